@@ -1,0 +1,52 @@
+# Needs only Python >= 3.11, pip and make. Everything is installed into .venv.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-all lint fmt type layers golden bench docs clean
+
+help: ## list the verbs
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+$(READY): pyproject.toml constraints.txt
+	@echo "setting up $(VENV) (once)"
+	@$(PYTHON) -c 'import sys; sys.exit("recollect needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
+	@touch $(READY)
+
+demo: $(READY) ## remember conversations, recall, explain, forget: no key, no server, no download
+	@$(BIN)/python examples/demo.py
+
+test: $(READY) ## the whole suite
+	@$(BIN)/python -m pytest -n 2
+
+test-all: lint type layers test ## lint, types, import layers and the whole suite
+
+lint: $(READY) ## style and common mistakes
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+
+fmt: $(READY) ## put the code into the house's form
+	@$(BIN)/ruff check --fix -q .
+	@$(BIN)/ruff format -q .
+
+type: $(READY) ## strict types
+	@$(BIN)/mypy
+
+layers: $(READY) ## imports run downward only
+	@$(BIN)/lint-imports --no-cache
+
+golden: $(READY) ## renew the golden files
+	@RECOLLECT_GOLDEN=write $(BIN)/python -m pytest -n 2 -k golden
+
+bench: $(READY) ## speed and size, as ratios to a baseline in the same run
+	@$(BIN)/python -m bench
+
+docs: $(READY) ## run every code block of the documentation
+	@$(BIN)/python -m pytest tests/test_docs.py
+
+clean: ## remove what the verbs made
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/out

@@ -1,0 +1,83 @@
+"""recollect: memory for AI agents that learns from being used.
+
+    from recollect import Memory, Scope
+
+    mem = Memory.open("memory.db")
+    scope = Scope(tenant="acme", user="ada")
+    mem.remember("Ada prefers tokio over async-std.", scope=scope, kind="preference", tags=["rust"])
+    mem.recall("which async runtime does Ada like?", scope=scope).hits[0].entry.text
+
+This module is the only public face. Names load on first use, so `import recollect` stays quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from recollect.aio import AsyncMemory
+    from recollect.errors import (
+        EmbedderMismatch,
+        EmbeddingFailed,
+        InvalidInput,
+        MissingExtra,
+        NotFound,
+        RecollectError,
+        ScopeError,
+        StoreError,
+        TransferError,
+    )
+    from recollect.ingest.session import Session
+    from recollect.ingest.validate import Draft
+    from recollect.memory import Memory
+    from recollect.ops.doctor import Report
+    from recollect.retrieval.profiles import Profile
+    from recollect.types import Entry, Hit, Link, Recall, Receipt, Scope, Stats, Turn, Version
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "AsyncMemory": "recollect.aio",
+    "Draft": "recollect.ingest.validate",
+    "EmbedderMismatch": "recollect.errors",
+    "EmbeddingFailed": "recollect.errors",
+    "Entry": "recollect.types",
+    "Hit": "recollect.types",
+    "InvalidInput": "recollect.errors",
+    "Link": "recollect.types",
+    "Memory": "recollect.memory",
+    "MissingExtra": "recollect.errors",
+    "NotFound": "recollect.errors",
+    "Profile": "recollect.retrieval.profiles",
+    "Recall": "recollect.types",
+    "Receipt": "recollect.types",
+    "RecollectError": "recollect.errors",
+    "Report": "recollect.ops.doctor",
+    "Scope": "recollect.types",
+    "ScopeError": "recollect.errors",
+    "Session": "recollect.ingest.session",
+    "Stats": "recollect.types",
+    "StoreError": "recollect.errors",
+    "TransferError": "recollect.errors",
+    "Turn": "recollect.types",
+    "Version": "recollect.types",
+}
+
+__all__ = [
+    "AsyncMemory", "Draft", "EmbedderMismatch", "EmbeddingFailed", "Entry", "Hit", "InvalidInput", "Link", "Memory",
+    "MissingExtra", "NotFound", "Profile", "Recall", "Receipt", "RecollectError", "Report", "Scope", "ScopeError",
+    "Session", "Stats", "StoreError", "TransferError", "Turn", "Version", "__version__",
+]  # fmt: skip
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'recollect' has no attribute {name!r}")
+    value = getattr(importlib.import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,170 @@
+"""The awaitable twin of `Memory`: the same verbs, run on worker threads so that the event loop is never held up.
+
+Thin on purpose: no rule lives here, and a test keeps every signature equal to the facade's.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, ParamSpec, TypeVar
+
+from recollect.clock import Clock, NewId, system_clock
+from recollect.embeddings.choose import EmbedderSpec
+from recollect.ingest.remember import Progress
+from recollect.ingest.scrub import Scrubber, keep_all
+from recollect.ingest.session import Session
+from recollect.ingest.times import TimeLike
+from recollect.ingest.validate import Draft
+from recollect.memory import Memory
+from recollect.ops.doctor import Report
+from recollect.ops.reembed import Reembedded
+from recollect.ops.transfer import Loaded, Written
+from recollect.retrieval.profiles import Profile
+from recollect.stores.base import Event
+from recollect.types import Entry, Link, Recall, Receipt, Scope, Stats, Turn, Version
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+async def _threaded(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    return await asyncio.to_thread(call, *args, **kwargs)
+
+
+class AsyncSession:
+    """A dialogue to await turns on."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self.id = session.id
+
+    async def add(self, role: str, text: str, *, at: TimeLike = None, speaker: str | None = None,
+                  trust: str = "trusted", tags: Iterable[str] = ()) -> str:  # fmt: skip
+        return await _threaded(self._session.add, role, text, at=at, speaker=speaker, trust=trust, tags=tags)
+
+    async def turns(self) -> list[Turn]:
+        return await _threaded(self._session.turns)
+
+
+class AsyncMemory:
+    """`Memory`, awaitable. Open one with `await AsyncMemory.open(...)`; one may be used from several loops."""
+
+    def __init__(self, memory: Memory) -> None:
+        self._memory = memory
+
+    @classmethod
+    async def open(cls, location: str | Path = "memory.db", *, embedder: EmbedderSpec = "static",
+                   profile: str | Profile = "default", scrubber: Scrubber = keep_all, durability: str = "full",
+                   clock: Clock = system_clock, new_id: NewId | None = None,
+                   reembedding: bool = False) -> AsyncMemory:  # fmt: skip
+        return cls(await _threaded(
+            Memory.open, location, embedder=embedder, profile=profile, scrubber=scrubber, durability=durability,
+            clock=clock, new_id=new_id, reembedding=reembedding,
+        ))  # fmt: skip
+
+    async def remember(self, text: str, *, scope: Scope, kind: str = "note", title: str = "",
+                       tags: Sequence[str] = (), layer: str | None = None, session_id: str | None = None,
+                       turn_refs: Sequence[int] = (), evidence: str | None = None, source: str = "interaction",
+                       speaker: str | None = None, confidence: float = 0.8, trust: str = "trusted",
+                       at: TimeLike = None, valid_from: TimeLike = None, valid_to: TimeLike = None,
+                       metadata: Mapping[str, Any] | None = None) -> list[str]:  # fmt: skip
+        return await _threaded(
+            self._memory.remember, text, scope=scope, kind=kind, title=title, tags=tags, layer=layer,
+            session_id=session_id, turn_refs=turn_refs, evidence=evidence, source=source, speaker=speaker,
+            confidence=confidence, trust=trust, at=at, valid_from=valid_from, valid_to=valid_to, metadata=metadata,
+        )  # fmt: skip
+
+    async def remember_many(self, items: Iterable[str | Mapping[str, Any] | Draft], *, scope: Scope,
+                            progress: Progress | None = None, **common: Any) -> list[str]:  # fmt: skip
+        return await _threaded(self._memory.remember_many, items, scope=scope, progress=progress, **common)
+
+    def session(self, *, scope: Scope, session_id: str) -> AsyncSession:
+        return AsyncSession(self._memory.session(scope=scope, session_id=session_id))
+
+    async def sessions(self, *, scope: Scope, layer: str | None = None) -> list[str]:
+        return await _threaded(self._memory.sessions, scope=scope, layer=layer)
+
+    async def recall(self, query: str, *, scope: Scope, k: int = 5, kind: str | Sequence[str] | None = None,
+                     tags: str | Sequence[str] | None = None, layer: str | Sequence[str] | None = None,
+                     session_id: str | None = None, since: TimeLike = None, until: TimeLike = None,
+                     as_of: TimeLike = None, min_score: float | None = None) -> Recall:  # fmt: skip
+        return await _threaded(
+            self._memory.recall, query, scope=scope, k=k, kind=kind, tags=tags, layer=layer, session_id=session_id,
+            since=since, until=until, as_of=as_of, min_score=min_score,
+        )  # fmt: skip
+
+    async def get(self, id: str, *, scope: Scope) -> Entry:
+        return await _threaded(self._memory.get, id, scope=scope)
+
+    async def entries(self, *, scope: Scope, kind: str | Sequence[str] | None = None,
+                      tags: str | Sequence[str] | None = None, session_id: str | None = None,
+                      state: str | Sequence[str] | None = None, limit: int = 100,
+                      offset: int = 0) -> list[Entry]:  # fmt: skip
+        return await _threaded(
+            self._memory.entries, scope=scope, kind=kind, tags=tags, session_id=session_id, state=state, limit=limit,
+            offset=offset,
+        )  # fmt: skip
+
+    async def edit(self, id: str, *, scope: Scope, **changes: Any) -> Entry:
+        return await _threaded(self._memory.edit, id, scope=scope, **changes)
+
+    async def supersede(self, old: str, new: str, *, scope: Scope, at: TimeLike = None) -> Entry:
+        return await _threaded(self._memory.supersede, old, new, scope=scope, at=at)
+
+    async def link(self, a: str, b: str, type: str, *, scope: Scope, confidence: float = 1.0) -> Link:
+        return await _threaded(self._memory.link, a, b, type, scope=scope, confidence=confidence)
+
+    async def unlink(self, a: str, b: str, type: str, *, scope: Scope) -> bool:
+        return await _threaded(self._memory.unlink, a, b, type, scope=scope)
+
+    async def links(self, id: str, *, scope: Scope) -> list[Link]:
+        return await _threaded(self._memory.links, id, scope=scope)
+
+    async def history(self, id: str, *, scope: Scope) -> list[Version]:
+        return await _threaded(self._memory.history, id, scope=scope)
+
+    async def forget(self, *, scope: Scope, ids: Sequence[str] | None = None, session_id: str | None = None,
+                     everything: bool = False, layer: str | None = None,
+                     turns: bool | None = None) -> Receipt:  # fmt: skip
+        return await _threaded(
+            self._memory.forget, scope=scope, ids=ids, session_id=session_id, everything=everything, layer=layer,
+            turns=turns,
+        )  # fmt: skip
+
+    async def stats(self, *, scope: Scope) -> Stats:
+        return await _threaded(self._memory.stats, scope=scope)
+
+    async def events(self, *, scope: Scope, limit: int = 100) -> list[Event]:
+        return await _threaded(self._memory.events, scope=scope, limit=limit)
+
+    async def verify(self, *, progress: Progress | None = None) -> Report:
+        return await _threaded(self._memory.verify, progress=progress)
+
+    async def repair(self, *, progress: Progress | None = None) -> Report:
+        return await _threaded(self._memory.repair, progress=progress)
+
+    async def reembed(self, *, progress: Progress | None = None) -> Reembedded:
+        return await _threaded(self._memory.reembed, progress=progress)
+
+    async def export(self, path: str | Path, *, format: str | None = None, scope: Scope | None = None,
+                     vectors: bool = True, progress: Progress | None = None) -> Written:  # fmt: skip
+        return await _threaded(
+            self._memory.export, path, format=format, scope=scope, vectors=vectors, progress=progress
+        )
+
+    async def load(self, path: str | Path, *, format: str | None = None, scope: Scope | None = None,
+                   progress: Progress | None = None) -> Loaded:  # fmt: skip
+        return await _threaded(self._memory.load, path, format=format, scope=scope, progress=progress)
+
+    async def close(self) -> None:
+        await _threaded(self._memory.close)
+
+    async def __aenter__(self) -> AsyncMemory:
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                        trace: TracebackType | None) -> None:  # fmt: skip
+        await self.close()

@@ -1,0 +1,78 @@
+"""From what a user writes to an embedder.
+
+Knows every provider by name and imports no third-party package: each provider does so itself, when it is chosen.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, TypeAlias
+
+from recollect.embeddings.base import Embedder
+from recollect.embeddings.cached import CachedEmbedder
+from recollect.embeddings.function import EmbedFunction, FunctionEmbedder
+from recollect.embeddings.hashing import HashEmbedder
+from recollect.embeddings.langchain import LangChainEmbedder, LangChainEmbeddings
+from recollect.embeddings.openai import OpenAIEmbedder
+from recollect.embeddings.sentence_transformers import SentenceTransformersEmbedder
+from recollect.embeddings.static import StaticEmbedder
+from recollect.errors import InvalidInput
+
+EmbedderSpec: TypeAlias = str | Embedder | LangChainEmbeddings | EmbedFunction | None
+
+CHOICES = ("static", "hash", "hash:WIDTH", "openai:MODEL", "sentence-transformers:MODEL", "none")
+
+_REMEDY = f"use one of {', '.join(CHOICES)}, an Embedder, a LangChain Embeddings or a callable"
+
+
+def choose_embedder(spec: EmbedderSpec) -> Embedder | None:
+    """The embedder for a name, an object or a callable; None for None and `none` (words only).
+
+    An `Embedder` is taken as it is. Anything else that may be slow gets a cache; `static` and `hash` do not: they
+    take tens of microseconds, so a cache would save little and be one more place for a forget to reach.
+    """
+    if spec is None:
+        return None
+    if isinstance(spec, str):
+        return _named(spec)
+    if isinstance(spec, type):
+        raise InvalidInput("embedder", f"{spec.__qualname__} is a class", f"give an instance, {spec.__qualname__}(…)")
+    if _has(spec, "name", "width", "embed", "embed_query"):
+        return spec  # type: ignore[return-value]  # just checked
+    if _has(spec, "embed_documents", "embed_query"):
+        return CachedEmbedder(LangChainEmbedder(spec))  # type: ignore[arg-type]  # just checked
+    if _has(spec, "encode", "similarity"):  # a SentenceTransformer is callable, but does not take texts when called
+        remedy = "wrap it: SentenceTransformersEmbedder(model, name='…')"
+        raise InvalidInput("embedder", f"a loaded {type(spec).__qualname__} does not know its name", remedy)
+    if callable(spec):
+        return CachedEmbedder(FunctionEmbedder(spec))
+    raise InvalidInput("embedder", f"{type(spec).__qualname__} is none", _REMEDY)
+
+
+def _named(spec: str) -> Embedder | None:
+    provider, _, model = spec.partition(":")
+    if spec == "none":
+        return None
+    if spec == "static":
+        return StaticEmbedder()
+    if spec == "hash":
+        return HashEmbedder()
+    if provider == "hash" and model.isdecimal() and int(model) > 0:
+        return HashEmbedder(int(model))
+    make = _REMOTE.get(provider)
+    if make is None or not model:
+        raise InvalidInput("embedder", f"unknown embedder {spec!r}", _REMEDY)
+    return CachedEmbedder(make(model))
+
+
+# Any: each constructor has further keywords of its own.
+_REMOTE: dict[str, Callable[[str], Any]] = {
+    "openai": OpenAIEmbedder,
+    "sentence-transformers": SentenceTransformersEmbedder,
+}
+
+
+def _has(spec: object, *names: str) -> bool:
+    # Not isinstance(spec, Embedder): in Python 3.11 that reads the `width` property, which may call a provider.
+    return all(inspect.getattr_static(spec, name, None) is not None for name in names)

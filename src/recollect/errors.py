@@ -1,0 +1,96 @@
+"""Every error recollect raises on purpose, in one tree.
+
+    RecollectError
+    ├── InvalidInput          a value from outside is not usable; nothing was changed
+    │   ├── UnknownKind       not one of the entry kinds
+    │   └── ScopeError        the scope names no layer, or not the one asked for
+    ├── NotFound              no such entry, session or recall in this scope
+    ├── EmbedderMismatch      the store's vectors come from another model or width
+    ├── MissingExtra          an optional package is not installed
+    ├── EmbeddingFailed       the embedding provider answered with an error
+    ├── TransferError         an export or import file is damaged or unsafe
+    └── StoreError            the storage engine failed
+        ├── StoreBusy         another writer held the file for longer than the time-out
+        ├── StoreCorrupt      the file is not a readable recollect store
+        └── StoreClosed       the memory was closed
+
+A message names the value and the remedy. Driver errors never escape a store: they arrive as `StoreError`.
+"""
+
+from __future__ import annotations
+
+
+class RecollectError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class InvalidInput(RecollectError, ValueError):
+    """A value from outside is not usable. `field` says which; nothing was changed."""
+
+    def __init__(self, field: str, problem: str, remedy: str = "") -> None:
+        self.field = field
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{field}: {problem}" + (f" ({remedy})" if remedy else ""))
+
+
+class UnknownKind(InvalidInput):
+    """The kind is not one of the entry kinds."""
+
+
+class ScopeError(InvalidInput):
+    """The scope cannot serve this call."""
+
+
+class NotFound(RecollectError, LookupError):
+    """Nothing of that id in this scope."""
+
+    def __init__(self, what: str, name: str, remedy: str = "") -> None:
+        self.what = what
+        self.name = name
+        super().__init__(f"no {what} {name!r} in this scope" + (f" ({remedy})" if remedy else ""))
+
+
+class EmbedderMismatch(RecollectError):
+    """The stored vectors were made by another embedding model."""
+
+    def __init__(self, stored: str, stored_width: int, given: str, given_width: int) -> None:
+        self.stored, self.stored_width = stored, stored_width
+        self.given, self.given_width = given, given_width
+        super().__init__(
+            f"this store holds vectors of {stored!r} (width {stored_width}), but the embedder is {given!r} "
+            f"(width {given_width}). Open it with the embedder it was made with, or move it to the new one "
+            f"with `recollect reembed`; no text is lost either way"
+        )
+
+
+class MissingExtra(RecollectError, ImportError):
+    """An optional package is needed for this."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        self.feature, self.extra = feature, extra
+        super().__init__(f"{feature} needs an optional package: pip install 'recollect[{extra}]'")
+
+
+class EmbeddingFailed(RecollectError):
+    """The embedding provider could not answer; nothing was stored."""
+
+
+class TransferError(RecollectError):
+    """An export or import file is damaged, unsafe or of an unknown version; nothing was changed."""
+
+
+class StoreError(RecollectError):
+    """The storage engine failed. What had been acknowledged before is still there."""
+
+
+class StoreBusy(StoreError):
+    """Another writer held the store for longer than the time-out."""
+
+
+class StoreCorrupt(StoreError):
+    """The file is not a readable recollect store."""
+
+
+class StoreClosed(StoreError):
+    """The memory was closed; open it again."""

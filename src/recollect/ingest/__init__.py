@@ -1,0 +1,1 @@
+"""The way in: checked, scrubbed, chunked, deduplicated, embedded, linked, and written in one transaction."""

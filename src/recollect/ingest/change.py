@@ -1,0 +1,197 @@
+"""Changing what is remembered: edit, supersede, link. The state before a change stays in the entry's history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any
+
+from recollect.clock import Clock
+from recollect.embeddings.base import Embedder
+from recollect.errors import InvalidInput, NotFound
+from recollect.ingest.hashing import content_hash
+from recollect.ingest.scrub import Scrubber
+from recollect.ingest.terms import embedding_text, record_of
+from recollect.ingest.times import TimeLike, as_time
+from recollect.ingest.validate import (
+    checked_fraction,
+    checked_kind,
+    checked_line,
+    checked_link_type,
+    checked_metadata,
+    checked_state,
+    checked_tags,
+    checked_text,
+    checked_trust,
+)
+from recollect.stores.base import Event, Store, Tx
+from recollect.tokens import count_tokens
+from recollect.types import Entry, Link, Scope, Version
+
+
+def _needed_time(field: str) -> Callable[[Any], datetime]:
+    def checked(value: TimeLike) -> datetime:
+        moment = as_time(field, value)
+        if moment is None:
+            raise InvalidInput(field, "cannot be None")
+        return moment
+
+    return checked
+
+
+_EDITABLE: dict[str, Callable[[Any], Any]] = {
+    "text": lambda value: checked_text("text", value),
+    "title": lambda value: checked_line("title", value),
+    "tags": checked_tags,
+    "kind": checked_kind,
+    "state": checked_state,
+    "confidence": lambda value: checked_fraction("confidence", value),
+    "trust": checked_trust,
+    "at": _needed_time("at"),
+    "valid_from": _needed_time("valid_from"),
+    "valid_to": lambda value: as_time("valid_to", value),
+    "metadata": checked_metadata,
+    "evidence": lambda value: checked_text("evidence", value),
+    "speaker": lambda value: None if value is None else checked_line("speaker", value),
+}
+_IN_INDEX = frozenset({"text", "title", "tags", "speaker"})
+
+
+class Changer:
+    """Edits entries in place and draws links between them."""
+
+    def __init__(self, store: Store, embedder: Embedder | None, *, scrubber: Scrubber, clock: Clock) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._scrubber = scrubber
+        self._clock = clock
+
+    def edit(self, entry_id: str, *, scope: Scope, changes: Mapping[str, Any]) -> Entry:
+        """The entry with the changes made; None of it is written when one value is bad."""
+        wanted = self._checked(changes)
+        index = vector = None
+        before = self._visible(entry_id, scope)
+        after = _edited(before, wanted, self._clock())
+        if _IN_INDEX & wanted.keys():
+            index = record_of(after)
+            if self._embedder is not None:
+                vector = self._embedder.embed([embedding_text(after)])[0]
+        with self._store.transact() as tx:
+            current = _one(tx, entry_id, scope)
+            after = _edited(current, wanted, self._clock())
+            _refuse_duplicate(tx, after)
+            tx.update(after, change="edited", index=index, vector=vector)
+            tx.audit(_event(after, "edit", fields=", ".join(sorted(wanted))))
+        return after
+
+    def supersede(self, old_id: str, new_id: str, *, scope: Scope, at: TimeLike = None) -> Entry:
+        if old_id == new_id:
+            raise InvalidInput("new", f"{new_id!r} cannot replace itself")
+        moment = as_time("at", at)
+        with self._store.transact() as tx:
+            old, new = _one(tx, old_id, scope), _one(tx, new_id, scope)
+            end = moment or max(new.valid_from, old.valid_from)
+            if end <= old.valid_from:
+                end = max(self._clock(), old.valid_from)  # both became valid at once: the old one ends now
+            ended = replace(
+                old, state="superseded", updated_at=max(self._clock(), old.updated_at),
+                valid_to=max(end, _just_after(old.valid_from)),
+            )  # fmt: skip
+            tx.update(ended, change="superseded")
+            tx.add_links([self._link(new_id, old_id, "supersedes", 1.0)])
+            tx.audit(_event(ended, "supersede", by=new_id))
+        return ended
+
+    def link(self, source: str, target: str, type_: str, *, scope: Scope, confidence: float) -> Link:
+        if source == target:
+            raise InvalidInput("link", f"entry {source!r} cannot be linked to itself")
+        link = self._link(source, target, type_, confidence)
+        with self._store.transact() as tx:
+            first = _one(tx, source, scope)
+            _one(tx, target, scope)
+            if tx.add_links([link]):
+                tx.audit(_event(first, "link", to=target, type=link.type))
+        return link
+
+    def unlink(self, source: str, target: str, type_: str, *, scope: Scope) -> bool:
+        with self._store.transact() as tx:
+            first = _one(tx, source, scope)
+            _one(tx, target, scope)
+            removed = tx.remove_link(source, target, checked_link_type(type_))
+            if removed:
+                tx.audit(_event(first, "unlink", to=target, type=type_))
+        return removed
+
+    def links(self, entry_id: str, *, scope: Scope) -> list[Link]:
+        """Links of an entry, but none whose other end the scope does not see."""
+        self._visible(entry_id, scope)
+        found = self._store.links([entry_id])
+        ends = {end for link in found for end in (link.source, link.target)}
+        seen = self._store.get(scope.shelves(), sorted(ends))
+        return [link for link in found if link.source in seen and link.target in seen]
+
+    def history(self, entry_id: str, *, scope: Scope) -> list[Version]:
+        """The replaced states, then the present one; each is labelled with the change that brought it about."""
+        present = self._visible(entry_id, scope)
+        replaced = self._store.replaced(entry_id)
+        states = [old.entry for old in replaced] + [present]
+        changes = [("remembered", present.created_at)] + [(old.change, old.changed_at) for old in replaced]
+        return [
+            Version(number=number, change=change, changed_at=changed_at, entry=entry)
+            for number, (entry, (change, changed_at)) in enumerate(zip(states, changes, strict=True), start=1)
+        ]
+
+    def _checked(self, changes: Mapping[str, Any]) -> dict[str, Any]:
+        unknown = sorted(changes.keys() - _EDITABLE.keys())
+        if unknown or not changes:
+            problem = f"cannot change {', '.join(unknown)}" if unknown else "nothing to change"
+            raise InvalidInput("edit", problem, f"fields are {', '.join(_EDITABLE)}")
+        scrubbed = {
+            name: self._scrubber(value) if name in ("text", "title", "evidence") and isinstance(value, str) else value
+            for name, value in changes.items()
+        }
+        return {name: _EDITABLE[name](value) for name, value in scrubbed.items()}
+
+    def _visible(self, entry_id: str, scope: Scope) -> Entry:
+        entry = self._store.get(scope.shelves(), [entry_id]).get(entry_id)
+        if entry is None:
+            raise NotFound("entry", entry_id)
+        return entry
+
+    def _link(self, source: str, target: str, type_: str, confidence: float) -> Link:
+        return Link(
+            source=source, target=target, type=checked_link_type(type_), created_at=self._clock(),
+            confidence=checked_fraction("confidence", confidence),
+        )  # fmt: skip
+
+
+def _one(tx: Tx, entry_id: str, scope: Scope) -> Entry:
+    entry = tx.get(scope.shelves(), [entry_id]).get(entry_id)
+    if entry is None:
+        raise NotFound("entry", entry_id)
+    return entry
+
+
+def _edited(entry: Entry, wanted: Mapping[str, Any], now: datetime) -> Entry:
+    """The entry with the changes and everything that follows from them."""
+    after: Entry = replace(entry, **wanted, updated_at=max(now, entry.updated_at))
+    if after.valid_to is not None and after.valid_to <= after.valid_from:
+        raise InvalidInput("valid_to", f"{after.valid_to.isoformat()} is not after {after.valid_from.isoformat()}")
+    if after.state == "superseded" and after.valid_to is None:
+        raise InvalidInput("state", "a superseded entry needs valid_to", "use supersede(old, new)")
+    return replace(after, content_hash=content_hash(after), token_count=count_tokens(after.text))
+
+
+def _refuse_duplicate(tx: Tx, after: Entry) -> None:
+    same = tx.find_same(after.shelf, after.content_hash)
+    if same is not None and same.id != after.id and after.state in ("active", "flagged"):
+        raise InvalidInput("text", f"entry {same.id} already says this", "supersede or forget one of them")
+
+
+def _event(entry: Entry, action: str, **detail: str) -> Event:
+    return Event(at=entry.updated_at, tenant=entry.tenant, action=action, entry_id=entry.id, detail=dict(detail))
+
+
+def _just_after(moment: datetime) -> datetime:
+    return moment + timedelta(microseconds=1)

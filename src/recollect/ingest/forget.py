@@ -1,0 +1,102 @@
+"""Forgetting for good, with a receipt: rows, index, vectors, links, versions, memory, caches and, asked for, turns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Protocol
+
+from recollect.clock import Clock
+from recollect.errors import InvalidInput, NotFound
+from recollect.ingest.validate import checked_layer, checked_session_id
+from recollect.stores.base import Event, Removed, Selection, Store, Tx
+from recollect.types import Receipt, Scope, Shelf
+
+
+class Caches(Protocol):
+    """Whatever keeps something of entries in memory."""
+
+    def forget(self, shelves: Sequence[Shelf]) -> int:
+        """Drop what is held of these shelves; returns how many entries that was."""
+        ...
+
+
+class Forgetter:
+    """Removes entries of a scope and never anything of another."""
+
+    def __init__(self, store: Store, caches: Caches, *, clock: Clock) -> None:
+        self._store = store
+        self._caches = caches
+        self._clock = clock
+
+    def forget(self, *, scope: Scope, ids: Sequence[str] | None, session_id: str | None, everything: bool,
+               layer: str | None, turns: bool | None) -> Receipt:  # fmt: skip
+        """Exactly one of `ids`, `session_id` and `everything` says what goes."""
+        if sum([ids is not None, session_id is not None, bool(everything)]) != 1:
+            raise InvalidInput("forget", "says not exactly what to forget", "give one of ids, session_id, everything")
+        if isinstance(ids, str):
+            raise InvalidInput("ids", f"{ids!r} is a text", "give a list of ids")
+        home = scope.home(checked_layer(layer))
+        shelves = scope.shelves() if ids is not None else [home]
+        with self._store.transact() as tx:
+            if ids is not None:
+                removed = self._by_ids(tx, shelves, list(dict.fromkeys(ids)), bool(turns))
+            elif session_id is not None:
+                removed = _by_session(tx, home, checked_session_id(session_id), turns is not False)
+            else:
+                removed = [tx.drop_shelf(home)]
+            total = added(removed)
+            now = self._clock()
+            if total != Removed():
+                tx.audit(Event(
+                    at=now, tenant=scope.tenant, action="forget",
+                    detail={name: n for name, n in _numbers(total).items() if n},
+                ))  # fmt: skip
+        cached = self._caches.forget(shelves) if total != Removed() else 0
+        if total != Removed():
+            self._store.scrub()
+        return Receipt(
+            **_numbers(total), ids=total.ids, cached=cached, at=now,
+            shelves=shelves, kept=self._kept(scope, shelves),
+        )  # fmt: skip
+
+    def _by_ids(self, tx: Tx, shelves: Sequence[Shelf], ids: list[str], turns: bool) -> list[Removed]:
+        found = tx.get(shelves, ids)
+        missing = [entry_id for entry_id in ids if entry_id not in found]
+        if missing:
+            raise NotFound("entry", str(missing[0]), "nothing was forgotten")
+        removed: list[Removed] = []
+        for shelf in dict.fromkeys(entry.shelf for entry in found.values()):
+            here = [entry_id for entry_id, entry in found.items() if entry.shelf == shelf]
+            if turns:
+                removed.append(tx.remove_turns(shelf, entry_ids=here))
+            removed.append(tx.remove(shelf, Selection(ids=here)))
+        return removed
+
+    def _kept(self, scope: Scope, emptied: Sequence[Shelf]) -> dict[str, int]:
+        """What other layers of the scope still hold, and raw turns left on the ones touched."""
+        kept: dict[str, int] = {
+            shelf.layer: n
+            for shelf in scope.shelves()
+            if shelf not in emptied and (n := self._store.counts([shelf])["entries"])
+        }
+        turns = self._store.counts(emptied)["turns"]
+        return {**kept, "turns": turns} if turns else kept
+
+
+def _by_session(tx: Tx, shelf: Shelf, session_id: str, turns: bool) -> list[Removed]:
+    removed = [tx.remove(shelf, Selection(session_id=session_id))]
+    if turns:
+        removed.append(tx.remove_turns(shelf, session_id=session_id))
+    return removed
+
+
+def added(parts: Sequence[Removed]) -> Removed:
+    """The sum of several removals."""
+    total = Removed()
+    numbers = {name: sum(getattr(part, name) for part in parts) for name in _numbers(total)}
+    return Removed(ids=[entry_id for part in parts for entry_id in part.ids], **numbers)
+
+
+def _numbers(removed: Removed) -> dict[str, int]:
+    return {f.name: getattr(removed, f.name) for f in fields(removed) if f.name != "ids"}

@@ -1,0 +1,123 @@
+"""Writing memories: scrub → chunk → dedup → embed → link → one atomic write a batch.
+
+Everything slow or refusable happens before the transaction: checking, chunking, analysis, embedding. Inside it only
+rows are written. Knows the store and the embedder as ports.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+from recollect.clock import Clock, NewId
+from recollect.embeddings.base import Embedder
+from recollect.ingest.chunk import chunk
+from recollect.ingest.hashing import content_hash, thread_of
+from recollect.ingest.link import links_for
+from recollect.ingest.scrub import Scrubber
+from recollect.ingest.terms import embedding_text, record_of
+from recollect.ingest.validate import Checked, Draft, check, checked_text
+from recollect.stores.base import Event, Record, Store, Tx
+from recollect.tokens import count_tokens
+from recollect.types import Entry, Scope
+
+Progress = Callable[[int, int], None]
+"""Called with (done, total) after each batch."""
+
+BATCH_ENTRIES = 512
+REPEAT_CONFIDENCE_STEP = 0.05
+MAX_LEARNED_CONFIDENCE = 0.95
+
+
+class Writer:
+    """Turns drafts into stored entries."""
+
+    def __init__(self, store: Store, embedder: Embedder | None, *, scrubber: Scrubber, clock: Clock,
+                 new_id: NewId) -> None:  # fmt: skip
+        self._store = store
+        self._embedder = embedder
+        self._scrubber = scrubber
+        self._clock = clock
+        self._new_id = new_id
+
+    @property
+    def clock(self) -> Clock:
+        return self._clock
+
+    def remember(self, drafts: Sequence[Draft], *, scope: Scope, progress: Progress | None = None) -> list[str]:
+        """Store the drafts and return the ids of their entries in order; nothing is stored if any draft is bad."""
+        now = self._clock()
+        checked = [self.scrub(check(draft, scope, now)) for draft in drafts]
+        entries = [entry for draft in checked for entry in self.entries_of(draft, now)]
+        ids: list[str] = []
+        for start in range(0, len(entries), BATCH_ENTRIES):
+            records = self.records_of(entries[start : start + BATCH_ENTRIES])
+            with self._store.transact() as tx:
+                ids += [keep(tx, record, now) for record in records]
+            if progress is not None:
+                progress(len(ids), len(entries))
+        return ids
+
+    def scrub(self, draft: Checked) -> Checked:
+        """The draft after the scrub hook: no other code sees the text before it."""
+        text = checked_text("text", self._scrubber(draft.text))
+        evidence = None if draft.evidence is None else checked_text("evidence", self._scrubber(draft.evidence))
+        title = self._scrubber(draft.title) if draft.title else ""
+        return replace(draft, text=text, evidence=evidence, title=title)
+
+    def entries_of(self, draft: Checked, now: datetime) -> Iterator[Entry]:
+        """One entry, or one per chunk of a long text."""
+        chunks = chunk(draft.text)
+        thread = thread_of("text", self._new_id()) if len(chunks) > 1 else None
+        for number, piece in enumerate(chunks):
+            yield self.entry_of(
+                replace(draft, text=piece.text, evidence=draft.evidence or piece.own), now,
+                thread=thread, position=None if thread is None else number,
+            )  # fmt: skip
+
+    def entry_of(self, draft: Checked, now: datetime, *, thread: int | None, position: int | None) -> Entry:
+        """The draft as an entry with its own id, hash and token count."""
+        entry = Entry(
+            id=self._new_id(), shelf=draft.shelf, kind=draft.kind, text=draft.text, title=draft.title,
+            tags=draft.tags, evidence=draft.evidence or draft.text, source=draft.source, speaker=draft.speaker,
+            session_id=draft.session_id, turn_refs=draft.turn_refs, thread=thread, position=position,
+            confidence=draft.confidence, trust=draft.trust, token_count=count_tokens(draft.text), at=draft.at,
+            created_at=now, updated_at=now, valid_from=draft.valid_from, valid_to=draft.valid_to,
+            metadata=draft.metadata,
+        )  # fmt: skip
+        return replace(entry, content_hash=content_hash(entry))
+
+    def records_of(self, entries: Sequence[Entry]) -> list[Record]:
+        """Entries with their index records and vectors, embedded in one batch."""
+        vectors = None
+        if self._embedder is not None:
+            vectors = self._embedder.embed([embedding_text(entry) for entry in entries])
+        return [
+            Record(entry=entry, index=record_of(entry), vector=None if vectors is None else vectors[number])
+            for number, entry in enumerate(entries)
+        ]
+
+
+def keep(tx: Tx, record: Record, now: datetime) -> str:
+    """Write a record with its links and audit event; a text that is there already is strengthened instead."""
+    entry = record.entry
+    same = tx.find_same(entry.shelf, entry.content_hash)
+    if same is not None:
+        tx.update(strengthened(same, entry, now), change=None)
+        tx.audit(Event(at=now, tenant=entry.tenant, action="repeat", entry_id=same.id))
+        return same.id
+    links = links_for(tx, record)
+    tx.add(record)
+    tx.add_links(links)
+    tx.audit(Event(at=now, tenant=entry.tenant, action="remember", entry_id=entry.id))
+    return entry.id
+
+
+def strengthened(entry: Entry, again: Entry, now: datetime) -> Entry:
+    """An entry that was said once more: surer, counted, with the new tags added to its own."""
+    surer = max(entry.confidence, min(MAX_LEARNED_CONFIDENCE, entry.confidence + REPEAT_CONFIDENCE_STEP))
+    return replace(
+        entry, repeats=entry.repeats + 1, confidence=surer, updated_at=max(now, entry.updated_at),
+        tags=list(dict.fromkeys([*entry.tags, *again.tags])),
+    )  # fmt: skip

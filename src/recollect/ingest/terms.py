@@ -1,0 +1,184 @@
+"""From text to what ranking needs of it: stemmed terms, a few traits, and sketches for near-identical texts.
+
+The same analysis serves entries and queries. Terms are kept as stable 64-bit hashes, so an index holds no word list
+that could outlive a forgotten text. Knows nothing about scores.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import IntFlag
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+import Stemmer
+
+from recollect.ingest.hashing import hash64, signed64
+from recollect.ingest.stopwords import STOP_WORDS
+from recollect.stores.base import IndexRecord
+from recollect.types import Entry
+
+ANALYSIS_VERSION = 1
+"""Raised when the analysis changes; a store made with another one rebuilds its text index."""
+
+
+class Trait(IntFlag):
+    """What a text is like, beyond its words."""
+
+    QUESTION = 1
+    """A short one: a long text that happens to end in a question mark is mostly not a question."""
+    TIMED = 2
+    FIRST_PERSON = 4
+
+
+_CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
+_WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
+_IS_CJK = re.compile(rf"[{_CJK}]")
+_TIMED = re.compile(
+    r"\b(?:yesterday|today|tonight|tomorrow|last|next|ago|week(?:end)?s?|months?|years?|since|until|"
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)day|january|february|march|april|may|june|july|august|september|"
+    r"october|november|december|spring|summer|autumn|winter|(?:19|20)\d\d|\d{1,2}(?::\d\d)? ?(?:am|pm))\b",
+    re.IGNORECASE,
+)
+_FIRST_PERSON = re.compile(r"\b(?:I|I'm|I've|I'd|I'll|[Mm]y|[Mm]e|[Ww]e|[Oo]ur)\b")
+_STEMMERS = threading.local()
+SHORT_QUESTION_CHARS = 250
+
+
+def _stem(word: str) -> str:
+    """Snowball's English stem. A stemmer object is not to be shared between threads."""
+    stemmer = getattr(_STEMMERS, "english", None)
+    if stemmer is None:
+        stemmer = _STEMMERS.english = Stemmer.Stemmer("english")
+    return str(stemmer.stemWord(word))
+
+
+@lru_cache(maxsize=200_000)
+def _term(word: str) -> int:
+    """The hash of a lower-case word's stem; 0 for a stop word."""
+    if word in STOP_WORDS:
+        return 0
+    return hash64(_stem(word) if word.isascii() else word)
+
+
+def _fold(text: str) -> str:
+    """Lower case without accents or typographic apostrophes."""
+    text = text.lower()
+    if text.isascii():
+        return text
+    decomposed = unicodedata.normalize("NFKD", text.replace("’", "'"))
+    kept = "".join(c for c in decomposed if not unicodedata.combining(c))
+    return unicodedata.normalize("NFC", kept)
+
+
+def words(text: str) -> list[str]:
+    """Lower-case words in order; a run of Chinese, Japanese or Korean signs gives its overlapping pairs."""
+    found: list[str] = []
+    for word in _WORD.findall(_fold(text)):
+        if _IS_CJK.match(word) and len(word) > 1:
+            found += [word[i : i + 2] for i in range(len(word) - 1)]
+        else:
+            found.append(word)
+    return found
+
+
+def terms(text: str) -> list[int]:
+    """The terms of a text in order, stop words left out."""
+    return [term for word in words(text) if (term := _term(word))]
+
+
+def analyze(text: str, *, title: str = "", tags: Sequence[str] = (), speaker: str | None = None) -> IndexRecord:
+    """The index record of a text. Title, tags and the speaker's name count as words of it."""
+    found = Counter(terms(indexed_text(text, title=title, tags=tags, speaker=speaker)))
+    ordered = sorted(found)
+    hashes = np.array(ordered, dtype="<u8")
+    return IndexRecord(
+        terms=hashes,
+        counts=np.array([min(found[term], 65_535) for term in ordered], dtype="<u2"),
+        length=sum(found.values()),
+        chars=len(text),
+        traits=int(traits(text)),
+        speaker=name_hash(speaker) if speaker else 0,
+        near=_sketches(hashes),
+    )
+
+
+def indexed_text(text: str, *, title: str = "", tags: Iterable[str] = (), speaker: str | None = None) -> str:
+    """Everything about an entry that words can match."""
+    return "\n".join(filter(None, [speaker or "", title, text, " ".join(tags)]))
+
+
+def record_of(entry: Entry) -> IndexRecord:
+    """The index record an entry must have."""
+    return analyze(entry.text, title=entry.title, tags=entry.tags, speaker=entry.speaker)
+
+
+def embedding_text(entry: Entry) -> str:
+    """What is embedded for an entry: who said it, under which title, and the words."""
+    text = f"{entry.title}. {entry.text}" if entry.title else entry.text
+    return f"{entry.speaker}: {text}" if entry.speaker else text
+
+
+def forget_words() -> None:
+    """Empty the caches that hold words of texts."""
+    _term.cache_clear()
+    hash64.cache_clear()
+
+
+def traits(text: str) -> Trait:
+    found = Trait(0)
+    if len(text) < SHORT_QUESTION_CHARS and text.rstrip().endswith(("?", "？")):
+        found |= Trait.QUESTION
+    if _TIMED.search(text):
+        found |= Trait.TIMED
+    if _FIRST_PERSON.search(text):
+        found |= Trait.FIRST_PERSON
+    return found
+
+
+def name_hash(name: str) -> int:
+    """The hash of a name's first telling word, as a signed number: `Ada Lovelace` is named by `Ada`; 0 if none."""
+    return next((signed64(term) for word in words(name) if (term := _term(word))), 0)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Question:
+    """A query as ranking sees it."""
+
+    terms: list[int]
+    """Distinct terms, in order of appearance."""
+    names: list[int]
+    """Hashes of the words in it, as `name_hash` makes them: a speaker may be named by one."""
+    asks_when: bool
+
+
+_ASKS_WHEN = re.compile(r"\b(?:when|what (?:time|date|day|year|month)|how long ago|which (?:day|month|year))\b", re.I)
+
+
+def read_question(query: str) -> Question:
+    """The terms of a query; if only stop words are in it, those are taken after all."""
+    found = terms(query) or [hash64(word) for word in words(query)]
+    return Question(
+        terms=list(dict.fromkeys(found)),
+        names=list(dict.fromkeys(signed64(term) for term in found)),
+        asks_when=bool(_ASKS_WHEN.search(query)),
+    )
+
+
+# Min-hash: two texts with Jaccard similarity J of their term sets agree in a sketch of two with probability J², and
+# in at least one of two sketches with 1 - (1 - J²)²: 0.96 at J = 0.9.
+_MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0xD6E8FEB86659FD93], dtype="<u8")
+SMALLEST_SKETCHED = 4
+
+
+def _sketches(hashes: npt.NDArray[np.uint64]) -> tuple[int, int]:
+    if len(hashes) < SMALLEST_SKETCHED:
+        return (0, 0)
+    a, b, c, d = (int(x) for x in (hashes[None, :] * _MULTIPLIERS[:, None]).min(axis=1))
+    return (signed64((a * 31 + b) % (1 << 64)), signed64((c * 31 + d) % (1 << 64)))

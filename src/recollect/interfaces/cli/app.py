@@ -1,0 +1,58 @@
+"""The `recollect` program: its commands gathered, its version, its way out."""
+
+from __future__ import annotations
+
+import sys
+from importlib.metadata import version as installed_version
+from typing import Annotated
+
+import typer
+
+from recollect.interfaces.cli import care, evals, read, session, write
+from recollect.interfaces.cli.guard import INTERRUPTED, utf8_streams
+from recollect.interfaces.cli.target import with_shared_options
+
+app = typer.Typer(
+    name="recollect",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog='Example: recollect remember "Ada prefers tokio." && recollect recall "which runtime does Ada like?"',
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"recollect {installed_version('recollect')}")
+        raise typer.Exit
+
+
+@app.callback()
+@with_shared_options
+def root(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+    ] = False,
+) -> None:
+    """Memory for AI agents: remember, recall, forget.
+
+    Works at once: without options, memories are kept in ./memory.db for tenant "default" and user "me".
+
+    The options under "Which memory" may stand before or after the command.
+    """
+
+
+for verbs in (write.app, read.app, care.app):
+    app.add_typer(verbs)
+app.add_typer(session.app, name="session")
+app.add_typer(evals.app, name="eval")
+
+
+def main() -> None:
+    """Run the program and leave with its exit code: 0 done, 1 not found or flaws, 2 bad input, 130 interrupted."""
+    utf8_streams()
+    try:
+        app(prog_name="recollect")
+    except KeyboardInterrupt:
+        sys.exit(INTERRUPTED)

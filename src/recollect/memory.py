@@ -1,0 +1,236 @@
+"""The facade: one sentence per verb, each calling one mechanism.
+
+Chooses the concrete store and embedder; holds no rule of its own. Safe to share between threads. See `aio` for the
+awaitable twin.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from recollect.clock import Clock, NewId, TimeOrderedIds, system_clock
+from recollect.embeddings.base import Embedder
+from recollect.embeddings.choose import EmbedderSpec, choose_embedder
+from recollect.errors import InvalidInput, NotFound
+from recollect.ingest.change import Changer
+from recollect.ingest.forget import Forgetter
+from recollect.ingest.remember import Progress, Writer
+from recollect.ingest.scrub import Scrubber, keep_all
+from recollect.ingest.session import Session
+from recollect.ingest.times import TimeLike
+from recollect.ingest.validate import Draft, checked_scope, drafts_of
+from recollect.ops.doctor import Report, repair, verify
+from recollect.ops.reembed import Reembedded, adopt_model, reembed
+from recollect.ops.transfer import Loaded, Written, export_to, load_from
+from recollect.retrieval.filters import Filters
+from recollect.retrieval.pipeline import Searcher
+from recollect.retrieval.profiles import Profile, profile_named
+from recollect.stores.base import Event, Store
+from recollect.stores.choose import choose_store
+from recollect.types import Entry, Link, Recall, Receipt, Scope, Stats, Version
+
+
+class Memory:
+    """Memory for agents: remember, recall, edit, link, forget. Open one with `Memory.open`."""
+
+    def __init__(self, store: Store, embedder: Embedder | None, *, profile: str | Profile = "default",
+                 scrubber: Scrubber = keep_all, clock: Clock = system_clock,
+                 new_id: NewId | None = None) -> None:  # fmt: skip
+        self._store = store
+        self._embedder = embedder
+        self._clock = clock
+        new_id = new_id or TimeOrderedIds()
+        self._searcher = Searcher(store, embedder, profile=profile_named(profile), clock=clock, new_id=new_id)
+        self._writer = Writer(store, embedder, scrubber=scrubber, clock=clock, new_id=new_id)
+        self._changer = Changer(store, embedder, scrubber=scrubber, clock=clock)
+        self._forgetter = Forgetter(store, self._searcher, clock=clock)
+
+    @classmethod
+    def open(cls, location: str | Path = "memory.db", *, embedder: EmbedderSpec = "static",
+             profile: str | Profile = "default", scrubber: Scrubber = keep_all, durability: str = "full",
+             clock: Clock = system_clock, new_id: NewId | None = None,
+             reembedding: bool = False) -> Memory:  # fmt: skip
+        """Open a memory, making it when new.
+
+        `location` is a file path or `:memory:`. `embedder` is `static` (bundled, the default), `hash`,
+        `openai:MODEL`, `sentence-transformers:MODEL`, None (words only), a LangChain `Embeddings`, or a callable.
+        `durability` is `full` (an acknowledged write survives a power cut) or `normal` (survives a crash of the
+        process, not of the machine; faster). `reembedding=True` accepts an embedder other than the store's, for
+        `reembed` only.
+        """
+        chosen = choose_embedder(embedder)
+        store = choose_store(location, durability=durability)
+        try:
+            if not reembedding:
+                adopt_model(store, chosen)
+            return cls(store, chosen, profile=profile, scrubber=scrubber, clock=clock, new_id=new_id)
+        except BaseException:
+            store.close()
+            raise
+
+    # -- remember ------------------------------------------------------------------------------------------------
+
+    def remember(self, text: str, *, scope: Scope, kind: str = "note", title: str = "", tags: Sequence[str] = (),
+                 layer: str | None = None, session_id: str | None = None, turn_refs: Sequence[int] = (),
+                 evidence: str | None = None, source: str = "interaction", speaker: str | None = None,
+                 confidence: float = 0.8, trust: str = "trusted", at: TimeLike = None, valid_from: TimeLike = None,
+                 valid_to: TimeLike = None, metadata: Mapping[str, Any] | None = None) -> list[str]:  # fmt: skip
+        """Store a text and return the ids of its entries: one, or one per chunk of a long text.
+
+        A text that is there already is strengthened, not stored twice; its id is returned again.
+        """
+        draft = Draft(
+            text=text, kind=kind, title=title, tags=tags, layer=layer, session_id=session_id, turn_refs=turn_refs,
+            evidence=evidence, source=source, speaker=speaker, confidence=confidence, trust=trust, at=at,
+            valid_from=valid_from, valid_to=valid_to, metadata=metadata or {},
+        )  # fmt: skip
+        return self._writer.remember([draft], scope=checked_scope(scope))
+
+    def remember_many(self, items: Iterable[str | Mapping[str, Any] | Draft], *, scope: Scope,
+                      progress: Progress | None = None, **common: Any) -> list[str]:  # fmt: skip
+        """Store many texts at once and return the ids of all their entries, in order.
+
+        An item is a text, or a mapping with the keywords of `remember`; `common` gives keywords to every item.
+        All items are checked before the first is stored. `progress(done, total)` is called after each batch.
+        """
+        return self._writer.remember(drafts_of(items, common), scope=checked_scope(scope), progress=progress)
+
+    def session(self, *, scope: Scope, session_id: str) -> Session:
+        """A dialogue to add turns to; continues where it was left when the id is known."""
+        return Session(self._writer, self._store, scope=checked_scope(scope), session_id=session_id)
+
+    def sessions(self, *, scope: Scope, layer: str | None = None) -> list[str]:
+        """Ids of the sessions kept at the scope's home layer, oldest first."""
+        return self._store.sessions(checked_scope(scope).home(layer))
+
+    # -- recall --------------------------------------------------------------------------------------------------
+
+    def recall(self, query: str, *, scope: Scope, k: int = 5, kind: str | Sequence[str] | None = None,
+               tags: str | Sequence[str] | None = None, layer: str | Sequence[str] | None = None,
+               session_id: str | None = None, since: TimeLike = None, until: TimeLike = None,
+               as_of: TimeLike = None, min_score: float | None = None) -> Recall:  # fmt: skip
+        """The `k` entries that answer the query best, each with the reasons for its place.
+
+        Sees what is valid now, or at `as_of`. `kind` and `layer` take one or several; an entry must have all
+        `tags`; `since`/`until` bound when it happened.
+        """
+        filters = Filters.of(
+            kind=kind, tags=tags, layer=layer, session_id=session_id, since=since, until=until, as_of=as_of,
+            min_score=min_score,
+        )  # fmt: skip
+        return self._searcher.recall(query, scope=checked_scope(scope), k=k, filters=filters)
+
+    def get(self, id: str, *, scope: Scope) -> Entry:
+        """One entry, whatever its state. `NotFound` when the scope does not see it."""
+        entry = self._store.get(checked_scope(scope).shelves(), [id]).get(id)
+        if entry is None:
+            raise NotFound("entry", id)
+        return entry
+
+    def entries(self, *, scope: Scope, kind: str | Sequence[str] | None = None,
+                tags: str | Sequence[str] | None = None, session_id: str | None = None,
+                state: str | Sequence[str] | None = None, limit: int = 100,
+                offset: int = 0) -> list[Entry]:  # fmt: skip
+        """Entries the scope sees, oldest first, one page."""
+        if limit < 1 or offset < 0:
+            raise InvalidInput("limit", f"{limit} from offset {offset}", "limit from 1, offset from 0")
+        selection = Filters.of(kind=kind, tags=tags, session_id=session_id).selection(state)
+        shelves = checked_scope(scope).shelves()
+        return [entry for _, entry in self._store.select(shelves, selection, limit=limit + offset)][offset:]
+
+    # -- change --------------------------------------------------------------------------------------------------
+
+    def edit(self, id: str, *, scope: Scope, **changes: Any) -> Entry:
+        """Change fields of an entry (`text, title, tags, kind, state, confidence, trust, at, valid_from, valid_to,
+        metadata, evidence, speaker`); the entry as it stood stays in its history."""
+        return self._changer.edit(id, scope=checked_scope(scope), changes=changes)
+
+    def supersede(self, old: str, new: str, *, scope: Scope, at: TimeLike = None) -> Entry:
+        """Say that `new` replaced `old` at a time (default: when `new` became valid); returns `old` as it now is."""
+        return self._changer.supersede(old, new, scope=checked_scope(scope), at=at)
+
+    def link(self, a: str, b: str, type: str, *, scope: Scope, confidence: float = 1.0) -> Link:
+        """Record that entry `a` stands in this relation to entry `b`; linking twice changes nothing."""
+        return self._changer.link(a, b, type, scope=checked_scope(scope), confidence=confidence)
+
+    def unlink(self, a: str, b: str, type: str, *, scope: Scope) -> bool:
+        """Remove a link; False when there was none."""
+        return self._changer.unlink(a, b, type, scope=checked_scope(scope))
+
+    def links(self, id: str, *, scope: Scope) -> list[Link]:
+        """Every link that starts or ends at an entry, as far as the scope sees the other end."""
+        return self._changer.links(id, scope=checked_scope(scope))
+
+    def history(self, id: str, *, scope: Scope) -> list[Version]:
+        """Every state the entry has had, oldest first; the last is the present one."""
+        return self._changer.history(id, scope=checked_scope(scope))
+
+    def forget(self, *, scope: Scope, ids: Sequence[str] | None = None, session_id: str | None = None,
+               everything: bool = False, layer: str | None = None, turns: bool | None = None) -> Receipt:  # fmt: skip
+        """Remove for good, and say what was removed from where. Give exactly one of `ids`, `session_id`,
+        `everything`.
+
+        `session_id` and `everything` act on the scope's home layer (or `layer`), so that a person can be forgotten
+        without touching what the team shares. Raw turns go too, except with `ids`, where `turns=True` asks for it.
+        """
+        return self._forgetter.forget(
+            scope=checked_scope(scope), ids=ids, session_id=session_id, everything=everything, layer=layer, turns=turns
+        )
+
+    # -- care ----------------------------------------------------------------------------------------------------
+
+    def stats(self, *, scope: Scope) -> Stats:
+        """How much the scope sees."""
+        counts = self._store.counts(checked_scope(scope).shelves())
+        model = self._store.model()
+        return Stats(
+            entries=counts["entries"], links=counts["links"], versions=counts["versions"],
+            sessions=counts["sessions"], turns=counts["turns"], vectors=counts["vectors"],
+            by_kind={key[5:]: n for key, n in counts.items() if key.startswith("kind:")},
+            by_state={key[6:]: n for key, n in counts.items() if key.startswith("state:")},
+            embedder=model.name if model else "none", width=model.width if model else 0,
+            size_bytes=self._store.size_bytes(),
+        )  # fmt: skip
+
+    def events(self, *, scope: Scope, limit: int = 100) -> list[Event]:
+        """The tenant's audit log, newest first: what was done to which entry when, never its text."""
+        return self._store.events(checked_scope(scope).tenant, limit=limit)
+
+    def verify(self, *, progress: Progress | None = None) -> Report:
+        """Check the whole store: structure, ids, times, counts, links, and that rows, index and vectors agree."""
+        return verify(self._store, self._embedder, progress=progress)
+
+    def repair(self, *, progress: Progress | None = None) -> Report:
+        """Rebuild what can be rebuilt from the entries, and report what cannot."""
+        report = repair(self._store, self._embedder, progress=progress)
+        self._searcher.drop_ram()
+        return report
+
+    def reembed(self, *, progress: Progress | None = None) -> Reembedded:
+        """Give every entry a vector of this memory's embedder, then serve those; can be stopped and resumed."""
+        return reembed(self._store, self._embedder, progress=progress)
+
+    def export(self, path: str | Path, *, format: str | None = None, scope: Scope | None = None,
+               vectors: bool = True, progress: Progress | None = None) -> Written:  # fmt: skip
+        """Write everything (or a scope) to a `.jsonl` file, lossless, or to a folder of Markdown files."""
+        return export_to(self._store, Path(path), format=format, scope=scope, vectors=vectors, clock=self._clock,
+                         progress=progress)  # fmt: skip
+
+    def load(self, path: str | Path, *, format: str | None = None, scope: Scope | None = None,
+             progress: Progress | None = None) -> Loaded:  # fmt: skip
+        """Read an export back, or a folder of Markdown notes into a scope; what is there already is skipped."""
+        return load_from(self._store, self._writer, Path(path), format=format, scope=scope, progress=progress)
+
+    def close(self) -> None:
+        """Release files and memory. Closing twice is fine; any other call afterwards raises `StoreClosed`."""
+        self._store.close()
+
+    def __enter__(self) -> Memory:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> None:  # fmt: skip
+        self.close()

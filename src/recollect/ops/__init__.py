@@ -1,0 +1,1 @@
+"""Care of a store: integrity checks and repair, change of the embedding model, export and import."""

@@ -1,0 +1,54 @@
+"""Export and import by format: `jsonl`, one lossless file, or `markdown`, a folder for people. Knows neither's details.
+
+A load into a scope writes nothing outside of it: entries of shelves that the scope sees return to them, all others go
+to its home shelf, with their ids where those are free and new ones where not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from recollect.clock import Clock
+from recollect.errors import InvalidInput, TransferError
+from recollect.ingest.remember import Progress, Writer
+from recollect.ops.bundle import Loaded, Written
+from recollect.ops.jsonl import export_file, load_file
+from recollect.ops.markdown import export_folder, load_folder
+from recollect.stores.base import Store
+from recollect.types import Scope
+
+__all__ = ["FORMATS", "Loaded", "Written", "export_to", "load_from"]
+
+FORMATS = ("jsonl", "markdown")
+
+
+def export_to(store: Store, path: Path, *, format: str | None, scope: Scope | None, vectors: bool, clock: Clock,
+              progress: Progress | None = None) -> Written:  # fmt: skip
+    """Write the whole store, or the shelves a scope sees, to a file or folder.
+
+    Without a format, a name that ends in `.jsonl` is a JSONL file and any other a Markdown folder.
+    """
+    chosen = _checked_format(format) or ("jsonl" if path.suffix == ".jsonl" else "markdown")
+    seen = None if scope is None else frozenset(scope.shelves())
+    shelves = [shelf for shelf in store.shelves() if seen is None or shelf in seen]
+    if chosen == "jsonl":
+        return export_file(store, path, shelves=shelves, vectors=vectors, now=clock(), progress=progress)
+    return export_folder(store, path, shelves=shelves, now=clock(), progress=progress)
+
+
+def load_from(store: Store, writer: Writer, path: Path, *, format: str | None, scope: Scope | None,
+              progress: Progress | None = None) -> Loaded:  # fmt: skip
+    """Read an export, or a folder of notes, into the store; without a format, a folder is Markdown."""
+    if not path.exists():
+        raise TransferError(f"there is no {path} to load")
+    chosen = _checked_format(format) or ("markdown" if path.is_dir() else "jsonl")
+    if path.is_dir() != (chosen == "markdown"):
+        raise TransferError(f"{path} is not a {'folder' if chosen == 'markdown' else 'file'}, as {chosen} needs")
+    load = load_file if chosen == "jsonl" else load_folder
+    return load(store, writer, path, scope=scope, progress=progress)
+
+
+def _checked_format(format: str | None) -> str | None:
+    if format is not None and format not in FORMATS:
+        raise InvalidInput("format", f"{format!r} is not a format", f"use {' or '.join(FORMATS)}")
+    return format

@@ -1,0 +1,1 @@
+"""The way out: candidates → features → score → diversify → the best k, each with its reasons."""

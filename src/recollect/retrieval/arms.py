@@ -1,0 +1,116 @@
+"""The two arms of candidate search, over every row: words (BM25) and meaning (cosine), each with its neighbourhood.
+
+Both are on a fixed scale, so that they can be added in a bank of any size: words as a share of the best score the
+query could reach, meaning as a cosine. Standard scores over the bank were measured and lost (docs/recall.md): in a
+large sparse bank their spread goes to zero and any shared word outweighs all meaning.
+
+Words, for query terms t and row i, with f how often t occurs in i and |i| its length in terms:
+
+    idf(t) = ln(1 + (n - df + ½) / (df + ½))
+    bm25(i) = Σ_t idf(t) · f (k1 + 1) / (f + k1 (1 - b + b · max(1, |i| / pivot)))
+    words(i) = (bm25(i) + Σ_d w_d (bm25(i-d) + bm25(i+d)) + a · bm25(i-1) [i-1 is a short question]) / Σ_t idf(t)
+
+Meaning, for unit vectors q and v and neighbour weights w:
+
+    meaning(i) = q · (v_i + Σ_d w_d (v_{i-d} + v_{i+d})) / ‖v_i + Σ_d w_d (v_{i-d} + v_{i+d})‖
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from recollect.ingest.terms import Question, Trait
+from recollect.retrieval.bank import Bank, Mask
+from recollect.retrieval.profiles import Profile
+from recollect.retrieval.shelf import ShelfIndex
+
+Scores = npt.NDArray[np.float32]
+
+
+def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -> Scores:
+    """The lexical arm for every row, about 0 … 2."""
+    total = len(bank) if live is None else int(live.sum())
+    bm25 = np.zeros(len(bank), dtype=np.float32)
+    best = 0.0
+    for term in question.terms:
+        found = [_rows_with(bank, number, term, live) for number in range(len(bank.shelves))]
+        df = sum(len(rows) for rows, _ in found)
+        idf = math.log(1 + (total - df + 0.5) / (df + 0.5))
+        best += idf if df else profile.absent_share * idf
+        for number, (rows, counts) in enumerate(found):
+            if len(rows):
+                shelf = bank.shelves[number]
+                start = bank.starts[number]
+                bm25[start : start + len(shelf)][rows] += _saturated(counts, shelf.length[rows], profile) * idf
+    if best <= 0:
+        return bm25
+    spread = [_with_neighbours(shelf, bm25[start : start + len(shelf)], profile)
+              for shelf, start in zip(bank.shelves, bank.starts, strict=False)]  # fmt: skip
+    return (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)
+
+
+def _rows_with(
+    bank: Bank, number: int, term: int, live: Mask | None
+) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
+    rows, counts = bank.shelves[number].postings.find(term)
+    if live is None or not len(rows):
+        return rows, counts
+    kept = live[rows + bank.starts[number]]
+    return rows[kept], counts[kept]
+
+
+def _saturated(counts: npt.NDArray[np.float32], lengths: npt.NDArray[np.int32], profile: Profile) -> Scores:
+    k1, b = profile.k1, profile.b
+    damping = k1 * (1 - b + b * np.maximum(np.float32(1), lengths / np.float32(profile.pivot_terms)))
+    saturated: Scores = (counts * np.float32(k1 + 1) / (counts + damping)).astype(np.float32)
+    return saturated
+
+
+def _with_neighbours(shelf: ShelfIndex, bm25: Scores, profile: Profile) -> Scores:
+    """Each row's score plus shares of its neighbours'; only rows that have a score give any."""
+    near, far = profile.near_terms
+    if not shelf.threaded or not (near or far or profile.answer_share):
+        return bm25
+    giving = np.flatnonzero(bm25)
+    given = bm25[giving]
+    around = np.append(bm25, np.float32(0))  # the last place takes what goes to no neighbour
+    before, after = shelf.before[giving], shelf.after[giving]
+    around[before] += np.float32(near) * given
+    around[after] += np.float32(near) * given
+    around[shelf.before2[giving]] += np.float32(far) * given
+    around[shelf.after2[giving]] += np.float32(far) * given
+    asked = (shelf.traits[giving] & Trait.QUESTION) != 0
+    around[after[asked]] += np.float32(profile.answer_share) * given[asked]
+    return around[:-1]
+
+
+def meaning(bank: Bank, query: npt.NDArray[np.float32], profile: Profile) -> tuple[Scores, Scores]:
+    """The vector arm for every row: plain cosine, and cosine with the neighbourhood; each in -1 … 1."""
+    plain, blended = [], []
+    for shelf in bank.shelves:
+        cosine = shelf.vectors @ query
+        plain.append(cosine)
+        blended.append(_blended(shelf, cosine, profile))
+    if len(plain) == 1:
+        return plain[0], blended[0]
+    return np.concatenate(plain), np.concatenate(blended)
+
+
+def _blended(shelf: ShelfIndex, cosine: Scores, profile: Profile) -> Scores:
+    near, far = profile.near_meaning
+    if not shelf.threaded or not (near or far):
+        return cosine
+    padded = np.append(cosine, np.float32(0))  # index -1: no neighbour, no share
+    blend = padded[shelf.before]
+    blend += padded[shelf.after]
+    blend *= np.float32(near)
+    beyond = padded[shelf.before2]
+    beyond += padded[shelf.after2]
+    beyond *= np.float32(far)
+    blend += beyond
+    blend += cosine
+    blend /= shelf.blend_norm
+    return blend

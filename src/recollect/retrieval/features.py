@@ -1,0 +1,104 @@
+"""The named factors of a hit's score, for the few rows that are candidates.
+
+| factor        | value                                                                                    |
+|---------------|------------------------------------------------------------------------------------------|
+| `terms`       | the lexical arm with its neighbourhood (`arms.words`)                                     |
+| `meaning`     | the vector arm with its neighbourhood (`arms.meaning`)                                    |
+| `similarity`  | plain cosine                                                                              |
+| `question`    | 1 for a short question: asking is not knowing                                             |
+| `answers`     | 1 when the turn before is a short question                                                |
+| `speaker`     | 1 when the query names the speaker                                                        |
+| `length`      | ln(characters / typical), from -2 to ln 2: very short texts say little                    |
+| `recency`     | exp(-age / half-life), age from the newest entry the scope sees, or `as_of` if earlier    |
+| `reliability` | min(confidence · sqrt(usage / 10), 1)                                                     |
+
+Each is a function of the same few values; a profile's weights say which are computed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from recollect.ingest.terms import Question, Trait
+from recollect.retrieval.arms import Scores
+from recollect.retrieval.bank import Bank
+from recollect.retrieval.profiles import Profile
+
+MICROS_PER_DAY = 86_400_000_000
+_SHORTEST, _LONGEST = -2.0, float(np.log(2.0))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class View:
+    """What the factors are computed from."""
+
+    bank: Bank
+    rows: npt.NDArray[np.intp]
+    question: Question
+    profile: Profile
+    terms: Scores
+    meaning: Scores
+    similarity: Scores
+    reference: int
+    """The moment that recency counts back from, in microseconds."""
+
+
+Feature = Callable[[View], npt.NDArray[np.floating]]
+
+
+def _question(view: View) -> npt.NDArray[np.floating]:
+    return _asks(view, view.rows)
+
+
+def _asks(view: View, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.floating]:
+    traits = view.bank.column("traits", rows).astype(np.int64)
+    asks: npt.NDArray[np.float32] = ((traits & int(Trait.QUESTION)) != 0).astype(np.float32)
+    return asks
+
+
+def _answers(view: View) -> npt.NDArray[np.floating]:
+    before = view.bank.beside("before", view.rows)
+    return np.where(before >= 0, _asks(view, np.maximum(before, 0)), np.float32(0))
+
+
+def _speaker(view: View) -> npt.NDArray[np.floating]:
+    speaker = view.bank.column("speaker", view.rows)
+    return np.isin(speaker, np.array(view.question.names, dtype=np.int64)).astype(np.float32)
+
+
+def _length(view: View) -> npt.NDArray[np.floating]:
+    chars = view.bank.column("chars", view.rows).astype(np.float64)
+    return np.clip(np.log((chars + 1) / view.profile.typical_chars), _SHORTEST, _LONGEST)
+
+
+def _recency(view: View) -> npt.NDArray[np.floating]:
+    age = view.reference - view.bank.column("at", view.rows).astype(np.int64)
+    return np.exp(-np.maximum(age, 0) / (view.profile.half_life_days * MICROS_PER_DAY))
+
+
+def _reliability(view: View) -> npt.NDArray[np.floating]:
+    confidence = view.bank.column("confidence", view.rows).astype(np.float64)
+    usage = view.bank.column("usage", view.rows).astype(np.float64)
+    return np.minimum(confidence * np.sqrt(usage / 10), 1.0)
+
+
+FEATURES: dict[str, Feature] = {
+    "terms": lambda view: view.terms[view.rows],
+    "meaning": lambda view: view.meaning[view.rows],
+    "similarity": lambda view: view.similarity[view.rows],
+    "question": _question,
+    "answers": _answers,
+    "speaker": _speaker,
+    "length": _length,
+    "recency": _recency,
+    "reliability": _reliability,
+}
+
+
+def features(view: View) -> npt.NDArray[np.float64]:
+    """Shape (rows, factors), factors in the order of the profile's weights."""
+    return np.stack([np.asarray(FEATURES[name](view), dtype=np.float64) for name in view.profile.weights], axis=1)

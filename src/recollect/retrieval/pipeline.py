@@ -1,0 +1,220 @@
+"""The main road of recall: arms over every row → the best as candidates → named factors → score → links → top k.
+
+Deterministic: equal inputs give equal hits in equal order. Only the hits' texts are read.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from recollect.clock import Clock, NewId, to_micros
+from recollect.embeddings.base import Embedder
+from recollect.errors import EmbeddingFailed
+from recollect.ingest.terms import forget_words, read_question
+from recollect.ingest.validate import checked_k, checked_query
+from recollect.retrieval.arms import meaning, words
+from recollect.retrieval.bank import Bank, Mask
+from recollect.retrieval.cache import EntryCache
+from recollect.retrieval.diversify import diversify
+from recollect.retrieval.features import View, features
+from recollect.retrieval.filters import Filters
+from recollect.retrieval.profiles import Profile
+from recollect.retrieval.ram import Ram
+from recollect.stores.base import Store
+from recollect.types import Cost, Factor, Hit, Recall, Scope, Shelf
+
+ROUTE = "hybrid"
+TIE_DECIMALS = 3
+"""Scores that agree to this many decimals are a tie, which the more specific layer wins."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ranked:
+    """Candidates with their factors, best first."""
+
+    rows: npt.NDArray[np.intp]
+    names: list[str]
+    weights: npt.NDArray[np.float64]
+    values: npt.NDArray[np.float64]
+    """Shape (rows, names)."""
+
+    @property
+    def scores(self) -> npt.NDArray[np.float64]:
+        return self.values @ self.weights
+
+    def take(self, places: Sequence[int] | npt.NDArray[np.intp]) -> Ranked:
+        order = np.asarray(places, dtype=np.intp)
+        return Ranked(rows=self.rows[order], names=self.names, weights=self.weights, values=self.values[order])
+
+    def with_factor(self, name: str, values: npt.NDArray[np.float64], weight: float) -> Ranked:
+        return Ranked(
+            rows=self.rows, names=[*self.names, name], weights=np.append(self.weights, weight),
+            values=np.column_stack([self.values, values]),
+        )  # fmt: skip
+
+
+class Searcher:
+    """Answers queries from the shelves of one store."""
+
+    def __init__(self, store: Store, embedder: Embedder | None, *, profile: Profile, clock: Clock,
+                 new_id: NewId) -> None:  # fmt: skip
+        self._store = store
+        self._embedder = embedder
+        self._profile = profile
+        self._clock = clock
+        self._new_id = new_id
+        width = embedder.width if embedder is not None else 0
+        self._ram = Ram(store, width=width, neighbour_weights=profile.near_meaning)
+        self._cache = EntryCache(store)
+
+    def recall(self, query: str, *, scope: Scope, k: int, filters: Filters) -> Recall:
+        """The k best entries for a query."""
+        started = time.perf_counter()
+        query, k = checked_query(query), checked_k(k)
+        scope.home()  # a scope without a layer sees nothing: better an error than silence
+        vector = self._embed(query)
+        with self._ram.bank(scope.shelves()) as (bank, shelves):
+            ranked, searched = self._rank(query, vector, bank, shelves, k, filters)
+            nos = [int(no) for no in bank.column("no", ranked.rows)] if len(ranked.rows) else []
+            seqs = [int(seq) for seq in bank.column("seq", ranked.rows)] if nos else []
+        return Recall(
+            id=self._new_id(), query=query, hits=self._hits(ranked, nos, seqs), route=ROUTE, searched=searched,
+            cost=Cost(seconds=time.perf_counter() - started, embedded_texts=int(vector is not None)),
+        )  # fmt: skip
+
+    def _embed(self, query: str) -> npt.NDArray[np.float32] | None:
+        if self._embedder is None:
+            return None
+        vector = self._embedder.embed_query(query)
+        if vector.shape != (self._embedder.width,) or not np.isfinite(vector).all():
+            raise EmbeddingFailed(f"embedder {self._embedder.name!r} gave no usable vector for the query")
+        return vector
+
+    def _rank(self, query: str, vector: npt.NDArray[np.float32] | None, bank: Bank, shelves: Sequence[Shelf], k: int,
+              filters: Filters) -> tuple[Ranked, int]:  # fmt: skip
+        """The top k rows, and how many were eligible."""
+        moment = filters.as_of or self._clock()
+        live = bank.live(moment)
+        eligible = _both(live, bank.wanted(filters, self._store, [shelf.layer for shelf in shelves]))
+        searched = len(bank) if eligible is None else int(eligible.sum())
+        names = [*self._profile.weights]
+        weights = np.array([*self._profile.weights.values()], dtype=np.float64)
+        if searched == 0:
+            empty = np.empty(0, dtype=np.intp)
+            return Ranked(rows=empty, names=names, weights=weights, values=np.empty((0, len(names)))), 0
+        view = self._view(query, vector, bank, live, eligible, moment, k)
+        ranked = Ranked(rows=view.rows, names=names, weights=weights, values=features(view))
+        ranked = self._with_linked(ranked, view, eligible)
+        ranked = self._ordered(ranked, bank, k)
+        if filters.min_score is not None:
+            ranked = ranked.take(np.flatnonzero(ranked.scores >= filters.min_score))
+        return ranked, searched
+
+    def _view(self, query: str, vector: npt.NDArray[np.float32] | None, bank: Bank, live: Mask | None,
+              eligible: Mask | None, moment: datetime, k: int) -> View:  # fmt: skip
+        """Both arms over the bank, and its best rows as candidates."""
+        profile = self._profile
+        question = read_question(query)
+        nothing = np.zeros(len(bank), dtype=np.float32)
+        lexical = words(bank, question, profile, live) if "terms" in profile.weights else nothing
+        similarity, blended = (nothing, nothing) if vector is None else meaning(bank, vector, profile)
+        base = np.float32(profile.weights.get("terms", 0.0)) * lexical
+        base += np.float32(profile.weights.get("meaning", 0.0)) * blended
+        if "similarity" in profile.weights:
+            base += np.float32(profile.weights["similarity"]) * similarity
+        newest = max(shelf.newest for shelf in bank.shelves)
+        return View(
+            bank=bank, rows=_best(base, eligible, max(profile.candidates, 2 * k)), question=question, profile=profile,
+            terms=lexical, meaning=blended, similarity=similarity, reference=min(to_micros(moment), newest),
+        )  # fmt: skip
+
+    def _with_linked(self, ranked: Ranked, view: View, eligible: Mask | None) -> Ranked:
+        """Candidates that hand-made links bring in, lifted to a share of the score they are linked to."""
+        share = self._profile.link_share
+        if not share:
+            return ranked
+        bank = view.bank
+        sources = ranked.take(np.argsort(-ranked.scores, kind="stable")[: self._profile.link_sources])
+        source_nos = bank.column("no", sources.rows).tolist()
+        lifts = _lifts(self._store.linked(source_nos), dict(zip(source_nos, sources.scores.tolist(), strict=True)))
+        if not lifts:
+            return ranked
+        rows = {row: lifts[no] for no in lifts for row in bank.rows_of([no]) if eligible is None or eligible[row]}
+        new = np.array(sorted(set(rows) - set(ranked.rows.tolist())), dtype=np.intp)
+        if len(new):
+            more = View(**{**view.__dict__, "rows": new})
+            ranked = Ranked(
+                rows=np.concatenate([ranked.rows, new]), names=ranked.names, weights=ranked.weights,
+                values=np.vstack([ranked.values, features(more)]),
+            )  # fmt: skip
+        target = np.array([rows.get(int(row), -np.inf) for row in ranked.rows])
+        return ranked.with_factor("linked", np.maximum(target * share - ranked.scores, 0.0), 1.0)
+
+    def _ordered(self, ranked: Ranked, bank: Bank, k: int) -> Ranked:
+        """The best k: by score, then the more specific layer, then the older row."""
+        nos = bank.column("no", ranked.rows)
+        order = np.lexsort((nos, bank.owner(ranked.rows), -np.round(ranked.scores, TIE_DECIMALS)))
+        if not self._profile.diversity or self._embedder is None:
+            return ranked.take(order[:k])
+        pool = ranked.take(order)
+        places, redundancy = diversify(pool.scores, bank.vectors(pool.rows), k, lambda_=self._profile.diversity_lambda)
+        return pool.take(places).with_factor("diversity", -np.array(redundancy), self._profile.diversity)
+
+    def _hits(self, ranked: Ranked, nos: Sequence[int], seqs: Sequence[int]) -> list[Hit]:
+        entries = self._cache.read(nos, seqs)
+        weights = ranked.weights.tolist()
+        hits = []
+        for no, values in zip(nos, ranked.values.tolist(), strict=True):
+            if no in entries:
+                factors = tuple(
+                    Factor(name=name, value=value, weight=weight)
+                    for name, value, weight in zip(ranked.names, values, weights, strict=True)
+                )
+                hits.append(Hit(entry=entries[no], score=sum(f.contribution for f in factors), explanation=factors))
+        return hits
+
+    def forget(self, shelves: Sequence[Shelf]) -> int:
+        """Drop what memory holds of these shelves, words and vectors of texts included."""
+        dropped = self._ram.forget(shelves) + self._cache.forget(shelves)
+        forget_words()
+        clear = getattr(self._embedder, "clear", None)
+        return dropped + (int(clear()) if callable(clear) else 0)
+
+    def drop_ram(self) -> None:
+        """Read everything anew on next use."""
+        self._ram.clear()
+        self._cache.clear()
+
+
+def _both(a: Mask | None, b: Mask | None) -> Mask | None:
+    if a is None or b is None:
+        return a if b is None else b
+    return a & b
+
+
+def _best(base: npt.NDArray[np.float32], eligible: Mask | None, count: int) -> npt.NDArray[np.intp]:
+    """Rows of the highest base scores, in row order."""
+    if eligible is not None:
+        base = np.where(eligible, base, np.float32(-np.inf))
+        count = min(count, int(eligible.sum()))
+    if count >= len(base):
+        return np.arange(len(base))
+    return np.sort(np.argpartition(base, -count)[-count:])
+
+
+def _lifts(edges: Sequence[tuple[int, int, str, float]], scores: dict[int, float]) -> dict[int, float]:
+    """Row number → the best (score × link confidence) it is linked to; `contradicts` and `supersedes` lift nothing."""
+    lifts: dict[int, float] = {}
+    for source, target, type_, confidence in edges:
+        if type_ in ("contradicts", "supersedes"):
+            continue
+        for known, other in ((source, target), (target, source)):
+            if known in scores:
+                lifts[other] = max(lifts.get(other, -np.inf), scores[known] * confidence)
+    return lifts

@@ -1,0 +1,122 @@
+"""Shelf indexes held in memory: loaded on first use, brought up to date on every use, the coldest dropped when large.
+
+Recalls share a shelf's index; bringing it up to date waits for them and holds new ones back.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+
+from recollect.retrieval.bank import Bank
+from recollect.retrieval.shelf import ShelfIndex
+from recollect.stores.base import Head, Store
+from recollect.types import Shelf
+
+MAX_BYTES = 2_000_000_000
+
+
+class _SharedLock:
+    """Many readers or one writer; a waiting writer goes before new readers."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._readers = 0
+        self._writing = False
+        self._writers_waiting = 0
+
+    @contextmanager
+    def shared(self) -> Iterator[None]:
+        with self._condition:
+            while self._writing or self._writers_waiting:
+                self._condition.wait()
+            self._readers += 1
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._readers -= 1
+                self._condition.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        with self._condition:
+            self._writers_waiting += 1
+            while self._writing or self._readers:
+                self._condition.wait()
+            self._writers_waiting -= 1
+            self._writing = True
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._writing = False
+                self._condition.notify_all()
+
+
+class Held:
+    """An index with the lock that guards it."""
+
+    def __init__(self, shelf: Shelf, index: ShelfIndex) -> None:
+        self.shelf = shelf
+        self.index = index
+        self.lock = _SharedLock()
+
+
+class Ram:
+    """The indexes of a store's shelves in this process."""
+
+    def __init__(self, store: Store, *, width: int, neighbour_weights: tuple[float, float],
+                 max_bytes: int = MAX_BYTES) -> None:  # fmt: skip
+        self._store = store
+        self._width = width
+        self._weights = neighbour_weights
+        self._max_bytes = max_bytes
+        self._held: OrderedDict[int, Held] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def bank(self, shelves: Sequence[Shelf]) -> Iterator[tuple[Bank, list[Shelf]]]:
+        """The shelves that exist, as of now, with their names; nobody changes them meanwhile."""
+        heads = self._store.heads(shelves)
+        present = [(shelf, head) for shelf, head in zip(shelves, heads, strict=True) if head is not None]
+        held = [self._current(shelf, head) for shelf, head in present]
+        with ExitStack() as stack:
+            # One order for everyone, so that two recalls and two updates cannot wait for each other in a ring.
+            for one in sorted(held, key=lambda h: h.index.shelf_no):
+                stack.enter_context(one.lock.shared())
+            yield Bank([one.index for one in held]), [one.shelf for one in held]
+
+    def _current(self, shelf: Shelf, head: Head) -> Held:
+        with self._lock:
+            held = self._held.get(head.shelf_no)
+            if held is None:
+                held = Held(shelf, ShelfIndex(head.shelf_no, self._width, self._weights))
+                self._held[head.shelf_no] = held
+            self._held.move_to_end(head.shelf_no)
+        if held.index.known_seq < head.seq:
+            with held.lock.alone():
+                if held.index.known_seq < head.seq:
+                    held.index.apply(self._store.delta(head.shelf_no, held.index.known_seq))
+            self._evict(keep=head.shelf_no)
+        return held
+
+    def _evict(self, *, keep: int) -> None:
+        with self._lock:
+            total = sum(held.index.nbytes for held in self._held.values())
+            for number in [n for n in self._held if n != keep]:
+                if total <= self._max_bytes:
+                    return
+                total -= self._held.pop(number).index.nbytes
+
+    def forget(self, shelves: Sequence[Shelf]) -> int:
+        """Drop these shelves from memory; returns how many rows that was."""
+        with self._lock:
+            gone = [number for number, held in self._held.items() if held.shelf in shelves]
+            return sum(len(self._held.pop(number).index) for number in gone)
+
+    def clear(self) -> None:
+        with self._lock:
+            self._held.clear()

@@ -1,0 +1,352 @@
+"""The seam between mechanisms and storage engines.
+
+A store keeps entries, their text-index records and vectors, links, raw turns, old versions and an audit log, and
+serves them by shelf. It knows no chunking, linking, embedding or ranking rule: those call it. Every write happens
+inside `transact()`, which is atomic and serialised; no model is called there. Reads outside see committed data only.
+
+Entries have two names: the public `id`, and a store-internal row number `no` that never returns after a removal.
+Each shelf counts its changes (`seq`), and each entry remembers the count of its last change, so that an index in
+memory is brought up to date by asking for what is newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from recollect.types import Entry, Link, Shelf, Turn
+
+Vector = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class IndexRecord:
+    """What ranking needs to know of a text without reading it again (made by `ingest.terms`)."""
+
+    terms: npt.NDArray[np.uint64]
+    """Distinct stemmed terms as 64-bit hashes, ascending."""
+    counts: npt.NDArray[np.uint16]
+    """How often each occurs."""
+    length: int
+    """Terms in all, repeats included."""
+    chars: int
+    """Characters of the text itself."""
+    traits: int
+    """Bit set, see `ingest.terms.Trait`."""
+    speaker: int
+    """Hash of the speaker's name, 0 when there is none."""
+    near: tuple[int, int]
+    """Two sketches; texts that are nearly identical share at least one of them."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Record:
+    """An entry together with everything that is written with it."""
+
+    entry: Entry
+    index: IndexRecord
+    vector: Vector | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Model:
+    """An embedding model whose vectors are, or will be, the store's."""
+
+    name: str
+    width: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Head:
+    """How far a shelf has come."""
+
+    shelf_no: int
+    seq: int
+
+
+class Slim(NamedTuple):
+    """Everything about an entry that stays in memory: no text. A tuple, because a shelf is read a hundred thousand
+    at a time."""
+
+    no: int
+    seq: int
+    index_seq: int
+    """The shelf's count when text, index or vector last changed; smaller than `seq` when only numbers did."""
+    kind: str
+    state: str
+    at: int
+    """Microseconds since 1970, as are the two below."""
+    valid_from: int
+    valid_to: int | None
+    confidence: float
+    usage_count: int
+    repeats: int
+    thread: int | None
+    position: int | None
+    length: int
+    chars: int
+    traits: int
+    speaker: int
+    terms: bytes
+    """Little-endian uint64, as in `IndexRecord`."""
+    counts: bytes
+    """Little-endian uint16."""
+    vector: bytes | None
+    """Little-endian float32."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Delta:
+    """What changed on a shelf since a count: rows new or changed, in row order, and rows gone."""
+
+    seq: int
+    rows: list[Slim]
+    removed: list[int]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Replaced:
+    """An entry as it stood until a change, and what the change was."""
+
+    entry: Entry
+    change: str
+    changed_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Neighbour:
+    """An existing entry that a new one may be linked to."""
+
+    id: str
+    at: datetime
+    tags: list[str] = field(default_factory=list)
+    index: IndexRecord | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removed:
+    """Rows a removal took, by table."""
+
+    ids: list[str] = field(default_factory=list)
+    entries: int = 0
+    index_records: int = 0
+    vectors: int = 0
+    links: int = 0
+    versions: int = 0
+    turns: int = 0
+    sessions: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Event:
+    """One line of the audit log: ids and numbers, never text."""
+
+    at: datetime
+    tenant: str
+    action: str
+    entry_id: str | None = None
+    detail: dict[str, int | float | str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Selection:
+    """Which entries of some shelves: every condition given must hold."""
+
+    ids: Sequence[str] | None = None
+    session_id: str | None = None
+    kinds: Sequence[str] | None = None
+    tags: Sequence[str] | None = None
+    states: Sequence[str] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flaw:
+    """Something that verification found: where, what, and whether `repair` can mend it."""
+
+    check: str
+    subject: str
+    problem: str
+    repairable: bool
+
+
+class Tx(Protocol):
+    """One atomic write. Shelves come into being when first written to."""
+
+    def find_same(self, shelf: Shelf, content_hash: str) -> Entry | None:
+        """The active or flagged entry with this content hash on this shelf."""
+        ...
+
+    def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]: ...
+
+    def add(self, record: Record) -> None:
+        """A new entry with its index record and vector. The id must be new to the whole store."""
+        ...
+
+    def update(self, entry: Entry, *, change: str | None, index: IndexRecord | None = None,
+               vector: Vector | None = None) -> None:  # fmt: skip
+        """Replace an entry of the same id and shelf.
+
+        `change` names the change and keeps the entry as it stood (`Replaced`); None keeps nothing (mere counters).
+        `index` and `vector` are given when the text changed.
+        """
+        ...
+
+    def remove(self, shelf: Shelf, selection: Selection) -> Removed:
+        """Entries and everything that hangs on them: index, vector, links both ways, versions. Not raw turns."""
+        ...
+
+    def remove_turns(self, shelf: Shelf, *, session_id: str | None = None,
+                     entry_ids: Sequence[str] | None = None) -> Removed:  # fmt: skip
+        """Raw turns: of a session, of these episode entries, or all of the shelf; sessions left empty go too."""
+        ...
+
+    def drop_shelf(self, shelf: Shelf) -> Removed:
+        """The shelf itself, its name included, with all that is on it."""
+        ...
+
+    def add_links(self, links: Sequence[Link]) -> int:
+        """Edges that are not there yet; returns how many were new. Both ends must exist."""
+        ...
+
+    def remove_link(self, source: str, target: str, type_: str) -> bool: ...
+
+    def latest(self, shelf: Shelf) -> Neighbour | None:
+        """The entry added last."""
+        ...
+
+    def session_tail(self, shelf: Shelf, session_id: str, limit: int) -> list[Neighbour]:
+        """The session's entries added last, newest first."""
+        ...
+
+    def sharing_tags(self, shelf: Shelf, tags: Sequence[str], at_least: int, limit: int) -> list[Neighbour]:
+        """Entries with at least that many of the tags, newest first."""
+        ...
+
+    def near(self, shelf: Shelf, near: tuple[int, int], limit: int) -> list[Neighbour]:
+        """Entries that share a sketch, newest first, with their index records."""
+        ...
+
+    def open_session(self, shelf: Shelf, session_id: str, at: datetime) -> int:
+        """The number of turns the session has; the session is made when new."""
+        ...
+
+    def add_turn(self, shelf: Shelf, turn: Turn) -> None:
+        """A turn at the next free number."""
+        ...
+
+    def put_vectors(self, model: Model, vectors: Sequence[tuple[int, Vector]]) -> int:
+        """Vectors of a model by row number; rows that are gone meanwhile are skipped. Returns how many were kept."""
+        ...
+
+    def put_index(self, records: Sequence[tuple[int, IndexRecord]]) -> None:
+        """Text-index records by row number (repair)."""
+        ...
+
+    def use_model(self, model: Model) -> None:
+        """Make this the store's model and drop the vectors of every other one."""
+        ...
+
+    def add_replaced(self, replaced: Replaced) -> None:
+        """An older state of an entry that is there already (import)."""
+        ...
+
+    def audit(self, event: Event) -> None: ...
+
+
+class Store(Protocol):
+    """A storage engine."""
+
+    @property
+    def location(self) -> str:
+        """What the user opened: a path, a URL or `:memory:`."""
+        ...
+
+    def transact(self) -> AbstractContextManager[Tx]:
+        """One writer at a time, across threads and processes; rolled back when the block raises."""
+        ...
+
+    # reading, by shelf
+    def heads(self, shelves: Sequence[Shelf]) -> list[Head | None]: ...
+
+    def delta(self, shelf_no: int, since: int) -> Delta: ...
+
+    def read(self, nos: Sequence[int]) -> dict[int, Entry]:
+        """Whole entries by row number; rows that are gone are left out."""
+        ...
+
+    def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]: ...
+
+    def select(self, shelves: Sequence[Shelf], selection: Selection, *, after: int = 0,
+               limit: int = 100) -> list[tuple[int, Entry]]:  # fmt: skip
+        """Entries in row order with their row numbers, after a row number: one page."""
+        ...
+
+    def tagged(self, shelf_no: int, tags: Sequence[str]) -> set[int]:
+        """Row numbers of the entries that have every one of the tags."""
+        ...
+
+    def in_session(self, shelf_no: int, session_id: str) -> set[int]:
+        """Row numbers of the entries of a session."""
+        ...
+
+    def links(self, ids: Sequence[str]) -> list[Link]:
+        """Every edge that starts or ends at one of these entries, in a stable order."""
+        ...
+
+    def linked(self, nos: Sequence[int]) -> list[tuple[int, int, str, float]]:
+        """Edges that are not automatic and touch one of these rows: (source, target, type, confidence)."""
+        ...
+
+    def replaced(self, entry_id: str) -> list[Replaced]:
+        """The states an entry has left behind, oldest first."""
+        ...
+
+    def turns(self, shelf: Shelf, session_id: str) -> list[Turn]: ...
+
+    def sessions(self, shelf: Shelf) -> list[str]: ...
+
+    def shelves(self, tenant: str | None = None) -> list[Shelf]: ...
+
+    def counts(self, shelves: Sequence[Shelf]) -> dict[str, int]:
+        """Rows by table (`entries, links, versions, turns, sessions, vectors`), and entries as `kind:…`, `state:…`."""
+        ...
+
+    def events(self, tenant: str, *, limit: int = 100) -> list[Event]:
+        """The audit log of a tenant, newest first."""
+        ...
+
+    # embedding models
+    def model(self) -> Model | None:
+        """The model whose vectors are served."""
+        ...
+
+    def without_vector(self, model: Model, *, after: int, limit: int) -> list[tuple[int, Entry]]:
+        """Entries that have no vector of this model yet, in row order."""
+        ...
+
+    def index_of(self, nos: Sequence[int]) -> dict[int, tuple[IndexRecord | None, Vector | None]]:
+        """Stored index record and vector by row number, for verification."""
+        ...
+
+    # care
+    def check(self) -> Iterator[Flaw]:
+        """What only the engine can see: page structure, references, counters, its own side tables."""
+        ...
+
+    def mend(self) -> list[Flaw]:
+        """Rebuild or drop what `check` found and can be mended; returns the flaws that were."""
+        ...
+
+    def scrub(self) -> None:
+        """Make removed content unreadable in the files themselves, not only unreachable."""
+        ...
+
+    def size_bytes(self) -> int: ...
+
+    def close(self) -> None: ...

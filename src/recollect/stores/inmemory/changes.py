@@ -1,0 +1,278 @@
+"""Every write of the in-memory store, as a function over its tables.
+
+Each checks first and changes afterwards, so that a refused write leaves nothing behind; and each depends on its
+arguments and the tables alone, so that it can be played again on a second copy of them (`store`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from recollect.errors import StoreError
+from recollect.stores.base import Event, IndexRecord, Model, Removed, Replaced
+from recollect.stores.inmemory.tables import OFFERED_STATES, Board, LinkKey, PostingKey, Row, Said, Tables
+from recollect.types import Entry, Link, Shelf, Turn
+
+
+def add(tables: Tables, entry: Entry, index: IndexRecord, vector: bytes | None) -> None:
+    """A new row, at the end of its shelf."""
+    if entry.id in tables.row_of:
+        raise StoreError(f"entry {entry.id!r} is in this store already; ids are unique over all shelves")
+    _check_content(tables, entry)
+    if vector is not None:
+        _check_width(tables.model, vector)
+    board = _board(tables, entry.shelf)
+    seq = _advance(tables, board)
+    tables.last_row_no += 1
+    no = tables.last_row_no
+    row = Row(no=no, shelf_no=board.no, entry=entry, index=index, seq=seq, index_seq=seq)
+    tables.rows[no] = row
+    tables.row_of[entry.id] = no
+    board.rows[no] = None
+    _post(tables, no, row.posting_keys())
+    _replace_vectors(tables, no, vector)
+
+
+def update(tables: Tables, entry: Entry, change: str | None, index: IndexRecord | None, vector: bytes | None) -> None:
+    """Replace the row of this id; its number stays."""
+    no = tables.row_of.get(entry.id)
+    old = None if no is None else tables.rows[no]
+    if old is None or old.entry.shelf != entry.shelf:
+        raise StoreError(f"no entry {entry.id!r} on shelf {entry.shelf}; nothing was changed")
+    _check_content(tables, entry)
+    if vector is not None:
+        _check_width(tables.model, vector)
+    seq = _advance(tables, tables.boards[entry.shelf])
+    reindexed = index is not None or vector is not None
+    index_seq = seq if reindexed else old.index_seq
+    row = replace(old, entry=entry, index=index or old.index, seq=seq, index_seq=index_seq)
+    tables.rows[row.no] = row
+    _repost(tables, old, row)
+    if change is not None:
+        add_replaced(tables, Replaced(entry=old.entry, change=change, changed_at=entry.updated_at))
+    if reindexed:
+        _replace_vectors(tables, row.no, vector)
+
+
+def remove(tables: Tables, shelf: Shelf, nos: Sequence[int]) -> Removed:
+    """These rows of one shelf with all that hangs on them."""
+    if not nos:
+        return Removed()
+    board = tables.boards[shelf]
+    seq = _advance(tables, board)
+    board.gone |= dict.fromkeys(nos, seq)
+    for no in nos:
+        del board.rows[no]
+    return _take(tables, nos)
+
+
+def remove_turns(tables: Tables, shelf: Shelf, session_id: str | None, entry_nos: frozenset[int] | None) -> Removed:
+    """Turns of a session or of all, of some entries or of all; then those of the sessions that have none left."""
+    held = tables.boards[shelf].sessions if shelf in tables.boards else {}
+    turns, emptied = 0, 0
+    for name in [name for name in held if session_id in (None, name)]:
+        said_at = held[name]
+        gone = [number for number, said in said_at.items() if entry_nos is None or said.entry_no in entry_nos]
+        for number in gone:
+            del said_at[number]
+        if not said_at:
+            del held[name]
+        turns, emptied = turns + len(gone), emptied + (name not in held)
+    return Removed(turns=turns, sessions=emptied)
+
+
+def drop_shelf(tables: Tables, shelf: Shelf) -> Removed:
+    """The shelf with all that is on it; a later one of the same name is a new shelf with a new number."""
+    board = tables.boards.pop(shelf, None)
+    if board is None:
+        return Removed()
+    del tables.shelf_of[board.no]
+    turns = sum(len(said_at) for said_at in board.sessions.values())
+    return replace(_take(tables, list(board.rows)), turns=turns, sessions=len(board.sessions))
+
+
+def add_links(tables: Tables, links: Sequence[Link]) -> int:
+    """The links that are new, after all have been checked."""
+    fresh: dict[LinkKey, Link] = {}
+    for link in links:
+        key = _link_key(tables, link)
+        if key not in tables.links:
+            fresh.setdefault(key, link)
+    for key, link in fresh.items():
+        tables.links[key] = link
+        for end in key[:2]:
+            tables.links_at.setdefault(end, set()).add(key)
+    return len(fresh)
+
+
+def remove_link(tables: Tables, source: str, target: str, type_: str) -> bool:
+    """False when there is no such link."""
+    if source not in tables.row_of or target not in tables.row_of:
+        return False
+    key = (tables.row_of[source], tables.row_of[target], type_)
+    return key in tables.links and _unlink(tables, [key]) == 1
+
+
+def open_session(tables: Tables, shelf: Shelf, session_id: str) -> int:
+    """The next free turn number."""
+    said_at = _board(tables, shelf).sessions.setdefault(session_id, {})
+    return max(said_at, default=-1) + 1
+
+
+def add_turn(tables: Tables, shelf: Shelf, turn: Turn) -> None:
+    """A turn of a session that was opened, at a number that is not taken. An entry that is not there is not named."""
+    said_at = tables.boards[shelf].sessions.get(turn.session_id) if shelf in tables.boards else None
+    if said_at is None:
+        raise StoreError(f"no session {turn.session_id!r} on shelf {shelf}; open it first")
+    if turn.number in said_at:
+        raise StoreError(f"turn {turn.number} of session {turn.session_id!r} is there already; turns are not rewritten")
+    entry_no = None if turn.entry_id is None else tables.row_of.get(turn.entry_id)
+    said_at[turn.number] = Said(turn=turn, entry_no=entry_no)
+
+
+def put_vectors(tables: Tables, model: Model, vectors: Sequence[tuple[int, bytes]]) -> int:
+    """Vectors of a model; only those of the store's own count as a change."""
+    for _, vector in vectors:
+        _check_width(model, vector)
+    kept = {no: vector for no, vector in vectors if no in tables.rows}
+    tables.vectors.setdefault(model, {}).update(kept)
+    if model == tables.model:
+        _touch(tables, kept)
+    return len(kept)
+
+
+def put_index(tables: Tables, records: Sequence[tuple[int, IndexRecord]]) -> None:
+    """Index records for rows that are there."""
+    kept = {no: index for no, index in records if no in tables.rows}
+    for no, index in kept.items():
+        old = tables.rows[no]
+        tables.rows[no] = replace(old, index=index)
+        _repost(tables, old, tables.rows[no])
+    _touch(tables, kept)
+
+
+def use_model(tables: Tables, model: Model) -> None:
+    """Serve this model's vectors and drop all others; with another model every shelf and row counts as changed."""
+    before, tables.model = tables.model, model
+    tables.vectors = {model: tables.vectors.get(model, {})}
+    if before == model:
+        return
+    for board in tables.boards.values():
+        _advance(tables, board)
+    _touch(tables, tables.rows)
+
+
+def add_replaced(tables: Tables, replaced: Replaced) -> None:
+    """An older state, after those that are there."""
+    no = tables.row_of.get(replaced.entry.id)
+    if no is None:
+        raise StoreError(f"no entry {replaced.entry.id!r} to hang an older state on; add the entry first")
+    tables.left_behind.setdefault(no, []).append(replaced)
+
+
+def audit(tables: Tables, event: Event) -> None:
+    tables.events.setdefault(event.tenant, []).append(event)
+
+
+# -- steps ---------------------------------------------------------------------------------------------------------
+
+
+def _check_width(model: Model | None, vector: bytes) -> None:
+    """A vector needs a model, and the model's width."""
+    if model is None:
+        raise StoreError("the store has no embedding model yet; call use_model before adding vectors")
+    if len(vector) != 4 * model.width:
+        raise StoreError(f"a vector of {len(vector) // 4} numbers is not of {model.name!r}, which makes {model.width}")
+
+
+def _check_content(tables: Tables, entry: Entry) -> None:
+    """A shelf holds the same content once among its active and flagged entries."""
+    same = tables.find_same(entry.shelf, entry.content_hash) if entry.state in OFFERED_STATES else None
+    if same is not None and same.id != entry.id:
+        raise StoreError(f"entry {same.id!r} on shelf {entry.shelf} has the content of {entry.id!r} already")
+
+
+def _board(tables: Tables, shelf: Shelf) -> Board:
+    """The shelf, made when new."""
+    if shelf not in tables.boards:
+        tables.last_shelf_no += 1
+        tables.boards[shelf] = Board(no=tables.last_shelf_no)
+        tables.shelf_of[tables.last_shelf_no] = shelf
+    return tables.boards[shelf]
+
+
+def _advance(tables: Tables, board: Board) -> int:
+    """The shelf's count for this transaction: one more than before it, however much it changes."""
+    if board.no not in tables.advanced:
+        tables.advanced.add(board.no)
+        board.seq += 1
+    return board.seq
+
+
+def _touch(tables: Tables, nos: Iterable[int]) -> None:
+    """Mark rows as changed in index or vector."""
+    for no in nos:
+        row = tables.rows[no]
+        seq = _advance(tables, tables.boards[row.entry.shelf])
+        tables.rows[no] = replace(row, seq=seq, index_seq=seq)
+
+
+def _replace_vectors(tables: Tables, no: int, vector: bytes | None) -> None:
+    """The row's vector, or none. Those it had, of any model, were made from the text before, so they go."""
+    for vectors in tables.vectors.values():
+        vectors.pop(no, None)
+    if tables.model is not None and vector is not None:
+        tables.vectors.setdefault(tables.model, {})[no] = vector
+
+
+def _post(tables: Tables, no: int, keys: set[PostingKey]) -> None:
+    for key in keys:
+        tables.postings.setdefault(key, set()).add(no)
+
+
+def _unpost(tables: Tables, no: int, keys: set[PostingKey]) -> None:
+    for key in keys:
+        tables.postings[key].remove(no)
+        if not tables.postings[key]:
+            del tables.postings[key]
+
+
+def _repost(tables: Tables, old: Row, new: Row) -> None:
+    before, after = old.posting_keys(), new.posting_keys()
+    _unpost(tables, old.no, before - after)
+    _post(tables, old.no, after - before)
+
+
+def _take(tables: Tables, nos: Sequence[int]) -> Removed:
+    """Rows out of every table but the shelf's own."""
+    ids = [tables.rows[no].entry.id for no in nos]
+    links = _unlink(tables, tables.link_keys(nos))
+    versions = sum(len(tables.left_behind.pop(no, ())) for no in nos)
+    vectors = sum(held.pop(no, None) is not None for held in tables.vectors.values() for no in nos)
+    for no in nos:
+        row = tables.rows.pop(no)
+        del tables.row_of[row.entry.id]
+        _unpost(tables, no, row.posting_keys())
+    return Removed(
+        ids=ids, entries=len(ids), index_records=len(ids), vectors=vectors, links=links, versions=versions
+    )  # fmt: skip
+
+
+def _link_key(tables: Tables, link: Link) -> LinkKey:
+    if link.source == link.target:
+        raise StoreError(f"entry {link.source!r} cannot be linked to itself")
+    for end in (link.source, link.target):
+        if end not in tables.row_of:
+            raise StoreError(f"a link needs two entries, and there is no {end!r} in this store")
+    return tables.row_of[link.source], tables.row_of[link.target], link.type
+
+
+def _unlink(tables: Tables, keys: Sequence[LinkKey]) -> int:
+    for key in keys:
+        del tables.links[key]
+        for end in key[:2]:
+            tables.links_at[end].remove(key)
+            if not tables.links_at[end]:
+                del tables.links_at[end]
+    return len(keys)

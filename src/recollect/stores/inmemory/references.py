@@ -1,0 +1,37 @@
+"""Whether everything in the in-memory tables still points at something that is there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from recollect.stores.base import Flaw
+from recollect.stores.inmemory.tables import Tables
+
+
+def broken_references(tables: Tables) -> Iterator[Flaw]:
+    """References without an end. Finding one means a bug: there is nothing else that could break them."""
+    shelved = {no: board.no for board in tables.boards.values() for no in board.rows}
+    for no, row in tables.rows.items():
+        if shelved.get(no) != row.shelf_no or tables.row_of.get(row.entry.id) != no:
+            yield _flaw(f"entry {row.entry.id}", "is not on its shelf, or not found by its id")
+    for no in shelved.keys() - tables.rows.keys():
+        yield _flaw(f"row {no}", "is on a shelf and has no entry")
+    for source, target, type_ in tables.links:
+        if source not in tables.rows or target not in tables.rows:
+            yield _flaw(f"link {source} {type_} {target}", "has an end that is gone")
+    for what, nos in _hanging(tables):
+        for no in nos - tables.rows.keys():
+            yield _flaw(f"row {no}", f"is gone and has {what}")
+
+
+def _hanging(tables: Tables) -> Iterator[tuple[str, set[int]]]:
+    """Row numbers that other tables refer to."""
+    yield "older states", set(tables.left_behind)
+    yield "links", set(tables.links_at)
+    yield "postings", {no for nos in tables.postings.values() for no in nos}
+    for model, vectors in tables.vectors.items():
+        yield f"a vector of {model.name}", set(vectors)
+
+
+def _flaw(subject: str, problem: str) -> Flaw:
+    return Flaw(check="references", subject=subject, problem=problem, repairable=False)

@@ -1,0 +1,333 @@
+"""Locks and transactions of the in-memory store, and the port itself.
+
+There are two copies of the tables, which share their rows. Readers see the one that is served. A transaction works on
+the spare one and notes what it does; committing swaps the two and plays the notes on the copy that was served until
+then. Rolling back throws the spare away, and the next transaction makes a new one. So readers never wait for a
+writer, and never see half a transaction.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from datetime import datetime
+from itertools import islice
+from typing import Concatenate, ParamSpec, TypeVar
+
+import numpy as np
+
+from recollect.errors import StoreClosed, StoreError
+from recollect.stores.base import (
+    Delta,
+    Event,
+    Flaw,
+    Head,
+    IndexRecord,
+    Model,
+    Neighbour,
+    Record,
+    Removed,
+    Replaced,
+    Selection,
+    Tx,
+    Vector,
+)
+from recollect.stores.inmemory import changes
+from recollect.stores.inmemory.references import broken_references
+from recollect.stores.inmemory.tables import Tables, detached, own_index
+from recollect.types import Entry, Link, Shelf, Turn
+
+P = ParamSpec("P")
+R = TypeVar("R")
+Note = Callable[[Tables], object]
+
+
+class InMemoryTx:
+    """One transaction on the spare tables. Arguments are copied on the way in; what it did can be played again."""
+
+    def __init__(self, tables: Tables) -> None:
+        self._held: Tables | None = tables
+        self.notes: list[Note] = []
+        tables.advanced.clear()
+
+    def end(self) -> None:
+        """From here on every call is refused."""
+        self._held = None
+
+    @property
+    def _tables(self) -> Tables:
+        if self._held is None:
+            raise StoreError("this transaction has ended; begin another with transact()")
+        return self._held
+
+    def _do(self, change: Callable[Concatenate[Tables, P], R], *args: P.args, **kwargs: P.kwargs) -> R:
+        done = change(self._tables, *args, **kwargs)
+        self.notes.append(lambda tables: change(tables, *args, **kwargs))
+        return done
+
+    # -- entries -------------------------------------------------------------------------------------------------
+
+    def find_same(self, shelf: Shelf, content_hash: str) -> Entry | None:
+        return self._tables.find_same(shelf, content_hash)
+
+    def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
+        return self._tables.get(shelves, ids)
+
+    def add(self, record: Record) -> None:
+        self._do(changes.add, detached(record.entry), own_index(record.index), _optional_bytes(record.vector))
+
+    def update(self, entry: Entry, *, change: str | None, index: IndexRecord | None = None,
+               vector: Vector | None = None) -> None:  # fmt: skip
+        own = None if index is None else own_index(index)
+        self._do(changes.update, detached(entry), change, own, _optional_bytes(vector))
+
+    def remove(self, shelf: Shelf, selection: Selection) -> Removed:
+        nos = [row.no for row in self._tables.matching([shelf], selection)]
+        return self._do(changes.remove, shelf, nos)
+
+    def drop_shelf(self, shelf: Shelf) -> Removed:
+        return self._do(changes.drop_shelf, shelf)
+
+    def add_replaced(self, replaced: Replaced) -> None:
+        self._do(changes.add_replaced, replace(replaced, entry=detached(replaced.entry)))
+
+    # -- links and neighbours --------------------------------------------------------------------------------------
+
+    def add_links(self, links: Sequence[Link]) -> int:
+        return self._do(changes.add_links, list(links))
+
+    def remove_link(self, source: str, target: str, type_: str) -> bool:
+        return self._do(changes.remove_link, source, target, type_)
+
+    def latest(self, shelf: Shelf) -> Neighbour | None:
+        return self._tables.latest(shelf)
+
+    def session_tail(self, shelf: Shelf, session_id: str, limit: int) -> list[Neighbour]:
+        return self._tables.session_tail(shelf, session_id, limit)
+
+    def sharing_tags(self, shelf: Shelf, tags: Sequence[str], at_least: int, limit: int) -> list[Neighbour]:
+        return self._tables.sharing_tags(shelf, tags, at_least, limit)
+
+    def near(self, shelf: Shelf, near: tuple[int, int], limit: int) -> list[Neighbour]:
+        return self._tables.near(shelf, near, limit)
+
+    # -- turns -----------------------------------------------------------------------------------------------------
+
+    def open_session(self, shelf: Shelf, session_id: str, at: datetime) -> int:  # noqa: ARG002 - sessions keep their order by themselves
+        return self._do(changes.open_session, shelf, session_id)
+
+    def add_turn(self, shelf: Shelf, turn: Turn) -> None:
+        self._do(changes.add_turn, shelf, turn)
+
+    def remove_turns(self, shelf: Shelf, *, session_id: str | None = None,
+                     entry_ids: Sequence[str] | None = None) -> Removed:  # fmt: skip
+        nos = None if entry_ids is None else frozenset(self._row_numbers(entry_ids))
+        return self._do(changes.remove_turns, shelf, session_id, nos)
+
+    def _row_numbers(self, ids: Sequence[str]) -> list[int]:
+        return [self._tables.row_of[entry_id] for entry_id in ids if entry_id in self._tables.row_of]
+
+    # -- models and the log ----------------------------------------------------------------------------------------
+
+    def put_vectors(self, model: Model, vectors: Sequence[tuple[int, Vector]]) -> int:
+        return self._do(changes.put_vectors, model, [(no, _vector_bytes(vector)) for no, vector in vectors])
+
+    def put_index(self, records: Sequence[tuple[int, IndexRecord]]) -> None:
+        self._do(changes.put_index, [(no, own_index(index)) for no, index in records])
+
+    def use_model(self, model: Model) -> None:
+        self._do(changes.use_model, model)
+
+    def audit(self, event: Event) -> None:
+        self._do(changes.audit, replace(event, detail=dict(event.detail)))
+
+
+class InMemoryStore:
+    """A store that lives as long as its process: what `:memory:` opens, and the reference for every other engine."""
+
+    def __init__(self) -> None:
+        self._served = Tables()
+        self._spare: Tables | None = Tables()
+        self._reading = threading.Lock()
+        self._writing = threading.Lock()
+        self._writer: int | None = None  # the thread inside transact()
+        self._closed = False
+
+    @property
+    def location(self) -> str:
+        return ":memory:"
+
+    # -- transactions ----------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def transact(self) -> Iterator[Tx]:
+        """One writer at a time; a second transaction inside the block of the first is an error."""
+        with self._only_writer():
+            self._check_open()
+            draft, self._spare = self._spare or self._served.copy(), None
+            tx = InMemoryTx(draft)
+            try:
+                yield tx
+            finally:
+                tx.end()
+            self._commit(draft, tx.notes)
+
+    def _commit(self, draft: Tables, notes: Sequence[Note]) -> None:
+        with self._reading:
+            old, self._served = self._served, draft
+        old.advanced.clear()
+        for note in notes:
+            note(old)
+        self._spare = old  # not before: a spare that was interrupted here would lag behind for ever
+
+    @contextmanager
+    def _only_writer(self) -> Iterator[None]:
+        if self._writer == threading.get_ident():
+            raise StoreError("a transaction is open in this thread already; use that one")
+        with self._writing:
+            self._writer = threading.get_ident()
+            try:
+                yield
+            finally:
+                self._writer = None
+
+    @contextmanager
+    def _open_tables(self) -> Iterator[Tables]:
+        with self._reading:
+            self._check_open()
+            yield self._served
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed("this in-memory store was closed and its content is gone; open a new one")
+
+    # -- reading, by shelf -----------------------------------------------------------------------------------------
+
+    def heads(self, shelves: Sequence[Shelf]) -> list[Head | None]:
+        with self._open_tables() as tables:
+            boards = [tables.boards.get(shelf) for shelf in shelves]
+            return [Head(shelf_no=board.no, seq=board.seq) if board else None for board in boards]
+
+    def delta(self, shelf_no: int, since: int) -> Delta:
+        with self._open_tables() as tables:
+            return tables.delta(shelf_no, since)
+
+    def read(self, nos: Sequence[int]) -> dict[int, Entry]:
+        with self._open_tables() as tables:
+            return {no: detached(tables.rows[no].entry) for no in nos if no in tables.rows}
+
+    def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
+        with self._open_tables() as tables:
+            return tables.get(shelves, ids)
+
+    def select(self, shelves: Sequence[Shelf], selection: Selection, *, after: int = 0,
+               limit: int = 100) -> list[tuple[int, Entry]]:  # fmt: skip
+        with self._open_tables() as tables:
+            page = islice(tables.matching(shelves, selection, after=after), limit)
+            return [(row.no, detached(row.entry)) for row in page]
+
+    def tagged(self, shelf_no: int, tags: Sequence[str]) -> set[int]:
+        with self._open_tables() as tables:
+            return tables.tagged(shelf_no, tags)
+
+    def in_session(self, shelf_no: int, session_id: str) -> set[int]:
+        with self._open_tables() as tables:
+            return tables.in_session(shelf_no, session_id)
+
+    def links(self, ids: Sequence[str]) -> list[Link]:
+        """In the order of their sources, targets and types."""
+        with self._open_tables() as tables:
+            nos = [tables.row_of[entry_id] for entry_id in ids if entry_id in tables.row_of]
+            found = [tables.links[key] for key in tables.link_keys(nos)]
+        return sorted(found, key=lambda link: (link.source, link.target, link.type))
+
+    def linked(self, nos: Sequence[int]) -> list[tuple[int, int, str, float]]:
+        with self._open_tables() as tables:
+            edges = [(key, tables.links[key]) for key in tables.link_keys(nos)]
+            return [(*key, link.confidence) for key, link in edges if not link.automatic]
+
+    def replaced(self, entry_id: str) -> list[Replaced]:
+        with self._open_tables() as tables:
+            states = tables.left_behind.get(tables.row_of.get(entry_id, 0), [])
+            return [replace(state, entry=detached(state.entry)) for state in states]
+
+    def turns(self, shelf: Shelf, session_id: str) -> list[Turn]:
+        with self._open_tables() as tables:
+            return tables.turns(shelf, session_id)
+
+    def sessions(self, shelf: Shelf) -> list[str]:
+        """In the order they were opened."""
+        with self._open_tables() as tables:
+            return list(tables.boards[shelf].sessions) if shelf in tables.boards else []
+
+    def shelves(self, tenant: str | None = None) -> list[Shelf]:
+        """In the order of their numbers."""
+        with self._open_tables() as tables:
+            return [shelf for shelf in tables.boards if tenant is None or shelf.tenant == tenant]
+
+    def counts(self, shelves: Sequence[Shelf]) -> dict[str, int]:
+        with self._open_tables() as tables:
+            return tables.counts(shelves)
+
+    def events(self, tenant: str, *, limit: int = 100) -> list[Event]:
+        with self._open_tables() as tables:
+            newest = list(reversed(tables.events.get(tenant, [])))[:limit]
+            return [replace(event, detail=dict(event.detail)) for event in newest]
+
+    # -- embedding models ------------------------------------------------------------------------------------------
+
+    def model(self) -> Model | None:
+        with self._open_tables() as tables:
+            return tables.model
+
+    def without_vector(self, model: Model, *, after: int, limit: int) -> list[tuple[int, Entry]]:
+        with self._open_tables() as tables:
+            held = tables.vectors.get(model, {})
+            lacking = (row for no, row in tables.rows.items() if no > after and no not in held)
+            return [(row.no, detached(row.entry)) for row in islice(lacking, limit)]
+
+    def index_of(self, nos: Sequence[int]) -> dict[int, tuple[IndexRecord | None, Vector | None]]:
+        with self._open_tables() as tables:
+            vectors = tables.served_vectors()
+            rows = [tables.rows[no] for no in nos if no in tables.rows]
+            return {row.no: (row.index, _optional_vector(vectors.get(row.no))) for row in rows}
+
+    # -- care ------------------------------------------------------------------------------------------------------
+
+    def check(self) -> Iterator[Flaw]:
+        with self._open_tables() as tables:
+            return iter(list(broken_references(tables)))
+
+    def mend(self) -> list[Flaw]:
+        """Nothing: what `check` could find here would be a bug, and is not mended by guessing."""
+        with self._open_tables():
+            return []
+
+    def scrub(self) -> None:
+        """Nothing: there are no files."""
+        with self._open_tables():
+            return
+
+    def size_bytes(self) -> int:
+        with self._open_tables() as tables:
+            return tables.size_bytes()
+
+    def close(self) -> None:
+        """Let go of everything, after a transaction that is running has ended. Closing twice is fine."""
+        with self._only_writer(), self._reading:
+            self._closed = True
+            self._served, self._spare = Tables(), None
+
+
+def _vector_bytes(vector: Vector) -> bytes:
+    return np.asarray(vector, dtype="<f4").tobytes()
+
+
+def _optional_bytes(vector: Vector | None) -> bytes | None:
+    return None if vector is None else _vector_bytes(vector)
+
+
+def _optional_vector(raw: bytes | None) -> Vector | None:
+    return None if raw is None else np.frombuffer(raw, dtype="<f4").astype(np.float32)

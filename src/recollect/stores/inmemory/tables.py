@@ -1,0 +1,296 @@
+"""The tables of the in-memory store and how they are read.
+
+Knows rows, postings and counters; no locks and no transactions (`store`), and not how a write changes it (`changes`).
+Rows are immutable and shared between copies. Row numbers ascend, so the dicts of rows are in row order by themselves.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from recollect.clock import to_micros
+from recollect.stores.base import Delta, Event, IndexRecord, Model, Neighbour, Replaced, Selection, Slim
+from recollect.types import Entry, Link, Shelf, Turn
+
+PostingKey = tuple[str, int, str | int]
+"""What is looked up, the shelf's number, the value."""
+LinkKey = tuple[int, int, str]
+"""Row of the source, row of the target, type."""
+
+OFFERED_STATES = ("active", "flagged")
+"""An entry in another state is neither a duplicate of, nor a neighbour to, a new one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
+class Row:
+    """One entry with what belongs to it. Never changed, only replaced."""
+
+    no: int
+    shelf_no: int
+    entry: Entry
+    index: IndexRecord
+    seq: int
+    index_seq: int
+
+    def posting_keys(self) -> set[PostingKey]:
+        """Everything this row can be looked up by."""
+        entry, shelf_no = self.entry, self.shelf_no
+        keys: set[PostingKey] = {("tag", shelf_no, tag) for tag in entry.tags}
+        keys |= {(f"near{place}", shelf_no, sketch) for place, sketch in enumerate(self.index.near) if sketch}
+        keys.add(("hash", shelf_no, entry.content_hash))
+        if entry.session_id is not None:
+            keys.add(("session", shelf_no, entry.session_id))
+        return keys
+
+
+class Said(NamedTuple):
+    """A turn and the row of its entry. Rows do not return, so a turn whose entry is gone refers to none."""
+
+    turn: Turn
+    entry_no: int | None
+
+
+@dataclass(kw_only=True)
+class Board:
+    """One shelf: its counter, its rows, the rows gone (with the count of their removal), its sessions in order."""
+
+    no: int
+    seq: int = 0
+    rows: dict[int, None] = field(default_factory=dict)
+    gone: dict[int, int] = field(default_factory=dict)
+    sessions: dict[str, dict[int, Said]] = field(default_factory=dict)
+
+    def copy(self) -> Board:
+        sessions = {session_id: dict(turns) for session_id, turns in self.sessions.items()}
+        return replace(self, rows=dict(self.rows), gone=dict(self.gone), sessions=sessions)
+
+
+@dataclass(kw_only=True)
+class Tables:
+    """Everything a store holds, and the questions that are asked of it."""
+
+    boards: dict[Shelf, Board] = field(default_factory=dict)
+    shelf_of: dict[int, Shelf] = field(default_factory=dict)
+    rows: dict[int, Row] = field(default_factory=dict)
+    row_of: dict[str, int] = field(default_factory=dict)
+    postings: dict[PostingKey, set[int]] = field(default_factory=dict)
+    links: dict[LinkKey, Link] = field(default_factory=dict)
+    links_at: dict[int, set[LinkKey]] = field(default_factory=dict)
+    left_behind: dict[int, list[Replaced]] = field(default_factory=dict)
+    model: Model | None = None
+    vectors: dict[Model, dict[int, bytes]] = field(default_factory=dict)
+    events: dict[str, list[Event]] = field(default_factory=dict)
+    last_shelf_no: int = 0
+    last_row_no: int = 0
+    advanced: set[int] = field(default_factory=set)
+    """Numbers of the shelves whose count this transaction has raised already."""
+
+    def copy(self) -> Tables:
+        """Tables that can be changed without changing these."""
+        return replace(
+            self,
+            boards={shelf: board.copy() for shelf, board in self.boards.items()},
+            shelf_of=dict(self.shelf_of),
+            rows=dict(self.rows),
+            row_of=dict(self.row_of),
+            postings={key: set(nos) for key, nos in self.postings.items()},
+            links=dict(self.links),
+            links_at={no: set(keys) for no, keys in self.links_at.items()},
+            left_behind={no: list(states) for no, states in self.left_behind.items()},
+            vectors={model: dict(vectors) for model, vectors in self.vectors.items()},
+            events={tenant: list(events) for tenant, events in self.events.items()},
+            advanced=set(),
+        )
+
+    # -- shelves -------------------------------------------------------------------------------------------------
+
+    def boards_of(self, shelves: Iterable[Shelf]) -> list[Board]:
+        """The shelves that exist, each once."""
+        return [self.boards[shelf] for shelf in dict.fromkeys(shelves) if shelf in self.boards]
+
+    def board_numbered(self, shelf_no: int) -> Board | None:
+        return self.boards[self.shelf_of[shelf_no]] if shelf_no in self.shelf_of else None
+
+    def delta(self, shelf_no: int, since: int) -> Delta:
+        board = self.board_numbered(shelf_no)
+        if board is None:
+            return Delta(seq=0, rows=[], removed=[])
+        vectors = self.served_vectors()
+        changed = (row for no in board.rows if (row := self.rows[no]).seq > since)
+        return Delta(
+            seq=board.seq,
+            rows=[slim(row, vectors.get(row.no)) for row in changed],
+            removed=sorted(no for no, seq in board.gone.items() if seq > since),
+        )
+
+    # -- entries -------------------------------------------------------------------------------------------------
+
+    def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
+        return {row.entry.id: detached(row.entry) for row in self.named(shelves, ids)}
+
+    def named(self, shelves: Sequence[Shelf], ids: Iterable[str]) -> Iterator[Row]:
+        """The rows with these ids, as far as they are on these shelves."""
+        visible = {board.no for board in self.boards_of(shelves)}
+        for no in (self.row_of[entry_id] for entry_id in dict.fromkeys(ids) if entry_id in self.row_of):
+            if self.rows[no].shelf_no in visible:
+                yield self.rows[no]
+
+    def matching(self, shelves: Sequence[Shelf], selection: Selection, *, after: int = 0) -> Iterator[Row]:
+        """The rows of a selection, in row order."""
+        nos: Iterable[int]
+        if selection.ids is not None:
+            nos = (row.no for row in self.named(shelves, selection.ids))
+        else:
+            nos = (no for board in self.boards_of(shelves) for no in board.rows)
+        fits = condition(selection)
+        rows = (self.rows[no] for no in sorted(no for no in nos if no > after))
+        return (row for row in rows if fits(row.entry))
+
+    def find_same(self, shelf: Shelf, content_hash: str) -> Entry | None:
+        rows = self._offered(shelf, ("hash", content_hash))
+        return detached(rows[0].entry) if rows else None
+
+    # -- neighbours, newest first ----------------------------------------------------------------------------------
+
+    def latest(self, shelf: Shelf) -> Neighbour | None:
+        nos = reversed(self.boards[shelf].rows) if shelf in self.boards else iter(())
+        rows = (self.rows[no] for no in nos)
+        return next((neighbour(row) for row in rows if row.entry.state in OFFERED_STATES), None)
+
+    def session_tail(self, shelf: Shelf, session_id: str, limit: int) -> list[Neighbour]:
+        return [neighbour(row) for row in self._offered(shelf, ("session", session_id))[:limit]]
+
+    def sharing_tags(self, shelf: Shelf, tags: Sequence[str], at_least: int, limit: int) -> list[Neighbour]:
+        keys: list[tuple[str, str | int]] = [("tag", tag) for tag in dict.fromkeys(tags)]
+        return [neighbour(row) for row in self._offered(shelf, *keys, at_least=at_least)[:limit]]
+
+    def near(self, shelf: Shelf, near: tuple[int, int], limit: int) -> list[Neighbour]:
+        rows = self._offered(shelf, ("near0", near[0]), ("near1", near[1]))
+        return [replace(neighbour(row), index=row.index) for row in rows[:limit]]
+
+    def _offered(self, shelf: Shelf, *keys: tuple[str, str | int], at_least: int = 1) -> list[Row]:
+        """Active or flagged rows found under at least that many of the keys, newest first."""
+        if shelf not in self.boards:
+            return []
+        shelf_no = self.boards[shelf].no
+        found = Counter(no for what, value in keys for no in self.postings.get((what, shelf_no, value), ()))
+        rows = (self.rows[no] for no in sorted(found, reverse=True) if found[no] >= at_least)
+        return [row for row in rows if row.entry.state in OFFERED_STATES]
+
+    def in_session(self, shelf_no: int, session_id: str) -> set[int]:
+        return set(self.postings.get(("session", shelf_no, session_id), ()))
+
+    def tagged(self, shelf_no: int, tags: Sequence[str]) -> set[int]:
+        """Every row of the shelf when no tag is asked for."""
+        if not tags:
+            board = self.board_numbered(shelf_no)
+            return set(board.rows) if board else set()
+        return set.intersection(*(self.postings.get(("tag", shelf_no, tag), set()) for tag in tags))
+
+    # -- links, turns, numbers -------------------------------------------------------------------------------------
+
+    def link_keys(self, nos: Iterable[int]) -> list[LinkKey]:
+        """Links that start or end at one of these rows, each once."""
+        return sorted({key for no in nos for key in self.links_at.get(no, ())})
+
+    def turns(self, shelf: Shelf, session_id: str) -> list[Turn]:
+        """In the order of their numbers."""
+        said_at = self.boards[shelf].sessions.get(session_id, {}) if shelf in self.boards else {}
+        return [self._turn(said_at[number]) for number in sorted(said_at)]
+
+    def _turn(self, said: Said) -> Turn:
+        row = None if said.entry_no is None else self.rows.get(said.entry_no)
+        return replace(said.turn, entry_id=row.entry.id if row else None)
+
+    def served_vectors(self) -> dict[int, bytes]:
+        """Vectors of the store's model by row number."""
+        return self.vectors.get(self.model, {}) if self.model else {}
+
+    def counts(self, shelves: Sequence[Shelf]) -> dict[str, int]:
+        """A link counts on the shelf where it starts, so that the counts of shelves add up."""
+        boards = self.boards_of(shelves)
+        nos = [no for board in boards for no in board.rows]
+        vectors = self.served_vectors()
+        counts: dict[str, int] = defaultdict(int)
+        counts |= {
+            "entries": len(nos),
+            "links": sum(key[0] == no for no in nos for key in self.links_at.get(no, ())),
+            "versions": sum(len(self.left_behind.get(no, ())) for no in nos),
+            "turns": sum(len(turns) for board in boards for turns in board.sessions.values()),
+            "sessions": sum(len(board.sessions) for board in boards),
+            "vectors": sum(no in vectors for no in nos),
+        }
+        for entry in (self.rows[no].entry for no in nos):
+            counts[f"kind:{entry.kind}"] += 1
+            counts[f"state:{entry.state}"] += 1
+        return dict(counts)
+
+    def size_bytes(self) -> int:
+        """Bytes of text, index records and vectors; the cost of the dicts around them is left out."""
+        rows = sum(text_bytes(row.entry) + index_bytes(row.index) for row in self.rows.values())
+        old = sum(text_bytes(state.entry) for states in self.left_behind.values() for state in states)
+        turns = sum(
+            len(said.turn.text.encode())
+            for board in self.boards.values() for said_at in board.sessions.values() for said in said_at.values()
+        )  # fmt: skip
+        return rows + old + turns + sum(len(raw) for vectors in self.vectors.values() for raw in vectors.values())
+
+
+def condition(selection: Selection) -> Callable[[Entry], bool]:
+    """Whether an entry meets a selection's conditions, its ids aside. An empty list of kinds or states meets none."""
+
+    def fits(entry: Entry) -> bool:
+        return (
+            (selection.session_id is None or entry.session_id == selection.session_id)
+            and (selection.kinds is None or entry.kind in selection.kinds)
+            and (selection.states is None or entry.state in selection.states)
+            and (selection.tags is None or set(selection.tags) <= set(entry.tags))
+        )
+
+    return fits
+
+
+def detached(entry: Entry) -> Entry:
+    """The same entry with lists and metadata of its own, so that no caller can change what is stored."""
+    return replace(
+        entry, tags=list(entry.tags), turn_refs=list(entry.turn_refs), metadata=copy.deepcopy(entry.metadata)
+    )
+
+
+def neighbour(row: Row) -> Neighbour:
+    return Neighbour(id=row.entry.id, at=row.entry.at, tags=list(row.entry.tags))
+
+
+def slim(row: Row, vector: bytes | None) -> Slim:
+    """What of a row stays in a ranking index."""
+    entry, index = row.entry, row.index
+    return Slim(
+        no=row.no, seq=row.seq, index_seq=row.index_seq, kind=entry.kind, state=entry.state,
+        at=to_micros(entry.at), valid_from=to_micros(entry.valid_from),
+        valid_to=None if entry.valid_to is None else to_micros(entry.valid_to),
+        confidence=entry.confidence, usage_count=entry.usage_count, repeats=entry.repeats,
+        thread=entry.thread, position=entry.position,
+        length=index.length, chars=index.chars, traits=index.traits, speaker=index.speaker,
+        terms=index.terms.astype("<u8").tobytes(), counts=index.counts.astype("<u2").tobytes(), vector=vector,
+    )  # fmt: skip
+
+
+def own_index(index: IndexRecord) -> IndexRecord:
+    """The record with read-only arrays of its own."""
+    terms, counts = index.terms.astype(np.uint64), index.counts.astype(np.uint16)
+    terms.flags.writeable = counts.flags.writeable = False
+    return replace(index, terms=terms, counts=counts)
+
+
+def text_bytes(entry: Entry) -> int:
+    return len(entry.text.encode()) + len(entry.title.encode()) + len(entry.evidence.encode())
+
+
+def index_bytes(index: IndexRecord) -> int:
+    return index.terms.nbytes + index.counts.nbytes

@@ -1,0 +1,173 @@
+"""Connections to one SQLite file: one writer, pooled readers, driver errors translated.
+
+Write-ahead logging, so readers never wait for the writer. Knows nothing about what the tables mean.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from recollect.clock import Clock
+from recollect.errors import InvalidInput, StoreBusy, StoreClosed, StoreCorrupt, StoreError
+from recollect.stores.sqlite.schema import migrate
+
+BUSY_TIMEOUT_S = 60.0
+MAX_IDLE_READERS = 8
+_SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Driver errors as `StoreError`s: nothing of `sqlite3` escapes the store."""
+    try:
+        yield
+    except sqlite3.OperationalError as error:
+        text = str(error)
+        if "locked" in text or "busy" in text:
+            raise StoreBusy(f"another writer held the file for over {BUSY_TIMEOUT_S:.0f} s ({text})") from error
+        raise StoreError(f"the store could not be read or written: {text}") from error
+    except sqlite3.IntegrityError as error:
+        raise StoreError(f"refused by the store: {error}") from error
+    except sqlite3.DatabaseError as error:
+        raise StoreCorrupt(f"the file is damaged or no SQLite file: {error}") from error
+    except sqlite3.Error as error:
+        raise StoreError(f"the store failed: {error}") from error
+
+
+class Connections:
+    """The connections of one open file in this process. A forked child gets its own."""
+
+    def __init__(self, path: Path, *, durability: str, clock: Clock) -> None:
+        if durability not in _SYNCHRONOUS:
+            raise InvalidInput("durability", f"{durability!r} is unknown", f"use one of {', '.join(_SYNCHRONOUS)}")
+        self._path = path
+        self._synchronous = _SYNCHRONOUS[durability]
+        self._closed = False
+        self._start()
+        with translated():
+            _enter_wal(self._writer)
+            migrate(self._writer, clock=clock)
+
+    def _start(self) -> None:
+        self._pid = os.getpid()
+        self._write_lock = threading.RLock()
+        self._pool_lock = threading.Lock()
+        self._idle: list[sqlite3.Connection] = []
+        with translated():
+            self._writer = self._connect()
+
+    def _connect(self) -> sqlite3.Connection:
+        try:
+            connection = sqlite3.connect(
+                self._path, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_S, cached_statements=256
+            )
+        except sqlite3.OperationalError as error:
+            raise StoreError(f"cannot open {str(self._path)!r}: {error}; check that the folder exists") from error
+        for pragma in (
+            f"busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}",
+            "foreign_keys = ON",
+            f"synchronous = {self._synchronous}",
+            "secure_delete = ON",  # what is removed is overwritten with zeros, not only unlinked
+            "temp_store = MEMORY",
+            "cache_size = -16000",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+        return connection
+
+    def _alive(self) -> None:
+        if self._closed:
+            raise StoreClosed("this memory was closed; open it again")
+        if os.getpid() != self._pid:
+            # After a fork the parent's connections must be neither used nor closed here: keep them, unused.
+            self._of_parent = (self._writer, self._idle)
+            self._start()
+
+    @contextmanager
+    def writing(self) -> Iterator[sqlite3.Connection]:
+        """One write transaction, serialised over threads and processes; rolled back when the block raises."""
+        self._alive()
+        with self._write_lock, translated():
+            self._alive()  # it may have been closed while we waited
+            if self._writer.in_transaction:
+                raise StoreError("a transaction is open in this thread already")
+            self._writer.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._writer
+                self._writer.execute("COMMIT")
+            except BaseException:
+                if self._writer.in_transaction:
+                    self._writer.execute("ROLLBACK")
+                raise
+
+    @contextmanager
+    def reading(self) -> Iterator[sqlite3.Connection]:
+        """A connection that sees committed data."""
+        self._alive()
+        with translated():
+            with self._pool_lock:
+                connection = self._idle.pop() if self._idle else None
+            if connection is None:
+                connection = self._connect()
+            try:
+                yield connection
+            finally:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                self._give_back(connection)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sqlite3.Connection]:
+        """Like `reading`, with every query seeing the same moment."""
+        with self.reading() as connection:
+            connection.execute("BEGIN")
+            yield connection
+
+    def _give_back(self, connection: sqlite3.Connection) -> None:
+        with self._pool_lock:
+            if not self._closed and len(self._idle) < MAX_IDLE_READERS:
+                self._idle.append(connection)
+                return
+        connection.close()
+
+    def checkpoint(self) -> None:
+        """Move the log into the file and empty it, so that nothing removed stays readable there."""
+        self._alive()
+        with self._write_lock, translated():
+            for attempt in range(20):
+                busy, _, _ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+                if not busy:
+                    return
+                time.sleep(0.005 * (attempt + 1))  # a reader of another process is in the middle of a query
+
+    def close(self) -> None:
+        if self._closed:
+            return
+        with self._write_lock, self._pool_lock:
+            self._closed = True
+            if os.getpid() == self._pid:
+                for connection in (*self._idle, self._writer):
+                    connection.close()
+            self._idle = []
+
+
+def _enter_wal(connection: sqlite3.Connection) -> None:
+    """Switch to write-ahead logging; the switch itself does not wait for others, so it is tried again."""
+    deadline = time.monotonic() + BUSY_TIMEOUT_S
+    while True:
+        try:
+            (mode,) = connection.execute("PRAGMA journal_mode = WAL").fetchone()
+        except sqlite3.OperationalError as error:
+            if "locked" not in str(error) or time.monotonic() > deadline:
+                raise
+        else:
+            if mode == "wal":
+                return
+            if time.monotonic() > deadline:
+                raise StoreError(f"the file system does not allow write-ahead logging (mode {mode})")
+        time.sleep(0.01)

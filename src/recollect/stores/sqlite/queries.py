@@ -1,0 +1,76 @@
+"""Pieces of SQL that reading and writing share."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator, Sequence
+from typing import Any, TypeVar
+
+from recollect.stores.base import Selection
+from recollect.stores.sqlite.rows import SELECT_ENTRY, entry_from
+from recollect.types import Entry, Shelf
+
+MAX_VALUES = 500
+"""Values in one IN list: far below every SQLite build's limit."""
+
+T = TypeVar("T")
+
+
+def in_parts(values: Sequence[T]) -> Iterator[Sequence[T]]:
+    """The values in lists short enough for one query."""
+    for start in range(0, len(values), MAX_VALUES):
+        yield values[start : start + MAX_VALUES]
+
+
+def shelf_no_of(db: sqlite3.Connection, shelf: Shelf) -> int | None:
+    row = db.execute(
+        "SELECT no FROM shelves WHERE tenant = ? AND layer = ? AND layer_id = ?",
+        (shelf.tenant, shelf.layer, shelf.layer_id),
+    ).fetchone()
+    return None if row is None else int(row[0])
+
+
+def shelf_nos(db: sqlite3.Connection, shelves: Sequence[Shelf]) -> list[int]:
+    """Numbers of those of the shelves that exist."""
+    return [number for shelf in shelves if (number := shelf_no_of(db, shelf)) is not None]
+
+
+def entries_by_id(db: sqlite3.Connection, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
+    """Entries by public id, only from these shelves."""
+    numbers = shelf_nos(db, shelves)
+    found: dict[str, Entry] = {}
+    for part in in_parts([str(entry_id) for entry_id in ids]):
+        rows = db.execute(
+            f"SELECT {SELECT_ENTRY} FROM entries e JOIN shelves s ON s.no = e.shelf "
+            f"WHERE e.id IN ({marks(part)}) AND e.shelf IN ({marks(numbers)})",
+            (*part, *numbers),
+        )
+        found.update((entry.id, entry) for entry in map(entry_from, rows))
+    return found
+
+
+def marks(values: Sequence[Any]) -> str:
+    """Question marks for an IN list."""
+    return ", ".join("?" * len(values))
+
+
+def matching(selection: Selection) -> tuple[str, list[Any]]:
+    """Conditions on `entries e`, each beginning with AND, and their values."""
+    where, values = "", []
+    for column, wanted in (("id", selection.ids), ("kind", selection.kinds), ("state", selection.states)):
+        if wanted is not None:
+            # One JSON value instead of many marks: a list of any length is one parameter.
+            where += f" AND e.{column} IN (SELECT value FROM json_each(?))"
+            values.append(_json_list(wanted))
+    if selection.session_id is not None:
+        where += " AND e.session_id = ?"
+        values.append(selection.session_id)
+    for tag in selection.tags or ():
+        where += " AND EXISTS (SELECT 1 FROM entry_tags t WHERE t.shelf = e.shelf AND t.tag = ? AND t.entry = e.no)"
+        values.append(tag)
+    return where, values
+
+
+def _json_list(values: Sequence[str]) -> str:
+    return json.dumps(list(values), ensure_ascii=False)

@@ -1,0 +1,106 @@
+"""Entries as rows and back, and as JSON snapshots of older states."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from recollect.clock import from_micros, to_micros
+from recollect.stores.base import IndexRecord, Vector
+from recollect.types import Entry, Shelf
+
+ENTRY_COLUMNS = (
+    "id", "kind", "state", "trust", "confidence", "repeats", "usage_count", "success_count", "failure_count",
+    "token_count", "at", "created_at", "updated_at", "valid_from", "valid_to", "thread", "position", "session_id",
+    "turn_refs", "content_hash", "source", "speaker", "title", "tags", "metadata", "text", "evidence",
+)  # fmt: skip
+SELECT_ENTRY = ", ".join(f"e.{column}" for column in ENTRY_COLUMNS) + ", s.tenant, s.layer, s.layer_id"
+"""What `entry_from` reads, from `entries e JOIN shelves s`."""
+
+_TIMES = frozenset({"at", "created_at", "updated_at", "valid_from", "valid_to"})
+
+
+def entry_row(entry: Entry) -> tuple[Any, ...]:
+    """The values of `ENTRY_COLUMNS`."""
+    return (
+        entry.id, entry.kind, entry.state, entry.trust, entry.confidence, entry.repeats, entry.usage_count,
+        entry.success_count, entry.failure_count, entry.token_count, to_micros(entry.at), to_micros(entry.created_at),
+        to_micros(entry.updated_at), to_micros(entry.valid_from),
+        None if entry.valid_to is None else to_micros(entry.valid_to), entry.thread, entry.position,
+        entry.session_id, _json(entry.turn_refs), entry.content_hash, entry.source, entry.speaker, entry.title,
+        _json(entry.tags), _json(entry.metadata), entry.text, None if entry.evidence == entry.text else entry.evidence,
+    )  # fmt: skip
+
+
+def entry_from(row: tuple[Any, ...]) -> Entry:
+    """The entry of a row selected with `SELECT_ENTRY`."""
+    (id_, kind, state, trust, confidence, repeats, usage, success, failure, tokens, at, created, updated, valid_from,
+     valid_to, thread, position, session_id, turn_refs, content_hash, source, speaker, title, tags, metadata, text,
+     evidence, tenant, layer, layer_id) = row  # fmt: skip
+    return Entry(
+        id=id_, shelf=Shelf(tenant=tenant, layer=layer, layer_id=layer_id), kind=kind, text=text, title=title,
+        tags=_list(tags), evidence=text if evidence is None else evidence, source=source, speaker=speaker,
+        session_id=session_id, turn_refs=_list(turn_refs), thread=thread, position=position, confidence=confidence,
+        trust=trust, state=state, repeats=repeats, usage_count=usage, success_count=success, failure_count=failure,
+        token_count=tokens, content_hash=content_hash, at=from_micros(at), created_at=from_micros(created),
+        updated_at=from_micros(updated), valid_from=from_micros(valid_from),
+        valid_to=None if valid_to is None else from_micros(valid_to),
+        metadata={} if metadata == "{}" else json.loads(metadata),
+    )  # fmt: skip
+
+
+def snapshot_of(entry: Entry) -> str:
+    """An entry as JSON, without its shelf: a version never moves."""
+    values = {f.name: getattr(entry, f.name) for f in fields(entry) if f.name != "shelf"}
+    for name in _TIMES:
+        moment: datetime | None = values[name]
+        values[name] = None if moment is None else to_micros(moment)
+    return json.dumps(values, ensure_ascii=False)
+
+
+def entry_of_snapshot(snapshot: str, shelf: Shelf) -> Entry:
+    """The inverse of `snapshot_of`."""
+    values = json.loads(snapshot)
+    for name in _TIMES:
+        values[name] = None if values[name] is None else from_micros(values[name])
+    return Entry(shelf=shelf, **values)
+
+
+def index_row(index: IndexRecord, vector: Vector | None) -> tuple[Any, ...]:
+    """near_a, near_b, length, chars, traits, speaker, terms, counts, vector."""
+    return (
+        *index.near, index.length, index.chars, index.traits, index.speaker,
+        index.terms.astype("<u8", copy=False).tobytes(), index.counts.astype("<u2", copy=False).tobytes(),
+        vector_blob(vector),
+    )  # fmt: skip
+
+
+def index_from(row: tuple[Any, ...]) -> IndexRecord:
+    """The record of (near_a, near_b, length, chars, traits, speaker, terms, counts)."""
+    near_a, near_b, length, chars, traits, speaker, terms, counts = row
+    return IndexRecord(
+        terms=np.frombuffer(terms, dtype="<u8"), counts=np.frombuffer(counts, dtype="<u2"), length=length,
+        chars=chars, traits=traits, speaker=speaker, near=(near_a, near_b),
+    )  # fmt: skip
+
+
+def vector_blob(vector: Vector | None) -> bytes | None:
+    return None if vector is None else np.ascontiguousarray(vector, dtype="<f4").tobytes()
+
+
+def vector_from(blob: bytes | None) -> Vector | None:
+    return None if blob is None else np.frombuffer(blob, dtype="<f4")
+
+
+def _json(value: Any) -> str:
+    if not value:
+        return "{}" if isinstance(value, dict) else "[]"
+    return json.dumps(value, ensure_ascii=False)
+
+
+def _list(text: str) -> list[Any]:
+    return [] if text == "[]" else json.loads(text)

@@ -1,0 +1,176 @@
+"""The tables, as numbered migrations: each runs once, in a transaction together with its own record.
+
+Numbers inside: times are microseconds since 1970 in UTC; hashes are signed 64-bit; vectors little-endian float32,
+terms little-endian uint64 ascending, counts little-endian uint16; lists and objects are JSON.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+
+from recollect.clock import Clock, to_micros
+from recollect.errors import StoreCorrupt
+
+APPLICATION_ID = 0x7265636C  # "recl": tells a recollect file from any other SQLite file
+
+_FIRST_SCHEMA = """
+CREATE TABLE migrations (number INTEGER PRIMARY KEY, name TEXT NOT NULL, applied_at INTEGER NOT NULL);
+
+-- One row per (tenant, layer, id). `seq` counts the transactions that changed the shelf.
+CREATE TABLE shelves (
+  no INTEGER PRIMARY KEY AUTOINCREMENT,
+  tenant TEXT NOT NULL, layer TEXT NOT NULL, layer_id TEXT NOT NULL,
+  seq INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (tenant, layer, layer_id)
+);
+
+-- The model whose vectors are in index_records (current = 1), and one that is being moved to.
+CREATE TABLE models (
+  no INTEGER PRIMARY KEY, name TEXT NOT NULL, width INTEGER NOT NULL, current INTEGER NOT NULL DEFAULT 0,
+  UNIQUE (name, width)
+);
+
+CREATE TABLE entries (
+  no INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  shelf INTEGER NOT NULL REFERENCES shelves (no) ON DELETE CASCADE,
+  seq INTEGER NOT NULL,          -- the shelf's count at the last change of this entry
+  index_seq INTEGER NOT NULL,    -- … at the last change of its text, index or vector
+  kind TEXT NOT NULL, state TEXT NOT NULL, trust TEXT NOT NULL,
+  confidence REAL NOT NULL, repeats INTEGER NOT NULL, usage_count INTEGER NOT NULL,
+  success_count INTEGER NOT NULL, failure_count INTEGER NOT NULL, token_count INTEGER NOT NULL,
+  at INTEGER NOT NULL, created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+  valid_from INTEGER NOT NULL, valid_to INTEGER,
+  thread INTEGER, position INTEGER,
+  session_id TEXT, turn_refs TEXT NOT NULL, content_hash TEXT NOT NULL,
+  source TEXT NOT NULL, speaker TEXT, title TEXT NOT NULL, tags TEXT NOT NULL, metadata TEXT NOT NULL,
+  text TEXT NOT NULL,
+  evidence TEXT                  -- NULL: the text itself
+);
+CREATE INDEX entries_by_shelf ON entries (shelf);
+CREATE INDEX entries_by_change ON entries (shelf, seq);
+CREATE UNIQUE INDEX entries_by_content ON entries (shelf, content_hash) WHERE state IN ('active', 'flagged');
+CREATE INDEX entries_by_session ON entries (shelf, session_id) WHERE session_id IS NOT NULL;
+
+CREATE TABLE index_records (
+  entry INTEGER PRIMARY KEY REFERENCES entries (no) ON DELETE CASCADE,
+  shelf INTEGER NOT NULL,
+  near_a INTEGER NOT NULL, near_b INTEGER NOT NULL,
+  length INTEGER NOT NULL, chars INTEGER NOT NULL, traits INTEGER NOT NULL, speaker INTEGER NOT NULL,
+  terms BLOB NOT NULL, counts BLOB NOT NULL,
+  vector BLOB                    -- NULL: the store has no embedding model
+);
+CREATE INDEX index_records_near_a ON index_records (near_a, shelf) WHERE near_a <> 0;
+CREATE INDEX index_records_near_b ON index_records (near_b, shelf) WHERE near_b <> 0;
+
+-- Vectors of the model that is being moved to, until it takes over.
+CREATE TABLE new_vectors (
+  entry INTEGER PRIMARY KEY REFERENCES entries (no) ON DELETE CASCADE,
+  model INTEGER NOT NULL REFERENCES models (no) ON DELETE CASCADE,
+  vector BLOB NOT NULL
+);
+
+CREATE TABLE entry_tags (
+  shelf INTEGER NOT NULL, tag TEXT NOT NULL, entry INTEGER NOT NULL REFERENCES entries (no) ON DELETE CASCADE,
+  PRIMARY KEY (shelf, tag, entry)
+) WITHOUT ROWID;
+CREATE INDEX entry_tags_by_entry ON entry_tags (entry);
+
+CREATE TABLE links (
+  source INTEGER NOT NULL REFERENCES entries (no) ON DELETE CASCADE,
+  target INTEGER NOT NULL REFERENCES entries (no) ON DELETE CASCADE,
+  type TEXT NOT NULL, confidence REAL NOT NULL, automatic INTEGER NOT NULL, created_at INTEGER NOT NULL,
+  PRIMARY KEY (source, target, type)
+) WITHOUT ROWID;
+CREATE INDEX links_by_target ON links (target);
+CREATE INDEX links_by_hand ON links (source) WHERE automatic = 0;
+CREATE INDEX links_by_hand_to ON links (target) WHERE automatic = 0;
+
+CREATE TABLE replaced (
+  no INTEGER PRIMARY KEY, entry INTEGER NOT NULL REFERENCES entries (no) ON DELETE CASCADE,
+  change TEXT NOT NULL, changed_at INTEGER NOT NULL, snapshot TEXT NOT NULL
+);
+CREATE INDEX replaced_by_entry ON replaced (entry);
+
+CREATE TABLE sessions (
+  no INTEGER PRIMARY KEY, shelf INTEGER NOT NULL REFERENCES shelves (no) ON DELETE CASCADE,
+  session_id TEXT NOT NULL, created_at INTEGER NOT NULL,
+  UNIQUE (shelf, session_id)
+);
+CREATE TABLE turns (
+  no INTEGER PRIMARY KEY,
+  session INTEGER NOT NULL REFERENCES sessions (no) ON DELETE CASCADE,
+  number INTEGER NOT NULL, role TEXT NOT NULL, speaker TEXT, at INTEGER NOT NULL,
+  entry INTEGER REFERENCES entries (no) ON DELETE SET NULL,
+  text TEXT NOT NULL,
+  UNIQUE (session, number)
+);
+CREATE INDEX turns_by_entry ON turns (entry) WHERE entry IS NOT NULL;
+
+-- Row numbers that are gone, so that other processes drop them from memory. Never reused.
+CREATE TABLE removed (
+  shelf INTEGER NOT NULL REFERENCES shelves (no) ON DELETE CASCADE,
+  seq INTEGER NOT NULL, entry INTEGER NOT NULL,
+  PRIMARY KEY (shelf, seq, entry)
+) WITHOUT ROWID;
+
+CREATE TABLE audit (
+  no INTEGER PRIMARY KEY AUTOINCREMENT, at INTEGER NOT NULL, tenant TEXT NOT NULL, action TEXT NOT NULL,
+  entry_id TEXT, detail TEXT NOT NULL
+);
+CREATE INDEX audit_by_tenant ON audit (tenant);
+CREATE TRIGGER audit_keeps_its_rows BEFORE DELETE ON audit BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END;
+CREATE TRIGGER audit_keeps_its_words BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END;
+"""
+
+
+def _first_schema(connection: sqlite3.Connection) -> None:
+    for statement in _statements(_FIRST_SCHEMA):
+        connection.execute(statement)
+
+
+def _statements(script: str) -> list[str]:
+    """Statements one by one: `executescript` would commit the transaction they must stay in."""
+    found, current = [], ""
+    for line in script.splitlines(keepends=True):
+        current += line
+        if sqlite3.complete_statement(current):
+            found.append(current)
+            current = ""
+    return found
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first_schema,)
+"""Migration n is the n-th function, from 1. Never change one that was released; add the next."""
+
+
+def migrate(connection: sqlite3.Connection, *, clock: Clock, to: int = len(MIGRATIONS)) -> None:
+    """Bring the file up to date; several processes may try at once, one wins and the others find it done."""
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        version = _version(connection)
+        for number in range(version + 1, to + 1):
+            step = MIGRATIONS[number - 1]
+            step(connection)
+            connection.execute(
+                "INSERT INTO migrations VALUES (?, ?, ?)", (number, step.__name__.strip("_"), to_micros(clock()))
+            )
+            connection.execute(f"PRAGMA user_version = {number}")
+        if version == 0:
+            connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise
+
+
+def _version(connection: sqlite3.Connection) -> int:
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    (application,) = connection.execute("PRAGMA application_id").fetchone()
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables and application != APPLICATION_ID:
+        raise StoreCorrupt("this SQLite file was not made by recollect; give another path")
+    if version > len(MIGRATIONS):
+        raise StoreCorrupt(f"the file has schema {version}, this recollect knows {len(MIGRATIONS)}; upgrade recollect")
+    return int(version)

@@ -1,0 +1,390 @@
+"""One write transaction on the SQLite file: the `Tx` port, statement by statement."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from recollect.clock import from_micros, to_micros
+from recollect.errors import StoreError
+from recollect.stores.base import (
+    Event,
+    IndexRecord,
+    Model,
+    Neighbour,
+    Record,
+    Removed,
+    Replaced,
+    Selection,
+    Vector,
+)
+from recollect.stores.sqlite.queries import entries_by_id, matching, shelf_no_of
+from recollect.stores.sqlite.rows import (
+    ENTRY_COLUMNS,
+    SELECT_ENTRY,
+    entry_from,
+    entry_row,
+    index_from,
+    index_row,
+    snapshot_of,
+    vector_blob,
+)
+from recollect.types import Entry, Link, Shelf, Turn
+
+_INSERT_ENTRY = (
+    f"INSERT INTO entries (shelf, seq, index_seq, {', '.join(ENTRY_COLUMNS)}) "
+    f"VALUES ({', '.join('?' * (len(ENTRY_COLUMNS) + 3))})"
+)
+_UPDATE_ENTRY = f"UPDATE entries SET seq = ?, {', '.join(f'{column} = ?' for column in ENTRY_COLUMNS)} WHERE no = ?"
+_INSERT_INDEX = """
+INSERT INTO index_records (entry, shelf, near_a, near_b, length, chars, traits, speaker, terms, counts, vector)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+class SqliteTx:
+    """Writes of one transaction. The shelf's count is raised once, at its first change."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._db = connection
+        self._numbers: dict[Shelf, int] = {}
+        self._seqs: dict[int, int] = {}
+        self._model: tuple[int, Model] | None = None
+        self._model_known = False
+
+    # -- shelves -------------------------------------------------------------------------------------------------
+
+    def _shelf_no(self, shelf: Shelf) -> int:
+        """The shelf's number; made when new."""
+        number = self._numbers.get(shelf)
+        if number is None:
+            number = shelf_no_of(self._db, shelf)
+            if number is None:
+                number = self._db.execute(
+                    "INSERT INTO shelves (tenant, layer, layer_id) VALUES (?, ?, ?)",
+                    (shelf.tenant, shelf.layer, shelf.layer_id),
+                ).lastrowid
+                assert number is not None  # noqa: S101  an INSERT always has one
+            self._numbers[shelf] = number
+        return number
+
+    def _seq(self, shelf_no: int) -> int:
+        """The count that this transaction's changes on the shelf carry."""
+        seq = self._seqs.get(shelf_no)
+        if seq is None:
+            (seq,) = self._db.execute(
+                "UPDATE shelves SET seq = seq + 1 WHERE no = ? RETURNING seq", (shelf_no,)
+            ).fetchone()
+            self._seqs[shelf_no] = seq
+        return seq
+
+    # -- entries -------------------------------------------------------------------------------------------------
+
+    def find_same(self, shelf: Shelf, content_hash: str) -> Entry | None:
+        row = self._db.execute(
+            f"SELECT {SELECT_ENTRY} FROM entries e JOIN shelves s ON s.no = e.shelf "
+            "WHERE e.shelf = ? AND e.content_hash = ? AND e.state IN ('active', 'flagged')",
+            (self._shelf_no(shelf), content_hash),
+        ).fetchone()
+        return None if row is None else entry_from(row)
+
+    def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
+        return entries_by_id(self._db, shelves, ids)
+
+    def add(self, record: Record) -> None:
+        entry = record.entry
+        self._check_width(record.vector)
+        shelf_no = self._shelf_no(entry.shelf)
+        seq = self._seq(shelf_no)
+        no = self._db.execute(_INSERT_ENTRY, (shelf_no, seq, seq, *entry_row(entry))).lastrowid
+        self._db.execute(_INSERT_INDEX, (no, shelf_no, *index_row(record.index, record.vector)))
+        if entry.tags:
+            self._db.executemany("INSERT INTO entry_tags VALUES (?, ?, ?)", [(shelf_no, tag, no) for tag in entry.tags])
+
+    def update(self, entry: Entry, *, change: str | None, index: IndexRecord | None = None,
+               vector: Vector | None = None) -> None:  # fmt: skip
+        self._check_width(vector)
+        shelf_no = self._shelf_no(entry.shelf)
+        no = self._row_no(entry.id, shelf_no)
+        if change is not None:
+            before = entries_by_id(self._db, [entry.shelf], [entry.id])[entry.id]
+            self.add_replaced(Replaced(entry=before, change=change, changed_at=entry.updated_at))
+        seq = self._seq(shelf_no)
+        self._db.execute(_UPDATE_ENTRY, (seq, *entry_row(entry), no))
+        self._db.execute("DELETE FROM entry_tags WHERE entry = ?", (no,))
+        self._db.executemany("INSERT INTO entry_tags VALUES (?, ?, ?)", [(shelf_no, tag, no) for tag in entry.tags])
+        if index is not None:
+            self.put_index([(no, index)])
+        if vector is not None:
+            self._db.execute("UPDATE index_records SET vector = ? WHERE entry = ?", (vector_blob(vector), no))
+            self._db.execute("UPDATE entries SET index_seq = ? WHERE no = ?", (seq, no))
+            self._db.execute("DELETE FROM new_vectors WHERE entry = ?", (no,))  # made from the old text
+
+    def _row_no(self, entry_id: str, shelf_no: int) -> int:
+        row = self._db.execute("SELECT no FROM entries WHERE id = ? AND shelf = ?", (entry_id, shelf_no)).fetchone()
+        if row is None:
+            raise StoreError(f"no entry {entry_id!r} on this shelf to change")
+        return int(row[0])
+
+    def remove(self, shelf: Shelf, selection: Selection) -> Removed:
+        shelf_no = shelf_no_of(self._db, shelf)
+        if shelf_no is None:
+            return Removed()
+        where, values = matching(selection)
+        rows = self._db.execute(
+            f"SELECT e.no, e.id FROM entries e WHERE e.shelf = ?{where} ORDER BY e.no",
+            (shelf_no, *values),
+        ).fetchall()
+        if not rows:
+            return Removed()
+        seq = self._seq(shelf_no)
+        counted = {"index_records": 0, "vectors": 0, "links": 0, "versions": 0}
+        for no, _ in rows:
+            for table, number in self._hanging_on(no).items():
+                counted[table] += number
+            self._db.execute("DELETE FROM entries WHERE no = ?", (no,))
+            self._db.execute("INSERT INTO removed VALUES (?, ?, ?)", (shelf_no, seq, no))
+        return Removed(ids=[entry_id for _, entry_id in rows], entries=len(rows), **counted)
+
+    def _hanging_on(self, no: int) -> dict[str, int]:
+        """Rows that go with an entry."""
+        row = self._db.execute(
+            """
+            SELECT (SELECT count(*) FROM index_records WHERE entry = ?1),
+                   (SELECT count(vector) FROM index_records WHERE entry = ?1)
+                     + (SELECT count(*) FROM new_vectors WHERE entry = ?1),
+                   (SELECT count(*) FROM links WHERE source = ?1) + (SELECT count(*) FROM links WHERE target = ?1),
+                   (SELECT count(*) FROM replaced WHERE entry = ?1)
+            """,
+            (no,),
+        ).fetchone()
+        return dict(zip(("index_records", "vectors", "links", "versions"), row, strict=True))
+
+    def drop_shelf(self, shelf: Shelf) -> Removed:
+        shelf_no = shelf_no_of(self._db, shelf)
+        if shelf_no is None:
+            return Removed()
+        entries = self.remove(shelf, Selection())
+        turns = self.remove_turns(shelf)
+        self._db.execute("DELETE FROM shelves WHERE no = ?", (shelf_no,))
+        self._numbers.pop(shelf, None)
+        self._seqs.pop(shelf_no, None)
+        return Removed(
+            ids=entries.ids, entries=entries.entries, index_records=entries.index_records, vectors=entries.vectors,
+            links=entries.links, versions=entries.versions, turns=turns.turns, sessions=turns.sessions,
+        )  # fmt: skip
+
+    def add_replaced(self, replaced: Replaced) -> None:
+        no = self._row_no(replaced.entry.id, self._shelf_no(replaced.entry.shelf))
+        self._db.execute(
+            "INSERT INTO replaced (entry, change, changed_at, snapshot) VALUES (?, ?, ?, ?)",
+            (no, replaced.change, to_micros(replaced.changed_at), snapshot_of(replaced.entry)),
+        )
+
+    # -- links and neighbours ------------------------------------------------------------------------------------
+
+    def add_links(self, links: Sequence[Link]) -> int:
+        return sum(self._add_link(link) for link in links)
+
+    def _add_link(self, link: Link) -> int:
+        if link.source == link.target:
+            raise StoreError(f"entry {link.source!r} cannot be linked to itself")
+        ends = dict(self._db.execute("SELECT id, no FROM entries WHERE id IN (?, ?)", (link.source, link.target)))
+        if len(ends) < 2:
+            missing = link.source if link.source not in ends else link.target
+            raise StoreError(f"no entry {missing!r} to link")
+        return self._db.execute(
+            "INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?, ?, ?)",
+            (ends[link.source], ends[link.target], link.type, link.confidence, link.automatic,
+             to_micros(link.created_at)),
+        ).rowcount  # fmt: skip
+
+    def remove_link(self, source: str, target: str, type_: str) -> bool:
+        return bool(
+            self._db.execute(
+                "DELETE FROM links WHERE source = (SELECT no FROM entries WHERE id = ?) "
+                "AND target = (SELECT no FROM entries WHERE id = ?) AND type = ?",
+                (source, target, type_),
+            ).rowcount
+        )
+
+    def latest(self, shelf: Shelf) -> Neighbour | None:
+        found = self._neighbours("e.shelf = ?", (self._shelf_no(shelf),), 1)
+        return found[0] if found else None
+
+    def session_tail(self, shelf: Shelf, session_id: str, limit: int) -> list[Neighbour]:
+        return self._neighbours("e.shelf = ? AND e.session_id = ?", (self._shelf_no(shelf), session_id), limit)
+
+    def sharing_tags(self, shelf: Shelf, tags: Sequence[str], at_least: int, limit: int) -> list[Neighbour]:
+        marks = ", ".join("?" * len(tags))
+        return self._neighbours(
+            f"e.no IN (SELECT entry FROM entry_tags WHERE shelf = ? AND tag IN ({marks}) "
+            "GROUP BY entry HAVING count(*) >= ?)",
+            (self._shelf_no(shelf), *tags, at_least),
+            limit,
+        )
+
+    def near(self, shelf: Shelf, near: tuple[int, int], limit: int) -> list[Neighbour]:
+        shelf_no = self._shelf_no(shelf)
+        rows = self._db.execute(
+            """
+            SELECT e.id, e.at, e.tags, i.near_a, i.near_b, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts
+            FROM index_records i JOIN entries e ON e.no = i.entry
+            WHERE ((i.near_a = ?1 AND i.near_a <> 0 AND i.shelf = ?3) OR (i.near_b = ?2 AND i.near_b <> 0 AND i.shelf = ?3))
+              AND e.state IN ('active', 'flagged')
+            ORDER BY e.no DESC LIMIT ?4
+            """,  # noqa: E501
+            (*near, shelf_no, limit),
+        ).fetchall()
+        return [
+            Neighbour(id=id_, at=from_micros(at), tags=json.loads(tags), index=index_from(tuple(index)))
+            for id_, at, tags, *index in rows
+        ]
+
+    def _neighbours(self, condition: str, values: tuple[Any, ...], limit: int) -> list[Neighbour]:
+        rows = self._db.execute(
+            f"SELECT e.id, e.at, e.tags FROM entries e WHERE {condition} "
+            "AND e.state IN ('active', 'flagged') ORDER BY e.no DESC LIMIT ?",
+            (*values, limit),
+        ).fetchall()
+        return [Neighbour(id=id_, at=from_micros(at), tags=json.loads(tags)) for id_, at, tags in rows]
+
+    # -- turns ---------------------------------------------------------------------------------------------------
+
+    def open_session(self, shelf: Shelf, session_id: str, at: datetime) -> int:
+        shelf_no = self._shelf_no(shelf)
+        self._db.execute(
+            "INSERT OR IGNORE INTO sessions (shelf, session_id, created_at) VALUES (?, ?, ?)",
+            (shelf_no, session_id, to_micros(at)),
+        )
+        (number,) = self._db.execute(
+            "SELECT coalesce(max(number) + 1, 0) FROM turns "
+            "WHERE session = (SELECT no FROM sessions WHERE shelf = ? AND session_id = ?)",
+            (shelf_no, session_id),
+        ).fetchone()
+        return int(number)
+
+    def add_turn(self, shelf: Shelf, turn: Turn) -> None:
+        self._db.execute(
+            """
+            INSERT INTO turns (session, number, role, speaker, at, entry, text)
+            VALUES ((SELECT no FROM sessions WHERE shelf = ? AND session_id = ?), ?, ?, ?, ?,
+                    (SELECT no FROM entries WHERE id = ?), ?)
+            """,
+            (self._shelf_no(shelf), turn.session_id, turn.number, turn.role, turn.speaker, to_micros(turn.at),
+             turn.entry_id, turn.text),
+        )  # fmt: skip
+
+    def remove_turns(self, shelf: Shelf, *, session_id: str | None = None,
+                     entry_ids: Sequence[str] | None = None) -> Removed:  # fmt: skip
+        shelf_no = shelf_no_of(self._db, shelf)
+        if shelf_no is None:
+            return Removed()
+        sessions = "SELECT no FROM sessions WHERE shelf = ?" + (" AND session_id = ?" if session_id is not None else "")
+        values: list[Any] = [shelf_no] + ([session_id] if session_id is not None else [])
+        condition = f"session IN ({sessions})"
+        if entry_ids is not None:
+            condition += f" AND entry IN (SELECT no FROM entries WHERE id IN ({', '.join('?' * len(entry_ids))}))"
+        turns = self._db.execute(
+            f"DELETE FROM turns WHERE {condition}",
+            (*values, *(entry_ids or ())),
+        ).rowcount
+        emptied = self._db.execute(
+            f"DELETE FROM sessions WHERE no IN ({sessions}) "
+            "AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session = sessions.no)",
+            values,
+        ).rowcount
+        return Removed(turns=turns, sessions=emptied)
+
+    # -- vectors and index ---------------------------------------------------------------------------------------
+
+    def _current(self) -> tuple[int, Model] | None:
+        if not self._model_known:
+            row = self._db.execute("SELECT no, name, width FROM models WHERE current = 1").fetchone()
+            self._model = None if row is None else (row[0], Model(name=row[1], width=row[2]))
+            self._model_known = True
+        return self._model
+
+    def _check_width(self, vector: Vector | None) -> None:
+        if vector is None:
+            return
+        current = self._current()
+        if current is None:
+            raise StoreError("the store has no embedding model, but a vector was given")
+        if vector.shape != (current[1].width,):
+            raise StoreError(f"a vector of shape {vector.shape} does not fit {current[1].name} ({current[1].width})")
+
+    def put_vectors(self, model: Model, vectors: Sequence[tuple[int, Vector]]) -> int:
+        current = self._current()
+        if current is not None and current[1] == model:
+            return sum(self._put_current_vector(no, vector) for no, vector in vectors)
+        model_no = self._model_no(model)
+        return sum(
+            self._db.execute(
+                "INSERT OR REPLACE INTO new_vectors SELECT no, ?, ? FROM entries WHERE no = ?",
+                (model_no, vector_blob(vector), no),
+            ).rowcount
+            for no, vector in vectors
+        )
+
+    def _put_current_vector(self, no: int, vector: Vector) -> int:
+        self._check_width(vector)
+        changed = self._db.execute("UPDATE index_records SET vector = ? WHERE entry = ?", (vector_blob(vector), no))
+        if changed.rowcount:
+            self._touch_index(no)
+        return changed.rowcount
+
+    def _model_no(self, model: Model) -> int:
+        self._db.execute("INSERT OR IGNORE INTO models (name, width) VALUES (?, ?)", (model.name, model.width))
+        row = self._db.execute(
+            "SELECT no FROM models WHERE name = ? AND width = ?", (model.name, model.width)
+        ).fetchone()
+        return int(row[0])
+
+    def put_index(self, records: Sequence[tuple[int, IndexRecord]]) -> None:
+        for no, record in records:
+            *values, _ = index_row(record, None)
+            self._db.execute(
+                """
+                INSERT INTO index_records (entry, shelf, near_a, near_b, length, chars, traits, speaker, terms, counts)
+                SELECT no, shelf, ?, ?, ?, ?, ?, ?, ?, ? FROM entries WHERE no = ?
+                ON CONFLICT (entry) DO UPDATE SET near_a = excluded.near_a, near_b = excluded.near_b,
+                  length = excluded.length, chars = excluded.chars, traits = excluded.traits,
+                  speaker = excluded.speaker, terms = excluded.terms, counts = excluded.counts
+                """,
+                (*values, no),
+            )
+            self._touch_index(no)
+
+    def _touch_index(self, no: int) -> None:
+        row = self._db.execute("SELECT shelf FROM entries WHERE no = ?", (no,)).fetchone()
+        if row is not None:
+            seq = self._seq(row[0])
+            self._db.execute("UPDATE entries SET seq = ?, index_seq = ? WHERE no = ?", (seq, seq, no))
+
+    def use_model(self, model: Model) -> None:
+        current = self._current()
+        model_no = self._model_no(model)
+        if current is None or current[1] != model:
+            self._db.execute(
+                "UPDATE index_records SET vector = (SELECT vector FROM new_vectors v "
+                "WHERE v.entry = index_records.entry AND v.model = ?)",
+                (model_no,),
+            )
+            self._db.execute("DELETE FROM new_vectors")
+            self._db.execute("DELETE FROM models WHERE no <> ?", (model_no,))
+            self._db.execute("UPDATE models SET current = 1 WHERE no = ?", (model_no,))
+            for (shelf_no,) in self._db.execute("SELECT no FROM shelves").fetchall():
+                seq = self._seq(shelf_no)
+                self._db.execute("UPDATE entries SET seq = ?, index_seq = ? WHERE shelf = ?", (seq, seq, shelf_no))
+        self._model_known = False
+
+    def audit(self, event: Event) -> None:
+        self._db.execute(
+            "INSERT INTO audit (at, tenant, action, entry_id, detail) VALUES (?, ?, ?, ?, ?)",
+            (to_micros(event.at), event.tenant, event.action, event.entry_id,
+             json.dumps(event.detail) if event.detail else "{}"),
+        )  # fmt: skip

@@ -1,0 +1,7 @@
+"""The store contract, one file per part of the port. Use it through `recollect.testing.contracts`."""
+
+import pytest
+
+_PARTS = ("case", "changes", "engine", "entries", "links", "models", "neighbours", "removal", "turns")
+# Outside test files pytest explains a failed assert only where it is asked to, before the module is loaded.
+pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))

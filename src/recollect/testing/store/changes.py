@@ -1,0 +1,196 @@
+"""Changes: how they are counted, what an index in memory is told, and the states an entry leaves behind."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recollect.clock import to_micros
+from recollect.errors import StoreError
+from recollect.stores.base import Delta, Head, Replaced, Selection, Store
+from recollect.testing.builders import MODEL, make_entry, make_index, make_record, make_vector, minutes_later
+from recollect.testing.store.case import (
+    OTHER_SHELF,
+    OTHER_TENANT,
+    SHELF,
+    StoreCase,
+    add,
+    changes_since,
+    number_of,
+    remove,
+    row_of,
+    seq_of,
+    update,
+)
+
+
+class ChangesContract(StoreCase):
+    """Each transaction that changes a shelf raises its count by one; `delta` tells what is newer than a count."""
+
+    def test_heads_are_none_for_shelves_that_do_not_exist(self, store: Store) -> None:
+        add(store, make_record("a"))
+        assert store.heads([OTHER_SHELF, SHELF, OTHER_TENANT]) == [None, Head(shelf_no=1, seq=1), None]
+        assert store.heads([]) == []
+
+    def test_a_transaction_raises_the_count_of_a_shelf_by_one_however_much_it_changes(self, store: Store) -> None:
+        add(store, make_record("a"), make_record("b"), make_record("c"))
+        with store.transact() as tx:
+            tx.update(make_entry("a", usage_count=1), change=None)
+            tx.update(make_entry("a", usage_count=2), change=None)
+            tx.add(make_record("d"))
+        remove(store, "b", "c")
+        assert seq_of(store) == 3
+
+    def test_a_transaction_leaves_the_counts_of_other_shelves_alone(self, store: Store) -> None:
+        add(store, make_record("a"), make_record("b", shelf=OTHER_SHELF))
+        update(store, make_entry("a", usage_count=1))
+        assert store.heads([SHELF, OTHER_SHELF]) == [Head(shelf_no=1, seq=2), Head(shelf_no=2, seq=1)]
+
+    def test_reading_and_empty_transactions_raise_nothing(self, store: Store) -> None:
+        add(store, make_record("a"))
+        with store.transact() as tx:
+            tx.latest(SHELF)
+            tx.get([SHELF], ["a"])
+        remove(store, "nobody")
+        assert seq_of(store) == 1
+
+    def test_delta_gives_changed_rows_in_row_order(self, store: Store) -> None:
+        add(store, make_record("a"), make_record("b"), make_record("c"))
+        add(store, make_record("d"))
+        with store.transact() as tx:
+            tx.update(make_entry("c", usage_count=1), change=None)
+            tx.update(make_entry("a", usage_count=1), change=None)
+        assert [(row.no, row.seq) for row in changes_since(store, 0).rows] == [(1, 3), (2, 1), (3, 3), (4, 2)]
+        assert [row.no for row in changes_since(store, 1).rows] == [1, 3, 4]
+        assert [row.no for row in changes_since(store, 2).rows] == [1, 3]
+        assert changes_since(store, 3) == Delta(seq=3, rows=[], removed=[])
+
+    def test_delta_tells_which_rows_were_removed_after_a_count(self, store: Store) -> None:
+        add(store, make_record("a"), make_record("b"), make_record("c"))
+        remove(store, "c")
+        remove(store, "a")
+        for since, removed in [(0, [1, 3]), (1, [1, 3]), (2, [1]), (3, [])]:
+            assert sorted(changes_since(store, since).removed) == removed
+        assert [row.no for row in changes_since(store, 0).rows] == [2]
+
+    def test_a_row_changed_and_then_removed_in_one_transaction_is_only_removed(self, store: Store) -> None:
+        add(store, make_record("a"), make_record("b"))
+        with store.transact() as tx:
+            tx.update(make_entry("a", usage_count=1), change="counted")
+            tx.remove(SHELF, Selection(ids=["a"]))
+        delta = changes_since(store, 1)
+        assert (delta.seq, delta.rows, delta.removed) == (2, [], [1])
+
+    def test_delta_of_an_unknown_shelf_is_empty(self, store: Store) -> None:
+        add(store, make_record("a"))
+        assert store.delta(99, 0) == Delta(seq=0, rows=[], removed=[])
+
+    def test_delta_holds_rows_of_its_shelf_only(self, store: Store) -> None:
+        add(store, make_record("a"), make_record("b", shelf=OTHER_SHELF), make_record("c", shelf=OTHER_TENANT))
+        assert [row.no for row in changes_since(store, 0, OTHER_SHELF).rows] == [2]
+
+    def test_a_row_carries_all_that_ranking_needs(self, embedding: Store) -> None:
+        index = make_index("to be or not to be ?", speaker=-(2**63), traits=5)
+        add(
+            embedding,
+            make_record(
+                "a", kind="episode", state="flagged", at=minutes_later(1), valid_from=minutes_later(2),
+                valid_to=minutes_later(3), confidence=0.3, usage_count=4, repeats=5, thread=2**63 - 1, position=0,
+                index=index, vector=make_vector("a"),
+            ),
+        )  # fmt: skip
+        row = row_of(embedding, "a")
+        assert (row.no, row.kind, row.state, row.confidence) == (1, "episode", "flagged", 0.3)
+        assert (row.usage_count, row.repeats, row.thread, row.position) == (4, 5, 2**63 - 1, 0)
+        moments = [to_micros(minutes_later(minutes)) for minutes in (1, 2, 3)]
+        assert [row.at, row.valid_from, row.valid_to] == moments
+        assert (row.length, row.chars, row.traits, row.speaker) == (7, 20, 5, -(2**63))
+        assert np.array_equal(np.frombuffer(row.terms, dtype="<u8"), index.terms)
+        assert np.array_equal(np.frombuffer(row.counts, dtype="<u2"), index.counts)
+        assert row.vector is not None
+        assert np.array_equal(np.frombuffer(row.vector, dtype="<f4"), make_vector("a"))
+
+    def test_a_row_without_the_optional_things_says_so(self, store: Store) -> None:
+        add(store, make_record("a", text="", index=make_index("")))
+        row = row_of(store, "a")
+        assert (row.valid_to, row.thread, row.position, row.vector) == (None, None, None, None)
+        assert (row.terms, row.counts, row.length) == (b"", b"", 0)
+
+    def test_index_seq_follows_text_index_and_vector_but_not_numbers(self, embedding: Store) -> None:
+        add(embedding, make_record("a", vector=make_vector("a")))
+        added = row_of(embedding, "a")
+        update(embedding, make_entry("a", usage_count=1), change="counted")
+        counted = row_of(embedding, "a")
+        with embedding.transact() as tx:
+            tx.update(make_entry("a", text="new"), change="edited", index=make_index("new"), vector=make_vector("new"))
+        edited = row_of(embedding, "a")
+        assert (added.index_seq, counted.index_seq, edited.index_seq) == (added.seq, added.seq, edited.seq)
+        assert added.seq < counted.seq < edited.seq
+        assert edited.terms == make_index("new").terms.tobytes()
+        assert edited.vector == make_vector("new").tobytes()
+
+    def test_an_update_of_numbers_keeps_index_and_vector(self, embedding: Store) -> None:
+        add(embedding, make_record("a", vector=make_vector("a")))
+        update(embedding, make_entry("a", usage_count=1))
+        row = row_of(embedding, "a")
+        assert row.usage_count == 1
+        assert row.terms == make_index("the text of a").terms.tobytes()
+        assert row.vector == make_vector("a").tobytes()
+
+    def test_an_update_of_the_text_without_a_vector_leaves_no_stale_vector(self, embedding: Store) -> None:
+        add(embedding, make_record("a", vector=make_vector("a")))
+        update(embedding, make_entry("a", text="new"), index=make_index("new"))
+        assert row_of(embedding, "a").vector is None
+        assert [entry.id for _, entry in embedding.without_vector(MODEL, after=0, limit=9)] == ["a"]
+
+    def test_an_entry_that_is_missing_or_elsewhere_cannot_be_updated(self, store: Store) -> None:
+        add(store, make_record("a"))
+        for entry in (make_entry("nobody"), make_entry("a", shelf=OTHER_SHELF), make_entry("a", shelf=OTHER_TENANT)):
+            with pytest.raises(StoreError):
+                update(store, entry, change="moved")
+        assert store.get([SHELF], ["a"]) == {"a": make_entry("a")}
+        assert store.replaced("a") == []
+
+    # -- states left behind ----------------------------------------------------------------------------------------
+
+    def test_a_named_change_keeps_the_entry_as_it_stood(self, store: Store) -> None:
+        first = make_entry("a", tags=["x"], metadata={"n": 1})
+        second = make_entry("a", text="second", updated_at=minutes_later(1))
+        third = make_entry("a", text="third", updated_at=minutes_later(2))
+        add(store, make_record("a", tags=["x"], metadata={"n": 1}))
+        update(store, second, change="edited", index=make_index("second"))
+        update(store, third, change="edited again", index=make_index("third"))
+        assert store.replaced("a") == [
+            Replaced(entry=first, change="edited", changed_at=minutes_later(1)),
+            Replaced(entry=second, change="edited again", changed_at=minutes_later(2)),
+        ]
+        assert store.get([SHELF], ["a"]) == {"a": third}
+        assert store.counts([SHELF])["versions"] == 2
+
+    def test_an_unnamed_change_keeps_nothing(self, store: Store) -> None:
+        add(store, make_record("a"))
+        update(store, make_entry("a", usage_count=1))
+        assert store.replaced("a") == []
+        assert store.counts([SHELF])["versions"] == 0
+
+    def test_older_states_can_be_imported(self, store: Store) -> None:
+        add(store, make_record("a"))
+        old = [
+            Replaced(entry=make_entry("a", text=f"draft {i}"), change="edited", changed_at=minutes_later(i))
+            for i in range(2)
+        ]
+        with store.transact() as tx:
+            for state in old:
+                tx.add_replaced(state)
+        assert store.replaced("a") == old
+
+    def test_an_older_state_needs_its_entry(self, store: Store) -> None:
+        state = Replaced(entry=make_entry("a"), change="edited", changed_at=minutes_later(0))
+        with pytest.raises(StoreError), store.transact() as tx:
+            tx.add_replaced(state)
+        assert store.replaced("a") == []
+
+    def test_an_update_keeps_the_row_number(self, store: Store) -> None:
+        add(store, make_record("a"), make_record("b"))
+        update(store, make_entry("a", text="new"), change="edited", index=make_index("new"))
+        assert number_of(store, "a") == 1

@@ -1,0 +1,97 @@
+"""Links between entries."""
+
+from __future__ import annotations
+
+import pytest
+
+from recollect.errors import StoreError
+from recollect.stores.base import Store
+from recollect.testing.builders import make_entry, make_link, make_record, minutes_later
+from recollect.testing.store.case import OTHER_SHELF, SHELF, StoreCase, add, numbers_of, update
+from recollect.types import LINK_TYPES, Link
+
+
+class LinksContract(StoreCase):
+    """Edges are typed and directed, and exist once."""
+
+    def test_a_link_comes_back_from_both_ends_with_every_field(self, store: Store) -> None:
+        link = make_link("a", "b", "refines", confidence=1 / 3, created_at=minutes_later(1))
+        automatic = make_link("c", "a", "follows", automatic=True)
+        _three(store, link, automatic)
+        assert store.links(["b"]) == [link]
+        assert store.links(["c"]) == [automatic]
+        assert _ends(store.links(["a"])) == {("a", "b"), ("c", "a")}
+
+    def test_a_link_asked_for_at_both_ends_comes_once(self, store: Store) -> None:
+        _three(store, make_link("a", "b"))
+        assert len(store.links(["a", "b", "a", "nobody"])) == 1
+        assert store.links([]) == []
+
+    def test_links_come_in_the_same_order_every_time(self, store: Store) -> None:
+        _three(store, make_link("c", "a"), make_link("a", "b", "refines"), make_link("a", "b"), make_link("b", "c"))
+        assert store.links(["a", "b", "c"]) == store.links(["c", "a", "b"])
+
+    def test_a_link_that_is_there_already_is_left_as_it_was(self, store: Store) -> None:
+        first = make_link("a", "b", confidence=0.5)
+        _three(store, first)
+        with store.transact() as tx:
+            again = make_link("a", "b", confidence=0.9)
+            assert tx.add_links([again, make_link("b", "a"), make_link("b", "a"), make_link("a", "b", "refines")]) == 2
+            assert tx.add_links([]) == 0
+        assert first in store.links(["a"])
+        assert len(store.links(["a"])) == 3
+
+    @pytest.mark.parametrize(("source", "target"), [("a", "a"), ("a", "nobody"), ("nobody", "a")])
+    def test_a_link_needs_two_different_entries_that_exist(self, store: Store, source: str, target: str) -> None:
+        _three(store)
+        with pytest.raises(StoreError), store.transact() as tx:
+            tx.add_links([make_link("a", "b"), make_link(source, target)])
+        assert store.links(["a"]) == []
+
+    def test_every_type_of_link_can_be_stored(self, store: Store) -> None:
+        links = [Link(source="a", target="b", type=type_, created_at=minutes_later(0)) for type_ in LINK_TYPES]  # type: ignore[arg-type]  # LINK_TYPES lists the literal's values
+        _three(store, *links)
+        assert {link.type for link in store.links(["a"])} == set(LINK_TYPES)
+
+    def test_removing_a_link_removes_that_one_only(self, store: Store) -> None:
+        _three(store, make_link("a", "b"), make_link("b", "a"), make_link("a", "b", "refines"))
+        with store.transact() as tx:
+            assert tx.remove_link("a", "b", "supports")
+            assert not tx.remove_link("a", "b", "supports")
+            assert not tx.remove_link("a", "nobody", "supports")
+        left = {(link.source, link.type) for link in store.links(["a"])}
+        assert left == {("a", "refines"), ("b", "supports")}
+
+    def test_linked_gives_edges_by_row_number_without_the_automatic_ones(self, store: Store) -> None:
+        _three(store, make_link("a", "b", confidence=0.25), make_link("c", "a", "follows", automatic=True))
+        with store.transact() as tx:
+            tx.add_links([make_link("c", "b", "refines")])
+        a, b, c = numbers_of(store, ["a", "b", "c"])
+        assert store.linked([a]) == [(a, b, "supports", 0.25)]
+        assert set(store.linked([b])) == {(a, b, "supports", 0.25), (c, b, "refines", 1.0)}
+        assert len(store.linked([a, b, c])) == 2
+        assert store.linked([]) == store.linked([99]) == []
+
+    def test_links_may_run_between_shelves(self, store: Store) -> None:
+        add(store, make_record("a"), make_record("z", shelf=OTHER_SHELF))
+        with store.transact() as tx:
+            tx.add_links([make_link("a", "z")])
+        assert len(store.links(["z"])) == 1
+        assert store.counts([SHELF])["links"] == store.counts([SHELF, OTHER_SHELF])["links"] == 1
+
+    def test_links_outlive_an_update_of_their_ends(self, store: Store) -> None:
+        link = make_link("a", "b")
+        _three(store, link)
+        update(store, make_entry("a", state="superseded"), change="superseded")
+        assert store.links(["b"]) == [link]
+
+
+def _three(store: Store, *links: Link) -> None:
+    """Entries `a`, `b` and `c` with these links."""
+    add(store, make_record("a"), make_record("b"), make_record("c"))
+    with store.transact() as tx:
+        assert tx.add_links(links) == len(links)
+
+
+def _ends(links: list[Link]) -> set[tuple[str, str]]:
+    return {(link.source, link.target) for link in links}

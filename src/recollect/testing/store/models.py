@@ -1,0 +1,161 @@
+"""Embedding models, their vectors, and text-index records."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from recollect.errors import StoreError
+from recollect.stores.base import Store
+from recollect.testing.builders import MODEL, OTHER_MODEL, make_entry, make_index, make_record, make_vector
+from recollect.testing.store.case import (
+    OTHER_SHELF,
+    SHELF,
+    StoreCase,
+    add,
+    changes_since,
+    remove,
+    row_of,
+    seq_of,
+    use,
+)
+
+WIDE = OTHER_MODEL.width
+
+
+class ModelsContract(StoreCase):
+    """One model is served; another's vectors wait apart until they are complete."""
+
+    def test_a_new_store_has_no_model_until_one_is_used(self, store: Store) -> None:
+        assert store.model() is None
+        use(store, MODEL)
+        assert store.model() == MODEL
+
+    def test_a_vector_needs_a_model(self, store: Store) -> None:
+        with pytest.raises(StoreError):
+            add(store, make_record("a", vector=make_vector("a")))
+        add(store, make_record("a"))
+        with pytest.raises(StoreError), store.transact() as tx:
+            tx.update(make_entry("a"), change=None, vector=make_vector("a"))
+        assert store.counts([SHELF])["vectors"] == 0
+
+    def test_a_vector_must_have_the_width_of_its_model(self, embedding: Store) -> None:
+        wide = make_vector("a", width=WIDE)
+        with pytest.raises(StoreError):
+            add(embedding, make_record("a", vector=wide))
+        add(embedding, make_record("a"))
+        with pytest.raises(StoreError), embedding.transact() as tx:
+            tx.update(make_entry("a"), change=None, vector=wide)
+        with pytest.raises(StoreError), embedding.transact() as tx:
+            tx.put_vectors(MODEL, [(1, wide)])
+        with pytest.raises(StoreError), embedding.transact() as tx:
+            tx.put_vectors(OTHER_MODEL, [(1, make_vector("a"))])
+        assert embedding.counts([SHELF])["vectors"] == 0
+
+    def test_entries_with_and_without_vectors_live_side_by_side(self, embedding: Store) -> None:
+        add(embedding, make_record("a", vector=make_vector("a")), make_record("b"))
+        assert embedding.counts([SHELF])["vectors"] == 1
+        assert [row.vector is None for row in changes_since(embedding, 0).rows] == [False, True]
+
+    def test_vectors_put_for_the_served_model_count_as_changes(self, embedding: Store) -> None:
+        add(embedding, make_record("a"), make_record("b", shelf=OTHER_SHELF))
+        before, elsewhere = seq_of(embedding), seq_of(embedding, OTHER_SHELF)
+        with embedding.transact() as tx:
+            assert tx.put_vectors(MODEL, [(1, make_vector("a"))]) == 1
+        row = row_of(embedding, "a")
+        assert (row.seq, row.index_seq, row.vector) == (before + 1, before + 1, make_vector("a").tobytes())
+        assert seq_of(embedding, OTHER_SHELF) == elsewhere
+
+    def test_vectors_of_another_model_are_kept_apart_until_it_is_used(self, embedding: Store) -> None:
+        add(embedding, make_record("a", vector=make_vector("a")), make_record("b"))
+        before = seq_of(embedding)
+        with embedding.transact() as tx:
+            tx.put_vectors(OTHER_MODEL, [(1, make_vector("a", width=WIDE)), (2, make_vector("b", width=WIDE))])
+        assert seq_of(embedding) == before
+        assert row_of(embedding, "a").vector == make_vector("a").tobytes()
+        assert embedding.counts([SHELF])["vectors"] == 1
+        use(embedding, OTHER_MODEL)
+        assert row_of(embedding, "a").vector == make_vector("a", width=WIDE).tobytes()
+        assert embedding.counts([SHELF])["vectors"] == 2
+
+    def test_using_a_model_drops_the_vectors_of_every_other(self, embedding: Store) -> None:
+        add(embedding, make_record("a", vector=make_vector("a")))
+        use(embedding, OTHER_MODEL)
+        use(embedding, MODEL)
+        assert embedding.model() == MODEL
+        assert row_of(embedding, "a").vector is None
+
+    def test_using_a_model_counts_as_a_change_of_every_row_on_every_shelf(self, embedding: Store) -> None:
+        add(embedding, make_record("a"), make_record("b", shelf=OTHER_SHELF))
+        add(embedding, make_record("c"))
+        before = {shelf: seq_of(embedding, shelf) for shelf in (SHELF, OTHER_SHELF)}
+        use(embedding, OTHER_MODEL)
+        for shelf, seq in before.items():
+            delta = changes_since(embedding, seq, shelf)
+            assert delta.seq == seq + 1
+            assert {(row.seq, row.index_seq) for row in delta.rows} == {(seq + 1, seq + 1)}
+        assert len(changes_since(embedding, before[SHELF]).rows) == 2
+
+    def test_using_the_same_model_again_keeps_its_vectors_and_drops_waiting_ones(self, embedding: Store) -> None:
+        add(embedding, make_record("a", vector=make_vector("a")))
+        with embedding.transact() as tx:
+            tx.put_vectors(OTHER_MODEL, [(1, make_vector("a", width=WIDE))])
+        use(embedding, MODEL)
+        assert row_of(embedding, "a").vector == make_vector("a").tobytes()
+        assert len(embedding.without_vector(OTHER_MODEL, after=0, limit=9)) == 1
+
+    def test_rows_that_are_gone_are_skipped_when_vectors_are_put(self, embedding: Store) -> None:
+        add(embedding, make_record("a"), make_record("b"))
+        remove(embedding, "a")
+        with embedding.transact() as tx:
+            assert tx.put_vectors(MODEL, [(no, make_vector("x")) for no in (1, 2, 99)]) == 1
+            assert tx.put_vectors(MODEL, []) == 0
+        assert embedding.index_of([1, 99]) == {}
+
+    def test_entries_without_a_vector_of_a_model_come_page_by_page(self, embedding: Store) -> None:
+        add(embedding, *(make_record(f"e{i}", vector=make_vector("x") if i == 1 else None) for i in range(4)))
+        first = embedding.without_vector(MODEL, after=0, limit=2)
+        assert [(no, entry.id) for no, entry in first] == [(1, "e0"), (3, "e2")]
+        assert embedding.without_vector(MODEL, after=3, limit=2) == [(4, make_entry("e3"))]
+        assert len(embedding.without_vector(OTHER_MODEL, after=0, limit=9)) == 4
+
+    def test_entries_with_a_waiting_vector_are_not_asked_for_again(self, embedding: Store) -> None:
+        add(embedding, make_record("a"), make_record("b"))
+        with embedding.transact() as tx:
+            tx.put_vectors(OTHER_MODEL, [(1, make_vector("a", width=WIDE))])
+        assert [no for no, _ in embedding.without_vector(OTHER_MODEL, after=0, limit=9)] == [2]
+
+    def test_a_waiting_vector_does_not_outlive_a_change_of_the_text(self, embedding: Store) -> None:
+        add(embedding, make_record("a", vector=make_vector("a")))
+        with embedding.transact() as tx:
+            tx.put_vectors(OTHER_MODEL, [(1, make_vector("a", width=WIDE))])
+        with embedding.transact() as tx:
+            tx.update(make_entry("a", text="new"), change="edited", index=make_index("new"), vector=make_vector("new"))
+        assert [no for no, _ in embedding.without_vector(OTHER_MODEL, after=0, limit=9)] == [1]
+
+    def test_index_of_gives_what_is_stored_for_a_row(self, embedding: Store) -> None:
+        index = make_index("to be or not to be", near=(-5, 2**63 - 1), speaker=-7, traits=3)
+        add(embedding, make_record("a", index=index, vector=make_vector("a")), make_record("b"))
+        found = embedding.index_of([1, 2, 99])
+        assert found.keys() == {1, 2}
+        stored, vector = found[1]
+        assert stored is not None
+        assert (stored.length, stored.chars, stored.traits, stored.speaker) == (6, 18, 3, -7)
+        assert stored.near == (-5, 2**63 - 1)
+        assert (stored.terms.dtype, stored.counts.dtype) == (np.dtype("<u8"), np.dtype("<u2"))
+        assert np.array_equal(stored.terms, index.terms)
+        assert np.array_equal(stored.counts, index.counts)
+        assert vector is not None
+        assert vector.dtype == np.float32
+        assert np.array_equal(vector, make_vector("a"))
+        assert found[2][1] is None
+
+    def test_index_records_can_be_put_again(self, store: Store) -> None:
+        add(store, make_record("a"), make_record("b"))
+        with store.transact() as tx:
+            tx.put_index([(2, make_index("rebuilt", near=(1, 2))), (99, make_index("nobody"))])
+        row = row_of(store, "b")
+        assert (row.seq, row.index_seq, row.terms) == (2, 2, make_index("rebuilt").terms.tobytes())
+        assert row_of(store, "a").seq == 1
+        with store.transact() as tx:
+            assert [found.id for found in tx.near(SHELF, (1, 2), 9)] == ["b"]

@@ -1,0 +1,295 @@
+"""The nouns: what is remembered, where it lives, and what a recall answers.
+
+Frozen values without I/O. Knows nothing about how they are stored, embedded or ranked; checking of outside input
+happens once, in `ingest.validate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from typing import Any, Literal, get_args
+
+from recollect.errors import ScopeError
+from recollect.fence import Item, fenced_block
+
+Kind = Literal["fact", "preference", "pattern", "note", "episode", "strategy", "guardrail", "summary"]
+State = Literal["active", "superseded", "flagged", "pruned"]
+Trust = Literal["trusted", "untrusted"]
+Layer = Literal["agent", "user", "session", "project", "team", "org", "company"]
+LinkType = Literal[
+    "context_of", "related_to", "follows", "similar_to",
+    "supports", "contradicts", "elaborates", "example_of", "refines", "entails",
+    "requires", "enables", "derived_from", "supersedes",
+]  # fmt: skip
+
+KINDS: tuple[str, ...] = get_args(Kind)
+STATES: tuple[str, ...] = get_args(State)
+LAYERS: tuple[Layer, ...] = get_args(Layer)
+"""Most specific first."""
+LINK_TYPES: tuple[str, ...] = get_args(LinkType)
+AUTOMATIC_LINK_TYPES: tuple[str, ...] = LINK_TYPES[:4]
+
+MAX_NAME_CHARS = 256
+
+
+def _checked_name(field_name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ScopeError(field_name, f"must be text, not {type(value).__name__}")
+    if not value.strip():
+        raise ScopeError(field_name, "is empty", "leave it out or give an id")
+    if len(value) > MAX_NAME_CHARS:
+        raise ScopeError(field_name, f"has {len(value)} characters", f"use at most {MAX_NAME_CHARS}")
+    if "\x00" in value or any("\ud800" <= c <= "\udfff" for c in value):
+        raise ScopeError(field_name, "holds a NUL or a lone surrogate", "use printable text")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Shelf:
+    """Where entries live: one id at one layer of one tenant. No reading or writing reaches past the shelves named."""
+
+    tenant: str
+    layer: Layer
+    layer_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """A tenant plus at most one id per layer: what a call may see and where it writes."""
+
+    tenant: str
+    agent: str | None = None
+    user: str | None = None
+    session: str | None = None
+    project: str | None = None
+    team: str | None = None
+    org: str | None = None
+    company: str | None = None
+
+    def __post_init__(self) -> None:
+        _checked_name("scope.tenant", self.tenant)
+        for layer in LAYERS:
+            value = getattr(self, layer)
+            if value is not None:
+                _checked_name(f"scope.{layer}", value)
+
+    def shelves(self) -> list[Shelf]:
+        """Every shelf this scope sees, most specific first; empty when the scope names no layer."""
+        return [
+            Shelf(tenant=self.tenant, layer=layer, layer_id=value)
+            for layer in LAYERS
+            if (value := getattr(self, layer)) is not None
+        ]
+
+    def home(self, layer: str | None = None) -> Shelf:
+        """The shelf that is written to: the layer asked for, else user, else the most specific one."""
+        shelves = {shelf.layer: shelf for shelf in self.shelves()}
+        if not shelves:
+            raise ScopeError("scope", f"names no layer of tenant {self.tenant!r}", "add one, as in user='ada'")
+        if layer is None:
+            return shelves.get("user") or next(iter(shelves.values()))
+        for shelf in shelves.values():
+            if shelf.layer == layer:
+                return shelf
+        raise ScopeError("layer", f"{layer!r} has no id in this scope", f"the scope names {', '.join(shelves)}")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Entry:
+    """One remembered thing.
+
+    `text` is what is recalled, `evidence` the verbatim source it rests on. `at` is when it happened, `created_at`
+    when it was stored. It is valid in [`valid_from`, `valid_to`); no `valid_to` means still valid.
+    """
+
+    id: str
+    shelf: Shelf
+    kind: Kind
+    text: str
+    title: str = ""
+    tags: list[str] = field(default_factory=list)
+    evidence: str = ""
+    source: str = "interaction"
+    speaker: str | None = None
+    session_id: str | None = None
+    turn_refs: list[int] = field(default_factory=list)
+    thread: int | None = None
+    """Entries of one thread at positions one apart are neighbours: turns of a session, chunks of a text."""
+    position: int | None = None
+    confidence: float = 0.8
+    trust: Trust = "trusted"
+    state: State = "active"
+    repeats: int = 0
+    usage_count: int = 0
+    success_count: int = 0
+    failure_count: int = 0
+    token_count: int = 0
+    content_hash: str = ""
+    at: datetime
+    created_at: datetime
+    updated_at: datetime
+    valid_from: datetime
+    valid_to: datetime | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)  # any JSON value: the caller's own
+
+    @property
+    def tenant(self) -> str:
+        return self.shelf.tenant
+
+    @property
+    def layer(self) -> Layer:
+        return self.shelf.layer
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Entry):
+            return NotImplemented
+        return all(getattr(self, f.name) == getattr(other, f.name) for f in fields(self))
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A typed edge from one entry to another, read "source TYPE target"."""
+
+    source: str
+    target: str
+    type: LinkType
+    confidence: float = 1.0
+    automatic: bool = False
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One utterance of a session, verbatim: ground truth that nothing rewrites."""
+
+    session_id: str
+    number: int
+    role: str
+    text: str
+    at: datetime
+    speaker: str | None = None
+    entry_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """One state of an entry: as the change named made it stand, from then on until the next version."""
+
+    number: int
+    change: str
+    changed_at: datetime
+    entry: Entry
+
+    @property
+    def text(self) -> str:
+        return self.entry.text
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factor:
+    """One named addend of a hit's score: `weight` × `value` = `contribution`."""
+
+    name: str
+    value: float
+    weight: float
+
+    @property
+    def contribution(self) -> float:
+        return self.value * self.weight
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit:
+    """One recalled entry with its score and every factor of it; the contributions add up to the score."""
+
+    entry: Entry
+    score: float
+    explanation: tuple[Factor, ...]
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """Factor name → its contribution to the score."""
+        return {factor.name: factor.contribution for factor in self.explanation}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a call used: wall time, texts embedded, and model calls with their tokens and price."""
+
+    seconds: float = 0.0
+    embedded_texts: int = 0
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recall:
+    """The answer to a query: ranked hits, the route taken and what it cost."""
+
+    id: str
+    query: str
+    hits: list[Hit]
+    route: str
+    cost: Cost
+    searched: int = 0
+    """Entries that were eligible: visible in the scope, valid at the time, past the filters."""
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def context(self, *, max_tokens: int = 1500) -> str:
+        """The hits as a fenced block of data for a prompt, best first, within a token budget."""
+        return fenced_block([fence_item(hit.entry) for hit in self.hits], max_tokens=max_tokens)
+
+
+def fence_item(entry: Entry) -> Item:
+    """What a prompt shows of an entry."""
+    return Item(
+        text=entry.text, kind=entry.kind, date=entry.at.date().isoformat(), speaker=entry.speaker,
+        trusted=entry.trust == "trusted", flagged=entry.state == "flagged",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """What a forget removed, and from where; `kept` says what it left on purpose."""
+
+    entries: int = 0
+    index_records: int = 0
+    vectors: int = 0
+    links: int = 0
+    versions: int = 0
+    turns: int = 0
+    sessions: int = 0
+    cached: int = 0
+    ids: list[str] = field(default_factory=list)
+    shelves: list[Shelf] = field(default_factory=list)
+    kept: Mapping[str, int] = field(default_factory=dict)
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stats:
+    """How much a scope holds."""
+
+    entries: int
+    by_kind: dict[str, int]
+    by_state: dict[str, int]
+    links: int
+    versions: int
+    sessions: int
+    turns: int
+    vectors: int
+    embedder: str
+    width: int
+    size_bytes: int

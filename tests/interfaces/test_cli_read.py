@@ -1,0 +1,170 @@
+"""recall, show, list, stats, events: what they print, for people and for programs."""
+
+from __future__ import annotations
+
+import pytest
+
+from .conftest import Cli
+
+ENTRY_KEYS = {
+    "id", "shelf", "kind", "text", "title", "tags", "evidence", "source", "speaker", "session_id", "turn_refs",
+    "thread", "position", "confidence", "trust", "state", "repeats", "usage_count", "success_count", "failure_count",
+    "token_count", "content_hash", "at", "created_at", "updated_at", "valid_from", "valid_to", "metadata",
+}  # fmt: skip
+
+
+@pytest.fixture
+def filled(cli: Cli) -> Cli:
+    cli.remember("Ada prefers tokio over async-std.", "--kind", "preference", "--tag", "rust", "--at", "2026-01-01")
+    cli.remember("Bob keeps bees in his garden.", "--kind", "fact", "--at", "2026-02-01")
+    cli.remember("The build server is called Hal.", "--kind", "fact", "--tag", "ops", "--at", "2026-03-01")
+    return cli
+
+
+def texts(answer: dict[str, list[dict[str, dict[str, str]]]]) -> list[str]:
+    return [hit["entry"]["text"] for hit in answer["hits"]]
+
+
+def test_recall_answers_with_one_document(filled: Cli) -> None:
+    answer = filled.json("recall", "which async runtime does Ada like?", "-k", "2")
+    assert set(answer) == {"id", "query", "hits", "route", "cost", "searched"}
+    assert answer["searched"] == 3
+    assert texts(answer)[0].startswith("Ada prefers tokio")
+    hit = answer["hits"][0]
+    assert set(hit) == {"score", "entry", "factors"}
+    assert set(hit["entry"]) == ENTRY_KEYS
+    assert set(hit["factors"][0]) == {"name", "value", "weight", "contribution"}
+    assert sum(factor["contribution"] for factor in hit["factors"]) == pytest.approx(hit["score"])
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--kind", "fact"], 2),
+        (["--kind", "fact", "--kind", "preference"], 3),
+        (["--tag", "ops"], 1),
+        (["--since", "2026-02-01"], 2),
+        (["--until", "2026-02-01"], 1),
+        (["--layer", "user"], 3),
+    ],
+)
+def test_recall_filters(filled: Cli, options: list[str], expected: int) -> None:
+    assert filled.json("recall", "Ada Bob server", *options)["searched"] == expected
+
+
+def test_recall_sees_what_was_valid_at_a_time(cli: Cli) -> None:
+    cli.remember("Ada lives in Paris.", "--valid-from", "2020-01-01", "--valid-to", "2022-01-01")
+    assert texts(cli.json("recall", "where does Ada live?")) == []
+    assert texts(cli.json("recall", "where does Ada live?", "--as-of", "2021-01-01")) == ["Ada lives in Paris."]
+
+
+def test_explain_prints_every_factor(filled: Cli) -> None:
+    hit = filled.json("recall", "tokio", "-k", "1")["hits"][0]
+    shown = filled.ok("recall", "tokio", "-k", "1", "--explain").out
+    for factor in hit["factors"]:
+        assert factor["name"] in shown
+        assert f"{factor['value']:.4f} × " in shown
+        assert f"{factor['contribution']:+.4f}" in shown
+
+
+def test_recall_shows_text_and_id_in_a_table(filled: Cli) -> None:
+    answer = filled.ok("recall", "bees", "-k", "1")
+    assert "Bob keeps bees in his garden." in answer.out
+    assert filled.json("recall", "bees", "-k", "1")["hits"][0]["entry"]["id"] in answer.out
+    assert "1 of 3 entries" in answer.err
+
+
+def test_context_prints_the_fenced_block_alone(filled: Cli) -> None:
+    block = filled.ok("recall", "bees", "-k", "1", "--context").out
+    assert block.startswith("<memories")
+    assert block.endswith("</memories>\n")
+    assert filled.json("recall", "bees", "-k", "1", "--context")["context"] == block.rstrip("\n")
+
+
+def test_a_query_may_come_from_standard_input(filled: Cli) -> None:
+    assert filled.json("recall", "-k", "1", stdin="bees\n")["query"] == "bees"
+
+
+@pytest.mark.parametrize("query", ['"', "AND OR NOT", "* ^ : ( )", "'; DROP TABLE entries; --", "NEAR(a b, 3)", "ß🐝"])
+def test_query_syntax_has_no_meaning(filled: Cli, query: str) -> None:
+    assert filled("recall", query, "--json").code == 0
+    assert filled.json("stats")["entries"] == 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["-k", "0"], ["--since", "yesterday-ish"], ["--kind", "rumour"], ["--layer", "planet"], ["--profile", "x"]],
+)
+def test_bad_options_are_refused_in_one_line(filled: Cli, options: list[str]) -> None:
+    answer = filled("recall", "bees", *options)
+    assert answer.code == 2
+    assert answer.out == ""
+    assert answer.err.startswith("recollect: ")
+    assert answer.err.count("\n") == 1
+
+
+def test_list_pages_and_filters(filled: Cli) -> None:
+    everything = filled.json("list")["entries"]
+    assert len(everything) == 3
+    assert set(everything[0]) == ENTRY_KEYS
+    assert filled.json("list", "--limit", "1", "--offset", "1")["entries"] == everything[1:2]
+    assert [e["kind"] for e in filled.json("list", "--kind", "fact")["entries"]] == ["fact", "fact"]
+    assert len(filled.json("list", "--tag", "ops", "--state", "active")["entries"]) == 1
+    assert "Bob keeps bees" in filled.ok("list").out
+
+
+def test_an_empty_list_is_a_remark_not_a_table(filled: Cli) -> None:
+    answer = filled.ok("list", "--user", "nobody")
+    assert answer.out == ""
+    assert "no entries for tenant default, user nobody" in answer.err
+
+
+def test_show_prints_evidence_and_links(filled: Cli) -> None:
+    a, b, _ = [entry["id"] for entry in filled.json("list")["entries"]]
+    filled.ok("link", a, b, "supports")
+    shown = filled.ok("show", a, "--history").out
+    for expected in ("Ada prefers tokio", "evidence", "user me (tenant default)", "supports", "version"):
+        assert expected in shown
+
+
+def test_show_of_an_unknown_id_leaves_with_one(filled: Cli) -> None:
+    answer = filled("show", "no-such-id")
+    assert (answer.code, answer.out) == (1, "")
+    assert "'no-such-id'" in answer.err
+
+
+def test_another_user_or_tenant_sees_nothing(filled: Cli) -> None:
+    entry_id = filled.json("list")["entries"][0]["id"]
+    assert filled("show", entry_id, "--user", "eve").code == 1
+    assert filled.json("recall", "tokio", "--tenant", "other")["hits"] == []
+
+
+def test_stats_count(filled: Cli) -> None:
+    stats = filled.json("stats")
+    assert stats["entries"] == 3
+    assert stats["by_kind"] == {"fact": 2, "preference": 1}
+    assert {"links", "versions", "sessions", "turns", "vectors", "embedder", "width", "size_bytes"} <= set(stats)
+    assert "kind fact" in filled.ok("stats").out
+
+
+def test_events_hold_no_text(filled: Cli) -> None:
+    answer = filled.ok("events", "--json")
+    assert answer.json["events"]
+    assert "tokio" not in answer.out
+    assert filled.ok("events", "--limit", "1").out
+
+
+def test_stored_control_characters_and_markup_do_not_act(cli: Cli) -> None:
+    cli.remember("evil \x1b[31mred\x1b[0m [bold]text[/bold] [/x]")
+    for command in (["list"], ["recall", "evil"]):
+        shown = cli.ok(*command).out
+        assert "\x1b" not in shown
+        assert "[bold]text[/bold]" in shown
+
+
+@pytest.mark.parametrize("command", [["recall", "x"], ["list"], ["stats"], ["doctor"], ["export", "out.jsonl"]])
+def test_a_missing_file_is_an_error_and_is_not_made(cli: Cli, command: list[str]) -> None:
+    answer = cli(*command)
+    assert answer.code == 2
+    assert "no file" in answer.err
+    assert not cli.db.exists()

@@ -1,0 +1,117 @@
+"""A small world that has one of everything, on both stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.clock import TimeOrderedIds
+from recollect.embeddings.base import Embedder
+from recollect.embeddings.hashing import HashEmbedder
+from recollect.memory import Memory
+from recollect.ops.reembed import adopt_model
+from recollect.stores.base import Selection, Store
+from recollect.stores.inmemory import InMemoryStore
+from recollect.stores.sqlite import SqliteStore
+from recollect.types import Entry, Scope
+
+ADA = Scope(tenant="acme", user="ada", team="core")
+BOB = Scope(tenant="acme", user="bob")
+EVE = Scope(tenant="other", user="eve")
+
+ENGINES = ("inmemory", "sqlite")
+
+
+@dataclass
+class Ticking:
+    """A clock that moves on by a minute whenever it is read."""
+
+    now: datetime = field(default_factory=lambda: datetime(2026, 5, 1, 9, 0, tzinfo=UTC))
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(minutes=1)
+        return self.now
+
+
+def open_store(engine: str, folder: Path, name: str = "memory") -> Store:
+    return InMemoryStore() if engine == "inmemory" else SqliteStore(folder / f"{name}.db", durability="normal")
+
+
+def open_memory(store: Store, embedder: Embedder | None = None, *, clock: Ticking | None = None) -> Memory:
+    """A memory on a store, with the small hash embedder unless another is given."""
+    embedder = embedder or HashEmbedder(16)
+    adopt_model(store, embedder)
+    return Memory(store, embedder, clock=clock or Ticking(), new_id=TimeOrderedIds())
+
+
+def fill(memory: Memory) -> dict[str, str]:
+    """Entries of every sort; returns the ids that tests speak of."""
+    ids = {}
+    (ids["tokio"],) = memory.remember(
+        "Ada prefers tokio over async-std.", scope=ADA, kind="preference", tags=["rust", "async"], title="Runtimes",
+        confidence=0.0, metadata={"score": 0.1, "nested": {"list": [1, None, "--- ü"]}}, valid_to="2030-01-01",
+    )  # fmt: skip
+    (ids["old"],) = memory.remember("The office is in Bern.", scope=ADA, layer="team", evidence="\n---\nBern, yes\r\n")
+    (ids["new"],) = memory.remember("The office is in Basel.", scope=ADA, layer="team", trust="untrusted")
+    memory.supersede(ids["old"], ids["new"], scope=ADA)
+    memory.edit(ids["tokio"], scope=ADA, text="Ada prefers tokio.", confidence=1.0)
+    memory.link(ids["tokio"], ids["new"], "supports", scope=ADA, confidence=0.5)
+    session = memory.session(scope=ADA, session_id="2026-05-01")
+    ids["race"] = session.add("user", "I ran the charity race on Saturday", at="2026-04-30T10:00:00")
+    ids["well done"] = session.add("assistant", "Well done!")
+    (ids["long"], *_) = memory.remember(" ".join(f"Sentence number {n} says little." for n in range(200)), scope=BOB)
+    (ids["eve"],) = memory.remember("Eve keeps bees.", scope=EVE)
+    return ids
+
+
+@pytest.fixture(params=ENGINES)
+def engine(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture
+def store(engine: str, tmp_path: Path) -> Iterator[Store]:
+    opened = open_store(engine, tmp_path)
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def other_store(engine: str, tmp_path: Path) -> Iterator[Store]:
+    opened = open_store(engine, tmp_path, "other")
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def memory(store: Store) -> Memory:
+    return open_memory(store)
+
+
+@pytest.fixture
+def other(other_store: Store) -> Memory:
+    return open_memory(other_store)
+
+
+def entries_of(store: Store) -> dict[str, Entry]:
+    return {entry.id: entry for _, entry in store.select(store.shelves(), Selection(), limit=100_000)}
+
+
+def everything_in(store: Store) -> dict[str, Any]:  # for comparing two stores
+    """All that an export is about, in an order that does not depend on row numbers."""
+    entries = entries_of(store)
+    return {
+        "entries": entries,
+        "links": sorted(store.links(list(entries)), key=lambda link: (link.source, link.target, link.type)),
+        "versions": {entry_id: store.replaced(entry_id) for entry_id in entries},
+        "turns": {
+            (shelf, session): store.turns(shelf, session)
+            for shelf in store.shelves()
+            for session in store.sessions(shelf)
+        },
+    }

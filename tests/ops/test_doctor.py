@@ -1,0 +1,240 @@
+"""Every rule has a store that breaks it, and what can be rebuilt is."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from recollect.embeddings.hashing import HashEmbedder
+from recollect.memory import Memory
+from recollect.ops.checks import check_cycles
+from recollect.ops.doctor import Report, repair, verify
+from recollect.stores.base import Flaw, Selection, Store
+from recollect.stores.sqlite import SqliteStore
+
+from .conftest import ADA, BOB, entries_of, fill, open_memory
+
+EMBEDDER = HashEmbedder(16)
+
+
+def found(report: Report) -> set[tuple[str, bool]]:
+    return {(flaw.check, flaw.repairable) for flaw in report.flaws}
+
+
+# -- on both stores ----------------------------------------------------------------------------------------------
+
+
+def test_a_store_that_was_only_used_has_no_flaws(memory: Memory, store: Store) -> None:
+    fill(memory)
+    report = verify(store, EMBEDDER)
+    assert report.flaws == []
+    assert report
+    assert report.checked["shelves"] == 4
+    assert report.checked["entries"] == report.checked["vectors"] == len(entries_of(store))
+    assert (report.checked["sessions"], report.checked["turns"]) == (1, 2)
+    assert report.checked["links"] == len(store.links(list(entries_of(store))))
+    assert "no flaws" in str(report)
+
+
+def test_an_empty_store_has_no_flaws(store: Store) -> None:
+    assert verify(store, None).ok
+    assert repair(store, None).ok
+
+
+def test_forgetting_leaves_no_flaws(memory: Memory, store: Store) -> None:
+    ids = fill(memory)
+    memory.forget(ids=[ids["race"]], scope=ADA)
+    assert [turn.text for turn in memory.session(scope=ADA, session_id="2026-05-01").turns()][0].startswith("I ran")
+    memory.forget(everything=True, scope=BOB)
+    assert verify(store, EMBEDDER).flaws == []
+
+
+def test_an_edited_episode_is_still_that_of_its_turn(memory: Memory, store: Store) -> None:
+    ids = fill(memory)
+    memory.edit(ids["race"], scope=ADA, text="Ada ran a race", evidence="Ada ran a race")
+    assert verify(store, EMBEDDER).ok
+
+
+def test_wrong_counts_hashes_and_index_records_are_rebuilt(memory: Memory, store: Store) -> None:
+    ids = fill(memory)
+    entry = entries_of(store)[ids["tokio"]]
+    with store.transact() as tx:
+        tx.update(replace(entry, text="Quite another text.", token_count=99), change=None)
+    report = verify(store, EMBEDDER)
+    assert found(report) == {("token_count", True), ("content_hash", True), ("index", True)}
+    assert {flaw.subject for flaw in report.flaws} == {ids["tokio"]}
+    assert "3 flaws (3 repairable)" in str(report)
+    mended = repair(store, EMBEDDER)
+    assert mended.ok
+    assert set(mended.mended) == set(report.flaws)
+    assert "3 mended" in str(mended)
+    assert entries_of(store)[ids["tokio"]].text == "Quite another text."
+
+
+def test_values_that_cannot_be_are_found_and_left(memory: Memory, store: Store) -> None:
+    ids = fill(memory)
+    entry = entries_of(store)[ids["tokio"]]
+    impossible = replace(
+        entry, confidence=1.5, kind="rumour", state="superseded", valid_to=None, repeats=-1, tags=["a"],
+        created_at=entry.updated_at + timedelta(days=1),
+    )  # fmt: skip
+    with store.transact() as tx:
+        tx.update(impossible, change=None)
+    checks = {"confidence", "vocabulary", "superseded", "lists", "times"}
+    assert {flaw.check for flaw in verify(store, EMBEDDER).flaws} >= checks
+    assert {flaw.check for flaw in repair(store, EMBEDDER).flaws} == checks
+
+
+def test_vectors_are_checked_and_made_again(memory: Memory, store: Store) -> None:
+    fill(memory)
+    model = store.model()
+    assert model is not None
+    (no, _), *_ = store.select(store.shelves(), Selection())
+    with store.transact() as tx:
+        tx.put_vectors(model, [(no, np.full(16, 0.7, dtype=np.float32))])
+    assert found(verify(store, EMBEDDER)) == {("vector", True)}
+    assert found(verify(store, None)) == {("vector", False)}
+    assert found(repair(store, HashEmbedder(8))) == {("vector", False)}
+    assert repair(store, EMBEDDER).ok
+
+
+def test_vectors_missing_since_a_time_without_embedder_are_made(store: Store) -> None:
+    Memory(store, None).remember("written without a model", scope=ADA)
+    assert verify(store, None).ok
+    open_memory(store)
+    assert found(verify(store, EMBEDDER)) == {("vector", True)}
+    assert repair(store, EMBEDDER).ok
+
+
+def test_circles_of_replacement_are_found(memory: Memory, store: Store) -> None:
+    a, b, c = (memory.remember(f"statement {n}", scope=ADA)[0] for n in "abc")
+    for source, target in ((a, b), (b, c)):
+        memory.link(source, target, "derived_from", scope=ADA)
+    assert verify(store, EMBEDDER).ok
+    memory.link(c, a, "derived_from", scope=ADA)
+    assert found(verify(store, EMBEDDER)) == {("cycle", False)}
+
+
+def test_links_between_tenants_are_found(memory: Memory, store: Store) -> None:
+    ids = fill(memory)
+    link = store.links([ids["tokio"]])[0]
+    with store.transact() as tx:
+        tx.add_links([replace(link, source=ids["tokio"], target=ids["eve"])])
+    (flaw,) = verify(store, EMBEDDER).flaws
+    assert flaw.check == "link"
+    assert "tenant" in flaw.problem
+
+
+def test_progress_ends_at_the_total(memory: Memory, store: Store) -> None:
+    fill(memory)
+    total = len(entries_of(store))
+    seen: list[tuple[int, int]] = []
+    verify(store, EMBEDDER, progress=lambda done, of: seen.append((done, of)))
+    assert seen[-1] == (total, total)
+    repair(store, EMBEDDER, progress=lambda done, of: seen.append((done, of)))
+    assert seen[-1] == (2 * total, 2 * total)
+
+
+# -- rules by themselves -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("edges", "circles"),
+    [
+        ([], 0),
+        ([("a", "b"), ("b", "c"), ("a", "c")], 0),
+        ([("a", "b"), ("b", "a")], 1),
+        ([("x", "a"), ("a", "b"), ("b", "c"), ("c", "a"), ("c", "x")], 2),
+        ([(str(n), str(n + 1)) for n in range(5000)], 0),
+    ],
+)
+def test_each_edge_that_closes_a_circle_counts_once(edges: list[tuple[str, str]], circles: int) -> None:
+    assert len(list(check_cycles(edges, "supersedes"))) == circles
+
+
+# -- damage done to a SQLite file --------------------------------------------------------------------------------
+
+Damage = tuple[str, set[tuple[str, bool]]]
+
+DAMAGES: dict[str, Damage] = {
+    "an id": ("UPDATE entries SET id = 'x' WHERE no = 1", {("id", False)}),
+    "an empty text": (
+        "UPDATE entries SET text = '' WHERE no = 1",
+        {("required", False), ("token_count", True), ("content_hash", True), ("index", True)},
+    ),
+    "a token count": ("UPDATE entries SET token_count = 7777 WHERE no = 1", {("token_count", True)}),
+    "a hash": ("UPDATE entries SET content_hash = 'x' WHERE no = 1", {("content_hash", True)}),
+    "a confidence": ("UPDATE entries SET confidence = -1 WHERE no = 1", {("confidence", False)}),
+    "a trust level": ("UPDATE entries SET trust = 'blind' WHERE no = 1", {("vocabulary", False)}),
+    "times": ("UPDATE entries SET updated_at = created_at - 1 WHERE no = 1", {("times", False)}),
+    "validity": ("UPDATE entries SET valid_to = valid_from WHERE no = 1", {("times", False)}),
+    "an index record": ("UPDATE index_records SET length = length + 1 WHERE entry = 1", {("index", True)}),
+    "index blobs": ("UPDATE index_records SET terms = x'0102' WHERE entry = 1", {("index", True), ("vector", True)}),
+    "no index record": ("DELETE FROM index_records WHERE entry = 1", {("index", True), ("vector", True)}),
+    "no vector": ("UPDATE index_records SET vector = NULL WHERE entry = 1", {("vector", True)}),
+    "a short vector": ("UPDATE index_records SET vector = x'00000000' WHERE entry = 1", {("vector", True)}),
+    "vectors": ("UPDATE index_records SET vector = zeroblob(60) || x'0000c07f'", {("vector", True)}),
+    "a link type": ("UPDATE links SET type = 'envies' WHERE type = 'supports'", {("link", False)}),
+    "a link's end": ("UPDATE links SET target = 999 WHERE type = 'supports'", {("link_without_end", True)}),
+    "a self link": ("UPDATE links SET target = source WHERE type = 'supports'", {("link", False)}),
+    "the tag index": ("DELETE FROM entry_tags", {("tags", True)}),
+    "a turn": ("UPDATE turns SET text = 'I never said that' WHERE number = 0", {("episode", False)}),
+    "a turn's number": ("UPDATE turns SET number = 5 WHERE number = 0", {("episode", False)}),
+    "a turn's entry": ("UPDATE turns SET entry = 1 WHERE number = 0", {("episode", False)}),
+    "metadata": ("UPDATE entries SET metadata = '{' WHERE no = 2", {("readable", False)}),
+    "a year": (f"UPDATE entries SET at = {10**18} WHERE no = 2", {("readable", False)}),
+    "a turn's year": (f"UPDATE turns SET at = {10**18}", {("readable", False)}),
+}
+
+
+@pytest.fixture
+def damaged(tmp_path: Path) -> Callable[[str], SqliteStore]:
+    """Opens a filled store after a statement was run on its file behind its back."""
+
+    def damage(statement: str) -> SqliteStore:
+        path = tmp_path / "memory.db"
+        store = SqliteStore(path, durability="normal")
+        fill(open_memory(store))
+        store.close()
+        connection = sqlite3.connect(path, isolation_level=None)
+        assert connection.execute(statement).rowcount > 0
+        connection.close()
+        return SqliteStore(path, durability="normal")
+
+    return damage
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_to_the_file_is_found_and_what_can_be_is_repaired(
+    damaged: Callable[[str], SqliteStore], name: str
+) -> None:
+    statement, expected = DAMAGES[name]
+    store = damaged(statement)
+    report = verify(store, EMBEDDER)
+    assert found(report) == expected, str(report)
+    after = repair(store, EMBEDDER)
+    assert found(after) == {flaw for flaw in expected if not flaw[1]}, str(after)
+    assert {flaw.check for flaw in after.mended} == {check for check, repairable in expected if repairable}
+    store.close()
+
+
+def test_a_hash_is_left_wrong_rather_than_repeated(damaged: Callable[[str], SqliteStore]) -> None:
+    """Two entries of a shelf may not both be active and say the same."""
+    store = damaged("UPDATE entries SET text = 'The office is in Basel.', evidence = NULL, state = 'active' WHERE no = 2")
+    assert ("content_hash", True) in found(verify(store, EMBEDDER))
+    assert {flaw.check for flaw in repair(store, EMBEDDER).flaws} == {"content_hash"}
+    store.close()
+
+
+def test_a_flaw_reads_as_one_line() -> None:
+    flaw = Flaw(check="id", subject="x", problem="the id is not a UUID", repairable=False)
+    assert str(Report(flaws=[flaw], checked={"entries": 1})).splitlines() == [
+        "1 flaws (0 repairable) in 1 entries",
+        "  id: x: the id is not a UUID",
+    ]
