@@ -18,7 +18,7 @@ $(READY): pyproject.toml constraints.txt
 	@touch $(READY)
 
 demo: $(READY) ## remember conversations, recall, explain, forget: no key, no server, no download
-	@$(BIN)/python examples/demo.py
+	@$(BIN)/recollect demo
 
 test: $(READY) ## the whole suite
 	@$(BIN)/python -m pytest -n 2

@@ -200,7 +200,7 @@ class Factor:
 
     @property
     def contribution(self) -> float:
-        return self.value * self.weight
+        return self.value * self.weight + 0.0  # never a negative zero
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -48,7 +48,7 @@ def test_tables_show_every_row(report: Report) -> None:
     out = io.StringIO()
     for table in report.tables():
         Console(file=out, width=100).print(table)
-    for word in ("locomo, turn level", "overall", "37.5", "early", "odd", "recall@5"):
+    for word in ("locomo, turn level", "overall", "37.5", "early", "odd", "R@5"):
         assert word in out.getvalue()
     assert summary(report).startswith("4 questions (1 skipped), 7 entries, 2.0 ms a recall")
 

@@ -62,7 +62,7 @@ def test_a_damaged_import_changes_nothing(filled: Cli, content: str | None) -> N
 
 def test_a_healthy_store_passes(filled: Cli) -> None:
     assert filled.json("doctor")["flaws"] == []
-    assert "no flaws in 2 entries" in filled.ok("doctor").err
+    assert filled.ok("doctor").err.startswith("no flaws in ")
 
 
 def test_a_damaged_store_fails_until_repaired(filled: Cli) -> None:

@@ -6,7 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -158,12 +157,19 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
         assert errors == b""
 
 
-def test_an_interrupt_leaves_quietly_with_130(tmp_path: Path) -> None:
-    process = subprocess.Popen(
-        [*RECOLLECT, "remember", "-"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        env={**os.environ, "RECOLLECT_DB": str(tmp_path / "memory.db")},
-    )  # fmt: skip
-    time.sleep(1.5)  # long enough to be waiting for standard input
+WAITING = """
+import sys, time
+from recollect.interfaces.cli import main, write
+write.text_from = lambda words: (print("ready", flush=True), time.sleep(60))
+sys.argv = ["recollect", "remember"]
+main()
+"""
+
+
+def test_an_interrupt_leaves_quietly_with_130() -> None:
+    process = subprocess.Popen([sys.executable, "-c", WAITING], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=30)
     assert (process.returncode, out, errors) == (130, b"", b"")

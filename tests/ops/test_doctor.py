@@ -179,7 +179,7 @@ DAMAGES: dict[str, Damage] = {
     "no index record": ("DELETE FROM index_records WHERE entry = 1", {("index", True), ("vector", True)}),
     "no vector": ("UPDATE index_records SET vector = NULL WHERE entry = 1", {("vector", True)}),
     "a short vector": ("UPDATE index_records SET vector = x'00000000' WHERE entry = 1", {("vector", True)}),
-    "vectors": ("UPDATE index_records SET vector = zeroblob(60) || x'0000c07f'", {("vector", True)}),
+    "not a number": (f"UPDATE index_records SET vector = x'{'00' * 60}0000c07f'", {("vector", True)}),
     "a link type": ("UPDATE links SET type = 'envies' WHERE type = 'supports'", {("link", False)}),
     "a link's end": ("UPDATE links SET target = 999 WHERE type = 'supports'", {("link_without_end", True)}),
     "a self link": ("UPDATE links SET target = source WHERE type = 'supports'", {("link", False)}),
@@ -226,7 +226,9 @@ def test_damage_to_the_file_is_found_and_what_can_be_is_repaired(
 
 def test_a_hash_is_left_wrong_rather_than_repeated(damaged: Callable[[str], SqliteStore]) -> None:
     """Two entries of a shelf may not both be active and say the same."""
-    store = damaged("UPDATE entries SET text = 'The office is in Basel.', evidence = NULL, state = 'active' WHERE no = 2")
+    store = damaged(
+        "UPDATE entries SET text = 'The office is in Basel.', evidence = NULL, state = 'active' WHERE no = 2"
+    )
     assert ("content_hash", True) in found(verify(store, EMBEDDER))
     assert {flaw.check for flaw in repair(store, EMBEDDER).flaws} == {"content_hash"}
     store.close()

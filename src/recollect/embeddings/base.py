@@ -12,7 +12,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from recollect.errors import EmbeddingFailed
+from recollect.errors import EmbedderMismatch, EmbeddingFailed
 
 Matrix = npt.NDArray[np.float32]
 
@@ -38,6 +38,12 @@ class Embedder(Protocol):
     def embed_query(self, text: str) -> Matrix:
         """One unit vector for a question, shape (width,)."""
         ...
+
+
+def check_served(embedder: Embedder | None, stored: tuple[str, int] | None) -> None:
+    """Refuse to mix: the store's vectors (name, width) must be this embedder's, if both have any."""
+    if embedder is not None and stored is not None and stored != (embedder.name, embedder.width):
+        raise EmbedderMismatch(*stored, embedder.name, embedder.width)
 
 
 def unit_rows(matrix: npt.ArrayLike, *, width: int | None, name: str) -> Matrix:

@@ -99,14 +99,18 @@ class Report:
         return [_row(label, members, level) for label, members in groups.items() if members]
 
     def _table(self, level: str) -> Table:
+        from rich.box import SIMPLE_HEAD
         from rich.table import Table
 
         overall = self.overall(level)
-        table = Table(title=f"{self.dataset}, {level} level", title_justify="left")
-        table.add_column("")
-        table.add_column("questions", justify="right")
+        table = Table(
+            title=f"{self.dataset}, {level} level", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
+        )
+        table.add_column("", no_wrap=True)
+        table.add_column("n", justify="right")
         for metric in overall.means:
-            table.add_column(metric, justify="right")
+            # Short heads, so that a row of many cut-offs fits a terminal; JSON has the full names.
+            table.add_column(metric.replace("recall@", "R@"), justify="right", no_wrap=True)
         for rows in ([overall], self.by_category(level), self.by_conversation(level)):
             for row in rows:
                 style = "bold" if row is overall else None

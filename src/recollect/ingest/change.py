@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from recollect.clock import Clock
-from recollect.embeddings.base import Embedder
+from recollect.embeddings.base import Embedder, check_served
 from recollect.errors import InvalidInput, NotFound
 from recollect.ingest.hashing import content_hash
 from recollect.ingest.scrub import Scrubber
@@ -78,6 +78,8 @@ class Changer:
             if self._embedder is not None:
                 vector = self._embedder.embed([embedding_text(after)])[0]
         with self._store.transact() as tx:
+            served = tx.model()
+            check_served(self._embedder, served and served.key)
             current = _one(tx, entry_id, scope)
             after = _edited(current, wanted, self._clock())
             _refuse_duplicate(tx, after)

@@ -7,11 +7,12 @@ rows are written. Knows the store and the embedder as ports.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
 from recollect.clock import Clock, NewId
-from recollect.embeddings.base import Embedder
+from recollect.embeddings.base import Embedder, check_served
 from recollect.ingest.chunk import chunk
 from recollect.ingest.hashing import content_hash, thread_of
 from recollect.ingest.link import links_for
@@ -53,11 +54,19 @@ class Writer:
         ids: list[str] = []
         for start in range(0, len(entries), BATCH_ENTRIES):
             records = self.records_of(entries[start : start + BATCH_ENTRIES])
-            with self._store.transact() as tx:
+            with self.transact() as tx:
                 ids += [keep(tx, record, now) for record in records]
             if progress is not None:
                 progress(len(ids), len(entries))
         return ids
+
+    @contextmanager
+    def transact(self) -> Iterator[Tx]:
+        """A transaction on a store whose vectors are still this embedder's: it may have been re-embedded meanwhile."""
+        with self._store.transact() as tx:
+            served = tx.model()
+            check_served(self._embedder, served and served.key)
+            yield tx
 
     def scrub(self, draft: Checked) -> Checked:
         """The draft after the scrub hook: no other code sees the text before it."""

@@ -46,7 +46,7 @@ class Session:
         thread = thread_of("session", self.id)
         entry = self._writer.entry_of(checked, now, thread=thread, position=None)
         record = self._writer.records_of([entry])[0]  # neither index nor vector depends on the turn's number
-        with self._store.transact() as tx:
+        with self._writer.transact() as tx:
             number = tx.open_session(self._shelf, self.id, entry.at)
             numbered = replace(entry, turn_refs=[number], position=number)
             entry = replace(numbered, content_hash=content_hash(numbered))

@@ -2,7 +2,7 @@
 
 | check          | holds when                                                                        | repaired |
 |----------------|-----------------------------------------------------------------------------------|----------|
-| `id`           | the id is a UUID                                                                  | no       |
+| `id`           | the id is a UUID in its usual spelling                                            | no       |
 | `required`     | text and shelf are not empty                                                      | no       |
 | `lists`        | tags are distinct texts, turn references are numbers, counters are not negative   | no       |
 | `times`        | created ≤ updated, valid_from < valid_to, all with a zone                         | no       |
@@ -25,16 +25,16 @@ tables) is the store's own `check`.
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields
 from itertools import pairwise
 
 import numpy as np
 
+from recollect.errors import InvalidInput
 from recollect.ingest.hashing import content_hash
 from recollect.ingest.terms import record_of
-from recollect.ops.plain import is_unit_or_zero
+from recollect.ops.plain import checked_id, is_unit_or_zero
 from recollect.stores.base import Flaw, IndexRecord, Model, Vector
 from recollect.tokens import count_tokens
 from recollect.types import KINDS, LAYERS, LINK_TYPES, STATES, Entry, Link, Turn
@@ -55,9 +55,9 @@ def _flaw(check: str, subject: str, problem: str, *, repairable: bool = False) -
 
 def check_id(entry: Entry) -> Found:
     try:
-        uuid.UUID(entry.id)
-    except (ValueError, AttributeError, TypeError):
-        yield _flaw("id", str(entry.id), "the id is not a UUID")
+        checked_id(entry.id)
+    except InvalidInput:
+        yield _flaw("id", str(entry.id), "the id is not a UUID in its usual spelling")
 
 
 def check_required(entry: Entry) -> Found:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from recollect.embeddings.base import Embedder
-from recollect.errors import StoreCorrupt
+from recollect.errors import StoreError
 from recollect.ingest.terms import embedding_text, record_of
 from recollect.ops import checks
 from recollect.ops.checks import LinkKey
@@ -23,7 +23,7 @@ from recollect.stores.base import Flaw, IndexRecord, Model, Store, Tx, Vector
 from recollect.types import Entry, Shelf, Turn
 
 # What reading a damaged row ends in.
-_DAMAGE = (StoreCorrupt, ValueError, TypeError, OverflowError)
+_DAMAGE = (StoreError, ValueError, TypeError, OverflowError)
 
 _Page = Sequence[tuple[int, Entry]]
 _Stored = dict[int, tuple[IndexRecord | None, Vector | None]]

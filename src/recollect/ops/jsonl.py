@@ -4,7 +4,7 @@
     {"type": "entry", …every field…, "vector": "<base64 of little-endian float32>" | null}
     {"type": "replaced", "entry": {…an older state…}, "change": "edited", "changed_at": "…"}
     {"type": "turn", "shelf": {…}, "session_id": "…", "number": 0, …}
-    {"type": "link", "source": "…", "target": "…", …}
+    {"type": "link", "link": {"source": "…", "target": "…", "type": "supports", …}}
     {"type": "end", "lines": <lines before this one>, "sha256": "<hash of all bytes before this line>"}
 
 The file appears under its name only when it is whole. A load checks the seal, then every line, before anything is
@@ -120,7 +120,7 @@ def _write_links(out: _Sealed, store: Store, ids: dict[str, None], size: int = 5
         sources = set(ordered[start : start + size])
         for link in store.links(ordered[start : start + size]):
             if link.source in sources and link.target in ids:
-                out.write("link", {"type": "link", **plain.plain_link(link)})
+                out.write("link", {"type": "link", "link": plain.plain_link(link)})
 
 
 # -- reading -----------------------------------------------------------------------------------------------------
@@ -147,7 +147,8 @@ class _Lines:
             if vector is not None:
                 self.vectors[entry.id] = vector
         elif type_ == "link":
-            self.links.append(plain.link_of(fields))
+            self.links.append(plain.link_of(fields.nested("link")))
+            fields.done()
         elif type_ == "turn":
             self.turns.append(plain.turn_of(fields))
         elif type_ == "replaced":

@@ -106,29 +106,30 @@ def export_folder(store: Store, root: Path, *, shelves: Sequence[Shelf], now: da
     A renewal takes away the files of entries that are gone. It refuses while a file holds changes that have not been
     loaded, and leaves every file that is not its own alone.
     """
-    before = _prepare(store, root)
+    before = _prepare(store, root, now)
     total = entry_total(store, shelves)
     written: dict[str, str] = {}
     links = size = 0
     for entry, around in _with_links(store, shelves):
         content = file_of(entry, around).encode()
-        name = f"{_month(entry.at)}/{plain.checked_id(entry.id)}.md"
+        name = _name_of(entry)
         _write(root, name, content)
         written[name] = hashlib.sha256(content).hexdigest()
         links += sum(link.source == entry.id for link in around)
         size += len(content)
         if progress is not None:
             progress(len(written), max(total, len(written)))
-    manifest = {"recollect_export": VERSION, "format": "markdown", "created_at": plain.plain_time(now),
-                "files": written}  # fmt: skip
-    write_whole(root / MANIFEST, json.dumps(manifest, indent=1).encode())
+    _write_manifest(root, written, now)
     for name in before.keys() - written.keys():
         (root / name).unlink(missing_ok=True)
     return Written(path=str(root), format="markdown", entries=len(written), links=links, bytes=size)
 
 
-def _prepare(store: Store, root: Path) -> dict[str, Path]:
-    """Make the folder, or see that it may be written to; returns the files of an earlier export, all unchanged."""
+def _prepare(store: Store, root: Path, now: datetime) -> dict[str, Path]:
+    """Make the folder, or see that it may be written to; returns the files of an earlier export, all unchanged.
+
+    A new folder is marked as ours at once, so that an export that was stopped can be made again in the same place.
+    """
     try:
         root.mkdir(exist_ok=True)
         occupied = any(root.iterdir())
@@ -138,6 +139,7 @@ def _prepare(store: Store, root: Path) -> dict[str, Path]:
     if manifest is None:
         if occupied:
             raise TransferError(f"{root} is not empty and not an export of ours; name a new folder")
+        _write_manifest(root, {}, now)
         return {}
     ours = {name: path for name, path in _named_files(root) if _OUR_NAME.fullmatch(name) and name in manifest}
     for name, path in ours.items():
@@ -172,9 +174,18 @@ def _with_links(store: Store, shelves: Sequence[Shelf]) -> Iterator[tuple[Entry,
             yield from ((entry, around[entry.id]) for _, entry in page)
 
 
-def _month(moment: datetime) -> str:
-    utc = moment.astimezone(UTC)
-    return f"{utc.year:04d}-{utc.month:02d}"
+def _name_of(entry: Entry) -> str:
+    """The entry's file, by the month it happened in; only a UUID may become a name."""
+    utc = entry.at.astimezone(UTC)
+    try:
+        return f"{utc.year:04d}-{utc.month:02d}/{plain.checked_id(entry.id)}.md"
+    except InvalidInput as error:
+        raise TransferError(f"entry {entry.id!r} cannot have a file: {error.problem}") from error
+
+
+def _write_manifest(root: Path, files: Mapping[str, str], now: datetime) -> None:
+    manifest = {"recollect_export": VERSION, "format": "markdown", "created_at": plain.plain_time(now), "files": files}
+    write_whole(root / MANIFEST, json.dumps(manifest, indent=1).encode())
 
 
 def _write(root: Path, name: str, content: bytes) -> None:

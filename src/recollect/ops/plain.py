@@ -56,9 +56,10 @@ class Fields:
         try:
             return check(self._left.pop(key))
         except InvalidInput as error:
-            raise TransferError(f"{self._where}: field {key!r}: {error}") from error
+            remedy = f" ({error.remedy})" if error.remedy else ""
+            raise TransferError(f"{self._where}: {key}: {error.problem}{remedy}") from error
         except RecursionError:
-            raise TransferError(f"{self._where}: field {key!r} is nested too deeply") from None
+            raise TransferError(f"{self._where}: {key}: is nested too deeply") from None
 
     def nested(self, key: str) -> Fields:
         return Fields(self._left.pop(key, None), f"{self._where}: {key}", complete=self._complete)

@@ -69,8 +69,7 @@ class Searcher:
         self._profile = profile
         self._clock = clock
         self._new_id = new_id
-        width = embedder.width if embedder is not None else 0
-        self._ram = Ram(store, width=width, neighbour_weights=profile.near_meaning)
+        self._ram = Ram(store, embedder, neighbour_weights=profile.near_meaning)
         self._cache = EntryCache(store)
 
     def recall(self, query: str, *, scope: Scope, k: int, filters: Filters) -> Recall:

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
+from recollect.embeddings.base import Embedder, check_served
 from recollect.retrieval.bank import Bank
 from recollect.retrieval.shelf import ShelfIndex
 from recollect.stores.base import Head, Store
@@ -68,10 +69,10 @@ class Held:
 class Ram:
     """The indexes of a store's shelves in this process."""
 
-    def __init__(self, store: Store, *, width: int, neighbour_weights: tuple[float, float],
+    def __init__(self, store: Store, embedder: Embedder | None, *, neighbour_weights: tuple[float, float],
                  max_bytes: int = MAX_BYTES) -> None:  # fmt: skip
         self._store = store
-        self._width = width
+        self._embedder = embedder
         self._weights = neighbour_weights
         self._max_bytes = max_bytes
         self._held: OrderedDict[int, Held] = OrderedDict()
@@ -93,15 +94,20 @@ class Ram:
         with self._lock:
             held = self._held.get(head.shelf_no)
             if held is None:
-                held = Held(shelf, ShelfIndex(head.shelf_no, self._width, self._weights))
+                held = Held(shelf, ShelfIndex(head.shelf_no, self._width(), self._weights))
                 self._held[head.shelf_no] = held
             self._held.move_to_end(head.shelf_no)
         if held.index.known_seq < head.seq:
             with held.lock.alone():
                 if held.index.known_seq < head.seq:
+                    served = self._store.model()  # it may have been re-embedded meanwhile
+                    check_served(self._embedder, served and served.key)
                     held.index.apply(self._store.delta(head.shelf_no, held.index.known_seq))
             self._evict(keep=head.shelf_no)
         return held
+
+    def _width(self) -> int:
+        return 0 if self._embedder is None else self._embedder.width
 
     def _evict(self, *, keep: int) -> None:
         with self._lock:

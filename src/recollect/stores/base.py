@@ -61,6 +61,10 @@ class Model:
     name: str
     width: int
 
+    @property
+    def key(self) -> tuple[str, int]:
+        return (self.name, self.width)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
@@ -246,6 +250,10 @@ class Tx(Protocol):
 
     def put_index(self, records: Sequence[tuple[int, IndexRecord]]) -> None:
         """Text-index records by row number (repair)."""
+        ...
+
+    def model(self) -> Model | None:
+        """The model whose vectors are served, as of this transaction."""
         ...
 
     def use_model(self, model: Model) -> None:

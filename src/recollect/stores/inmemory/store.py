@@ -137,6 +137,9 @@ class InMemoryTx:
     def put_index(self, records: Sequence[tuple[int, IndexRecord]]) -> None:
         self._do(changes.put_index, [(no, own_index(index)) for no, index in records])
 
+    def model(self) -> Model | None:
+        return self._tables.model
+
     def use_model(self, model: Model) -> None:
         self._do(changes.use_model, model)
 

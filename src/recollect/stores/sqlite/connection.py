@@ -80,9 +80,12 @@ class Connections:
             connection.execute(f"PRAGMA {pragma}")
         return connection
 
-    def _alive(self) -> None:
+    def check_open(self) -> None:
         if self._closed:
             raise StoreClosed("this memory was closed; open it again")
+
+    def _alive(self) -> None:
+        self.check_open()
         if os.getpid() != self._pid:
             # After a fork the parent's connections must be neither used nor closed here: keep them, unused.
             self._of_parent = (self._writer, self._idle)
@@ -101,8 +104,7 @@ class Connections:
                 yield self._writer
                 self._writer.execute("COMMIT")
             except BaseException:
-                if self._writer.in_transaction:
-                    self._writer.execute("ROLLBACK")
+                _roll_back(self._writer)
                 raise
 
     @contextmanager
@@ -117,8 +119,7 @@ class Connections:
             try:
                 yield connection
             finally:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                _roll_back(connection)
                 self._give_back(connection)
 
     @contextmanager
@@ -154,6 +155,12 @@ class Connections:
                 for connection in (*self._idle, self._writer):
                     connection.close()
             self._idle = []
+
+
+def _roll_back(connection: sqlite3.Connection) -> None:
+    """End a transaction that is still open; SQLite ends some by itself when they fail."""
+    if connection.in_transaction:
+        connection.execute("ROLLBACK")
 
 
 def _enter_wal(connection: sqlite3.Connection) -> None:

@@ -247,15 +247,16 @@ class SqliteStore:
         return [(row[-1], entry_from(row[:-1])) for row in rows]
 
     def index_of(self, nos: Sequence[int]) -> dict[int, tuple[IndexRecord | None, Vector | None]]:
-        found: dict[int, tuple[IndexRecord | None, Vector | None]] = dict.fromkeys(nos, (None, None))
+        found: dict[int, tuple[IndexRecord | None, Vector | None]] = {}
         with self._connections.reading() as db:
             for part in in_parts(nos):
                 rows = db.execute(
-                    "SELECT near_a, near_b, length, chars, traits, speaker, terms, counts, vector, entry "
-                    f"FROM index_records WHERE entry IN ({marks(part)})",
+                    "SELECT near_a, near_b, length, chars, traits, i.speaker, terms, counts, vector, e.no, i.entry "
+                    f"FROM entries e LEFT JOIN index_records i ON i.entry = e.no WHERE e.no IN ({marks(part)})",
                     tuple(part),
                 )
-                found.update((row[9], (index_from(row[:8]), vector_from(row[8]))) for row in rows)
+                for row in rows:
+                    found[row[9]] = (None, None) if row[10] is None else (index_from(row[:8]), vector_from(row[8]))
         return found
 
     def check(self) -> Iterator[Flaw]:
@@ -270,6 +271,7 @@ class SqliteStore:
         self._connections.checkpoint()
 
     def size_bytes(self) -> int:
+        self._connections.check_open()
         files = (self._path.with_name(self._path.name + suffix) for suffix in ("", "-wal"))
         return sum(file.stat().st_size for file in files if file.exists())
 

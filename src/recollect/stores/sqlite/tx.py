@@ -71,6 +71,14 @@ class SqliteTx:
             self._numbers[shelf] = number
         return number
 
+    def _known_shelf(self, shelf: Shelf) -> int:
+        """The shelf's number, or one that no shelf has: looking makes no shelf."""
+        number = self._numbers.get(shelf) or shelf_no_of(self._db, shelf)
+        if number is None:
+            return -1
+        self._numbers[shelf] = number
+        return number
+
     def _seq(self, shelf_no: int) -> int:
         """The count that this transaction's changes on the shelf carry."""
         seq = self._seqs.get(shelf_no)
@@ -87,7 +95,7 @@ class SqliteTx:
         row = self._db.execute(
             f"SELECT {SELECT_ENTRY} FROM entries e JOIN shelves s ON s.no = e.shelf "
             "WHERE e.shelf = ? AND e.content_hash = ? AND e.state IN ('active', 'flagged')",
-            (self._shelf_no(shelf), content_hash),
+            (self._known_shelf(shelf), content_hash),
         ).fetchone()
         return None if row is None else entry_from(row)
 
@@ -118,10 +126,10 @@ class SqliteTx:
         self._db.executemany("INSERT INTO entry_tags VALUES (?, ?, ?)", [(shelf_no, tag, no) for tag in entry.tags])
         if index is not None:
             self.put_index([(no, index)])
-        if vector is not None:
+        if index is not None or vector is not None:  # an old vector would be one of another text
             self._db.execute("UPDATE index_records SET vector = ? WHERE entry = ?", (vector_blob(vector), no))
             self._db.execute("UPDATE entries SET index_seq = ? WHERE no = ?", (seq, no))
-            self._db.execute("DELETE FROM new_vectors WHERE entry = ?", (no,))  # made from the old text
+            self._db.execute("DELETE FROM new_vectors WHERE entry = ?", (no,))
 
     def _row_no(self, entry_id: str, shelf_no: int) -> int:
         row = self._db.execute("SELECT no FROM entries WHERE id = ? AND shelf = ?", (entry_id, shelf_no)).fetchone()
@@ -212,23 +220,23 @@ class SqliteTx:
         )
 
     def latest(self, shelf: Shelf) -> Neighbour | None:
-        found = self._neighbours("e.shelf = ?", (self._shelf_no(shelf),), 1)
+        found = self._neighbours("e.shelf = ?", (self._known_shelf(shelf),), 1)
         return found[0] if found else None
 
     def session_tail(self, shelf: Shelf, session_id: str, limit: int) -> list[Neighbour]:
-        return self._neighbours("e.shelf = ? AND e.session_id = ?", (self._shelf_no(shelf), session_id), limit)
+        return self._neighbours("e.shelf = ? AND e.session_id = ?", (self._known_shelf(shelf), session_id), limit)
 
     def sharing_tags(self, shelf: Shelf, tags: Sequence[str], at_least: int, limit: int) -> list[Neighbour]:
         marks = ", ".join("?" * len(tags))
         return self._neighbours(
             f"e.no IN (SELECT entry FROM entry_tags WHERE shelf = ? AND tag IN ({marks}) "
             "GROUP BY entry HAVING count(*) >= ?)",
-            (self._shelf_no(shelf), *tags, at_least),
+            (self._known_shelf(shelf), *tags, at_least),
             limit,
         )
 
     def near(self, shelf: Shelf, near: tuple[int, int], limit: int) -> list[Neighbour]:
-        shelf_no = self._shelf_no(shelf)
+        shelf_no = self._known_shelf(shelf)
         rows = self._db.execute(
             """
             SELECT e.id, e.at, e.tags, i.near_a, i.near_b, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts
@@ -308,6 +316,10 @@ class SqliteTx:
             self._model_known = True
         return self._model
 
+    def model(self) -> Model | None:
+        current = self._current()
+        return None if current is None else current[1]
+
     def _check_width(self, vector: Vector | None) -> None:
         if vector is None:
             return
@@ -322,6 +334,9 @@ class SqliteTx:
         if current is not None and current[1] == model:
             return sum(self._put_current_vector(no, vector) for no, vector in vectors)
         model_no = self._model_no(model)
+        for _, vector in vectors:
+            if vector.shape != (model.width,):
+                raise StoreError(f"a vector of shape {vector.shape} does not fit {model.name} ({model.width})")
         return sum(
             self._db.execute(
                 "INSERT OR REPLACE INTO new_vectors SELECT no, ?, ? FROM entries WHERE no = ?",
@@ -374,12 +389,12 @@ class SqliteTx:
                 "WHERE v.entry = index_records.entry AND v.model = ?)",
                 (model_no,),
             )
-            self._db.execute("DELETE FROM new_vectors")
-            self._db.execute("DELETE FROM models WHERE no <> ?", (model_no,))
-            self._db.execute("UPDATE models SET current = 1 WHERE no = ?", (model_no,))
             for (shelf_no,) in self._db.execute("SELECT no FROM shelves").fetchall():
                 seq = self._seq(shelf_no)
                 self._db.execute("UPDATE entries SET seq = ?, index_seq = ? WHERE shelf = ?", (seq, seq, shelf_no))
+        self._db.execute("DELETE FROM new_vectors")
+        self._db.execute("DELETE FROM models WHERE no <> ?", (model_no,))
+        self._db.execute("UPDATE models SET current = 1 WHERE no = ?", (model_no,))
         self._model_known = False
 
     def audit(self, event: Event) -> None:

@@ -1,0 +1,57 @@
+"""Timing calls that take turns, so that a busy moment of the machine hits all of them alike."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from statistics import fmean
+
+import numpy as np
+
+Call = Callable[[int], object]
+"""Takes the number of the round, from 0."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Times:
+    """What one call took, round by round, in seconds."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+
+    @property
+    def p50_ms(self) -> float:
+        return 1000 * float(np.median(self.wall))
+
+    @property
+    def p95_ms(self) -> float:
+        return 1000 * float(np.percentile(self.wall, 95))
+
+    @property
+    def mean_ms(self) -> float:
+        return 1000 * fmean(self.wall)
+
+    @property
+    def cpu_p50_ms(self) -> float:
+        return 1000 * float(np.median(self.cpu))
+
+
+def take_turns(calls: Mapping[str, Call], *, rounds: int, warm_up: int = 3) -> dict[str, Times]:
+    """Time each call once a round; every other round in the opposite order, so that none always follows the same."""
+    times = {name: Times() for name in calls}
+    for round_ in range(warm_up + rounds):
+        order = list(calls) if round_ % 2 else list(reversed(calls))
+        for name in order:
+            wall, cpu = time.perf_counter(), time.process_time()
+            calls[name](round_)
+            spent_cpu, spent = time.process_time() - cpu, time.perf_counter() - wall
+            if round_ >= warm_up:
+                times[name].wall.append(spent)
+                times[name].cpu.append(spent_cpu)
+    return times
+
+
+def ratio(times: Times, floor: Times) -> float:
+    """How many times the floor's median a call's median is."""
+    return times.p50_ms / floor.p50_ms

@@ -1,0 +1,46 @@
+"""The same tests on a SQLite file and in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.world import Clock, OpenMemory
+from recollect import Memory
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture(params=["file", ":memory:"])
+def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
+    return ":memory:" if request.param == ":memory:" else str(tmp_path / "memory.db")
+
+
+@pytest.fixture
+def opened(clock: Clock) -> Iterator[OpenMemory]:
+    """Opens memories with the hash embedder and the still clock, and closes them all in the end."""
+    memories: list[Memory] = []
+
+    def open_(location: str | Path = ":memory:", **options: Any) -> Memory:  # the keywords of Memory.open
+        memories.append(Memory.open(location, **{"embedder": "hash", "clock": clock, **options}))
+        return memories[-1]
+
+    yield open_
+    for memory in memories:
+        memory.close()
+
+
+@pytest.fixture
+def mem(location: str, opened: OpenMemory) -> Memory:
+    return opened(location)
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "memory.db"

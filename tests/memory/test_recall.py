@@ -1,0 +1,413 @@
+"""recall: what comes back, in which order, and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.world import ADA, BEN, NOON, Clock, OpenMemory, texts
+from recollect import InvalidInput, Memory, Profile, Recall, Scope, ScopeError
+from recollect.embeddings.hashing import HashEmbedder
+from recollect.stores.inmemory import InMemoryStore
+from recollect.stores.sqlite import SqliteStore
+from recollect.types import LAYERS
+
+FACTS = [
+    "Ada prefers tokio over async-std.",
+    "Ben keeps bees on the roof of the library.",
+    "The quarterly report is due on Friday.",
+    "Ada ran the charity race on Saturday.",
+    "The espresso machine in the kitchen is broken.",
+    "Our Postgres cluster moved to Frankfurt.",
+]
+
+
+@pytest.fixture
+def full(mem: Memory) -> Memory:
+    mem.remember_many(FACTS, scope=ADA)
+    return mem
+
+
+def same_answer(a: Recall, b: Recall) -> bool:
+    return [(h.entry, h.score, h.explanation) for h in a] == [(h.entry, h.score, h.explanation) for h in b]
+
+
+def test_the_best_answer_comes_first(full: Memory) -> None:
+    found = full.recall("which async runtime does Ada like, tokio?", scope=ADA, k=3)
+    assert found.hits[0].entry.text == FACTS[0]
+    assert len(found.hits) == len(found) == 3
+    assert found.route
+    assert found.query == "which async runtime does Ada like, tokio?"
+    assert found.searched == len(FACTS)
+    assert found.cost.embedded_texts == 1
+    assert found.cost.seconds > 0
+    assert found.cost.model_calls == 0
+    assert [hit.score for hit in found] == sorted((hit.score for hit in found), reverse=True)
+
+
+def test_the_bundled_embedder_finds_by_meaning_where_no_word_is_shared(opened: OpenMemory, location: str) -> None:
+    mem = opened(location, embedder="static")
+    mem.remember_many(FACTS, scope=ADA)
+    assert texts(mem, "coffee maker out of order", ADA, k=1) == [FACTS[4]]
+
+
+def test_every_recall_has_an_id_of_its_own(full: Memory) -> None:
+    assert len({full.recall("bees", scope=ADA).id for _ in range(5)}) == 5
+
+
+def test_an_empty_memory_answers_with_no_hits(mem: Memory) -> None:
+    found = mem.recall("anything?", scope=ADA)
+    assert (found.hits, found.searched, found.context()) == ([], 0, "")
+
+
+def test_the_factors_add_up_to_the_score(full: Memory) -> None:
+    session = full.session(scope=ADA, session_id="s")
+    session.add("user", "where are the bees?")
+    session.add("Ben", "the bees live on the roof")
+    full.link(*[e.id for e in full.entries(scope=ADA)][:2], "supports", scope=ADA)
+    for hit in full.recall("where does Ben keep the bees?", scope=ADA, k=50):
+        assert sum(hit.factors.values()) == pytest.approx(hit.score, abs=1e-9)
+        assert len(hit.factors) == len(hit.explanation)
+        assert all(f.value * f.weight == f.contribution for f in hit.explanation)
+
+
+@pytest.mark.parametrize("profile", ["default", "reasoningbank", "paper"])
+def test_every_profile_explains_its_score(opened: OpenMemory, location: str, profile: str) -> None:
+    mem = opened(location, profile=profile)
+    mem.remember_many(FACTS, scope=ADA)
+    hits = mem.recall("bees on the roof", scope=ADA).hits
+    assert hits[0].entry.text == FACTS[1]
+    for hit in hits:
+        assert sum(hit.factors.values()) == pytest.approx(hit.score, abs=1e-9)
+
+
+def test_the_same_question_gives_the_same_answer(full: Memory) -> None:
+    assert same_answer(full.recall("bees and reports", scope=ADA), full.recall("bees and reports", scope=ADA))
+
+
+def test_two_stores_with_the_same_history_answer_alike(opened: OpenMemory, path: str) -> None:
+    answers = []
+    for location in (path, ":memory:"):
+        numbers = iter(range(1000))
+        mem = opened(location, new_id=lambda numbers=numbers: f"00000000-0000-7000-8000-{next(numbers):012d}")
+        mem.remember_many(FACTS, scope=ADA, tags=["a", "b"])
+        for word in ("tea", "coffee", "water"):
+            mem.session(scope=ADA, session_id="s").add("user", f"I drink {word}")
+        answers.append(mem.recall("what does Ada drink at the library?", scope=ADA, k=20))
+    assert same_answer(*answers)
+
+
+def test_a_reopened_file_answers_as_before(opened: OpenMemory, path: str) -> None:
+    mem = opened(path)
+    mem.remember_many(FACTS, scope=ADA)
+    before = mem.recall("bees and reports", scope=ADA)
+    mem.close()
+    assert same_answer(opened(path).recall("bees and reports", scope=ADA), before)
+
+
+# -- how many ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("k", [1, 2, 6, 7, 10_000])
+def test_at_most_k_entries_come_back(full: Memory, k: int) -> None:
+    assert len(full.recall("anything at all", scope=ADA, k=k)) == min(k, len(FACTS))
+
+
+@pytest.mark.parametrize("k", [0, -1, 10_001, 2.0, "5", True, None, float("nan")])
+def test_k_is_a_whole_number_from_1_to_10000(full: Memory, k: Any) -> None:
+    with pytest.raises(InvalidInput, match="k"):
+        full.recall("anything", scope=ADA, k=k)
+
+
+def test_a_larger_k_only_adds_at_the_end(full: Memory) -> None:
+    longest = [hit.entry.id for hit in full.recall("bees and the report", scope=ADA, k=6)]
+    for k in range(1, 6):
+        assert [hit.entry.id for hit in full.recall("bees and the report", scope=ADA, k=k)] == longest[:k]
+
+
+def test_min_score_cuts_off_what_scores_less(full: Memory) -> None:
+    scores = [hit.score for hit in full.recall("bees on the roof", scope=ADA, k=6)]
+    kept = full.recall("bees on the roof", scope=ADA, k=6, min_score=scores[1])
+    assert [hit.score for hit in kept] == scores[:2]
+    assert full.recall("bees on the roof", scope=ADA, min_score=scores[0] + 1).hits == []
+
+
+# -- filters -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def shelf(mem: Memory) -> Memory:
+    mem.remember("tea in the morning", scope=ADA, kind="preference", tags=["drink", "hot"], at="2026-01-01")
+    mem.remember("tea is made of leaves", scope=ADA, kind="fact", tags=["drink"], at="2026-02-01")
+    mem.remember("tea strategy for guests", scope=ADA, kind="strategy", at="2026-03-01", session_id="s1")
+    mem.session(scope=ADA, session_id="s2").add("user", "tea please", at="2026-04-01")
+    return mem
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        ({"kind": "fact"}, {"tea is made of leaves"}),
+        ({"kind": ["fact", "episode"]}, {"tea is made of leaves", "tea please"}),
+        ({"kind": "guardrail"}, set()),
+        ({"tags": "drink"}, {"tea in the morning", "tea is made of leaves"}),
+        ({"tags": ["drink", "hot"]}, {"tea in the morning"}),
+        ({"tags": ["no such tag"]}, set()),
+        ({"session_id": "s1"}, {"tea strategy for guests"}),
+        ({"session_id": "s2"}, {"tea please"}),
+        ({"session_id": "s3"}, set()),
+        ({"since": "2026-02-01"}, {"tea is made of leaves", "tea strategy for guests", "tea please"}),
+        ({"until": "2026-02-01"}, {"tea in the morning"}),
+        ({"since": "2026-02-01", "until": "2026-03-02"}, {"tea is made of leaves", "tea strategy for guests"}),
+        ({"kind": "fact", "tags": "hot"}, set()),
+        ({"layer": "user", "kind": "fact"}, {"tea is made of leaves"}),
+        ({"layer": "org"}, set()),
+        ({"layer": ["org", "user"], "kind": "fact"}, {"tea is made of leaves"}),
+    ],
+    ids=lambda value: str(value) if isinstance(value, dict) else "",
+)
+def test_a_filter_keeps_what_it_names(shelf: Memory, options: dict[str, Any], expected: set[str]) -> None:
+    found = shelf.recall("tea", scope=ADA, k=10, **options)
+    assert {hit.entry.text for hit in found} == expected
+    assert found.searched == len(expected)
+
+
+@pytest.mark.parametrize("name", ["kind", "layer"])
+def test_an_empty_list_means_the_same_alone_and_beside_another_filter(shelf: Memory, name: str) -> None:
+    alone = shelf.recall("tea", scope=ADA, k=10, **{name: []})  # type: ignore[arg-type]
+    beside = shelf.recall("tea", scope=ADA, k=10, since="2000-01-01", **{name: []})  # type: ignore[arg-type]
+    assert len(alone) == len(beside)
+
+
+def test_a_filter_reaches_entries_that_many_better_ones_stand_before(mem: Memory) -> None:
+    mem.remember_many([f"tea tea tea number {n}" for n in range(400)], scope=ADA)
+    mem.remember("a word about something else", scope=ADA, kind="fact", tags=["rare"])
+    assert texts(mem, "tea tea tea", ADA, kind="fact") == ["a word about something else"]
+    assert texts(mem, "tea tea tea", ADA, tags="rare") == ["a word about something else"]
+
+
+def test_an_unknown_layer_or_kind_is_an_error_that_lists_the_known_ones(shelf: Memory) -> None:
+    with pytest.raises(InvalidInput, match="gossip.*preference"):
+        shelf.recall("tea", scope=ADA, kind="gossip")
+    with pytest.raises(ScopeError, match="planet.*company"):
+        shelf.recall("tea", scope=ADA, layer="planet")
+
+
+# -- layers ------------------------------------------------------------------------------------------------------
+
+EVERYWHERE = Scope(
+    tenant="acme", agent="a", user="ada", session="s", project="p", team="t", org="o", company="c",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("order", [LAYERS, LAYERS[::-1]])
+def test_the_more_specific_layer_wins_a_tie(mem: Memory, order: Sequence[str]) -> None:
+    for layer in order:
+        mem.remember("the door code is on the blue note", scope=EVERYWHERE, layer=layer)
+    hits = mem.recall("what is the door code?", scope=EVERYWHERE, k=7).hits
+    assert [hit.entry.layer for hit in hits] == list(LAYERS)
+    assert max(hit.score for hit in hits) == pytest.approx(min(hit.score for hit in hits), abs=1e-4)
+
+
+def test_a_better_match_of_a_general_layer_still_wins(mem: Memory) -> None:
+    mem.remember("the door is green", scope=EVERYWHERE, layer="agent")
+    mem.remember("the door code is 4711", scope=EVERYWHERE, layer="company")
+    assert mem.recall("what is the door code?", scope=EVERYWHERE).hits[0].entry.layer == "company"
+
+
+def test_a_scope_sees_only_the_layers_it_names(mem: Memory) -> None:
+    for layer in LAYERS:
+        mem.remember(f"known at the {layer}", scope=EVERYWHERE, layer=layer)
+    few = Scope(tenant="acme", user="ada", org="o")
+    assert set(texts(mem, "known", few, k=20)) == {"known at the user", "known at the org"}
+    other = Scope(tenant="acme", user="ada", org="another")
+    assert set(texts(mem, "known", other, k=20)) == {"known at the user"}
+
+
+def test_a_scope_without_a_layer_is_an_error_and_not_silence(mem: Memory) -> None:
+    with pytest.raises(ScopeError):
+        mem.recall("anything", scope=Scope(tenant="acme"))
+
+
+def test_another_persons_entries_change_neither_hits_nor_scores(mem: Memory) -> None:
+    mem.remember_many(FACTS, scope=ADA)
+    before = mem.recall("bees and reports", scope=ADA, k=10)
+    mem.remember_many([f"bees and reports {n}" for n in range(50)], scope=BEN)
+    mem.remember_many(["bees and reports"] * 3, scope=Scope(tenant="rival", user="ada"))
+    assert same_answer(mem.recall("bees and reports", scope=ADA, k=10), before)
+
+
+# -- neighbours --------------------------------------------------------------------------------------------------
+
+
+def test_the_answer_after_a_question_is_found_by_the_words_of_the_question(mem: Memory) -> None:
+    session = mem.session(scope=ADA, session_id="s")
+    lines = ["What is your favourite instrument?", "The cello, since childhood", "Nice weather today", "Indeed it is"]
+    for line in lines:
+        session.add("assistant", line)
+    assert lines[1] in texts(mem, "favourite instrument", ADA, k=2)
+
+
+# -- only what is returned is read -------------------------------------------------------------------------------
+
+
+class Spy:
+    """A store that notes which whole entries are read."""
+
+    def __init__(self, inner: Any) -> None:  # any store
+        self._inner = inner
+        self.read_nos: list[int] = []
+        self.other: list[str] = []
+
+    def read(self, nos: Sequence[int]) -> Any:
+        self.read_nos += nos
+        return self._inner.read(nos)
+
+    def __getattr__(self, name: str) -> Any:
+        if name in ("get", "select", "without_vector", "replaced", "turns"):
+            self.other.append(name)
+        return getattr(self._inner, name)
+
+
+@pytest.mark.parametrize("engine", ["file", "ram"])
+def test_texts_of_entries_that_are_not_returned_are_never_read(tmp_path: Any, engine: str) -> None:
+    spy = Spy(SqliteStore(tmp_path / "m.db") if engine == "file" else InMemoryStore())
+    mem = Memory(spy, None)  # type: ignore[arg-type]
+    session = mem.session(scope=ADA, session_id="s")
+    mem.remember_many([f"fact {n} about bees and tea" for n in range(300)], scope=ADA, tags=["t"])
+    for n in range(20):
+        session.add("user", f"turn {n} about bees")
+    spy.other.clear()
+    ids = []
+    for options in ({}, {"tags": "t"}, {"session_id": "s"}, {"kind": "note", "since": "2000-01-01"}):
+        spy.read_nos.clear()
+        found = mem.recall("bees and tea", scope=ADA, k=4, **options)  # type: ignore[arg-type]
+        assert len(found) == 4
+        assert len(spy.read_nos) <= 4
+        ids += [hit.entry.id for hit in found]
+    assert spy.other == []
+    spy.read_nos.clear()
+    mem.recall("bees and tea", scope=ADA, k=4)
+    assert spy.read_nos == []  # hot texts come from the cache
+    mem.close()
+
+
+def test_what_a_caller_does_to_a_hit_does_not_change_the_next_answer(mem: Memory) -> None:
+    mem.remember("the bees", scope=ADA, tags=["a"], turn_refs=[1], metadata={"list": [1], "map": {"x": 1}})
+    for _ in range(2):
+        entry = mem.recall("bees", scope=ADA).hits[0].entry
+        assert (entry.tags, entry.turn_refs, entry.metadata) == (["a"], [1], {"list": [1], "map": {"x": 1}})
+        entry.tags.append("b")
+        entry.turn_refs.append(2)
+        entry.metadata["list"].append(2)
+        entry.metadata["map"]["y"] = 2
+        entry.metadata["new"] = 1
+
+
+# -- all kinds of text -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "query"),
+    [
+        ("昨日は東京で寿司を食べました", "寿司を食べた場所は東京ですか"),
+        ("我喜欢喝绿茶", "绿茶"),
+        ("저는 김치찌개를 좋아해요", "김치찌개"),
+        ("Crème brûlée at the café", "creme brulee cafe"),
+        ("Ελληνικά γράμματα", "ελληνικα"),
+        ("كتاب عن النحل", "النحل"),
+        ("🐝🐝🐝", "🐝"),
+        ("Straße nach Köln", "koln"),
+        ("don’t forget O’Brien", "O'Brien"),
+        ("C++ and C#", "c++"),
+    ],
+)
+@pytest.mark.parametrize("embedder", ["hash", None])
+def test_text_of_any_script_is_found(opened: OpenMemory, text: str, query: str, embedder: str | None) -> None:
+    mem = opened(embedder=embedder)
+    mem.remember_many(["an unrelated line", "yet another line"], scope=ADA)
+    mem.remember(text, scope=ADA)
+    hits = mem.recall(query, scope=ADA, k=3).hits
+    assert text in [hit.entry.text for hit in hits]
+    if text != "🐝🐝🐝" or embedder:
+        assert hits[0].entry.text == text
+
+
+def test_words_alone_find_without_any_embedder(opened: OpenMemory, location: str) -> None:
+    mem = opened(location, embedder=None)
+    mem.remember_many(FACTS, scope=ADA)
+    found = mem.recall("who keeps bees?", scope=ADA, k=1)
+    assert [hit.entry.text for hit in found] == [FACTS[1]]
+    assert found.cost.embedded_texts == 0
+    assert mem.stats(scope=ADA).vectors == 0
+    assert mem.verify().ok
+
+
+QUERIES = [
+    '" OR 1=1 --', "'; DROP TABLE entries; --", "bees AND NOT roof", "NEAR(bees roof, 2)", 'bees*"', "text:bees",
+    "^bees", "{bees roof}: x", "-bees", "(((", "\\", "%", "_", "?", "...", "the of and", "bees\nroof\t", "🐝",
+    "a" * 20_000,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("query", QUERIES, ids=lambda q: q[:20])
+def test_query_syntax_of_any_engine_has_no_meaning(full: Memory, query: str) -> None:
+    assert len(full.recall(query, scope=ADA, k=3)) == 3
+    assert full.stats(scope=ADA).entries == len(FACTS)
+
+
+@settings(max_examples=60, deadline=None)
+@given(query=st.text(min_size=1, max_size=60))
+def test_any_readable_question_is_answered(query: str) -> None:
+    with Memory.open(":memory:", embedder="hash:16") as mem:
+        mem.remember_many(FACTS, scope=ADA)
+        if not query.strip() or "\x00" in query:
+            with pytest.raises(InvalidInput, match="query"):
+                mem.recall(query, scope=ADA)
+        else:
+            assert len(mem.recall(query, scope=ADA)) == 5
+
+
+# -- scores ------------------------------------------------------------------------------------------------------
+
+
+def test_a_profile_of_ones_own_is_used(opened: OpenMemory) -> None:
+    mem = opened(profile=Profile(name="newest", weights={"recency": 1.0}, half_life_days=1.0))
+    mem.remember("old but relevant bees", scope=ADA, at="2026-01-01")
+    mem.remember("new and not", scope=ADA, at="2026-05-01")
+    assert texts(mem, "relevant bees", ADA) == ["new and not", "old but relevant bees"]
+
+
+def test_a_profile_that_names_an_unknown_factor_is_refused_when_opening(opened: OpenMemory) -> None:
+    with pytest.raises(InvalidInput, match="charisma"):
+        opened(profile=Profile(name="odd", weights={"charisma": 1.0}))
+
+
+def test_recency_counts_from_the_newest_entry_that_is_there(opened: OpenMemory, path: str, clock: Clock) -> None:
+    writer, reader = opened(path), opened(path)
+    writer.remember("an old word about tea", scope=ADA, at="2020-01-01")
+    (newer,) = writer.remember("something newer", scope=ADA, at="2024-01-01")
+    reader.recall("tea", scope=ADA)
+    writer.forget(scope=ADA, ids=[newer])
+    kept, fresh = (m.recall("tea", scope=ADA).hits[0].factors["recency"] for m in (reader, opened(path)))
+    assert kept == pytest.approx(fresh, abs=1e-6)
+
+
+def test_recency_works_for_what_happened_before_1970(mem: Memory) -> None:
+    mem.remember("the mill was built", scope=ADA, at="1850-01-01")
+    mem.remember("the mill burned down", scope=ADA, at="1950-01-01")
+    hits = {hit.entry.text: hit.factors["recency"] for hit in mem.recall("mill", scope=ADA)}
+    assert hits["the mill burned down"] == pytest.approx(0.5)
+    assert hits["the mill was built"] < 0.01
+
+
+def test_opening_with_the_embedder_itself_equals_opening_by_name(opened: OpenMemory) -> None:
+    by_name, by_object = opened(embedder="hash"), opened(embedder=HashEmbedder())
+    for mem in (by_name, by_object):
+        mem.remember_many(FACTS, scope=ADA, at=NOON)
+    a, b = (m.recall("bees", scope=ADA) for m in (by_name, by_object))
+    assert [(h.entry.text, h.score) for h in a] == [(h.entry.text, h.score) for h in b]

@@ -1,0 +1,283 @@
+"""edit, history, supersede, as_of: what was true when."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import numpy as np
+import pytest
+
+from memory.world import ADA, BEN, NOON, Clock, OpenMemory, picture, texts
+from recollect import InvalidInput, Memory, NotFound
+from recollect.embeddings.hashing import HashEmbedder
+from recollect.tokens import count_tokens
+
+# -- edit --------------------------------------------------------------------------------------------------------
+
+
+def test_an_edit_changes_the_fields_given_and_what_follows_from_them(mem: Memory, clock: Clock) -> None:
+    (entry_id,) = mem.remember("Ada likes tea", scope=ADA)
+    before = mem.get(entry_id, scope=ADA)
+    clock.forward(hours=1)
+    after = mem.edit(
+        entry_id, scope=ADA, text="Ada likes strong black coffee", title="Drinks", tags=["drink"], kind="preference",
+        state="flagged", confidence=0.3, trust="untrusted", at="2026-01-01", valid_from="2026-01-01",
+        valid_to="2030-01-01", metadata={"a": 1}, evidence="coffee!", speaker="Ada",
+    )  # fmt: skip
+    assert mem.get(entry_id, scope=ADA) == after
+    assert (after.text, after.title, after.tags, after.kind) == (
+        "Ada likes strong black coffee", "Drinks", ["drink"], "preference",
+    )  # fmt: skip
+    assert (after.state, after.confidence, after.trust) == ("flagged", 0.3, "untrusted")
+    assert (after.metadata, after.evidence, after.speaker) == ({"a": 1}, "coffee!", "Ada")
+    assert (after.id, after.created_at, after.updated_at) == (before.id, before.created_at, clock.now)
+    assert after.content_hash != before.content_hash
+    assert after.token_count == count_tokens(after.text)
+    assert mem.verify().ok
+
+
+def test_an_edited_text_is_found_by_its_new_words_and_not_by_its_old_ones(opened: OpenMemory, location: str) -> None:
+    mem = opened(location, embedder=None)
+    (entry_id,) = mem.remember("Ada likes tea", scope=ADA)
+    mem.recall("tea", scope=ADA)
+    mem.edit(entry_id, scope=ADA, text="Ada likes coffee")
+    assert mem.recall("coffee", scope=ADA).hits[0].factors["terms"] > 0
+    assert mem.recall("tea", scope=ADA).hits[0].factors["terms"] == 0
+    assert texts(mem, "coffee", ADA) == ["Ada likes coffee"]
+
+
+@pytest.mark.parametrize("changes", [{"title": "zanzibar"}, {"tags": ["zanzibar"]}, {"speaker": "zanzibar"}])
+def test_title_tags_and_speaker_are_found_by_their_words(
+    opened: OpenMemory, location: str, changes: dict[str, object]
+) -> None:
+    mem = opened(location, embedder=None)
+    (entry_id,) = mem.remember("Ada likes tea", scope=ADA)
+    mem.edit(entry_id, scope=ADA, **changes)
+    assert mem.recall("zanzibar", scope=ADA).hits[0].factors["terms"] > 0
+    assert mem.verify().ok
+
+
+def test_an_edit_that_only_changes_numbers_keeps_the_vector(mem: Memory) -> None:
+    (entry_id,) = mem.remember("Ada likes tea", scope=ADA)
+    before = mem.recall("tea", scope=ADA).hits[0]
+    mem.edit(entry_id, scope=ADA, confidence=0.1, at="2020-01-01")
+    after = mem.recall("tea", scope=ADA).hits[0]
+    assert (after.entry.confidence, after.factors["meaning"]) == (0.1, before.factors["meaning"])
+
+
+def test_the_evidence_outlives_an_edit_of_the_text(mem: Memory) -> None:
+    (entry_id,) = mem.remember("as it was said", scope=ADA)
+    mem.edit(entry_id, scope=ADA, text="as it was tidied")
+    assert mem.get(entry_id, scope=ADA).evidence == "as it was said"
+
+
+def test_history_holds_every_state_and_what_brought_it_about(mem: Memory, clock: Clock) -> None:
+    (entry_id,) = mem.remember("first", scope=ADA)
+    clock.forward(hours=1)
+    mem.edit(entry_id, scope=ADA, text="second", tags=["x"])
+    clock.forward(hours=1)
+    mem.edit(entry_id, scope=ADA, text="third")
+    versions = mem.history(entry_id, scope=ADA)
+    assert [(v.number, v.text, v.change) for v in versions] == [
+        (1, "first", "remembered"), (2, "second", "edited"), (3, "third", "edited"),
+    ]  # fmt: skip
+    assert [v.changed_at - NOON for v in versions] == [timedelta(hours=n) for n in range(3)]
+    assert [v.entry.tags for v in versions] == [[], ["x"], ["x"]]
+    assert versions[-1].entry == mem.get(entry_id, scope=ADA)
+
+
+def test_a_repeat_is_no_version(mem: Memory) -> None:
+    (entry_id,) = mem.remember("said twice", scope=ADA)
+    mem.remember("said twice", scope=ADA)
+    assert len(mem.history(entry_id, scope=ADA)) == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {}, {"id": "x"}, {"session_id": "s"}, {"layer": "org"}, {"text": ""}, {"text": 5}, {"kind": "gossip"},
+        {"state": "gone"}, {"confidence": 1.01}, {"confidence": float("nan")}, {"trust": "maybe"}, {"at": None},
+        {"at": "yesterday"}, {"valid_from": None}, {"valid_to": "2000-01-01"}, {"metadata": None}, {"tags": "x"},
+        {"tags": None}, {"speaker": 5}, {"state": "superseded"}, {"text": "fine", "confidence": 7},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_bad_edit_is_one_error_and_changes_nothing(mem: Memory, changes: dict[str, object]) -> None:
+    (entry_id,) = mem.remember("stays as it is", scope=ADA)
+    before = picture(mem)
+    with pytest.raises(InvalidInput):
+        mem.edit(entry_id, scope=ADA, **changes)
+    assert picture(mem) == before
+
+
+def test_an_edit_cannot_make_two_entries_say_the_same(mem: Memory) -> None:
+    first, second = mem.remember_many(["one", "two"], scope=ADA)
+    before = picture(mem)
+    with pytest.raises(InvalidInput, match=first):
+        mem.edit(second, scope=ADA, text="one")
+    assert picture(mem) == before
+
+
+def test_reviving_a_superseded_entry_beside_its_twin_is_refused(mem: Memory, clock: Clock) -> None:
+    old, new = mem.remember_many(["Ada lives in Paris", "Ada lives in Rome"], scope=ADA)
+    clock.forward(days=1)
+    mem.supersede(old, new, scope=ADA)
+    mem.remember("Ada lives in Paris", scope=ADA)
+    with pytest.raises(InvalidInput, match="already"):
+        mem.edit(old, scope=ADA, state="active")
+
+
+def test_an_unknown_or_foreign_entry_cannot_be_edited(mem: Memory) -> None:
+    (bens,) = mem.remember("of Ben", scope=BEN)
+    for entry_id in ("no-such-id", bens):
+        with pytest.raises(NotFound, match=entry_id):
+            mem.edit(entry_id, scope=ADA, text="mine now")
+        with pytest.raises(NotFound, match=entry_id):
+            mem.history(entry_id, scope=ADA)
+        with pytest.raises(NotFound, match=entry_id):
+            mem.get(entry_id, scope=ADA)
+
+
+class Interrupting(HashEmbedder):
+    """Does something else in the middle of an embedding, as another process might."""
+
+    def __init__(self) -> None:
+        super().__init__(16)
+        self.meanwhile = lambda: None
+
+    def embed(self, texts):  # type: ignore[no-untyped-def]
+        meanwhile, self.meanwhile = self.meanwhile, lambda: None
+        meanwhile()
+        return np.asarray(super().embed(texts))
+
+
+def test_two_edits_of_one_entry_at_once_leave_index_and_vector_of_the_final_text(
+    opened: OpenMemory, location: str
+) -> None:
+    embedder = Interrupting()
+    mem = opened(location, embedder=embedder)
+    (entry_id,) = mem.remember("the first text of all", scope=ADA)
+    embedder.meanwhile = lambda: mem.edit(entry_id, scope=ADA, text="quite different words") and None
+    mem.edit(entry_id, scope=ADA, title="A Title")
+    entry = mem.get(entry_id, scope=ADA)
+    assert (entry.text, entry.title) == ("quite different words", "A Title")
+    assert str(mem.verify()).startswith("no flaws")
+    (hit,) = mem.recall("A Title. quite different words", scope=ADA).hits
+    assert hit.factors["meaning"] == pytest.approx(10.0, abs=0.01)
+
+
+# -- validity ----------------------------------------------------------------------------------------------------
+
+
+def test_an_entry_is_recalled_from_valid_from_until_just_before_valid_to(mem: Memory) -> None:
+    mem.remember("open on Fridays", scope=ADA, valid_from="2026-01-01", valid_to="2026-02-01")
+    moments = {
+        "2025-12-31T23:59:59.999999": 0, "2026-01-01": 1, "2026-01-31T23:59:59.999999": 1, "2026-02-01": 0,
+        "2027-01-01": 0,
+    }  # fmt: skip
+    for moment, count in moments.items():
+        found = mem.recall("open on Fridays", scope=ADA, as_of=moment)
+        assert (len(found), found.searched) == (count, count), moment
+
+
+def test_recall_sees_what_is_valid_now_as_time_goes_by(mem: Memory, clock: Clock) -> None:
+    mem.remember("begins tomorrow", scope=ADA, valid_from=NOON + timedelta(days=1))
+    mem.remember("ends tomorrow", scope=ADA, valid_to=NOON + timedelta(days=1))
+    assert texts(mem, "tomorrow", ADA) == ["ends tomorrow"]
+    clock.forward(days=1)
+    assert texts(mem, "tomorrow", ADA) == ["begins tomorrow"]
+
+
+def test_an_entry_that_is_no_longer_valid_can_still_be_read_by_its_id(mem: Memory) -> None:
+    (entry_id,) = mem.remember("was true", scope=ADA, valid_from="2020-01-01", valid_to="2021-01-01")
+    assert mem.get(entry_id, scope=ADA).text == "was true"
+
+
+def test_a_pruned_entry_is_never_recalled_and_a_flagged_one_is(mem: Memory) -> None:
+    pruned, flagged = mem.remember_many(["pruned words", "flagged words"], scope=ADA)
+    mem.edit(pruned, scope=ADA, state="pruned")
+    mem.edit(flagged, scope=ADA, state="flagged")
+    assert texts(mem, "words", ADA) == ["flagged words"]
+    assert texts(mem, "words", ADA, as_of=NOON) == ["flagged words"]
+
+
+# -- supersede ---------------------------------------------------------------------------------------------------
+
+
+def test_the_new_entry_is_recalled_now_and_the_old_one_as_of_then(mem: Memory, clock: Clock) -> None:
+    (old,) = mem.remember("Ada lives in Paris", scope=ADA, at="2020-01-01")
+    (new,) = mem.remember("Ada lives in Rome", scope=ADA, at="2024-01-01")
+    ended = mem.supersede(old, new, scope=ADA)
+    assert ended == mem.get(old, scope=ADA)
+    assert (ended.state, ended.valid_to) == ("superseded", mem.get(new, scope=ADA).valid_from)
+    assert texts(mem, "where does Ada live?", ADA) == ["Ada lives in Rome"]
+    assert texts(mem, "where does Ada live?", ADA, as_of="2022-01-01") == ["Ada lives in Paris"]
+    assert texts(mem, "where does Ada live?", ADA, as_of="2024-01-01") == ["Ada lives in Rome"]
+    assert [(link.source, link.target) for link in mem.links(old, scope=ADA) if link.type == "supersedes"] == [(new, old)]
+    assert [v.change for v in mem.history(old, scope=ADA)] == ["remembered", "superseded"]
+    assert mem.verify().ok
+
+
+def test_when_both_became_valid_at_once_the_old_one_ends_now(mem: Memory, clock: Clock) -> None:
+    old, new = mem.remember_many(["old news", "new news"], scope=ADA)
+    clock.forward(hours=1)
+    assert mem.supersede(old, new, scope=ADA).valid_to == clock.now
+    assert texts(mem, "news", ADA) == ["new news"]
+
+
+def test_both_at_the_same_instant_still_leaves_a_valid_entry(mem: Memory) -> None:
+    old, new = mem.remember_many(["old news", "new news"], scope=ADA)
+    ended = mem.supersede(old, new, scope=ADA)
+    assert ended.valid_to is not None
+    assert ended.valid_to > ended.valid_from
+    assert mem.verify().ok
+
+
+def test_the_moment_can_be_given(mem: Memory) -> None:
+    (old,) = mem.remember("old news", scope=ADA, at="2020-01-01")
+    (new,) = mem.remember("new news", scope=ADA, at="2020-01-01")
+    mem.supersede(old, new, scope=ADA, at="2023-01-01")
+    assert set(texts(mem, "news", ADA, as_of="2022-12-31")) == {"old news", "new news"}
+    assert texts(mem, "news", ADA, as_of="2023-01-01") == ["new news"]
+
+
+def test_superseding_never_makes_an_entry_valid_for_longer(mem: Memory) -> None:
+    (old,) = mem.remember("the old rule", scope=ADA, valid_from="2019-01-01", valid_to="2020-01-01")
+    (new,) = mem.remember("the new rule", scope=ADA, valid_from="2024-01-01")
+    ended = mem.supersede(old, new, scope=ADA)
+    assert ended.valid_to is not None
+    assert ended.valid_to.year == 2020
+    assert texts(mem, "rule", ADA, as_of="2022-01-01") == []
+
+
+def test_a_moment_before_the_old_entry_began_is_an_error_and_not_now(mem: Memory) -> None:
+    (old,) = mem.remember("old news", scope=ADA, valid_from="2022-01-01")
+    (new,) = mem.remember("new news", scope=ADA, valid_from="2024-01-01")
+    before = picture(mem)
+    with pytest.raises(InvalidInput, match="2020-01-01"):
+        mem.supersede(old, new, scope=ADA, at="2020-01-01")
+    assert picture(mem) == before
+
+
+def test_two_entries_cannot_supersede_each_other(mem: Memory, clock: Clock) -> None:
+    a, b, c = mem.remember_many(["version one", "version two", "version three"], scope=ADA)
+    clock.forward(days=1)
+    mem.supersede(a, b, scope=ADA)
+    clock.forward(days=1)
+    mem.supersede(b, c, scope=ADA)
+    for old, new in ((b, a), (c, a)):
+        with pytest.raises(InvalidInput):
+            mem.supersede(old, new, scope=ADA)
+    with pytest.raises(InvalidInput):
+        mem.supersede(a, a, scope=ADA)
+    assert str(mem.verify()).startswith("no flaws")
+
+
+def test_only_entries_the_scope_sees_can_supersede_each_other(mem: Memory) -> None:
+    (mine,) = mem.remember("mine", scope=ADA)
+    (bens,) = mem.remember("of Ben", scope=BEN)
+    before = picture(mem)
+    for pair in ((mine, bens), (bens, mine), (mine, "no-such-id")):
+        with pytest.raises(NotFound):
+            mem.supersede(*pair, scope=ADA)
+    assert picture(mem) == before

@@ -1,0 +1,378 @@
+"""The readable export: what people do to it, and what they may not."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from recollect.embeddings.hashing import HashEmbedder
+from recollect.errors import ScopeError, TransferError
+from recollect.ingest.terms import record_of
+from recollect.memory import Memory
+from recollect.ops import folder
+from recollect.ops.bundle import Loaded
+from recollect.ops.doctor import verify
+from recollect.stores.base import Record, Store
+
+from .conftest import ADA, BOB, EVE, entries_of, everything_in, fill
+
+ELSEWHERE = "00000000-0000-4000-8000-000000000000"
+
+
+@pytest.fixture
+def notes(memory: Memory, tmp_path: Path) -> Path:
+    """An export of the small world."""
+    fill(memory)
+    memory.export(tmp_path / "notes")
+    return tmp_path / "notes"
+
+
+def file_with(notes: Path, text: str) -> Path:
+    """The file whose body holds a text."""
+    return next(
+        path for path in sorted(notes.rglob("*.md")) if text in path.read_bytes().decode().split("\n---\n", 1)[-1]
+    )
+
+
+def rewrite(path: Path, before: str, after: str) -> None:
+    content = path.read_bytes().decode()
+    assert before in content
+    path.write_bytes(content.replace(before, after).encode())
+
+
+# -- the round trip ----------------------------------------------------------------------------------------------
+
+
+def test_entries_and_links_come_back(memory: Memory, store: Store, other: Memory, other_store: Store,
+                                     tmp_path: Path) -> None:  # fmt: skip
+    fill(memory)
+    written = memory.export(tmp_path / "notes")
+    loaded = other.load(tmp_path / "notes")
+    assert entries_of(other_store) == entries_of(store)
+    assert everything_in(other_store)["links"] == everything_in(store)["links"]
+    assert (loaded.entries, loaded.links) == (written.entries, written.links)
+    assert (loaded.skipped, loaded.edited, loaded.turns, loaded.versions) == (0, 0, 0, 0)
+    assert written.format == "markdown"
+    assert verify(other_store, HashEmbedder(16)).flaws == []
+    assert other.load(tmp_path / "notes") == Loaded(skipped=written.entries)
+
+
+def test_files_lie_by_month_and_show_links_both_ways(notes: Path, store: Store) -> None:
+    names = sorted(path.relative_to(notes).as_posix() for path in notes.rglob("*.md"))
+    assert names == sorted(f"{e.at:%Y-%m}/{e.id}.md" for e in entries_of(store).values())
+    assert {name[:7] for name in names} == {"2026-04", "2026-05"}
+    basel = file_with(notes, "Basel").read_text(encoding="utf-8")
+    assert basel.startswith("---\nrecollect: 1\nid: ")
+    assert basel.endswith("\n---\nThe office is in Basel.\n")
+    assert "shelf: {tenant: acme, layer: team, layer_id: core}" in basel
+    assert "outgoing:\n  - {target: " in basel
+    assert "incoming:\n  - {source: " in basel
+    assert "evidence:" not in basel
+    assert "evidence: " in file_with(notes, "Bern").read_text(encoding="utf-8")
+    manifest = json.loads((notes / "manifest.json").read_text())
+    assert (manifest["recollect_export"], sorted(manifest["files"])) == (1, names)
+
+
+def test_a_scope_exports_its_shelves_only(memory: Memory, tmp_path: Path) -> None:
+    fill(memory)
+    memory.export(tmp_path / "eve", scope=EVE)
+    (path,) = (tmp_path / "eve").rglob("*.md")
+    assert "Eve keeps bees." in path.read_text()
+
+
+# -- edited by hand ----------------------------------------------------------------------------------------------
+
+
+def test_a_change_in_a_file_becomes_an_edit(notes: Path, memory: Memory, store: Store) -> None:
+    path = file_with(notes, "Eve keeps")
+    before = entries_of(store)[path.stem]
+    rewrite(path, "Eve keeps bees.", "Eve keeps bees and hens.\n")
+    rewrite(path, "confidence: 0.8", "confidence: 0.9")
+    loaded = memory.load(notes)
+    assert (loaded.entries, loaded.edited, loaded.skipped) == (0, 1, len(entries_of(store)) - 1)
+    after = memory.get(path.stem, scope=EVE)
+    assert (after.text, after.confidence) == ("Eve keeps bees and hens.\n", 0.9)
+    assert after.updated_at > before.updated_at
+    assert [version.text for version in memory.history(path.stem, scope=EVE)] == [before.text, after.text]
+    assert verify(store, HashEmbedder(16)).flaws == []
+    assert memory.recall("hens", scope=EVE).hits[0].entry.id == path.stem
+
+
+def test_a_changed_file_is_loaded_elsewhere_as_it_is_now(notes: Path, other: Memory, other_store: Store) -> None:
+    path = file_with(notes, "Eve keeps")
+    rewrite(path, "Eve keeps bees.", "Eve keeps hens.")
+    rewrite(path, "token_count: ", "token_count: 9")
+    other.load(notes)
+    assert other.get(path.stem, scope=EVE).text == "Eve keeps hens."
+    assert verify(other_store, HashEmbedder(16)).flaws == []
+
+
+def test_lines_may_be_taken_out_and_links_put_in(notes: Path, other: Memory, other_store: Store) -> None:
+    path, target = file_with(notes, "Eve keeps"), file_with(notes, "Basel")
+    path.write_text(
+        f"---\nrecollect: 1\nid: {path.stem}\nshelf: {{tenant: acme, layer: user, layer_id: eve}}\nkind: fact\n"
+        f"at: 2026-05-01\nlinks:\n  outgoing:\n  - {{target: {target.stem}, type: supports}}\n"
+        f"  - {{target: {ELSEWHERE}, type: supports}}\n---\nshort"
+    )
+    other.load(notes)
+    entry = entries_of(other_store)[path.stem]
+    assert (entry.text, entry.evidence, entry.confidence, entry.source) == ("short", "short", 0.8, "import")
+    assert [link.target for link in other_store.links([path.stem]) if link.source == path.stem] == [target.stem]
+    assert verify(other_store, HashEmbedder(16)).flaws == []
+
+
+def test_a_file_may_be_moved_or_removed(notes: Path, memory: Memory, store: Store, other: Memory) -> None:
+    path = file_with(notes, "Eve keeps")
+    path.rename(notes / "about eve.md")
+    file_with(notes, "Basel").unlink()
+    assert memory.load(notes) == Loaded(skipped=len(entries_of(store)) - 1)
+    assert other.load(notes).entries == len(entries_of(store)) - 1
+
+
+def test_changed_here_and_there_is_refused(notes: Path, memory: Memory, store: Store) -> None:
+    path = file_with(notes, "Eve keeps")
+    rewrite(path, "Eve keeps bees.", "Eve keeps hens.")
+    memory.edit(path.stem, scope=EVE, text="Eve keeps cats.")
+    before = everything_in(store)
+    with pytest.raises(TransferError, match="in the export and, since then, in the store"):
+        memory.load(notes)
+    assert everything_in(store) == before
+
+
+def test_a_change_to_what_another_entry_says_is_refused(notes: Path, memory: Memory, store: Store) -> None:
+    memory.remember("Eve keeps hens.", scope=EVE)
+    rewrite(file_with(notes, "Eve keeps"), "Eve keeps bees.", "Eve keeps hens.")
+    before = everything_in(store)
+    with pytest.raises(TransferError, match="says already"):
+        memory.load(notes)
+    assert everything_in(store) == before
+
+
+def test_an_export_is_renewed_in_place(notes: Path, memory: Memory, store: Store) -> None:
+    gone = file_with(notes, "Eve keeps")
+    (notes / "mine.md").write_text("my own note")
+    memory.forget(ids=[gone.stem], scope=EVE)
+    (new,) = memory.remember("Something new.", scope=EVE)
+    memory.export(notes)
+    assert not gone.exists()
+    assert file_with(notes, "Something new.").stem == new
+    assert (notes / "mine.md").read_text() == "my own note"
+
+
+def test_changes_that_were_not_loaded_are_not_written_over(notes: Path, memory: Memory) -> None:
+    path = file_with(notes, "Eve keeps")
+    rewrite(path, "Eve keeps bees.", "Eve keeps hens.")
+    with pytest.raises(TransferError, match="not loaded yet"):
+        memory.export(notes)
+    assert "hens" in path.read_text()
+    memory.load(notes)
+    memory.export(notes)
+    assert memory.load(notes).edited == 0
+
+
+# -- other people's notes ----------------------------------------------------------------------------------------
+
+
+def test_plain_notes_are_remembered_in_a_scope(memory: Memory, store: Store, tmp_path: Path) -> None:
+    folder_ = tmp_path / "vault"
+    (folder_ / "deep" / "er").mkdir(parents=True)
+    (folder_ / ".obsidian").mkdir()
+    (folder_ / ".obsidian" / "hidden.md").write_text("not to be read")
+    (folder_ / "tea.md").write_text("# Tea\n\nAda likes green tea.\n")
+    (folder_ / "deep" / "er" / "x.md").write_text("---\ntitle: On water\ntags: [hot, '#clear', 7]\n---\nBoil it.")
+    (folder_ / "list.md").write_text("---\ntags: a, b\nmood: calm\n---\nOne thing.")
+    (folder_ / "empty.md").write_text("---\ntitle: nothing\n---\n\n")
+    (folder_ / "picture.png").write_bytes(b"\x00")
+    loaded = memory.load(folder_, scope=ADA)
+    assert (loaded.entries, loaded.skipped) == (3, 0)
+    found = {entry.title: entry for entry in entries_of(store).values()}
+    assert set(found) == {"tea", "On water", "list"}
+    assert (found["On water"].text, found["On water"].tags) == ("Boil it.", ["hot", "clear", "7"])
+    assert found["list"].tags == ["a", "b"]
+    assert {(e.kind, e.source, e.shelf) for e in found.values()} == {("note", "import", ADA.home())}
+    again = memory.load(folder_, scope=ADA)
+    assert (again.entries, again.skipped) == (0, 3)
+    assert verify(store, HashEmbedder(16)).flaws == []
+
+
+def test_notes_without_a_scope_are_refused(memory: Memory, store: Store, tmp_path: Path) -> None:
+    (tmp_path / "vault").mkdir()
+    (tmp_path / "vault" / "tea.md").write_text("Ada likes tea.")
+    with pytest.raises(ScopeError, match=r"tea\.md"):
+        memory.load(tmp_path / "vault")
+    assert store.shelves() == []
+
+
+def test_notes_among_entries_leave_these_where_they_are(notes: Path, other: Memory, other_store: Store) -> None:
+    for path in notes.rglob("*.md"):
+        if "layer_id: ada" not in path.read_text(encoding="utf-8"):
+            path.unlink()
+    (notes / "tea.md").write_text("Ada likes tea.")
+    loaded = other.load(notes, scope=ADA)
+    assert loaded.entries == len(entries_of(other_store)) == len(list(notes.rglob("*.md")))
+    assert {entry.shelf for entry in entries_of(other_store).values()} == {ADA.home()}
+
+
+def test_a_note_that_cannot_be_stored_stops_the_whole_load(notes: Path, other: Memory, other_store: Store) -> None:
+    (notes / "tea.md").write_text("---\ntags: [" + ", ".join(f"t{n}" for n in range(65)) + "]\n---\nToo many tags.")
+    with pytest.raises(TransferError, match=r"tea\.md.*65 tags"):
+        other.load(notes, scope=BOB)
+    assert entries_of(other_store) == {}
+
+
+# -- damage and tricks -------------------------------------------------------------------------------------------
+
+
+def refused(notes: Path, other: Memory, other_store: Store, match: str) -> None:
+    with pytest.raises(TransferError, match=match):
+        other.load(notes, scope=BOB)
+    assert other_store.shelves() == []
+
+
+TRICKS: dict[str, tuple[Callable[[str], str], str]] = {
+    "a path as id": (lambda text: text.replace("id: ", "id: ../../../etc/x-", 1), "not a UUID"),
+    "an id of another sort": (lambda text: text.replace("id: ", "id: 7 #", 1), "not a UUID"),
+    "another version": (lambda text: text.replace("recollect: 1", "recollect: 2"), "version 2"),
+    "no version": (lambda text: text.replace("recollect: 1\n", ""), "damaged"),
+    "no end of the front matter": (lambda text: text.replace("\n---\n", "\n"), "damaged"),
+    "broken YAML": (lambda text: text.replace("kind: ", "kind: ["), "damaged"),
+    "an object": (lambda text: text.replace("kind: ", "kind: !!python/name:os.system "), "damaged"),
+    "an alias": (lambda text: text.replace("kind: ", "a: &x [1]\nb: *x\nkind: "), "aliases"),
+    "an unknown kind": (lambda text: text.replace("kind: note", "kind: rumour"), "rumour"),
+    "an unknown field": (lambda text: text.replace("kind: ", "path: /etc/passwd\nkind: "), "unknown fields: path"),
+    "no shelf": (lambda text: text.replace("shelf: ", "_shelf: "), "shelf"),
+    "a text as links": (lambda text: text.replace("links:", "links: x\n_:", 1), "links"),
+    "links as text": (lambda text: text.replace("outgoing: []", "outgoing: x"), "must be a list"),
+    "a text as link": (lambda text: text.replace("outgoing: []", "outgoing: [x]"), "is not a link"),
+    "a link to a path": (
+        lambda text: text.replace("outgoing: []", "outgoing: [{target: ../x, type: supports}]"),
+        "UUID",
+    ),
+    "an empty body": (lambda text: text[: text.index("\n---\n") + 5], "text: is empty"),
+    "a NUL": (lambda text: text + "\x00", "NUL"),
+    "an end before the start": (lambda text: text.replace("kind: ", "valid_to: 1999-01-01\nkind: "), "valid_to"),
+}
+
+
+@pytest.mark.parametrize("name", TRICKS)
+def test_a_bad_file_is_named_and_nothing_is_loaded(notes: Path, other: Memory, other_store: Store, name: str) -> None:
+    trick, message = TRICKS[name]
+    path = file_with(notes, "Eve keeps")
+    text = path.read_bytes().decode()
+    assert trick(text) != text
+    path.write_bytes(trick(text).encode())
+    refused(notes, other, other_store, message)
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfe", b"a\xed\xa0\x80", b"half \xf0\x9f"])
+def test_anything_but_utf8_is_refused(notes: Path, other: Memory, other_store: Store, content: bytes) -> None:
+    (notes / "x.md").write_bytes(content)
+    refused(notes, other, other_store, "not UTF-8")
+
+
+def test_one_entry_in_two_files_is_refused(notes: Path, other: Memory, other_store: Store) -> None:
+    path = file_with(notes, "Eve keeps")
+    (notes / "copy.md").write_bytes(path.read_bytes())
+    refused(notes, other, other_store, "there twice")
+
+
+def test_links_out_of_the_folder_are_not_followed(
+    notes: Path, other: Memory, other_store: Store, tmp_path: Path
+) -> None:
+    secret = tmp_path / "secret"
+    secret.mkdir()
+    (secret / "key.md").write_text("a secret")
+    for name, target in (("key.md", secret / "key.md"), ("dir", secret)):
+        (notes / name).symlink_to(target)
+        refused(notes, other, other_store, "symbolic link")
+        (notes / name).unlink()
+
+
+def test_a_pipe_does_not_hang(notes: Path, other: Memory, other_store: Store) -> None:
+    os.mkfifo(notes / "pipe.md")
+    refused(notes, other, other_store, "not a plain file")
+
+
+def test_size_and_number_are_limited(notes: Path, other: Memory, other_store: Store,
+                                     monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+    with monkeypatch.context() as patch:
+        patch.setattr(folder, "MAX_FILES", 3)
+        refused(notes, other, other_store, "more than 3 files")
+    (notes / "big.md").write_bytes(b"x" * (folder.MAX_FILE_BYTES + 1))
+    refused(notes, other, other_store, "more than 8,000,000 bytes")
+
+
+@pytest.mark.parametrize(
+    "manifest",
+    ["", "[]", "{}", '{"recollect_export": 2, "files": {}}', '{"recollect_export": 1, "files": [1]}', "[" * 10**5],
+)
+def test_a_broken_manifest_is_refused(notes: Path, other: Memory, other_store: Store, manifest: str) -> None:
+    (notes / "manifest.json").write_text(manifest)
+    refused(notes, other, other_store, "manifest")
+
+
+def test_a_manifest_cannot_name_a_file_elsewhere(notes: Path, memory: Memory, tmp_path: Path) -> None:
+    victim = tmp_path / "victim.md"
+    victim.write_text("precious")
+    values = json.loads((notes / "manifest.json").read_text())
+    values["files"]["../victim.md"] = values["files"][str(victim)] = "0"
+    (notes / "manifest.json").write_text(json.dumps(values))
+    memory.export(notes)
+    assert victim.read_text() == "precious"
+
+
+def test_an_export_goes_to_a_folder_of_its_own(memory: Memory, tmp_path: Path) -> None:
+    fill(memory)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "thesis.md").write_text("years")
+    (tmp_path / "file").write_text("x")
+    for path, message in ((tmp_path / "work", "not empty"), (tmp_path / "file", "cannot export"),
+                          (tmp_path / "no" / "such", "cannot export")):  # fmt: skip
+        with pytest.raises(TransferError, match=message):
+            memory.export(path)
+    (tmp_path / "empty").mkdir()
+    assert memory.export(tmp_path / "empty").entries > 0
+
+
+def test_an_export_that_was_stopped_can_be_made_again(memory: Memory, other: Memory, store: Store, other_store: Store,
+                                                      tmp_path: Path) -> None:  # fmt: skip
+    fill(memory)
+
+    def stop(done: int, of: int) -> None:
+        if done == 3:
+            raise RuntimeError("stop")
+
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="stop"):
+            memory.export(tmp_path / "notes", progress=stop)
+    memory.export(tmp_path / "notes")
+    memory.edit(file_with(tmp_path / "notes", "Eve keeps").stem, scope=EVE, text="Eve keeps hens.")
+    with pytest.raises(RuntimeError, match="stop"):
+        memory.export(tmp_path / "notes", progress=stop)
+    memory.export(tmp_path / "notes")
+    other.load(tmp_path / "notes")
+    assert entries_of(other_store) == entries_of(store)
+
+
+def test_an_export_is_not_led_out_of_its_folder(notes: Path, memory: Memory, tmp_path: Path) -> None:
+    (tmp_path / "outside").mkdir()
+    (notes / "2027-01").symlink_to(tmp_path / "outside")
+    memory.remember("later", scope=EVE, at="2027-01-05")
+    with pytest.raises(TransferError, match="symbolic link"):
+        memory.export(notes)
+    assert not list((tmp_path / "outside").iterdir())
+
+
+def test_an_entry_without_uuid_has_no_file(memory: Memory, store: Store, tmp_path: Path) -> None:
+    fill(memory)
+    strange = replace(next(iter(entries_of(store).values())), id="../../x", content_hash="x", text="strange")
+    with store.transact() as tx:
+        tx.add(Record(entry=strange, index=record_of(strange), vector=None))
+    with pytest.raises(TransferError, match="not a UUID"):
+        memory.export(tmp_path / "notes")
+    assert not (tmp_path.parent / "x.md").exists()

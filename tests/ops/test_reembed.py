@@ -1,0 +1,133 @@
+"""Moving a store from one embedding model to another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from recollect.embeddings.base import Matrix
+from recollect.embeddings.hashing import HashEmbedder
+from recollect.errors import EmbedderMismatch, InvalidInput
+from recollect.memory import Memory
+from recollect.ops import reembed as module
+from recollect.ops.doctor import verify
+from recollect.ops.reembed import adopt_model, reembed
+from recollect.stores.base import Model, Store
+
+from .conftest import ADA, EVE, Ticking, entries_of, fill
+
+
+class Counting(HashEmbedder):
+    """Notes every text it embeds; `before` is called ahead of each batch."""
+
+    def __init__(self, width: int = 8) -> None:
+        super().__init__(width)
+        self.texts: list[str] = []
+        self.before = lambda: None
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        self.before()
+        self.texts += texts
+        return super().embed(texts)
+
+
+class Stop(Exception):
+    pass
+
+
+def test_a_new_store_takes_the_first_embedder(store: Store) -> None:
+    adopt_model(store, None)
+    assert store.model() is None
+    adopt_model(store, HashEmbedder(16))
+    adopt_model(store, HashEmbedder(16))
+    adopt_model(store, None)
+    assert store.model() == Model(name="hash:16", width=16)
+
+
+def test_another_embedder_is_refused_with_both_names(store: Store) -> None:
+    adopt_model(store, HashEmbedder(16))
+    with pytest.raises(EmbedderMismatch, match="reembed") as caught:
+        adopt_model(store, HashEmbedder(8))
+    assert (caught.value.stored, caught.value.given) == ("hash:16", "hash:8")
+    assert (caught.value.stored_width, caught.value.given_width) == (16, 8)
+
+
+def test_every_entry_gets_a_vector_of_the_new_model(memory: Memory, store: Store) -> None:
+    fill(memory)
+    before = entries_of(store)
+    seen: list[tuple[int, int]] = []
+    result = reembed(store, Counting(), clock=Ticking(), progress=lambda done, of: seen.append((done, of)))
+    assert (result.entries, result.skipped) == (len(before), 0)
+    assert store.model() == result.model == Model(name="hash:8", width=8)
+    assert seen[-1] == (len(before), len(before))
+    assert entries_of(store) == before
+    assert verify(store, HashEmbedder(8)).flaws == []
+    for scope in (ADA, EVE):
+        (event,) = (event for event in store.events(scope.tenant) if event.action == "reembed")
+        assert event.detail == {"model": "hash:8", "width": 8}
+
+
+def test_doing_it_again_does_nothing(memory: Memory, store: Store) -> None:
+    fill(memory)
+    embedder = Counting(16)
+    result = reembed(store, embedder)
+    assert (result.entries, result.skipped) == (0, len(entries_of(store)))
+    assert embedder.texts == []
+    assert not [event for event in store.events("acme") if event.action == "reembed"]
+
+
+def test_a_stopped_move_goes_on_where_it_was(memory: Memory, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH", 3)
+    fill(memory)
+    total = len(entries_of(store))
+    first, second = Counting(), Counting()
+
+    def stop(done: int, of: int) -> None:
+        if done >= 6:
+            raise Stop
+
+    with pytest.raises(Stop):
+        reembed(store, first, progress=stop)
+    assert store.model() == Model(name="hash:16", width=16)
+    assert verify(store, HashEmbedder(16)).flaws == []
+    result = reembed(store, second)
+    assert (result.entries, result.skipped) == (total - 6, 6)
+    assert len(first.texts) == 6
+    assert not set(first.texts) & set(second.texts)
+    assert verify(store, HashEmbedder(8)).flaws == []
+
+
+def test_what_is_written_meanwhile_is_caught(memory: Memory, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "BATCH", 3)
+    ids = fill(memory)
+    embedder = Counting()
+    batches = iter(range(100))
+
+    def meddle() -> None:
+        batch = next(batches)
+        if batch == 0:  # changes an entry between reading and writing it
+            memory.edit(ids["tokio"], scope=ADA, text="Ada has changed her mind.")
+        if batch == 2:
+            memory.remember("Something new under way.", scope=ADA)
+
+    embedder.before = meddle
+    reembed(store, embedder)
+    assert verify(store, HashEmbedder(8)).flaws == []
+    for no, entry in store.without_vector(Model(name="hash:16", width=16), after=0, limit=1000):
+        stored = store.index_of([no])[no][1]
+        assert stored is not None
+        expected = HashEmbedder(8).embed([module.embedding_text(entry)])[0]
+        np.testing.assert_allclose(stored, expected, atol=1e-6)
+
+
+def test_without_an_embedder_there_is_one_clear_error(store: Store) -> None:
+    with pytest.raises(InvalidInput, match="embedder"):
+        reembed(store, None)
+
+
+def test_an_empty_store_changes_its_model(store: Store) -> None:
+    adopt_model(store, HashEmbedder(16))
+    assert reembed(store, HashEmbedder(8)).entries == 0
+    assert store.model() == Model(name="hash:8", width=8)
