@@ -57,7 +57,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench", description="Speed and size, as ratios to a bare baseline."
     )
-    parser.add_argument("subjects", nargs="*", default=["all"], metavar="SUBJECT", choices=[*SUBJECTS, "all"],
+    parser.add_argument("subjects", nargs="*", default="all", metavar="SUBJECT", choices=[*SUBJECTS, "all"],
                         help=f"{', '.join(SUBJECTS)} or all (the default)")  # fmt: skip
     parser.add_argument("--sizes", type=_sizes, help="entries in the banks, as in 1000,10000,100000")
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")

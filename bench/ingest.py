@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from statistics import median
 
 from bench.banks import SCOPE, Banks, SeededEmbedder
@@ -24,7 +25,7 @@ class TimedEmbedder(SeededEmbedder):
         super().__init__()
         self.spent_s = 0.0
 
-    def embed(self, texts: list[str]) -> Matrix:  # type: ignore[override]  # only ever given lists here
+    def embed(self, texts: Sequence[str]) -> Matrix:
         started = time.perf_counter()
         try:
             return super().embed(texts)

@@ -19,7 +19,7 @@ def svg(lines: Mapping[str, Points], *, title: str, x: str, y: str) -> str:
     xs = _decades([px for points in lines.values() for px, _ in points])
     ys = _decades([py for points in lines.values() for _, py in points])
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="white"/>',
         _text(LEFT, 22, title, size=15),
         _text((LEFT + WIDTH - RIGHT) / 2, HEIGHT - 12, x, anchor="middle"),

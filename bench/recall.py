@@ -13,7 +13,7 @@ from recollect import Memory
 K = 5
 AIM = 4.0
 SAYS = (
-    f"k = {K}, every question asked once. `recall` has everything but the query's embedding (words, vectors, neighbours, "
+    f"k = {K}, every question asked once. `recall` is all but the query's embedding (words, vectors, neighbours, "
     "hydration); `with embedding` adds the static embedder; `after an add` is the first recall after one remember. "
     f"Floor: float32 matvec + argpartition over the same vectors, in turns. Aim: ≤ {AIM:g}× at 10k and 100k."
 )
@@ -50,10 +50,9 @@ def _rows(banks: Banks, variant: Variant, size: int, rounds: int) -> list[Row]:
 def _after_adds(memory: Memory, queries: list[str], vectors: Matrix, probe: Matrix, rounds: int) -> dict[str, Times]:
     texts = Corpus(12).texts(rounds + 3)
     return take_turns({
-        "remember": lambda n: memory.remember(texts[n], scope=SCOPE),
-        "after an add": lambda n: (memory.recall(queries[n], scope=SCOPE, k=K)),
+        "after an add": lambda n: memory.recall(queries[n], scope=SCOPE, k=K),
         "floor": lambda _: _scan(vectors, probe),
-    }, rounds=rounds)  # fmt: skip
+    }, rounds=rounds, before=lambda n: memory.remember(texts[n], scope=SCOPE))  # fmt: skip
 
 
 def _row(call: str, variant: Variant, size: int, times: dict[str, Times]) -> Row:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from statistics import fmean
 
@@ -37,10 +37,16 @@ class Times:
         return 1000 * float(np.median(self.cpu))
 
 
-def take_turns(calls: Mapping[str, Call], *, rounds: int, warm_up: int = 3) -> dict[str, Times]:
-    """Time each call once a round; every other round in the opposite order, so that none always follows the same."""
+def take_turns(calls: dict[str, Call], *, rounds: int, warm_up: int = 3,
+               before: Call | None = None) -> dict[str, Times]:  # fmt: skip
+    """Time each call once a round; every other round in the opposite order, so that none always follows the same.
+
+    `before` begins each round, untimed.
+    """
     times = {name: Times() for name in calls}
     for round_ in range(warm_up + rounds):
+        if before is not None:
+            before(round_)
         order = list(calls) if round_ % 2 else list(reversed(calls))
         for name in order:
             wall, cpu = time.perf_counter(), time.process_time()

@@ -95,7 +95,7 @@ def test_a_repeat_is_no_version(mem: Memory) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {}, {"id": "x"}, {"session_id": "s"}, {"layer": "org"}, {"text": ""}, {"text": 5}, {"kind": "gossip"},
+        {}, {"session_id": "s"}, {"layer": "org"}, {"text": ""}, {"text": 5}, {"kind": "gossip"},
         {"state": "gone"}, {"confidence": 1.01}, {"confidence": float("nan")}, {"trust": "maybe"}, {"at": None},
         {"at": "yesterday"}, {"valid_from": None}, {"valid_to": "2000-01-01"}, {"metadata": None}, {"tags": "x"},
         {"tags": None}, {"speaker": 5}, {"state": "superseded"}, {"text": "fine", "confidence": 7},

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -17,6 +18,7 @@ from recollect.ops.checks import check_cycles
 from recollect.ops.doctor import Report, repair, verify
 from recollect.stores.base import Flaw, Selection, Store
 from recollect.stores.sqlite import SqliteStore
+from recollect.types import Kind
 
 from .conftest import ADA, BOB, entries_of, fill, open_memory
 
@@ -50,7 +52,7 @@ def test_an_empty_store_has_no_flaws(store: Store) -> None:
 def test_forgetting_leaves_no_flaws(memory: Memory, store: Store) -> None:
     ids = fill(memory)
     memory.forget(ids=[ids["race"]], scope=ADA)
-    assert [turn.text for turn in memory.session(scope=ADA, session_id="2026-05-01").turns()][0].startswith("I ran")
+    assert memory.session(scope=ADA, session_id="2026-05-01").turns()[0].text.startswith("I ran")
     memory.forget(everything=True, scope=BOB)
     assert verify(store, EMBEDDER).flaws == []
 
@@ -81,7 +83,7 @@ def test_values_that_cannot_be_are_found_and_left(memory: Memory, store: Store) 
     ids = fill(memory)
     entry = entries_of(store)[ids["tokio"]]
     impossible = replace(
-        entry, confidence=1.5, kind="rumour", state="superseded", valid_to=None, repeats=-1, tags=["a"],
+        entry, confidence=1.5, kind=cast("Kind", "rumour"), state="superseded", valid_to=None, repeats=-1, tags=["a"],
         created_at=entry.updated_at + timedelta(days=1),
     )  # fmt: skip
     with store.transact() as tx:

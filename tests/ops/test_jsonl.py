@@ -368,7 +368,7 @@ def test_paths_that_make_no_sense_get_one_clear_error(memory: Memory, tmp_path: 
         memory.export(tmp_path / "folder.jsonl")
     with pytest.raises(TransferError, match="cannot write"):
         memory.export(tmp_path / "missing" / "x.jsonl")
-    with pytest.raises(TransferError, match="no .* to load"):
+    with pytest.raises(TransferError, match=r"no .* to load"):
         memory.load(tmp_path / "missing.jsonl")
     with pytest.raises(TransferError, match="not a folder"):
         memory.load(tmp_path / "file", format="markdown")

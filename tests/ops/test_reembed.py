@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import pytest
@@ -10,6 +10,7 @@ import pytest
 from recollect.embeddings.base import Matrix
 from recollect.embeddings.hashing import HashEmbedder
 from recollect.errors import EmbedderMismatch, InvalidInput
+from recollect.ingest.terms import embedding_text
 from recollect.memory import Memory
 from recollect.ops import reembed as module
 from recollect.ops.doctor import verify
@@ -25,7 +26,7 @@ class Counting(HashEmbedder):
     def __init__(self, width: int = 8) -> None:
         super().__init__(width)
         self.texts: list[str] = []
-        self.before = lambda: None
+        self.before: Callable[[], object] = list
 
     def embed(self, texts: Sequence[str]) -> Matrix:
         self.before()
@@ -118,7 +119,7 @@ def test_what_is_written_meanwhile_is_caught(memory: Memory, store: Store, monke
     for no, entry in store.without_vector(Model(name="hash:16", width=16), after=0, limit=1000):
         stored = store.index_of([no])[no][1]
         assert stored is not None
-        expected = HashEmbedder(8).embed([module.embedding_text(entry)])[0]
+        expected = HashEmbedder(8).embed([embedding_text(entry)])[0]
         np.testing.assert_allclose(stored, expected, atol=1e-6)
 
 

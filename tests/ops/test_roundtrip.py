@@ -5,6 +5,7 @@ from __future__ import annotations
 import tempfile
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,7 @@ def entries(draw: st.DrawFn) -> Entry:
     entry = Entry(
         id=str(draw(st.uuids(allow_nil=True))),
         shelf=Shelf(tenant=draw(IDS), layer=draw(st.sampled_from(LAYERS)), layer_id=draw(IDS)),
-        kind=draw(st.sampled_from(KINDS)),  # type: ignore[arg-type]  # the same literal
+        kind=draw(st.sampled_from(KINDS)),
         text=text, title=draw(NAMES), tags=draw(TAGS),
         evidence=draw(st.just(text) | st.just("") | WORDS), source=draw(NAMES), speaker=draw(st.none() | NAMES),
         session_id=draw(st.none() | IDS), turn_refs=draw(st.lists(st.integers(0, 2**31 - 1), max_size=3)),
@@ -67,7 +68,7 @@ def put(store: Store, found: list[Entry], type_: str) -> None:
             tx.add_turn(entry.shelf, turn)
         tx.add_links([
             Link(source=a.id, target=b.id, type=type_, confidence=a.confidence, created_at=b.at)  # type: ignore[arg-type]
-            for a, b in zip(found, found[1:], strict=False)
+            for a, b in pairwise(found)
         ])  # fmt: skip
 
 

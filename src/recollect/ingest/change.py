@@ -25,7 +25,7 @@ from recollect.ingest.validate import (
     checked_text,
     checked_trust,
 )
-from recollect.stores.base import Event, Store, Tx
+from recollect.stores.base import Event, IndexRecord, Store, Tx, Vector
 from recollect.tokens import count_tokens
 from recollect.types import Entry, Link, Scope, Version
 
@@ -70,22 +70,24 @@ class Changer:
     def edit(self, entry_id: str, *, scope: Scope, changes: Mapping[str, Any]) -> Entry:
         """The entry with the changes made; None of it is written when one value is bad."""
         wanted = self._checked(changes)
-        index = vector = None
-        before = self._visible(entry_id, scope)
-        after = _edited(before, wanted, self._clock())
-        if _IN_INDEX & wanted.keys():
-            index = record_of(after)
-            if self._embedder is not None:
-                vector = self._embedder.embed([embedding_text(after)])[0]
-        with self._store.transact() as tx:
-            served = tx.model()
-            check_served(self._embedder, served and served.key)
-            current = _one(tx, entry_id, scope)
-            after = _edited(current, wanted, self._clock())
-            _refuse_duplicate(tx, after)
-            tx.update(after, change="edited", index=index, vector=vector)
-            tx.audit(_event(after, "edit", fields=", ".join(sorted(wanted))))
-        return after
+        while True:
+            before = self._visible(entry_id, scope)
+            after = _edited(before, wanted, self._clock())
+            index, vector = self._reindexed(after) if _IN_INDEX & wanted.keys() else (None, None)
+            with self._store.transact() as tx:
+                if _one(tx, entry_id, scope) != before:
+                    continue  # changed by someone else while it was embedded: begin again from there
+                served = tx.model()
+                check_served(self._embedder, served and served.key)
+                _refuse_duplicate(tx, after)
+                tx.update(after, change="edited", index=index, vector=vector)
+                tx.audit(_event(after, "edit", fields=", ".join(sorted(wanted))))
+            return after
+
+    def _reindexed(self, entry: Entry) -> tuple[IndexRecord, Vector | None]:
+        """What an entry with new words is found by. Embeds, so it is not for inside a transaction."""
+        vector = None if self._embedder is None else self._embedder.embed([embedding_text(entry)])[0]
+        return record_of(entry), vector
 
     def supersede(self, old_id: str, new_id: str, *, scope: Scope, at: TimeLike = None) -> Entry:
         if old_id == new_id:

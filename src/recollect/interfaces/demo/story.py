@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from recollect.memory import Memory
-from recollect.types import Hit, Scope
+from recollect.types import Hit, Receipt, Scope
 
 REASONS = {
     "terms": "shares its words",
@@ -26,16 +26,17 @@ REASONS = {
 }
 
 
-def tell(console: Console, *, keep: Path | None = None) -> None:
-    """Run the demo; `keep` is where the memory file stays, else it goes with a temporary folder."""
+def tell(console: Console, *, keep: Path | None = None) -> dict[str, Any]:
+    """Run the demo and return what it showed; `keep` is where the file stays, else it goes with a temporary folder."""
     world = json.loads(files(__package__).joinpath("conversations.json").read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as folder:
         path = keep or Path(folder) / "memory.db"
         with Memory.open(path) as mem:
             _remember(console, mem, world)
         with Memory.open(path) as mem:  # a later session: nothing is carried over but the file
-            _ask(console, mem, world)
-            _forget(console, mem, world, path)
+            answers = _ask(console, mem, world)
+            receipt = _forget(console, mem, world, path)
+    return {"answers": answers, "forgotten": world["forget"], "receipt": receipt}
 
 
 def _scope(world: dict[str, Any], person: str) -> Scope:
@@ -57,8 +58,9 @@ def _remember(console: Console, mem: Memory, world: dict[str, Any]) -> None:
     console.print(f"  the team: {len(world['shared'])} shared entries, seen by all three")
 
 
-def _ask(console: Console, mem: Memory, world: dict[str, Any]) -> None:
+def _ask(console: Console, mem: Memory, world: dict[str, Any]) -> list[dict[str, Any]]:
     console.rule("[bold]2  Recall, in a later session[/]")
+    answers = []
     for person, question in world["questions"]:
         recall = mem.recall(question, scope=_scope(world, person), k=3)
         console.print(
@@ -71,9 +73,11 @@ def _ask(console: Console, mem: Memory, world: dict[str, Any]) -> None:
         for hit in recall.hits:
             table.add_row(f"{hit.score:.1f}", _said(hit), _why(hit))
         console.print(table)
+        answers.append({"user": person, "question": question, "hits": recall.hits})
     recall = mem.recall(world["questions"][0][1], scope=_scope(world, "ada"), k=3)
     console.print("\nWhat a model would be given, fenced as data:")
     console.print(recall.context(max_tokens=160), markup=False, highlight=False, style="dim")
+    return answers
 
 
 def _said(hit: Hit) -> str:
@@ -87,7 +91,7 @@ def _why(hit: Hit) -> str:
     return ", ".join(f"{REASONS.get(name, name)} {value:+.1f}" for name, value in helpful if value >= 0.2)
 
 
-def _forget(console: Console, mem: Memory, world: dict[str, Any], path: Path) -> None:
+def _forget(console: Console, mem: Memory, world: dict[str, Any], path: Path) -> Receipt:
     person = world["forget"]
     console.rule(f"[bold]3  Forget {person}[/]")
     receipt = mem.forget(everything=True, scope=_scope(world, person))
@@ -106,6 +110,7 @@ def _forget(console: Console, mem: Memory, world: dict[str, Any], path: Path) ->
     console.print(f"  verify: {report}")
     if left or not report.ok or any(hit.entry.layer == "user" for hit in hits):
         raise SystemExit("the demo found something that should be gone; please report this")
+    return receipt
 
 
 def _marks_in_files(path: Path, marks: list[str]) -> list[str]:

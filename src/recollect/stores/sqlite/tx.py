@@ -295,10 +295,10 @@ class SqliteTx:
         values: list[Any] = [shelf_no] + ([session_id] if session_id is not None else [])
         condition = f"session IN ({sessions})"
         if entry_ids is not None:
-            condition += f" AND entry IN (SELECT no FROM entries WHERE id IN ({', '.join('?' * len(entry_ids))}))"
+            condition += " AND entry IN (SELECT no FROM entries WHERE id IN (SELECT value FROM json_each(?)))"
         turns = self._db.execute(
             f"DELETE FROM turns WHERE {condition}",
-            (*values, *(entry_ids or ())),
+            (*values, *([] if entry_ids is None else [json.dumps(list(entry_ids))])),
         ).rowcount
         emptied = self._db.execute(
             f"DELETE FROM sessions WHERE no IN ({sessions}) "

@@ -1,0 +1,370 @@
+"""forget: gone for good, from everywhere, and nothing else with it."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.world import (
+    ADA, BEN, FOREIGN_ADA, Clock, OpenMemory, file_bytes, holds_text, picture, shelf_picture, texts,
+)  # fmt: skip
+from recollect import InvalidInput, Memory, NotFound, Scope, ScopeError
+from recollect.ingest.hashing import hash64
+from recollect.ingest.terms import _term
+
+MARKER = "zqxmarker"
+ADA_IN_ORG = Scope(tenant="acme", user="ada", org="all")
+BEN_IN_ORG = Scope(tenant="acme", user="ben", org="all")
+
+
+def fill(mem: Memory, scope: Scope, word: str, count: int = 12) -> list[str]:
+    """A life with one word everywhere: texts, titles, tags, speakers, evidence, metadata, versions, turns, links."""
+    ids = mem.remember_many(
+        [
+            {
+                "text": f"{word} fact {n} of many", "title": f"{word} title", "tags": [f"{word}-tag", "plain"],
+                "speaker": word, "evidence": f"said: {word} {n}", "metadata": {word: [word]}, "source": word,
+            }
+            for n in range(count)
+        ],
+        scope=scope,
+    )  # fmt: skip
+    mem.remember((f"{word} goes on and on. " * 20 + "\n\n") * 10, scope=scope, session_id=f"{word}-session")
+    mem.edit(ids[0], scope=scope, text=f"{word} was edited", title=f"{word} again")
+    mem.supersede(ids[1], ids[2], scope=scope)
+    mem.link(ids[3], ids[4], "supports", scope=scope)
+    session = mem.session(scope=scope, session_id=f"{word}-session")
+    for n in range(count):
+        session.add("user", f"{word} turn {n}", speaker=f"{word} Smith", tags=[f"{word}-said"])
+    mem.recall(f"{word} fact", scope=scope, k=50)
+    return ids
+
+
+# -- by id -------------------------------------------------------------------------------------------------------
+
+
+def test_ids_are_removed_with_all_that_hangs_on_them(mem: Memory, clock: Clock) -> None:
+    first, second, third = mem.remember_many(["one bee", "two bees", "three bees"], scope=ADA)
+    mem.edit(second, scope=ADA, text="two busy bees")
+    mem.recall("bees", scope=ADA)
+    receipt = mem.forget(ids=[second], scope=ADA)
+    assert (receipt.entries, receipt.index_records, receipt.vectors, receipt.versions) == (1, 1, 1, 1)
+    assert receipt.links == 2  # follows the first, is followed by the third
+    assert receipt.ids == [second]
+    assert receipt.cached >= 1
+    assert receipt.at == clock.now
+    assert receipt.shelves == ADA.shelves()
+    with pytest.raises(NotFound):
+        mem.get(second, scope=ADA)
+    assert set(texts(mem, "bees", ADA)) == {"one bee", "three bees"}
+    assert mem.links(first, scope=ADA) == mem.links(third, scope=ADA) == []
+    assert mem.verify().ok
+
+
+def test_a_raw_turn_stays_unless_it_is_asked_for(mem: Memory) -> None:
+    session = mem.session(scope=ADA, session_id="s")
+    first, second = session.add("user", "first words"), session.add("user", "second words")
+    receipt = mem.forget(ids=[first], scope=ADA)
+    assert (receipt.turns, receipt.kept["turns"]) == (0, 2)
+    assert [turn.text for turn in session.turns()] == ["first words", "second words"]
+    receipt = mem.forget(ids=[second], scope=ADA, turns=True)
+    assert (receipt.turns, receipt.sessions) == (1, 0)
+    assert [turn.text for turn in session.turns()] == ["first words"]
+    assert mem.verify().ok
+
+
+def test_one_unknown_id_and_nothing_is_forgotten(mem: Memory) -> None:
+    (mine,) = mem.remember("mine", scope=ADA)
+    (bens,) = mem.remember("of Ben", scope=BEN)
+    before = picture(mem)
+    for wrong in ("no-such-id", bens):
+        with pytest.raises(NotFound, match=wrong):
+            mem.forget(ids=[mine, wrong], scope=ADA)
+    assert picture(mem) == before
+
+
+def test_no_ids_is_nothing_to_forget(mem: Memory) -> None:
+    mem.remember("stays", scope=ADA)
+    before = picture(mem)
+    receipt = mem.forget(ids=[], scope=ADA)
+    assert (receipt.entries, receipt.ids) == (0, [])
+    assert picture(mem) == before
+
+
+def test_the_same_id_twice_counts_once(mem: Memory) -> None:
+    (mine,) = mem.remember("mine", scope=ADA)
+    assert mem.forget(ids=[mine, mine], scope=ADA).entries == 1
+
+
+# -- by session --------------------------------------------------------------------------------------------------
+
+
+def test_a_session_goes_with_its_turns_and_entries_and_no_other_does(mem: Memory) -> None:
+    for name in ("s", "t"):
+        session = mem.session(scope=ADA, session_id=name)
+        session.add("user", f"first of {name}")
+        session.add("user", f"second of {name}")
+    mem.remember("noted in s", scope=ADA, session_id="s")
+    receipt = mem.forget(session_id="s", scope=ADA)
+    assert (receipt.entries, receipt.turns, receipt.sessions) == (3, 2, 1)
+    assert mem.sessions(scope=ADA) == ["t"]
+    assert mem.recall("first", scope=ADA, session_id="s").hits == []
+    assert set(texts(mem, "first second noted", ADA, k=20)) == {"first of t", "second of t"}
+    assert mem.session(scope=ADA, session_id="s").add("user", "begun anew")
+    assert [turn.number for turn in mem.session(scope=ADA, session_id="s").turns()] == [0]
+    assert mem.verify().ok
+
+
+def test_the_turns_of_a_session_can_be_kept(mem: Memory) -> None:
+    session = mem.session(scope=ADA, session_id="s")
+    session.add("user", "first words")
+    receipt = mem.forget(session_id="s", scope=ADA, turns=False)
+    assert (receipt.entries, receipt.turns, receipt.kept["turns"]) == (1, 0, 1)
+    assert [(turn.text, turn.entry_id) for turn in session.turns()] == [("first words", None)]
+    session.add("user", "second words")
+    assert [turn.number for turn in session.turns()] == [0, 1]
+    assert mem.verify().ok
+
+
+def test_a_session_nobody_had_is_forgotten_with_an_empty_receipt(mem: Memory) -> None:
+    assert mem.forget(session_id="never", scope=ADA).entries == 0
+
+
+# -- everything --------------------------------------------------------------------------------------------------
+
+
+def test_a_person_is_forgotten_and_the_receipt_counts_it_all(mem: Memory) -> None:
+    fill(mem, ADA, MARKER)
+    stats = mem.stats(scope=ADA)
+    receipt = mem.forget(everything=True, scope=ADA)
+    assert (receipt.entries, receipt.vectors, receipt.index_records) == (stats.entries, stats.vectors, stats.entries)
+    assert (receipt.links, receipt.versions) == (stats.links, stats.versions)
+    assert (receipt.turns, receipt.sessions) == (stats.turns, stats.sessions) == (12, 1)
+    assert len(receipt.ids) == stats.entries
+    assert receipt.kept == {}
+    after = mem.stats(scope=ADA)
+    assert (after.entries, after.links, after.turns, after.sessions, after.versions, after.vectors) == (0,) * 6
+    assert mem.recall(MARKER, scope=ADA).hits == []
+    assert mem.sessions(scope=ADA) == []
+    assert mem.entries(scope=ADA) == []
+    assert mem.verify().ok
+
+
+def test_nobody_else_is_touched(mem: Memory) -> None:
+    others = [BEN, FOREIGN_ADA, Scope(tenant="acme", agent="ada"), Scope(tenant="acme", org="all")]
+    fill(mem, ADA, MARKER)
+    for number, scope in enumerate(others):
+        fill(mem, scope, f"other{number}", 4)
+    before = [shelf_picture(mem, scope.shelves()[0]) for scope in others]
+    answers = [[(h.entry, h.score) for h in mem.recall("fact of many", scope=scope, k=9)] for scope in others]
+    mem.forget(session_id=f"{MARKER}-session", scope=ADA)
+    mem.forget(ids=[mem.entries(scope=ADA)[0].id], scope=ADA)
+    mem.forget(everything=True, scope=ADA)
+    assert [shelf_picture(mem, scope.shelves()[0]) for scope in others] == before
+    assert [[(h.entry, h.score) for h in mem.recall("fact of many", scope=s, k=9)] for s in others] == answers
+
+
+def test_the_rows_of_others_are_byte_identical(path: Path, opened: OpenMemory) -> None:
+    mem = opened(path)
+    for scope, word in ((ADA, MARKER), (BEN, "bees"), (FOREIGN_ADA, "owls")):
+        fill(mem, scope, word)
+
+    def raw(keep: str) -> dict[str, list[Any]]:
+        with sqlite3.connect(path) as db:
+            rows = {
+                "entries": "SELECT e.* FROM entries e JOIN shelves s ON s.no = e.shelf WHERE {}",
+                "index_records": "SELECT i.* FROM index_records i JOIN shelves s ON s.no = i.shelf WHERE {}",
+                "tags": "SELECT t.* FROM entry_tags t JOIN shelves s ON s.no = t.shelf WHERE {}",
+                "links": "SELECT l.* FROM links l JOIN entries e ON e.no IN (l.source, l.target) "
+                "JOIN shelves s ON s.no = e.shelf WHERE {}",
+                "replaced": "SELECT r.* FROM replaced r JOIN entries e ON e.no = r.entry "
+                "JOIN shelves s ON s.no = e.shelf WHERE {}",
+                "turns": "SELECT t.* FROM turns t JOIN sessions n ON n.no = t.session "
+                "JOIN shelves s ON s.no = n.shelf WHERE {}",
+                "shelves": "SELECT * FROM shelves s WHERE {}",
+            }
+            found = {name: db.execute(sql.format(keep) + " ORDER BY 1, 2").fetchall() for name, sql in rows.items()}
+        db.close()
+        return found
+
+    others = "NOT (s.tenant = 'acme' AND s.layer = 'user' AND s.layer_id = 'ada')"
+    before = raw(others)
+    assert all(before.values())
+    mem.forget(session_id=f"{MARKER}-session", scope=ADA)
+    mem.forget(everything=True, scope=ADA)
+    assert raw(others) == before
+    assert not any(raw(f"NOT ({others})").values())
+
+
+def test_what_the_organisation_shares_stays_when_a_person_goes(mem: Memory) -> None:
+    mem.remember("the shared rule", scope=ADA_IN_ORG, layer="org", session_id="s")
+    (private,) = mem.remember("the private note", scope=ADA_IN_ORG, session_id="s")
+    (shared,) = [e.id for e in mem.entries(scope=ADA_IN_ORG) if e.layer == "org"]
+    mem.link(private, shared, "elaborates", scope=ADA_IN_ORG)
+    assert mem.forget(session_id="s", scope=ADA_IN_ORG).kept == {"org": 1}
+    receipt = mem.forget(everything=True, scope=ADA_IN_ORG)
+    assert receipt.kept == {"org": 1}
+    assert texts(mem, "rule note", BEN_IN_ORG) == ["the shared rule"]
+    assert mem.links(shared, scope=BEN_IN_ORG) == []
+    assert mem.verify().ok
+
+
+def test_a_layer_can_be_named(mem: Memory) -> None:
+    mem.remember("the shared rule", scope=ADA_IN_ORG, layer="org")
+    mem.remember("the private note", scope=ADA_IN_ORG)
+    receipt = mem.forget(everything=True, scope=ADA_IN_ORG, layer="org")
+    assert (receipt.entries, receipt.kept) == (1, {"user": 1})
+    assert texts(mem, "rule note", ADA_IN_ORG) == ["the private note"]
+    with pytest.raises(ScopeError):
+        mem.forget(everything=True, scope=ADA_IN_ORG, layer="team")
+
+
+def test_a_forgotten_person_can_come_back_with_an_empty_memory(mem: Memory) -> None:
+    fill(mem, ADA, MARKER)
+    mem.forget(everything=True, scope=ADA)
+    (entry_id,) = mem.remember(f"{MARKER} fact 3 of many", scope=ADA)
+    assert mem.get(entry_id, scope=ADA).repeats == 0
+    assert len(mem.recall(MARKER, scope=ADA).hits) == 1
+    assert mem.verify().ok
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {}, {"ids": ["x"], "everything": True}, {"ids": [], "session_id": "s"}, {"everything": False},
+        {"session_id": "s", "everything": True}, {"ids": "an-id"}, {"session_id": ""}, {"session_id": 5},
+        {"everything": "no"}, {"everything": 1}, {"ids": 5}, {"ids": [5]}, {"ids": [["x"]]}, {"ids": [None]},
+        {"session_id": "s", "turns": "no"}, {"everything": True, "layer": 5},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_what_to_forget_must_be_said_clearly(mem: Memory, wrong: dict[str, Any]) -> None:
+    mem.session(scope=ADA, session_id="s").add("user", "still here")
+    before = picture(mem)
+    with pytest.raises((InvalidInput, NotFound)):
+        mem.forget(scope=ADA, **wrong)
+    assert picture(mem) == before
+
+
+def test_the_log_of_a_forget_holds_numbers_and_no_words(mem: Memory) -> None:
+    fill(mem, ADA, MARKER)
+    mem.forget(everything=True, scope=ADA)
+    events = mem.events(scope=ADA, limit=1000)
+    assert events[0].action == "forget"
+    assert events[0].detail["entries"] > 12
+    assert MARKER not in str(events)
+
+
+# -- nothing is left ---------------------------------------------------------------------------------------------
+
+
+def forget_it(mem: Memory, how: str) -> None:
+    if how == "everything":
+        mem.forget(everything=True, scope=ADA)
+    elif how == "session":
+        mem.forget(session_id="gone", scope=ADA)
+    else:
+        ids = [e.id for e in mem.entries(scope=ADA, session_id="gone", limit=10_000)]
+        mem.forget(ids=ids, scope=ADA, turns=True)
+
+
+@pytest.mark.parametrize("how", ["everything", "session", "ids"])
+@pytest.mark.parametrize("closed", [False, True])
+def test_no_byte_of_it_is_left_in_the_files(path: Path, opened: OpenMemory, how: str, closed: bool) -> None:
+    mem = opened(path)
+    session = mem.session(scope=ADA, session_id="gone")
+    for n in range(60):  # between others', so that pages are shared, split and merged
+        session.add("user", f"{MARKER} turn {n} " + "x" * (37 * n % 900), speaker=f"{MARKER}{n}", tags=[f"{MARKER}-{n}"])
+        mem.remember(f"Ben says {n} " + "y" * (53 * n % 700), scope=BEN, tags=[f"t{n}", "u"])
+        (entry_id,) = mem.remember(
+            f"{MARKER} note {n} " + "z" * (71 * n % 1500), scope=ADA, session_id="gone", title=f"{MARKER} {n}",
+            evidence=f"{MARKER} said " + "e" * (29 * n % 2500), source=MARKER, metadata={MARKER: "m" * (n * 11)},
+        )  # fmt: skip
+        mem.edit(entry_id, scope=ADA, text=f"{MARKER} edited {n} " + "w" * (13 * n % 300))
+        mem.edit(entry_id, scope=ADA, title=f"{MARKER} again", tags=[f"{MARKER}#{n}", "plain"])
+    assert MARKER.encode() in file_bytes(path)
+    forget_it(mem, how)
+    if closed:
+        mem.close()
+    assert MARKER.encode() not in file_bytes(path)
+    if not closed:
+        assert mem.verify().ok
+        assert mem.stats(scope=BEN).entries == 60
+
+
+def test_not_even_the_persons_name_is_left(path: Path, opened: OpenMemory) -> None:
+    mem = opened(path)
+    person = Scope(tenant="acme", user=f"{MARKER}@example.org")
+    session = mem.session(scope=person, session_id=f"{MARKER}-s")
+    session.add("user", "hello")
+    mem.remember("a note", scope=person)
+    mem.forget(everything=True, scope=person)
+    assert MARKER.encode() not in file_bytes(path)
+
+
+@pytest.mark.parametrize("how", ["everything", "session", "ids"])
+@pytest.mark.parametrize("embedder", ["hash", "callable"])
+def test_no_object_of_the_memory_holds_it_any_more(
+    opened: OpenMemory, location: str, how: str, embedder: str
+) -> None:
+    def embed(batch: list[str]) -> list[list[float]]:
+        return [[float(len(text)), 1.0] for text in batch]
+
+    mem = opened(location, embedder=embed if embedder == "callable" else embedder)
+    session = mem.session(scope=ADA, session_id="gone")
+    for n in range(5):
+        session.add("user", f"{MARKER} turn {n}", speaker=MARKER, tags=[MARKER])
+    (entry_id,) = mem.remember(f"{MARKER} note", scope=ADA, session_id="gone", title=MARKER)
+    mem.edit(entry_id, scope=ADA, text=f"{MARKER} edited")
+    mem.recall(f"{MARKER} note", scope=ADA, k=50)
+    caches = [_term, hash64]
+    assert holds_text(mem, MARKER)
+    assert holds_text(caches, MARKER)
+    forget_it(mem, how)
+    assert holds_text(mem, MARKER) == []
+    assert holds_text(caches, MARKER) == []
+    if embedder == "callable":
+        assert len(mem._embedder) == 0  # type: ignore[arg-type]
+
+
+def test_another_memory_object_lets_go_of_it_when_it_next_looks(path: Path, opened: OpenMemory) -> None:
+    mem, other = opened(path), opened(path)
+    session = mem.session(scope=ADA, session_id="gone")
+    session.add("user", f"{MARKER} turn")
+    mem.remember("something else", scope=ADA)
+    for how in ("session", "everything"):
+        other.recall(MARKER, scope=ADA)
+        forget_it(mem, how)
+        other.recall("anything", scope=ADA)
+        assert holds_text(other, MARKER) == []
+        session.add("user", f"{MARKER} turn")
+
+
+def test_a_reader_elsewhere_does_not_hold_up_a_forget_for_minutes(path: Path, opened: OpenMemory) -> None:
+    mem = opened(path)
+    mem.remember(f"{MARKER} note", scope=ADA)
+    reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM entries").fetchone()
+    forgetting = threading.Thread(target=mem.forget, kwargs={"everything": True, "scope": ADA})
+    forgetting.start()
+    forgetting.join(timeout=8)
+    held_up = forgetting.is_alive()
+    reader.close()
+    forgetting.join(timeout=100)
+    assert not held_up
+
+
+def test_what_a_reader_elsewhere_kept_from_being_scrubbed_is_scrubbed_later(path: Path, opened: OpenMemory) -> None:
+    mem = opened(path)
+    mem.remember(f"{MARKER} note", scope=ADA)
+    reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+    reader.execute("BEGIN")
+    reader.execute("SELECT count(*) FROM entries").fetchone()
+    threading.Timer(1.0, reader.close).start()
+    mem.forget(everything=True, scope=ADA)
+    assert MARKER.encode() not in file_bytes(path)

@@ -1,0 +1,219 @@
+"""open, stats, events, entries, close: the life of a memory."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from memory.world import ADA, BEN, FOREIGN_ADA, Clock, OpenMemory, holds_text
+from recollect import EmbedderMismatch, InvalidInput, Memory, RecollectError, Scope, StoreError
+from recollect.errors import StoreClosed
+
+
+def test_stats_count_what_the_scope_sees(mem: Memory) -> None:
+    shared = Scope(tenant="acme", user="ada", org="all")
+    first, second = mem.remember_many(["a fact", "another fact"], scope=ADA, kind="fact")
+    mem.remember("shared", scope=shared, layer="org")
+    mem.remember("of Ben", scope=BEN)
+    mem.session(scope=ADA, session_id="s").add("user", "a turn")
+    mem.edit(first, scope=ADA, state="flagged")
+    stats = mem.stats(scope=ADA)
+    assert (stats.entries, stats.sessions, stats.turns, stats.versions, stats.vectors) == (3, 1, 1, 1, 3)
+    assert stats.by_kind == {"fact": 2, "episode": 1}
+    assert stats.by_state == {"active": 2, "flagged": 1}
+    assert stats.links == 2
+    assert (stats.embedder, stats.width) == ("hash:256", 256)
+    assert stats.size_bytes > 0
+    assert mem.stats(scope=shared).entries == 4
+    assert mem.stats(scope=Scope(tenant="nobody", user="here")).entries == 0
+    assert second
+
+
+def test_events_tell_what_was_done_newest_first_and_never_say_a_word_of_it(mem: Memory, clock: Clock) -> None:
+    a, b = mem.remember_many(["secret one", "secret two"], scope=ADA, title="secret", tags=["secret"])
+    mem.remember("secret one", scope=ADA)
+    mem.edit(a, scope=ADA, text="secret three")
+    mem.link(a, b, "supports", scope=ADA)
+    mem.unlink(a, b, "supports", scope=ADA)
+    clock.forward(hours=1)
+    mem.supersede(a, b, scope=ADA)
+    mem.session(scope=ADA, session_id="secret").add("user", "secret four")
+    mem.forget(ids=[b], scope=ADA)
+    events = mem.events(scope=ADA)
+    assert [event.action for event in events][::-1] == [
+        "remember", "remember", "repeat", "edit", "link", "unlink", "supersede", "remember", "forget",
+    ]  # fmt: skip
+    assert "secret" not in str(events)
+    assert [event.action for event in mem.events(scope=ADA, limit=2)] == ["forget", "remember"]
+
+
+def test_events_of_another_tenant_are_not_shown(mem: Memory) -> None:
+    mem.remember("theirs", scope=FOREIGN_ADA)
+    assert mem.events(scope=ADA) == []
+    assert len(mem.events(scope=FOREIGN_ADA)) == 1
+
+
+def test_entries_are_listed_oldest_first_in_pages(mem: Memory) -> None:
+    ids = mem.remember_many([f"entry {n}" for n in range(7)], scope=ADA, kind="fact", tags=["x"])
+    mem.remember("a note", scope=ADA)
+    mem.edit(ids[0], scope=ADA, state="pruned")
+    assert [e.id for e in mem.entries(scope=ADA, kind="fact", limit=3)] == ids[:3]
+    assert [e.id for e in mem.entries(scope=ADA, tags="x", limit=3, offset=3)] == ids[3:6]
+    assert [e.id for e in mem.entries(scope=ADA, state="pruned")] == ids[:1]
+    assert len(mem.entries(scope=ADA)) == 8
+    assert mem.entries(scope=ADA, limit=5, offset=100) == []
+
+
+@pytest.mark.parametrize("limit", [0, -1, "5", None, 10**30, 1.5])
+def test_a_bad_limit_is_one_clear_error(mem: Memory, limit: object) -> None:
+    with pytest.raises(InvalidInput, match="limit"):
+        mem.entries(scope=ADA, limit=limit)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="limit"):
+        mem.events(scope=ADA, limit=limit)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("offset", [-1, "5", None, 10**30])
+def test_a_bad_offset_is_one_clear_error(mem: Memory, offset: object) -> None:
+    with pytest.raises(InvalidInput, match="offset"):
+        mem.entries(scope=ADA, offset=offset)  # type: ignore[arg-type]
+
+
+# -- closing -----------------------------------------------------------------------------------------------------
+
+CALLS: dict[str, Callable[[Memory, Path], object]] = {
+    "remember": lambda m, _: m.remember("x", scope=ADA),
+    "remember_many": lambda m, _: m.remember_many(["x"], scope=ADA),
+    "session": lambda m, _: m.session(scope=ADA, session_id="s"),
+    "sessions": lambda m, _: m.sessions(scope=ADA),
+    "recall": lambda m, _: m.recall("x", scope=ADA),
+    "get": lambda m, _: m.get("x", scope=ADA),
+    "entries": lambda m, _: m.entries(scope=ADA),
+    "edit": lambda m, _: m.edit("x", scope=ADA, text="y"),
+    "supersede": lambda m, _: m.supersede("x", "y", scope=ADA),
+    "link": lambda m, _: m.link("x", "y", "supports", scope=ADA),
+    "unlink": lambda m, _: m.unlink("x", "y", "supports", scope=ADA),
+    "links": lambda m, _: m.links("x", scope=ADA),
+    "history": lambda m, _: m.history("x", scope=ADA),
+    "forget": lambda m, _: m.forget(everything=True, scope=ADA),
+    "stats": lambda m, _: m.stats(scope=ADA),
+    "events": lambda m, _: m.events(scope=ADA),
+    "verify": lambda m, _: m.verify(),
+    "repair": lambda m, _: m.repair(),
+    "reembed": lambda m, _: m.reembed(),
+    "export": lambda m, path: m.export(path / "out.jsonl"),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_after_closing_every_call_says_that_it_is_closed(mem: Memory, tmp_path: Path, name: str) -> None:
+    mem.remember("x y z", scope=ADA)
+    mem.recall("x", scope=ADA)
+    mem.close()
+    mem.close()
+    with pytest.raises(StoreClosed, match="closed"):
+        CALLS[name](mem, tmp_path)
+
+
+def test_every_public_verb_is_checked_above() -> None:
+    verbs = {name for name in dir(Memory) if not name.startswith("_")} - {"open", "close", "load"}
+    assert verbs == set(CALLS)
+
+
+def test_an_open_session_is_closed_with_its_memory(mem: Memory) -> None:
+    session = mem.session(scope=ADA, session_id="s")
+    mem.close()
+    with pytest.raises(StoreClosed):
+        session.add("user", "too late")
+    with pytest.raises(StoreClosed):
+        session.turns()
+
+
+def test_a_block_closes_the_memory_at_its_end_even_when_it_fails(opened: OpenMemory, location: str) -> None:
+    with pytest.raises(RuntimeError, match="mine"), opened(location) as mem:
+        mem.remember("kept", scope=ADA)
+        raise RuntimeError("mine")
+    with pytest.raises(StoreClosed):
+        mem.stats(scope=ADA)
+
+
+def test_closing_releases_what_was_held_in_memory(opened: OpenMemory, location: str) -> None:
+    mem = opened(location)
+    mem.remember("zqxmarker words", scope=ADA)
+    mem.recall("zqxmarker", scope=ADA)
+    mem.close()
+    assert holds_text(mem, "zqxmarker") == []
+    assert len(mem._searcher._ram._held) == 0
+
+
+# -- opening -----------------------------------------------------------------------------------------------------
+
+
+def test_what_was_remembered_is_there_after_opening_again(path: Path, opened: OpenMemory) -> None:
+    with opened(path) as mem:
+        (entry_id,) = mem.remember("durable", scope=ADA)
+    assert opened(path).get(entry_id, scope=ADA).text == "durable"
+
+
+@pytest.mark.parametrize("options", [{"profile": "no-such"}, {"embedder": "no-such"}, {"durability": "no-such"}])
+def test_a_bad_option_is_refused_before_a_file_is_made(path: Path, opened: OpenMemory, options: dict[str, str]) -> None:
+    with pytest.raises(InvalidInput, match="no-such"):
+        opened(path, **options)
+    assert list(path.parent.iterdir()) == []
+
+
+def test_a_bad_durability_is_refused_for_every_store(opened: OpenMemory) -> None:
+    with pytest.raises(InvalidInput, match="no-such"):
+        opened(":memory:", durability="no-such")
+
+
+@pytest.mark.parametrize("location", ["", "  ", 5, None, b"x", "a\0b", "redis://localhost", "postgresql://x/y"])
+def test_a_location_that_is_none_is_refused(opened: OpenMemory, location: object) -> None:
+    with pytest.raises(InvalidInput, match="location"):
+        opened(location)
+
+
+def test_a_folder_or_a_missing_folder_is_one_clear_error(tmp_path: Path, opened: OpenMemory) -> None:
+    with pytest.raises(StoreError):
+        opened(tmp_path)
+    with pytest.raises(StoreError, match="missing"):
+        opened(tmp_path / "missing" / "memory.db")
+
+
+def test_a_file_of_another_kind_is_left_as_it_is(path: Path, opened: OpenMemory) -> None:
+    path.write_text("just some notes, and not a database at all. " * 100)
+    before = path.read_bytes()
+    with pytest.raises(StoreError):
+        opened(path)
+    assert path.read_bytes() == before
+
+
+def test_another_embedder_is_a_clear_error_that_names_both_and_changes_nothing(path: Path, opened: OpenMemory) -> None:
+    with opened(path, embedder="hash:16") as mem:
+        mem.remember("words", scope=ADA)
+    with pytest.raises(EmbedderMismatch, match=r"hash:16.*hash:32.*reembed"):
+        opened(path, embedder="hash:32")
+    assert opened(path, embedder="hash:16").verify().ok
+
+
+def test_words_only_and_an_embedder_can_take_turns_on_one_file(path: Path, opened: OpenMemory) -> None:
+    with opened(path, embedder=None) as mem:
+        mem.remember("before there were vectors", scope=ADA)
+        assert mem.verify().ok
+    with opened(path, embedder="hash:16") as mem:
+        mem.remember("with vectors", scope=ADA)
+        assert len(mem.recall("vectors", scope=ADA)) == 2
+        mem.reembed()
+        assert mem.verify().ok
+    with opened(path, embedder=None) as mem:
+        mem.remember("words again, vectors later", scope=ADA)
+        assert len(mem.recall("vectors", scope=ADA)) == 3
+    with opened(path, embedder="hash:16") as mem:
+        mem.reembed()
+        assert mem.verify().ok
+
+
+def test_every_error_has_one_base(opened: OpenMemory) -> None:
+    with pytest.raises(RecollectError):
+        opened("redis://localhost")
