@@ -100,12 +100,12 @@ class AsyncMemory:
         return await _threaded(self._memory.get, id, scope=scope)
 
     async def entries(self, *, scope: Scope, kind: str | Sequence[str] | None = None,
-                      tags: str | Sequence[str] | None = None, session_id: str | None = None,
-                      state: str | Sequence[str] | None = None, limit: int = 100,
+                      tags: str | Sequence[str] | None = None, layer: str | Sequence[str] | None = None,
+                      session_id: str | None = None, state: str | Sequence[str] | None = None, limit: int = 100,
                       offset: int = 0) -> list[Entry]:  # fmt: skip
         return await _threaded(
-            self._memory.entries, scope=scope, kind=kind, tags=tags, session_id=session_id, state=state, limit=limit,
-            offset=offset,
+            self._memory.entries, scope=scope, kind=kind, tags=tags, layer=layer, session_id=session_id, state=state,
+            limit=limit, offset=offset,
         )  # fmt: skip
 
     async def edit(self, id: str, *, scope: Scope, **changes: Any) -> Entry:

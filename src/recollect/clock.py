@@ -8,7 +8,6 @@ from __future__ import annotations
 import secrets
 import threading
 import time
-import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 
@@ -55,5 +54,5 @@ class TimeOrderedIds:
                 if self._counter >> 12:
                     self._last_ms, self._counter = self._last_ms + 1, 0
             stamp, counter = self._last_ms, self._counter
-        value = (stamp & (1 << 48) - 1) << 80 | 0x7 << 76 | counter << 64 | 0b10 << 62 | secrets.randbits(62)
-        return str(uuid.UUID(int=value))
+        digits = f"{stamp & 0xFFFFFFFFFFFF:012x}7{counter:03x}{0b10 << 62 | secrets.randbits(62):016x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -131,14 +131,15 @@ class Memory:
         return entry
 
     def entries(self, *, scope: Scope, kind: str | Sequence[str] | None = None,
-                tags: str | Sequence[str] | None = None, session_id: str | None = None,
-                state: str | Sequence[str] | None = None, limit: int = 100,
+                tags: str | Sequence[str] | None = None, layer: str | Sequence[str] | None = None,
+                session_id: str | None = None, state: str | Sequence[str] | None = None, limit: int = 100,
                 offset: int = 0) -> list[Entry]:  # fmt: skip
         """Entries the scope sees, oldest first, one page."""
         if limit < 1 or offset < 0:
             raise InvalidInput("limit", f"{limit} from offset {offset}", "limit from 1, offset from 0")
-        selection = Filters.of(kind=kind, tags=tags, session_id=session_id).selection(state)
-        shelves = checked_scope(scope).shelves()
+        filters = Filters.of(kind=kind, tags=tags, layer=layer, session_id=session_id)
+        selection = filters.selection(state)
+        shelves = [s for s in checked_scope(scope).shelves() if filters.layers is None or s.layer in filters.layers]
         return [entry for _, entry in self._store.select(shelves, selection, limit=limit + offset)][offset:]
 
     # -- change --------------------------------------------------------------------------------------------------

@@ -275,6 +275,8 @@ class Receipt:
     ids: list[str] = field(default_factory=list)
     shelves: list[Shelf] = field(default_factory=list)
     kept: Mapping[str, int] = field(default_factory=dict)
+    scrubbed: bool = True
+    """Whether the removed bytes are gone from the files already; False while someone's open read holds the log."""
     at: datetime
 
 

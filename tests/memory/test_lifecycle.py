@@ -131,7 +131,7 @@ def test_an_open_session_is_closed_with_its_memory(mem: Memory) -> None:
 
 
 def test_a_block_closes_the_memory_at_its_end_even_when_it_fails(opened: OpenMemory, location: str) -> None:
-    with pytest.raises(RuntimeError, match="mine"), opened(location) as mem:
+    with pytest.raises(RuntimeError, match="mine"), opened(location) as mem:  # noqa: PT012
         mem.remember("kept", scope=ADA)
         raise RuntimeError("mine")
     with pytest.raises(StoreClosed):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from datetime import timedelta
 from typing import Any
 
@@ -155,10 +156,8 @@ def test_bad_links_are_refused_and_change_nothing(mem: Memory, clock: Clock) -> 
 def test_links_that_would_lead_back_are_refused_or_not_called_a_flaw(mem: Memory, clock: Clock) -> None:
     a, b = remember_apart(mem, clock, *TEXTS[:2])
     mem.link(a, b, "derived_from", scope=ADA)
-    try:
+    with suppress(InvalidInput):
         mem.link(b, a, "derived_from", scope=ADA)
-    except InvalidInput:
-        pass
     assert str(mem.verify()).startswith("no flaws")
 
 

@@ -68,7 +68,8 @@ def test_the_factors_add_up_to_the_score(full: Memory) -> None:
     session = full.session(scope=ADA, session_id="s")
     session.add("user", "where are the bees?")
     session.add("Ben", "the bees live on the roof")
-    full.link(*[e.id for e in full.entries(scope=ADA)][:2], "supports", scope=ADA)
+    first, second = full.entries(scope=ADA, limit=2)
+    full.link(first.id, second.id, "supports", scope=ADA)
     for hit in full.recall("where does Ben keep the bees?", scope=ADA, k=50):
         assert sum(hit.factors.values()) == pytest.approx(hit.score, abs=1e-9)
         assert len(hit.factors) == len(hit.explanation)
@@ -191,9 +192,9 @@ def test_a_filter_reaches_entries_that_many_better_ones_stand_before(mem: Memory
 
 
 def test_an_unknown_layer_or_kind_is_an_error_that_lists_the_known_ones(shelf: Memory) -> None:
-    with pytest.raises(InvalidInput, match="gossip.*preference"):
+    with pytest.raises(InvalidInput, match=r"gossip.*preference"):
         shelf.recall("tea", scope=ADA, kind="gossip")
-    with pytest.raises(ScopeError, match="planet.*company"):
+    with pytest.raises(ScopeError, match=r"planet.*company"):
         shelf.recall("tea", scope=ADA, layer="planet")
 
 
@@ -276,7 +277,7 @@ class Spy:
 @pytest.mark.parametrize("engine", ["file", "ram"])
 def test_texts_of_entries_that_are_not_returned_are_never_read(tmp_path: Any, engine: str) -> None:
     spy = Spy(SqliteStore(tmp_path / "m.db") if engine == "file" else InMemoryStore())
-    mem = Memory(spy, None)  # type: ignore[arg-type]
+    mem = Memory(spy, None)
     session = mem.session(scope=ADA, session_id="s")
     mem.remember_many([f"fact {n} about bees and tea" for n in range(300)], scope=ADA, tags=["t"])
     for n in range(20):
@@ -376,7 +377,7 @@ def test_any_readable_question_is_answered(query: str) -> None:
 
 
 def test_a_profile_of_ones_own_is_used(opened: OpenMemory) -> None:
-    mem = opened(profile=Profile(name="newest", weights={"recency": 1.0}, half_life_days=1.0))
+    mem = opened(profile=Profile(name="newest", weights={"recency": 1.0}, recency_days=1.0))
     mem.remember("old but relevant bees", scope=ADA, at="2026-01-01")
     mem.remember("new and not", scope=ADA, at="2026-05-01")
     assert texts(mem, "relevant bees", ADA) == ["new and not", "old but relevant bees"]

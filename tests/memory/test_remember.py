@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import random
+import re
+from itertools import pairwise
 from statistics import median
+from typing import Any
 
 import pytest
 
@@ -23,7 +26,7 @@ def prose(paragraphs: int, *, seed: int = 1, sentences: tuple[int, int] = (3, 7)
     return "\n\n".join(" ".join(sentence() for _ in range(dice.randint(*sentences))) for _ in range(paragraphs))
 
 
-_WORDS = "the river ran past a mill where grain was ground and children played under wide old trees".split()
+_WORDS = re.findall(r"\w+", "the river ran past a mill where grain was ground and children played under wide old trees")
 
 
 def test_a_short_text_is_one_entry_with_everything_that_was_said_about_it(mem: Memory) -> None:
@@ -81,7 +84,7 @@ def test_the_evidence_of_the_chunks_is_the_text_verbatim(mem: Memory) -> None:
 
 def test_each_chunk_begins_with_the_end_of_the_one_before(mem: Memory) -> None:
     entries = [mem.get(entry_id, scope=ADA) for entry_id in mem.remember(prose(20, seed=4), scope=ADA)]
-    for before, entry in zip(entries, entries[1:], strict=False):
+    for before, entry in pairwise(entries):
         lead = entry.text.removesuffix(entry.evidence)
         assert lead.strip()
         assert before.evidence.rstrip().endswith(lead.strip())
@@ -201,10 +204,14 @@ def test_a_scope_without_any_layer_cannot_be_written_to(mem: Memory) -> None:
 
 
 def test_many_items_give_their_ids_in_order(mem: Memory) -> None:
-    items = ["a plain text", {"text": "a mapping", "kind": "fact"}, Draft(text="a draft", kind="pattern")]
+    items: list[Any] = ["a plain text", {"text": "a mapping", "kind": "fact"}, Draft(text="a draft", kind="pattern")]
     ids = mem.remember_many(iter(items), scope=ADA)
     entries = [mem.get(entry_id, scope=ADA) for entry_id in ids]
-    assert [(e.text, e.kind) for e in entries] == [("a plain text", "note"), ("a mapping", "fact"), ("a draft", "pattern")]
+    assert [(e.text, e.kind) for e in entries] == [
+        ("a plain text", "note"),
+        ("a mapping", "fact"),
+        ("a draft", "pattern"),
+    ]
 
 
 def test_common_keywords_fill_what_an_item_leaves_open(mem: Memory) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
-import numpy as np
 import pytest
 
 from memory.world import ADA, BEN, NOON, Clock, OpenMemory, picture, texts
 from recollect import InvalidInput, Memory, NotFound
+from recollect.embeddings.base import Matrix
 from recollect.embeddings.hashing import HashEmbedder
 from recollect.tokens import count_tokens
 
@@ -143,12 +144,13 @@ class Interrupting(HashEmbedder):
 
     def __init__(self) -> None:
         super().__init__(16)
-        self.meanwhile = lambda: None
+        self.meanwhile: Callable[[], object] | None = None
 
-    def embed(self, texts):  # type: ignore[no-untyped-def]
-        meanwhile, self.meanwhile = self.meanwhile, lambda: None
-        meanwhile()
-        return np.asarray(super().embed(texts))
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        meanwhile, self.meanwhile = self.meanwhile, None
+        if meanwhile is not None:
+            meanwhile()
+        return super().embed(texts)
 
 
 def test_two_edits_of_one_entry_at_once_leave_index_and_vector_of_the_final_text(
@@ -157,7 +159,7 @@ def test_two_edits_of_one_entry_at_once_leave_index_and_vector_of_the_final_text
     embedder = Interrupting()
     mem = opened(location, embedder=embedder)
     (entry_id,) = mem.remember("the first text of all", scope=ADA)
-    embedder.meanwhile = lambda: mem.edit(entry_id, scope=ADA, text="quite different words") and None
+    embedder.meanwhile = lambda: mem.edit(entry_id, scope=ADA, text="quite different words")
     mem.edit(entry_id, scope=ADA, title="A Title")
     entry = mem.get(entry_id, scope=ADA)
     assert (entry.text, entry.title) == ("quite different words", "A Title")
@@ -213,7 +215,9 @@ def test_the_new_entry_is_recalled_now_and_the_old_one_as_of_then(mem: Memory, c
     assert texts(mem, "where does Ada live?", ADA) == ["Ada lives in Rome"]
     assert texts(mem, "where does Ada live?", ADA, as_of="2022-01-01") == ["Ada lives in Paris"]
     assert texts(mem, "where does Ada live?", ADA, as_of="2024-01-01") == ["Ada lives in Rome"]
-    assert [(link.source, link.target) for link in mem.links(old, scope=ADA) if link.type == "supersedes"] == [(new, old)]
+    assert [(link.source, link.target) for link in mem.links(old, scope=ADA) if link.type == "supersedes"] == [
+        (new, old)
+    ]
     assert [v.change for v in mem.history(old, scope=ADA)] == ["remembered", "superseded"]
     assert mem.verify().ok
 

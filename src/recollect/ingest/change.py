@@ -78,7 +78,7 @@ class Changer:
                 if _one(tx, entry_id, scope) != before:
                     continue  # changed by someone else while it was embedded: begin again from there
                 served = tx.model()
-                check_served(self._embedder, served and served.key)
+                check_served(self._embedder, None if served is None else served.key)
                 _refuse_duplicate(tx, after)
                 tx.update(after, change="edited", index=index, vector=vector)
                 tx.audit(_event(after, "edit", fields=", ".join(sorted(wanted))))
@@ -95,6 +95,8 @@ class Changer:
         moment = as_time("at", at)
         with self._store.transact() as tx:
             old, new = _one(tx, old_id, scope), _one(tx, new_id, scope)
+            if moment is not None and moment <= old.valid_from:
+                raise InvalidInput("at", f"{moment.isoformat()} is not after {old_id} began to hold, {old.valid_from}")
             end = moment or max(new.valid_from, old.valid_from)
             if end <= old.valid_from:
                 end = max(self._clock(), old.valid_from)  # both became valid at once: the old one ends now

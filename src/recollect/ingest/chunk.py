@@ -32,7 +32,8 @@ class Chunk:
 
 def chunk(text: str) -> list[Chunk]:
     """The pieces in order; joining every `own` gives the text back exactly."""
-    if count_tokens(text) <= TARGET_TOKENS * 6 // 5:
+    enough = TARGET_TOKENS * 6 // 5
+    if len(text) <= enough or count_tokens(text) <= enough:  # a character is one token at most
         return [Chunk(text=text, own=text)]
     pieces = _pack(_atoms(text))
     chunks = [Chunk(text=pieces[0], own=pieces[0])]

@@ -34,6 +34,8 @@ class Forgetter:
         """Exactly one of `ids`, `session_id` and `everything` says what goes."""
         if sum([ids is not None, session_id is not None, bool(everything)]) != 1:
             raise InvalidInput("forget", "says not exactly what to forget", "give one of ids, session_id, everything")
+        if everything and turns is False:
+            raise InvalidInput("turns", "cannot be kept when everything goes", "forget by ids or session_id instead")
         if isinstance(ids, str):
             raise InvalidInput("ids", f"{ids!r} is a text", "give a list of ids")
         home = scope.home(checked_layer(layer))
@@ -52,12 +54,13 @@ class Forgetter:
                     at=now, tenant=scope.tenant, action="forget",
                     detail={name: n for name, n in _numbers(total).items() if n},
                 ))  # fmt: skip
-        cached = self._caches.forget(shelves) if total != Removed() else 0
-        if total != Removed():
-            self._store.scrub()
+        if total == Removed():
+            return Receipt(at=now, shelves=shelves, kept=self._kept(scope, shelves))
+        cached = self._caches.forget(shelves)
+        scrubbed = self._store.scrub()
         return Receipt(
             **_numbers(total), ids=total.ids, cached=cached, at=now,
-            shelves=shelves, kept=self._kept(scope, shelves),
+            shelves=shelves, kept=self._kept(scope, shelves), scrubbed=scrubbed,
         )  # fmt: skip
 
     def _by_ids(self, tx: Tx, shelves: Sequence[Shelf], ids: list[str], turns: bool) -> list[Removed]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import unicodedata
+from collections.abc import Sequence
 from functools import lru_cache
 
 from recollect.types import Entry
@@ -27,16 +28,16 @@ def thread_of(*parts: str) -> int:
 
 def text_hash(text: str, *, salt: str = "") -> str:
     """What two texts must share to count as the same: everything but spacing and Unicode form."""
-    plain = " ".join(unicodedata.normalize("NFC", text).split())
+    plain = " ".join((text if text.isascii() else unicodedata.normalize("NFC", text)).split())
     return hashlib.blake2b(f"{salt}\x1f{plain}".encode(), digest_size=16).hexdigest()
 
 
 def content_hash(entry: Entry) -> str:
-    """The hash an entry must carry. The same words in another turn are another episode."""
-    return text_hash(entry.text, salt=episode_salt(entry.kind, entry.session_id, entry.turn_refs))
+    """The hash an entry must carry."""
+    return hash_of(entry.text, kind=entry.kind, session_id=entry.session_id, turn_refs=entry.turn_refs)
 
 
-def episode_salt(kind: str, session_id: str | None, turn_refs: list[int]) -> str:
-    if kind != "episode" or session_id is None or not turn_refs:
-        return ""
-    return f"{session_id}\x1f{turn_refs[0]}"
+def hash_of(text: str, *, kind: str, session_id: str | None, turn_refs: Sequence[int]) -> str:
+    """The content hash before there is an entry. The same words in another turn are another episode."""
+    is_turn = kind == "episode" and session_id is not None and turn_refs
+    return text_hash(text, salt=f"{session_id}\x1f{turn_refs[0]}" if is_turn else "")

@@ -14,11 +14,11 @@ from datetime import datetime
 from recollect.clock import Clock, NewId
 from recollect.embeddings.base import Embedder, check_served
 from recollect.ingest.chunk import chunk
-from recollect.ingest.hashing import content_hash, thread_of
+from recollect.ingest.hashing import hash_of, thread_of
 from recollect.ingest.link import links_for
-from recollect.ingest.scrub import Scrubber
+from recollect.ingest.scrub import Scrubber, keep_all
 from recollect.ingest.terms import embedding_text, record_of
-from recollect.ingest.validate import Checked, Draft, check, checked_text
+from recollect.ingest.validate import MAX_TAGS, Checked, Draft, check, checked_line, checked_text
 from recollect.stores.base import Event, Record, Store, Tx
 from recollect.tokens import count_tokens
 from recollect.types import Entry, Scope
@@ -65,37 +65,44 @@ class Writer:
         """A transaction on a store whose vectors are still this embedder's: it may have been re-embedded meanwhile."""
         with self._store.transact() as tx:
             served = tx.model()
-            check_served(self._embedder, served and served.key)
+            check_served(self._embedder, None if served is None else served.key)
             yield tx
 
     def scrub(self, draft: Checked) -> Checked:
         """The draft after the scrub hook: no other code sees the text before it."""
+        if self._scrubber is keep_all:
+            return draft
         text = checked_text("text", self._scrubber(draft.text))
         evidence = None if draft.evidence is None else checked_text("evidence", self._scrubber(draft.evidence))
-        title = self._scrubber(draft.title) if draft.title else ""
+        title = checked_line("title", self._scrubber(draft.title)) if draft.title else ""
         return replace(draft, text=text, evidence=evidence, title=title)
 
-    def entries_of(self, draft: Checked, now: datetime) -> Iterator[Entry]:
+    def entries_of(self, draft: Checked, now: datetime) -> list[Entry]:
         """One entry, or one per chunk of a long text."""
         chunks = chunk(draft.text)
-        thread = thread_of("text", self._new_id()) if len(chunks) > 1 else None
-        for number, piece in enumerate(chunks):
-            yield self.entry_of(
+        if len(chunks) == 1:
+            return [self.entry_of(draft, now)]
+        thread = thread_of("text", self._new_id())
+        return [
+            self.entry_of(
                 replace(draft, text=piece.text, evidence=draft.evidence or piece.own), now,
-                thread=thread, position=None if thread is None else number,
-            )  # fmt: skip
+                thread=thread, position=number,
+            )
+            for number, piece in enumerate(chunks)
+        ]  # fmt: skip
 
-    def entry_of(self, draft: Checked, now: datetime, *, thread: int | None, position: int | None) -> Entry:
+    def entry_of(self, draft: Checked, now: datetime, *, thread: int | None = None,
+                 position: int | None = None) -> Entry:  # fmt: skip
         """The draft as an entry with its own id, hash and token count."""
-        entry = Entry(
-            id=self._new_id(), shelf=draft.shelf, kind=draft.kind, text=draft.text, title=draft.title,
-            tags=draft.tags, evidence=draft.evidence or draft.text, source=draft.source, speaker=draft.speaker,
-            session_id=draft.session_id, turn_refs=draft.turn_refs, thread=thread, position=position,
-            confidence=draft.confidence, trust=draft.trust, token_count=count_tokens(draft.text), at=draft.at,
-            created_at=now, updated_at=now, valid_from=draft.valid_from, valid_to=draft.valid_to,
-            metadata=draft.metadata,
+        text, kind, session_id, turn_refs = draft.text, draft.kind, draft.session_id, draft.turn_refs
+        return Entry(
+            id=self._new_id(), shelf=draft.shelf, kind=kind, text=text, title=draft.title, tags=draft.tags,
+            evidence=draft.evidence or text, source=draft.source, speaker=draft.speaker, session_id=session_id,
+            turn_refs=turn_refs, thread=thread, position=position, confidence=draft.confidence, trust=draft.trust,
+            token_count=count_tokens(text), at=draft.at, created_at=now, updated_at=now, valid_from=draft.valid_from,
+            valid_to=draft.valid_to, metadata=draft.metadata,
+            content_hash=hash_of(text, kind=kind, session_id=session_id, turn_refs=turn_refs),
         )  # fmt: skip
-        return replace(entry, content_hash=content_hash(entry))
 
     def records_of(self, entries: Sequence[Entry]) -> list[Record]:
         """Entries with their index records and vectors, embedded in one batch."""
@@ -113,7 +120,11 @@ def keep(tx: Tx, record: Record, now: datetime) -> str:
     entry = record.entry
     same = tx.find_same(entry.shelf, entry.content_hash)
     if same is not None:
-        tx.update(strengthened(same, entry, now), change=None)
+        stronger = strengthened(same, entry, now)
+        if stronger.tags == same.tags:
+            tx.update(stronger, change=None)
+        else:  # tags are words that can be found, so the index is new; the vector is of the same text
+            tx.update(stronger, change=None, index=record_of(stronger), vector=record.vector)
         tx.audit(Event(at=now, tenant=entry.tenant, action="repeat", entry_id=same.id))
         return same.id
     links = links_for(tx, record)
@@ -125,8 +136,9 @@ def keep(tx: Tx, record: Record, now: datetime) -> str:
 
 def strengthened(entry: Entry, again: Entry, now: datetime) -> Entry:
     """An entry that was said once more: surer, counted, with the new tags added to its own."""
+    alike = embedding_text(entry) == embedding_text(again)  # else the vector at hand would be of another text
     surer = max(entry.confidence, min(MAX_LEARNED_CONFIDENCE, entry.confidence + REPEAT_CONFIDENCE_STEP))
     return replace(
         entry, repeats=entry.repeats + 1, confidence=surer, updated_at=max(now, entry.updated_at),
-        tags=list(dict.fromkeys([*entry.tags, *again.tags])),
+        tags=list(dict.fromkeys([*entry.tags, *again.tags]))[:MAX_TAGS] if alike else entry.tags,
     )  # fmt: skip

@@ -44,7 +44,7 @@ class Session:
         )  # fmt: skip
         checked = self._writer.scrub(check(draft, self._scope, now))
         thread = thread_of("session", self.id)
-        entry = self._writer.entry_of(checked, now, thread=thread, position=None)
+        entry = self._writer.entry_of(checked, now, thread=thread)
         record = self._writer.records_of([entry])[0]  # neither index nor vector depends on the turn's number
         with self._writer.transact() as tx:
             number = tx.open_session(self._shelf, self.id, entry.at)

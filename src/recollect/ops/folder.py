@@ -25,10 +25,10 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
-def beside(path: Path) -> Iterator[BinaryIO]:
+def beside(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
     """A file to write that takes the name `path` when the block ends well, and vanishes when it does not.
 
-    It is readable by its owner only, as memories are private.
+    It is readable by its owner only, as memories are private. `durable` waits until the disk has it.
     """
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
@@ -38,7 +38,8 @@ def beside(path: Path) -> Iterator[BinaryIO]:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
-            os.fsync(file.fileno())
+            if durable:
+                os.fsync(file.fileno())
         os.replace(name, path)
     except BaseException as error:
         with suppress(OSError):
@@ -48,8 +49,8 @@ def beside(path: Path) -> Iterator[BinaryIO]:
         raise
 
 
-def write_whole(path: Path, content: bytes) -> None:
-    with beside(path) as file:
+def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
+    with beside(path, durable=durable) as file:
         file.write(content)
 
 

@@ -196,7 +196,7 @@ def _write(root: Path, name: str, content: bytes) -> None:
         path.parent.mkdir(exist_ok=True)
     except OSError as error:
         raise TransferError(f"cannot write to {path.parent}: {error.strerror or error}") from error
-    write_whole(path, content)
+    write_whole(path, content, durable=False)  # one wait a file would take longer than all else together
 
 
 def _manifest(root: Path) -> dict[str, str] | None:

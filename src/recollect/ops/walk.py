@@ -27,11 +27,10 @@ def entry_total(store: Store, shelves: Sequence[Shelf]) -> int:
 def homes(store: Store, ids: Sequence[str], *, size: int = PAGE) -> dict[str, Entry]:
     """The entries of these ids wherever in the store they live; unknown ids are left out."""
     found: dict[str, Entry] = {}
-    shelves = store.shelves()
     for first in range(0, len(ids), size):
-        wanted = ids[first : first + size]
-        for start in range(0, len(shelves), size):
-            found |= store.get(shelves[start : start + size], wanted)
+        shelf_of = store.where(ids[first : first + size])
+        for shelf in dict.fromkeys(shelf_of.values()):
+            found |= store.get([shelf], [entry_id for entry_id, its in shelf_of.items() if its == shelf])
     return found
 
 

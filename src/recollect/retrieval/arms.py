@@ -32,7 +32,7 @@ Scores = npt.NDArray[np.float32]
 
 def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -> Scores:
     """The lexical arm for every row, about 0 … 2."""
-    total = len(bank) if live is None else int(live.sum())
+    total = bank.size if live is None else int(live.sum())
     bm25 = np.zeros(len(bank), dtype=np.float32)
     best = 0.0
     for term in question.terms:
@@ -74,14 +74,16 @@ def _with_neighbours(shelf: ShelfIndex, bm25: Scores, profile: Profile) -> Score
     near, far = profile.near_terms
     if not shelf.threaded or not (near or far or profile.answer_share):
         return bm25
-    giving = np.flatnonzero(bm25)
+    giving = np.flatnonzero(bm25 != 0)
     given = bm25[giving]
     around = np.append(bm25, np.float32(0))  # the last place takes what goes to no neighbour
-    before, after = shelf.before[giving], shelf.after[giving]
-    around[before] += np.float32(near) * given
-    around[after] += np.float32(near) * given
-    around[shelf.before2[giving]] += np.float32(far) * given
-    around[shelf.after2[giving]] += np.float32(far) * given
+    after = shelf.after[giving].astype(np.intp)
+    share = np.float32(near) * given
+    around[shelf.before[giving].astype(np.intp)] += share
+    around[after] += share
+    share = np.float32(far) * given
+    around[shelf.before2[giving].astype(np.intp)] += share
+    around[shelf.after2[giving].astype(np.intp)] += share
     asked = (shelf.traits[giving] & Trait.QUESTION) != 0
     around[after[asked]] += np.float32(profile.answer_share) * given[asked]
     return around[:-1]
@@ -104,11 +106,11 @@ def _blended(shelf: ShelfIndex, cosine: Scores, profile: Profile) -> Scores:
     if not shelf.threaded or not (near or far):
         return cosine
     padded = np.append(cosine, np.float32(0))  # index -1: no neighbour, no share
-    blend = padded[shelf.before]
-    blend += padded[shelf.after]
+    blend = padded.take(shelf.before, mode="wrap")
+    blend += padded.take(shelf.after, mode="wrap")
     blend *= np.float32(near)
-    beyond = padded[shelf.before2]
-    beyond += padded[shelf.after2]
+    beyond = padded.take(shelf.before2, mode="wrap")
+    beyond += padded.take(shelf.after2, mode="wrap")
     beyond *= np.float32(far)
     blend += beyond
     blend += cosine

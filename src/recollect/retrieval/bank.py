@@ -27,8 +27,16 @@ class Bank:
         self.shelves = list(shelves)
         self.starts = np.cumsum([0, *(len(shelf) for shelf in self.shelves)])
 
+        dead = [row + start for shelf, start in zip(self.shelves, self.starts, strict=False) for row in shelf.dead]
+        self.dead = np.array(dead, dtype=np.intp)
+
     def __len__(self) -> int:
         return int(self.starts[-1])
+
+    @property
+    def size(self) -> int:
+        """Rows that are there."""
+        return len(self) - len(self.dead)
 
     def column(self, name: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.generic]:
         """Values of a column for some rows."""
@@ -58,7 +66,7 @@ class Bank:
         ]
 
     def live(self, moment: datetime) -> Mask | None:
-        """Rows valid at a moment; None when that is all of them."""
+        """Rows valid at a moment; None when that is all that are not dead."""
         micros = to_micros(moment)
         if all(shelf.all_valid_at(micros) for shelf in self.shelves):
             return None
@@ -69,7 +77,7 @@ class Bank:
         if not any([filters.kinds, filters.tags, filters.layers, filters.session_id, filters.since, filters.until]):
             return None
         return np.concatenate([
-            _wanted(shelf, filters, store) & (filters.layers is None or layer in filters.layers)
+            shelf.alive & _wanted(shelf, filters, store) & (filters.layers is None or layer in filters.layers)
             for shelf, layer in zip(self.shelves, layers, strict=True)
         ])  # fmt: skip
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
-from dataclasses import replace
 
 from recollect.stores.base import Store
 from recollect.types import Entry, Shelf
@@ -78,4 +78,8 @@ def _size(entry: Entry) -> int:
 
 def _own_copy(entry: Entry) -> Entry:
     """A copy whose lists the caller may change without changing ours."""
-    return replace(entry, tags=[*entry.tags], turn_refs=[*entry.turn_refs], metadata=dict(entry.metadata))
+    own = copy.copy(entry)  # a third of what `replace` costs, and this runs for every hit
+    for name, value in (("tags", [*entry.tags]), ("turn_refs", [*entry.turn_refs]),
+                        ("metadata", copy.deepcopy(entry.metadata))):  # fmt: skip
+        object.__setattr__(own, name, value)
+    return own

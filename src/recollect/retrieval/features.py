@@ -9,7 +9,7 @@
 | `answers`     | 1 when the turn before is a short question                                                |
 | `speaker`     | 1 when the query names the speaker                                                        |
 | `length`      | ln(characters / typical), from -2 to ln 2: very short texts say little                    |
-| `recency`     | exp(-age / half-life), age from the newest entry the scope sees, or `as_of` if earlier    |
+| `recency`     | exp(-age / recency days), age from the newest entry the scope sees, or `as_of` if earlier    |
 | `reliability` | min(confidence · sqrt(usage / 10), 1)                                                     |
 
 Each is a function of the same few values; a profile's weights say which are computed.
@@ -67,7 +67,9 @@ def _answers(view: View) -> npt.NDArray[np.floating]:
 
 def _speaker(view: View) -> npt.NDArray[np.floating]:
     speaker = view.bank.column("speaker", view.rows)
-    return np.isin(speaker, np.array(view.question.names, dtype=np.int64)).astype(np.float32)
+    names = np.array(view.question.names, dtype=np.int64)
+    named: npt.NDArray[np.float32] = (speaker[:, None] == names).any(axis=1).astype(np.float32)
+    return named
 
 
 def _length(view: View) -> npt.NDArray[np.floating]:
@@ -77,7 +79,7 @@ def _length(view: View) -> npt.NDArray[np.floating]:
 
 def _recency(view: View) -> npt.NDArray[np.floating]:
     age = view.reference - view.bank.column("at", view.rows).astype(np.int64)
-    return np.exp(-np.maximum(age, 0) / (view.profile.half_life_days * MICROS_PER_DAY))
+    return np.exp(-np.maximum(age, 0) / (view.profile.recency_days * MICROS_PER_DAY))
 
 
 def _reliability(view: View) -> npt.NDArray[np.floating]:

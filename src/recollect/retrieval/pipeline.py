@@ -101,7 +101,7 @@ class Searcher:
         moment = filters.as_of or self._clock()
         live = bank.live(moment)
         eligible = _both(live, bank.wanted(filters, self._store, [shelf.layer for shelf in shelves]))
-        searched = len(bank) if eligible is None else int(eligible.sum())
+        searched = bank.size if eligible is None else int(eligible.sum())
         names = [*self._profile.weights]
         weights = np.array([*self._profile.weights.values()], dtype=np.float64)
         if searched == 0:
@@ -129,8 +129,8 @@ class Searcher:
             base += np.float32(profile.weights["similarity"]) * similarity
         newest = max(shelf.newest for shelf in bank.shelves)
         return View(
-            bank=bank, rows=_best(base, eligible, max(profile.candidates, 2 * k)), question=question, profile=profile,
-            terms=lexical, meaning=blended, similarity=similarity, reference=min(to_micros(moment), newest),
+            bank=bank, rows=_best(base, bank, eligible, max(profile.candidates, 2 * k)), question=question,
+            profile=profile, terms=lexical, meaning=blended, similarity=similarity, reference=min(to_micros(moment), newest),
         )  # fmt: skip
 
     def _with_linked(self, ranked: Ranked, view: View, eligible: Mask | None) -> Ranked:
@@ -179,7 +179,7 @@ class Searcher:
         return hits
 
     def forget(self, shelves: Sequence[Shelf]) -> int:
-        """Drop what memory holds of these shelves, words and vectors of texts included."""
+        """Drop what memory holds of what was removed from these shelves, words and vectors of texts included."""
         dropped = self._ram.forget(shelves) + self._cache.forget(shelves)
         forget_words()
         clear = getattr(self._embedder, "clear", None)
@@ -197,13 +197,16 @@ def _both(a: Mask | None, b: Mask | None) -> Mask | None:
     return a & b
 
 
-def _best(base: npt.NDArray[np.float32], eligible: Mask | None, count: int) -> npt.NDArray[np.intp]:
+def _best(base: npt.NDArray[np.float32], bank: Bank, eligible: Mask | None, count: int) -> npt.NDArray[np.intp]:
     """Rows of the highest base scores, in row order."""
+    there = bank.size if eligible is None else int(eligible.sum())
+    count = min(count, there)
+    if count == len(base):
+        return np.arange(len(base))
     if eligible is not None:
         base = np.where(eligible, base, np.float32(-np.inf))
-        count = min(count, int(eligible.sum()))
-    if count >= len(base):
-        return np.arange(len(base))
+    elif len(bank.dead):
+        base[bank.dead] = -np.inf
     return np.sort(np.argpartition(base, -count)[-count:])
 
 

@@ -88,6 +88,16 @@ class Postings:
         self._terms = all_terms[first]
         self._starts = np.append(np.flatnonzero(first), len(all_terms))
 
+    def drop(self, rows: Sequence[int]) -> None:
+        """Take rows out altogether."""
+        self._fold()
+        kept = ~np.isin(self._rows, np.asarray(rows, dtype=np.int32))
+        terms = np.repeat(self._terms, np.diff(self._starts))[kept]
+        kept_rows, kept_counts = self._rows[kept], self._counts[kept]
+        self._terms, self._starts = np.empty(0, dtype=np.uint64), np.zeros(1, dtype=np.int64)
+        self._rows, self._counts = _NO_ROWS, np.empty(0, dtype=np.uint16)
+        self._merge(terms, kept_rows, kept_counts)
+
     def renumbered(self, new_row: npt.NDArray[np.int32]) -> Postings:
         """The same postings with rows renumbered; rows mapped to -1 are dropped."""
         self._fold()

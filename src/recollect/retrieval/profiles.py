@@ -30,7 +30,7 @@ class Profile:
     """Weight of the neighbours' vectors at distance one and two."""
     answer_share: float = 0.4
     """Share of a short question's lexical score that the turn after it inherits."""
-    half_life_days: float = 30.0
+    recency_days: float = 30.0
     """Recency falls to 1/e in this time."""
     typical_chars: float = 150.0
     diversity: float = 0.0

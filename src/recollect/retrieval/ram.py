@@ -13,10 +13,11 @@ from contextlib import ExitStack, contextmanager
 from recollect.embeddings.base import Embedder, check_served
 from recollect.retrieval.bank import Bank
 from recollect.retrieval.shelf import ShelfIndex
-from recollect.stores.base import Head, Store
+from recollect.stores.base import Delta, Head, Store
 from recollect.types import Shelf
 
 MAX_BYTES = 2_000_000_000
+PAGE_ROWS = 8192
 
 
 class _SharedLock:
@@ -82,6 +83,7 @@ class Ram:
     def bank(self, shelves: Sequence[Shelf]) -> Iterator[tuple[Bank, list[Shelf]]]:
         """The shelves that exist, as of now, with their names; nobody changes them meanwhile."""
         heads = self._store.heads(shelves)
+        self.forget([shelf for shelf, head in zip(shelves, heads, strict=True) if head is None])
         present = [(shelf, head) for shelf, head in zip(shelves, heads, strict=True) if head is not None]
         held = [self._current(shelf, head) for shelf, head in present]
         with ExitStack() as stack:
@@ -101,10 +103,21 @@ class Ram:
             with held.lock.alone():
                 if held.index.known_seq < head.seq:
                     served = self._store.model()  # it may have been re-embedded meanwhile
-                    check_served(self._embedder, served and served.key)
-                    held.index.apply(self._store.delta(head.shelf_no, held.index.known_seq))
+                    check_served(self._embedder, None if served is None else served.key)
+                    self._update(held.index)
             self._evict(keep=head.shelf_no)
         return held
+
+    def _update(self, index: ShelfIndex) -> None:
+        if not len(index):
+            index.load(self._pages(index.shelf_no))
+        index.apply(self._store.delta(index.shelf_no, index.known_seq))
+
+    def _pages(self, shelf_no: int) -> Iterator[Delta]:
+        after = 0
+        while (page := self._store.delta(shelf_no, 0, after=after, limit=PAGE_ROWS)).rows:
+            yield page
+            after = page.rows[-1].no
 
     def _width(self) -> int:
         return 0 if self._embedder is None else self._embedder.width
@@ -118,10 +131,23 @@ class Ram:
                 total -= self._held.pop(number).index.nbytes
 
     def forget(self, shelves: Sequence[Shelf]) -> int:
-        """Drop these shelves from memory; returns how many rows that was."""
+        """Drop from memory what was removed from these shelves; returns how many rows that was."""
+        if not shelves:
+            return 0
         with self._lock:
-            gone = [number for number, held in self._held.items() if held.shelf in shelves]
-            return sum(len(self._held.pop(number).index) for number in gone)
+            held_here = [held for held in self._held.values() if held.shelf in shelves]
+        dropped = 0
+        for held in held_here:
+            (head,) = self._store.heads([held.shelf])
+            before = held.index.held
+            if head is None or head.shelf_no != held.index.shelf_no:
+                with self._lock:
+                    self._held.pop(held.index.shelf_no, None)
+                dropped += before
+            else:
+                self._current(held.shelf, head)
+                dropped += max(0, before - held.index.held)
+        return dropped
 
     def clear(self) -> None:
         with self._lock:

@@ -6,7 +6,7 @@ they become many. Knows nothing about queries.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +69,8 @@ class ShelfIndex:
         self.threaded = False
         """Whether any row has a neighbour."""
         self._size = 0
-        self._dead = 0
+        self.dead: list[int] = []
+        """Rows that are gone: empty, without postings, never to be returned."""
         self._row_of: dict[int, int] = {}
         self._tails: dict[int, int] = {}
         self._columns = {name: np.zeros(0, dtype=dtype) for name, dtype in _COLUMNS.items()}
@@ -78,6 +79,11 @@ class ShelfIndex:
 
     def __len__(self) -> int:
         return self._size
+
+    @property
+    def held(self) -> int:
+        """Entries that are here."""
+        return len(self._row_of)
 
     @property
     def vectors(self) -> npt.NDArray[np.float32]:
@@ -94,14 +100,14 @@ class ShelfIndex:
         return [self._row_of[no] for no in nos if no in self._row_of]
 
     def all_valid_at(self, moment: int) -> bool:
-        """Whether every row is alive, not pruned and valid at this moment, as is usual."""
-        return self._dead == 0 and self._always_valid and moment >= self._latest_start
+        """Whether every row that is not dead is neither pruned nor outside its time at this moment, as is usual."""
+        return self._always_valid and moment >= self._latest_start
 
     # -- keeping current -----------------------------------------------------------------------------------------
 
     def apply(self, delta: Delta) -> None:
         """Bring the rows up to date."""
-        relink = sum(self._kill(no) for no in delta.removed) > 0
+        gone = [row for no in delta.removed if (row := self._kill(no)) is not None]
         fresh: list[Slim] = []
         for slim in delta.rows:
             row = self._row_of.get(slim.no)
@@ -110,16 +116,34 @@ class ShelfIndex:
                 continue
             if row is not None:
                 self._kill(slim.no)
-                relink = True
+                gone.append(row)
             fresh.append(slim)
-        if fresh:
-            relink = self._append(fresh) or relink
-        if relink:
+        if gone:
+            self.postings.drop(gone)
+        relink = self._append(fresh) if fresh else False
+        if relink or gone:
             self._link_threads()
         self.known_seq = delta.seq
         self._show()
-        if self._dead > max(64, self._size // 4):
+        if len(self.dead) > max(64, self._size // 4):
             self._compact()
+
+    def load(self, pages: Iterable[Delta]) -> None:
+        """Fill an empty index page by page, so that the rows are never held twice."""
+        terms: list[bytes] = []
+        counts: list[bytes] = []
+        for page in pages:
+            self.known_seq = self.known_seq or page.seq  # as of the first page: what changed since comes again
+            start, end = self._size, self._size + len(page.rows)
+            self._reserve(end)
+            self._fill(slice(start, end), page.rows)
+            self._row_of.update((slim.no, start + place) for place, slim in enumerate(page.rows))
+            self._size = end
+            terms += [slim.terms for slim in page.rows]
+            counts += [slim.counts for slim in page.rows]
+        self.postings.extend(range(self._size), terms, counts)
+        self._link_threads()
+        self._show()
 
     def _append(self, fresh: Sequence[Slim]) -> bool:
         """Add rows at the end; says whether the threads must be linked anew."""
@@ -188,14 +212,17 @@ class ShelfIndex:
         columns["usage"][row] = slim.usage_count
         columns["repeats"][row] = slim.repeats
 
-    def _kill(self, no: int) -> bool:
+    def _kill(self, no: int) -> int | None:
+        """Empty a row and return it; None when it is not here."""
         row = self._row_of.pop(no, None)
-        if row is None:
-            return False
-        self._columns["alive"][row] = False
-        self._vectors[row] = 0.0
-        self._dead += 1
-        return True
+        if row is not None:
+            for column in self._columns.values():
+                column[row] = 0
+            self._columns["valid_to"][row] = NONE
+            self._columns["thread"][row] = NONE
+            self._vectors[row] = 0.0
+            self.dead.append(row)
+        return row
 
     def _compact(self) -> None:
         """Begin anew without the dead rows, from what is in memory."""
@@ -205,7 +232,7 @@ class ShelfIndex:
         self.postings = self.postings.renumbered(renumber)
         self._columns = {name: column[: self._size][keep] for name, column in self._columns.items()}
         self._vectors = self._vectors[: self._size][keep]
-        self._size, self._dead = len(keep), 0
+        self._size, self.dead = len(keep), []
         self._row_of = {int(no): row for row, no in enumerate(self._columns["no"])}
         self._link_threads()
         self._show()

@@ -197,7 +197,7 @@ class Tx(Protocol):
         """Replace an entry of the same id and shelf.
 
         `change` names the change and keeps the entry as it stood (`Replaced`); None keeps nothing (mere counters).
-        `index` and `vector` are given when the text changed.
+        `index` and `vector` are given when the text changed; every vector of the old text goes then, given or not.
         """
         ...
 
@@ -215,7 +215,7 @@ class Tx(Protocol):
         ...
 
     def add_links(self, links: Sequence[Link]) -> int:
-        """Edges that are not there yet; returns how many were new. Both ends must exist."""
+        """Edges that are not there yet; returns how many were new. Both ends must exist and differ."""
         ...
 
     def remove_link(self, source: str, target: str, type_: str) -> bool: ...
@@ -229,19 +229,19 @@ class Tx(Protocol):
         ...
 
     def sharing_tags(self, shelf: Shelf, tags: Sequence[str], at_least: int, limit: int) -> list[Neighbour]:
-        """Entries with at least that many of the tags, newest first."""
+        """Entries with at least that many of the tags, newest first; a store may look at each tag's latest 64 only."""
         ...
 
     def near(self, shelf: Shelf, near: tuple[int, int], limit: int) -> list[Neighbour]:
-        """Entries that share a sketch, newest first, with their index records."""
+        """Entries that share a sketch at the same place (0 is none), newest first, with their index records."""
         ...
 
     def open_session(self, shelf: Shelf, session_id: str, at: datetime) -> int:
-        """The number of turns the session has; the session is made when new."""
+        """The next free turn number, one above the highest; the session is made when new."""
         ...
 
     def add_turn(self, shelf: Shelf, turn: Turn) -> None:
-        """A turn at the next free number."""
+        """A turn at a number that is free; gaps are allowed. The session must have been opened."""
         ...
 
     def put_vectors(self, model: Model, vectors: Sequence[tuple[int, Vector]]) -> int:
@@ -257,7 +257,10 @@ class Tx(Protocol):
         ...
 
     def use_model(self, model: Model) -> None:
-        """Make this the store's model and drop the vectors of every other one."""
+        """Make this the store's model and drop the vectors of every other one.
+
+        With another model than before every entry counts as changed.
+        """
         ...
 
     def add_replaced(self, replaced: Replaced) -> None:
@@ -282,7 +285,9 @@ class Store(Protocol):
     # reading, by shelf
     def heads(self, shelves: Sequence[Shelf]) -> list[Head | None]: ...
 
-    def delta(self, shelf_no: int, since: int) -> Delta: ...
+    def delta(self, shelf_no: int, since: int, *, after: int = 0, limit: int | None = None) -> Delta:
+        """What changed after a count; with a limit, at most that many rows whose number is above `after`."""
+        ...
 
     def read(self, nos: Sequence[int]) -> dict[int, Entry]:
         """Whole entries by row number; rows that are gone are left out."""
@@ -290,13 +295,17 @@ class Store(Protocol):
 
     def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]: ...
 
+    def where(self, ids: Sequence[str]) -> dict[str, Shelf]:
+        """The shelf of each of these entries that is anywhere in the store."""
+        ...
+
     def select(self, shelves: Sequence[Shelf], selection: Selection, *, after: int = 0,
                limit: int = 100) -> list[tuple[int, Entry]]:  # fmt: skip
         """Entries in row order with their row numbers, after a row number: one page."""
         ...
 
     def tagged(self, shelf_no: int, tags: Sequence[str]) -> set[int]:
-        """Row numbers of the entries that have every one of the tags."""
+        """Row numbers of the entries that have every one of the tags; all when none is named."""
         ...
 
     def in_session(self, shelf_no: int, session_id: str) -> set[int]:
@@ -339,7 +348,7 @@ class Store(Protocol):
         ...
 
     def index_of(self, nos: Sequence[int]) -> dict[int, tuple[IndexRecord | None, Vector | None]]:
-        """Stored index record and vector by row number, for verification."""
+        """Stored index record and vector by row number, for verification; rows that are gone are left out."""
         ...
 
     # care
@@ -351,8 +360,11 @@ class Store(Protocol):
         """Rebuild or drop what `check` found and can be mended; returns the flaws that were."""
         ...
 
-    def scrub(self) -> None:
-        """Make removed content unreadable in the files themselves, not only unreachable."""
+    def scrub(self) -> bool:
+        """Make removed content unreadable in the files themselves, not only unreachable.
+
+        False when another reader kept that from being done now; it happens by itself later.
+        """
         ...
 
     def size_bytes(self) -> int: ...

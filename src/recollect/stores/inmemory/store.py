@@ -213,9 +213,9 @@ class InMemoryStore:
             boards = [tables.boards.get(shelf) for shelf in shelves]
             return [Head(shelf_no=board.no, seq=board.seq) if board else None for board in boards]
 
-    def delta(self, shelf_no: int, since: int) -> Delta:
+    def delta(self, shelf_no: int, since: int, *, after: int = 0, limit: int | None = None) -> Delta:
         with self._open_tables() as tables:
-            return tables.delta(shelf_no, since)
+            return tables.delta(shelf_no, since, after, limit)
 
     def read(self, nos: Sequence[int]) -> dict[int, Entry]:
         with self._open_tables() as tables:
@@ -224,6 +224,11 @@ class InMemoryStore:
     def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
         with self._open_tables() as tables:
             return tables.get(shelves, ids)
+
+    def where(self, ids: Sequence[str]) -> dict[str, Shelf]:
+        with self._open_tables() as tables:
+            known = (entry_id for entry_id in ids if entry_id in tables.row_of)
+            return {entry_id: tables.rows[tables.row_of[entry_id]].entry.shelf for entry_id in known}
 
     def select(self, shelves: Sequence[Shelf], selection: Selection, *, after: int = 0,
                limit: int = 100) -> list[tuple[int, Entry]]:  # fmt: skip
@@ -308,10 +313,10 @@ class InMemoryStore:
         with self._open_tables():
             return []
 
-    def scrub(self) -> None:
+    def scrub(self) -> bool:
         """Nothing: there are no files."""
         with self._open_tables():
-            return
+            return True
 
     def size_bytes(self) -> int:
         with self._open_tables() as tables:

@@ -10,6 +10,7 @@ import copy
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -117,12 +118,12 @@ class Tables:
     def board_numbered(self, shelf_no: int) -> Board | None:
         return self.boards[self.shelf_of[shelf_no]] if shelf_no in self.shelf_of else None
 
-    def delta(self, shelf_no: int, since: int) -> Delta:
+    def delta(self, shelf_no: int, since: int, after: int, limit: int | None) -> Delta:
         board = self.board_numbered(shelf_no)
         if board is None:
             return Delta(seq=0, rows=[], removed=[])
         vectors = self.served_vectors()
-        changed = (row for no in board.rows if (row := self.rows[no]).seq > since)
+        changed = islice((row for no in board.rows if no > after and (row := self.rows[no]).seq > since), limit)
         return Delta(
             seq=board.seq,
             rows=[slim(row, vectors.get(row.no)) for row in changed],

@@ -18,6 +18,7 @@ from recollect.errors import InvalidInput, StoreBusy, StoreClosed, StoreCorrupt,
 from recollect.stores.sqlite.schema import migrate
 
 BUSY_TIMEOUT_S = 60.0
+CHECKPOINT_TIMEOUT_S = 1.0
 MAX_IDLE_READERS = 8
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
 
@@ -136,15 +137,19 @@ class Connections:
                 return
         connection.close()
 
-    def checkpoint(self) -> None:
-        """Move the log into the file and empty it, so that nothing removed stays readable there."""
+    def checkpoint(self) -> bool:
+        """Move the log into the file and empty it, so that nothing removed stays readable there.
+
+        False when someone's open read kept the log in use for all of a second; the next checkpoint will do it.
+        """
         self._alive()
         with self._write_lock, translated():
-            for attempt in range(20):
+            self._writer.execute(f"PRAGMA busy_timeout = {int(CHECKPOINT_TIMEOUT_S * 1000)}")
+            try:
                 busy, _, _ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-                if not busy:
-                    return
-                time.sleep(0.005 * (attempt + 1))  # a reader of another process is in the middle of a query
+            finally:
+                self._writer.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+        return not busy
 
     def close(self) -> None:
         if self._closed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from recollect.clock import from_micros, to_micros
+from recollect.errors import StoreCorrupt
 from recollect.stores.base import IndexRecord, Vector
 from recollect.types import Entry, Shelf
 
@@ -38,13 +40,20 @@ def entry_row(entry: Entry) -> tuple[Any, ...]:
 
 def entry_from(row: tuple[Any, ...]) -> Entry:
     """The entry of a row selected with `SELECT_ENTRY`."""
+    try:
+        return _entry_from(row)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise StoreCorrupt(f"entry {row[0]!r} cannot be read: {error}; run `recollect doctor`") from error
+
+
+def _entry_from(row: tuple[Any, ...]) -> Entry:
     (id_, kind, state, trust, confidence, repeats, usage, success, failure, tokens, at, created, updated, valid_from,
      valid_to, thread, position, session_id, turn_refs, content_hash, source, speaker, title, tags, metadata, text,
      evidence, tenant, layer, layer_id) = row  # fmt: skip
     return Entry(
         id=id_, shelf=Shelf(tenant=tenant, layer=layer, layer_id=layer_id), kind=kind, text=text, title=title,
-        tags=_list(tags), evidence=text if evidence is None else evidence, source=source, speaker=speaker,
-        session_id=session_id, turn_refs=_list(turn_refs), thread=thread, position=position, confidence=confidence,
+        tags=list_from(tags), evidence=text if evidence is None else evidence, source=source, speaker=speaker,
+        session_id=session_id, turn_refs=list_from(turn_refs), thread=thread, position=position, confidence=confidence,
         trust=trust, state=state, repeats=repeats, usage_count=usage, success_count=success, failure_count=failure,
         token_count=tokens, content_hash=content_hash, at=from_micros(at), created_at=from_micros(created),
         updated_at=from_micros(updated), valid_from=from_micros(valid_from),
@@ -79,7 +88,7 @@ def index_row(index: IndexRecord, vector: Vector | None) -> tuple[Any, ...]:
     )  # fmt: skip
 
 
-def index_from(row: tuple[Any, ...]) -> IndexRecord:
+def index_from(row: Sequence[Any]) -> IndexRecord:
     """The record of (near_a, near_b, length, chars, traits, speaker, terms, counts)."""
     near_a, near_b, length, chars, traits, speaker, terms, counts = row
     return IndexRecord(
@@ -102,5 +111,6 @@ def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False)
 
 
-def _list(text: str) -> list[Any]:
+def list_from(text: str) -> list[Any]:
+    """A JSON list; most are empty."""
     return [] if text == "[]" else json.loads(text)

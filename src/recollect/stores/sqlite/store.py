@@ -33,8 +33,10 @@ _SLIM = """
 SELECT e.no, e.seq, e.index_seq, e.kind, e.state, e.at, e.valid_from, e.valid_to, e.confidence, e.usage_count,
        e.repeats, e.thread, e.position, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts, i.vector
 FROM entries e JOIN index_records i ON i.entry = e.no
-WHERE e.shelf = ? AND e.seq > ? ORDER BY e.no
+WHERE e.shelf = ? AND {condition} AND e.no > ? ORDER BY e.no LIMIT ?
 """
+# A whole shelf is read along the index of shelves, in row order; a few changes along the index of changes.
+_SLIM_ALL, _SLIM_CHANGED = _SLIM.format(condition="+e.seq > ?"), _SLIM.format(condition="e.seq > ?")
 
 
 class SqliteStore:
@@ -64,12 +66,13 @@ class SqliteStore:
             ]
         return [None if row is None else Head(shelf_no=row[0], seq=row[1]) for row in rows]
 
-    def delta(self, shelf_no: int, since: int) -> Delta:
+    def delta(self, shelf_no: int, since: int, *, after: int = 0, limit: int | None = None) -> Delta:
         with self._connections.snapshot() as db:
             head = db.execute("SELECT seq FROM shelves WHERE no = ?", (shelf_no,)).fetchone()
             if head is None:
                 return Delta(seq=0, rows=[], removed=[])
-            rows = list(map(Slim._make, db.execute(_SLIM, (shelf_no, since))))
+            query = _SLIM_CHANGED if since else _SLIM_ALL
+            rows = list(map(Slim._make, db.execute(query, (shelf_no, since, after, -1 if limit is None else limit))))
             removed = db.execute("SELECT entry FROM removed WHERE shelf = ? AND seq > ?", (shelf_no, since)).fetchall()
         return Delta(seq=head[0], rows=rows, removed=[no for (no,) in removed])
 
@@ -88,6 +91,18 @@ class SqliteStore:
     def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
         with self._connections.reading() as db:
             return entries_by_id(db, shelves, ids)
+
+    def where(self, ids: Sequence[str]) -> dict[str, Shelf]:
+        found: dict[str, Shelf] = {}
+        with self._connections.reading() as db:
+            for part in in_parts(ids):
+                rows = db.execute(
+                    "SELECT e.id, s.tenant, s.layer, s.layer_id FROM entries e JOIN shelves s ON s.no = e.shelf "
+                    f"WHERE e.id IN ({marks(part)})",
+                    tuple(part),
+                )
+                found.update((i, Shelf(tenant=tenant, layer=layer, layer_id=name)) for i, tenant, layer, name in rows)
+        return found
 
     def select(self, shelves: Sequence[Shelf], selection: Selection, *, after: int = 0,
                limit: int = 100) -> list[tuple[int, Entry]]:  # fmt: skip
@@ -267,8 +282,8 @@ class SqliteStore:
         with self._connections.writing() as db:
             return mend_tables(db)
 
-    def scrub(self) -> None:
-        self._connections.checkpoint()
+    def scrub(self) -> bool:
+        return self._connections.checkpoint()
 
     def size_bytes(self) -> int:
         self._connections.check_open()

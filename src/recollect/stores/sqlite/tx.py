@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -24,11 +25,10 @@ from recollect.stores.base import (
 from recollect.stores.sqlite.queries import entries_by_id, matching, shelf_no_of
 from recollect.stores.sqlite.rows import (
     ENTRY_COLUMNS,
-    SELECT_ENTRY,
-    entry_from,
     entry_row,
     index_from,
     index_row,
+    list_from,
     snapshot_of,
     vector_blob,
 )
@@ -44,6 +44,11 @@ INSERT INTO index_records (entry, shelf, near_a, near_b, length, chars, traits, 
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 
+RECENT_PER_TAG = 64
+"""Entries looked at per tag: a tag that ten thousand entries have must not make the next one slow."""
+SPARE_NEAR = 5
+"""Rows looked at beyond those asked for, because some may be superseded or pruned."""
+
 
 class SqliteTx:
     """Writes of one transaction. The shelf's count is raised once, at its first change."""
@@ -52,6 +57,7 @@ class SqliteTx:
         self._db = connection
         self._numbers: dict[Shelf, int] = {}
         self._seqs: dict[int, int] = {}
+        self._nos: dict[str, int] = {}
         self._model: tuple[int, Model] | None = None
         self._model_known = False
 
@@ -93,11 +99,10 @@ class SqliteTx:
 
     def find_same(self, shelf: Shelf, content_hash: str) -> Entry | None:
         row = self._db.execute(
-            f"SELECT {SELECT_ENTRY} FROM entries e JOIN shelves s ON s.no = e.shelf "
-            "WHERE e.shelf = ? AND e.content_hash = ? AND e.state IN ('active', 'flagged')",
+            "SELECT id FROM entries WHERE shelf = ? AND content_hash = ? AND state IN ('active', 'flagged')",
             (self._known_shelf(shelf), content_hash),
         ).fetchone()
-        return None if row is None else entry_from(row)
+        return None if row is None else self.get([shelf], [row[0]])[row[0]]
 
     def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
         return entries_by_id(self._db, shelves, ids)
@@ -108,6 +113,8 @@ class SqliteTx:
         shelf_no = self._shelf_no(entry.shelf)
         seq = self._seq(shelf_no)
         no = self._db.execute(_INSERT_ENTRY, (shelf_no, seq, seq, *entry_row(entry))).lastrowid
+        assert no is not None  # noqa: S101  an INSERT always has one
+        self._nos[entry.id] = no
         self._db.execute(_INSERT_INDEX, (no, shelf_no, *index_row(record.index, record.vector)))
         if entry.tags:
             self._db.executemany("INSERT INTO entry_tags VALUES (?, ?, ?)", [(shelf_no, tag, no) for tag in entry.tags])
@@ -150,10 +157,11 @@ class SqliteTx:
             return Removed()
         seq = self._seq(shelf_no)
         counted = {"index_records": 0, "vectors": 0, "links": 0, "versions": 0}
-        for no, _ in rows:
+        for no, entry_id in rows:
             for table, number in self._hanging_on(no).items():
                 counted[table] += number
             self._db.execute("DELETE FROM entries WHERE no = ?", (no,))
+            self._nos.pop(entry_id, None)
             self._db.execute("INSERT INTO removed VALUES (?, ?, ?)", (shelf_no, seq, no))
         return Removed(ids=[entry_id for _, entry_id in rows], entries=len(rows), **counted)
 
@@ -200,15 +208,21 @@ class SqliteTx:
     def _add_link(self, link: Link) -> int:
         if link.source == link.target:
             raise StoreError(f"entry {link.source!r} cannot be linked to itself")
-        ends = dict(self._db.execute("SELECT id, no FROM entries WHERE id IN (?, ?)", (link.source, link.target)))
-        if len(ends) < 2:
-            missing = link.source if link.source not in ends else link.target
-            raise StoreError(f"no entry {missing!r} to link")
         return self._db.execute(
             "INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?, ?, ?)",
-            (ends[link.source], ends[link.target], link.type, link.confidence, link.automatic,
+            (self._no_of(link.source), self._no_of(link.target), link.type, link.confidence, link.automatic,
              to_micros(link.created_at)),
         ).rowcount  # fmt: skip
+
+    def _no_of(self, entry_id: str) -> int:
+        """The row number of an entry; those met in this transaction are known."""
+        no = self._nos.get(entry_id)
+        if no is None:
+            row = self._db.execute("SELECT no FROM entries WHERE id = ?", (entry_id,)).fetchone()
+            if row is None:
+                raise StoreError(f"no entry {entry_id!r} to link")
+            no = self._nos[entry_id] = int(row[0])
+        return no
 
     def remove_link(self, source: str, target: str, type_: str) -> bool:
         return bool(
@@ -227,38 +241,53 @@ class SqliteTx:
         return self._neighbours("e.shelf = ? AND e.session_id = ?", (self._known_shelf(shelf), session_id), limit)
 
     def sharing_tags(self, shelf: Shelf, tags: Sequence[str], at_least: int, limit: int) -> list[Neighbour]:
-        marks = ", ".join("?" * len(tags))
-        return self._neighbours(
-            f"e.no IN (SELECT entry FROM entry_tags WHERE shelf = ? AND tag IN ({marks}) "
-            "GROUP BY entry HAVING count(*) >= ?)",
-            (self._known_shelf(shelf), *tags, at_least),
-            limit,
+        shelf_no = self._known_shelf(shelf)
+        shared: Counter[int] = Counter()
+        for tag in tags:
+            rows = self._db.execute(
+                "SELECT entry FROM entry_tags WHERE shelf = ? AND tag = ? ORDER BY entry DESC LIMIT ?",
+                (shelf_no, tag, RECENT_PER_TAG),
+            )
+            shared.update(no for (no,) in rows)
+        found = [no for no, number in shared.items() if number >= at_least]
+        return (
+            self._neighbours("e.no IN (SELECT value FROM json_each(?))", (json.dumps(found),), limit) if found else []
         )
 
     def near(self, shelf: Shelf, near: tuple[int, int], limit: int) -> list[Neighbour]:
-        shelf_no = self._known_shelf(shelf)
+        found: set[int] = set()
+        for column, sketch in zip(("near_a", "near_b"), near, strict=True):
+            rows = self._db.execute(
+                f"SELECT entry FROM index_records WHERE {column} = ? AND {column} <> 0 AND shelf = ? "
+                "ORDER BY entry DESC LIMIT ?",
+                (sketch, self._known_shelf(shelf), limit + SPARE_NEAR),
+            )
+            found.update(no for (no,) in rows)
+        if not found:
+            return []
         rows = self._db.execute(
             """
-            SELECT e.id, e.at, e.tags, i.near_a, i.near_b, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts
-            FROM index_records i JOIN entries e ON e.no = i.entry
-            WHERE ((i.near_a = ?1 AND i.near_a <> 0 AND i.shelf = ?3) OR (i.near_b = ?2 AND i.near_b <> 0 AND i.shelf = ?3))
-              AND e.state IN ('active', 'flagged')
-            ORDER BY e.no DESC LIMIT ?4
-            """,  # noqa: E501
-            (*near, shelf_no, limit),
-        ).fetchall()
-        return [
-            Neighbour(id=id_, at=from_micros(at), tags=json.loads(tags), index=index_from(tuple(index)))
-            for id_, at, tags, *index in rows
-        ]
+            SELECT e.no, e.id, e.at, e.tags, i.near_a, i.near_b, i.length, i.chars, i.traits, i.speaker, i.terms,
+                   i.counts
+            FROM entries e JOIN index_records i ON i.entry = e.no
+            WHERE e.no IN (SELECT value FROM json_each(?)) AND e.state IN ('active', 'flagged')
+            ORDER BY e.no DESC LIMIT ?
+            """,
+            (json.dumps(list(found)), limit),
+        )
+        return [self._neighbour(no, id_, at, tags, index_from(index)) for no, id_, at, tags, *index in rows]
 
     def _neighbours(self, condition: str, values: tuple[Any, ...], limit: int) -> list[Neighbour]:
         rows = self._db.execute(
-            f"SELECT e.id, e.at, e.tags FROM entries e WHERE {condition} "
+            f"SELECT e.no, e.id, e.at, e.tags FROM entries e WHERE {condition} "
             "AND e.state IN ('active', 'flagged') ORDER BY e.no DESC LIMIT ?",
             (*values, limit),
-        ).fetchall()
-        return [Neighbour(id=id_, at=from_micros(at), tags=json.loads(tags)) for id_, at, tags in rows]
+        )
+        return [self._neighbour(*row) for row in rows]
+
+    def _neighbour(self, no: int, entry_id: str, at: int, tags: str, index: IndexRecord | None = None) -> Neighbour:
+        self._nos[entry_id] = no
+        return Neighbour(id=entry_id, at=from_micros(at), tags=list_from(tags), index=index)
 
     # -- turns ---------------------------------------------------------------------------------------------------
 
@@ -268,12 +297,12 @@ class SqliteTx:
             "INSERT OR IGNORE INTO sessions (shelf, session_id, created_at) VALUES (?, ?, ?)",
             (shelf_no, session_id, to_micros(at)),
         )
-        (number,) = self._db.execute(
-            "SELECT coalesce(max(number) + 1, 0) FROM turns "
-            "WHERE session = (SELECT no FROM sessions WHERE shelf = ? AND session_id = ?)",
+        last = self._db.execute(
+            "SELECT number FROM turns WHERE session = (SELECT no FROM sessions WHERE shelf = ? AND session_id = ?) "
+            "ORDER BY number DESC LIMIT 1",
             (shelf_no, session_id),
         ).fetchone()
-        return int(number)
+        return 0 if last is None else int(last[0]) + 1
 
     def add_turn(self, shelf: Shelf, turn: Turn) -> None:
         self._db.execute(

@@ -1,0 +1,103 @@
+"""A program that forks while it has a memory open. Exits with 0 when parent and child both worked."""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+
+from recollect import Memory, Scope
+
+ADA = Scope(tenant="acme", user="ada")
+
+
+def in_child(work: Callable[[], None]) -> int:
+    """Run in a forked child and give the pid."""
+    pid = os.fork()
+    if pid == 0:
+        try:
+            work()
+        except BaseException as error:
+            print(f"child: {error!r}", file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    return pid
+
+
+def wait_for(pid: int, seconds: float) -> None:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        done, status = os.waitpid(pid, os.WNOHANG)
+        if done:
+            assert status == 0, f"a child ended with status {status}"
+            return
+        time.sleep(0.005)
+    os.kill(pid, 9)
+    os.waitpid(pid, 0)
+    raise AssertionError("a child hung")
+
+
+def plain(location: str, embedder: str) -> None:
+    mem = Memory.open(location, embedder=embedder)
+    mem.remember_many([f"before the fork {n}" for n in range(600)], scope=ADA)
+    mem.recall("fork", scope=ADA)
+
+    def work() -> None:
+        for n in range(5):
+            (entry_id,) = mem.remember(f"child {os.getpid()} says {n}", scope=ADA)
+            assert entry_id in [hit.entry.id for hit in mem.recall(f"child {os.getpid()} says {n}", scope=ADA, k=20)]
+        mem.remember_many([f"child {os.getpid()} batch {n}" for n in range(50)], scope=ADA)
+        mem.close()
+
+    pids = [in_child(work) for _ in range(3)]
+    for n in range(5):
+        mem.remember(f"parent says {n}", scope=ADA)
+        assert mem.recall(f"parent says {n}", scope=ADA).hits
+    for pid in pids:
+        wait_for(pid, 60)
+    expected = 600 + 5 + (3 * 55 if location != ":memory:" else 0)
+    assert mem.stats(scope=ADA).entries == expected, mem.stats(scope=ADA).entries
+    assert mem.verify().ok, str(mem.verify())
+
+
+def busy(location: str) -> None:
+    """Fork while other threads are in the middle of recalls and writes."""
+    sys.setswitchinterval(1e-5)
+    mem = Memory.open(location, embedder="hash:8", durability="normal")
+    mem.remember_many([f"before the fork {n}" for n in range(200)], scope=ADA)
+    stop = threading.Event()
+
+    def recall() -> None:
+        while not stop.is_set():
+            mem.recall("fork", scope=ADA)
+
+    def write() -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            mem.remember(f"meanwhile {number}", scope=ADA)
+
+    def work() -> None:
+        mem.recall("fork", scope=ADA)
+        mem.remember(f"child {os.getpid()}", scope=ADA)
+
+    threads = [threading.Thread(target=target) for target in (recall, recall, write)]
+    for thread in threads:
+        thread.start()
+    try:
+        for _ in range(25):
+            wait_for(in_child(work), 15)
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join()
+    assert mem.verify().ok
+
+
+if __name__ == "__main__":
+    if sys.argv[1] == "plain":
+        plain(sys.argv[2], sys.argv[3])
+    else:
+        busy(sys.argv[2])

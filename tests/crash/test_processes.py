@@ -1,0 +1,165 @@
+"""Many processes at once on one file, and processes that die in the middle of a write."""
+
+from __future__ import annotations
+
+import multiprocessing
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from crash.children import ADA, EMBEDDER, race, write_batches, write_for_ever
+from recollect import Memory, Scope
+from recollect.ingest.remember import BATCH_ENTRIES
+
+pytestmark = pytest.mark.crash
+PROCESSES = multiprocessing.get_context("forkserver")
+PROCESSES.set_forkserver_preload(["crash.children", "recollect.memory"])
+
+
+@contextmanager
+def child(target: Callable[..., None], *args: Any) -> Iterator[tuple[Any, Connection]]:
+    """A process and the end of the pipe on which it tells; it is gone when the block ends."""
+    listening, telling = PROCESSES.Pipe(duplex=False)
+    process = PROCESSES.Process(target=target, args=(*args, telling))
+    process.start()
+    telling.close()
+    try:
+        yield process, listening
+    finally:
+        if process.is_alive():
+            process.kill()
+        process.join(30)
+        listening.close()
+
+
+def heard(listening: Connection) -> Iterator[Any]:
+    """Everything that was told to the end."""
+    while True:
+        try:
+            yield listening.recv()
+        except (EOFError, OSError):
+            return
+
+
+def listen_until(listening: Connection, deadline: float) -> list[Any]:
+    told = []
+    while (left := deadline - time.monotonic()) > 0:
+        if listening.poll(left):
+            try:
+                told.append(listening.recv())
+            except EOFError:
+                break
+    return told
+
+
+@pytest.mark.parametrize("durability", ["normal", "full"])
+def test_a_writer_killed_25_times_loses_nothing_it_had_acknowledged(tmp_path: Path, durability: str) -> None:
+    dice = random.Random(durability)
+    path = tmp_path / "memory.db"
+    kept: dict[str, str] = {}
+    changing: dict[str, str] = {}
+    going: set[str] = set()
+    gone: set[str] = set()
+    kills = 0
+    for life in range(25):
+        with child(write_for_ever, path, durability, f"life{life}") as (process, listening):
+            told = [listening.recv()] if life % 4 and listening.poll(60) else []  # every fourth dies while it opens
+            told += listen_until(listening, time.monotonic() + dice.uniform(0.0, 0.12))
+            process.kill()
+            kills += 1
+            told += heard(listening)
+        for what, entry_id, text in told:
+            if what == "kept":
+                kept[entry_id] = text
+                changing.pop(entry_id, None)
+            elif what == "changing":
+                changing[entry_id] = text
+            else:
+                (going if what == "going" else gone).add(entry_id)
+        if life % 8 == 7 or life == 24:
+            with Memory.open(path, embedder=EMBEDDER) as mem:
+                assert str(mem.verify()).startswith("no flaws")
+    assert kills == 25
+    assert len(kept) > 100
+    with Memory.open(path, embedder=EMBEDDER) as mem:
+        found = mem._store.get(ADA.shelves(), list(kept))
+        for entry_id, text in kept.items():
+            if entry_id in gone:
+                assert entry_id not in found
+            elif entry_id not in going or entry_id in found:  # killed before the answer, it may be there or not
+                assert found[entry_id].text in (text, changing.get(entry_id, text))
+        turns = [
+            turn for session in mem.sessions(scope=ADA) for turn in mem.session(scope=ADA, session_id=session).turns()
+        ]
+        assert {turn.entry_id for turn in turns} >= {i for i, text in kept.items() if " turn " in text}
+        mem.remember("life goes on", scope=ADA)
+
+
+def test_batches_of_a_killed_remember_many_are_whole(tmp_path: Path) -> None:
+    dice = random.Random(5)
+    path = tmp_path / "memory.db"
+    count = 3 * BATCH_ENTRIES + 100
+    seen = set()
+    with Memory.open(path, embedder=EMBEDDER) as mem:
+        for life in range(8):
+            name = f"life{life}"
+            with child(write_batches, path, name, count) as (process, listening):
+                told: list[int] = []
+                while max(told, default=-1) < life % 4 * BATCH_ENTRIES and listening.poll(60):
+                    told.append(listening.recv())
+                told += listen_until(listening, time.monotonic() + dice.uniform(0.0, 0.2))
+                process.kill()
+                told += heard(listening)
+            there = mem.stats(scope=Scope(tenant="acme", user=name)).entries
+            assert there >= max(told, default=0)
+            assert there == count or there % BATCH_ENTRIES == 0
+            seen.add(there)
+        assert len(seen) > 1  # not always before, not always after
+        assert str(mem.verify()).startswith("no flaws")
+
+
+def test_eight_processes_that_make_and_write_one_file_at_once_lose_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    start = PROCESSES.Barrier(8)
+    count = 12
+    pipes, processes = [], []
+    for number in range(8):
+        listening, telling = PROCESSES.Pipe(duplex=False)
+        process = PROCESSES.Process(target=race, args=(path, number, count, start, telling))
+        process.start()
+        telling.close()
+        pipes.append(listening)
+        processes.append(process)
+    answers: list[Any] = [pipe.recv() if pipe.poll(120) else "no answer" for pipe in pipes]
+    for process in processes:
+        process.join(30)
+    assert [answer for answer in answers if isinstance(answer, str)] == []
+    ids = [entry_id for answer in answers for entry_id, _ in answer]
+    assert len(set(ids)) == 8 * count * 3
+    with Memory.open(path, embedder=EMBEDDER) as mem:
+        for user in ("ada", *(f"u{n}" for n in range(8))):
+            scope = Scope(tenant="acme", user=user)
+            wanted = {entry_id for answer in answers for entry_id, owner in answer if owner == user}
+            assert {entry.id for entry in mem.entries(scope=scope, limit=10_000)} == wanted
+        turns = mem.session(scope=ADA, session_id="shared").turns()
+        assert [turn.number for turn in turns] == list(range(8 * count))
+        assert str(mem.verify()).startswith("no flaws")
+
+
+def test_many_processes_that_only_open_a_new_file_at_once_all_succeed(tmp_path: Path) -> None:
+    for attempt in range(3):
+        start = PROCESSES.Barrier(8)
+        path = tmp_path / f"{attempt}.db"
+        pipes = []
+        for number in range(8):
+            listening, telling = PROCESSES.Pipe(duplex=False)
+            PROCESSES.Process(target=race, args=(path, number, 0, start, telling)).start()
+            telling.close()
+            pipes.append(listening)
+        assert [pipe.recv() if pipe.poll(60) else "no answer" for pipe in pipes] == [[]] * 8

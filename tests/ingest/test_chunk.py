@@ -1,0 +1,105 @@
+"""Pieces of a long text: nothing lost, nothing too long, cut where a reader would cut."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.ingest.chunk import MAX_TOKENS, OVERLAP_TOKENS, chunk
+from recollect.tokens import count_tokens
+
+parts = st.one_of(
+    st.text(max_size=80),
+    st.sampled_from([
+        "word ", "Sentence one. ", "\n\n", "\n", " ", "x" * 700, "語" * 300, "。", "...", "? ", "\t", "\u3000", "a-b/c",
+        "é" * 40, "🙂" * 260, "1234567 ", "\r\n\r\n", "…” ", "`code()` ", "\x1c",
+    ]),
+)  # fmt: skip
+documents = st.lists(st.tuples(parts, st.integers(1, 60)), min_size=1, max_size=12).map(
+    lambda found: "".join(part * times for part, times in found)
+)
+
+
+@settings(max_examples=80, deadline=None)
+@given(text=documents)
+def test_joining_the_pieces_gives_the_text_back(text: str) -> None:
+    assert "".join(piece.own for piece in chunk(text)) == text
+
+
+@settings(max_examples=80, deadline=None)
+@given(text=documents)
+def test_no_piece_has_more_than_500_tokens(text: str) -> None:
+    for piece in chunk(text):
+        assert count_tokens(piece.text) <= MAX_TOKENS == 500
+
+
+@settings(max_examples=80, deadline=None)
+@given(text=documents)
+def test_a_piece_is_its_share_with_the_end_of_the_one_before(text: str) -> None:
+    pieces = chunk(text)
+    assert pieces[0].text == pieces[0].own
+    for before, piece in pairwise(pieces):
+        assert piece.text.endswith(piece.own)
+        lead = piece.text.removesuffix(piece.own)
+        assert count_tokens(lead) <= OVERLAP_TOKENS
+        assert " ".join(lead.split()) == "" or " ".join(before.own.split()).endswith(" ".join(lead.split()))
+
+
+@settings(max_examples=50, deadline=None)
+@given(text=documents)
+def test_no_piece_is_blank_unless_the_text_is(text: str) -> None:
+    pieces = chunk(text)
+    assert pieces
+    assert len(pieces) == 1 or all(piece.own.strip() for piece in pieces)
+
+
+@settings(max_examples=50, deadline=None)
+@given(a=documents, b=documents)
+def test_the_tokens_of_a_whole_are_never_more_than_those_of_its_parts(a: str, b: str) -> None:
+    assert count_tokens(a + b) <= count_tokens(a) + count_tokens(b)
+
+
+def test_a_text_up_to_300_tokens_stays_whole() -> None:
+    assert len(chunk("word " * 300)) == 1
+    assert len(chunk("word " * 301)) == 2
+
+
+def test_a_piece_ends_at_a_paragraph_where_one_is_near() -> None:
+    paragraph = ("word " * 219).strip() + "."
+    pieces = chunk("\n\n".join([paragraph] * 4))
+    assert [piece.own.strip() for piece in pieces] == [paragraph] * 4
+
+
+def test_a_piece_ends_at_a_sentence_where_no_paragraph_is_near() -> None:
+    pieces = chunk("one two three four five six seven. " * 100)
+    assert all(piece.own.rstrip().endswith("seven.") for piece in pieces)
+    assert len(pieces) > 2
+
+
+def test_a_piece_ends_at_a_word_where_no_sentence_is_near() -> None:
+    pieces = chunk("river " * 1000)
+    assert all(piece.own.replace("river", "").strip() == "" for piece in pieces)
+
+
+def test_a_word_without_an_end_is_cut() -> None:
+    pieces = chunk("x" * 20_000)
+    assert all(count_tokens(piece.text) >= 200 for piece in pieces[:-1])
+    assert all(count_tokens(piece.text) <= 500 for piece in pieces)
+
+
+def test_chinese_sentences_are_not_cut_in_the_middle() -> None:
+    pieces = chunk("今天天气很好我们去公园散步。" * 60)
+    assert all(piece.own.endswith("。") for piece in pieces)
+    assert all(200 <= count_tokens(piece.text) <= 500 for piece in pieces[:-1])
+
+
+def test_the_overlap_is_the_last_sentence_when_that_is_short() -> None:
+    pieces = chunk(("word " * 199).strip() + ". The very last words.\n\n" + "more " * 200)
+    assert pieces[1].text.startswith("The very last words. more")
+
+
+def test_a_long_sentence_may_begin_with_an_accented_word() -> None:
+    text = "À " + "mot " * 400
+    assert "".join(piece.own for piece in chunk(text)) == text

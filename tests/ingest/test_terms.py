@@ -1,0 +1,146 @@
+"""From text to terms: the same hashes for ever, stems, stop words, scripts, traits, sketches."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from recollect.ingest.hashing import hash64
+from recollect.ingest.link import jaccard
+from recollect.ingest.terms import Trait, analyze, embedding_text, name_hash, read_question, record_of, terms, words
+from recollect.testing.builders import make_entry
+
+GOLDEN = {
+    # These numbers are in files on users' disks: a change needs a new ANALYSIS_VERSION and a rebuild.
+    "rust": 12670075210618624892,
+    "bee": 18119106239126326041,
+    "run": 10773672743070944251,
+    "東京": 17306041243353289198,
+}
+
+
+def test_hashes_are_those_that_lie_in_files_already() -> None:
+    assert {word: hash64(word) for word in GOLDEN} == GOLDEN
+
+
+def test_hashes_do_not_depend_on_the_process() -> None:
+    code = "from recollect.ingest.terms import terms; print(terms('running bees in 東京, café'))"
+    outputs = {
+        subprocess.run(
+            [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
+        ).stdout
+        for seed in ("1", "2")
+    }
+    assert outputs == {f"{terms('running bees in 東京, café')}\n"}
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        ("running", "runs"), ("BEES", "bee"), ("café", "cafe"), ("Ｆｕｌｌ", "full"), ("naïve", "NAIVE"),
+        ("O’Brien", "O'Brien"), ("Straße", "Straße"), ("ﬁne", "fine"), ("cafe\u0301", "café"), ("Ελλάδα", "ελλαδα"),
+    ],
+)  # fmt: skip
+def test_spellings_of_one_word_are_one_term(a: str, b: str) -> None:
+    assert terms(a) == terms(b) != []
+
+
+@pytest.mark.parametrize(("a", "b"), [("bee", "beer"), ("rust", "trust"), ("東京", "京都"), ("c", "d3"), ("1", "11")])
+def test_different_words_are_different_terms(a: str, b: str) -> None:
+    assert set(terms(a)).isdisjoint(terms(b))
+
+
+@pytest.mark.parametrize("word", ["the", "The", "AND", "don't", "I'm", "we've", "what", "of"])
+def test_stop_words_are_left_out(word: str) -> None:
+    assert terms(word) == []
+
+
+def test_a_question_of_stop_words_alone_still_has_terms() -> None:
+    question = read_question("who are you?")
+    assert len(question.terms) == 3
+    assert read_question("???").terms == []
+
+
+def test_runs_of_chinese_japanese_and_korean_give_overlapping_pairs() -> None:
+    assert words("東京都に行く") == ["東京", "京都", "都に", "に行", "行く"]
+    assert words("本") == ["本"]
+    assert words("Tokyo東京2020") == ["tokyo", "東京", "2020"]
+
+
+def test_words_are_split_at_everything_that_is_no_letter_or_digit() -> None:
+    assert words("snake_case kebab-case a.b/c") == ["snake", "case", "kebab", "case", "a", "b", "c"]
+
+
+@settings(max_examples=200, deadline=None)
+@given(text=st.text(max_size=200), title=st.text(max_size=30), tags=st.lists(st.text(max_size=10), max_size=3))
+def test_an_index_record_counts_every_term_once(text: str, title: str, tags: list[str]) -> None:
+    record = analyze(text, title=title, tags=tags)
+    assert record.terms.dtype == np.dtype("<u8")
+    assert (np.diff(record.terms.astype(object)) > 0).all()
+    assert len(record.terms) == len(record.counts)
+    assert int(record.counts.astype(np.int64).sum()) == record.length
+    assert 0 not in record.terms.tolist()
+    assert record.chars == len(text)
+
+
+def test_title_tags_and_speaker_count_as_words() -> None:
+    record = analyze("likes tea", title="Drinks", tags=["hot stuff"], speaker="Ada Lovelace")
+    assert set(record.terms.tolist()) == set(terms("likes tea drinks hot stuff ada lovelace"))
+    assert record.chars == len("likes tea")
+
+
+def test_the_record_of_an_entry_is_the_analysis_of_its_fields() -> None:
+    entry = make_entry("1", text="likes tea", title="Drinks", tags=["hot"], speaker="Ada")
+    record, wanted = record_of(entry), analyze("likes tea", title="Drinks", tags=["hot"], speaker="Ada")
+    assert (record.terms == wanted.terms).all()
+    assert (record.near, record.traits, record.speaker, record.length) == (
+        wanted.near, wanted.traits, wanted.speaker, wanted.length,
+    )  # fmt: skip
+    assert embedding_text(entry) == "Ada: Drinks. likes tea"
+
+
+def test_very_many_repeats_are_counted_as_the_most_that_fits() -> None:
+    record = analyze("bee " * 70_000)
+    assert record.counts.tolist() == [65_535]
+    assert record.length == 70_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("Where?", Trait.QUESTION), ("你好？ ", Trait.QUESTION), ("x" * 300 + "?", Trait(0)), ("No.", Trait(0)),
+        ("on Monday", Trait.TIMED), ("in 1999", Trait.TIMED), ("mayor", Trait(0)), ("I am", Trait.FIRST_PERSON),
+        ("my cat last week?", Trait.QUESTION | Trait.TIMED | Trait.FIRST_PERSON), ("at 5 pm", Trait.TIMED),
+    ],
+)  # fmt: skip
+def test_traits_of_a_text(text: str, expected: Trait) -> None:
+    assert Trait(analyze(text).traits) == expected
+
+
+def test_a_speaker_is_named_by_the_first_telling_word() -> None:
+    assert name_hash("Ada Lovelace") == name_hash("ada") != 0
+    assert name_hash("Ada Lovelace") in read_question("what did Ada say?").names
+    assert name_hash("...") == 0
+
+
+def test_texts_with_the_same_words_share_both_sketches() -> None:
+    a = analyze("the old mill by the river burned down in summer")
+    b = analyze("In summer, the OLD mill burned down; by the river!")
+    assert a.near == b.near != (0, 0)
+    assert jaccard(a, b) == 1.0
+
+
+def test_nearly_identical_texts_nearly_always_share_a_sketch() -> None:
+    dice = np.random.default_rng(7)
+    shared = 0
+    for _ in range(200):
+        chosen = [f"word{n}" for n in dice.choice(10_000, size=40, replace=False)]
+        a, b = analyze(" ".join(chosen)), analyze(" ".join([*chosen[:-2], "else", "other"]))
+        assert jaccard(a, b) > 0.9
+        shared += any(x == y != 0 for x, y in zip(a.near, b.near, strict=True))
+    assert shared >= 185

@@ -1,0 +1,337 @@
+"""Bad input: one clear error that names what is wrong, and nothing has changed."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+import pytest
+
+from memory.world import ADA, OpenMemory, picture, texts
+from recollect import EmbeddingFailed, InvalidInput, Memory, NotFound, RecollectError, Scope, ScopeError
+from recollect.errors import UnknownKind
+from recollect.ingest.chunk import chunk
+
+LONE = "half \ud83d of a pair"
+DEEP: dict[str, Any] = {}
+for _ in range(100_000):
+    DEEP = {"a": DEEP}
+CIRCLE: dict[str, Any] = {}
+CIRCLE["self"] = CIRCLE
+
+
+def refused(mem: Memory, call: Callable[[], object], *names: str) -> None:
+    """The call raises one of our errors, naming what is wrong, quickly and without changing anything."""
+    before = picture(mem)
+    started = perf_counter()
+    with pytest.raises(RecollectError) as error:
+        call()
+    assert perf_counter() - started < 5
+    for name in names:
+        assert name in str(error.value)
+    assert len(str(error.value)) < 1000
+    assert picture(mem) == before
+
+
+# -- every parameter of remember ---------------------------------------------------------------------------------
+
+BAD: list[tuple[str, Any]] = [
+    ("text", ""), ("text", " \n\t\u3000"), ("text", "nul \x00 inside"), ("text", LONE), ("text", "x" * 10_000_000),
+    ("text", "語" * 4_000_000), ("text", b"bytes"), ("text", None), ("text", 5), ("text", ["a"]),
+    ("kind", "gossip"), ("kind", None), ("kind", ["fact"]), ("kind", 5), ("kind", "Fact"), ("kind", ""),
+    ("title", None), ("title", 5), ("title", "x" * 300), ("title", "\x00"), ("title", LONE),
+    ("tags", "rust"), ("tags", None), ("tags", 5), ("tags", [5]), ("tags", [""]), ("tags", ["\x00"]),
+    ("tags", ["x" * 300]), ("tags", [LONE]), ("tags", [str(n) for n in range(65)]), ("tags", b"ab"), ("tags", [None]),
+    ("layer", "planet"), ("layer", 5), ("layer", ["user"]), ("layer", "org"),
+    ("session_id", ""), ("session_id", 5), ("session_id", "\x00"), ("session_id", "x" * 300), ("session_id", LONE),
+    ("turn_refs", 5), ("turn_refs", None), ("turn_refs", "12"), ("turn_refs", [-1]), ("turn_refs", [1.5]),
+    ("turn_refs", [True]), ("turn_refs", [2**31]), ("turn_refs", ["1"]), ("turn_refs", [10**30]),
+    ("evidence", ""), ("evidence", 5), ("evidence", "\x00"), ("evidence", LONE), ("evidence", "x" * 10_000_000),
+    ("source", None), ("source", 5), ("source", "\x00"), ("source", "x" * 300), ("source", LONE),
+    ("speaker", 5), ("speaker", "\x00"), ("speaker", "x" * 300), ("speaker", LONE),
+    ("confidence", -0.1), ("confidence", 1.1), ("confidence", math.nan), ("confidence", math.inf),
+    ("confidence", "0.5"), ("confidence", None), ("confidence", True), ("confidence", [0.5]),
+    ("confidence", 10**400),
+    ("trust", "maybe"), ("trust", None), ("trust", True), ("trust", ["trusted"]),
+    ("at", "yesterday"), ("at", 5), ("at", ""), ("at", "2026-13-01"), ("at", True), ("at", "10000-01-01"),
+    ("at", timedelta(1)), ("at", "0001-01-01T00:00+23:59"), ("at", "\x00"), ("at", LONE), ("at", "x" * 10_000_000),
+    ("at", datetime.max.replace(tzinfo=UTC).astimezone(UTC).replace(tzinfo=UTC).isoformat()[:-6] + "-23:59"),
+    ("valid_from", "soon"), ("valid_from", 5.0), ("valid_to", "later"), ("valid_to", []),
+    ("valid_to", "2000-01-01"),
+    ("metadata", []), ("metadata", "x"), ("metadata", 5), ("metadata", 0), ("metadata", [("a", 1)]),
+    ("metadata", {"x": object()}), ("metadata", {"x": math.nan}), ("metadata", {"x": {1, 2}}),
+    ("metadata", {"x": LONE}), ("metadata", {"x": b"y"}), ("metadata", {("a",): 1}), ("metadata", CIRCLE),
+    ("metadata", DEEP), ("metadata", {"x": "y" * 100_000}), ("metadata", {"x": datetime.now(UTC)}),
+    ("metadata", {1: "one", "1": "the other one"}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), BAD, ids=[f"{name}-{n}" for n, (name, _) in enumerate(BAD)])
+def test_every_bad_value_of_remember_is_named_and_changes_nothing(mem: Memory, name: str, value: Any) -> None:
+    mem.remember("was here before", scope=ADA)
+    call = {"text": "a fine text", name: value}
+    refused(mem, lambda: mem.remember(scope=ADA, **call), name)
+    refused(mem, lambda: mem.remember_many(["fine too", call], scope=ADA), name)
+
+
+@pytest.mark.parametrize("items", [5, None, "one text", {"text": "one mapping"}, b"x", [5], [None], [["x"]], [{}],
+                                   [{"text": "x", "colour": "red"}], [{5: "x"}]], ids=str)  # fmt: skip
+def test_items_that_are_none_are_refused(mem: Memory, items: Any) -> None:
+    refused(mem, lambda: mem.remember_many(items, scope=ADA), "items")
+
+
+def test_an_unknown_kind_lists_the_known_ones(mem: Memory) -> None:
+    with pytest.raises(UnknownKind, match=r"gossip.*fact.*guardrail"):
+        mem.remember("x", scope=ADA, kind="gossip")
+
+
+@pytest.mark.parametrize("scope", [None, "acme", 5, {"tenant": "acme"}, ADA.shelves()[0]])
+def test_no_operation_runs_without_a_scope(mem: Memory, scope: Any) -> None:
+    for call in (
+        lambda: mem.remember("x", scope=scope), lambda: mem.remember_many([], scope=scope),
+        lambda: mem.session(scope=scope, session_id="s"), lambda: mem.sessions(scope=scope),
+        lambda: mem.recall("x", scope=scope), lambda: mem.get("x", scope=scope), lambda: mem.entries(scope=scope),
+        lambda: mem.edit("x", scope=scope, text="y"), lambda: mem.supersede("x", "y", scope=scope),
+        lambda: mem.link("x", "y", "supports", scope=scope), lambda: mem.unlink("x", "y", "supports", scope=scope),
+        lambda: mem.links("x", scope=scope), lambda: mem.history("x", scope=scope),
+        lambda: mem.forget(everything=True, scope=scope), lambda: mem.stats(scope=scope),
+        lambda: mem.events(scope=scope),
+    ):  # fmt: skip
+        with pytest.raises(ScopeError, match="scope"):
+            call()
+
+
+@pytest.mark.parametrize("name", ["tenant", "user", "org"])
+@pytest.mark.parametrize("value", ["", "  ", 5, b"x", "\x00", LONE, "x" * 257, ["x"], True])
+def test_a_scope_is_made_of_names(name: str, value: Any) -> None:
+    with pytest.raises(ScopeError, match=name):
+        Scope(**{"tenant": "acme", name: value})
+
+
+# -- recall ------------------------------------------------------------------------------------------------------
+
+BAD_RECALLS: list[tuple[str, Any]] = [
+    ("query", ""), ("query", "  \n"), ("query", None), ("query", 5), ("query", b"x"), ("query", "\x00"),
+    ("query", LONE), ("query", "x" * 10_000_000), ("k", 0), ("k", -5), ("k", 10**9), ("k", "5"), ("k", None),
+    ("k", 10**5000), ("k", 2.5), ("kind", "gossip"), ("kind", 5), ("kind", [5]), ("kind", ["fact", "gossip"]),
+    ("tags", 5), ("tags", [5]), ("tags", [""]), ("tags", "\x00"), ("tags", LONE), ("layer", "planet"), ("layer", 5),
+    ("layer", [5]), ("session_id", 5), ("session_id", ""), ("session_id", "\x00"), ("session_id", LONE),
+    ("since", "then"), ("since", 5), ("until", "then"), ("until", []), ("as_of", "then"), ("as_of", 5.5),
+    ("min_score", "1"), ("min_score", math.nan), ("min_score", [1]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "value"), BAD_RECALLS, ids=[f"{n}-{i}" for i, (n, _) in enumerate(BAD_RECALLS)])
+def test_every_bad_value_of_recall_is_named(mem: Memory, name: str, value: Any) -> None:
+    mem.remember("was here before", scope=ADA)
+    call = {"query": "a fine question", name: value}
+    refused(mem, lambda: mem.recall(scope=ADA, **call), name)
+
+
+# -- ids ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("bad", ["", "no-such-id", "\x00", LONE, 5, None, b"x", ["x"], {}, "x" * 1_000_000,
+                                 "' OR 1=1 --"], ids=lambda v: repr(v)[:20])  # fmt: skip
+def test_a_bad_id_is_not_found_or_refused_by_every_verb(mem: Memory, bad: Any) -> None:
+    (good,) = mem.remember("was here before", scope=ADA)
+    for call in (
+        lambda: mem.get(bad, scope=ADA), lambda: mem.edit(bad, scope=ADA, text="y"),
+        lambda: mem.history(bad, scope=ADA), lambda: mem.links(bad, scope=ADA),
+        lambda: mem.link(good, bad, "supports", scope=ADA), lambda: mem.link(bad, good, "supports", scope=ADA),
+        lambda: mem.unlink(bad, good, "supports", scope=ADA), lambda: mem.supersede(bad, good, scope=ADA),
+        lambda: mem.supersede(good, bad, scope=ADA), lambda: mem.forget(ids=[good, bad], scope=ADA),
+    ):  # fmt: skip
+        before = picture(mem)
+        with pytest.raises((NotFound, InvalidInput)):
+            call()
+        assert picture(mem) == before
+
+
+# -- absurd but readable -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("at", [datetime.min, datetime.max, "0001-01-01", "9999-12-31T23:59:59.999999Z", "1582-10-10"])
+def test_any_date_of_the_calendar_is_kept_exactly(mem: Memory, at: Any) -> None:
+    (entry_id,) = mem.remember("an odd date", scope=ADA, at=at, valid_from=at)
+    entry = mem.get(entry_id, scope=ADA)
+    assert entry.at == entry.valid_from
+    assert entry.at.year in (1, 1582, 9999)
+    mem.remember("an ordinary date", scope=ADA)
+    for as_of in (None, datetime.max, datetime.min):
+        for hit in mem.recall("date", scope=ADA, as_of=as_of):
+            assert math.isfinite(hit.score)
+    assert mem.verify().ok
+
+
+def test_superseding_at_the_end_of_the_calendar_is_no_crash(mem: Memory) -> None:
+    (old,) = mem.remember("begins at the very end", scope=ADA, valid_from=datetime.max)
+    (new,) = mem.remember("begins now", scope=ADA)
+    before = picture(mem)
+    try:
+        mem.supersede(old, new, scope=ADA)
+    except RecollectError:
+        assert picture(mem) == before
+    assert mem.verify().ok
+
+
+def test_the_largest_text_that_is_allowed_is_stored_whole(mem: Memory) -> None:
+    text = ("word " * 199_999)[:999_990] + "end."
+    ids = mem.remember(text, scope=ADA)
+    assert "".join(mem.get(entry_id, scope=ADA).evidence for entry_id in ids) == text
+
+
+@pytest.mark.parametrize("text", ["." * 200_000, "?!" * 100_000 + "x", "\n" * 200_000 + "x", "a." * 100_000,
+                                  "\n " * 100_000 + "x", "…" * 100_000, " \t" * 100_000 + "y"],
+                         ids=["dots", "marks", "lines", "a-dots", "blank-lines", "ellipses", "blanks"])  # fmt: skip
+def test_no_text_takes_longer_than_its_length_deserves(text: str) -> None:
+    for size, limit_s in ((6_000, 0.3), (len(text), 10.0)):  # a quadratic chunker needs a second for the first
+        started = perf_counter()
+        chunk(text[:size])
+        assert perf_counter() - started < limit_s
+
+
+@pytest.mark.parametrize("k1", ["'; DROP TABLE entries; --", '"quoted" OR *', "100% _like_", "\\x00 {json: []}"])
+def test_sql_in_any_name_is_only_a_name(mem: Memory, k1: str) -> None:
+    scope = Scope(tenant=k1, user=k1)
+    (entry_id,) = mem.remember(k1, scope=scope, title=k1, tags=[k1], session_id=k1, source=k1, speaker=k1,
+                               metadata={k1: k1})  # fmt: skip
+    mem.session(scope=scope, session_id=k1).add(k1, k1)
+    entry = mem.get(entry_id, scope=scope)
+    assert (entry.title, entry.tags, entry.session_id, entry.metadata) == (k1, [k1.strip()], k1, {k1: k1})
+    assert len(mem.recall(k1, scope=scope, tags=k1, session_id=k1)) == 1
+    assert mem.forget(session_id=k1, scope=scope).entries == 2
+    assert mem.verify().ok
+
+
+# -- embedders ---------------------------------------------------------------------------------------------------
+
+
+class Moody:
+    """An embedder that does as it is told; `embed` is what the port asks for."""
+
+    name = "moody:1"
+    width = 4
+
+    def __init__(self) -> None:
+        self.answer: Callable[[int], Any] = self.fine
+        self.question: Any = np.array([1, 0, 0, 0], dtype=np.float32)
+
+    @staticmethod
+    def fine(count: int) -> Any:
+        return np.tile(np.array([1, 0, 0, 0], dtype=np.float32), (count, 1))
+
+    def embed(self, batch: list[str]) -> Any:
+        return self.answer(len(batch))
+
+    def embed_query(self, text: str) -> Any:
+        return self.question
+
+
+def broken(count: int) -> Any:
+    raise RuntimeError("out of luck")
+
+
+ANSWERS: dict[str, Callable[[int], Any]] = {
+    "nan": lambda n: np.full((n, 4), np.nan, dtype=np.float32),
+    "one nan": lambda n: np.where(np.arange(4 * n).reshape(n, 4) == 4 * n - 1, np.nan, 0.5).astype(np.float32),
+    "infinite": lambda n: np.full((n, 4), np.inf, dtype=np.float32),
+    "too wide": lambda n: np.ones((n, 5), dtype=np.float32),
+    "too narrow": lambda n: np.ones((n, 3), dtype=np.float32),
+    "too few": lambda n: np.ones((n - 1, 4), dtype=np.float32),
+    "too many": lambda n: np.ones((n + 1, 4), dtype=np.float32),
+    "flat": lambda n: np.ones(4 * n, dtype=np.float32),
+    "none": lambda n: None,
+    "words": lambda n: [["a", "b", "c", "d"]] * n,
+    "ragged": lambda n: [[1.0]] + [[1.0, 0.0, 0.0, 0.0]] * (n - 1),
+    "raises": broken,
+}
+
+
+@pytest.mark.parametrize("wrapped", ["an embedder", "a callable"])
+@pytest.mark.parametrize("mood", ANSWERS)
+def test_an_embedder_that_answers_nonsense_changes_nothing(
+    opened: OpenMemory, location: str, mood: str, wrapped: str
+) -> None:
+    moody = Moody()
+    mem = opened(location, embedder=moody if wrapped == "an embedder" else lambda batch: moody.embed(batch))
+    (entry_id,) = mem.remember("was here before", scope=ADA)
+    moody.answer = ANSWERS[mood]
+    for call in (
+        lambda: mem.remember("a new text", scope=ADA),
+        lambda: mem.remember_many([f"text {n}" for n in range(5)], scope=ADA),
+        lambda: mem.session(scope=ADA, session_id="s").add("user", "a turn"),
+        lambda: mem.edit(entry_id, scope=ADA, text="another text"),
+    ):
+        before = picture(mem)
+        with pytest.raises(EmbeddingFailed):
+            call()
+        assert picture(mem) == before
+    moody.answer = moody.fine
+    assert mem.verify().ok
+    mem.remember("works again", scope=ADA)
+    assert set(texts(mem, "again", ADA)) == {"was here before", "works again"}
+
+
+@pytest.mark.parametrize("length", [9.0, 1e-3, 1e30])
+def test_vectors_of_any_length_are_stored_at_length_one(opened: OpenMemory, location: str, length: float) -> None:
+    moody = Moody()
+    moody.answer = lambda n: moody.fine(n) * np.float32(length)
+    mem = opened(location, embedder=moody)
+    mem.remember("a text", scope=ADA)
+    assert mem.verify().ok
+    assert mem.recall("a question", scope=ADA).hits[0].factors["meaning"] == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [np.full(4, np.nan), np.ones(5), np.ones((1, 4)), None, "x", [1.0, 0.0, 0.0, np.inf]],
+    ids=["nan", "wide", "matrix", "none", "text", "inf"],
+)
+def test_a_question_that_cannot_be_embedded_is_one_clear_error(opened: OpenMemory, answer: Any) -> None:
+    moody = Moody()
+    mem = opened(embedder=moody)
+    mem.remember("a text", scope=ADA)
+    moody.question = answer
+    with pytest.raises(EmbeddingFailed, match="moody"):
+        mem.recall("a question", scope=ADA)
+
+
+def test_an_embedder_that_fails_in_the_middle_of_many_leaves_nothing_behind(opened: OpenMemory, location: str) -> None:
+    moody = Moody()
+    mem = opened(location, embedder=lambda batch: moody.embed(batch))
+    mem.remember("was here before", scope=ADA)
+    before = picture(mem)
+    calls = []
+
+    def fail_later(count: int) -> Any:
+        calls.append(count)
+        return broken(count) if len(calls) == 2 else moody.fine(count)
+
+    moody.answer = fail_later
+    with pytest.raises(EmbeddingFailed):
+        mem.remember_many([f"text number {n}" for n in range(1500)], scope=ADA)
+    assert len(calls) == 2
+    assert picture(mem) == before
+
+
+def test_a_scrubber_that_answers_nonsense_changes_nothing(opened: OpenMemory, location: str) -> None:
+    for answer in (None, 5, "", "\x00"):
+        mem = opened(location, scrubber=lambda text, answer=answer: answer)
+        refused(mem, lambda mem=mem: mem.remember("a text", scope=ADA, title="a title"))  # type: ignore[misc]
+    mem = opened(location, scrubber=lambda text: "x" * 300 if text == "a title" else text)
+    refused(mem, lambda: mem.remember("a text", scope=ADA, title="a title"), "title")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"clock": lambda: datetime(2026, 5, 1)}, {"profile": []}, {"embedder": 5}, {"embedder": Moody}, {"profile": None}],
+    ids=["naive", "list", "five", "class", "none"],
+)
+def test_nonsense_given_to_open_is_one_of_our_errors(opened: OpenMemory, options: dict[str, Any]) -> None:
+    with pytest.raises(RecollectError):
+        opened(**options).remember("x", scope=ADA)

@@ -1,0 +1,265 @@
+"""The public face: what it exports, its awaitable twin, and what merely importing it must not do."""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import recollect
+from recollect import AsyncMemory, Memory, Scope, Session
+from recollect.aio import AsyncSession
+
+ADA = Scope(tenant="acme", user="ada")
+
+
+def run(code: str, *flags: str) -> str:
+    done = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr[-2000:]
+    return done.stdout
+
+
+# -- exports -----------------------------------------------------------------------------------------------------
+
+
+def test_every_exported_name_is_there_and_listed_once() -> None:
+    assert len(set(recollect.__all__)) == len(recollect.__all__)
+    assert sorted(recollect.__all__) == sorted(recollect.__dir__())
+    for name in recollect.__all__:
+        assert getattr(recollect, name) is not None
+        assert getattr(recollect, name) is getattr(importlib.import_module("recollect"), name)
+    assert set(recollect._HOME) | {"__version__"} == set(recollect.__all__)
+
+
+def test_names_that_type_checkers_see_are_those_that_are_there() -> None:
+    source = Path(recollect.__file__).read_text(encoding="utf-8")
+    block = source[source.index("if TYPE_CHECKING:") : source.index("__version__")]
+    for name in set(recollect.__all__) - {"__version__"}:
+        assert name in block
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="Nonsense"):
+        recollect.Nonsense  # noqa: B018
+
+
+def test_the_names_of_the_issue_are_there() -> None:
+    for name in ("Memory", "Scope", "AsyncMemory"):
+        assert name in recollect.__all__
+    for verb in ("remember", "remember_many", "session", "recall", "get", "edit", "link", "history", "forget", "stats",
+                 "verify", "export", "load", "close", "supersede", "open"):  # fmt: skip
+        assert callable(getattr(Memory, verb))
+
+
+def test_every_error_a_caller_is_told_to_catch_can_be_imported_from_the_face() -> None:
+    from recollect import errors
+
+    raised = {
+        name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == errors.__name__
+    }
+    assert raised <= set(recollect.__all__)
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    from importlib.metadata import version
+
+    assert recollect.__version__ == version("recollect")
+
+
+# -- the awaitable twin ------------------------------------------------------------------------------------------
+
+
+def verbs(cls: type) -> dict[str, inspect.Signature]:
+    return {
+        name: inspect.signature(getattr(cls, name))
+        for name in dir(cls)
+        if not name.startswith("_") and callable(getattr(cls, name))
+    }
+
+
+@pytest.mark.parametrize(("plain", "awaitable"), [(Memory, AsyncMemory), (Session, AsyncSession)])
+def test_the_twin_has_the_same_verbs_with_the_same_parameters(plain: type, awaitable: type) -> None:
+    ours, theirs = verbs(plain), verbs(awaitable)
+    assert set(ours) == set(theirs)
+    for name, signature in ours.items():
+        assert list(signature.parameters.values()) == list(theirs[name].parameters.values()), name
+        wanted = str(signature.return_annotation).replace("Memory", "AsyncMemory").replace("Session", "AsyncSession")
+        if name not in ("open", "session"):
+            wanted = str(signature.return_annotation)
+        assert str(theirs[name].return_annotation) == wanted, name
+
+
+@pytest.mark.parametrize("name", [name for name in verbs(AsyncMemory) if name != "session"])
+def test_every_verb_of_the_twin_is_awaited(name: str) -> None:
+    assert inspect.iscoroutinefunction(getattr(AsyncMemory, name))
+
+
+def test_the_twin_does_the_same_things(tmp_path: Path) -> None:
+    async def live() -> None:
+        async with await AsyncMemory.open(tmp_path / "memory.db", embedder="hash") as mem:
+            (a,) = await mem.remember("Ada likes tea", scope=ADA, tags=["x"])
+            (b,) = await mem.remember_many(["Ben likes rain"], scope=ADA, kind="fact")
+            session = mem.session(scope=ADA, session_id="s")
+            turn = await session.add("user", "hello there")
+            assert [t.entry_id for t in await session.turns()] == [turn]
+            assert await mem.sessions(scope=ADA) == ["s"]
+            assert (await mem.recall("tea", scope=ADA, k=1)).hits[0].entry.id == a
+            assert (await mem.get(b, scope=ADA)).kind == "fact"
+            assert len(await mem.entries(scope=ADA)) == 3
+            assert (await mem.edit(a, scope=ADA, text="Ada likes coffee")).text == "Ada likes coffee"
+            assert len(await mem.history(a, scope=ADA)) == 2
+            await mem.link(a, b, "supports", scope=ADA)
+            assert await mem.unlink(a, b, "supports", scope=ADA)
+            assert await mem.links(a, scope=ADA)
+            await mem.supersede(a, b, scope=ADA)
+            assert (await mem.stats(scope=ADA)).entries == 3
+            assert await mem.events(scope=ADA)
+            assert (await mem.verify()).ok
+            assert (await mem.repair()).ok
+            await mem.reembed()
+            await mem.export(tmp_path / "out.jsonl")
+            await mem.forget(everything=True, scope=ADA)
+            await mem.load(tmp_path / "out.jsonl")
+            assert (await mem.stats(scope=ADA)).entries == 3
+        with pytest.raises(recollect.StoreError, match="closed"):
+            await mem.stats(scope=ADA)
+
+    asyncio.run(live())
+
+
+def test_the_event_loop_is_not_held_up() -> None:
+    entered, let_go = threading.Event(), threading.Event()
+
+    def embed(batch: list[str]) -> list[list[float]]:
+        if batch != ["width"]:
+            entered.set()
+            assert let_go.wait(30), "the loop never got its turn"
+        return [[1.0, 0.0]] * len(batch)
+
+    async def live() -> None:
+        async with await AsyncMemory.open(":memory:", embedder=embed) as mem:
+            for call in (
+                lambda: mem.remember("slow", scope=ADA),
+                lambda: mem.recall("slow?", scope=ADA),
+                lambda: mem.session(scope=ADA, session_id="s").add("user", "slow turn"),
+            ):
+                entered.clear()
+                let_go.clear()
+                waiting = asyncio.create_task(call())
+                deadline = time.monotonic() + 30
+                while not entered.is_set():  # the loop turns while the call is stuck in its thread
+                    assert time.monotonic() < deadline
+                    await asyncio.sleep(0)
+                assert not waiting.done()
+                let_go.set()
+                await waiting
+
+    asyncio.run(live())
+
+
+def test_many_calls_of_the_twin_at_once_all_arrive(tmp_path: Path) -> None:
+    async def live() -> None:
+        async with await AsyncMemory.open(tmp_path / "memory.db", embedder="hash:8", durability="normal") as mem:
+            ids = await asyncio.gather(*(mem.remember(f"fact {n}", scope=ADA) for n in range(40)))
+            assert len({entry_id for (entry_id,) in ids}) == 40
+            session = mem.session(scope=ADA, session_id="s")
+            await asyncio.gather(*(session.add("user", f"turn {n}") for n in range(20)))
+            assert [turn.number for turn in await session.turns()] == list(range(20))
+            assert (await mem.verify()).ok
+
+    asyncio.run(live())
+
+
+# -- importing ---------------------------------------------------------------------------------------------------
+
+HEAVY = ("numpy", "langchain_core", "langchain", "httpx", "typer", "rich", "yaml", "tokenizers", "safetensors", "torch",
+         "sentence_transformers", "wordllama", "Stemmer", "asyncio", "sqlite3")  # fmt: skip
+
+
+def test_importing_recollect_loads_nothing_heavy() -> None:
+    loaded = run(f"import sys, recollect; print([m for m in {HEAVY!r} if m in sys.modules])")
+    assert loaded.strip() == "[]"
+
+
+def test_using_a_memory_loads_no_framework_and_no_command_line() -> None:
+    heavy = (
+        "langchain_core",
+        "langchain",
+        "httpx",
+        "typer",
+        "rich",
+        "torch",
+        "sentence_transformers",
+        "wordllama",
+        "requests",
+    )
+    code = f"""
+import sys
+from recollect import Memory, Scope
+scope = Scope(tenant="acme", user="ada")
+mem = Memory.open(":memory:")
+mem.remember("Ada prefers tokio over async-std.", scope=scope)
+assert mem.recall("which async runtime does Ada like?", scope=scope).hits
+print([m for m in {heavy!r} if m in sys.modules])
+"""
+    assert run(code).strip() == "[]"
+
+
+NO_NETWORK = """
+import socket
+def refuse(*args, **kwargs):
+    raise AssertionError(f"someone went to the network: {args}")
+socket.socket.connect = refuse
+socket.socket.connect_ex = refuse
+socket.socket.bind = refuse
+socket.socket.sendto = refuse
+socket.create_connection = refuse
+socket.getaddrinfo = refuse
+socket.gethostbyname = refuse
+"""
+
+
+def test_importing_opens_no_socket() -> None:
+    code = """
+import sys
+opened = []
+sys.addaudithook(lambda event, args: opened.append((event, args)) if event.startswith("socket.") else None)
+import recollect
+[getattr(recollect, name) for name in recollect.__all__]
+assert not opened, opened
+"""
+    run(code)
+
+
+def test_remembering_and_recalling_never_goes_to_the_network(tmp_path: Path) -> None:
+    code = f"""{NO_NETWORK}
+from recollect import Memory, Scope
+scope = Scope(tenant="acme", user="ada")
+with Memory.open({str(tmp_path / "memory.db")!r}) as mem:
+    mem.remember("Ada prefers tokio over async-std.", scope=scope, kind="preference", tags=["rust"])
+    mem.remember_many([f"fact {{n}}" for n in range(600)], scope=scope)
+    mem.session(scope=scope, session_id="s").add("user", "I ran the charity race on Saturday")
+    assert mem.recall("which async runtime does Ada like?", scope=scope).hits[0].entry.text.startswith("Ada prefers")
+    assert mem.verify().ok
+    mem.export({str(tmp_path / "out.jsonl")!r})
+    mem.forget(everything=True, scope=scope)
+print("done")
+"""
+    assert run(code, "-W", "error").strip() == "done"
+
+
+def test_the_example_of_the_docstring_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    lines = [line[4:] for line in (recollect.__doc__ or "").splitlines() if line.startswith("    ")]
+    assert len(lines) >= 5
+    names: dict[str, object] = {}
+    exec("\n".join(lines[:-1]), names)
+    assert eval(lines[-1], names) == "Ada prefers tokio over async-std."
+    names["mem"].close()  # type: ignore[attr-defined]
