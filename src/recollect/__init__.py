@@ -25,8 +25,12 @@ if TYPE_CHECKING:
         NotFound,
         RecollectError,
         ScopeError,
+        StoreBusy,
+        StoreClosed,
+        StoreCorrupt,
         StoreError,
         TransferError,
+        UnknownKind,
     )
     from recollect.ingest.session import Session
     from recollect.ingest.validate import Draft
@@ -58,6 +62,10 @@ _HOME = {
     "ScopeError": "recollect.errors",
     "Session": "recollect.ingest.session",
     "Stats": "recollect.types",
+    "StoreBusy": "recollect.errors",
+    "StoreClosed": "recollect.errors",
+    "StoreCorrupt": "recollect.errors",
+    "UnknownKind": "recollect.errors",
     "StoreError": "recollect.errors",
     "TransferError": "recollect.errors",
     "Turn": "recollect.types",
@@ -67,7 +75,8 @@ _HOME = {
 __all__ = [
     "AsyncMemory", "Draft", "EmbedderMismatch", "EmbeddingFailed", "Entry", "Hit", "InvalidInput", "Link", "Memory",
     "MissingExtra", "NotFound", "Profile", "Recall", "Receipt", "RecollectError", "Report", "Scope", "ScopeError",
-    "Session", "Stats", "StoreError", "TransferError", "Turn", "Version", "__version__",
+    "Session", "Stats", "StoreBusy", "StoreClosed", "StoreCorrupt", "StoreError", "TransferError", "Turn",
+    "UnknownKind", "Version", "__version__",
 ]  # fmt: skip
 
 

@@ -42,7 +42,7 @@ class AsyncSession:
         self.id = session.id
 
     async def add(self, role: str, text: str, *, at: TimeLike = None, speaker: str | None = None,
-                  trust: str = "trusted", tags: Iterable[str] = ()) -> str:  # fmt: skip
+                  trust: str = "trusted", tags: Sequence[str] = ()) -> str:  # fmt: skip
         return await _threaded(self._session.add, role, text, at=at, speaker=speaker, trust=trust, tags=tags)
 
     async def turns(self) -> list[Turn]:

@@ -6,10 +6,11 @@ Knows nothing about entries. `Clock` and `NewId` are plain callables; the defaul
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+
+from recollect.locks import ForkLock
 
 Clock = Callable[[], datetime]
 NewId = Callable[[], str]
@@ -21,6 +22,16 @@ _MICROSECOND = timedelta(microseconds=1)
 def system_clock() -> datetime:
     """The current time, with a zone."""
     return datetime.now(UTC)
+
+
+def aware(clock: Clock) -> Clock:
+    """The clock with its answers in UTC; one that tells no zone is taken to tell UTC."""
+
+    def tell() -> datetime:
+        moment = clock()
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+    return clock if clock is system_clock else tell
 
 
 def to_micros(moment: datetime) -> int:
@@ -40,7 +51,7 @@ class TimeOrderedIds:
     """
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._last_ms = 0
         self._counter = 0
 

@@ -14,20 +14,20 @@ from typing import Any
 from recollect.clock import Clock, NewId, TimeOrderedIds, system_clock
 from recollect.embeddings.base import Embedder
 from recollect.embeddings.choose import EmbedderSpec, choose_embedder
-from recollect.errors import InvalidInput, NotFound
+from recollect.errors import NotFound
 from recollect.ingest.change import Changer
 from recollect.ingest.forget import Forgetter
 from recollect.ingest.remember import Progress, Writer
 from recollect.ingest.scrub import Scrubber, keep_all
 from recollect.ingest.session import Session
 from recollect.ingest.times import TimeLike
-from recollect.ingest.validate import Draft, checked_scope, drafts_of
+from recollect.ingest.validate import Draft, checked_count, checked_id, checked_scope, drafts_of
 from recollect.ops.doctor import Report, repair, verify
 from recollect.ops.reembed import Reembedded, adopt_model, reembed
 from recollect.ops.transfer import Loaded, Written, export_to, load_from
 from recollect.retrieval.filters import Filters
-from recollect.retrieval.pipeline import Searcher
-from recollect.retrieval.profiles import Profile, profile_named
+from recollect.retrieval.pipeline import Searcher, checked_profile
+from recollect.retrieval.profiles import Profile
 from recollect.stores.base import Event, Store
 from recollect.stores.choose import choose_store
 from recollect.types import Entry, Link, Recall, Receipt, Scope, Stats, Version
@@ -43,7 +43,7 @@ class Memory:
         self._embedder = embedder
         self._clock = clock
         new_id = new_id or TimeOrderedIds()
-        self._searcher = Searcher(store, embedder, profile=profile_named(profile), clock=clock, new_id=new_id)
+        self._searcher = Searcher(store, embedder, profile=checked_profile(profile), clock=clock, new_id=new_id)
         self._writer = Writer(store, embedder, scrubber=scrubber, clock=clock, new_id=new_id)
         self._changer = Changer(store, embedder, scrubber=scrubber, clock=clock)
         self._forgetter = Forgetter(store, self._searcher, clock=clock)
@@ -62,6 +62,7 @@ class Memory:
         `reembed` only.
         """
         chosen = choose_embedder(embedder)
+        profile = checked_profile(profile)  # before a file is made
         store = choose_store(location, durability=durability)
         try:
             if not reembedding:
@@ -85,7 +86,7 @@ class Memory:
         draft = Draft(
             text=text, kind=kind, title=title, tags=tags, layer=layer, session_id=session_id, turn_refs=turn_refs,
             evidence=evidence, source=source, speaker=speaker, confidence=confidence, trust=trust, at=at,
-            valid_from=valid_from, valid_to=valid_to, metadata=metadata or {},
+            valid_from=valid_from, valid_to=valid_to, metadata={} if metadata is None else metadata,
         )  # fmt: skip
         return self._writer.remember([draft], scope=checked_scope(scope))
 
@@ -100,6 +101,7 @@ class Memory:
 
     def session(self, *, scope: Scope, session_id: str) -> Session:
         """A dialogue to add turns to; continues where it was left when the id is known."""
+        self._store.heads([])  # a closed memory says so here, not at the first turn
         return Session(self._writer, self._store, scope=checked_scope(scope), session_id=session_id)
 
     def sessions(self, *, scope: Scope, layer: str | None = None) -> list[str]:
@@ -125,6 +127,7 @@ class Memory:
 
     def get(self, id: str, *, scope: Scope) -> Entry:
         """One entry, whatever its state. `NotFound` when the scope does not see it."""
+        id = checked_id(id)
         entry = self._store.get(checked_scope(scope).shelves(), [id]).get(id)
         if entry is None:
             raise NotFound("entry", id)
@@ -135,8 +138,7 @@ class Memory:
                 session_id: str | None = None, state: str | Sequence[str] | None = None, limit: int = 100,
                 offset: int = 0) -> list[Entry]:  # fmt: skip
         """Entries the scope sees, oldest first, one page."""
-        if limit < 1 or offset < 0:
-            raise InvalidInput("limit", f"{limit} from offset {offset}", "limit from 1, offset from 0")
+        limit, offset = checked_count("limit", limit, least=1), checked_count("offset", offset)
         filters = Filters.of(kind=kind, tags=tags, layer=layer, session_id=session_id)
         selection = filters.selection(state)
         shelves = [s for s in checked_scope(scope).shelves() if filters.layers is None or s.layer in filters.layers]
@@ -198,7 +200,7 @@ class Memory:
 
     def events(self, *, scope: Scope, limit: int = 100) -> list[Event]:
         """The tenant's audit log, newest first: what was done to which entry when, never its text."""
-        return self._store.events(checked_scope(scope).tenant, limit=limit)
+        return self._store.events(checked_scope(scope).tenant, limit=checked_count("limit", limit, least=1))
 
     def verify(self, *, progress: Progress | None = None) -> Report:
         """Check the whole store: structure, ids, times, counts, links, and that rows, index and vectors agree."""
@@ -228,6 +230,7 @@ class Memory:
     def close(self) -> None:
         """Release files and memory. Closing twice is fine; any other call afterwards raises `StoreClosed`."""
         self._store.close()
+        self._searcher.drop_ram()
 
     def __enter__(self) -> Memory:
         return self

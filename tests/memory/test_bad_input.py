@@ -327,10 +327,16 @@ def test_a_scrubber_that_answers_nonsense_changes_nothing(opened: OpenMemory, lo
     refused(mem, lambda: mem.remember("a text", scope=ADA, title="a title"), "title")
 
 
+def test_a_clock_without_a_zone_tells_utc(opened: OpenMemory) -> None:
+    mem = opened(clock=lambda: datetime(2026, 5, 1))
+    (entry_id,) = mem.remember("x", scope=ADA)
+    assert mem.get(entry_id, scope=ADA).created_at == datetime(2026, 5, 1, tzinfo=UTC)
+
+
 @pytest.mark.parametrize(
     "options",
-    [{"clock": lambda: datetime(2026, 5, 1)}, {"profile": []}, {"embedder": 5}, {"embedder": Moody}, {"profile": None}],
-    ids=["naive", "list", "five", "class", "none"],
+    [{"profile": []}, {"embedder": 5}, {"embedder": Moody}, {"profile": None}],
+    ids=["list", "five", "class", "none"],
 )
 def test_nonsense_given_to_open_is_one_of_our_errors(opened: OpenMemory, options: dict[str, Any]) -> None:
     with pytest.raises(RecollectError):

@@ -7,7 +7,6 @@ with `forget` or `clear`.
 from __future__ import annotations
 
 import hashlib
-import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Sequence
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from recollect.embeddings.base import Embedder, Matrix
 from recollect.errors import InvalidInput
+from recollect.locks import ForkLock
 
 _ENTRY_OVERHEAD = 256  # bytes of key, array object and dictionary slot, measured on CPython 3.11
 _TEXT, _QUERY = b"text", b"query"
@@ -36,7 +36,7 @@ class CachedEmbedder:
         """Texts the inner embedder was asked for."""
         self._max_entries = max_entries
         self._max_bytes = max_bytes
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         self._kept: OrderedDict[bytes, Matrix] = OrderedDict()  # oldest use first
         self._bytes = 0
         self._forgettings = 0

@@ -11,10 +11,12 @@ from typing import Any, TypeAlias
 
 from recollect.embeddings.base import Embedder
 from recollect.embeddings.cached import CachedEmbedder
+from recollect.embeddings.checked import CheckedEmbedder
 from recollect.embeddings.function import EmbedFunction, FunctionEmbedder
 from recollect.embeddings.hashing import HashEmbedder
 from recollect.embeddings.langchain import LangChainEmbedder, LangChainEmbeddings
 from recollect.embeddings.openai import OpenAIEmbedder
+from recollect.embeddings.provider import Provider
 from recollect.embeddings.sentence_transformers import SentenceTransformersEmbedder
 from recollect.embeddings.static import StaticEmbedder
 from recollect.errors import InvalidInput
@@ -29,8 +31,9 @@ _REMEDY = f"use one of {', '.join(CHOICES)}, an Embedder, a LangChain Embeddings
 def choose_embedder(spec: EmbedderSpec) -> Embedder | None:
     """The embedder for a name, an object or a callable; None for None and `none` (words only).
 
-    An `Embedder` is taken as it is. Anything else that may be slow gets a cache; `static` and `hash` do not: they
-    take tens of microseconds, so a cache would save little and be one more place for a forget to reach.
+    An `Embedder` of this package is taken as it is, another one with its answers checked. Anything else that may be
+    slow gets a cache; `static` and `hash` do not: they take tens of microseconds, so a cache would save little and be
+    one more place for a forget to reach.
     """
     if spec is None:
         return None
@@ -39,7 +42,7 @@ def choose_embedder(spec: EmbedderSpec) -> Embedder | None:
     if isinstance(spec, type):
         raise InvalidInput("embedder", f"{spec.__qualname__} is a class", f"give an instance, {spec.__qualname__}(…)")
     if _has(spec, "name", "width", "embed", "embed_query"):
-        return spec  # type: ignore[return-value]  # just checked
+        return spec if isinstance(spec, _OURS) else CheckedEmbedder(spec)  # type: ignore[arg-type]  # just checked
     if _has(spec, "embed_documents", "embed_query"):
         return CachedEmbedder(LangChainEmbedder(spec))  # type: ignore[arg-type]  # just checked
     if _has(spec, "encode", "similarity"):  # a SentenceTransformer is callable, but does not take texts when called
@@ -65,6 +68,8 @@ def _named(spec: str) -> Embedder | None:
         raise InvalidInput("embedder", f"unknown embedder {spec!r}", _REMEDY)
     return CachedEmbedder(make(model))
 
+
+_OURS = (StaticEmbedder, HashEmbedder, CachedEmbedder, Provider)
 
 # Any: each constructor has further keywords of its own.
 _REMOTE: dict[str, Callable[[str], Any]] = {

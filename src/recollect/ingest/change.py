@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from recollect.clock import Clock
+from recollect.clock import Clock, aware
 from recollect.embeddings.base import Embedder, check_served
 from recollect.errors import InvalidInput, NotFound
 from recollect.ingest.hashing import content_hash
@@ -16,6 +16,7 @@ from recollect.ingest.terms import embedding_text, record_of
 from recollect.ingest.times import TimeLike, as_time
 from recollect.ingest.validate import (
     checked_fraction,
+    checked_id,
     checked_kind,
     checked_line,
     checked_link_type,
@@ -55,6 +56,9 @@ _EDITABLE: dict[str, Callable[[Any], Any]] = {
     "evidence": lambda value: checked_text("evidence", value),
     "speaker": lambda value: None if value is None else checked_line("speaker", value),
 }
+_INSTANT = timedelta(microseconds=1)
+_LAST = datetime.max.replace(tzinfo=UTC)
+ONE_WAY_LINKS = ("supersedes", "derived_from")
 _IN_INDEX = frozenset({"text", "title", "tags", "speaker"})
 
 
@@ -65,11 +69,12 @@ class Changer:
         self._store = store
         self._embedder = embedder
         self._scrubber = scrubber
-        self._clock = clock
+        self._clock = aware(clock)
 
     def edit(self, entry_id: str, *, scope: Scope, changes: Mapping[str, Any]) -> Entry:
         """The entry with the changes made; None of it is written when one value is bad."""
         wanted = self._checked(changes)
+        entry_id = checked_id(entry_id)
         while True:
             before = self._visible(entry_id, scope)
             after = _edited(before, wanted, self._clock())
@@ -90,37 +95,53 @@ class Changer:
         return record_of(entry), vector
 
     def supersede(self, old_id: str, new_id: str, *, scope: Scope, at: TimeLike = None) -> Entry:
+        old_id, new_id = checked_id(old_id), checked_id(new_id)
         if old_id == new_id:
             raise InvalidInput("new", f"{new_id!r} cannot replace itself")
         moment = as_time("at", at)
         with self._store.transact() as tx:
             old, new = _one(tx, old_id, scope), _one(tx, new_id, scope)
-            if moment is not None and moment <= old.valid_from:
-                raise InvalidInput("at", f"{moment.isoformat()} is not after {old_id} began to hold, {old.valid_from}")
-            end = moment or max(new.valid_from, old.valid_from)
-            if end <= old.valid_from:
-                end = max(self._clock(), old.valid_from)  # both became valid at once: the old one ends now
+            self._refuse_ring(new_id, old_id, "supersedes")
+            now = self._clock()
             ended = replace(
-                old, state="superseded", updated_at=max(self._clock(), old.updated_at),
-                valid_to=max(end, _just_after(old.valid_from)),
-            )  # fmt: skip
+                old, state="superseded", valid_to=_end(old, new, moment, now), updated_at=max(now, old.updated_at)
+            )
             tx.update(ended, change="superseded")
             tx.add_links([self._link(new_id, old_id, "supersedes", 1.0)])
             tx.audit(_event(ended, "supersede", by=new_id))
         return ended
 
     def link(self, source: str, target: str, type_: str, *, scope: Scope, confidence: float) -> Link:
+        """The link as it stands: drawn now, or before. One by hand takes the place of an automatic one."""
+        source, target = checked_id(source), checked_id(target)
         if source == target:
             raise InvalidInput("link", f"entry {source!r} cannot be linked to itself")
         link = self._link(source, target, type_, confidence)
         with self._store.transact() as tx:
             first = _one(tx, source, scope)
             _one(tx, target, scope)
+            self._refuse_ring(source, target, link.type)
             if tx.add_links([link]):
                 tx.audit(_event(first, "link", to=target, type=link.type))
-        return link
+        found = (one for one in self._store.links([source]) if (one.target, one.type) == (target, link.type))
+        return next(found, link)
+
+    def _refuse_ring(self, source: str, target: str, type_: str) -> None:
+        """`supersedes` and `derived_from` say what came before what, so they cannot lead back. Called in a transaction
+        before it writes, so that what is committed is all there is."""
+        if type_ not in ONE_WAY_LINKS:
+            return
+        seen, ahead = {target}, [target]
+        while ahead:
+            links = self._store.links(ahead)
+            ahead = [link.target for link in links if link.type == type_ and link.source in seen]
+            ahead = [entry_id for entry_id in dict.fromkeys(ahead) if entry_id not in seen]
+            if source in ahead:
+                raise InvalidInput("link", f"{target!r} already {type_} {source!r}, directly or through others")
+            seen.update(ahead)
 
     def unlink(self, source: str, target: str, type_: str, *, scope: Scope) -> bool:
+        source, target = checked_id(source), checked_id(target)
         with self._store.transact() as tx:
             first = _one(tx, source, scope)
             _one(tx, target, scope)
@@ -160,6 +181,7 @@ class Changer:
         return {name: _EDITABLE[name](value) for name, value in scrubbed.items()}
 
     def _visible(self, entry_id: str, scope: Scope) -> Entry:
+        entry_id = checked_id(entry_id)
         entry = self._store.get(scope.shelves(), [entry_id]).get(entry_id)
         if entry is None:
             raise NotFound("entry", entry_id)
@@ -199,5 +221,13 @@ def _event(entry: Entry, action: str, **detail: str) -> Event:
     return Event(at=entry.updated_at, tenant=entry.tenant, action=action, entry_id=entry.id, detail=dict(detail))
 
 
-def _just_after(moment: datetime) -> datetime:
-    return moment + timedelta(microseconds=1)
+def _end(old: Entry, new: Entry, moment: datetime | None, now: datetime) -> datetime:
+    """When the old entry ceased to hold: as told, else when the new one began; never later than it ended already."""
+    if moment is not None and moment <= old.valid_from:
+        raise InvalidInput("at", f"{moment.isoformat()} is not after the old entry began, {old.valid_from.isoformat()}")
+    end = moment or max(new.valid_from, old.valid_from)
+    if end <= old.valid_from:  # both began at once: the old one ends now
+        if old.valid_from == _LAST:
+            raise InvalidInput("old", f"begins at {_LAST.isoformat()}, after which nothing can follow")
+        end = max(now, old.valid_from + _INSTANT)
+    return end if old.valid_to is None else min(end, old.valid_to)

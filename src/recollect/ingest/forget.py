@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import fields
 from typing import Protocol
 
-from recollect.clock import Clock
+from recollect.clock import Clock, aware
 from recollect.errors import InvalidInput, NotFound
-from recollect.ingest.validate import checked_layer, checked_session_id
+from recollect.ingest.validate import checked_flag, checked_ids, checked_layer, checked_session_id
 from recollect.stores.base import Event, Removed, Selection, Store, Tx
 from recollect.types import Receipt, Scope, Shelf
 
@@ -27,22 +27,22 @@ class Forgetter:
     def __init__(self, store: Store, caches: Caches, *, clock: Clock) -> None:
         self._store = store
         self._caches = caches
-        self._clock = clock
+        self._clock = aware(clock)
 
     def forget(self, *, scope: Scope, ids: Sequence[str] | None, session_id: str | None, everything: bool,
                layer: str | None, turns: bool | None) -> Receipt:  # fmt: skip
         """Exactly one of `ids`, `session_id` and `everything` says what goes."""
-        if sum([ids is not None, session_id is not None, bool(everything)]) != 1:
+        everything = checked_flag("everything", everything)
+        turns = None if turns is None else checked_flag("turns", turns)
+        if sum([ids is not None, session_id is not None, everything]) != 1:
             raise InvalidInput("forget", "says not exactly what to forget", "give one of ids, session_id, everything")
         if everything and turns is False:
             raise InvalidInput("turns", "cannot be kept when everything goes", "forget by ids or session_id instead")
-        if isinstance(ids, str):
-            raise InvalidInput("ids", f"{ids!r} is a text", "give a list of ids")
         home = scope.home(checked_layer(layer))
         shelves = scope.shelves() if ids is not None else [home]
         with self._store.transact() as tx:
             if ids is not None:
-                removed = self._by_ids(tx, shelves, list(dict.fromkeys(ids)), bool(turns))
+                removed = self._by_ids(tx, shelves, checked_ids(ids), bool(turns))
             elif session_id is not None:
                 removed = _by_session(tx, home, checked_session_id(session_id), turns is not False)
             else:

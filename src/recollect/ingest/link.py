@@ -43,9 +43,10 @@ def plan_links(record: Record, *, latest: Neighbour | None, session: Sequence[Ne
     """Links from the new entry to its neighbours, strongest rule first."""
     entry = record.entry
 
-    def link(to: Neighbour, type_: LinkType, confidence: float = 1.0) -> Link:
+    def link(to: Neighbour, type_: LinkType, confidence: float = 1.0, *, back: bool = False) -> Link:
+        source, target = (to.id, entry.id) if back else (entry.id, to.id)
         return Link(
-            source=entry.id, target=to.id, type=type_, confidence=confidence, automatic=True,
+            source=source, target=target, type=type_, confidence=confidence, automatic=True,
             created_at=entry.created_at,
         )  # fmt: skip
 
@@ -56,7 +57,7 @@ def plan_links(record: Record, *, latest: Neighbour | None, session: Sequence[Ne
         if alike >= SIMILAR_JACCARD:
             yield link(to, "similar_to", round(alike, 4))
     if latest is not None and abs(entry.at - latest.at) < FOLLOWS_WITHIN:
-        yield link(latest, "follows")
+        yield link(latest, "follows", back=entry.at < latest.at)  # what happened later follows what happened earlier
 
 
 def jaccard(a: IndexRecord, b: IndexRecord) -> float:

@@ -11,8 +11,9 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
-from recollect.clock import Clock, NewId
+from recollect.clock import Clock, NewId, aware
 from recollect.embeddings.base import Embedder, check_served
+from recollect.errors import InvalidInput
 from recollect.ingest.chunk import chunk
 from recollect.ingest.hashing import hash_of, thread_of
 from recollect.ingest.link import links_for
@@ -21,7 +22,7 @@ from recollect.ingest.terms import embedding_text, record_of
 from recollect.ingest.validate import MAX_TAGS, Checked, Draft, check, checked_line, checked_text
 from recollect.stores.base import Event, Record, Store, Tx
 from recollect.tokens import count_tokens
-from recollect.types import Entry, Scope
+from recollect.types import Entry, Link, Scope
 
 Progress = Callable[[int, int], None]
 """Called with (done, total) after each batch."""
@@ -39,7 +40,7 @@ class Writer:
         self._store = store
         self._embedder = embedder
         self._scrubber = scrubber
-        self._clock = clock
+        self._clock = aware(clock)
         self._new_id = new_id
 
     @property
@@ -49,16 +50,28 @@ class Writer:
     def remember(self, drafts: Sequence[Draft], *, scope: Scope, progress: Progress | None = None) -> list[str]:
         """Store the drafts and return the ids of their entries in order; nothing is stored if any draft is bad."""
         now = self._clock()
-        checked = [self.scrub(check(draft, scope, now)) for draft in drafts]
+        checked = [
+            self._checked(number, draft, scope, now, alone=len(drafts) == 1) for number, draft in enumerate(drafts)
+        ]
         entries = [entry for draft in checked for entry in self.entries_of(draft, now)]
+        batches = [entries[start : start + BATCH_ENTRIES] for start in range(0, len(entries), BATCH_ENTRIES)]
+        tell = _two_passes(progress, len(entries))
+        # All are embedded before the first is stored: a provider that fails leaves nothing half done.
+        records = [tell(self.records_of(batch)) for batch in batches]
         ids: list[str] = []
-        for start in range(0, len(entries), BATCH_ENTRIES):
-            records = self.records_of(entries[start : start + BATCH_ENTRIES])
+        for batch in records:
             with self.transact() as tx:
-                ids += [keep(tx, record, now) for record in records]
-            if progress is not None:
-                progress(len(ids), len(entries))
+                ids += [keep(tx, record, now) for record in batch]
+            tell(batch)
         return ids
+
+    def _checked(self, number: int, draft: Draft, scope: Scope, now: datetime, *, alone: bool) -> Checked:
+        try:
+            return self.scrub(check(draft, scope, now))
+        except InvalidInput as error:
+            if alone:
+                raise
+            raise type(error)(f"items[{number}].{error.field}", error.problem, error.remedy) from None
 
     @contextmanager
     def transact(self) -> Iterator[Tx]:
@@ -115,10 +128,28 @@ class Writer:
         ]
 
 
+def _two_passes(progress: Progress | None, total: int) -> Callable[[list[Record]], list[Record]]:
+    """Counts every record twice, when embedded and when stored, and tells how far that is of the total."""
+    done = 0
+
+    def tell(batch: list[Record]) -> list[Record]:
+        nonlocal done
+        done += len(batch)
+        if progress is not None:
+            progress(done // 2, total)
+        return batch
+
+    return tell
+
+
 def keep(tx: Tx, record: Record, now: datetime) -> str:
     """Write a record with its links and audit event; a text that is there already is strengthened instead."""
     entry = record.entry
     same = tx.find_same(entry.shelf, entry.content_hash)
+    ended = same if same is not None and same.valid_to is not None and same.valid_to <= entry.valid_from else None
+    if ended is not None:  # said again after it had ceased to hold: a new spell, not a repeat
+        tx.update(replace(ended, state="superseded", updated_at=max(now, ended.updated_at)), change="superseded")
+        same = None
     if same is not None:
         stronger = strengthened(same, entry, now)
         if stronger.tags == same.tags:
@@ -130,6 +161,8 @@ def keep(tx: Tx, record: Record, now: datetime) -> str:
     links = links_for(tx, record)
     tx.add(record)
     tx.add_links(links)
+    if ended is not None:
+        tx.add_links([Link(source=entry.id, target=ended.id, type="supersedes", created_at=now)])
     tx.audit(Event(at=now, tenant=entry.tenant, action="remember", entry_id=entry.id))
     return entry.id
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import replace
 
 from recollect.errors import InvalidInput
@@ -29,7 +29,7 @@ class Session:
         self.id = checked_session_id(session_id)
 
     def add(self, role: str, text: str, *, at: TimeLike = None, speaker: str | None = None, trust: str = "trusted",
-            tags: Iterable[str] = ()) -> str:  # fmt: skip
+            tags: Sequence[str] = ()) -> str:  # fmt: skip
         """Add a turn and return the id of its episode entry, whose `turn_refs` hold the turn's number.
 
         `role` is `user`, `assistant`, … or the speaker's own name. Turns count from 0. `at` is when it was said.
@@ -40,7 +40,7 @@ class Session:
             raise InvalidInput("role", "is empty", "use 'user', 'assistant' or a name")
         draft = Draft(
             text=text, kind="episode", session_id=self.id, speaker=speaker or self._speaker(role), source=role,
-            trust=trust, at=at, tags=list(tags),
+            trust=trust, at=at, tags=tags,
         )  # fmt: skip
         checked = self._writer.scrub(check(draft, self._scope, now))
         thread = thread_of("session", self.id)
@@ -51,7 +51,7 @@ class Session:
             numbered = replace(entry, turn_refs=[number], position=number)
             entry = replace(numbered, content_hash=content_hash(numbered))
             kept = keep(tx, replace(record, entry=entry), now)
-            tx.add_turn(self._shelf, _turn_of(entry, number, role))
+            tx.add_turn(self._shelf, _turn_of(replace(entry, id=kept), number, role))
         return kept
 
     def turns(self) -> list[Turn]:

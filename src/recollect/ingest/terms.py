@@ -10,7 +10,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import lru_cache
@@ -41,7 +41,7 @@ _TIME_WORDS = frozenset(
     """
     yesterday today tonight tomorrow last next ago week weeks weekend weekends month months year years since until
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
-    september october november december spring summer autumn winter am pm
+    september october november december spring summer autumn winter
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 _YEAR = re.compile(r"(?:19|20)\d\d")
@@ -132,11 +132,19 @@ def _traits(text: str, found: Sequence[str]) -> Trait:
     traits = Trait(0)
     if len(text) < SHORT_QUESTION_CHARS and text.rstrip().endswith(("?", "？")):
         traits |= Trait.QUESTION
-    if not _TIME_WORDS.isdisjoint(found) or any(_YEAR.fullmatch(word) for word in found if len(word) == 4):
+    if not _TIME_WORDS.isdisjoint(found) or any(_tells_time(found)):
         traits |= Trait.TIMED
     if not _FIRST_PERSON.isdisjoint(found):
         traits |= Trait.FIRST_PERSON
     return traits
+
+
+def _tells_time(found: Sequence[str]) -> Iterator[bool]:
+    """For each word: whether it is a year, or `am` or `pm` after a number."""
+    before = ""
+    for word in found:
+        yield (len(word) == 4 and _YEAR.fullmatch(word) is not None) or (word in ("am", "pm") and before.isdigit())
+        before = word
 
 
 def name_hash(name: str) -> int:
@@ -179,8 +187,11 @@ SMALLEST_SKETCHED = 4
 
 
 def _sketches(hashes: npt.NDArray[np.uint64]) -> tuple[int, int]:
-    if len(hashes) < SMALLEST_SKETCHED:
+    if len(hashes) < 2:
         return (0, 0)
+    if len(hashes) < SMALLEST_SKETCHED:  # too few to differ in one and still be alike: all of them must agree
+        whole = _folded(hashes.tolist())
+        return (whole, whole)
     smallest = (hashes * _MULTIPLIERS[:, None]).min(axis=1).tolist()
     return (_folded(smallest[:4]), _folded(smallest[4:]))
 

@@ -6,7 +6,6 @@ Knows the limits and what each message should say. Changes nothing anywhere.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
@@ -72,13 +71,17 @@ _DRAFT_FIELDS = frozenset(f.name for f in fields(Draft))
 
 def drafts_of(items: Iterable[str | Mapping[str, Any] | Draft], common: Mapping[str, Any]) -> list[Draft]:
     """Items of `remember_many` as drafts; `common` fills what a text or mapping leaves open."""
-    if isinstance(items, str | bytes | Mapping):
+    if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
         raise InvalidInput("items", f"is one {type(items).__name__}", "give a list of them, or call remember")
     return [_draft_of(number, item, common) for number, item in enumerate(items)]
 
 
 def _draft_of(number: int, item: object, common: Mapping[str, Any]) -> Draft:
     if isinstance(item, Draft):
+        if common:
+            raise InvalidInput(
+                f"items[{number}]", f"is a Draft, which says all itself, but {', '.join(sorted(common))} is given too"
+            )
         return item
     if isinstance(item, str):
         item = {"text": item}
@@ -128,6 +131,39 @@ def checked_scope(scope: object) -> Scope:
     return scope
 
 
+def checked_id(value: object) -> str:
+    """An entry's id as text; whether there is such an entry is for the store to say."""
+    return checked_line("id", value)
+
+
+def checked_ids(values: object) -> list[str]:
+    """Ids in the order given, without repeats."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInput("ids", f"{values!r} is not a list of ids", "give a list")
+    return list(dict.fromkeys(checked_id(value) for value in values))
+
+
+def checked_flag(field_name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(field_name, f"{value!r} is neither True nor False")
+    return value
+
+
+def checked_count(field_name: str, value: object, *, least: int = 0, most: int = 2**31) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInput(field_name, f"{_shown(value)} is not a whole number from {least} to {most:,}")
+    return value
+
+
+def _shown(value: object) -> str:
+    """A value for a message, cut to a length a person reads."""
+    try:
+        text = repr(value)
+    except Exception as error:  # a number too long to print, or someone's own __repr__
+        return f"a {type(value).__name__} ({type(error).__name__})"
+    return text if len(text) <= 60 else f"{text[:57]}…"
+
+
 def checked_layer(layer: object) -> str | None:
     if layer is not None and not isinstance(layer, str):
         raise ScopeError("layer", f"must be text, not {type(layer).__name__}")
@@ -172,9 +208,7 @@ def checked_query(query: object) -> str:
 
 
 def checked_k(k: object) -> int:
-    if isinstance(k, bool) or not isinstance(k, int) or not 1 <= k <= MAX_K:
-        raise InvalidInput("k", f"{k!r} is not a whole number from 1 to {MAX_K}")
-    return k
+    return checked_count("k", k, least=1, most=MAX_K)
 
 
 def _clean_str(field_name: str, text: object) -> str:
@@ -217,8 +251,8 @@ def checked_trust(trust: object) -> Trust:
 
 
 def checked_fraction(field_name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or not 0 <= value <= 1:
-        raise InvalidInput(field_name, f"{value!r} is not a number from 0 to 1")
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:  # not-a-number is neither
+        raise InvalidInput(field_name, f"{_shown(value)} is not a number from 0 to 1")
     return float(value)
 
 
@@ -250,10 +284,12 @@ def checked_metadata(metadata: object) -> dict[str, Any]:
         raise InvalidInput("metadata", f"must be a mapping, not {type(metadata).__name__}")
     if not metadata:
         return {}
+    if not all(isinstance(key, str) for key in metadata):
+        raise InvalidInput("metadata", "has a key that is not text", "JSON objects have text keys")
     try:
         encoded = json.dumps(dict(metadata), ensure_ascii=False, allow_nan=False)
         encoded.encode()
-    except (TypeError, ValueError) as error:
+    except (TypeError, ValueError, RecursionError) as error:
         raise InvalidInput("metadata", f"is not plain JSON: {error}") from None
     if len(encoded) > MAX_METADATA_BYTES:
         raise InvalidInput("metadata", f"has {len(encoded):,} bytes", f"use at most {MAX_METADATA_BYTES:,}")

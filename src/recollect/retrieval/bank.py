@@ -74,7 +74,8 @@ class Bank:
 
     def wanted(self, filters: Filters, store: Store, layers: Sequence[str]) -> Mask | None:
         """Rows that pass the filters; None when there is no filter."""
-        if not any([filters.kinds, filters.tags, filters.layers, filters.session_id, filters.since, filters.until]):
+        given = (filters.kinds, filters.tags, filters.layers, filters.session_id, filters.since, filters.until)
+        if all(one is None for one in given):
             return None
         return np.concatenate([
             shelf.alive & _wanted(shelf, filters, store) & (filters.layers is None or layer in filters.layers)

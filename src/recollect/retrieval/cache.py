@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import copy
-import threading
 from collections import OrderedDict
 from collections.abc import Sequence
 
+from recollect.locks import ForkLock
 from recollect.stores.base import Store
 from recollect.types import Entry, Shelf
 
@@ -22,7 +22,8 @@ class EntryCache:
         self._max_entries, self._max_bytes = max_entries, max_bytes
         self._held: OrderedDict[int, tuple[int, Entry]] = OrderedDict()
         self._bytes = 0
-        self._lock = threading.Lock()
+        self._forgettings = 0
+        self._lock = ForkLock()
 
     def __len__(self) -> int:
         return len(self._held)
@@ -31,6 +32,7 @@ class EntryCache:
         """The entries of these rows as of these counts, from memory or the store; rows just removed are left out."""
         found: dict[int, Entry] = {}
         with self._lock:
+            forgettings = self._forgettings
             for no, seq in zip(nos, seqs, strict=True):
                 held = self._held.get(no)
                 if held is not None and held[0] == seq:
@@ -42,8 +44,9 @@ class EntryCache:
             found.update(read)
             counts = dict(zip(nos, seqs, strict=True))
             with self._lock:
-                for no, entry in read.items():
-                    self._keep(no, counts[no], _own_copy(entry))
+                if self._forgettings == forgettings:  # else one of them may be among what was forgotten meanwhile
+                    for no, entry in read.items():
+                        self._keep(no, counts[no], _own_copy(entry))
         return found
 
     def _keep(self, no: int, seq: int, entry: Entry) -> None:
@@ -61,13 +64,22 @@ class EntryCache:
     def forget(self, shelves: Sequence[Shelf]) -> int:
         """Drop everything of these shelves; returns how many entries that was."""
         with self._lock:
+            self._forgettings += 1
             gone = [no for no, (_, entry) in self._held.items() if entry.shelf in shelves]
             for no in gone:
                 self._drop(no)
         return len(gone)
 
+    def drop(self, nos: Sequence[int]) -> None:
+        """Drop these rows, which are gone from the store."""
+        with self._lock:
+            self._forgettings += 1
+            for no in nos:
+                self._drop(no)
+
     def clear(self) -> None:
         with self._lock:
+            self._forgettings += 1
             self._held.clear()
             self._bytes = 0
 

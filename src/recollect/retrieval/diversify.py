@@ -1,7 +1,7 @@
 """Maximal marginal relevance: the best rows that do not say the same thing.
 
-Picks greedily argmax λ · score - (1 - λ) · max cosine to what was picked; the penalty enters the hit's score as the
-factor `diversity` = -δ · that cosine, so that an explanation shows what it cost.
+Picks greedily argmax λ · score - (1 - λ) · max cosine to what was picked. In the hit's score the penalty is the factor
+`diversity`, minus that cosine with weight δ = (1 - λ) / λ: the same order, and an explanation shows what it cost.
 """
 
 from __future__ import annotations

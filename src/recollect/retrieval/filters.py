@@ -35,9 +35,9 @@ class Filters:
         if min_score is not None and (not isinstance(min_score, int | float) or math.isnan(min_score)):
             raise InvalidInput("min_score", f"{min_score!r} is not a number")
         return cls(
-            kinds=_several(kind, checked_kind),
+            kinds=_several("kind", kind, checked_kind),
             tags=None if tags is None else checked_tags([tags] if isinstance(tags, str) else tags) or None,
-            layers=_several(layer, _checked_layer),
+            layers=_several("layer", layer, _checked_layer),
             session_id=None if session_id is None else checked_session_id(session_id),
             since=as_time("since", since),
             until=as_time("until", until),
@@ -47,13 +47,15 @@ class Filters:
 
     def selection(self, state: str | Sequence[str] | None = None) -> Selection:
         """The same conditions for listing entries."""
-        states = _several(state, checked_state)
+        states = _several("state", state, checked_state)
         return Selection(kinds=self.kinds, tags=self.tags, session_id=self.session_id, states=states)
 
 
-def _several(value: str | Sequence[str] | None, check: Callable[[object], str]) -> list[str] | None:
+def _several(name: str, value: str | Sequence[str] | None, check: Callable[[object], str]) -> list[str] | None:
     if value is None:
         return None
+    if not isinstance(value, str | Sequence):
+        raise InvalidInput(name, f"{value!r} is neither a text nor a list of texts")
     return [check(one) for one in ([value] if isinstance(value, str) else value)]
 
 

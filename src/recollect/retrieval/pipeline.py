@@ -13,18 +13,18 @@ from datetime import datetime
 import numpy as np
 import numpy.typing as npt
 
-from recollect.clock import Clock, NewId, to_micros
+from recollect.clock import Clock, NewId, aware, to_micros
 from recollect.embeddings.base import Embedder
-from recollect.errors import EmbeddingFailed
+from recollect.errors import EmbeddingFailed, InvalidInput
 from recollect.ingest.terms import forget_words, read_question
 from recollect.ingest.validate import checked_k, checked_query
 from recollect.retrieval.arms import meaning, words
 from recollect.retrieval.bank import Bank, Mask
 from recollect.retrieval.cache import EntryCache
 from recollect.retrieval.diversify import diversify
-from recollect.retrieval.features import View, features
+from recollect.retrieval.features import FEATURES, View, features
 from recollect.retrieval.filters import Filters
-from recollect.retrieval.profiles import Profile
+from recollect.retrieval.profiles import Profile, profile_named
 from recollect.retrieval.ram import Ram
 from recollect.stores.base import Store
 from recollect.types import Cost, Factor, Hit, Recall, Scope, Shelf
@@ -59,6 +59,16 @@ class Ranked:
         )  # fmt: skip
 
 
+def checked_profile(profile: str | Profile) -> Profile:
+    """A profile by name or as given, whose every weight is of a factor there is."""
+    chosen = profile_named(profile)
+    unknown = sorted(set(chosen.weights) - set(FEATURES))
+    if unknown or not chosen.weights:
+        problem = f"{chosen.name!r} weighs {', '.join(unknown) or 'nothing'}"
+        raise InvalidInput("profile", problem, f"factors are {', '.join(FEATURES)}")
+    return chosen
+
+
 class Searcher:
     """Answers queries from the shelves of one store."""
 
@@ -67,10 +77,10 @@ class Searcher:
         self._store = store
         self._embedder = embedder
         self._profile = profile
-        self._clock = clock
+        self._clock = aware(clock)
         self._new_id = new_id
-        self._ram = Ram(store, embedder, neighbour_weights=profile.near_meaning)
         self._cache = EntryCache(store)
+        self._ram = Ram(store, embedder, neighbour_weights=profile.near_meaning, on_removed=self._cache.drop)
 
     def recall(self, query: str, *, scope: Scope, k: int, filters: Filters) -> Recall:
         """The k best entries for a query."""
@@ -130,7 +140,8 @@ class Searcher:
         newest = max(shelf.newest for shelf in bank.shelves)
         return View(
             bank=bank, rows=_best(base, bank, eligible, max(profile.candidates, 2 * k)), question=question,
-            profile=profile, terms=lexical, meaning=blended, similarity=similarity, reference=min(to_micros(moment), newest),
+            profile=profile, terms=lexical, meaning=blended, similarity=similarity,
+            reference=min(to_micros(moment), newest),
         )  # fmt: skip
 
     def _with_linked(self, ranked: Ranked, view: View, eligible: Mask | None) -> Ranked:
@@ -159,11 +170,12 @@ class Searcher:
         """The best k: by score, then the more specific layer, then the older row."""
         nos = bank.column("no", ranked.rows)
         order = np.lexsort((nos, bank.owner(ranked.rows), -np.round(ranked.scores, TIE_DECIMALS)))
-        if not self._profile.diversity or self._embedder is None:
+        weight = self._profile.diversity
+        if not weight or self._embedder is None:
             return ranked.take(order[:k])
         pool = ranked.take(order)
-        places, redundancy = diversify(pool.scores, bank.vectors(pool.rows), k, lambda_=self._profile.diversity_lambda)
-        return pool.take(places).with_factor("diversity", -np.array(redundancy), self._profile.diversity)
+        places, redundancy = diversify(pool.scores, bank.vectors(pool.rows), k, lambda_=1 / (1 + weight))
+        return pool.take(places).with_factor("diversity", -np.array(redundancy), weight)
 
     def _hits(self, ranked: Ranked, nos: Sequence[int], seqs: Sequence[int]) -> list[Hit]:
         entries = self._cache.read(nos, seqs)
@@ -217,6 +229,6 @@ def _lifts(edges: Sequence[tuple[int, int, str, float]], scores: dict[int, float
         if type_ in ("contradicts", "supersedes"):
             continue
         for known, other in ((source, target), (target, source)):
-            if known in scores:
-                lifts[other] = max(lifts.get(other, -np.inf), scores[known] * confidence)
+            if scores.get(known, 0.0) > 0:  # what misses the question lifts nothing
+                lifts[other] = max(lifts.get(other, 0.0), scores[known] * confidence)
     return lifts

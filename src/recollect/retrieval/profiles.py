@@ -34,8 +34,7 @@ class Profile:
     """Recency falls to 1/e in this time."""
     typical_chars: float = 150.0
     diversity: float = 0.0
-    """Weight δ of the redundancy penalty; 0 turns diversification off."""
-    diversity_lambda: float = 0.9
+    """Weight δ of the likeness to better hits that is taken off a score (MMR with λ = 1 / (1 + δ)); 0 turns it off."""
     candidates: int = 100
     """Rows that get the full set of factors."""
     link_sources: int = 20
@@ -56,7 +55,7 @@ PROFILES: dict[str, Profile] = {
         name="reasoningbank",
         weights={"similarity": 0.65, "recency": 0.15, "reliability": 0.20},
         near_terms=(0.0, 0.0), near_meaning=(0.0, 0.0), answer_share=0.0, link_share=0.0,
-        diversity=0.10, diversity_lambda=0.9,
+        diversity=0.10,
     ),
     "paper": Profile(
         name="paper", weights={"similarity": 1.0},
@@ -68,6 +67,6 @@ PROFILES: dict[str, Profile] = {
 def profile_named(profile: str | Profile) -> Profile:
     if isinstance(profile, Profile):
         return profile
-    if profile not in PROFILES:
+    if not isinstance(profile, str) or profile not in PROFILES:
         raise InvalidInput("profile", f"{profile!r} is unknown", f"use one of {', '.join(PROFILES)} or a Profile")
     return PROFILES[profile]

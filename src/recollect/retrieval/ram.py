@@ -5,12 +5,14 @@ Recalls share a shelf's index; bringing it up to date waits for them and holds n
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 
 from recollect.embeddings.base import Embedder, check_served
+from recollect.locks import ForkLock
 from recollect.retrieval.bank import Bank
 from recollect.retrieval.shelf import ShelfIndex
 from recollect.stores.base import Delta, Head, Store
@@ -71,19 +73,22 @@ class Ram:
     """The indexes of a store's shelves in this process."""
 
     def __init__(self, store: Store, embedder: Embedder | None, *, neighbour_weights: tuple[float, float],
-                 max_bytes: int = MAX_BYTES) -> None:  # fmt: skip
+                 on_removed: Callable[[Sequence[int]], None], max_bytes: int = MAX_BYTES) -> None:  # fmt: skip
         self._store = store
         self._embedder = embedder
         self._weights = neighbour_weights
         self._max_bytes = max_bytes
+        self._on_removed = on_removed
+        self._pid = os.getpid()
         self._held: OrderedDict[int, Held] = OrderedDict()
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     @contextmanager
     def bank(self, shelves: Sequence[Shelf]) -> Iterator[tuple[Bank, list[Shelf]]]:
         """The shelves that exist, as of now, with their names; nobody changes them meanwhile."""
+        self._begin_anew_after_fork()
         heads = self._store.heads(shelves)
-        self.forget([shelf for shelf, head in zip(shelves, heads, strict=True) if head is None])
+        self._drop_replaced(shelves, heads)
         present = [(shelf, head) for shelf, head in zip(shelves, heads, strict=True) if head is not None]
         held = [self._current(shelf, head) for shelf, head in present]
         with ExitStack() as stack:
@@ -111,7 +116,10 @@ class Ram:
     def _update(self, index: ShelfIndex) -> None:
         if not len(index):
             index.load(self._pages(index.shelf_no))
-        index.apply(self._store.delta(index.shelf_no, index.known_seq))
+        delta = self._store.delta(index.shelf_no, index.known_seq)
+        index.apply(delta)
+        if delta.removed:
+            self._on_removed(delta.removed)
 
     def _pages(self, shelf_no: int) -> Iterator[Delta]:
         after = 0
@@ -121,6 +129,21 @@ class Ram:
 
     def _width(self) -> int:
         return 0 if self._embedder is None else self._embedder.width
+
+    def _begin_anew_after_fork(self) -> None:
+        """A child of a fork drops what it inherited: a lock in it may be held by a thread that is not here."""
+        if os.getpid() != self._pid:
+            with self._lock:
+                self._pid = os.getpid()
+                self._held = OrderedDict()
+
+    def _drop_replaced(self, shelves: Sequence[Shelf], heads: Sequence[Head | None]) -> None:
+        """Let go of shelves that another process dropped, or dropped and began anew."""
+        now = {shelf: head and head.shelf_no for shelf, head in zip(shelves, heads, strict=True)}
+        with self._lock:
+            stale = [held.shelf for no, held in self._held.items() if held.shelf in now and now[held.shelf] != no]
+        if stale:
+            self.forget(stale)
 
     def _evict(self, *, keep: int) -> None:
         with self._lock:
@@ -143,6 +166,7 @@ class Ram:
             if head is None or head.shelf_no != held.index.shelf_no:
                 with self._lock:
                     self._held.pop(held.index.shelf_no, None)
+                self._on_removed(held.index.nos())
                 dropped += before
             else:
                 self._current(held.shelf, head)

@@ -17,6 +17,7 @@ from recollect.types import KINDS, STATES
 
 NONE = np.iinfo(np.int64).max
 """Stands for "no end" in `valid_to`, and for "no thread" in `thread`."""
+OLDEST = np.iinfo(np.int64).min
 
 _COLUMNS: dict[str, npt.DTypeLike] = {
     "no": np.int64, "seq": np.int64, "kind": np.int8, "state": np.int8, "at": np.int64, "valid_from": np.int64,
@@ -84,6 +85,10 @@ class ShelfIndex:
     def held(self) -> int:
         """Entries that are here."""
         return len(self._row_of)
+
+    def nos(self) -> list[int]:
+        """Row numbers of the entries that are here."""
+        return [*self._row_of]
 
     @property
     def vectors(self) -> npt.NDArray[np.float32]:
@@ -298,6 +303,6 @@ class ShelfIndex:
         """Views of the filled part of each column, and what is true of all rows."""
         for name, column in self._columns.items():
             setattr(self, name, column[: self._size])
-        self.newest = int(self.at.max(initial=0))
+        self.newest = int(self.at.max(initial=OLDEST, where=self.alive))
         self._latest_start = int(self.valid_from.max(initial=0))
         self._always_valid = bool((self.valid_to == NONE).all() and not (self.state == PRUNED).any())

@@ -215,7 +215,10 @@ class Tx(Protocol):
         ...
 
     def add_links(self, links: Sequence[Link]) -> int:
-        """Edges that are not there yet; returns how many were new. Both ends must exist and differ."""
+        """Edges that are not there yet; returns how many were new. Both ends must exist and differ.
+
+        One drawn by hand takes the place of an automatic one of the same type, and counts as new.
+        """
         ...
 
     def remove_link(self, source: str, target: str, type_: str) -> bool: ...

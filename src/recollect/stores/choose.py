@@ -7,11 +7,15 @@ from pathlib import Path
 from recollect.errors import InvalidInput
 from recollect.stores.base import Store
 
+DURABILITIES = ("full", "normal")
+
 
 def choose_store(location: str | Path, *, durability: str) -> Store:
     """`:memory:` is the in-memory store; anything else is the path of a SQLite file."""
     if not isinstance(location, str | Path) or not str(location).strip() or "\x00" in str(location):
         raise InvalidInput("location", f"{location!r} is not a path", "use a file name or ':memory:'")
+    if durability not in DURABILITIES:
+        raise InvalidInput("durability", f"{durability!r} is unknown", f"use one of {', '.join(DURABILITIES)}")
     if str(location) == ":memory:":
         from recollect.stores.inmemory import InMemoryStore
 

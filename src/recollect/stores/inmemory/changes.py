@@ -93,12 +93,13 @@ def drop_shelf(tables: Tables, shelf: Shelf) -> Removed:
 
 
 def add_links(tables: Tables, links: Sequence[Link]) -> int:
-    """The links that are new, after all have been checked."""
+    """The links that are new, after all have been checked; one by hand replaces an automatic one."""
     fresh: dict[LinkKey, Link] = {}
     for link in links:
         key = _link_key(tables, link)
-        if key not in tables.links:
-            fresh.setdefault(key, link)
+        there = fresh.get(key) or tables.links.get(key)
+        if there is None or (there.automatic and not link.automatic):
+            fresh[key] = link
     for key, link in fresh.items():
         tables.links[key] = link
         for end in key[:2]:

@@ -209,7 +209,9 @@ class SqliteTx:
         if link.source == link.target:
             raise StoreError(f"entry {link.source!r} cannot be linked to itself")
         return self._db.execute(
-            "INSERT OR IGNORE INTO links VALUES (?, ?, ?, ?, ?, ?)",
+            "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET automatic = 0, "
+            "confidence = excluded.confidence, created_at = excluded.created_at "
+            "WHERE automatic = 1 AND excluded.automatic = 0",
             (self._no_of(link.source), self._no_of(link.target), link.type, link.confidence, link.automatic,
              to_micros(link.created_at)),
         ).rowcount  # fmt: skip
@@ -243,7 +245,7 @@ class SqliteTx:
     def sharing_tags(self, shelf: Shelf, tags: Sequence[str], at_least: int, limit: int) -> list[Neighbour]:
         shelf_no = self._known_shelf(shelf)
         shared: Counter[int] = Counter()
-        for tag in tags:
+        for tag in dict.fromkeys(tags):
             rows = self._db.execute(
                 "SELECT entry FROM entry_tags WHERE shelf = ? AND tag = ? ORDER BY entry DESC LIMIT ?",
                 (shelf_no, tag, RECENT_PER_TAG),
