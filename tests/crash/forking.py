@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable
 
@@ -62,42 +61,5 @@ def plain(location: str, embedder: str) -> None:
     assert mem.verify().ok, str(mem.verify())
 
 
-def busy(location: str) -> None:
-    """Fork while other threads are in the middle of recalls and writes."""
-    sys.setswitchinterval(1e-5)
-    mem = Memory.open(location, embedder="hash:8", durability="normal")
-    mem.remember_many([f"before the fork {n}" for n in range(200)], scope=ADA)
-    stop = threading.Event()
-
-    def recall() -> None:
-        while not stop.is_set():
-            mem.recall("fork", scope=ADA)
-
-    def write() -> None:
-        number = 0
-        while not stop.is_set():
-            number += 1
-            mem.remember(f"meanwhile {number}", scope=ADA)
-
-    def work() -> None:
-        mem.recall("fork", scope=ADA)
-        mem.remember(f"child {os.getpid()}", scope=ADA)
-
-    threads = [threading.Thread(target=target) for target in (recall, recall, write)]
-    for thread in threads:
-        thread.start()
-    try:
-        for _ in range(25):
-            wait_for(in_child(work), 15)
-    finally:
-        stop.set()
-        for thread in threads:
-            thread.join()
-    assert mem.verify().ok
-
-
 if __name__ == "__main__":
-    if sys.argv[1] == "plain":
-        plain(sys.argv[2], sys.argv[3])
-    else:
-        busy(sys.argv[2])
+    plain(sys.argv[1], sys.argv[2])

@@ -7,7 +7,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.ingest.chunk import MAX_TOKENS, OVERLAP_TOKENS, chunk
+from recollect.ingest.chunk import MAX_TOKENS, MOST_OVERLAP_TOKENS, chunk
 from recollect.tokens import count_tokens
 
 parts = st.one_of(
@@ -43,7 +43,7 @@ def test_a_piece_is_its_share_with_the_end_of_the_one_before(text: str) -> None:
     for before, piece in pairwise(pieces):
         assert piece.text.endswith(piece.own)
         lead = piece.text.removesuffix(piece.own)
-        assert count_tokens(lead) <= OVERLAP_TOKENS
+        assert count_tokens(lead) <= MOST_OVERLAP_TOKENS
         assert " ".join(lead.split()) == "" or " ".join(before.own.split()).endswith(" ".join(lead.split()))
 
 

@@ -25,7 +25,7 @@ from recollect.tokens import count_tokens
 from recollect.types import Entry, Link, Scope
 
 Progress = Callable[[int, int], None]
-"""Called with (done, total) after each batch."""
+"""Called with (done, total) at the start and after each batch; done counts what is stored."""
 
 BATCH_ENTRIES = 512
 REPEAT_CONFIDENCE_STEP = 0.05
@@ -55,14 +55,15 @@ class Writer:
         ]
         entries = [entry for draft in checked for entry in self.entries_of(draft, now)]
         batches = [entries[start : start + BATCH_ENTRIES] for start in range(0, len(entries), BATCH_ENTRIES)]
-        tell = _two_passes(progress, len(entries))
+        tell = progress or _say_nothing
+        tell(0, len(entries))
         # All are embedded before the first is stored: a provider that fails leaves nothing half done.
-        records = [tell(self.records_of(batch)) for batch in batches]
+        records = [self.records_of(batch) for batch in batches]
         ids: list[str] = []
-        for batch in records:
+        for prepared in records:
             with self.transact() as tx:
-                ids += [keep(tx, record, now) for record in batch]
-            tell(batch)
+                ids += [keep(tx, record, now) for record in prepared]
+            tell(len(ids), len(entries))
         return ids
 
     def _checked(self, number: int, draft: Draft, scope: Scope, now: datetime, *, alone: bool) -> Checked:
@@ -128,18 +129,8 @@ class Writer:
         ]
 
 
-def _two_passes(progress: Progress | None, total: int) -> Callable[[list[Record]], list[Record]]:
-    """Counts every record twice, when embedded and when stored, and tells how far that is of the total."""
-    done = 0
-
-    def tell(batch: list[Record]) -> list[Record]:
-        nonlocal done
-        done += len(batch)
-        if progress is not None:
-            progress(done // 2, total)
-        return batch
-
-    return tell
+def _say_nothing(done: int, total: int) -> None:
+    pass
 
 
 def keep(tx: Tx, record: Record, now: datetime) -> str:
