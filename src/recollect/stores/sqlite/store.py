@@ -32,11 +32,11 @@ from recollect.types import Entry, Link, Shelf, Turn
 _SLIM = """
 SELECT e.no, e.seq, e.index_seq, e.kind, e.state, e.at, e.valid_from, e.valid_to, e.confidence, e.usage_count,
        e.repeats, e.thread, e.position, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts, i.vector
-FROM entries e JOIN index_records i ON i.entry = e.no
-WHERE e.shelf = ? AND {condition} AND e.no > ? ORDER BY e.no LIMIT ?
+FROM entries e INDEXED BY {index} CROSS JOIN index_records i ON i.entry = e.no
+WHERE e.shelf = ? AND e.seq > ? AND e.no > ? ORDER BY e.no LIMIT ?
 """
 # A whole shelf is read along the index of shelves, in row order; a few changes along the index of changes.
-_SLIM_ALL, _SLIM_CHANGED = _SLIM.format(condition="+e.seq > ?"), _SLIM.format(condition="e.seq > ?")
+_SLIM_ALL, _SLIM_CHANGED = _SLIM.format(index="entries_by_shelf"), _SLIM.format(index="entries_by_change")
 
 
 class SqliteStore:
