@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from recollect.clock import Clock, NewId, system_clock
 from recollect.embeddings.choose import EmbedderSpec
@@ -19,12 +19,14 @@ from recollect.ingest.session import Session
 from recollect.ingest.times import TimeLike
 from recollect.ingest.validate import Draft
 from recollect.memory import Memory
-from recollect.ops.doctor import Report
 from recollect.ops.reembed import Reembedded
-from recollect.ops.transfer import Loaded, Written
 from recollect.retrieval.profiles import Profile
 from recollect.stores.base import Event
 from recollect.types import Entry, Link, Recall, Receipt, Scope, Stats, Turn, Version
+
+if TYPE_CHECKING:
+    from recollect.ops.doctor import Report
+    from recollect.ops.transfer import Loaded, Written
 
 P = ParamSpec("P")
 T = TypeVar("T")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from recollect.clock import Clock, NewId, TimeOrderedIds, system_clock
 from recollect.embeddings.base import Embedder
@@ -22,15 +22,17 @@ from recollect.ingest.scrub import Scrubber, keep_all
 from recollect.ingest.session import Session
 from recollect.ingest.times import TimeLike
 from recollect.ingest.validate import Draft, checked_count, checked_id, checked_scope, drafts_of
-from recollect.ops.doctor import Report, repair, verify
 from recollect.ops.reembed import Reembedded, adopt_model, reembed
-from recollect.ops.transfer import Loaded, Written, export_to, load_from
 from recollect.retrieval.filters import Filters
 from recollect.retrieval.pipeline import Searcher, checked_profile
 from recollect.retrieval.profiles import Profile
 from recollect.stores.base import Event, Store
 from recollect.stores.choose import choose_store
 from recollect.types import Entry, Link, Recall, Receipt, Scope, Stats, Version
+
+if TYPE_CHECKING:  # loaded on first use: most programs never export or verify
+    from recollect.ops.doctor import Report
+    from recollect.ops.transfer import Loaded, Written
 
 
 class Memory:
@@ -204,10 +206,14 @@ class Memory:
 
     def verify(self, *, progress: Progress | None = None) -> Report:
         """Check the whole store: structure, ids, times, counts, links, and that rows, index and vectors agree."""
+        from recollect.ops.doctor import verify
+
         return verify(self._store, self._embedder, progress=progress)
 
     def repair(self, *, progress: Progress | None = None) -> Report:
         """Rebuild what can be rebuilt from the entries, and report what cannot."""
+        from recollect.ops.doctor import repair
+
         report = repair(self._store, self._embedder, progress=progress)
         self._searcher.drop_ram()
         return report
@@ -219,12 +225,16 @@ class Memory:
     def export(self, path: str | Path, *, format: str | None = None, scope: Scope | None = None,
                vectors: bool = True, progress: Progress | None = None) -> Written:  # fmt: skip
         """Write everything (or a scope) to a `.jsonl` file, lossless, or to a folder of Markdown files."""
+        from recollect.ops.transfer import export_to
+
         return export_to(self._store, Path(path), format=format, scope=scope, vectors=vectors, clock=self._clock,
                          progress=progress)  # fmt: skip
 
     def load(self, path: str | Path, *, format: str | None = None, scope: Scope | None = None,
              progress: Progress | None = None) -> Loaded:  # fmt: skip
         """Read an export back, or a folder of Markdown notes into a scope; what is there already is skipped."""
+        from recollect.ops.transfer import load_from
+
         return load_from(self._store, self._writer, Path(path), format=format, scope=scope, progress=progress)
 
     def close(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 from recollect.errors import ScopeError
@@ -77,23 +78,32 @@ class Scope:
 
     def shelves(self) -> list[Shelf]:
         """Every shelf this scope sees, most specific first; empty when the scope names no layer."""
-        return [
-            Shelf(tenant=self.tenant, layer=layer, layer_id=value)
-            for layer in LAYERS
-            if (value := getattr(self, layer)) is not None
-        ]
+        return [*_shelves_of(self)]
 
     def home(self, layer: str | None = None) -> Shelf:
         """The shelf that is written to: the layer asked for, else user, else the most specific one."""
-        shelves = {shelf.layer: shelf for shelf in self.shelves()}
-        if not shelves:
-            raise ScopeError("scope", f"names no layer of tenant {self.tenant!r}", "add one, as in user='ada'")
-        if layer is None:
-            return shelves.get("user") or next(iter(shelves.values()))
-        for shelf in shelves.values():
-            if shelf.layer == layer:
-                return shelf
+        return _home_of(self, layer)
+
+
+@lru_cache(maxsize=1024)
+def _shelves_of(scope: Scope) -> tuple[Shelf, ...]:
+    return tuple(
+        Shelf(tenant=scope.tenant, layer=layer, layer_id=value)
+        for layer in LAYERS
+        if (value := getattr(scope, layer)) is not None
+    )
+
+
+@lru_cache(maxsize=1024)
+def _home_of(scope: Scope, layer: str | None) -> Shelf:
+    shelves: dict[str, Shelf] = {shelf.layer: shelf for shelf in _shelves_of(scope)}
+    if not shelves:
+        raise ScopeError("scope", f"names no layer of tenant {scope.tenant!r}", "add one, as in user='ada'")
+    if layer is None:
+        return shelves.get("user") or next(iter(shelves.values()))
+    if layer not in shelves:
         raise ScopeError("layer", f"{layer!r} has no id in this scope", f"the scope names {', '.join(shelves)}")
+    return shelves[layer]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

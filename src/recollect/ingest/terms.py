@@ -10,7 +10,7 @@ import re
 import threading
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import lru_cache
@@ -44,7 +44,8 @@ _TIME_WORDS = frozenset(
     september october november december spring summer autumn winter
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
-_YEAR = re.compile(r"(?:19|20)\d\d")
+_YEARS = frozenset(str(year) for year in range(1900, 2100))
+_CLOCK = re.compile(r"\d ?[ap]m\b", re.IGNORECASE)
 _FIRST_PERSON = frozenset({"i", "my", "me", "mine", "we", "our", "us"})
 _STEMMERS = threading.local()
 SHORT_QUESTION_CHARS = 250
@@ -78,8 +79,11 @@ def _fold(text: str) -> str:
 
 def words(text: str) -> list[str]:
     """Lower-case words in order; a run of Chinese, Japanese or Korean signs gives its overlapping pairs."""
+    folded = _fold(text)
+    if folded.isascii():
+        return _WORD.findall(folded)
     found: list[str] = []
-    for word in _WORD.findall(_fold(text)):
+    for word in _WORD.findall(folded):
         if _IS_CJK.match(word) and len(word) > 1:
             found += [word[i : i + 2] for i in range(len(word) - 1)]
         else:
@@ -102,7 +106,7 @@ def analyze(text: str, *, title: str = "", tags: Sequence[str] = (), speaker: st
     return IndexRecord(
         terms=hashes,
         counts=np.array([min(found[term], 65_535) for term in ordered], dtype="<u2"),
-        length=sum(found.values()),
+        length=found.total(),
         chars=len(text),
         traits=int(_traits(text, own)),
         speaker=name_hash(speaker) if speaker else 0,
@@ -132,19 +136,11 @@ def _traits(text: str, found: Sequence[str]) -> Trait:
     traits = Trait(0)
     if len(text) < SHORT_QUESTION_CHARS and text.rstrip().endswith(("?", "？")):
         traits |= Trait.QUESTION
-    if not _TIME_WORDS.isdisjoint(found) or any(_tells_time(found)):
+    if not _TIME_WORDS.isdisjoint(found) or not _YEARS.isdisjoint(found) or _CLOCK.search(text):
         traits |= Trait.TIMED
     if not _FIRST_PERSON.isdisjoint(found):
         traits |= Trait.FIRST_PERSON
     return traits
-
-
-def _tells_time(found: Sequence[str]) -> Iterator[bool]:
-    """For each word: whether it is a year, or `am` or `pm` after a number."""
-    before = ""
-    for word in found:
-        yield (len(word) == 4 and _YEAR.fullmatch(word) is not None) or (word in ("am", "pm") and before.isdigit())
-        before = word
 
 
 def name_hash(name: str) -> int:

@@ -58,6 +58,7 @@ class SqliteTx:
         self._numbers: dict[Shelf, int] = {}
         self._seqs: dict[int, int] = {}
         self._nos: dict[str, int] = {}
+        self._latest: dict[Shelf, Neighbour] = {}
         self._model: tuple[int, Model] | None = None
         self._model_known = False
 
@@ -115,6 +116,8 @@ class SqliteTx:
         no = self._db.execute(_INSERT_ENTRY, (shelf_no, seq, seq, *entry_row(entry))).lastrowid
         assert no is not None  # noqa: S101  an INSERT always has one
         self._nos[entry.id] = no
+        if entry.state in ("active", "flagged"):
+            self._latest[entry.shelf] = Neighbour(id=entry.id, at=entry.at, tags=entry.tags)
         self._db.execute(_INSERT_INDEX, (no, shelf_no, *index_row(record.index, record.vector)))
         if entry.tags:
             self._db.executemany("INSERT INTO entry_tags VALUES (?, ?, ?)", [(shelf_no, tag, no) for tag in entry.tags])
@@ -127,6 +130,7 @@ class SqliteTx:
         if change is not None:
             before = entries_by_id(self._db, [entry.shelf], [entry.id])[entry.id]
             self.add_replaced(Replaced(entry=before, change=change, changed_at=entry.updated_at))
+        self._latest.clear()  # it may be the latest, and no longer offered
         seq = self._seq(shelf_no)
         self._db.execute(_UPDATE_ENTRY, (seq, *entry_row(entry), no))
         self._db.execute("DELETE FROM entry_tags WHERE entry = ?", (no,))
@@ -155,6 +159,7 @@ class SqliteTx:
         ).fetchall()
         if not rows:
             return Removed()
+        self._latest.clear()
         seq = self._seq(shelf_no)
         counted = {"index_records": 0, "vectors": 0, "links": 0, "versions": 0}
         for no, entry_id in rows:
@@ -236,6 +241,8 @@ class SqliteTx:
         )
 
     def latest(self, shelf: Shelf) -> Neighbour | None:
+        if shelf in self._latest:
+            return self._latest[shelf]
         found = self._neighbours("e.shelf = ?", (self._known_shelf(shelf),), 1)
         return found[0] if found else None
 
