@@ -15,15 +15,16 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import forget, fresh, ingest, recall, remember
+from bench import forget, fresh, ingest, learn, recall, remember
 from bench.banks import Banks
 from bench.plot import Points, svg
 from bench.report import Table, as_json, note, show, write_json
 
-SUBJECTS = ("recall", "remember", "ingest", "memory", "import", "forget")
+SUBJECTS = ("recall", "remember", "ingest", "memory", "import", "forget", "learn")
 SIZES = [1_000, 10_000, 100_000]
 QUICK_SIZES = [200, 1_000]
 FORGET_SIZE = 10_000
+LEARN_SIZE = 10_000
 PLOT = "cost_vs_size.svg"
 
 
@@ -84,6 +85,7 @@ def _calls(banks: Banks, sizes: list[int], *, quick: bool) -> dict[str, Callable
         "memory": lambda: fresh.measure_memory({size: banks.path("sessions", size) for size in sizes}),
         "import": lambda: fresh.measure_import(2 if quick else 9),
         "forget": lambda: forget.measure(banks, forget_size, forgotten, 2 if quick else 5),
+        "learn": lambda: learn.measure(banks, 1_000 if quick else LEARN_SIZE, recalls),
     }
 
 

@@ -22,7 +22,7 @@ from recollect.memory import Memory
 from recollect.ops.reembed import Reembedded
 from recollect.retrieval.profiles import Profile
 from recollect.stores.base import Event
-from recollect.types import Entry, Link, Recall, Receipt, Scope, Stats, Turn, Version
+from recollect.types import CurvePoint, Entry, LearningStatus, Link, Recall, Receipt, Scope, Stats, Turn, Version
 
 if TYPE_CHECKING:
     from recollect.ops.doctor import Report
@@ -60,11 +60,11 @@ class AsyncMemory:
     @classmethod
     async def open(cls, location: str | Path = "memory.db", *, embedder: EmbedderSpec = "static",
                    profile: str | Profile = "default", scrubber: Scrubber = keep_all, durability: str = "full",
-                   clock: Clock = system_clock, new_id: NewId | None = None,
-                   reembedding: bool = False) -> AsyncMemory:  # fmt: skip
+                   learning: str = "on", explore: float = 0.1, clock: Clock = system_clock,
+                   new_id: NewId | None = None, reembedding: bool = False) -> AsyncMemory:  # fmt: skip
         return cls(await _threaded(
             Memory.open, location, embedder=embedder, profile=profile, scrubber=scrubber, durability=durability,
-            clock=clock, new_id=new_id, reembedding=reembedding,
+            learning=learning, explore=explore, clock=clock, new_id=new_id, reembedding=reembedding,
         ))  # fmt: skip
 
     async def remember(self, text: str, *, scope: Scope, kind: str = "note", title: str = "",
@@ -109,6 +109,33 @@ class AsyncMemory:
             self._memory.entries, scope=scope, kind=kind, tags=tags, layer=layer, session_id=session_id, state=state,
             limit=limit, offset=offset,
         )  # fmt: skip
+
+    async def outcome(self, recall_id: str, *, cited: Sequence[int] | None = None, used: float | None = None,
+                      ignored: bool = False, refined: str | None = None, success: bool | None = None,
+                      scope: Scope | None = None) -> bool:  # fmt: skip
+        return await _threaded(
+            self._memory.outcome, recall_id, cited=cited, used=used, ignored=ignored, refined=refined,
+            success=success, scope=scope,
+        )  # fmt: skip
+
+    async def learning(self, *, scope: Scope) -> LearningStatus:
+        return await _threaded(self._memory.learning, scope=scope)
+
+    async def learning_curve(self, *, scope: Scope) -> list[CurvePoint]:
+        return await _threaded(self._memory.learning_curve, scope=scope)
+
+    async def relearn(self, *, scope: Scope,
+                      pairs: Iterable[tuple[str, Sequence[str]]] | None = None) -> LearningStatus:  # fmt: skip
+        return await _threaded(self._memory.relearn, scope=scope, pairs=pairs)
+
+    async def reset_learning(self, *, scope: Scope) -> int:
+        return await _threaded(self._memory.reset_learning, scope=scope)
+
+    async def share_learning(self, on: bool, *, scope: Scope) -> None:
+        await _threaded(self._memory.share_learning, on, scope=scope)
+
+    async def export_learning(self, *, scope: Scope) -> dict[str, Any]:
+        return await _threaded(self._memory.export_learning, scope=scope)
 
     async def edit(self, id: str, *, scope: Scope, **changes: Any) -> Entry:
         return await _threaded(self._memory.edit, id, scope=scope, **changes)

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
-from recollect.clock import Clock, NewId, TimeOrderedIds, system_clock
+from recollect.clock import Clock, NewId, TimeOrderedIds, aware, system_clock
 from recollect.embeddings.base import Embedder
 from recollect.embeddings.choose import EmbedderSpec, choose_embedder
 from recollect.errors import NotFound
@@ -21,14 +21,30 @@ from recollect.ingest.remember import Progress, Writer
 from recollect.ingest.scrub import Scrubber, keep_all
 from recollect.ingest.session import Session
 from recollect.ingest.times import TimeLike
-from recollect.ingest.validate import Draft, checked_count, checked_id, checked_scope, drafts_of
+from recollect.ingest.validate import (
+    Draft,
+    checked_count,
+    checked_flag,
+    checked_fraction,
+    checked_id,
+    checked_ids,
+    checked_query,
+    checked_scope,
+    drafts_of,
+)
+from recollect.learning.curve import curve
+from recollect.learning.learner import Learner, checked_mode
+from recollect.learning.policy import Prior
+from recollect.learning.told import told_of
 from recollect.ops.reembed import Reembedded, adopt_model, reembed
+from recollect.retrieval.evidence import EVIDENCE
 from recollect.retrieval.filters import Filters
+from recollect.retrieval.learned import Learned
 from recollect.retrieval.pipeline import Searcher, checked_profile
 from recollect.retrieval.profiles import Profile
 from recollect.stores.base import Event, Store
 from recollect.stores.choose import choose_store
-from recollect.types import Entry, Link, Recall, Receipt, Scope, Stats, Version
+from recollect.types import CurvePoint, Entry, LearningStatus, Link, Recall, Receipt, Scope, Stats, Version
 
 if TYPE_CHECKING:  # loaded on first use: most programs never export or verify
     from recollect.ops.doctor import Report
@@ -39,37 +55,47 @@ class Memory:
     """Memory for agents: remember, recall, edit, link, forget. Open one with `Memory.open`."""
 
     def __init__(self, store: Store, embedder: Embedder | None, *, profile: str | Profile = "default",
-                 scrubber: Scrubber = keep_all, clock: Clock = system_clock,
-                 new_id: NewId | None = None) -> None:  # fmt: skip
+                 scrubber: Scrubber = keep_all, learning: str = "on", explore: float = 0.1,
+                 clock: Clock = system_clock, new_id: NewId | None = None) -> None:  # fmt: skip
         self._store = store
         self._embedder = embedder
         self._clock = clock
         new_id = new_id or TimeOrderedIds()
-        self._searcher = Searcher(store, embedder, profile=checked_profile(profile), clock=clock, new_id=new_id)
+        profile, learning = checked_profile(profile), checked_mode(learning)
+        self._learner = _learner_for(profile, store, embedder, mode=learning, clock=clock)
+        learned = Learned(self._learner, explore=checked_fraction("explore", explore), clock=aware(clock))
+        self._searcher = Searcher(
+            store, embedder, profile=profile, clock=clock, new_id=new_id,
+            learned=None if learning == "off" else learned,
+        )  # fmt: skip
         self._writer = Writer(store, embedder, scrubber=scrubber, clock=clock, new_id=new_id)
         self._changer = Changer(store, embedder, scrubber=scrubber, clock=clock)
-        self._forgetter = Forgetter(store, self._searcher, clock=clock)
+        self._forgetter = Forgetter(store, self._searcher, clock=clock, before=self._learner.write_pending)
 
     @classmethod
     def open(cls, location: str | Path = "memory.db", *, embedder: EmbedderSpec = "static",
              profile: str | Profile = "default", scrubber: Scrubber = keep_all, durability: str = "full",
-             clock: Clock = system_clock, new_id: NewId | None = None,
+             learning: str = "on", explore: float = 0.1, clock: Clock = system_clock, new_id: NewId | None = None,
              reembedding: bool = False) -> Memory:  # fmt: skip
         """Open a memory, making it when new.
 
         `location` is a file path or `:memory:`. `embedder` is `static` (bundled, the default), `hash`,
         `openai:MODEL`, `sentence-transformers:MODEL`, None (words only), a LangChain `Embeddings`, or a callable.
         `durability` is `full` (an acknowledged write survives a power cut) or `normal` (survives a crash of the
-        process, not of the machine; faster). `reembedding=True` accepts an embedder other than the store's, for
-        `reembed` only.
+        process, not of the machine; faster). `learning` is `on`, `observe` (learn from
+        outcomes, but serve the untrained ranking) or `off`; `explore` is the share of recalls whose last slot tries
+        another candidate once a person gives outcomes, 0 for never. `reembedding=True` accepts an embedder other than
+        the store's, for `reembed` only.
         """
         chosen = choose_embedder(embedder)
-        profile = checked_profile(profile)  # before a file is made
+        profile, learning = checked_profile(profile), checked_mode(learning)  # before a file is made
+        checked_fraction("explore", explore)
         store = choose_store(location, durability=durability)
         try:
             if not reembedding:
                 adopt_model(store, chosen)
-            return cls(store, chosen, profile=profile, scrubber=scrubber, clock=clock, new_id=new_id)
+            return cls(store, chosen, profile=profile, scrubber=scrubber, learning=learning, explore=explore,
+                       clock=clock, new_id=new_id)  # fmt: skip
         except BaseException:
             store.close()
             raise
@@ -145,6 +171,55 @@ class Memory:
         selection = filters.selection(state)
         shelves = [s for s in checked_scope(scope).shelves() if filters.layers is None or s.layer in filters.layers]
         return [entry for _, entry in self._store.select(shelves, selection, limit=limit + offset)][offset:]
+
+    # -- learn ---------------------------------------------------------------------------------------------------
+
+    def outcome(self, recall_id: str, *, cited: Sequence[int] | None = None, used: float | None = None,
+                ignored: bool = False, refined: str | None = None, success: bool | None = None,
+                scope: Scope | None = None) -> bool:  # fmt: skip
+        """Say what became of a recall, with one of the keywords; True when it counts, False when it was told before.
+
+        `cited` are places in `recall.hits`, none of them useful when empty; `used` is how good they were, 0 to 1;
+        `ignored`, that nothing was made of them; `refined`, the query asked instead; `success`, how the work went.
+        With `scope`, a recall of another tenant is refused.
+        """
+        told = told_of(cited=cited, used=used, ignored=ignored, refined=refined, success=success)
+        tenant = None if scope is None else checked_scope(scope).tenant
+        return self._learner.outcome(checked_id(recall_id), told, tenant=tenant)
+
+    def learning(self, *, scope: Scope) -> LearningStatus:
+        """What serves the scope's home layer now, and on which evidence."""
+        return self._learner.status(checked_scope(scope).home())
+
+    def learning_curve(self, *, scope: Scope) -> list[CurvePoint]:
+        """How learning came to where it is: one point per outcome of the scope's home, replayed from the log."""
+        home = checked_scope(scope).home()
+        return curve(self._learner, home, Prior(shares=self._learner.status(home).shares))
+
+    def relearn(self, *, scope: Scope,
+                pairs: Iterable[tuple[str, Sequence[str]]] | None = None) -> LearningStatus:  # fmt: skip
+        """Learn the tenant's log anew: the same log gives the same weights, bit for bit.
+
+        `pairs` of a query and the ids of its right entries are learned first, as what all users share.
+        """
+        home = checked_scope(scope).home()
+        labelled = [
+            (self._searcher.examine(checked_query(query), scope=scope), checked_ids(ids)) for query, ids in pairs or ()
+        ]
+        self._learner.relearn(home.tenant, labelled)
+        return self._learner.status(home)
+
+    def reset_learning(self, *, scope: Scope) -> int:
+        """Forget what the tenant's users taught, not the log of it; returns how many states there were."""
+        return self._learner.reset(checked_scope(scope).tenant)
+
+    def share_learning(self, on: bool, *, scope: Scope) -> None:
+        """Whether the tenant's users learn from each other (numbers only); off also drops what was shared."""
+        self._learner.share(checked_scope(scope).tenant, checked_flag("on", on))
+
+    def export_learning(self, *, scope: Scope) -> dict[str, Any]:
+        """What was learned for the tenant and the scope's home, as JSON: numbers only."""
+        return self._learner.export(checked_scope(scope).home())
 
     # -- change --------------------------------------------------------------------------------------------------
 
@@ -239,6 +314,7 @@ class Memory:
 
     def close(self) -> None:
         """Release files and memory. Closing twice is fine; any other call afterwards raises `StoreClosed`."""
+        self._learner.close()
         self._store.close()
         self._searcher.drop_ram()
 
@@ -248,3 +324,14 @@ class Memory:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:  # fmt: skip
         self.close()
+
+
+def _learner_for(profile: Profile, store: Store, embedder: Embedder | None, *, mode: str, clock: Clock) -> Learner:
+    """The paper's reranker needs vectors; everything else learns by named features."""
+    if profile.reranker == "paper" and embedder is not None:
+        from recollect.learning.paper import PaperLearner
+
+        return PaperLearner(
+            store, mode=mode, names=EVIDENCE, clock=clock, embed_query=embedder.embed_query, width=embedder.width
+        )
+    return Learner(store, mode=mode, names=EVIDENCE, clock=clock)

@@ -281,6 +281,8 @@ class Receipt:
     versions: int = 0
     turns: int = 0
     sessions: int = 0
+    recalls: int = 0
+    """Logged recalls, each with its outcomes."""
     cached: int = 0
     ids: list[str] = field(default_factory=list)
     shelves: list[Shelf] = field(default_factory=list)
@@ -305,3 +307,48 @@ class Stats:
     embedder: str
     width: int
     size_bytes: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningStatus:
+    """How far learning has come for a scope's home, and what serves it."""
+
+    mode: str
+    """`on`, `observe` (learns, serves the base) or `off`."""
+    serving: str
+    """`base` or `learned`."""
+    level: str
+    """`base`, `prior` (learned from the tenant's users) or `person`."""
+    outcomes: int
+    """Outcomes of this person that could teach something."""
+    steps: int
+    """Updates of this person's weights."""
+    agreement: float
+    """How well the untrained order among the shown foretells citations: -0.5 … 0.5, chance is 0."""
+    trusted: bool
+    distrust: str
+    """Why the feedback is not trusted; empty when it is, or when there is too little to tell."""
+    gain: float
+    """How much better than the untrained order the learned one foretells them."""
+    bound: float
+    """The lower bound of that gain; the learned ranking begins to serve when it is above 0."""
+    prior_steps: int
+    prior_users: int
+    shares: bool
+    """Whether the tenant's users learn from each other."""
+    last_change: datetime | None
+    weights: dict[str, float]
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """The state of learning after one outcome."""
+
+    number: int
+    at: datetime
+    cited_rate: float
+    """Share of the shown that were cited, over the last 20 outcomes."""
+    gain: float
+    bound: float
+    level: str
+    weights: dict[str, float]

@@ -19,6 +19,7 @@ COLUMNS = {
     "memory": {"entries", "rss_added_mb", "per_100k_mb", "file_bytes_per_entry"},
     "import": {"statement", "cpu_s", "wall_s"},
     "forget": {"entries", "forgotten", "forget_p50_ms", "next_recall_p50_ms"},
+    "learn": {"call", "width", "entries", "p50_ms", "cpu_ms", "floor_cpu_ms", "cpu_ratio"},
 }
 
 
@@ -66,6 +67,16 @@ def test_recall_and_remember_cover_every_size_and_variant(quick_run: tuple[dict[
         for size in results["sizes"]
         for call in ("remember", "session add")
     }
+
+
+def test_learning_covers_outcomes_of_both_widths_and_a_ranker_that_serves(
+    quick_run: tuple[dict[str, Any], Path],
+) -> None:
+    rows = quick_run[0]["subjects"]["learn"]["rows"]
+    assert [(row["call"], row["width"]) for row in rows] == [
+        ("outcome", 256), ("outcome", 1536), ("outcome, paper", 256), ("outcome, paper", 1536),
+        ("recall, untrained", 256), ("recall, learned (person)", 256),
+    ]  # fmt: skip
 
 
 def test_the_results_file_equals_what_was_printed(quick_run: tuple[dict[str, Any], Path]) -> None:

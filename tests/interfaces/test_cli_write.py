@@ -146,7 +146,7 @@ def test_forget_without_a_terminal_wants_yes(cli: Cli) -> None:
 def test_forget_asks_on_a_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch, reply: str, left: int, code: int) -> None:
     entry_id = cli.remember("Ada likes tea.")
     with monkeypatch.context() as patched:
-        patched.setattr("recollect.interfaces.cli.write._can_ask", lambda: True)
+        patched.setattr("recollect.interfaces.cli.ask.can_ask", lambda: True)
         answer = cli("forget", entry_id, stdin=reply)
     assert answer.code == code
     assert "for good?" in answer.err

@@ -113,8 +113,8 @@ class World:
         return {
             shelf: shelf_picture(self.mem, shelf) | links_apart
             for shelf in self.mem._store.shelves()
-            if shelf not in scope.shelves()
-        }
+            if shelf not in scope.shelves() and self.mem._store.counts([shelf])["entries"]
+        }  # a shelf without entries may be there for the log of someone's recalls, which is written in the background
 
 
 def run(mem: Memory, steps: list[tuple[str, Scope, str, int]]) -> None:

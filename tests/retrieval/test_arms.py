@@ -52,7 +52,7 @@ def test_the_lexical_arm_is_bm25_with_neighbours(seed: int, profile: Profile) ->
     dice, shelves = worlds(seed)
     asked = question(dice)
     bank = bank_of(shelves, profile)
-    assert by_no(bank, arms.words(bank, asked, profile, None)) == pytest.approx(
+    assert by_no(bank, arms.words(bank, asked, profile, None).score) == pytest.approx(
         words(shelves, asked, profile), abs=1e-5
     )
 
@@ -84,7 +84,7 @@ def test_rows_that_are_not_live_count_in_no_way(seed: int) -> None:
         for shelf in shelves
     ]
     wanted = words(blanked, asked, DEFAULT)
-    found = by_no(bank, arms.words(bank, asked, DEFAULT, live))
+    found = by_no(bank, arms.words(bank, asked, DEFAULT, live).score)
     total, everyone = len(kept), len(nos)
     if total == everyone:
         assert found == pytest.approx(wanted, abs=1e-5)
@@ -99,8 +99,8 @@ def test_the_order_of_shelves_and_of_terms_makes_no_difference(seed: int) -> Non
     asked, query = question(dice), unit(dice)
     straight, turned = bank_of(shelves, DEFAULT), bank_of(shelves[::-1], DEFAULT)
     back = Question(terms=asked.terms[::-1], names=[], asks_when=False)
-    assert by_no(straight, arms.words(straight, asked, DEFAULT, None)) == pytest.approx(
-        by_no(turned, arms.words(turned, back, DEFAULT, None)), abs=1e-5
+    assert by_no(straight, arms.words(straight, asked, DEFAULT, None).score) == pytest.approx(
+        by_no(turned, arms.words(turned, back, DEFAULT, None).score), abs=1e-5
     )
     assert by_no(straight, arms.meaning(straight, query, DEFAULT)[1]) == pytest.approx(
         by_no(turned, arms.meaning(turned, query, DEFAULT)[1]), abs=1e-6
@@ -114,8 +114,8 @@ def test_an_empty_shelf_beside_changes_nothing(seed: int) -> None:
     asked = question(dice)
     with_empty = bank_of([Shelf(), *shelves, Shelf()], DEFAULT)
     without = bank_of(shelves, DEFAULT)
-    assert by_no(with_empty, arms.words(with_empty, asked, DEFAULT, None)) == by_no(
-        without, arms.words(without, asked, DEFAULT, None)
+    assert by_no(with_empty, arms.words(with_empty, asked, DEFAULT, None).score) == by_no(
+        without, arms.words(without, asked, DEFAULT, None).score
     )
 
 
@@ -131,7 +131,7 @@ def test_one_more_mention_of_a_word_never_lowers_the_score(seed: int, more: int)
         shelf = Shelf()
         shelf.change(put=[*rows[:3], row, *rows[4:]])
         bank = bank_of([shelf], DEFAULT)
-        scores.append(by_no(bank, arms.words(bank, asked, DEFAULT, None))[row.no])
+        scores.append(by_no(bank, arms.words(bank, asked, DEFAULT, None).score)[row.no])
     assert scores[1] > scores[0]
 
 
@@ -141,7 +141,7 @@ def test_a_row_with_every_word_of_the_question_and_no_neighbours_scores_about_on
         put=[Row(no=1, terms={10: 1, 11: 1}, vector=(0.0,) * WIDTH), Row(no=2, terms={12: 1}, vector=(0.0,) * WIDTH)]
     )
     bank = bank_of([shelf], DEFAULT)
-    scores = by_no(bank, arms.words(bank, Question(terms=[10, 11], names=[], asks_when=False), DEFAULT, None))
+    scores = by_no(bank, arms.words(bank, Question(terms=[10, 11], names=[], asks_when=False), DEFAULT, None).score)
     assert scores[1] == pytest.approx(1.0, abs=1e-5)
     assert scores[2] == 0.0
 
@@ -149,5 +149,5 @@ def test_a_row_with_every_word_of_the_question_and_no_neighbours_scores_about_on
 def test_a_question_no_entry_has_a_word_of_scores_zero_everywhere() -> None:
     bank = bank_of([random_shelf(np.random.default_rng(1), 10)], DEFAULT)
     for terms in ([], [999]):
-        scores = arms.words(bank, Question(terms=terms, names=[], asks_when=False), DEFAULT, None)
+        scores = arms.words(bank, Question(terms=terms, names=[], asks_when=False), DEFAULT, None).score
         assert scores.tolist() == [0.0] * 10

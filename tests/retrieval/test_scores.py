@@ -72,7 +72,9 @@ def test_the_reasoningbank_score_is_0_65_similarity_0_15_recency_0_20_reliabilit
 
 
 def test_the_paper_profile_is_the_plain_dot_product() -> None:
-    mem = open_with({"q": [1, 0, 0], "a": [0.6, 0.8, 0], "b": [0.8, 0, 0.6], "c": [-1, 0, 0]}, profile="paper")
+    mem = open_with(
+        {"q": [1, 0, 0], "a": [0.6, 0.8, 0], "b": [0.8, 0, 0.6], "c": [-1, 0, 0]}, profile="paper", learning="off"
+    )
     mem.remember_many(["a", "b", "c"], scope=ADA)
     hits = mem.recall("q", scope=ADA).hits
     assert [hit.entry.text for hit in hits] == ["b", "a", "c"]
@@ -86,7 +88,7 @@ def test_the_paper_profile_is_the_plain_dot_product() -> None:
 )
 def test_the_score_rises_with_similarity(angles: list[float], profile: str) -> None:
     vectors = {f"t{n:02d}": [math.cos(a), math.sin(a), 0.0] for n, a in enumerate(angles)}
-    with open_with({"q": [1, 0, 0], **vectors}, profile=profile) as mem:
+    with open_with({"q": [1, 0, 0], **vectors}, profile=profile, learning="off") as mem:
         mem.remember_many(list(vectors), scope=ADA)
         cosine = {text: vector[0] for text, vector in vectors.items()}
         scores = {h.entry.text: h.score - h.factors.get("diversity", 0.0) for h in mem.recall("q", scope=ADA, k=50)}

@@ -26,18 +26,21 @@ from recollect.testing.builders import (
     make_event,
     make_index,
     make_link,
+    make_recall,
     make_record,
     make_shelf,
     make_turn,
     make_vector,
     minutes_later,
 )
-from recollect.types import LinkType
+from recollect.testing.store.learning_log import plain
+from recollect.types import LinkType, Shelf
 
 SHELVES = [make_shelf(), make_shelf("bob"), make_shelf(tenant="rival")]
 IDS = ["a", "b", "c", "d"]
 SESSIONS = ["monday", "tuesday"]
 MODELS = [MODEL, OTHER_MODEL]
+RECALLS = ["r1", "r2", "r3"]
 LINK_TYPES: list[LinkType] = ["supports", "follows"]
 TAGS = ["x", "y", "Ü"]
 
@@ -140,7 +143,8 @@ def dropping(draw: st.DrawFn) -> Step:
 @st.composite
 def linking(draw: st.DrawFn) -> Step:
     type_: LinkType = draw(st.sampled_from(LINK_TYPES))
-    link, insist = make_link(draw(ids), draw(ids), type_, confidence=draw(st.floats(0, 1))), draw(rarely)
+    confidence, automatic, insist = draw(st.floats(0, 1)), draw(st.booleans()), draw(rarely)
+    link = make_link(draw(ids), draw(ids), type_, confidence=confidence, automatic=automatic)
     if draw(st.integers(0, 3)) == 0:
         return Step("remove_link", (link,), lambda tx: tx.remove_link(link.source, link.target, link.type))
 
@@ -205,6 +209,7 @@ def looking(draw: st.DrawFn) -> Step:
             near,
             tx.get([shelf], IDS),
             tx.find_same(shelf, make_entry("z", text="").content_hash),
+            tx.model(),
         )
 
     return Step("look", (shelf, session_id, tags, sketches), look)
@@ -216,10 +221,51 @@ def noting(draw: st.DrawFn) -> Step:
     return Step("audit", (event,), lambda tx: tx.audit(event))
 
 
+@st.composite
+def logging(draw: st.DrawFn) -> Step:
+    recalls = [
+        make_recall(id, shelf=draw(shelves), query=draw(texts), nos=draw(st.lists(st.integers(1, 9), max_size=3)))
+        for id in draw(st.lists(st.sampled_from(RECALLS), max_size=3))
+    ]
+    return Step("add_recalls", tuple(recalls), lambda tx: tx.add_recalls(recalls))
+
+
+@st.composite
+def judging(draw: st.DrawFn) -> Step:
+    recall_id, kind, insist = (
+        draw(st.sampled_from(RECALLS)),
+        draw(st.sampled_from(["ignored", "refined"])),
+        draw(rarely),
+    )
+    value = draw(st.dictionaries(texts, st.floats(allow_nan=False) | st.lists(st.integers(1, 9)) | texts, max_size=2))
+
+    def add_outcome(tx: Tx) -> object:
+        there = tx.logged_recall(recall_id)
+        no = tx.add_outcome(recall_id, kind, value, minutes_later(1)) if there or insist else None
+        return no, there and plain(there)
+
+    return Step("add_outcome", (recall_id, kind, value, insist), add_outcome)
+
+
+@st.composite
+def learning(draw: st.DrawFn) -> Step:
+    shelf, whole, state = draw(shelves), draw(st.booleans()), draw(texts)
+    tenant, of = shelf.tenant, None if whole else shelf
+    if draw(rarely):
+        return Step("drop_policies", (tenant,), lambda tx: tx.drop_policies(tenant))
+
+    def put_policy(tx: Tx) -> object:
+        before = tx.policy(tenant, of)
+        tx.put_policy(tenant, of, state)
+        return before, tx.policy(tenant, of)
+
+    return Step("put_policy", (tenant, of, state), put_policy)
+
+
 steps = st.one_of(
     adding(), adding(), adding(), adding(), adding(), updating(), updating(), updating(), removing(), dropping(),
     linking(), linking(), linking(), talking(), talking(), hushing(), embedding(), moving(), reindexing(), looking(),
-    noting(),
+    noting(), logging(), logging(), judging(), judging(), learning(),
 )  # fmt: skip
 transactions = st.tuples(st.lists(steps, min_size=1, max_size=8), st.integers(0, 5).map(lambda n: n == 0))
 
@@ -266,8 +312,10 @@ def told(store: Store) -> dict[str, object]:
     return {
         "heads": heads,
         "deltas": [delta(store, no, since) for no, seq in zip(numbers, seqs, strict=True) for since in (0, seq - 1)],
+        "pages": [pages(store, no, since) for no, seq in zip(numbers, seqs, strict=True) for since in (0, seq - 1)],
         "unknown": [delta(store, no, 0) for no in range(1, 12) if no not in numbers],
         "entries": entries,
+        "where": store.where([*IDS, "nobody"]),
         "page": store.select(SHELVES[:2], Selection(kinds=["note"], tags=["x"]), after=1, limit=2),
         "read": store.read([*nos, 999]),
         "tagged": [store.tagged(no, tags) for no in numbers for tags in (["x"], ["x", "Ü"])],
@@ -279,6 +327,9 @@ def told(store: Store) -> dict[str, object]:
         "counts": [store.counts([shelf]) for shelf in SHELVES] + [store.counts(SHELVES)],
         "shelves": store.shelves(),
         "events": [store.events(tenant, limit=5) for tenant in ("acme", "rival")],
+        "recalls": [(found := store.logged_recall(id)) and plain(found) for id in RECALLS],
+        "outcomes": [outcomes(store, shelf.tenant, of) for shelf in SHELVES for of in (None, shelf)],
+        "policies": [store.policy(shelf.tenant, of) for shelf in SHELVES for of in (None, shelf)],
         "model": store.model(),
         "lacking": [store.without_vector(model, after=1, limit=3) for model in MODELS],
         "index": {no: stored(*found) for no, found in store.index_of(nos).items()},
@@ -289,6 +340,17 @@ def told(store: Store) -> dict[str, object]:
 def delta(store: Store, shelf_no: int, since: int) -> object:
     found = store.delta(shelf_no, since)
     return found.seq, found.rows, set(found.removed)
+
+
+def pages(store: Store, shelf_no: int, since: int) -> object:
+    """Two rows at a time, after every row number there may be."""
+    found = [store.delta(shelf_no, since, after=after, limit=2) for after in range(10)]
+    return [(page.seq, page.rows, set(page.removed)) for page in found]
+
+
+def outcomes(store: Store, tenant: str, shelf: Shelf | None) -> object:
+    found = [*store.outcomes(tenant, shelf=shelf), *store.outcomes(tenant, shelf=shelf, after=1, limit=2)]
+    return [(one.no, plain(one.recall), one.kind, one.value, one.at) for one in found]
 
 
 def stored(index: Any, vector: Any) -> object:  # an index record and a vector, either may be None

@@ -84,7 +84,7 @@ def run(folder: Path, settings: Settings, *, progress: Progress | None = None) -
     entries = 0
     for conversation in conversations:
         with settings.open() as memory:
-            _tell(memory, conversation, steps)
+            tell(memory, conversation, steps)
             entries += memory.stats(scope=scope_for(conversation.name)).entries
             graded += [_ask(memory, conversation.name, question, settings, steps)
                        for question in conversation.questions]  # fmt: skip
@@ -94,7 +94,8 @@ def run(folder: Path, settings: Settings, *, progress: Progress | None = None) -
     )  # fmt: skip
 
 
-def _tell(memory: Memory, conversation: Conversation, steps: Steps) -> None:
+def tell(memory: Memory, conversation: Conversation, steps: Steps) -> None:
+    """Add every turn, each session under its own id, to the scope of the conversation's name."""
     for dialogue in conversation.sessions:
         session = memory.session(scope=scope_for(conversation.name), session_id=dialogue.id)
         for turn in dialogue.turns:

@@ -77,6 +77,8 @@ class Changer:
         entry_id = checked_id(entry_id)
         while True:
             before = self._visible(entry_id, scope)
+            if all(getattr(before, name) == value for name, value in wanted.items()):
+                return before  # nothing to change, so nothing to keep a version of
             after = _edited(before, wanted, self._clock())
             index, vector = self._reindexed(after) if _IN_INDEX & wanted.keys() else (None, None)
             with self._store.transact() as tx:
@@ -101,6 +103,8 @@ class Changer:
         moment = as_time("at", at)
         with self._store.transact() as tx:
             old, new = _one(tx, old_id, scope), _one(tx, new_id, scope)
+            if old.state == "superseded" and moment is None and self._superseded_by(old_id, new_id):
+                return old  # said before
             self._refuse_ring(new_id, old_id, "supersedes")
             now = self._clock()
             ended = replace(
@@ -110,6 +114,12 @@ class Changer:
             tx.add_links([self._link(new_id, old_id, "supersedes", 1.0)])
             tx.audit(_event(ended, "supersede", by=new_id))
         return ended
+
+    def _superseded_by(self, old_id: str, new_id: str) -> bool:
+        return any(
+            (link.source, link.target, link.type) == (new_id, old_id, "supersedes")
+            for link in self._store.links([old_id])
+        )
 
     def link(self, source: str, target: str, type_: str, *, scope: Scope, confidence: float) -> Link:
         """The link as it stands: drawn now, or before. One by hand takes the place of an automatic one."""
@@ -122,7 +132,7 @@ class Changer:
             _one(tx, target, scope)
             self._refuse_ring(source, target, link.type)
             if tx.add_links([link]):
-                tx.audit(_event(first, "link", to=target, type=link.type))
+                tx.audit(_event(first, "link", at=self._clock(), to=target, type=link.type))
         found = (one for one in self._store.links([source]) if (one.target, one.type) == (target, link.type))
         return next(found, link)
 
@@ -147,7 +157,7 @@ class Changer:
             _one(tx, target, scope)
             removed = tx.remove_link(source, target, checked_link_type(type_))
             if removed:
-                tx.audit(_event(first, "unlink", to=target, type=type_))
+                tx.audit(_event(first, "unlink", at=self._clock(), to=target, type=type_))
         return removed
 
     def links(self, entry_id: str, *, scope: Scope) -> list[Link]:
@@ -217,8 +227,8 @@ def _refuse_duplicate(tx: Tx, after: Entry) -> None:
         raise InvalidInput("text", f"entry {same.id} already says this", "supersede or forget one of them")
 
 
-def _event(entry: Entry, action: str, **detail: str) -> Event:
-    return Event(at=entry.updated_at, tenant=entry.tenant, action=action, entry_id=entry.id, detail=dict(detail))
+def _event(entry: Entry, action: str, *, at: datetime | None = None, **detail: str) -> Event:
+    return Event(at=at or entry.updated_at, tenant=entry.tenant, action=action, entry_id=entry.id, detail=dict(detail))
 
 
 def _end(old: Entry, new: Entry, moment: datetime | None, now: datetime) -> datetime:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import fields
 from typing import Protocol
 
@@ -24,10 +24,14 @@ class Caches(Protocol):
 class Forgetter:
     """Removes entries of a scope and never anything of another."""
 
-    def __init__(self, store: Store, caches: Caches, *, clock: Clock) -> None:
+    def __init__(self, store: Store, caches: Caches, *, clock: Clock,
+                 before: Callable[[Tx], Callable[[], None]] | None = None) -> None:  # fmt: skip
+        """`before` is called in the transaction, so that what is on its way to the store is forgotten too; what it
+        returns is called when that is committed."""
         self._store = store
         self._caches = caches
         self._clock = aware(clock)
+        self._before = before
 
     def forget(self, *, scope: Scope, ids: Sequence[str] | None, session_id: str | None, everything: bool,
                layer: str | None, turns: bool | None) -> Receipt:  # fmt: skip
@@ -41,6 +45,7 @@ class Forgetter:
         home = scope.home(checked_layer(layer))
         shelves = scope.shelves() if ids is not None else [home]
         with self._store.transact() as tx:
+            committed = self._before(tx) if self._before is not None else None
             if ids is not None:
                 removed = self._by_ids(tx, shelves, checked_ids(ids), bool(turns))
             elif session_id is not None:
@@ -54,6 +59,8 @@ class Forgetter:
                     at=now, tenant=scope.tenant, action="forget",
                     detail={name: n for name, n in _numbers(total).items() if n},
                 ))  # fmt: skip
+        if committed is not None:
+            committed()
         if total == Removed():
             return Receipt(at=now, shelves=shelves, kept=self._kept(scope, shelves))
         cached = self._caches.forget(shelves)

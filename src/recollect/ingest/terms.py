@@ -11,7 +11,7 @@ import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntFlag
 from functools import lru_cache
 
@@ -45,7 +45,7 @@ _TIME_WORDS = frozenset(
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 _YEARS = frozenset(str(year) for year in range(1900, 2100))
-_CLOCK = re.compile(r"\d ?[ap]m\b", re.IGNORECASE)
+_CLOCK = re.compile(r"\d ?[ap]m\b|\b(?:[01]?\d|2[0-3]):[0-5]\d\b", re.IGNORECASE)
 _FIRST_PERSON = frozenset({"i", "my", "me", "mine", "we", "our", "us"})
 _STEMMERS = threading.local()
 SHORT_QUESTION_CHARS = 250
@@ -156,10 +156,21 @@ class Question:
     """Distinct terms, in order of appearance."""
     names: list[int]
     """Hashes of the words in it, as `name_hash` makes them: a speaker may be named by one."""
-    asks_when: bool
+    asks_when: bool = False
+    months: list[int] = field(default_factory=list)
+    """Months it names, 1 to 12; written with a capital, because `may` and `march` are words."""
+    years: list[int] = field(default_factory=list)
+    days: list[int] = field(default_factory=list)
+    """Numbers from 1 to 31 in it; days only beside a month."""
 
 
 _ASKS_WHEN = re.compile(r"\b(?:when|what (?:time|date|day|year|month)|how long ago|which (?:day|month|year))\b", re.I)
+_MONTHS = {name: number for number, name in enumerate(
+    ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
+     "December"), start=1)}  # fmt: skip
+_MONTH = re.compile(rf"\b(?:{'|'.join(_MONTHS)})\b")
+_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
+_DAY = re.compile(r"\b(?:[12]\d|3[01]|[1-9])(?=(?:st|nd|rd|th)?\b)")
 
 
 def read_question(query: str) -> Question:
@@ -169,6 +180,9 @@ def read_question(query: str) -> Question:
         terms=list(dict.fromkeys(found)),
         names=list(dict.fromkeys(signed64(term) for term in found)),
         asks_when=bool(_ASKS_WHEN.search(query)),
+        months=[_MONTHS[name] for name in _MONTH.findall(query)],
+        years=[int(year) for year in _YEAR.findall(query)],
+        days=[int(day) for day in _DAY.findall(query)],
     )
 
 

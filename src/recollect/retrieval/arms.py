@@ -18,10 +18,12 @@ Meaning, for unit vectors q and v and neighbour weights w:
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from recollect.ingest.hashing import signed64
 from recollect.ingest.terms import Question, Trait
 from recollect.retrieval.bank import Bank, Mask
 from recollect.retrieval.profiles import Profile
@@ -30,26 +32,57 @@ from recollect.retrieval.shelf import ShelfIndex
 Scores = npt.NDArray[np.float32]
 
 
-def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -> Scores:
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lexical:
+    """The lexical arm: the score that ranks, and what learning looks at beside it."""
+
+    score: Scores
+    """With the neighbourhood, as a share of the best attainable."""
+    plain: Scores
+    """Each row's own share over the query terms that are nobody's name."""
+    found: list[tuple[float, npt.NDArray[np.intp]]]
+    """For each of those terms its idf and the rows that have it."""
+
+
+def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -> Lexical:
     """The lexical arm for every row, about 0 … 2."""
     total = bank.size if live is None else int(live.sum())
-    bm25 = np.zeros(len(bank), dtype=np.float32)
-    best = 0.0
+    speakers = set().union(*(shelf.speakers for shelf in bank.shelves))
+    bm25, of_names = np.zeros(len(bank), dtype=np.float32), None
+    best = best_plain = 0.0
+    found: list[tuple[float, npt.NDArray[np.intp]]] = []
     for term in question.terms:
-        found = [_rows_with(bank, number, term, live) for number in range(len(bank.shelves))]
-        df = sum(len(rows) for rows, _ in found)
-        idf = math.log(1 + (total - df + 0.5) / (df + 0.5))
-        best += idf if df else profile.absent_share * idf
-        for number, (rows, counts) in enumerate(found):
-            if len(rows):
-                shelf = bank.shelves[number]
-                start = bank.starts[number]
-                bm25[start : start + len(shelf)][rows] += _saturated(counts, shelf.length[rows], profile) * idf
+        rows, gains = _gains(bank, term, profile, live)
+        idf = math.log(1 + (total - len(rows) + 0.5) / (len(rows) + 0.5))
+        attainable = idf if len(rows) else profile.absent_share * idf
+        best += attainable
+        bm25[rows] += gains * np.float32(idf)
+        if signed64(term) in speakers:
+            of_names = np.zeros(len(bank), dtype=np.float32) if of_names is None else of_names
+            of_names[rows] += gains * np.float32(idf)
+        else:
+            best_plain += attainable
+            found.append((idf, rows))
+    plain = (bm25 if of_names is None else bm25 - of_names) / np.float32(best_plain or 1.0)
     if best <= 0:
-        return bm25
+        return Lexical(score=bm25, plain=plain, found=found)
     spread = [_with_neighbours(shelf, bm25[start : start + len(shelf)], profile)
               for shelf, start in zip(bank.shelves, bank.starts, strict=False)]  # fmt: skip
-    return (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)
+    score = (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)
+    return Lexical(score=score, plain=plain, found=found)
+
+
+def _gains(bank: Bank, term: int, profile: Profile, live: Mask | None) -> tuple[npt.NDArray[np.intp], Scores]:
+    """Rows of the bank that have a term, and each one's saturated count of it."""
+    parts = [_rows_with(bank, number, term, live) for number in range(len(bank.shelves))]
+    rows = [part_rows + start for (part_rows, _), start in zip(parts, bank.starts, strict=False)]
+    gains = [
+        _saturated(counts, shelf.length[part_rows], profile)
+        for (part_rows, counts), shelf in zip(parts, bank.shelves, strict=True)
+    ]
+    if len(parts) == 1:
+        return rows[0].astype(np.intp), gains[0]
+    return np.concatenate(rows).astype(np.intp), np.concatenate(gains)
 
 
 def _rows_with(

@@ -10,7 +10,7 @@
 | `speaker`     | 1 when the query names the speaker                                                        |
 | `length`      | ln(characters / typical), from -2 to ln 2: very short texts say little                    |
 | `recency`     | exp(-age / recency days), age from the newest entry the scope sees, or `as_of` if earlier    |
-| `reliability` | min(confidence · sqrt(usage / 10), 1)                                                     |
+| `reliability` | min(confidence · sqrt(usage / 10), 1), confidence halved in each half-life, if one is set |
 
 Each is a function of the same few values; a profile's weights say which are computed.
 """
@@ -24,7 +24,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.ingest.terms import Question, Trait
-from recollect.retrieval.arms import Scores
+from recollect.retrieval.arms import Lexical, Scores
 from recollect.retrieval.bank import Bank
 from recollect.retrieval.profiles import Profile
 
@@ -40,9 +40,11 @@ class View:
     rows: npt.NDArray[np.intp]
     question: Question
     profile: Profile
-    terms: Scores
+    lexical: Lexical
     meaning: Scores
     similarity: Scores
+    vector: npt.NDArray[np.float32] | None
+    """The query's, when there is an embedder."""
     reference: int
     """The moment that recency counts back from, in microseconds."""
 
@@ -85,11 +87,13 @@ def _recency(view: View) -> npt.NDArray[np.floating]:
 def _reliability(view: View) -> npt.NDArray[np.floating]:
     confidence = view.bank.column("confidence", view.rows).astype(np.float64)
     usage = view.bank.column("usage", view.rows).astype(np.float64)
-    return np.minimum(confidence * np.sqrt(usage / 10), 1.0)
+    age_days = np.maximum(view.reference - view.bank.column("at", view.rows).astype(np.int64), 0) / MICROS_PER_DAY
+    kept = 0.5 ** (age_days / view.profile.confidence_half_life_days)
+    return np.minimum(confidence * kept * np.sqrt(usage / 10), 1.0)
 
 
 FEATURES: dict[str, Feature] = {
-    "terms": lambda view: view.terms[view.rows],
+    "terms": lambda view: view.lexical.score[view.rows],
     "meaning": lambda view: view.meaning[view.rows],
     "similarity": lambda view: view.similarity[view.rows],
     "question": _question,

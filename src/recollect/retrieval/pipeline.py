@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -18,45 +17,22 @@ from recollect.embeddings.base import Embedder
 from recollect.errors import EmbeddingFailed, InvalidInput
 from recollect.ingest.terms import forget_words, read_question
 from recollect.ingest.validate import checked_k, checked_query
-from recollect.retrieval.arms import meaning, words
+from recollect.retrieval.arms import Lexical, meaning, words
 from recollect.retrieval.bank import Bank, Mask
 from recollect.retrieval.cache import EntryCache
 from recollect.retrieval.diversify import diversify
 from recollect.retrieval.features import FEATURES, View, features
 from recollect.retrieval.filters import Filters
+from recollect.retrieval.learned import SPARE, Learned, Seen
 from recollect.retrieval.profiles import Profile, profile_named
 from recollect.retrieval.ram import Ram
-from recollect.stores.base import Store
+from recollect.retrieval.ranked import Ranked
+from recollect.stores.base import LoggedRecall, Store
 from recollect.types import Cost, Factor, Hit, Recall, Scope, Shelf
 
 ROUTE = "hybrid"
 TIE_DECIMALS = 3
 """Scores that agree to this many decimals are a tie, which the more specific layer wins."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Ranked:
-    """Candidates with their factors, best first."""
-
-    rows: npt.NDArray[np.intp]
-    names: list[str]
-    weights: npt.NDArray[np.float64]
-    values: npt.NDArray[np.float64]
-    """Shape (rows, names)."""
-
-    @property
-    def scores(self) -> npt.NDArray[np.float64]:
-        return self.values @ self.weights
-
-    def take(self, places: Sequence[int] | npt.NDArray[np.intp]) -> Ranked:
-        order = np.asarray(places, dtype=np.intp)
-        return Ranked(rows=self.rows[order], names=self.names, weights=self.weights, values=self.values[order])
-
-    def with_factor(self, name: str, values: npt.NDArray[np.float64], weight: float) -> Ranked:
-        return Ranked(
-            rows=self.rows, names=[*self.names, name], weights=np.append(self.weights, weight),
-            values=np.column_stack([self.values, values]),
-        )  # fmt: skip
 
 
 def checked_profile(profile: str | Profile) -> Profile:
@@ -73,29 +49,49 @@ class Searcher:
     """Answers queries from the shelves of one store."""
 
     def __init__(self, store: Store, embedder: Embedder | None, *, profile: Profile, clock: Clock,
-                 new_id: NewId) -> None:  # fmt: skip
+                 new_id: NewId, learned: Learned | None = None) -> None:  # fmt: skip
         self._store = store
         self._embedder = embedder
         self._profile = profile
         self._clock = aware(clock)
         self._new_id = new_id
+        self._learned = learned
         self._cache = EntryCache(store)
-        self._ram = Ram(store, embedder, neighbour_weights=profile.near_meaning, on_removed=self._cache.drop)
+        self._ram = Ram(store, embedder, neighbour_weights=profile.near_meaning, on_removed=self._let_go)
 
     def recall(self, query: str, *, scope: Scope, k: int, filters: Filters) -> Recall:
         """The k best entries for a query."""
         started = time.perf_counter()
         query, k = checked_query(query), checked_k(k)
-        scope.home()  # a scope without a layer sees nothing: better an error than silence
+        home = scope.home()  # a scope without a layer sees nothing: better an error than silence
         vector = self._embed(query)
+        recall_id = self._new_id()
         with self._ram.bank(scope.shelves()) as (bank, shelves):
-            ranked, searched = self._rank(query, vector, bank, shelves, k, filters)
+            ranked, searched, seen = self._rank(query, vector, bank, shelves, k, filters, home, recall_id)
             nos = [int(no) for no in bank.column("no", ranked.rows)] if len(ranked.rows) else []
             seqs = [int(seq) for seq in bank.column("seq", ranked.rows)] if nos else []
+            if self._learned is not None:
+                recall = self._learned.logged(
+                    seen, ranked.rows, bank, recall_id=recall_id, home=home, query=query, profile=self._profile.name
+                )
+                self._learned.record(recall, new=home not in shelves)
         return Recall(
-            id=self._new_id(), query=query, hits=self._hits(ranked, nos, seqs), route=ROUTE, searched=searched,
+            id=recall_id, query=query, hits=self._hits(ranked, nos, seqs), route=ROUTE, searched=searched,
             cost=Cost(seconds=time.perf_counter() - started, embedded_texts=int(vector is not None)),
         )  # fmt: skip
+
+    def examine(self, query: str, *, scope: Scope, k: int = 5) -> LoggedRecall | None:
+        """What learning would see of a recall, without logging it; None when there is nothing to see."""
+        if self._learned is None:
+            return None
+        home, recall_id = scope.home(), self._new_id()
+        with self._ram.bank(scope.shelves()) as (bank, shelves):
+            ranked, _, seen = self._rank(query, self._embed(query), bank, shelves, k, Filters(), home, recall_id)
+            if seen is None or not len(ranked.rows):
+                return None
+            return self._learned.logged(
+                seen, ranked.rows, bank, recall_id=recall_id, home=home, query=query, profile=self._profile.name
+            )
 
     def _embed(self, query: str) -> npt.NDArray[np.float32] | None:
         if self._embedder is None:
@@ -106,8 +102,8 @@ class Searcher:
         return vector
 
     def _rank(self, query: str, vector: npt.NDArray[np.float32] | None, bank: Bank, shelves: Sequence[Shelf], k: int,
-              filters: Filters) -> tuple[Ranked, int]:  # fmt: skip
-        """The top k rows, and how many were eligible."""
+              filters: Filters, home: Shelf, recall_id: str) -> tuple[Ranked, int, Seen | None]:  # fmt: skip
+        """The top k rows, how many were eligible, and what learning saw."""
         moment = filters.as_of or self._clock()
         live = bank.live(moment)
         eligible = _both(live, bank.wanted(filters, self._store, [shelf.layer for shelf in shelves]))
@@ -116,14 +112,19 @@ class Searcher:
         weights = np.array([*self._profile.weights.values()], dtype=np.float64)
         if searched == 0:
             empty = np.empty(0, dtype=np.intp)
-            return Ranked(rows=empty, names=names, weights=weights, values=np.empty((0, len(names)))), 0
+            return Ranked(rows=empty, names=names, weights=weights, values=np.empty((0, len(names)))), 0, None
         view = self._view(query, vector, bank, live, eligible, moment, k)
         ranked = Ranked(rows=view.rows, names=names, weights=weights, values=features(view))
         ranked = self._with_linked(ranked, view, eligible)
-        ranked = self._ordered(ranked, bank, k)
+        seen = None
+        if self._learned is not None:
+            ranked, seen = self._learned.corrected(ranked, view, home, recall_id)
+        ranked = self._ordered(ranked, bank, k if seen is None else k + SPARE)
+        if seen is not None:
+            ranked = seen.explored(ranked, k)
         if filters.min_score is not None:
             ranked = ranked.take(np.flatnonzero(ranked.scores >= filters.min_score))
-        return ranked, searched
+        return ranked, searched, seen
 
     def _view(self, query: str, vector: npt.NDArray[np.float32] | None, bank: Bank, live: Mask | None,
               eligible: Mask | None, moment: datetime, k: int) -> View:  # fmt: skip
@@ -131,16 +132,19 @@ class Searcher:
         profile = self._profile
         question = read_question(query)
         nothing = np.zeros(len(bank), dtype=np.float32)
-        lexical = words(bank, question, profile, live) if "terms" in profile.weights else nothing
+        if "terms" in profile.weights or self._learned is not None:
+            lexical = words(bank, question, profile, live)
+        else:
+            lexical = Lexical(score=nothing, plain=nothing, found=[])
         similarity, blended = (nothing, nothing) if vector is None else meaning(bank, vector, profile)
-        base = np.float32(profile.weights.get("terms", 0.0)) * lexical
+        base = np.float32(profile.weights.get("terms", 0.0)) * lexical.score
         base += np.float32(profile.weights.get("meaning", 0.0)) * blended
         if "similarity" in profile.weights:
             base += np.float32(profile.weights["similarity"]) * similarity
         newest = max(shelf.newest for shelf in bank.shelves)
         return View(
             bank=bank, rows=_best(base, bank, eligible, max(profile.candidates, 2 * k)), question=question,
-            profile=profile, terms=lexical, meaning=blended, similarity=similarity,
+            profile=profile, lexical=lexical, meaning=blended, similarity=similarity, vector=vector,
             reference=min(to_micros(moment), newest),
         )  # fmt: skip
 
@@ -196,6 +200,12 @@ class Searcher:
         forget_words()
         clear = getattr(self._embedder, "clear", None)
         return dropped + (int(clear()) if callable(clear) else 0)
+
+    def _let_go(self, nos: Sequence[int]) -> None:
+        """Rows are gone from the store."""
+        self._cache.drop(nos)
+        if self._learned is not None:
+            self._learned.forget(nos)
 
     def drop_ram(self) -> None:
         """Read everything anew on next use."""

@@ -6,6 +6,7 @@ that paper; `paper` is RMM's plain dot product. A factor that is not in `weights
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -32,9 +33,13 @@ class Profile:
     """Share of a short question's lexical score that the turn after it inherits."""
     recency_days: float = 30.0
     """Recency falls to 1/e in this time."""
+    confidence_half_life_days: float = math.inf
+    """Confidence counts half after this long, in `reliability`; endless by default."""
     typical_chars: float = 150.0
     diversity: float = 0.0
     """Weight δ of the likeness to better hits that is taken off a score (MMR with λ = 1 / (1 + δ)); 0 turns it off."""
+    reranker: str = "linear"
+    """`linear` (named features, prior, guard) or `paper` (W_q, W_m and Gumbel top-M)."""
     candidates: int = 100
     """Rows that get the full set of factors."""
     link_sources: int = 20
@@ -58,7 +63,7 @@ PROFILES: dict[str, Profile] = {
         diversity=0.10,
     ),
     "paper": Profile(
-        name="paper", weights={"similarity": 1.0},
+        name="paper", weights={"similarity": 1.0}, reranker="paper", candidates=20,
         near_terms=(0.0, 0.0), near_meaning=(0.0, 0.0), answer_share=0.0, link_share=0.0,
     ),
 }  # fmt: skip

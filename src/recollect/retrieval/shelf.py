@@ -65,6 +65,8 @@ class ShelfIndex:
         self.shelf_no = shelf_no
         self.width = width
         self.known_seq = 0
+        self.speakers: set[int] = set()
+        """Name hashes of everyone who ever spoke here."""
         self.postings = Postings()
         self._weights = neighbour_weights
         self.threaded = False
@@ -196,6 +198,7 @@ class ShelfIndex:
         columns["chars"][place] = [s.chars for s in fresh]
         columns["traits"][place] = [s.traits for s in fresh]
         columns["speaker"][place] = [s.speaker for s in fresh]
+        self.speakers.update(s.speaker for s in fresh if s.speaker)
         columns["alive"][place] = True
         for name in _BESIDE:
             columns[name][place] = -1

@@ -15,7 +15,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -145,6 +145,7 @@ class Removed:
     versions: int = 0
     turns: int = 0
     sessions: int = 0
+    recalls: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -179,6 +180,44 @@ class Flaw:
     repairable: bool
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoggedRecall:
+    """A recall as learning sees it: which rows it weighed, what spoke for each, which were shown in which order.
+
+    Rows come in this order: those shown, as shown; then unshown ones by falling base score. All arrays are float32,
+    so that learning at once and learning again from the log see the same numbers.
+    """
+
+    id: str
+    shelf: Shelf
+    """Whose recall it was: the home of its scope."""
+    at: datetime
+    query: str
+    profile: str
+    level: str
+    """Which ranking served it: `base`, `prior` or `person`."""
+    nos: list[int]
+    shown: int
+    base: Vector
+    """Base score of each row, shape (rows,)."""
+    names: list[str]
+    """What the columns of `features` are."""
+    features: Vector
+    """Shape (rows, names)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoggedOutcome:
+    """What became of a recall, once per kind: `cited` {"nos": […]}, `used` {"quality": …}, `ignored` {}, `refined`
+    {"query": …}, `verdict` {"success": …}. `no` ascends over the whole store, in the order they were told."""
+
+    no: int
+    recall: LoggedRecall
+    kind: str
+    value: dict[str, Any]
+    at: datetime
+
+
 class Tx(Protocol):
     """One atomic write. Shelves come into being when first written to."""
 
@@ -202,7 +241,8 @@ class Tx(Protocol):
         ...
 
     def remove(self, shelf: Shelf, selection: Selection) -> Removed:
-        """Entries and everything that hangs on them: index, vector, links both ways, versions. Not raw turns."""
+        """Entries and everything that hangs on them: index, vector, links both ways, versions, and the query of every
+        logged recall of the tenant that showed them. Not raw turns."""
         ...
 
     def remove_turns(self, shelf: Shelf, *, session_id: str | None = None,
@@ -272,6 +312,29 @@ class Tx(Protocol):
 
     def audit(self, event: Event) -> None: ...
 
+    # learning
+    def add_recalls(self, recalls: Sequence[LoggedRecall]) -> None:
+        """Append to the log; a recall that is there already is left as it is. Its shelf is made when new."""
+        ...
+
+    def logged_recall(self, recall_id: str) -> LoggedRecall | None: ...
+
+    def add_outcome(self, recall_id: str, kind: str, value: dict[str, Any], at: datetime) -> int | None:
+        """Append to the log and return its number; None when this recall has an outcome of this kind already."""
+        ...
+
+    def policy(self, tenant: str, shelf: Shelf | None) -> str | None:
+        """The learned state of a shelf, or with None of the tenant as a whole, as of this transaction."""
+        ...
+
+    def put_policy(self, tenant: str, shelf: Shelf | None, state: str) -> None:
+        """Replace it. A shelf's policy, recalls and outcomes go with the shelf."""
+        ...
+
+    def drop_policies(self, tenant: str) -> int:
+        """Remove the learned state of a tenant and all its shelves, not the log; returns how many there were."""
+        ...
+
 
 class Store(Protocol):
     """A storage engine."""
@@ -294,6 +357,10 @@ class Store(Protocol):
 
     def read(self, nos: Sequence[int]) -> dict[int, Entry]:
         """Whole entries by row number; rows that are gone are left out."""
+        ...
+
+    def alive(self, nos: Sequence[int]) -> set[int]:
+        """Those of the row numbers that are there."""
         ...
 
     def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]: ...
@@ -340,6 +407,16 @@ class Store(Protocol):
     def events(self, tenant: str, *, limit: int = 100) -> list[Event]:
         """The audit log of a tenant, newest first."""
         ...
+
+    # learning
+    def logged_recall(self, recall_id: str) -> LoggedRecall | None: ...
+
+    def outcomes(self, tenant: str, *, shelf: Shelf | None = None, after: int = 0,
+                 limit: int = 1000) -> list[LoggedOutcome]:  # fmt: skip
+        """The outcome log of a tenant, or of one of its shelves, in order, after a number: one page."""
+        ...
+
+    def policy(self, tenant: str, shelf: Shelf | None) -> str | None: ...
 
     # embedding models
     def model(self) -> Model | None:

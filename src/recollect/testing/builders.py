@@ -1,4 +1,4 @@
-"""Entries, records, turns and links with sensible defaults, for tests of stores and of what is built on them.
+"""Entries, records, turns, links and logged recalls with sensible defaults, for tests of stores and what uses them.
 
 Everything is computed from the arguments: no clock, no randomness. Give an id, and name what matters to the test.
 """
@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import numpy as np
 
-from recollect.stores.base import Event, IndexRecord, Model, Record, Vector
+from recollect.stores.base import Event, IndexRecord, LoggedRecall, Model, Record, Vector
 from recollect.tokens import count_tokens
 from recollect.types import Entry, Layer, Link, LinkType, Shelf, Turn
 
@@ -91,6 +92,22 @@ def make_link(source: str, target: str, type: LinkType = "supports", **given: An
 
 def make_event(action: str, *, tenant: str = "acme", **given: Any) -> Event:  # any field of Event
     return Event(tenant=tenant, action=action, **({"at": NOON} | given))
+
+
+def make_recall(id: str, *, nos: Sequence[int] = (1, 2, 3), names: Sequence[str] = ("words", "meaning"),
+                **given: Any) -> LoggedRecall:  # fmt: skip  # any field of LoggedRecall
+    """A logged recall of these rows; its numbers depend on the id alone."""
+    defaults: dict[str, Any] = {  # the fields of LoggedRecall
+        "shelf": make_shelf(),
+        "at": NOON,
+        "query": f"the query of {id}",
+        "profile": "chat",
+        "level": "base",
+        "shown": min(2, len(nos)),
+        "base": make_vector(f"base {id}", width=len(nos)),
+        "features": make_vector(f"features {id}", width=len(nos) * len(names)).reshape(len(nos), len(names)),
+    }
+    return LoggedRecall(id=id, nos=list(nos), names=list(names), **(defaults | given))
 
 
 def _hash64(text: str) -> int:

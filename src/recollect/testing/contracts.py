@@ -15,6 +15,7 @@ data again. pytest is needed; the rest of the package never imports it.
 from recollect.testing.store.changes import ChangesContract
 from recollect.testing.store.engine import EngineContract
 from recollect.testing.store.entries import EntriesContract
+from recollect.testing.store.learning_log import LearningLogContract
 from recollect.testing.store.links import LinksContract
 from recollect.testing.store.models import ModelsContract
 from recollect.testing.store.neighbours import NeighboursContract
@@ -32,6 +33,7 @@ class StoreContract(
     LinksContract,
     TurnsContract,
     ModelsContract,
+    LearningLogContract,
     EngineContract,
 ):
     """The whole port of `stores.base`; the in-memory store is the reference for what it leaves open."""

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.interfaces.cli import care, evals, read, session, tour, write
+from recollect.interfaces.cli import care, evals, learn, read, session, tour, write
 from recollect.interfaces.cli.guard import INTERRUPTED, utf8_streams
 from recollect.interfaces.cli.target import with_shared_options
 
@@ -43,9 +43,10 @@ def root(
     """
 
 
-for verbs in (write.app, read.app, care.app, tour.app):
+for verbs in (write.app, read.app, learn.verbs, care.app, tour.app):
     app.add_typer(verbs)
 app.add_typer(session.app, name="session")
+app.add_typer(learn.app, name="learn")
 app.add_typer(evals.app, name="eval")
 
 

@@ -42,3 +42,4 @@ AsOf = Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="What 
 Confidence = Annotated[float | None, typer.Option("--confidence", metavar="0..1", help="How sure it is.")]
 Trust = Annotated[str | None, typer.Option("--trust", metavar="LEVEL", help="trusted or untrusted.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+ProfileName = Annotated[str, typer.Option("--profile", metavar="NAME", help="The scoring profile that recalls used.")]

@@ -33,9 +33,12 @@ def recall(
     context: Annotated[bool, typer.Option("--context", help="Print the fenced block for a prompt.")] = False,
     max_tokens: Annotated[int, typer.Option("--max-tokens", help="The size of that block.")] = 1500,
     profile: Annotated[str, typer.Option("--profile", help="The scoring profile.")] = "default",
+    learning: Annotated[
+        str, typer.Option("--learning", metavar="MODE", help="on, observe (serve the untrained ranking) or off.")
+    ] = "on",
 ) -> None:
     """Find the entries that answer a question best, and say why with --explain."""
-    with target.open(profile=profile) as memory:
+    with target.open(profile=profile, learning=learning) as memory:
         found = memory.recall(
             text_from(query or []).rstrip("\n"), scope=target.scope, k=k, kind=kind or None, tags=tag or None,
             layer=layer or None, session_id=session_id, since=since, until=until, as_of=as_of, min_score=min_score,
@@ -47,6 +50,8 @@ def recall(
         render.print_lines(filter(None, [found.context(max_tokens=max_tokens)]))
     else:
         _print_hits(found, target, explain=explain)
+        if found.hits and learning != "off":
+            render.say(f"recall {found.id} (say what became of it: recollect outcome {found.id} --cited 0)")
 
 
 @app.command("show", epilog="Example: recollect show 0198c0de-… --history")

@@ -80,15 +80,16 @@ def visible(text: str) -> str:
 
 
 def hit_table(hits: Sequence[Hit], *, explain: bool) -> Table:
-    """Rank, score and entry of each hit; with `explain` every factor as value × weight = contribution."""
+    """Place (from 0, as a prompt numbers them and `outcome --cited` takes them), score and entry of each hit; with
+    `explain` every factor as value × weight = contribution."""
     from rich.text import Text
 
     table = _table("#", "score", "memory", right=("#", "score"))
-    for rank, hit in enumerate(hits, start=1):
+    for place, hit in enumerate(hits):
         cell = _entry_cell(hit.entry)
         if explain:
             cell = Text("\n").join([cell, *(_factor_line(factor) for factor in hit.explanation)])
-        table.add_row(str(rank), f"{hit.score:.3f}", cell, end_section=explain)
+        table.add_row(str(place), f"{hit.score:.3f}", cell, end_section=explain)
     return table
 
 

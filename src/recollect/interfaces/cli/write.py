@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Annotated, Any
 
 import typer
 
 from recollect.errors import InvalidInput
 from recollect.interfaces.cli import options, render
+from recollect.interfaces.cli.ask import confirm
 from recollect.interfaces.cli.stdin import read_stdin, text_from
 from recollect.interfaces.cli.target import Target, with_target
 from recollect.types import LINK_TYPES
@@ -158,7 +158,8 @@ def forget(
     """
     if [bool(ids), session_id is not None, everything].count(True) != 1:
         raise InvalidInput("forget", "not exactly one of IDs, --session-id, --everything", "say what to forget")
-    _confirm(_doomed(target, ids, session_id, layer), yes=yes)
+    doomed = _doomed(target, ids, session_id, layer)
+    confirm("forget", f"Forget {doomed} for good?", no="nothing was forgotten", yes=yes)
     with target.open() as memory:
         receipt = memory.forget(
             scope=target.scope, ids=ids or None, session_id=session_id, everything=everything, layer=layer, turns=turns
@@ -178,20 +179,6 @@ def _doomed(target: Target, ids: list[str] | None, session_id: str | None, layer
     if ids:
         return f"{len(ids)} {'entry' if len(ids) == 1 else 'entries'} in {target.db}"
     return f"session {session_id} of {where}" if session_id is not None else f"everything of {where}"
-
-
-def _confirm(what: str, *, yes: bool) -> None:
-    if yes:
-        return
-    if not _can_ask():
-        raise InvalidInput("forget", "needs a confirmation and nobody can be asked", "add --yes")
-    if not typer.confirm(f"Forget {what} for good?", err=True):
-        render.say("nothing was forgotten")
-        raise typer.Exit(1)
-
-
-def _can_ask() -> bool:
-    return sys.stdin.isatty()
 
 
 def _given(**options: Any) -> dict[str, Any]:  # options of as many types as there are fields

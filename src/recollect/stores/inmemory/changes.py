@@ -10,7 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from recollect.errors import StoreError
-from recollect.stores.base import Event, IndexRecord, Model, Removed, Replaced
+from recollect.stores.base import Event, IndexRecord, LoggedRecall, Model, Removed, Replaced
+from recollect.stores.inmemory.learning_log import Told
 from recollect.stores.inmemory.tables import OFFERED_STATES, Board, LinkKey, PostingKey, Row, Said, Tables
 from recollect.types import Entry, Link, Shelf, Turn
 
@@ -64,6 +65,7 @@ def remove(tables: Tables, shelf: Shelf, nos: Sequence[int]) -> Removed:
     board.gone |= dict.fromkeys(nos, seq)
     for no in nos:
         del board.rows[no]
+    tables.log.blank_queries(shelf.tenant, set(nos))
     return _take(tables, nos)
 
 
@@ -89,7 +91,9 @@ def drop_shelf(tables: Tables, shelf: Shelf) -> Removed:
         return Removed()
     del tables.shelf_of[board.no]
     turns = sum(len(said_at) for said_at in board.sessions.values())
-    return replace(_take(tables, list(board.rows)), turns=turns, sessions=len(board.sessions))
+    tables.log.blank_queries(shelf.tenant, set(board.rows))
+    recalls = tables.log.drop_shelf(shelf)
+    return replace(_take(tables, list(board.rows)), turns=turns, sessions=len(board.sessions), recalls=recalls)
 
 
 def add_links(tables: Tables, links: Sequence[Link]) -> int:
@@ -174,6 +178,31 @@ def add_replaced(tables: Tables, replaced: Replaced) -> None:
 
 def audit(tables: Tables, event: Event) -> None:
     tables.events.setdefault(event.tenant, []).append(event)
+
+
+def add_recalls(tables: Tables, recalls: Sequence[LoggedRecall]) -> None:
+    """Those that are not in the log yet."""
+    for recall in recalls:
+        if recall.id not in tables.log.recalls:
+            _board(tables, recall.shelf)
+            tables.log.recalls[recall.id] = recall
+
+
+def add_outcome(tables: Tables, told: Told) -> int | None:
+    return tables.log.tell(told)
+
+
+def put_policy(tables: Tables, tenant: str, shelf: Shelf | None, state: str) -> None:
+    """The learned state of a shelf, or of the tenant."""
+    if shelf is not None:
+        if shelf.tenant != tenant:
+            raise StoreError(f"shelf {shelf} is not of tenant {tenant!r}")
+        _board(tables, shelf)
+    tables.log.policies[tenant, shelf] = state
+
+
+def drop_policies(tables: Tables, tenant: str) -> int:
+    return tables.log.drop_policies(tenant)
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------

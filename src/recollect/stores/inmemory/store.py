@@ -8,13 +8,14 @@ writer, and never see half a transaction.
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 from itertools import islice
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -25,6 +26,8 @@ from recollect.stores.base import (
     Flaw,
     Head,
     IndexRecord,
+    LoggedOutcome,
+    LoggedRecall,
     Model,
     Neighbour,
     Record,
@@ -35,8 +38,10 @@ from recollect.stores.base import (
     Vector,
 )
 from recollect.stores.inmemory import changes
+from recollect.stores.inmemory.learning_log import Told
 from recollect.stores.inmemory.references import broken_references
 from recollect.stores.inmemory.tables import Tables, detached, own_index
+from recollect.stores.logged import own_recall
 from recollect.types import Entry, Link, Shelf, Turn
 
 P = ParamSpec("P")
@@ -146,6 +151,26 @@ class InMemoryTx:
     def audit(self, event: Event) -> None:
         self._do(changes.audit, replace(event, detail=dict(event.detail)))
 
+    # -- learning --------------------------------------------------------------------------------------------------
+
+    def add_recalls(self, recalls: Sequence[LoggedRecall]) -> None:
+        self._do(changes.add_recalls, [own_recall(recall) for recall in recalls])
+
+    def logged_recall(self, recall_id: str) -> LoggedRecall | None:
+        return self._tables.log.recall(recall_id)
+
+    def add_outcome(self, recall_id: str, kind: str, value: dict[str, Any], at: datetime) -> int | None:
+        return self._do(changes.add_outcome, Told(recall_id, kind, json.dumps(value, ensure_ascii=False), at))
+
+    def policy(self, tenant: str, shelf: Shelf | None) -> str | None:
+        return self._tables.log.policies.get((tenant, shelf))
+
+    def put_policy(self, tenant: str, shelf: Shelf | None, state: str) -> None:
+        self._do(changes.put_policy, tenant, shelf, state)
+
+    def drop_policies(self, tenant: str) -> int:
+        return self._do(changes.drop_policies, tenant)
+
 
 class InMemoryStore:
     """A store that lives as long as its process: what `:memory:` opens, and the reference for every other engine."""
@@ -221,6 +246,10 @@ class InMemoryStore:
         with self._open_tables() as tables:
             return {no: detached(tables.rows[no].entry) for no in nos if no in tables.rows}
 
+    def alive(self, nos: Sequence[int]) -> set[int]:
+        with self._open_tables() as tables:
+            return {no for no in nos if no in tables.rows}
+
     def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
         with self._open_tables() as tables:
             return tables.get(shelves, ids)
@@ -283,6 +312,21 @@ class InMemoryStore:
         with self._open_tables() as tables:
             newest = list(reversed(tables.events.get(tenant, [])))[:limit]
             return [replace(event, detail=dict(event.detail)) for event in newest]
+
+    # -- learning --------------------------------------------------------------------------------------------------
+
+    def logged_recall(self, recall_id: str) -> LoggedRecall | None:
+        with self._open_tables() as tables:
+            return tables.log.recall(recall_id)
+
+    def outcomes(self, tenant: str, *, shelf: Shelf | None = None, after: int = 0,
+                 limit: int = 1000) -> list[LoggedOutcome]:  # fmt: skip
+        with self._open_tables() as tables:
+            return tables.log.outcomes(tenant, shelf, after, limit)
+
+    def policy(self, tenant: str, shelf: Shelf | None) -> str | None:
+        with self._open_tables() as tables:
+            return tables.log.policies.get((tenant, shelf))
 
     # -- embedding models ------------------------------------------------------------------------------------------
 

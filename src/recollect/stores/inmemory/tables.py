@@ -17,6 +17,7 @@ import numpy as np
 
 from recollect.clock import to_micros
 from recollect.stores.base import Delta, Event, IndexRecord, Model, Neighbour, Replaced, Selection, Slim
+from recollect.stores.inmemory.learning_log import LearningLog
 from recollect.types import Entry, Link, Shelf, Turn
 
 PostingKey = tuple[str, int, str | int]
@@ -87,6 +88,7 @@ class Tables:
     model: Model | None = None
     vectors: dict[Model, dict[int, bytes]] = field(default_factory=dict)
     events: dict[str, list[Event]] = field(default_factory=dict)
+    log: LearningLog = field(default_factory=LearningLog)
     last_shelf_no: int = 0
     last_row_no: int = 0
     advanced: set[int] = field(default_factory=set)
@@ -106,6 +108,7 @@ class Tables:
             left_behind={no: list(states) for no, states in self.left_behind.items()},
             vectors={model: dict(vectors) for model, vectors in self.vectors.items()},
             events={tenant: list(events) for tenant, events in self.events.items()},
+            log=self.log.copy(),
             advanced=set(),
         )
 
@@ -233,14 +236,15 @@ class Tables:
         return dict(counts)
 
     def size_bytes(self) -> int:
-        """Bytes of text, index records and vectors; the cost of the dicts around them is left out."""
+        """Bytes of text, index records, vectors and the learning log; the cost of the dicts around them is left out."""
         rows = sum(text_bytes(row.entry) + index_bytes(row.index) for row in self.rows.values())
         old = sum(text_bytes(state.entry) for states in self.left_behind.values() for state in states)
         turns = sum(
             len(said.turn.text.encode())
             for board in self.boards.values() for said_at in board.sessions.values() for said in said_at.values()
         )  # fmt: skip
-        return rows + old + turns + sum(len(raw) for vectors in self.vectors.values() for raw in vectors.values())
+        vectors = sum(len(raw) for held in self.vectors.values() for raw in held.values())
+        return rows + old + turns + vectors + self.log.size_bytes()
 
 
 def condition(selection: Selection) -> Callable[[Entry], bool]:

@@ -36,6 +36,21 @@ _ORPHANS = {
         "SELECT no FROM replaced WHERE entry NOT IN (SELECT no FROM entries)",
         "DELETE FROM replaced WHERE entry NOT IN (SELECT no FROM entries)",
     ),
+    "recall_without_shelf": (
+        "a logged recall of no shelf",
+        "SELECT no FROM recalls WHERE shelf NOT IN (SELECT no FROM shelves)",
+        "DELETE FROM recalls WHERE shelf NOT IN (SELECT no FROM shelves)",
+    ),
+    "outcome_without_recall": (
+        "an outcome of no recall",
+        "SELECT no FROM outcomes WHERE recall NOT IN (SELECT no FROM recalls)",
+        "DELETE FROM outcomes WHERE recall NOT IN (SELECT no FROM recalls)",
+    ),
+    "policy_without_shelf": (  # of a tenant as a whole it has none: NULL NOT IN (nothing) would hold
+        "a learned state of no shelf",
+        "SELECT rowid FROM policies WHERE shelf IS NOT NULL AND shelf NOT IN (SELECT no FROM shelves)",
+        "DELETE FROM policies WHERE shelf IS NOT NULL AND shelf NOT IN (SELECT no FROM shelves)",
+    ),
     "removed_but_there": (
         "an entry counted as removed is there",
         "SELECT entry FROM removed WHERE entry IN (SELECT no FROM entries)",

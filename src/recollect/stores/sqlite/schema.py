@@ -1,7 +1,8 @@
 """The tables, as numbered migrations: each runs once, in a transaction together with its own record.
 
 Numbers inside: times are microseconds since 1970 in UTC; hashes are signed 64-bit; vectors little-endian float32,
-terms little-endian uint64 ascending, counts little-endian uint16; lists and objects are JSON.
+scores and features too; terms little-endian uint64 ascending, counts little-endian uint16, row numbers little-endian
+int64; lists and objects are JSON.
 """
 
 from __future__ import annotations
@@ -124,9 +125,48 @@ CREATE TRIGGER audit_keeps_its_rows BEFORE DELETE ON audit BEGIN SELECT RAISE(AB
 CREATE TRIGGER audit_keeps_its_words BEFORE UPDATE ON audit BEGIN SELECT RAISE(ABORT, 'audit is append-only'); END;
 """
 
+_LEARNING_LOG = """
+-- Recalls as learning sees them. Never changed, nor are their outcomes; they go with their shelf or an entry shown.
+CREATE TABLE recalls (
+  no INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  shelf INTEGER NOT NULL REFERENCES shelves (no) ON DELETE CASCADE,
+  at INTEGER NOT NULL, query TEXT NOT NULL, profile TEXT NOT NULL, level TEXT NOT NULL,
+  shown INTEGER NOT NULL,        -- so many of the rows, from the first
+  nos BLOB NOT NULL,             -- row numbers of entries
+  base BLOB NOT NULL,            -- a score for each row
+  names TEXT NOT NULL,
+  features BLOB NOT NULL         -- row by row, a number for each name
+);
+CREATE INDEX recalls_by_shelf ON recalls (shelf);
+CREATE TRIGGER recalls_keep_their_words BEFORE UPDATE ON recalls WHEN NEW.query <> ''
+  BEGIN SELECT RAISE(ABORT, 'recalls is append-only'); END;
+
+CREATE TABLE outcomes (
+  no INTEGER PRIMARY KEY AUTOINCREMENT,
+  recall INTEGER NOT NULL REFERENCES recalls (no) ON DELETE CASCADE,
+  kind TEXT NOT NULL, value TEXT NOT NULL, at INTEGER NOT NULL,
+  UNIQUE (recall, kind)
+);
+CREATE TRIGGER outcomes_keep_their_words BEFORE UPDATE ON outcomes
+  BEGIN SELECT RAISE(ABORT, 'outcomes is append-only'); END;
+
+-- What was learned: of each shelf, and with shelf NULL of the tenant as a whole.
+CREATE TABLE policies (
+  tenant TEXT NOT NULL, shelf INTEGER REFERENCES shelves (no) ON DELETE CASCADE, state TEXT NOT NULL
+);
+CREATE UNIQUE INDEX policies_of_tenants ON policies (tenant) WHERE shelf IS NULL;
+CREATE UNIQUE INDEX policies_of_shelves ON policies (shelf) WHERE shelf IS NOT NULL;
+"""
+
 
 def _first_schema(connection: sqlite3.Connection) -> None:
     for statement in _statements(_FIRST_SCHEMA):
+        connection.execute(statement)
+
+
+def _learning_log(connection: sqlite3.Connection) -> None:
+    for statement in _statements(_LEARNING_LOG):
         connection.execute(statement)
 
 
@@ -141,7 +181,7 @@ def _statements(script: str) -> list[str]:
     return found
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first_schema,)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first_schema, _learning_log)
 """Migration n is the n-th function, from 1. Never change one that was released; add the next."""
 
 

@@ -15,6 +15,8 @@ from recollect.stores.base import (
     Flaw,
     Head,
     IndexRecord,
+    LoggedOutcome,
+    LoggedRecall,
     Model,
     Replaced,
     Selection,
@@ -22,6 +24,7 @@ from recollect.stores.base import (
     Tx,
     Vector,
 )
+from recollect.stores.sqlite import learning_log
 from recollect.stores.sqlite.check import check_tables, mend_tables
 from recollect.stores.sqlite.connection import Connections
 from recollect.stores.sqlite.queries import entries_by_id, in_parts, marks, matching, shelf_no_of, shelf_nos
@@ -86,6 +89,14 @@ class SqliteStore:
                     tuple(part),
                 )
                 found.update((row[-1], entry_from(row[:-1])) for row in rows)
+        return found
+
+    def alive(self, nos: Sequence[int]) -> set[int]:
+        found: set[int] = set()
+        with self._connections.reading() as db:
+            for part in in_parts(nos):
+                rows = db.execute(f"SELECT no FROM entries WHERE no IN ({marks(part)})", tuple(part))
+                found.update(no for (no,) in rows)
         return found
 
     def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
@@ -240,6 +251,19 @@ class SqliteStore:
             Event(at=from_micros(at), tenant=tenant, action=action, entry_id=entry_id, detail=json.loads(detail))
             for at, action, entry_id, detail in rows
         ]
+
+    def logged_recall(self, recall_id: str) -> LoggedRecall | None:
+        with self._connections.reading() as db:
+            return learning_log.recall_by_id(db, recall_id)
+
+    def outcomes(self, tenant: str, *, shelf: Shelf | None = None, after: int = 0,
+                 limit: int = 1000) -> list[LoggedOutcome]:  # fmt: skip
+        with self._connections.snapshot() as db:
+            return learning_log.outcomes(db, tenant, shelf, after, limit)
+
+    def policy(self, tenant: str, shelf: Shelf | None) -> str | None:
+        with self._connections.snapshot() as db:
+            return learning_log.policy(db, tenant, shelf)
 
     def model(self) -> Model | None:
         with self._connections.reading() as db:

@@ -14,6 +14,7 @@ from recollect.errors import StoreError
 from recollect.stores.base import (
     Event,
     IndexRecord,
+    LoggedRecall,
     Model,
     Neighbour,
     Record,
@@ -22,6 +23,8 @@ from recollect.stores.base import (
     Selection,
     Vector,
 )
+from recollect.stores.logged import own_recall
+from recollect.stores.sqlite import learning_log
 from recollect.stores.sqlite.queries import entries_by_id, matching, shelf_no_of
 from recollect.stores.sqlite.rows import (
     ENTRY_COLUMNS,
@@ -117,7 +120,7 @@ class SqliteTx:
         assert no is not None  # noqa: S101  an INSERT always has one
         self._nos[entry.id] = no
         if entry.state in ("active", "flagged"):
-            self._latest[entry.shelf] = Neighbour(id=entry.id, at=entry.at, tags=entry.tags)
+            self._latest[entry.shelf] = Neighbour(id=entry.id, at=entry.at, tags=[*entry.tags])
         self._db.execute(_INSERT_INDEX, (no, shelf_no, *index_row(record.index, record.vector)))
         if entry.tags:
             self._db.executemany("INSERT INTO entry_tags VALUES (?, ?, ?)", [(shelf_no, tag, no) for tag in entry.tags])
@@ -168,6 +171,7 @@ class SqliteTx:
             self._db.execute("DELETE FROM entries WHERE no = ?", (no,))
             self._nos.pop(entry_id, None)
             self._db.execute("INSERT INTO removed VALUES (?, ?, ?)", (shelf_no, seq, no))
+        learning_log.blank_queries(self._db, shelf_no, {no for no, _ in rows})
         return Removed(ids=[entry_id for _, entry_id in rows], entries=len(rows), **counted)
 
     def _hanging_on(self, no: int) -> dict[str, int]:
@@ -190,12 +194,14 @@ class SqliteTx:
             return Removed()
         entries = self.remove(shelf, Selection())
         turns = self.remove_turns(shelf)
+        recalls = learning_log.recalls_on(self._db, shelf_no)
         self._db.execute("DELETE FROM shelves WHERE no = ?", (shelf_no,))
         self._numbers.pop(shelf, None)
         self._seqs.pop(shelf_no, None)
         return Removed(
             ids=entries.ids, entries=entries.entries, index_records=entries.index_records, vectors=entries.vectors,
             links=entries.links, versions=entries.versions, turns=turns.turns, sessions=turns.sessions,
+            recalls=recalls,
         )  # fmt: skip
 
     def add_replaced(self, replaced: Replaced) -> None:
@@ -441,3 +447,27 @@ class SqliteTx:
             (to_micros(event.at), event.tenant, event.action, event.entry_id,
              json.dumps(event.detail) if event.detail else "{}"),
         )  # fmt: skip
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def add_recalls(self, recalls: Sequence[LoggedRecall]) -> None:
+        for recall in [own_recall(recall) for recall in recalls]:
+            if not learning_log.has_recall(self._db, recall.id):
+                learning_log.add_recall(self._db, self._shelf_no(recall.shelf), recall)
+
+    def logged_recall(self, recall_id: str) -> LoggedRecall | None:
+        return learning_log.recall_by_id(self._db, recall_id)
+
+    def add_outcome(self, recall_id: str, kind: str, value: dict[str, Any], at: datetime) -> int | None:
+        return learning_log.add_outcome(self._db, recall_id, kind, value, at)
+
+    def policy(self, tenant: str, shelf: Shelf | None) -> str | None:
+        return learning_log.policy(self._db, tenant, shelf)
+
+    def put_policy(self, tenant: str, shelf: Shelf | None, state: str) -> None:
+        if shelf is not None and shelf.tenant != tenant:
+            raise StoreError(f"shelf {shelf} is not of tenant {tenant!r}")
+        learning_log.put_policy(self._db, tenant, None if shelf is None else self._shelf_no(shelf), state)
+
+    def drop_policies(self, tenant: str) -> int:
+        return learning_log.drop_policies(self._db, tenant)

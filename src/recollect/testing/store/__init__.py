@@ -2,6 +2,6 @@
 
 import pytest
 
-_PARTS = ("case", "changes", "engine", "entries", "links", "models", "neighbours", "removal", "turns")
+_PARTS = ("case", "changes", "engine", "entries", "learning_log", "links", "models", "neighbours", "removal", "turns")
 # Outside test files pytest explains a failed assert only where it is asked to, before the module is loaded.
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))

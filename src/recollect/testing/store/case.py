@@ -92,6 +92,19 @@ def changes_since(store: Store, since: int, shelf: Shelf = SHELF) -> Delta:
     return store.delta(head.shelf_no, since)
 
 
+def pages_since(store: Store, since: int, limit: int, shelf: Shelf = SHELF) -> list[Delta]:
+    """The same page by page, each after the last row of the one before; the empty one that ends them is left out."""
+    (head,) = store.heads([shelf])
+    assert head is not None
+    pages: list[Delta] = []
+    after = 0
+    while (page := store.delta(head.shelf_no, since, after=after, limit=limit)).rows:
+        assert after < page.rows[-1].no, "a page must get on, or there is no end to them"
+        pages.append(page)
+        after = page.rows[-1].no
+    return pages
+
+
 def row_of(store: Store, entry_id: str, shelf: Shelf = SHELF) -> Slim:
     """The entry as an index in memory would see it."""
     no = number_of(store, entry_id, shelf)

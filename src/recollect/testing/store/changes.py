@@ -17,6 +17,7 @@ from recollect.testing.store.case import (
     add,
     changes_since,
     number_of,
+    pages_since,
     remove,
     row_of,
     seq_of,
@@ -88,6 +89,63 @@ class ChangesContract(StoreCase):
     def test_delta_holds_rows_of_its_shelf_only(self, store: Store) -> None:
         add(store, make_record("a"), make_record("b", shelf=OTHER_SHELF), make_record("c", shelf=OTHER_TENANT))
         assert [row.no for row in changes_since(store, 0, OTHER_SHELF).rows] == [2]
+
+    # -- page by page ----------------------------------------------------------------------------------------------
+
+    @pytest.mark.parametrize("since", [0, 1, 2, 3, 4])
+    @pytest.mark.parametrize("limit", [1, 2, 3, 100])
+    def test_pages_of_a_delta_hold_exactly_its_rows_in_row_order(
+        self, embedding: Store, since: int, limit: int
+    ) -> None:
+        _scatter(embedding)
+        whole = changes_since(embedding, since)
+        pages = pages_since(embedding, since, limit)
+        assert [row for page in pages for row in page.rows] == whole.rows
+        assert all(len(page.rows) == limit for page in pages[:-1])
+        assert all(0 < len(page.rows) <= limit for page in pages)
+
+    @pytest.mark.parametrize("since", [0, 3])
+    def test_every_page_of_a_delta_tells_the_count_and_what_was_removed(self, embedding: Store, since: int) -> None:
+        _scatter(embedding)
+        whole = changes_since(embedding, since)
+        assert whole.removed
+        for page in pages_since(embedding, since, 1):
+            assert (page.seq, sorted(page.removed)) == (whole.seq, sorted(whole.removed))
+
+    def test_a_page_begins_after_a_row_number_whether_that_row_is_there_or_not(self, embedding: Store) -> None:
+        _scatter(embedding)
+        shelf_no = _shelf_no(embedding)
+        rows = [row.no for row in changes_since(embedding, 0).rows]
+        assert len(rows) < rows[-1], "there are gaps between the rows"
+        for after in range(rows[-1] + 2):
+            later = [no for no in rows if no > after]
+            for limit in (0, 1, 2, 100):
+                page = embedding.delta(shelf_no, 0, after=after, limit=limit)
+                assert [row.no for row in page.rows] == later[:limit]
+            assert [row.no for row in embedding.delta(shelf_no, 0, after=after).rows] == later
+
+    def test_a_page_beyond_the_last_row_is_empty_but_tells_the_count(self, store: Store) -> None:
+        add(store, make_record("a"), make_record("b"))
+        assert store.delta(_shelf_no(store), 0, after=2, limit=5) == Delta(seq=1, rows=[], removed=[])
+        assert store.delta(99, 0, after=0, limit=5) == Delta(seq=0, rows=[], removed=[])
+
+    def test_a_change_between_two_pages_is_told_by_the_delta_since_the_first(self, store: Store) -> None:
+        add(store, *(make_record(f"e{i}") for i in range(6)))
+        shelf_no = _shelf_no(store)
+        first = store.delta(shelf_no, 0, limit=3)
+        with store.transact() as tx:
+            tx.update(make_entry("e0", usage_count=1), change=None)  # behind the first page
+            tx.update(make_entry("e5", usage_count=1), change=None)  # ahead of it
+            tx.remove(SHELF, Selection(ids=["e1", "e4"]))
+            tx.add(make_record("e6"))
+        second = store.delta(shelf_no, 0, after=first.rows[-1].no, limit=100)
+        assert [row.no for row in second.rows] == [4, 6, 7]
+        followed = {row.no: row for page in (first, second, changes_since(store, first.seq)) for row in page.rows}
+        for no in changes_since(store, first.seq).removed:
+            followed.pop(no, None)
+        assert sorted(followed.values()) == changes_since(store, 0).rows
+
+    # -- rows ------------------------------------------------------------------------------------------------------
 
     def test_a_row_carries_all_that_ranking_needs(self, embedding: Store) -> None:
         index = make_index("to be or not to be ?", speaker=-(2**63), traits=5)
@@ -194,3 +252,23 @@ class ChangesContract(StoreCase):
         add(store, make_record("a"), make_record("b"))
         update(store, make_entry("a", text="new"), change="edited", index=make_index("new"))
         assert number_of(store, "a") == 1
+
+
+def _scatter(store: Store) -> None:
+    """Rows with gaps between them, changed at different counts: some removed, some on another shelf."""
+    shelves = [SHELF, OTHER_SHELF, SHELF]
+    add(store, *(make_record(f"e{i}", shelf=shelves[i % 3], vector=make_vector(f"e{i}")) for i in range(12)))
+    with store.transact() as tx:
+        tx.update(make_entry("e9", usage_count=1), change=None)
+        tx.update(make_entry("e2", usage_count=1), change=None)
+    remove(store, "e0", "e5")
+    with store.transact() as tx:
+        tx.update(make_entry("e6", text="new"), change="edited", index=make_index("new"), vector=make_vector("new"))
+        tx.add(make_record("e12"))
+        tx.remove(SHELF, Selection(ids=["e11"]))
+
+
+def _shelf_no(store: Store) -> int:
+    (head,) = store.heads([SHELF])
+    assert head is not None
+    return head.shelf_no

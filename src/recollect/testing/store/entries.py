@@ -8,7 +8,7 @@ import pytest
 
 from recollect.errors import StoreError
 from recollect.stores.base import Record, Selection, Store
-from recollect.testing.builders import make_entry, make_index, make_record, make_shelf, minutes_later
+from recollect.testing.builders import make_entry, make_index, make_record, make_shelf, make_turn, minutes_later
 from recollect.testing.store.case import (
     EVERYTHING,
     OTHER_SHELF,
@@ -77,6 +77,27 @@ class EntriesContract(StoreCase):
         assert store.get([SHELF, OTHER_TENANT], ["mine", "theirs"]).keys() == {"mine", "theirs"}
         assert store.get([], ["mine"]) == {}
         assert store.get([SHELF], []) == {}
+
+    def test_where_tells_the_shelf_of_an_entry_anywhere_in_the_store(self, store: Store) -> None:
+        shelves = [SHELF, OTHER_SHELF, OTHER_TENANT, make_shelf("ädä", layer="team")]
+        add(store, *(make_record(f"e{i}", shelf=shelf) for i, shelf in enumerate(shelves)))
+        found = store.where(["e3", "nobody", "e0", "e1", "e2", "e0"])
+        assert found == {f"e{i}": shelf for i, shelf in enumerate(shelves)}
+        assert store.where(["E0", "nobody"]) == store.where([]) == {}
+
+    @pytest.mark.parametrize("state", STATES)
+    def test_where_finds_an_entry_in_any_state(self, store: Store, state: str) -> None:
+        add(store, make_record("a", state=state))
+        assert store.where(["a"]) == {"a": SHELF}
+
+    def test_where_follows_what_is_removed_and_where_it_returns(self, store: Store) -> None:
+        add(store, make_record("a"), make_record("b"), make_record("c", shelf=OTHER_SHELF))
+        remove(store, "a")
+        with store.transact() as tx:
+            tx.drop_shelf(OTHER_SHELF)
+        assert store.where(["a", "b", "c"]) == {"b": SHELF}
+        add(store, make_record("a", shelf=OTHER_TENANT))
+        assert store.where(["a"]) == {"a": OTHER_TENANT}
 
     def test_shelves_differ_in_tenant_layer_and_id(self, store: Store) -> None:
         shelves = [SHELF, OTHER_SHELF, OTHER_TENANT, make_shelf(layer="team"), make_shelf("Ada"), make_shelf("ädä")]
@@ -167,6 +188,24 @@ class EntriesContract(StoreCase):
         assert store.in_session(1, "s") == {1, 2}
         assert store.in_session(1, "unknown") == store.in_session(999, "s") == set()
 
+    def test_in_session_follows_updates_and_removals(self, store: Store) -> None:
+        add(store, *(make_record(entry_id, session_id="s") for entry_id in ("a", "b", "c")), make_record("d"))
+        update(store, make_entry("a", session_id="t"))
+        update(store, make_entry("b"))
+        update(store, make_entry("d", session_id="s"))
+        remove(store, "c")
+        assert (store.in_session(1, "s"), store.in_session(1, "t")) == ({4}, {1})
+
+    def test_in_session_asks_for_entries_not_for_turns(self, store: Store) -> None:
+        add(store, make_record("a", session_id="s"), make_record("b"))
+        with store.transact() as tx:
+            tx.open_session(SHELF, "s", minutes_later(0))
+            tx.add_turn(SHELF, make_turn(0, session_id="s", entry_id="b"))
+        assert store.in_session(1, "s") == {1}
+        with store.transact() as tx:
+            tx.remove_turns(SHELF, session_id="s")
+        assert store.in_session(1, "s") == {1}
+
     def test_tags_follow_an_update(self, store: Store) -> None:
         add(store, make_record("a", tags=["old", "both"]))
         update(store, make_entry("a", tags=["both", "new"]))
@@ -204,7 +243,7 @@ class EntriesContract(StoreCase):
             assert tx.get([SHELF], ids).keys() == {"a"}
             assert [found.id for found in tx.sharing_tags(SHELF, tags, 1, 9)] == ["a"]
             assert tx.remove_turns(SHELF, entry_ids=ids).turns == 0
-        assert store.get([SHELF], ids).keys() == {"a"}
+        assert store.get([SHELF], ids).keys() == store.where(ids).keys() == {"a"}
         assert len(store.select([SHELF], Selection(ids=ids))) == 1
         assert store.read(nos).keys() == store.index_of(nos).keys() == {1, 2}
         assert store.links(ids) == []

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from recollect.errors import StoreError
 from recollect.stores.base import Store
 from recollect.testing.builders import make_entry, make_link, make_record, minutes_later
 from recollect.testing.store.case import OTHER_SHELF, SHELF, StoreCase, add, numbers_of, update
-from recollect.types import LINK_TYPES, Link
+from recollect.types import LINK_TYPES, Link, LinkType
 
 
 class LinksContract(StoreCase):
@@ -40,6 +42,48 @@ class LinksContract(StoreCase):
             assert tx.add_links([]) == 0
         assert first in store.links(["a"])
         assert len(store.links(["a"])) == 3
+
+    @pytest.mark.parametrize("type_", ["follows", "supports"])
+    def test_a_link_by_hand_takes_the_place_of_an_automatic_one(self, store: Store, type_: LinkType) -> None:
+        a_to_b = make_link("a", "b", type_, automatic=True, confidence=0.5)
+        _three(store, a_to_b, make_link("b", "a", type_, automatic=True), make_link("a", "b", "related_to"))
+        by_hand = make_link("a", "b", type_, automatic=False, confidence=0.25, created_at=minutes_later(1))
+        with store.transact() as tx:
+            assert tx.add_links([by_hand]) == 1
+            assert tx.add_links([by_hand, replace(by_hand, confidence=0.75)]) == 0
+        found = store.links(["a"])
+        assert len(found) == 3
+        assert by_hand in found
+        assert a_to_b not in found
+        a, b = numbers_of(store, ["a", "b"])
+        assert store.linked([a]) == store.linked([b]) == [(a, b, type_, 0.25)]
+        assert store.counts([SHELF])["links"] == 3
+
+    @pytest.mark.parametrize("automatic", [True, False])
+    def test_an_automatic_link_takes_the_place_of_none(self, store: Store, automatic: bool) -> None:
+        first = make_link("a", "b", "follows", automatic=automatic, confidence=0.5)
+        _three(store, first)
+        with store.transact() as tx:
+            again = make_link("a", "b", "follows", automatic=True, confidence=0.9, created_at=minutes_later(1))
+            assert tx.add_links([again]) == 0
+        assert store.links(["a"]) == [first]
+        assert len(store.linked(numbers_of(store, ["a"]))) == (0 if automatic else 1)
+
+    def test_a_link_by_hand_is_taken_back_with_its_block(self, store: Store) -> None:
+        automatic = make_link("a", "b", "follows", automatic=True)
+        _three(store, automatic)
+        with pytest.raises(StoreError), store.transact() as tx:
+            tx.add_links([make_link("a", "b", "follows", automatic=False), make_link("a", "nobody")])
+        assert store.links(["a"]) == [automatic]
+        assert store.linked(numbers_of(store, ["a"])) == []
+
+    def test_removing_a_link_by_hand_does_not_bring_the_automatic_one_back(self, store: Store) -> None:
+        _three(store, make_link("a", "b", "follows", automatic=True))
+        with store.transact() as tx:
+            tx.add_links([make_link("a", "b", "follows", automatic=False)])
+        with store.transact() as tx:
+            assert tx.remove_link("a", "b", "follows")
+        assert store.links(["a", "b"]) == []
 
     @pytest.mark.parametrize(("source", "target"), [("a", "a"), ("a", "nobody"), ("nobody", "a")])
     def test_a_link_needs_two_different_entries_that_exist(self, store: Store, source: str, target: str) -> None:

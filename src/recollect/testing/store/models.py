@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
@@ -30,6 +32,39 @@ class ModelsContract(StoreCase):
         assert store.model() is None
         use(store, MODEL)
         assert store.model() == MODEL
+
+    def test_a_transaction_sees_the_model_it_has_chosen_and_others_do_not(self, store: Store) -> None:
+        with ThreadPoolExecutor(1) as pool, store.transact() as tx:
+            assert tx.model() is None
+            for model in (MODEL, OTHER_MODEL):
+                tx.use_model(model)
+                assert tx.model() == model
+            assert pool.submit(store.model).result(timeout=30) is None
+        assert store.model() == OTHER_MODEL
+
+    def test_a_transaction_sees_the_model_of_those_before_it(self, embedding: Store) -> None:
+        with embedding.transact() as tx:
+            assert tx.model() == MODEL
+        before = seq_of(embedding)
+        use(embedding, OTHER_MODEL)
+        with embedding.transact() as tx:
+            assert tx.model() == OTHER_MODEL
+        assert seq_of(embedding) == before
+
+    def test_a_model_chosen_in_a_block_that_raises_is_not_chosen(self, embedding: Store) -> None:
+        with pytest.raises(StoreError), embedding.transact() as tx:  # noqa: PT012
+            tx.use_model(OTHER_MODEL)
+            tx.add(make_record("a", vector=make_vector("a")))  # as wide as the model before
+        with embedding.transact() as tx:
+            assert tx.model() == MODEL
+        assert embedding.model() == MODEL
+
+    def test_vectors_of_a_model_that_only_waits_do_not_make_it_the_model(self, store: Store) -> None:
+        add(store, make_record("a"))
+        with store.transact() as tx:
+            tx.put_vectors(MODEL, [(1, make_vector("a"))])
+            assert tx.model() is None
+        assert store.model() is None
 
     def test_a_vector_needs_a_model(self, store: Store) -> None:
         with pytest.raises(StoreError):

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from recollect.errors import StoreError
-from recollect.stores.base import Store
+from recollect.stores.base import Neighbour, Selection, Store, Tx
 from recollect.testing.builders import make_entry, make_index, make_record, minutes_later
 from recollect.testing.store.case import OTHER_SHELF, SHELF, StoreCase, add, remove, update
-from recollect.types import STATES
+from recollect.types import STATES, Shelf
 
 OFFERED = ("active", "flagged")
 
@@ -74,6 +74,29 @@ class NeighboursContract(StoreCase):
             assert latest is not None
             assert (latest.id, latest.at) == ("b", minutes_later(0))
 
+    def test_latest_follows_every_write_of_its_transaction(self, store: Store) -> None:
+        add(store, make_record("a"), make_record("z", shelf=OTHER_SHELF))
+        with store.transact() as tx:
+            tx.add(make_record("b", tags=["x"], at=minutes_later(1)))
+            assert tx.latest(SHELF) == Neighbour(id="b", at=minutes_later(1), tags=["x"])
+            tx.add(make_record("c", state="superseded"))
+            assert _latest(tx) == "b"
+            tx.update(make_entry("c"), change=None)
+            assert _latest(tx) == "c"
+            tx.update(make_entry("c", at=minutes_later(9), tags=["y"]), change=None)
+            assert tx.latest(SHELF) == Neighbour(id="c", at=minutes_later(9), tags=["y"])
+            tx.update(make_entry("c", state="pruned"), change="pruned")
+            assert _latest(tx) == "b"
+            tx.remove(SHELF, Selection(ids=["b"]))
+            assert _latest(tx) == "a"
+            tx.add(make_record("d"))
+            assert _latest(tx) == "d"
+            tx.drop_shelf(SHELF)
+            assert tx.latest(SHELF) is None
+            assert _latest(tx, OTHER_SHELF) == "z"
+            tx.add(make_record("e"))
+            assert _latest(tx) == "e"
+
     def test_the_tail_of_a_session_is_newest_first_and_limited(self, store: Store) -> None:
         add(store, *(make_record(f"e{i}", session_id="s", state=STATES[i % 2]) for i in range(8)))
         add(store, make_record("x", session_id="t"), make_record("y", session_id="s", shelf=OTHER_SHELF))
@@ -122,6 +145,40 @@ class NeighboursContract(StoreCase):
         with store.transact() as tx:
             assert tx.near(SHELF, (0, 0), 10) == []
 
+    def test_near_compares_sketches_at_the_same_place_only(self, store: Store) -> None:
+        add(
+            store,
+            make_record("swapped", index=make_index("one", near=(2, 1))),
+            make_record("first none", index=make_index("two", near=(0, 2))),
+            make_record("second none", index=make_index("three", near=(1, 0))),
+        )
+        with store.transact() as tx:
+            assert [found.id for found in tx.near(SHELF, (1, 2), 10)] == ["second none", "first none"]
+            assert [found.id for found in tx.near(SHELF, (0, 2), 10)] == ["first none"]
+            assert [found.id for found in tx.near(SHELF, (1, 0), 10)] == ["second none"]
+
+    def test_a_short_text_whose_sketches_are_one_and_the_same_is_found_once(self, store: Store) -> None:
+        add(
+            store,
+            make_record("early", index=make_index("thanks a lot", near=(7, 7))),
+            make_record("another", index=make_index("thanks anyway", near=(8, 8))),
+            make_record("half", index=make_index("thanks a lot for all of that", near=(9, 7))),
+            make_record("late", index=make_index("a lot thanks", near=(7, 7))),
+            make_record("one word", index=make_index("thanks", near=(0, 0))),
+        )
+        with store.transact() as tx:
+            assert [found.id for found in tx.near(SHELF, (7, 7), 10)] == ["late", "half", "early"]
+            assert [found.id for found in tx.near(SHELF, (7, 7), 2)] == ["late", "half"]
+            assert [found.id for found in tx.near(SHELF, (8, 8), 10)] == ["another"]
+
+    def test_near_gives_the_newest_of_very_many_alike(self, store: Store) -> None:
+        alike = make_index("thanks a lot", near=(7, 7))
+        add(store, *(make_record(f"e{i}", index=alike) for i in range(500)))
+        with store.transact() as tx:
+            tx.add(make_record("new", index=alike))
+            assert [found.id for found in tx.near(SHELF, (7, 7), 3)] == ["new", "e499", "e498"]
+            assert len(tx.near(SHELF, (7, 7), 1000)) == 501
+
     def test_near_follows_a_new_index_record(self, store: Store) -> None:
         add(store, make_record("a", index=make_index("old", near=(1, 2))))
         update(store, make_entry("a", text="new"), index=make_index("new", near=(3, 4)))
@@ -137,3 +194,9 @@ class NeighboursContract(StoreCase):
             assert tx.find_same(SHELF, "h") is None
             assert tx.session_tail(SHELF, "s", 9) == tx.sharing_tags(SHELF, ["x"], 1, 9) == []
             assert tx.near(SHELF, (1, 2), 9) == []
+
+
+def _latest(tx: Tx, shelf: Shelf = SHELF) -> str:
+    found = tx.latest(shelf)
+    assert found is not None
+    return found.id

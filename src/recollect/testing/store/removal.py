@@ -125,8 +125,15 @@ class RemovalContract(StoreCase):
         _crowd(embedding)
         with embedding.transact() as tx:
             tx.remove(SHELF, Selection(ids=["a"]))
-        embedding.scrub()
+        assert embedding.scrub() is True
         assert ids_on(embedding, SHELF, OTHER_SHELF) == ["b", "elsewhere"]
+
+    def test_scrubbing_is_done_at_once_when_nobody_reads_and_as_often_as_asked(self, store: Store) -> None:
+        assert store.scrub() is True
+        add(store, make_record("a"))
+        assert [store.scrub(), store.scrub()] == [True, True]
+        assert ids_on(store, SHELF) == ["a"]
+        assert not list(store.check())
 
     def test_vectors_of_a_removed_entry_do_not_return_with_another_model(self, embedding: Store) -> None:
         _crowd(embedding)

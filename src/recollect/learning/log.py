@@ -1,0 +1,126 @@
+"""The recall log's way to the store: kept in memory for a moment, written in batches in the background.
+
+A recall does not wait for a disk. An outcome finds its recall here or in the store, and what an outcome teaches is
+written with it. A crash loses at most the last moments' recalls that nobody has told an outcome of.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+
+from recollect.errors import RecollectError
+from recollect.locks import ForkLock
+from recollect.stores.base import LoggedRecall, Store, Tx
+
+FLUSH_AFTER_S = 0.5
+MOST_PENDING = 512
+"""Recalls held back at most; beyond them the oldest are dropped, should the store be unwritable for long."""
+
+_logger = logging.getLogger(__name__)
+
+
+class RecallLog:
+    """Recalls on their way to the store. `pending` by id, oldest first."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._pending: OrderedDict[str, LoggedRecall] = OrderedDict()
+        self._of_new: set[str] = set()
+        self._lock = ForkLock()
+        self._wake = threading.Event()
+        self._pid: int | None = None
+        self._closed = False
+        self._failed = False
+
+    def add(self, recall: LoggedRecall, *, new: bool = False) -> None:
+        """`new` says that the recall's shelf was not there when it was made: someone who has written nothing yet."""
+        with self._lock:
+            if self._closed:
+                return
+            self._pending[recall.id] = recall
+            if new:
+                self._of_new.add(recall.id)
+            while len(self._pending) > MOST_PENDING:
+                self._pending.popitem(last=False)
+        self._start()
+
+    def find(self, recall_id: str) -> LoggedRecall | None:
+        """A recall that is still pending."""
+        with self._lock:
+            return self._pending.get(recall_id)
+
+    def _start(self) -> None:
+        """One thread per process, begun with the first recall; it ends with the log."""
+        if self._pid != os.getpid():
+            self._pid = os.getpid()
+            self._wake = threading.Event()
+            threading.Thread(target=_flush_now_and_then, args=(weakref.ref(self), self._wake), daemon=True).start()
+
+    def write(self, tx: Tx, *, wanted: str | None = None) -> Callable[[], None]:
+        """Put everything pending into a transaction; what is returned is to be called when that is committed.
+
+        A forgetting may have overtaken it, and a late log must bring nothing back: recalls of a shelf that is gone are
+        not written (but the one `wanted` is), and those that showed what is gone lose their query.
+        """
+        with self._lock:
+            recalls = [*self._pending.values()]
+            new = {*self._of_new} | {wanted}
+        shelves = list(dict.fromkeys(recall.shelf for recall in recalls))
+        there = {shelf for shelf, head in zip(shelves, self._store.heads(shelves), strict=True) if head is not None}
+        shown = self._store.alive(list({no for recall in recalls for no in recall.nos[: recall.shown]}))
+        tx.add_recalls([
+            recall if all(no in shown for no in recall.nos[: recall.shown]) else replace(recall, query="")
+            for recall in recalls if recall.shelf in there or recall.id in new
+        ])  # fmt: skip
+        return lambda: self._drop(recalls)
+
+    def forget(self, nos: Iterable[int]) -> None:
+        """Take the query out of what is pending and showed one of these rows, which are gone."""
+        gone = set(nos)
+        with self._lock:
+            for recall in [*self._pending.values()]:
+                if not gone.isdisjoint(recall.nos[: recall.shown]):
+                    self._pending[recall.id] = replace(recall, query="")
+
+    def _drop(self, recalls: Sequence[LoggedRecall]) -> None:
+        with self._lock:
+            for recall in recalls:
+                self._pending.pop(recall.id, None)
+                self._of_new.discard(recall.id)
+
+    def flush(self) -> None:
+        if not self._pending:
+            return
+        try:
+            with self._store.transact() as tx:
+                written = self.write(tx)
+            written()
+            self._failed = False
+        except RecollectError as error:  # a log that cannot be written must not stop the agent
+            if not self._failed:  # once, not twice a second
+                _logger.warning("recalls are not logged: %s", type(error).__name__)
+            self._failed = True
+
+    def close(self) -> None:
+        """Write what is pending and end the thread."""
+        self.flush()
+        with self._lock:
+            self._closed = True
+            self._pending.clear()
+        self._wake.set()
+
+
+def _flush_now_and_then(log: weakref.ref[RecallLog], wake: threading.Event) -> None:
+    """The thread: holds no reference, so that a log nobody closes can still go."""
+    while not wake.wait(FLUSH_AFTER_S):
+        alive = log()
+        if alive is None:
+            return
+        alive.flush()
+        del alive

@@ -1,0 +1,118 @@
+"""Learning as RMM's paper has it, for `profile="paper"`: per person W_q, W_m by REINFORCE, shown by Gumbel top-M.
+
+No prior, no guard, no named features: it is here to be compared with. States and log are kept like the default's; the
+vectors that an update needs are read from the store, and the query is embedded again before the transaction.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime
+
+import numpy as np
+import numpy.typing as npt
+
+from recollect.clock import Clock
+from recollect.ingest.hashing import hash64
+from recollect.learning.learner import TEACHES, Learner
+from recollect.learning.residual import Residual
+from recollect.learning.told import Told
+from recollect.stores.base import Event, LoggedRecall, Store, Tx, Vector
+from recollect.types import LearningStatus, Shelf
+
+EmbedQuery = Callable[[str], Vector]
+_KIND = "residual"
+
+
+class PaperLearner(Learner):
+    """Keeps a `Residual` per shelf instead of a prior and a person."""
+
+    def __init__(self, store: Store, *, mode: str, names: Sequence[str], clock: Clock, embed_query: EmbedQuery,
+                 width: int) -> None:  # fmt: skip
+        super().__init__(store, mode=mode, names=names, clock=clock)
+        self._embed_query = embed_query
+        self._width = width
+        self._queries: dict[str, Vector] = {}
+
+    def residual(self, shelf: Shelf) -> Residual | None:
+        """The matrices that serve a shelf; None when the base does."""
+        return self._loaded(self._store.policy(shelf.tenant, shelf), shelf) if self._mode == "on" else None
+
+    def outcome(self, recall_id: str, told: Told, *, tenant: str | None) -> bool:
+        recall = self._log.find(recall_id) or self._store.logged_recall(recall_id)
+        if recall is not None and told.kind in TEACHES:
+            self._queries[recall_id] = self._embed_query(recall.query)  # before the transaction: it may be slow
+        try:
+            return super().outcome(recall_id, told, tenant=tenant)
+        finally:
+            self._queries.pop(recall_id, None)
+
+    def _learn(self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int],
+               now: datetime) -> None:  # fmt: skip  # noqa: ARG002  there is no switch to date
+        query = self._queries.get(recall.id)
+        if query is None or not recall.query:  # logged by another process a moment ago, or its words were forgotten
+            return
+        state = self._loaded(tx.policy(recall.shelf.tenant, recall.shelf), recall.shelf)
+        grown = self._grown(state, recall, query, cited, alive)
+        if grown is not state:
+            tx.put_policy(recall.shelf.tenant, recall.shelf, _text(grown))
+
+    def _grown(self, state: Residual, recall: LoggedRecall, query: Vector, cited: set[int],
+               alive: set[int]) -> Residual:  # fmt: skip
+        """Equation 3 on what is still there of a recall."""
+        vectors = self._store.index_of([no for no in recall.nos if no in alive])
+        rows = [no for no in recall.nos if no in vectors and vectors[no][1] is not None]
+        shown = [rows.index(no) for no in recall.nos[: recall.shown] if no in rows]
+        if not shown or state.width != len(query):
+            return state
+        matrix: npt.NDArray[np.float64] = np.stack([np.asarray(vectors[no][1], dtype=np.float64) for no in rows])
+        flags = np.array([rows[place] in cited for place in shown])
+        return state.updated(np.asarray(query, dtype=np.float64), matrix, shown, flags)
+
+    def relearn(self, tenant: str,
+                labelled: Sequence[tuple[LoggedRecall | None, Sequence[str]]]) -> None:  # fmt: skip  # noqa: ARG002
+        """Replay the log; labelled pairs are not part of the paper's online method and are left out."""
+        self._log.flush()
+        states: dict[Shelf, Residual] = {}
+        for one in self._told(tenant):
+            shelf = one.recall.shelf
+            state = states.get(shelf) or self._fresh(shelf)
+            if not one.recall.query:
+                continue
+            alive = self._store.alive(one.recall.nos)
+            query = self._embed_query(one.recall.query)
+            states[shelf] = self._grown(state, one.recall, query, set(one.value.get("nos", ())), alive)
+        with self._store.transact() as tx:
+            tx.drop_policies(tenant)
+            for shelf, state in states.items():
+                tx.put_policy(tenant, shelf, _text(state))
+            tx.audit(Event(at=self._clock(), tenant=tenant, action="relearn", detail={"people": len(states)}))
+
+    def status(self, shelf: Shelf) -> LearningStatus:
+        plain = super().status(shelf)
+        state = self._loaded(self._store.policy(shelf.tenant, shelf), shelf)
+        serves = self._mode == "on"
+        return replace(
+            plain, steps=state.steps, outcomes=state.steps, serving="learned" if serves else "base",
+            level="person" if serves else "base",
+        )  # fmt: skip
+
+    def _fresh(self, shelf: Shelf) -> Residual:
+        seed = hash64(f"{shelf.tenant}\x1f{shelf.layer}\x1f{shelf.layer_id}") % 2**32
+        return Residual.fresh(self._width, seed=seed)
+
+    def _loaded(self, text: str | None, shelf: Shelf) -> Residual:
+        """The state in this text; a fresh one when there is none of this width."""
+        try:
+            value = json.loads(text or "{}")
+            state = Residual.from_bytes(base64.b64decode(value["state"])) if value.get("kind") == _KIND else None
+        except (ValueError, KeyError, TypeError):
+            state = None
+        return state if state is not None and state.width == self._width else self._fresh(shelf)
+
+
+def _text(state: Residual) -> str:
+    return json.dumps({"format": 1, "kind": _KIND, "state": base64.b64encode(state.to_bytes()).decode("ascii")})

@@ -1,0 +1,174 @@
+"""Who is served by what: the tenant's prior, a person's own ranker, or the base; and the one step that learns.
+
+`advance` is the fold step, used for an outcome as it arrives and for replaying the log. Levels: `base`; `prior` when
+trusted people of the tenant show a gain; `person` when the person's own feedback is trusted too. Only trusted people's
+outcomes enter the prior, and it holds numbers only. Knows neither the log nor where states are kept (as text: `state`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Literal
+
+from recollect.learning.example import Example
+from recollect.learning.guard import LEAST, Evidence, Guard, compare
+from recollect.learning.ranker import Ranker
+
+Level = Literal["base", "prior", "person"]
+
+Z_COLLAPSE = 2.0
+"""Serving stops at one standard error below 0; weights are thrown away only at two, as relearning them costs more."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Prior:
+    """What a tenant's trusted people taught together."""
+
+    ranker: Ranker | None = None
+    gain: Evidence = field(default_factory=Evidence)
+    """Pooled gain of their rankers over the base."""
+    users: int = 0
+    """People whose outcomes are in it."""
+    shares: bool = True
+    """False: nobody's outcomes enter. A ranker that is there already (one shipped, say) still serves."""
+
+    def person(self, width: int) -> Ranker:
+        """Where a person starts."""
+        return self.ranker.person() if self.ranker else Ranker.fresh(width)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Person:
+    """What one person's outcomes taught."""
+
+    own: Ranker
+    guard: Guard = field(default_factory=Guard)
+    outcomes: int = 0
+    absorbed: bool = False
+    """Their past outcomes are in the prior."""
+    lent: Evidence = field(default_factory=Evidence)
+    """The tenant's gain just before they were absorbed: others' evidence, so that their own is not counted twice."""
+    barren: int = 0
+    """Outcomes in a row without any citation while their own ranker served."""
+    level: Level = "base"
+    changed_at: datetime | None = None
+    """When the level last changed."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Advanced:
+    """The state after an outcome. `switched` is (from, to) when the level changed or a collapse was rolled back."""
+
+    prior: Prior
+    person: Person
+    switched: tuple[Level, Level] | None = None
+    why: str = ""
+    """What to write on the receipt of a switch."""
+
+
+def advance(prior: Prior, person: Person | None, example: Example, *, past: Callable[[], Iterable[Example]],
+            at: datetime) -> Advanced:  # fmt: skip
+    """Learn from one outcome.
+
+    `past` gives the person's earlier examples in order, without this one; it is asked for once, when they become
+    trusted. They then enter the prior, and the person's ranker is learned anew on top of the prior as it is by then:
+    whoever began before there was a prior must not stay behind those who came later.
+    """
+    width = example.features.shape[1]
+    if person is None:
+        person = Person(own=prior.person(width))
+    before = person.level
+    base, shown = example.base[: example.shown], example.shown
+    learned = base + person.own.correction(example.base, example.features)[:shown]
+    person = replace(
+        person,
+        own=person.own.updated(example),
+        guard=person.guard.see(base, learned, example.cited),
+        outcomes=person.outcomes + 1,
+        barren=person.barren + 1 if person.level == "person" and not example.cited.any() else 0,
+    )
+    fault = _collapse(person)
+    if fault:
+        # The evidence was about weights that are gone; without it, nothing of their own serves for LEAST outcomes.
+        person = replace(person, own=prior.person(width), guard=Guard(agree=person.guard.agree), barren=0)
+    elif person.guard.trusted and prior.shares:
+        found = compare(base, learned, example.cited)
+        prior, person = _absorb(prior, person, example, past, None if found is None else found[1])
+    person = replace(person, guard=replace(person.guard, beats=person.guard.serve(_others(prior, person))))
+    level = _level(prior, person)
+    if level == before and not fault:
+        return Advanced(prior=prior, person=person)
+    person = replace(person, level=level, changed_at=at)
+    return Advanced(prior=prior, person=person, switched=(before, level), why=fault or _reason(prior, person))
+
+
+def serving(prior: Prior, person: Person | None) -> tuple[Level, Ranker | None]:
+    """The level to serve now, and the ranker that does it (None: the base alone).
+
+    Asked afresh each time: what others taught since the person's last outcome counts at once.
+    """
+    if person is None:
+        person = Person(own=prior.person(0))
+    person = replace(person, guard=replace(person.guard, beats=person.guard.serve(_others(prior, person))))
+    level = _level(prior, person)
+    return level, {"base": None, "prior": prior.ranker, "person": person.own}[level]
+
+
+def _others(prior: Prior, person: Person) -> Evidence:
+    return person.lent if person.absorbed else prior.gain
+
+
+def _level(prior: Prior, person: Person) -> Level:
+    guard = person.guard
+    if not guard.beats:
+        return "base"
+    if guard.trusted and guard.gain.n >= LEAST and person.own.finite:
+        return "person"
+    return "prior" if prior.ranker and prior.ranker.finite else "base"
+
+
+def _absorb(prior: Prior, person: Person, example: Example, past: Callable[[], Iterable[Example]],
+            gain: float | None) -> tuple[Prior, Person]:  # fmt: skip
+    """A trusted person's outcome enters the prior; the first time, with all that went before it."""
+    width = person.own.width
+    if person.absorbed:
+        pooled = prior.gain if gain is None else prior.gain.add(gain)
+        return replace(prior, ranker=(prior.ranker or Ranker.fresh(width)).updated(example), gain=pooled), person
+    lessons = [*past(), example]
+    grown = replace(
+        prior,
+        ranker=_learned(prior.ranker or Ranker.fresh(width), lessons),
+        gain=prior.gain.plus(person.guard.gain),
+        users=prior.users + 1,
+    )
+    return grown, replace(person, own=_learned(prior.person(width), lessons), absorbed=True, lent=prior.gain)
+
+
+def _learned(ranker: Ranker, lessons: Iterable[Example]) -> Ranker:
+    for lesson in lessons:
+        ranker = ranker.updated(lesson)
+    return ranker
+
+
+def _collapse(person: Person) -> str:
+    """Why the person's weights must go; empty when they may stay."""
+    if not person.own.finite:
+        return "collapse: weights are not finite; reset to the prior"
+    guard = person.guard
+    if guard.trusted and guard.gain.n >= LEAST and guard.gain.bound(Z_COLLAPSE) < 0.0:
+        return f"collapse: the learned ranking is worse than the base; reset to the prior: gain {guard.gain}"
+    if person.barren >= LEAST:
+        # A ranking that shows nothing useful gets no citations to be judged by, so the gain would stay as it was.
+        return f"collapse: {person.barren} outcomes in a row without a citation; reset to the prior"
+    return ""
+
+
+def _reason(prior: Prior, person: Person) -> str:
+    if person.level == "person":
+        return f"own feedback is trusted, and the learned ranking beats the base: gain {person.guard.gain}"
+    distrust = person.guard.distrust()
+    if person.level == "prior":
+        return distrust or f"the tenant's prior beats the base: gain {_others(prior, person)}"
+    return distrust or f"no evidence that the learned ranking beats the base: gain {person.guard.gain}"

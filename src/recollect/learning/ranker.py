@@ -1,0 +1,124 @@
+"""A linear correction of the base score on named features, learned from citations, one recall at a time.
+
+    score = base + clip(w·f - mean of w·f over the 30 best by base, ±3)        w = theta[1:] / max(theta[0], 0.25)
+
+theta[0] is a weight on the base score itself, 1 at the start. It takes up how noisy the citations are: noise flattens
+the likelihood, and without theta[0] the fit can flatten only by driving the strongest features down. Unshown rows count
+too, since labels exist only for what a ranking chose to show. Each of the two prevents the collapse under noise.
+
+There is no step size, decay, averaging or second pass, and nothing random. Knows neither whose ranker this is nor
+whether it may serve.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from recollect.learning import exact
+from recollect.learning.exact import Array
+from recollect.learning.example import Example, best_places
+
+UNSHOWN_LOG = -1.2039728043259361
+"""log 0.3: an unshown row is unlabelled, not refused, so it counts as three tenths of a row."""
+MAX_CORRECTION = 3.0
+"""The most a learned ranking may move a row, in units of the base score."""
+MIN_BASE_WEIGHT = 0.25
+"""Dividing by less would blow up the other weights whenever feedback is nearly pure noise."""
+L2 = 10.0
+"""Curvature at the start: how firmly weights are held where they began."""
+PERSON_START = 100
+"""The prior counts as this many recalls when a person starts from it."""
+MAX_WEIGHT = 10.0
+"""Honest weights stay below 2. Beyond 10 every correction is at its clip anyway, and a state driven there by a burst of
+absurd recalls would need as many good ones to come back."""
+MAX_BASE_WEIGHT = 3.0
+"""theta[0] divides the weights: far above 1 it would silently make every correction vanish. Below 0 it would say that
+the base ranking is inverted, which is a reason to distrust the feedback, not to learn from it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ranker:
+    """Weights with the curvature of all recalls they were learned from (an online Laplace approximation)."""
+
+    theta: Array
+    """Weight on the base score, then one per feature, shape (F+1,)."""
+    precision: Array
+    """Shape (F+1, F+1), symmetric positive definite."""
+    steps: int
+    """Recalls learned from since this ranker started."""
+
+    @classmethod
+    def fresh(cls, width: int) -> Ranker:
+        """The ranker that changes nothing, for this many features."""
+        theta = np.zeros(width + 1)
+        theta[0] = 1.0
+        return cls(theta=theta, precision=L2 * np.eye(width + 1), steps=0)
+
+    @property
+    def width(self) -> int:
+        """How many features it weighs."""
+        return len(self.theta) - 1
+
+    @property
+    def weights(self) -> Array:
+        """What each feature adds to the base score, shape (F,)."""
+        found: Array = self.theta[1:] / max(float(self.theta[0]), MIN_BASE_WEIGHT)
+        return found
+
+    @property
+    def finite(self) -> bool:
+        """False when the state is damaged and must neither serve nor learn."""
+        return bool(np.isfinite(self.theta).all() and np.isfinite(self.precision).all())
+
+    def person(self) -> Ranker:
+        """A person's ranker: starts at this prior, held there by `PERSON_START` recalls' worth of its curvature."""
+        start = L2 * np.eye(self.width + 1)
+        share = min(1.0, PERSON_START / max(self.steps, 1))
+        return Ranker(theta=self.theta, precision=start + (self.precision - start) * share, steps=0)
+
+    def correction(self, base: Array, features: Array) -> Array:
+        """What to add to each base score, shape (c,), within ±`MAX_CORRECTION` for any input.
+
+        Centred before it is clipped: uncentred, all rows end at one bound, and learning is silently dead.
+        """
+        if len(base) == 0:
+            return np.zeros(0)
+        with np.errstate(all="ignore"):
+            raw = exact.times(features, self.weights)  # (c, F) · (F,) -> (c,)
+            best = best_places(base)
+            centred = raw - exact.total(raw[best]) / len(best)
+        # What is no number moves nothing: a damaged row is ranked as if untrained.
+        return np.clip(np.where(np.isnan(centred), 0.0, centred), -MAX_CORRECTION, MAX_CORRECTION)
+
+    def updated(self, example: Example) -> Ranker:
+        """The ranker after one more recall; itself when nothing was cited or the step is not finite.
+
+        Loss: -Σ target · log p over the rows taught, p = softmax(z·theta + log count), target 1/c on each of c cited.
+        """
+        if not example.cited.any():
+            return self
+        with np.errstate(all="ignore"):
+            theta, precision = self._step(example)
+        if not (np.isfinite(theta).all() and np.isfinite(precision).all()):
+            return self
+        theta[0] = min(max(theta[0], 0.0), MAX_BASE_WEIGHT)
+        theta[1:] = np.clip(theta[1:], -MAX_WEIGHT, MAX_WEIGHT)
+        return Ranker(theta=theta, precision=precision, steps=self.steps + 1)
+
+    def _step(self, example: Example) -> tuple[Array, Array]:
+        rows = example.taught
+        z = np.column_stack([example.base[rows], example.features[rows]])  # (n, F+1)
+        target = np.zeros(len(rows))
+        target[: example.shown][example.cited] = 1.0 / int(example.cited.sum())
+        logits = exact.times(z, self.theta)  # (n,)
+        logits[example.shown :] += UNSHOWN_LOG
+        p = exact.softmax(logits)  # (n,)
+        # A += Σ p (z - z̄)(z - z̄)ᵀ, z̄ = Σ p z.  The outer product comes first, so A stays symmetric to the bit.
+        centred = z - exact.total(p[:, None] * z)
+        outer = centred[:, :, None] * centred[:, None, :]  # (n, F+1, F+1)
+        precision = self.precision + exact.total(p[:, None, None] * outer)
+        # theta += A⁻¹ Σ (target - p) z
+        gradient = exact.total((target - p)[:, None] * z)  # (F+1,)
+        return self.theta + exact.solve(precision, gradient), precision

@@ -1,0 +1,34 @@
+"""What outcomes do to the entries themselves: use is counted, success makes surer, failure less sure.
+
+    usage += 1                             for each cited entry
+    confidence = min(c + 0.05, 0.95)       after success, never lowering what was surer already
+    confidence = max(c - 0.10, 0.05)       after failure
+
+`reliability`, the factor of the `reasoningbank` profile, follows from both: min(confidence · sqrt(usage / 10), 1).
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from recollect.types import Entry
+
+SUCCESS_STEP, SUREST = 0.05, 0.95
+FAILURE_STEP, LEAST_SURE = 0.10, 0.05
+
+
+def used(entry: Entry, now: datetime) -> Entry:
+    """An entry that an answer cited."""
+    return replace(entry, usage_count=entry.usage_count + 1, updated_at=max(now, entry.updated_at))
+
+
+def judged(entry: Entry, success: bool, now: datetime) -> Entry:
+    """An entry that was part of a success or a failure."""
+    if success:
+        surer = max(entry.confidence, min(SUREST, entry.confidence + SUCCESS_STEP))
+        entry = replace(entry, confidence=surer, success_count=entry.success_count + 1)
+    else:
+        doubted = min(entry.confidence, max(LEAST_SURE, entry.confidence - FAILURE_STEP))
+        entry = replace(entry, confidence=doubted, failure_count=entry.failure_count + 1)
+    return replace(entry, updated_at=max(now, entry.updated_at))

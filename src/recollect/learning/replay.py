@@ -1,0 +1,43 @@
+"""A tenant's log learned from the start, by the same step that learned it as it came."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from recollect.learning.example import Example
+from recollect.learning.policy import Advanced, Person, Prior, advance
+from recollect.stores.base import LoggedOutcome
+from recollect.types import Shelf
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One outcome learned: whose, when, what it taught, and the state after it."""
+
+    shelf: Shelf
+    at: datetime
+    example: Example
+    after: Advanced
+
+
+@dataclass(kw_only=True)
+class Replay:
+    """The state so far. `log` gives outcomes after a number, in order; `steps` may be asked again for newer ones."""
+
+    prior: Prior
+    log: Callable[[int], Iterable[tuple[LoggedOutcome, Example]]]
+    people: dict[Shelf, Person] = field(default_factory=dict)
+    _past: dict[Shelf, list[Example]] = field(default_factory=dict)
+    _last: int = 0
+
+    def steps(self) -> Iterator[Step]:
+        """Learn what has not been learned yet, outcome by outcome."""
+        for told, example in self.log(self._last):
+            shelf = told.recall.shelf
+            past = self._past.setdefault(shelf, [])
+            after = advance(self.prior, self.people.get(shelf), example, past=past.copy, at=told.at)
+            past.append(example)
+            self.prior, self.people[shelf], self._last = after.prior, after.person, told.no
+            yield Step(shelf=shelf, at=told.at, example=example, after=after)

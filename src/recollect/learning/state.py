@@ -1,0 +1,129 @@
+"""Learned states as JSON text, every float exact.
+
+    {"format": 1, "kind": "prior" | "person", "names": [feature, …], …the fields of the state}
+
+A ranker is {"theta": [F+1 numbers], "precision": [(F+1)² numbers, row by row], "steps": n}, theta[0] being the weight
+on the base score; evidence is [n, total, squares]. Numbers are written so that reading them gives the same bits.
+A state of another format, made with other features, or unreadable, counts as none: the log rebuilds it.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from recollect.learning.guard import Evidence, Guard
+from recollect.learning.policy import Person, Prior
+from recollect.learning.ranker import Ranker
+
+FORMAT = 1
+
+
+def dumps_prior(prior: Prior, names: Sequence[str]) -> str:
+    """The prior as text; `names` are the features its weights belong to, in order."""
+    return _text("prior", names, {
+        "ranker": None if prior.ranker is None else _ranker(prior.ranker),
+        "gain": _evidence(prior.gain),
+        "users": prior.users,
+        "shares": prior.shares,
+    })  # fmt: skip
+
+
+def dumps_person(person: Person, names: Sequence[str]) -> str:
+    """The person as text; `names` are the features the weights belong to, in order."""
+    return _text("person", names, {
+        "own": _ranker(person.own),
+        "agree": _evidence(person.guard.agree),
+        "gain": _evidence(person.guard.gain),
+        "beats": person.guard.beats,
+        "outcomes": person.outcomes,
+        "absorbed": person.absorbed,
+        "lent": _evidence(person.lent),
+        "barren": person.barren,
+        "level": person.level,
+        "changed_at": None if person.changed_at is None else person.changed_at.isoformat(),
+    })  # fmt: skip
+
+
+def loads_prior(text: str | None, names: Sequence[str]) -> Prior:
+    """The prior in this text; a fresh one when there is none for these features.
+
+    A tenant that opted out stays so whatever became of the rest; when even that cannot be read, nothing is shared.
+    """
+    value = _read(text)
+    shares = value is not None and value.get("shares", True) is True
+    try:
+        fields = _fitting(value, "prior", names)
+        return Prior(
+            ranker=None if fields["ranker"] is None else _to_ranker(fields["ranker"], len(names)),
+            gain=_to_evidence(fields["gain"]),
+            users=int(fields["users"]),
+            shares=shares,
+        )
+    except (KeyError, TypeError, ValueError):
+        return Prior(shares=shares)
+
+
+def loads_person(text: str | None, names: Sequence[str]) -> Person | None:
+    """The person in this text; None when there is none for these features."""
+    try:
+        value = _fitting(_read(text), "person", names)
+        changed = value["changed_at"]
+        if value["level"] not in ("base", "prior", "person"):
+            return None
+        return Person(
+            own=_to_ranker(value["own"], len(names)),
+            guard=Guard(
+                agree=_to_evidence(value["agree"]), gain=_to_evidence(value["gain"]), beats=bool(value["beats"])
+            ),
+            outcomes=int(value["outcomes"]),
+            absorbed=bool(value["absorbed"]),
+            lent=_to_evidence(value["lent"]),
+            barren=int(value["barren"]),
+            level=value["level"],
+            changed_at=None if changed is None else datetime.fromisoformat(changed),
+        )
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _text(kind: str, names: Sequence[str], fields: dict[str, Any]) -> str:
+    return json.dumps({"format": FORMAT, "kind": kind, "names": list(names), **fields}, separators=(",", ":"))
+
+
+def _ranker(ranker: Ranker) -> dict[str, Any]:
+    return {"theta": ranker.theta.tolist(), "precision": ranker.precision.ravel().tolist(), "steps": ranker.steps}
+
+
+def _evidence(evidence: Evidence) -> list[float]:
+    return [evidence.n, evidence.total, evidence.squares]
+
+
+def _read(text: str | None) -> dict[str, Any] | None:
+    """What the text says, of whatever format: empty when there is no text, None when it is not readable."""
+    try:
+        value = json.loads(text or "{}")
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _fitting(value: dict[str, Any] | None, kind: str, names: Sequence[str]) -> dict[str, Any]:
+    """The same when it is of this kind and these features, else nothing."""
+    wanted = {"format": FORMAT, "kind": kind, "names": list(names)}
+    return value if value and all(value.get(key) == what for key, what in wanted.items()) else {}
+
+
+def _to_ranker(value: dict[str, Any], width: int) -> Ranker:
+    theta = np.array(value["theta"], dtype=np.float64).reshape(width + 1)
+    precision = np.array(value["precision"], dtype=np.float64).reshape(width + 1, width + 1)
+    return Ranker(theta=theta, precision=precision, steps=int(value["steps"]))
+
+
+def _to_evidence(value: list[float]) -> Evidence:
+    n, total, squares = value
+    return Evidence(n=float(n), total=float(total), squares=float(squares))

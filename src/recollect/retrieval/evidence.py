@@ -1,0 +1,90 @@
+"""What learning looks at beside the base score: named features of each candidate, on fixed scales.
+
+| feature    | scale | value                                                                                         |
+|------------|-------|-----------------------------------------------------------------------------------------------|
+| `month`    | 1     | the query names the month (and year, if it names one) that the entry is of                      |
+| `day`      | 1     | and the day too                                                                               |
+| `own`      | 8     | the entry's own words, as a share of the best attainable; names of speakers left out           |
+| `before`   | 8     | the same of the turn before                                                                   |
+| `after`    | 8     | the same of the turn after                                                                    |
+| `coverage` | 4     | share of the query's weight found in the entry or a direct neighbour                          |
+| `meaning`  | 10    | the vector arm with its neighbourhood, as in the base                                          |
+| `when`     | 1     | the query asks when, and the text tells a time                                                 |
+| `session`  | 0.2   | the best base score in the entry's thread, minus the best of all                               |
+| `recency`  | 1     | as in the base                                                                                |
+
+Chosen by forward selection among 68 on held-out conversations (docs/learning.md). Computed for candidates only, from
+what is in memory.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from recollect.ingest.terms import Trait
+from recollect.retrieval.features import FEATURES, View
+from recollect.retrieval.shelf import NONE
+
+EVIDENCE = ("month", "day", "own", "before", "after", "coverage", "meaning", "when", "session", "recency")
+_SCALES = np.array([1, 1, 8, 8, 8, 4, 10, 1, 0.2, 1], dtype=np.float64)
+
+Column = npt.NDArray[np.floating]
+
+
+def evidence(view: View, base: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """Shape (rows, features) for the rows of the view, whose base scores are given."""
+    before, after = view.bank.beside("before", view.rows), view.bank.beside("after", view.rows)
+    month, day = _dates(view)
+    columns: list[Column] = [
+        month, day, view.lexical.plain[view.rows], _of(view.lexical.plain, before), _of(view.lexical.plain, after),
+        _coverage(view, before, after), view.meaning[view.rows], _when(view), _session(view, base),
+        FEATURES["recency"](view),
+    ]  # fmt: skip
+    return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1) * _SCALES
+
+
+def _of(values: npt.NDArray[np.float32], rows: npt.NDArray[np.intp]) -> Column:
+    """Values of neighbouring rows; 0 where there is none (-1)."""
+    return np.where(rows >= 0, values[np.maximum(rows, 0)], np.float32(0))
+
+
+def _dates(view: View) -> tuple[Column, Column]:
+    question, none = view.question, np.zeros(len(view.rows))
+    if not question.months:
+        return none, none
+    at = view.bank.column("at", view.rows).astype(np.int64).astype("datetime64[us]")
+    months = at.astype("datetime64[M]").astype(np.int64)
+    in_month = np.isin(months % 12 + 1, question.months)
+    if question.years:
+        in_month &= np.isin(months // 12 + 1970, question.years)
+    days = (at.astype("datetime64[D]") - at.astype("datetime64[M]")).astype(np.int64) + 1
+    return in_month.astype(np.float64), (in_month & np.isin(days, question.days)).astype(np.float64)
+
+
+def _coverage(view: View, before: npt.NDArray[np.intp], after: npt.NDArray[np.intp]) -> Column:
+    total = sum(idf for idf, _ in view.lexical.found)
+    covered = np.zeros(len(view.rows))
+    has = np.zeros(len(view.bank) + 1, dtype=bool)  # the last place stands for "no neighbour" (-1)
+    for idf, rows in view.lexical.found:
+        has[rows] = True
+        covered += idf * (has[view.rows] | has[before] | has[after])
+        has[rows] = False
+    return covered / total if total else covered
+
+
+def _when(view: View) -> Column:
+    if not view.question.asks_when:
+        return np.zeros(len(view.rows))
+    traits = view.bank.column("traits", view.rows).astype(np.int64)
+    timed: Column = ((traits & int(Trait.TIMED)) != 0).astype(np.float64)
+    return timed
+
+
+def _session(view: View, base: npt.NDArray[np.float64]) -> Column:
+    thread = view.bank.column("thread", view.rows).astype(np.int64)
+    _, group = np.unique(thread, return_inverse=True)
+    best = np.full(group.max(initial=0) + 1, -np.inf)
+    np.maximum.at(best, group, base)
+    gap: Column = np.where(thread == NONE, base, best[group]) - base.max(initial=-np.inf)
+    return gap

@@ -1,0 +1,34 @@
+"""Candidates with the factors of their scores, and their order. Knows nothing about where the factors come from."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ranked:
+    """Candidates with their factors, best first."""
+
+    rows: npt.NDArray[np.intp]
+    names: list[str]
+    weights: npt.NDArray[np.float64]
+    values: npt.NDArray[np.float64]
+    """Shape (rows, names)."""
+
+    @property
+    def scores(self) -> npt.NDArray[np.float64]:
+        return self.values @ self.weights
+
+    def take(self, places: Sequence[int] | npt.NDArray[np.intp]) -> Ranked:
+        order = np.asarray(places, dtype=np.intp)
+        return Ranked(rows=self.rows[order], names=self.names, weights=self.weights, values=self.values[order])
+
+    def with_factor(self, name: str, values: npt.NDArray[np.float64], weight: float) -> Ranked:
+        return Ranked(
+            rows=self.rows, names=[*self.names, name], weights=np.append(self.weights, weight),
+            values=np.column_stack([self.values, values]),
+        )  # fmt: skip

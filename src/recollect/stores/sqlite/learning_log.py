@@ -1,0 +1,157 @@
+"""What learning keeps in the SQLite file: recalls, their outcomes, and the learned state of shelves and tenants."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from recollect.clock import from_micros, to_micros
+from recollect.errors import StoreCorrupt, StoreError
+from recollect.stores.base import LoggedOutcome, LoggedRecall, Vector
+from recollect.stores.sqlite.queries import shelf_no_of
+from recollect.types import Shelf
+
+_RECALL = """
+r.id, s.tenant, s.layer, s.layer_id, r.at, r.query, r.profile, r.level, r.shown, r.nos, r.base, r.names, r.features
+"""
+# In the order of the log, each outcome looked up in turn: a tenant that is read page by page is read once.
+_OF_TENANT = f"""
+SELECT o.no, o.kind, o.value, o.at, {_RECALL}
+FROM outcomes o CROSS JOIN recalls r ON r.no = o.recall CROSS JOIN shelves s ON s.no = r.shelf
+WHERE o.no > ? AND s.tenant = ? ORDER BY o.no LIMIT ?
+"""
+# A shelf is a small part of the log: its page is found along the indexes, and only then are rows read.
+_OF_SHELF = f"""
+SELECT o.no, o.kind, o.value, o.at, {_RECALL}
+FROM (SELECT o.no FROM recalls r CROSS JOIN outcomes o ON o.recall = r.no
+      WHERE r.shelf = ? AND o.no > ? ORDER BY o.no LIMIT ?) page
+CROSS JOIN outcomes o ON o.no = page.no CROSS JOIN recalls r ON r.no = o.recall CROSS JOIN shelves s ON s.no = r.shelf
+ORDER BY o.no
+"""
+
+
+# -- recalls -------------------------------------------------------------------------------------------------------
+
+
+def has_recall(db: sqlite3.Connection, recall_id: str) -> bool:
+    return db.execute("SELECT 1 FROM recalls WHERE id = ?", (recall_id,)).fetchone() is not None
+
+
+def add_recall(db: sqlite3.Connection, shelf_no: int, recall: LoggedRecall) -> None:
+    db.execute(
+        "INSERT INTO recalls (id, shelf, at, query, profile, level, shown, nos, base, names, features) "
+        "VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        (recall.id, shelf_no, to_micros(recall.at), recall.query, recall.profile, recall.level, recall.shown,
+         np.array(recall.nos, dtype="<i8").tobytes(), _floats(recall.base),
+         json.dumps(recall.names, ensure_ascii=False), _floats(recall.features)),
+    )  # fmt: skip
+
+
+def recall_by_id(db: sqlite3.Connection, recall_id: str) -> LoggedRecall | None:
+    row = db.execute(
+        f"SELECT {_RECALL} FROM recalls r JOIN shelves s ON s.no = r.shelf WHERE r.id = ?", (recall_id,)
+    ).fetchone()
+    return None if row is None else _recall_from(row)
+
+
+def recalls_on(db: sqlite3.Connection, shelf_no: int) -> int:
+    """How many were logged for a shelf."""
+    return int(db.execute("SELECT count(*) FROM recalls WHERE shelf = ?", (shelf_no,)).fetchone()[0])
+
+
+def blank_queries(db: sqlite3.Connection, shelf_no: int, nos: set[int]) -> None:
+    """Take the query out of the tenant's recalls that showed one of these rows: it may be about them."""
+    rows = db.execute(
+        "SELECT r.no, r.nos, r.shown FROM recalls r JOIN shelves s ON s.no = r.shelf "
+        "WHERE s.tenant = (SELECT tenant FROM shelves WHERE no = ?) AND r.query <> ''",
+        (shelf_no,),
+    ).fetchall()
+    about = [no for no, blob, shown in rows if not nos.isdisjoint(np.frombuffer(blob, dtype="<i8")[:shown].tolist())]
+    db.executemany("UPDATE recalls SET query = '' WHERE no = ?", [(no,) for no in about])
+
+
+# -- outcomes ------------------------------------------------------------------------------------------------------
+
+
+def add_outcome(db: sqlite3.Connection, recall_id: str, kind: str, value: dict[str, Any], at: datetime) -> int | None:
+    row = db.execute("SELECT no FROM recalls WHERE id = ?", (recall_id,)).fetchone()
+    if row is None:
+        raise StoreError(f"no recall {recall_id!r} in the log to tell an outcome of")
+    if db.execute("SELECT 1 FROM outcomes WHERE recall = ? AND kind = ?", (row[0], kind)).fetchone():
+        return None
+    added = db.execute(
+        "INSERT INTO outcomes (recall, kind, value, at) VALUES (?, ?, ?, ?)",
+        (row[0], kind, json.dumps(value, ensure_ascii=False), to_micros(at)),
+    )
+    return added.lastrowid
+
+
+def outcomes(db: sqlite3.Connection, tenant: str, shelf: Shelf | None, after: int, limit: int) -> list[LoggedOutcome]:
+    """One page; none for a shelf of another tenant."""
+    if shelf is None:
+        rows = db.execute(_OF_TENANT, (after, tenant, limit))
+    elif shelf.tenant == tenant:
+        rows = db.execute(_OF_SHELF, (shelf_no_of(db, shelf), after, limit))
+    else:
+        return []
+    return [
+        LoggedOutcome(no=no, recall=_recall_from(tuple(recall)), kind=kind, value=json.loads(value), at=from_micros(at))
+        for no, kind, value, at, *recall in rows
+    ]
+
+
+# -- policies ------------------------------------------------------------------------------------------------------
+
+
+def policy(db: sqlite3.Connection, tenant: str, shelf: Shelf | None) -> str | None:
+    if shelf is None:
+        row = db.execute("SELECT state FROM policies WHERE tenant = ? AND shelf IS NULL", (tenant,)).fetchone()
+    else:
+        row = db.execute(
+            "SELECT state FROM policies WHERE tenant = ? AND shelf = ?", (tenant, shelf_no_of(db, shelf))
+        ).fetchone()
+    return None if row is None else str(row[0])
+
+
+def put_policy(db: sqlite3.Connection, tenant: str, shelf_no: int | None, state: str) -> None:
+    one = "(tenant) WHERE shelf IS NULL" if shelf_no is None else "(shelf) WHERE shelf IS NOT NULL"
+    db.execute(
+        "INSERT INTO policies (tenant, shelf, state) VALUES (?, ?, ?) "
+        f"ON CONFLICT {one} DO UPDATE SET state = excluded.state",
+        (tenant, shelf_no, state),
+    )
+
+
+def drop_policies(db: sqlite3.Connection, tenant: str) -> int:
+    return db.execute("DELETE FROM policies WHERE tenant = ?", (tenant,)).rowcount
+
+
+# -- rows ----------------------------------------------------------------------------------------------------------
+
+
+def _recall_from(row: tuple[Any, ...]) -> LoggedRecall:
+    """The recall of a row selected with `_RECALL`."""
+    id_, tenant, layer, layer_id, at, query, profile, level, shown, nos, base, names, features = row
+    try:
+        columns = json.loads(names)
+        numbers = np.frombuffer(nos, dtype="<i8").tolist()
+        return LoggedRecall(
+            id=id_, shelf=Shelf(tenant=tenant, layer=layer, layer_id=layer_id), at=from_micros(at), query=query,
+            profile=profile, level=level, shown=shown, nos=numbers, names=columns,
+            base=_array(base).reshape(len(numbers)), features=_array(features).reshape(len(numbers), len(columns)),
+        )  # fmt: skip
+    except (ValueError, TypeError, OverflowError) as error:
+        raise StoreCorrupt(f"the logged recall {id_!r} cannot be read: {error}") from error
+
+
+def _floats(array: Vector) -> bytes:
+    return array.astype("<f4", copy=False).tobytes()
+
+
+def _array(blob: bytes) -> Vector:
+    """An array of its own: one over the blob could not be written to."""
+    return np.array(np.frombuffer(blob, dtype="<f4"), dtype=np.float32)

@@ -1,0 +1,55 @@
+"""The receipt of a forget counts the logged recalls that went: those that showed an entry, or all of the shelf's."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from recollect.ingest.forget import Forgetter
+from recollect.stores.base import Store
+from recollect.stores.inmemory import InMemoryStore
+from recollect.stores.sqlite import SqliteStore
+from recollect.testing.builders import NOON, make_recall, make_record, make_shelf
+from recollect.testing.store.case import add
+from recollect.testing.store.learning_log import log, tell
+from recollect.types import Receipt, Scope
+
+SECRET = "zqxmarker"
+
+
+class NoCaches:
+    def forget(self, shelves: object) -> int:
+        return 0
+
+
+def forget(store: Store, *, ids: list[str] | None = None) -> Receipt:
+    forgetter = Forgetter(store, NoCaches(), clock=lambda: NOON)
+    scope = Scope(tenant="acme", user="ada")
+    return forgetter.forget(scope=scope, ids=ids, session_id=None, everything=ids is None, layer=None, turns=None)
+
+
+def filled(store: Store) -> Store:
+    add(store, make_record("a"))
+    log(store, make_recall("r", query=SECRET), make_recall("s", nos=[2]), make_recall("t", nos=[3]))
+    log(store, make_recall("other", nos=[4], shelf=make_shelf("ben")))
+    tell(store, "r", "refined", {"query": SECRET})
+    return store
+
+
+@pytest.mark.parametrize("kind", ["file", ":memory:"])
+def test_the_receipt_counts_logged_recalls(kind: str, tmp_path: Path) -> None:
+    with closing(filled(InMemoryStore() if kind == ":memory:" else SqliteStore(tmp_path / "memory.db"))) as store:
+        assert forget(store, ids=["a"]).recalls == 0  # they stay, without their queries
+        receipt = forget(store)
+        assert (receipt.entries, receipt.recalls, receipt.scrubbed) == (0, 3, True)
+        assert store.events("acme")[0].detail == {"recalls": 3}
+        assert store.logged_recall("other") is not None
+
+
+def test_forgotten_queries_are_not_in_the_files(tmp_path: Path) -> None:
+    with closing(filled(SqliteStore(tmp_path / "memory.db"))) as store:
+        assert SECRET.encode() in b"".join(file.read_bytes() for file in tmp_path.iterdir())
+        forget(store)
+        assert SECRET.encode() not in b"".join(file.read_bytes() for file in tmp_path.iterdir())

@@ -1,0 +1,209 @@
+"""Prior and person: who is believed, what is served, what is rolled back, and that a replay gives the same."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from learning.world import NAMES, START, WIDTH, Feedback, User, always_last, at_random, honest, inverted, recall_of
+from recollect.learning.example import Example
+from recollect.learning.guard import LEAST, Evidence, Guard
+from recollect.learning.policy import Person, Prior, advance, serving
+from recollect.learning.ranker import Ranker
+from recollect.learning.state import dumps_person, dumps_prior, loads_person, loads_prior
+
+SEEDS = range(6)
+
+
+def grown(users: int = 3, times: int = 80) -> Prior:
+    prior = Prior()
+    for seed in range(100, 100 + users):
+        prior = User(seed).ask(prior, honest(), times)
+    return prior
+
+
+@pytest.mark.parametrize("feedback", [at_random, inverted, always_last])
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bad_feedback_is_never_believed(feedback: Feedback, seed: int) -> None:
+    user = User(seed)
+    prior = user.ask(Prior(), feedback, 300)
+    assert not any(user.trusted)
+    assert set(user.levels) == {"base"}
+    assert (prior.ranker, prior.users, prior.gain) == (None, 0, Evidence())
+    assert user.person is not None
+    assert user.person.guard.distrust()
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_bad_feedback_leaves_a_good_prior_in_service(seed: int) -> None:
+    prior = grown()
+    user = User(seed)
+    after = user.ask(prior, inverted, 60)
+    assert set(user.levels) == {"prior"}
+    assert after.users == prior.users
+    assert after.ranker is prior.ranker
+
+
+@pytest.mark.parametrize("noise", [(0.0, 0.0), (0.09, 0.05), (0.30, 0.15)])
+def test_honest_feedback_is_believed_and_serves_better(noise: tuple[float, float]) -> None:
+    user = User(0)
+    prior = user.ask(Prior(), honest(*noise), 400)
+    level, ranker = serving(prior, user.person)
+    assert level == "person"
+    assert recall_of(ranker) > recall_of(None) + 0.05
+    assert prior.users == 1
+    assert user.switches[0] == ("base", "person")
+    assert "beats the base" in user.reasons[0]
+
+
+def test_a_new_user_profits_at_once() -> None:
+    prior = grown()
+    level, ranker = serving(prior, None)
+    assert level == "prior"
+    assert recall_of(ranker) > recall_of(None) + 0.05
+    assert serving(Prior(), None) == ("base", None)
+
+
+def test_who_began_before_the_prior_does_not_stay_behind() -> None:
+    early = User(7)
+    early.ask(Prior(), honest(), LEAST - 5)
+    prior = grown()
+    assert serving(prior, early.person)[0] == "prior"
+    early.ask(prior, honest(), 30)
+    assert early.person is not None
+    assert early.person.absorbed
+    late = prior.person(WIDTH)
+    for lesson in early.log:
+        late = late.updated(lesson)
+    assert early.person.own.theta.tobytes() == late.theta.tobytes()
+
+
+def test_their_own_evidence_is_not_counted_twice() -> None:
+    user = User(0)
+    prior = user.ask(Prior(), honest(), 100)
+    assert prior.gain.n > LEAST
+    assert user.person is not None
+    assert user.person.lent == Evidence()
+
+
+def test_a_tenant_may_opt_out() -> None:
+    user = User(0)
+    prior = user.ask(Prior(shares=False), honest(), 200)
+    assert (prior.ranker, prior.users, prior.gain) == (None, 0, Evidence())
+    assert user.levels[-1] == "person"
+
+
+def test_a_person_who_turns_inverted_is_dropped() -> None:
+    alone = User(0)
+    prior = alone.ask(Prior(), honest(), 200)
+    assert alone.levels[-1] == "person"
+    alone.ask(prior, inverted, 300)
+    assert alone.levels[-1] == "base"
+    assert alone.switches[-1][1] == "base"
+    one_of_many = User(0)
+    prior = one_of_many.ask(grown(), honest(), 200)
+    one_of_many.ask(prior, inverted, 300)
+    assert one_of_many.levels[-1] == "prior"
+
+
+def test_weights_that_are_no_numbers_are_rolled_back() -> None:
+    user = User(0)
+    prior = user.ask(Prior(), honest(), 100)
+    person = user.person
+    assert person is not None
+    assert person.level == "person"
+    broken = replace(person, own=replace(person.own, theta=person.own.theta * np.nan))
+    assert serving(prior, broken)[0] == "prior"
+    user.person = broken
+    after = user.tell(prior, user.log[0])
+    assert after.switched == ("person", "base")
+    assert "not finite" in after.why
+    assert after.person.own.theta.tobytes() == prior.person(WIDTH).theta.tobytes()
+    assert after.person.changed_at is not None
+    user.ask(after.prior, honest(), LEAST - 1)
+    assert set(user.levels[-LEAST + 1 :]) == {"base"}
+    user.ask(after.prior, honest(), 50)
+    assert user.levels[-1] == "person"
+
+
+@pytest.mark.parametrize(("weight", "why"), [(-0.5, "worse than the base"), (-5.0, "without a citation")])
+def test_weights_that_became_worse_than_the_base_are_rolled_back(weight: float, why: str) -> None:
+    """Mildly bad ones lose against the base; bad ones show nothing useful, so that there is nothing to compare."""
+    user = User(0)
+    prior = user.ask(grown(), honest(), 100)
+    assert user.person is not None
+    assert user.person.level == "person"
+    bad = replace(user.person.own, theta=np.r_[1.0, weight, np.zeros(WIDTH - 1)], precision=1e9 * np.eye(WIDTH + 1))
+    user.person = replace(user.person, own=bad)
+    user.ask(prior, honest(), 300)
+    assert any(why in reason for reason in user.reasons)
+    assert np.argmax(np.abs(user.person.own.weights)) == 0
+    assert user.person.own.weights[0] > 0
+
+
+def fold(users: dict[str, list[Example]], order: list[str], stops: set[int]) -> list[str]:
+    """Replay the log, through text and back at every stop."""
+    prior, people, seen = Prior(), dict[str, Person | None](), dict.fromkeys(users, 0)
+    for number, name in enumerate(order):
+        if number in stops:
+            prior = loads_prior(dumps_prior(prior, NAMES), NAMES)
+            people = {who: loads_person(dumps_person(p, NAMES), NAMES) for who, p in people.items() if p}
+        log, done = users[name], seen[name]
+
+        def past(log: list[Example] = log, done: int = done) -> Iterator[Example]:
+            return iter(log[:done])
+
+        after = advance(prior, people.get(name), log[done], past=past, at=START)
+        prior, people[name], seen[name] = after.prior, after.person, done + 1
+    return [dumps_prior(prior, NAMES), *(dumps_person(p, NAMES) for p in people.values() if p)]
+
+
+@settings(max_examples=8, deadline=None)
+@given(seed=st.integers(0, 1000), stops=st.sets(st.integers(0, 119), max_size=6))
+def test_a_replay_rebuilds_the_same_state_bit_for_bit(seed: int, stops: set[int]) -> None:
+    users, order = [User(seed), User(seed + 1)], list[str]()
+    dice, prior = np.random.default_rng(seed), Prior()
+    for number in dice.integers(0, 2, size=120):
+        prior = users[number].ask(prior, honest(0.09, 0.05))
+        order.append(str(number))
+    logs = {str(number): user.log for number, user in enumerate(users)}
+    states = fold(logs, order, stops)
+    assert states == fold(logs, order, set())
+    assert states[0] == dumps_prior(prior, NAMES)
+    assert prior.users > 0
+
+
+def test_a_state_survives_its_text() -> None:
+    user = User(3)
+    prior = user.ask(Prior(), honest(), 60)
+    assert user.person is not None
+    person = loads_person(dumps_person(user.person, NAMES), NAMES)
+    assert person is not None
+    assert person.own.precision.tobytes() == user.person.own.precision.tobytes()
+    assert (person.guard, person.lent, person.level) == (user.person.guard, user.person.lent, user.person.level)
+    assert person.changed_at == user.person.changed_at
+    assert loads_prior(dumps_prior(prior, NAMES), NAMES).gain == prior.gain
+
+
+def test_a_state_of_other_features_counts_as_none() -> None:
+    prior = grown(1)
+    person = Person(own=Ranker.fresh(WIDTH), guard=Guard())
+    for names in (["x", *NAMES[1:]], NAMES[:-1], NAMES[::-1]):
+        assert loads_prior(dumps_prior(prior, NAMES), names).ranker is None
+        assert loads_person(dumps_person(person, NAMES), names) is None
+    for text in (None, "", "[]", "{", "{}", dumps_prior(prior, NAMES), dumps_person(person, NAMES)[:-9]):
+        assert loads_person(text, NAMES) is None
+    assert loads_person(dumps_person(person, NAMES).replace('"format":1', '"format":2'), NAMES) is None
+    assert loads_prior(None, NAMES).shares
+
+
+def test_opting_out_outlives_a_change_of_features() -> None:
+    text = dumps_prior(Prior(shares=False), NAMES)
+    assert not loads_prior(text, NAMES).shares
+    assert not loads_prior(text, ["other"]).shares
+    assert not loads_prior(text[:-5], NAMES).shares

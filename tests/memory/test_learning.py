@@ -1,0 +1,475 @@
+"""Outcomes: what counts, what is refused, what survives, and what they do to the entries."""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.world import ADA, BEN, FOREIGN_ADA, Clock, OpenMemory, file_bytes, holds_text, picture
+from recollect import InvalidInput, Memory, NotFound, Scope
+from recollect.errors import StoreError
+from recollect.stores.base import Tx
+
+MARKER = "zqxmarker"
+SOON = 5.0
+"""Seconds in which a log that is written twice a second must have been, on a busy machine."""
+ADA_IN_ORG = Scope(tenant="acme", user="ada", org="all")
+
+
+@pytest.fixture
+def bees(mem: Memory) -> Memory:
+    mem.remember_many([f"bee number {n} likes flower {n}" for n in range(8)], scope=ADA)
+    return mem
+
+
+def learned(mem: Memory) -> tuple[Any, ...]:
+    """All that outcomes can change."""
+    return (picture(mem), mem.learning(scope=ADA), mem.export_learning(scope=ADA))
+
+
+def eventually(true: Callable[[], bool]) -> bool:
+    until = time.monotonic() + SOON
+    while not (found := true()) and time.monotonic() < until:
+        time.sleep(0.02)
+    return found
+
+
+# -- what counts -------------------------------------------------------------------------------------------------
+
+
+def test_an_outcome_counts_once_per_kind(bees: Memory) -> None:
+    recall = bees.recall("bee", scope=ADA)
+    kinds: list[dict[str, Any]] = [
+        {"cited": [0, 2]}, {"used": 0.8}, {"ignored": True}, {"refined": "the other bee"}, {"success": True},
+    ]  # fmt: skip
+    for kind in kinds:
+        assert bees.outcome(recall.id, **kind) is True
+    before = learned(bees)
+    for kind in [*kinds, {"cited": []}, {"used": 0.0}, {"refined": "yet another"}, {"success": False}]:
+        assert bees.outcome(recall.id, **kind) is False
+    assert learned(bees) == before
+    assert bees.learning(scope=ADA).outcomes == 2  # cited and ignored can teach
+
+
+def test_the_same_place_twice_is_one_citation(bees: Memory) -> None:
+    recall = bees.recall("bee", scope=ADA)
+    assert bees.outcome(recall.id, cited=[1, 1, 1])
+    assert bees.get(recall.hits[1].entry.id, scope=ADA).usage_count == 1
+
+
+def test_places_may_come_as_any_sequence(bees: Memory) -> None:
+    several: list[Sequence[int]] = [(0, 1), range(2), []]
+    for places in several:
+        assert bees.outcome(bees.recall("bee", scope=ADA).id, cited=places)
+    assert bees.learning(scope=ADA).outcomes == 3
+
+
+BAD: list[dict[str, Any]] = [
+    {}, {"ignored": False}, {"cited": [0], "used": 0.5}, {"cited": [], "ignored": True}, {"used": 0.1, "success": True},
+    {"cited": [5]}, {"cited": [0, 99]}, {"cited": [-1]}, {"cited": [True]}, {"cited": [False]}, {"cited": [0.0]},
+    {"cited": ["0"]}, {"cited": "01"}, {"cited": 0}, {"cited": [None]}, {"cited": [0, False]}, {"cited": [[0]]},
+    {"cited": [{}]}, {"used": 1.5}, {"used": -0.1}, {"used": float("nan")}, {"used": True}, {"used": "much"},
+    {"ignored": 1}, {"ignored": "yes"}, {"refined": ""}, {"refined": 7}, {"success": 1}, {"success": "yes"},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("told", BAD, ids=str)
+def test_a_bad_outcome_is_a_clear_error_and_changes_nothing(bees: Memory, told: dict[str, Any]) -> None:
+    recall = bees.recall("bee", scope=ADA)
+    before = learned(bees)
+    with pytest.raises(InvalidInput):
+        bees.outcome(recall.id, **told)
+    assert learned(bees) == before
+    assert bees.outcome(recall.id, cited=[0]), "and it can still be told rightly"
+
+
+@pytest.mark.parametrize("unknown", ["no-such-recall", "01a1dd75-cb0f-7589-a47c-a483190b3258"])
+def test_an_unknown_recall_is_not_found_and_changes_nothing(bees: Memory, unknown: str) -> None:
+    recall = bees.recall("bee", scope=ADA)
+    before = learned(bees)
+    with pytest.raises(NotFound, match="recall"):
+        bees.outcome(unknown, cited=[0])
+    assert learned(bees) == before
+    assert bees.outcome(recall.id, cited=[0]), "an error for one recall loses no other"
+
+
+@pytest.mark.parametrize("wrong", [None, 7, b"id"])
+def test_a_recall_id_that_is_none_is_refused(bees: Memory, wrong: Any) -> None:
+    with pytest.raises(InvalidInput):
+        bees.outcome(wrong, cited=[0])
+
+
+def test_the_recall_of_another_tenant_is_refused_when_a_scope_is_given(bees: Memory) -> None:
+    recall = bees.recall("bee", scope=ADA)
+    before = learned(bees)
+    with pytest.raises(NotFound):
+        bees.outcome(recall.id, cited=[0], scope=FOREIGN_ADA)
+    assert learned(bees) == before
+    assert bees.outcome(recall.id, cited=[0], scope=ADA)
+
+
+@pytest.mark.parametrize("told", [{"cited": []}, {"ignored": True}, {"refined": "wasps"}, {"used": 0.0}])
+def test_a_recall_that_found_nothing_can_have_an_outcome(mem: Memory, told: dict[str, Any]) -> None:
+    """An agent tells of every recall; an empty memory must not make that an error."""
+    assert mem.outcome(mem.recall("bees", scope=ADA).id, **told)
+    assert mem.learning(scope=ADA).outcomes == 0
+
+
+def test_without_learning_there_is_no_recall_to_tell_of(opened: OpenMemory) -> None:
+    mem = opened(learning="off")
+    mem.remember("a bee", scope=ADA)
+    with pytest.raises(NotFound, match="learning on or observing"):
+        mem.outcome(mem.recall("bee", scope=ADA).id, cited=[0])
+    assert mem.learning(scope=ADA).mode == "off"
+
+
+@pytest.mark.parametrize("option", [{"learning": "sometimes"}, {"learning": None}, {"explore": 1.5}, {"explore": -1},
+                                    {"explore": True}])  # fmt: skip
+def test_bad_settings_make_no_file(path: Path, opened: OpenMemory, option: dict[str, Any]) -> None:
+    with pytest.raises(InvalidInput):
+        opened(path, **option)
+    assert not path.exists()
+
+
+# -- what was forgotten ------------------------------------------------------------------------------------------
+
+
+def test_an_outcome_for_forgotten_entries_teaches_nothing_and_is_no_error(bees: Memory) -> None:
+    recall = bees.recall("bee", scope=ADA)
+    bees.forget(ids=[hit.entry.id for hit in recall.hits], scope=ADA)
+    before = bees.export_learning(scope=ADA)
+    bees.outcome(recall.id, cited=[0, 1])
+    bees.outcome(recall.id, success=True)
+    assert bees.learning(scope=ADA).outcomes == 0
+    assert bees.export_learning(scope=ADA) == before
+    assert bees.verify().ok
+
+
+def test_an_outcome_of_a_recall_partly_forgotten_is_no_error(bees: Memory) -> None:
+    recall = bees.recall("bee", scope=ADA)
+    bees.forget(ids=[recall.hits[0].entry.id], scope=ADA)
+    bees.outcome(recall.id, cited=[0, 1])
+    before = bees.export_learning(scope=ADA)
+    bees.relearn(scope=ADA)
+    assert bees.export_learning(scope=ADA)["person"] == before["person"]
+    assert bees.verify().ok
+
+
+def test_forgetting_a_person_takes_recalls_outcomes_and_policy(path: Path, opened: OpenMemory) -> None:
+    mem = opened(path)
+    for scope in (ADA, BEN):
+        mem.remember_many([f"bee number {n}" for n in range(8)], scope=scope)
+    for n in range(4):
+        mem.outcome(mem.recall(f"bee {MARKER} {n}", scope=ADA).id, cited=[0])
+    mem.outcome(mem.recall(f"bee {MARKER}", scope=ADA).id, refined=f"{MARKER} bees")
+    mem.outcome(mem.recall("bee of Ben", scope=BEN).id, cited=[0])
+    bens = mem.export_learning(scope=BEN)["person"]
+    assert MARKER.encode() in file_bytes(path)
+    receipt = mem.forget(everything=True, scope=ADA)
+    assert (receipt.recalls, receipt.scrubbed) == (5, True)
+    assert MARKER.encode() not in file_bytes(path)
+    assert mem._store.outcomes("acme", shelf=ADA.home()) == []
+    assert mem.export_learning(scope=ADA)["person"] is None
+    assert mem.export_learning(scope=BEN)["person"] == bens
+    assert mem.learning(scope=ADA).outcomes == 0
+    assert [event.detail["recalls"] for event in mem.events(scope=ADA) if event.action == "forget"] == [5]
+    assert mem.verify().ok
+    mem.close()
+    assert MARKER.encode() not in file_bytes(path)
+
+
+@pytest.mark.parametrize("again", [False, True], ids=["gone", "back again"])
+def test_a_pending_log_does_not_bring_back_what_was_forgotten(path: Path, opened: OpenMemory, again: bool) -> None:
+    """`again`: the person is remembered anew before the log is written; what they asked before stays forgotten."""
+    mem = opened(path)
+    mem.remember("a bee", scope=ADA)
+    mem.recall(f"bee {MARKER}", scope=ADA)
+    mem.forget(everything=True, scope=ADA)
+    if again:
+        mem.remember("another bee", scope=ADA)
+    mem._learner._log.flush()
+    mem.close()
+    assert MARKER.encode() not in file_bytes(path)
+    assert opened(path)._store.shelves() == ([ADA.home()] if again else [])
+
+
+def test_an_outcome_does_not_bring_back_what_was_forgotten(path: Path, opened: OpenMemory) -> None:
+    mem = opened(path)
+    mem.remember("a bee", scope=ADA)
+    recall = mem.recall(f"bee {MARKER}", scope=ADA)
+    mem.forget(everything=True, scope=ADA)
+    with pytest.raises(NotFound):
+        mem.outcome(recall.id, cited=[0])
+    assert mem._store.shelves() == []
+    assert MARKER.encode() not in file_bytes(path)
+
+
+def test_a_forgotten_person_is_gone_from_the_pending_log_in_memory(mem: Memory) -> None:
+    mem.remember("a bee", scope=ADA)
+    mem.recall(f"bee {MARKER}", scope=ADA)
+    mem.forget(everything=True, scope=ADA)
+    assert holds_text(mem, MARKER) == []
+
+
+# -- here and elsewhere ------------------------------------------------------------------------------------------
+
+
+def test_a_recall_is_told_of_in_another_memory_after_close(path: Path, opened: OpenMemory) -> None:
+    first = opened(path)
+    first.remember("a bee", scope=ADA)
+    recall = first.recall("bee", scope=ADA)
+    first.close()
+    second = opened(path)
+    assert second.outcome(recall.id, cited=[0], scope=ADA)
+    assert second.learning(scope=ADA).outcomes == 1
+    second.close()
+    third = opened(path)
+    assert third.learning(scope=ADA).outcomes == 1
+    assert third.outcome(recall.id, cited=[0]) is False
+
+
+def told(mem: Memory, recall_id: str) -> bool:
+    try:
+        return mem.outcome(recall_id, cited=[0])
+    except NotFound:
+        return False
+
+
+def test_a_recall_is_told_of_in_another_memory_within_a_moment(path: Path, opened: OpenMemory) -> None:
+    first, second = opened(path), opened(path)
+    first.remember("a bee", scope=ADA)
+    recall = first.recall("bee", scope=ADA)
+    assert eventually(lambda: told(second, recall.id))
+    assert first.learning(scope=ADA).outcomes == 1
+
+
+def test_a_new_users_recall_is_told_of_elsewhere_too(path: Path, opened: OpenMemory) -> None:
+    """They have no shelf of their own yet: what they see is the organisation's."""
+    first = opened(path)
+    first.remember("a bee", scope=ADA_IN_ORG, layer="org")
+    recall = first.recall("bee", scope=ADA_IN_ORG)
+    first.close()
+    second = opened(path)
+    assert second.outcome(recall.id, cited=[0])
+    assert second.learning(scope=ADA_IN_ORG).outcomes == 1
+
+
+def test_a_new_user_can_tell_at_once(mem: Memory) -> None:
+    mem.remember("a bee", scope=ADA_IN_ORG, layer="org")
+    assert mem.outcome(mem.recall("bee", scope=ADA_IN_ORG).id, cited=[0])
+    assert mem.learning(scope=ADA_IN_ORG).outcomes == 1
+    assert mem.verify().ok
+
+
+def _tell_for_ever(path: Path, told: Connection) -> None:
+    with Memory.open(path, embedder="hash:8", durability="normal") as mem:
+        scope = Scope(tenant="acme", user="ada")
+        mem.remember_many([f"bee number {n}" for n in range(8)], scope=scope)
+        while True:
+            recall = mem.recall("bee", scope=scope)
+            mem.outcome(recall.id, cited=[0])
+            told.send(recall.id)
+
+
+@pytest.mark.crash
+def test_an_acknowledged_outcome_survives_a_kill(path: Path, opened: OpenMemory) -> None:
+    processes = multiprocessing.get_context("forkserver")
+    listening, telling = processes.Pipe(duplex=False)
+    process = processes.Process(target=_tell_for_ever, args=(path, telling))
+    process.start()
+    telling.close()
+    try:
+        ids = [listening.recv() for _ in range(20)]
+    finally:
+        os.kill(process.pid or 0, signal.SIGKILL)
+        process.join(30)
+    mem = opened(path, embedder="hash:8")
+    status = mem.learning(scope=ADA)
+    assert status.outcomes >= len(ids)
+    assert all(mem.outcome(recall_id, cited=[0]) is False for recall_id in ids)
+    before = mem.export_learning(scope=ADA)
+    mem.relearn(scope=ADA)
+    assert mem.export_learning(scope=ADA) == before
+    assert mem.verify().ok
+
+
+def test_threads_that_tell_at_once_lose_nothing(bees: Memory) -> None:
+    threads, each = 6, 12
+    errors: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            for n in range(each):
+                assert bees.outcome(bees.recall("bee", scope=ADA).id, cited=[n % 3])
+        except BaseException as error:
+            errors.append(error)
+
+    running = [threading.Thread(target=work) for _ in range(threads)]
+    for thread in running:
+        thread.start()
+    for thread in running:
+        thread.join(120)
+    assert errors == []
+    assert bees.learning(scope=ADA).outcomes == threads * each
+    assert sum(entry.usage_count for entry in bees.entries(scope=ADA)) == threads * each
+    before = bees.export_learning(scope=ADA)
+    bees.relearn(scope=ADA)
+    assert bees.export_learning(scope=ADA) == before
+
+
+def test_an_outcome_told_during_a_relearn_is_not_lost(bees: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    bees.outcome(bees.recall("bee", scope=ADA).id, cited=[0])
+    late = bees.recall("bee", scope=ADA)
+    read, threads = bees._store.outcomes, list[threading.Thread]()
+
+    def and_then(*args: Any, **options: Any) -> Any:  # a page of the log
+        page = read(*args, **options)
+        if not page and not threads:  # the whole log has been read
+            threads.append(threading.Thread(target=bees.outcome, args=(late.id,), kwargs={"cited": [1]}))
+            threads[0].start()
+            threads[0].join(1.0)  # a relearn that holds the writer's lock lets it in afterwards
+        return page
+
+    monkeypatch.setattr(bees._store, "outcomes", and_then)
+    bees.relearn(scope=ADA)
+    threads[0].join(30)
+    assert bees.learning(scope=ADA).outcomes == 2
+
+
+# -- faults ------------------------------------------------------------------------------------------------------
+
+
+def broken(*_: Any) -> AbstractContextManager[Tx]:
+    raise StoreError("the disk is full")
+
+
+def test_a_log_that_cannot_be_written_stops_no_recall(bees: Memory, monkeypatch: pytest.MonkeyPatch,
+                                                      caplog: pytest.LogCaptureFixture) -> None:  # fmt: skip
+    with caplog.at_level(logging.WARNING, logger="recollect"):
+        with monkeypatch.context() as patched:
+            patched.setattr(bees._store, "transact", broken)
+            recall = bees.recall(f"bee {MARKER}", scope=ADA)
+            assert len(recall) == 5
+            bees._learner._log.flush()
+            assert len(bees.recall("bee", scope=ADA)) == 5
+        assert any("not logged" in record.getMessage() for record in caplog.records)
+        assert not any(MARKER in record.getMessage() for record in caplog.records)
+    assert bees.outcome(recall.id, cited=[0]), "kept until the store can be written again"
+
+
+def test_a_commit_that_fails_loses_no_recall(bees: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    recall = bees.recall("bee", scope=ADA)
+    with monkeypatch.context() as patched:
+        patched.setattr(bees._learner, "_learn", broken)
+        with pytest.raises(StoreError):
+            bees.outcome(recall.id, cited=[0])
+    assert bees.learning(scope=ADA).outcomes == 0
+    assert bees.outcome(recall.id, cited=[0])
+
+
+def test_a_damaged_state_counts_as_none(bees: Memory) -> None:
+    bees.outcome(bees.recall("bee", scope=ADA).id, cited=[0])
+    before = bees.export_learning(scope=ADA)
+    with bees._store.transact() as tx:
+        tx.put_policy("acme", ADA.home(), '{"format": 99}')
+    assert len(bees.recall("bee", scope=ADA)) == 5
+    assert bees.learning(scope=ADA).outcomes == 0
+    bees.relearn(scope=ADA)
+    assert bees.export_learning(scope=ADA) == before
+
+
+# -- what outcomes do to entries ---------------------------------------------------------------------------------
+
+
+def test_a_citation_counts_as_use_and_leaves_no_version(bees: Memory, clock: Clock) -> None:
+    recall = bees.recall("bee", scope=ADA)
+    clock.forward(hours=1)
+    bees.outcome(recall.id, cited=[0, 2])
+    usage = [bees.get(hit.entry.id, scope=ADA).usage_count for hit in recall.hits]
+    assert usage == [1, 0, 1, 0, 0]
+    cited = bees.get(recall.hits[0].entry.id, scope=ADA)
+    assert (cited.confidence, cited.updated_at) == (0.8, clock.now)
+    assert len(bees.history(cited.id, scope=ADA)) == 1
+
+
+@pytest.mark.parametrize(
+    ("start", "success", "after"),
+    [(0.8, True, 0.85), (0.93, True, 0.95), (0.95, True, 0.95), (1.0, True, 1.0), (0.8, False, 0.7),
+     (0.1, False, 0.05), (0.05, False, 0.05), (0.0, False, 0.0), (0.0, True, 0.05)],
+)  # fmt: skip
+def test_success_and_failure_change_confidence(mem: Memory, start: float, success: bool, after: float) -> None:
+    (entry_id,) = mem.remember("a bee", scope=ADA, confidence=start)
+    mem.outcome(mem.recall("bee", scope=ADA).id, success=success)
+    entry = mem.get(entry_id, scope=ADA)
+    assert entry.confidence == pytest.approx(after)
+    assert (entry.success_count, entry.failure_count) == ((1, 0) if success else (0, 1))
+    assert entry.usage_count == 0
+
+
+def test_only_what_was_shown_is_judged(bees: Memory) -> None:
+    recall = bees.recall("bee", scope=ADA, k=3)
+    bees.outcome(recall.id, success=False)
+    shown = {hit.entry.id for hit in recall.hits}
+    assert {entry.id for entry in bees.entries(scope=ADA) if entry.failure_count} == shown
+
+
+@pytest.mark.parametrize("told", [{"used": 0.9}, {"ignored": True}, {"refined": "wasps"}, {"cited": []}])
+def test_other_outcomes_leave_the_entries_alone(bees: Memory, told: dict[str, Any]) -> None:
+    before = picture(bees)
+    bees.outcome(bees.recall("bee", scope=ADA).id, **told)
+    assert picture(bees) == before
+
+
+def test_learning_with_the_papers_reranker(location: str, opened: OpenMemory) -> None:
+    mem = opened(location, profile="paper")
+    mem.remember_many([f"bee number {n} likes flower {n}" for n in range(8)], scope=ADA)
+    for n in range(9):
+        assert mem.outcome(mem.recall(f"bee {n}", scope=ADA).id, cited=[n % 5])
+    status = mem.learning(scope=ADA)
+    assert (status.steps, status.level) == (9, "person")
+    before = mem.export_learning(scope=ADA)
+    mem.relearn(scope=ADA)
+    assert mem.export_learning(scope=ADA) == before
+
+
+def test_threads_that_teach_the_papers_reranker_do_not_mix_their_queries(opened: OpenMemory) -> None:
+    mem = opened(profile="paper")
+    mem.remember_many([f"bee number {n} likes flower {n}" for n in range(8)], scope=ADA)
+    first, second = mem.recall("bee one", scope=ADA), mem.recall("flower two", scope=ADA)
+    embed, inside = mem._embedder.embed_query, threading.Event()  # type: ignore[union-attr]
+    go_on = threading.Event()
+
+    def slow(text: str) -> Any:  # a vector
+        vector = embed(text)
+        if text == "bee one":
+            inside.set()
+            go_on.wait(10)
+        return vector
+
+    learner: Any = mem._learner
+    learner._embed_query = slow
+    thread = threading.Thread(target=mem.outcome, args=(second.id,), kwargs={"cited": [0]})
+    told_first = threading.Thread(target=mem.outcome, args=(first.id,), kwargs={"cited": [0]})
+    told_first.start()
+    inside.wait(10)
+    with mem._store.transact():  # both are past their embedding, and wait to write
+        go_on.set()
+        thread.start()
+        time.sleep(0.3)
+    told_first.join(10)
+    thread.join(10)
+    learner._embed_query = embed
+    before = mem.export_learning(scope=ADA)
+    mem.relearn(scope=ADA)
+    assert mem.export_learning(scope=ADA) == before

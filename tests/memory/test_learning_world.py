@@ -1,0 +1,447 @@
+"""Learning through the facade, in a planted world: the month that a query names decides, and the base cannot know."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.world import Clock, OpenMemory
+from recollect import Memory, Recall, Scope
+from recollect.stores.base import Event
+
+ADA = Scope(tenant="acme", user="ada", org="all")
+BEN = Scope(tenant="acme", user="ben", org="all")
+EVE = Scope(tenant="acme", user="eve", org="all")
+RIVAL = Scope(tenant="rival", user="ada", org="all")
+
+MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
+          "November", "December")  # fmt: skip
+HINTS = ("garden", "river", "market", "window")
+TOPICS = ("apples", "bridges", "candles", "drums", "engines", "feathers")
+ENOUGH = 60
+"""Outcomes after which an honest person is served by what they taught."""
+K = 5
+
+Places = list[int]
+Cite = Callable[[random.Random, Places], Places]
+"""The cited places, given the right ones."""
+
+
+def honest(dice: random.Random, right: Places) -> Places:
+    return right
+
+
+def at_random(dice: random.Random, right: Places) -> Places:
+    return [place for place in range(K) if dice.random() < 0.3]
+
+
+def inverted(dice: random.Random, right: Places) -> Places:
+    return [place for place in range(K) if place not in right]
+
+
+def always_last(dice: random.Random, right: Places) -> Places:
+    return [K - 1]
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A question with the one entry that answers it."""
+
+    query: str
+    topic: str
+    month: int
+
+    def right(self, recall: Recall) -> Places:
+        return [
+            place
+            for place, hit in enumerate(recall.hits)
+            if hit.entry.at.month == self.month and hit.entry.text.startswith(self.topic)
+        ]
+
+
+def asks(seed: int) -> Iterator[Ask]:
+    """Seven in ten name the hint of their answer, so that the base is better than chance."""
+    dice = random.Random(seed)
+    while True:
+        topic, month = dice.choice(TOPICS), dice.randrange(12)
+        hint = HINTS[(month + len(topic)) % 4] if dice.random() < 0.7 else dice.choice(HINTS)
+        yield Ask(f"What of {topic} at the {hint} in {MONTHS[month]}?", topic, month + 1)
+
+
+def fill(mem: Memory, scope: Scope) -> None:
+    """Each topic once in each month, for everyone in the organisation."""
+    mem.remember_many(
+        [
+            {
+                "text": f"{topic} by the {HINTS[(month + len(topic)) % 4]}, page {topic[0]}{month}",
+                "at": datetime(2025, month + 1, 1 + len(topic), tzinfo=UTC),
+            }
+            for topic in TOPICS
+            for month in range(12)
+        ],
+        scope=scope, layer="org",
+    )  # fmt: skip
+
+
+@dataclass
+class User:
+    """Someone who asks and tells what became of it; the n-th question is the same in every run."""
+
+    mem: Memory
+    scope: Scope
+    seed: int
+    told: int = 0
+    _dice: random.Random = field(init=False)
+    _asks: Iterator[Ask] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._dice, self._asks = random.Random(self.seed), asks(self.seed)
+
+    def tell(self, times: int, cite: Cite = honest) -> None:
+        for _ in range(times):
+            ask = next(self._asks)
+            recall = self.mem.recall(ask.query, scope=self.scope, k=K)
+            assert self.mem.outcome(recall.id, cited=cite(self._dice, ask.right(recall)), scope=self.scope)
+            self.told += 1
+
+    def recall_rate(self, questions: int = 40) -> float:
+        """Share of fresh questions whose answer is shown. Asking teaches nothing."""
+        found = asks(999)
+        return sum(
+            bool(ask.right(self.mem.recall(ask.query, scope=self.scope, k=K)))
+            for ask, _ in zip(found, range(questions), strict=False)
+        ) / questions  # fmt: skip
+
+    def order(self) -> list[list[str]]:
+        found = asks(998)
+        return [
+            [hit.entry.text for hit in self.mem.recall(ask.query, scope=self.scope, k=K)]
+            for ask, _ in zip(found, range(20), strict=False)
+        ]
+
+
+def ids() -> Callable[[], str]:
+    numbers = count(1)
+    return lambda: f"id-{next(numbers)}"
+
+
+@pytest.fixture
+def planted(opened: OpenMemory) -> OpenMemory:
+    """Opens a memory that holds the world for both tenants."""
+
+    def open_(location: str | Path = ":memory:", **options: Any) -> Memory:  # the keywords of Memory.open
+        given = {"embedder": None, "explore": 0.0, "durability": "normal", "new_id": ids(), **options}
+        mem = opened(location, **given)
+        for scope in (ADA, RIVAL):
+            fill(mem, scope)
+        return mem
+
+    return open_
+
+
+def switches(mem: Memory, scope: Scope) -> list[Event]:
+    """Oldest first."""
+    return [event for event in mem.events(scope=scope, limit=10_000) if event.action == "learn"][::-1]
+
+
+# -- learning is alive -------------------------------------------------------------------------------------------
+
+
+def test_recall_rises_from_the_untrained_level(planted: OpenMemory, location: str) -> None:
+    mem = planted(location)
+    ada = User(mem, ADA, 1)
+    untrained = ada.recall_rate()
+    ada.tell(ENOUGH)
+    status = mem.learning(scope=ADA)
+    assert (status.serving, status.level, status.trusted, status.distrust) == ("learned", "person", True, "")
+    assert status.outcomes == ENOUGH
+    assert status.bound > 0
+    assert status.weights["month"] == max(status.weights.values())
+    assert untrained < 0.9
+    assert ada.recall_rate() == 1.0
+
+
+@pytest.mark.parametrize("mode", ["observe", "off"])
+def test_without_learning_on_nothing_moves(planted: OpenMemory, mode: str) -> None:
+    mem = planted(learning=mode)
+    ada = User(mem, ADA, 1)
+    before, rate = ada.order(), ada.recall_rate()
+    if mode == "observe":
+        ada.tell(ENOUGH)
+    status = mem.learning(scope=ADA)
+    assert (status.mode, status.serving, status.level) == (mode, "base", "base")
+    assert (status.outcomes, status.trusted) == ((ENOUGH, True) if mode == "observe" else (0, False))
+    assert ada.order() == before
+    assert ada.recall_rate() == rate
+
+
+def test_what_was_observed_serves_once_learning_is_on_and_not_when_off(planted: OpenMemory, path: Path,
+                                                                      opened: OpenMemory) -> None:  # fmt: skip
+    mem = planted(path, learning="observe")
+    User(mem, ADA, 1).tell(ENOUGH)
+    mem.close()
+    for mode, rate in (("on", 1.0), ("observe", None), ("off", None)):
+        again = opened(path, embedder=None, learning=mode, explore=0.0)
+        found = User(again, ADA, 1).recall_rate()
+        assert found == 1.0 if rate else found < 0.9
+        assert again.learning(scope=ADA).serving == ("learned" if rate else "base")
+
+
+def test_a_trained_and_an_untrained_store_rank_differently(planted: OpenMemory) -> None:
+    trained, untrained = planted(), planted()
+    User(trained, ADA, 1).tell(ENOUGH)
+    assert User(trained, ADA, 1).order() != User(untrained, ADA, 1).order()
+
+
+def test_the_learned_factor_is_explained_and_factors_add_up(planted: OpenMemory) -> None:
+    mem = planted()
+    ada = User(mem, ADA, 1)
+    query = "What of apples at the river in March?"
+    assert "learned" not in mem.recall(query, scope=ADA).hits[0].factors
+    ada.tell(ENOUGH)
+    hits = mem.recall(query, scope=ADA, k=12).hits
+    for hit in hits:
+        assert hit.score == pytest.approx(sum(hit.factors.values()))
+        assert -3.0 <= hit.factors["learned"] <= 3.0
+    assert max(hits, key=lambda hit: hit.factors["learned"]).entry.at.month == 3
+    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+
+
+def test_every_switch_is_an_event(planted: OpenMemory, clock: Clock) -> None:
+    mem = planted()
+    ada = User(mem, ADA, 1)
+    levels = ["base"]
+    for _ in range(ENOUGH):
+        clock.forward(minutes=1)
+        ada.tell(1)
+        if (level := mem.learning(scope=ADA).level) != levels[-1]:
+            levels.append(level)
+            assert mem.learning(scope=ADA).last_change == clock.now
+    told = switches(mem, ADA)
+    assert [event.detail["from"] for event in told] == levels[:-1]
+    assert [event.detail["to"] for event in told] == levels[1:]
+    assert levels[1:] == ["person"]
+    (event,) = told
+    assert isinstance(event.detail["gain"], float)
+    assert isinstance(event.detail["bound"], float)
+    assert 0 < event.detail["bound"] < event.detail["gain"]
+    assert event.detail["why"]
+    assert mem.learning(scope=ADA).last_change == event.at
+
+
+def test_the_curve_ends_where_the_status_is(planted: OpenMemory) -> None:
+    mem = planted()
+    User(mem, BEN, 2).tell(3)
+    User(mem, ADA, 1).tell(ENOUGH)
+    points, status = mem.learning_curve(scope=ADA), mem.learning(scope=ADA)
+    assert [point.number for point in points] == list(range(1, ENOUGH + 1))
+    last = points[-1]
+    assert (last.gain, last.bound, last.level, last.weights) == (
+        status.gain, status.bound, status.level, status.weights,
+    )  # fmt: skip
+    assert points[0].level == "base"
+
+
+# -- never worse -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("cite", [at_random, inverted, always_last])
+def test_bad_feedback_never_serves_and_is_reported(planted: OpenMemory, cite: Cite) -> None:
+    mem = planted()
+    ada = User(mem, ADA, 3)
+    before, rate = ada.order(), ada.recall_rate()
+    ada.tell(100, cite)
+    status = mem.learning(scope=ADA)
+    assert (status.serving, status.level, status.trusted) == ("base", "base", False)
+    assert "untrained ranking" in status.distrust
+    assert ada.order() == before
+    assert ada.recall_rate() == rate
+    assert mem.learning(scope=BEN).prior_users == 0
+
+
+def test_feedback_that_turns_bad_is_rolled_back(planted: OpenMemory) -> None:
+    mem = planted()
+    ada = User(mem, ADA, 1)
+    untrained = ada.recall_rate()
+    ada.tell(ENOUGH)
+    assert mem.learning(scope=ADA).serving == "learned"
+    ada.tell(100, inverted)
+    assert ada.recall_rate() >= untrained - 0.01
+    status = mem.learning(scope=ADA)
+    assert status.level != "person" or status.weights["month"] > 0
+    assert switches(mem, ADA)[-1].detail["to"] == status.level
+
+
+def test_a_trusted_person_stays_trusted_while_they_go_on_telling_the_truth(planted: OpenMemory) -> None:
+    """What the learned ranking shows must not be held against the person it learned from."""
+    mem = planted()
+    ada = User(mem, ADA, 1)
+    ada.tell(ENOUGH)
+    ada.tell(140)
+    status = mem.learning(scope=ADA)
+    assert (status.serving, status.distrust) == ("learned", "")
+    assert [event.detail["to"] for event in switches(mem, ADA)] == ["person"]
+
+
+# -- prior and person --------------------------------------------------------------------------------------------
+
+
+def test_a_new_user_of_the_tenant_profits_at_once_and_another_tenant_does_not(planted: OpenMemory) -> None:
+    mem = planted()
+    untrained = User(mem, EVE, 9).recall_rate()
+    User(mem, ADA, 1).tell(ENOUGH)
+    status = mem.learning(scope=EVE)
+    assert (status.serving, status.level, status.outcomes, status.prior_users) == ("learned", "prior", 0, 1)
+    assert User(mem, EVE, 9).recall_rate() == 1.0
+    foreign = mem.learning(scope=RIVAL)
+    assert (foreign.serving, foreign.prior_users, foreign.prior_steps) == ("base", 0, 0)
+    assert User(mem, RIVAL, 9).recall_rate() == untrained
+    assert mem.export_learning(scope=RIVAL) == {"prior": None, "person": None}
+
+
+def test_a_tenant_that_does_not_share_helps_nobody_new(planted: OpenMemory) -> None:
+    mem = planted()
+    untrained = User(mem, EVE, 9).recall_rate()
+    mem.share_learning(False, scope=ADA)
+    User(mem, ADA, 1).tell(ENOUGH)
+    assert mem.learning(scope=ADA).level == "person"
+    status = mem.learning(scope=EVE)
+    assert (status.serving, status.prior_users, status.prior_steps, status.shares) == ("base", 0, 0, False)
+    assert User(mem, EVE, 9).recall_rate() == untrained
+    assert mem.reset_learning(scope=ADA) >= 1
+    assert not mem.learning(scope=ADA).shares  # an opt-out outlives a reset
+    assert not mem.relearn(scope=ADA).shares
+
+
+def test_to_stop_sharing_drops_what_was_shared(planted: OpenMemory) -> None:
+    mem = planted()
+    untrained = User(mem, EVE, 9).recall_rate()
+    User(mem, ADA, 1).tell(ENOUGH)
+    mem.share_learning(False, scope=BEN)
+    assert User(mem, EVE, 9).recall_rate() == untrained
+    assert User(mem, ADA, 9).recall_rate() == 1.0  # their own stays theirs
+    assert mem.export_learning(scope=EVE)["prior"]["ranker"] is None
+    assert [e.detail for e in mem.events(scope=ADA) if e.action == "share_learning"] == [{"on": 0}]
+
+
+def test_the_states_hold_no_text(planted: OpenMemory) -> None:
+    mem = planted()
+    User(mem, ADA, 1).tell(ENOUGH)
+    text = repr(mem.export_learning(scope=ADA)).lower()
+    for word in (*TOPICS, *HINTS, "ada", "what of"):
+        assert word not in text
+
+
+# -- replay ------------------------------------------------------------------------------------------------------
+
+
+def everyone(mem: Memory) -> list[dict[str, Any]]:
+    return [mem.export_learning(scope=scope) for scope in (ADA, BEN, EVE, RIVAL)]
+
+
+def interleaved(mem: Memory, clock: Clock) -> None:
+    """Four people, one of them a liar and one of another tenant, in turns."""
+    users = [(User(mem, ADA, 1), honest), (User(mem, BEN, 2), honest), (User(mem, EVE, 3), inverted),
+             (User(mem, RIVAL, 4), honest)]  # fmt: skip
+    for _ in range(ENOUGH // 5):
+        for user, cite in users:
+            clock.forward(seconds=1.234567)
+            user.tell(5, cite)
+
+
+def test_relearning_rebuilds_the_same_state_bit_for_bit(planted: OpenMemory, location: str, clock: Clock) -> None:
+    mem = planted(location)
+    interleaved(mem, clock)
+    before = everyone(mem)
+    assert mem.learning(scope=ADA).level == mem.learning(scope=BEN).level == "person"
+    assert mem.learning(scope=ADA).prior_users == 2
+    for scope in (ADA, RIVAL):
+        mem.relearn(scope=scope)
+        assert everyone(mem) == before
+
+
+def test_relearning_after_reopening_rebuilds_the_same_state(planted: OpenMemory, path: Path, clock: Clock,
+                                                            opened: OpenMemory) -> None:  # fmt: skip
+    mem = planted(path)
+    interleaved(mem, clock)
+    before, order = everyone(mem), User(mem, ADA, 1).order()
+    mem.close()
+    again = opened(path, embedder=None, explore=0.0)
+    assert everyone(again) == before
+    assert User(again, ADA, 1).order() == order
+    assert again.reset_learning(scope=ADA) == 4  # three people and what they share
+    assert everyone(again)[:3] == [{"prior": None, "person": None}] * 3
+    assert everyone(again)[3] == before[3]
+    again.relearn(scope=ADA)
+    assert everyone(again) == before
+
+
+def test_the_same_questions_and_answers_give_the_same_state(planted: OpenMemory) -> None:
+    first, second = planted(), planted()
+    for mem in (first, second):
+        User(mem, ADA, 1).tell(40)
+    assert everyone(first) == everyone(second)
+
+
+def test_a_reset_serves_the_base_again_and_keeps_the_log(planted: OpenMemory) -> None:
+    mem = planted()
+    ada = User(mem, ADA, 1)
+    before = ada.order()
+    ada.tell(ENOUGH)
+    assert mem.reset_learning(scope=ADA) == 2
+    assert mem.reset_learning(scope=ADA) == 0
+    status = mem.learning(scope=ADA)
+    assert (status.serving, status.outcomes, status.prior_users) == ("base", 0, 0)
+    assert ada.order() == before
+    assert mem.relearn(scope=ADA).serving == "learned"
+
+
+def test_labelled_pairs_pretrain_what_all_share(planted: OpenMemory) -> None:
+    mem = planted()
+    found = mem.entries(scope=ADA, limit=1000)
+    pairs = [
+        (ask.query, [e.id for e in found if e.at.month == ask.month and e.text.startswith(ask.topic)])
+        for ask, _ in zip(asks(5), range(60), strict=False)
+    ]
+    status = mem.relearn(scope=ADA, pairs=pairs)
+    assert status.prior_steps == 60
+    assert status.outcomes == 0
+    prior = mem.export_learning(scope=EVE)["prior"]
+    assert dict(zip(prior["names"], prior["ranker"]["theta"][1:], strict=True))["month"] > 0.5
+    assert mem.export_learning(scope=RIVAL)["prior"] is None
+    User(mem, ADA, 1).tell(1)
+    cold = planted()
+    User(cold, ADA, 1).tell(1)
+    assert mem.learning(scope=ADA).weights["month"] > cold.learning(scope=ADA).weights["month"]
+
+
+# -- exploring ---------------------------------------------------------------------------------------------------
+
+
+def test_exploring_changes_only_the_last_slot_and_only_for_people_who_give_outcomes(planted: OpenMemory) -> None:
+    still, trying = planted(explore=0.0), planted(explore=1.0)
+    assert User(still, ADA, 1).order() == User(trying, ADA, 1).order()  # nobody has told anything
+    ask = next(asks(1))
+    for mem in (still, trying):
+        recall = mem.recall(ask.query, scope=ADA)
+        mem.outcome(recall.id, cited=ask.right(recall))
+    plain, tried = User(still, ADA, 1).order(), User(trying, ADA, 1).order()
+    assert [hits[:-1] for hits in plain] == [hits[:-1] for hits in tried]
+    assert sum(a[-1] != b[-1] for a, b in zip(plain, tried, strict=True)) >= 10
+    assert all(len(set(hits)) == K for hits in tried)
+    assert User(trying, ADA, 1).order() == tried  # the same question is tried on the same way
+    assert User(still, BEN, 1).order() == User(trying, BEN, 1).order()
+
+
+def test_observing_never_explores(planted: OpenMemory) -> None:
+    still, watching = planted(explore=0.0), planted(explore=1.0, learning="observe")
+    for mem in (still, watching):
+        User(mem, ADA, 1).tell(3)
+    assert User(still, ADA, 1).order() == User(watching, ADA, 1).order()

@@ -1,0 +1,214 @@
+"""Files of older schemas are brought up to date with all that is in them; files of newer ones are refused."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from recollect.clock import system_clock, to_micros
+from recollect.errors import StoreCorrupt
+from recollect.stores.base import Selection
+from recollect.stores.sqlite import SqliteStore, connection
+from recollect.stores.sqlite.schema import MIGRATIONS, migrate
+from recollect.testing.builders import (
+    MODEL,
+    NOON,
+    make_entry,
+    make_event,
+    make_link,
+    make_recall,
+    make_record,
+    make_shelf,
+    make_turn,
+    make_vector,
+)
+from recollect.testing.store.learning_log import log, put, tell, told
+
+SHELF = make_shelf()
+NAMES = ["first_schema", "learning_log"]
+
+
+def fresh(path: Path, *, to: int = len(MIGRATIONS)) -> None:
+    """A file with the schema of that number and nothing in it."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        migrate(db, clock=lambda: NOON, to=to)
+
+
+def one(path: Path, query: str) -> object:
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute(query).fetchone()[0]
+
+
+def schema_of(path: Path) -> list[tuple[str, str]]:
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute("SELECT name, sql FROM sqlite_master ORDER BY name").fetchall()
+
+
+def applied(path: Path) -> list[tuple[int, str]]:
+    with closing(sqlite3.connect(path)) as db:
+        return db.execute("SELECT number, name FROM migrations ORDER BY number").fetchall()
+
+
+@pytest.fixture
+def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file that a store of schema 1 has written to, with something in every table."""
+    path = tmp_path / "first.db"
+    with monkeypatch.context() as patch:
+        patch.setattr(connection, "migrate", lambda db, clock: migrate(db, clock=clock, to=1))
+        store = SqliteStore(path, durability="normal")
+    with store.transact() as tx:
+        tx.use_model(MODEL)
+        tx.add(make_record("a", tags=["x"], vector=make_vector("a"), metadata={"k": "ü"}))
+        tx.add(make_record("b", vector=make_vector("b")))
+        tx.add(make_record("c", vector=make_vector("c")))
+        tx.update(make_entry("a", tags=["y"]), change="tagged")
+        tx.add_links([make_link("a", "b")])
+        tx.open_session(SHELF, "monday", NOON)
+        tx.add_turn(SHELF, make_turn(0, entry_id="a"))
+        tx.audit(make_event("furnish"))
+    store.close()
+    with closing(sqlite3.connect(path)) as db, db:  # a removal, as the store of that schema wrote it
+        db.execute("PRAGMA foreign_keys = ON")
+        db.execute("INSERT INTO removed SELECT shelf, seq, no FROM entries WHERE id = 'c'")
+        db.execute("DELETE FROM entries WHERE id = 'c'")
+    assert one(path, "PRAGMA user_version") == 1
+    assert applied(path) == [(1, "first_schema")]
+    return path
+
+
+def contents(store: SqliteStore) -> dict[str, object]:
+    (head,) = store.heads([SHELF])
+    assert head is not None
+    return {
+        "head": head,
+        "delta": store.delta(head.shelf_no, 0),
+        "entries": store.select([SHELF], Selection()),
+        "links": store.links(["a"]),
+        "replaced": store.replaced("a"),
+        "turns": store.turns(SHELF, "monday"),
+        "events": store.events("acme"),
+        "model": store.model(),
+        "counts": store.counts([SHELF]),
+    }
+
+
+def test_a_file_of_the_first_schema_is_upgraded_with_all_that_is_in_it(
+    first: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(connection, "migrate", lambda db, clock: None)
+        with closing(SqliteStore(first)) as old:
+            before = contents(old)
+    with closing(SqliteStore(first)) as store:
+        assert contents(store) == before
+        assert [entry.id for _, entry in store.select([SHELF], Selection())] == ["a", "b"]
+        assert not list(store.check())
+    assert one(first, "PRAGMA user_version") == len(MIGRATIONS)
+    assert applied(first) == list(enumerate(NAMES, start=1))
+
+
+def test_an_upgraded_file_keeps_the_learning_log(first: Path) -> None:
+    with closing(SqliteStore(first)) as store:
+        log(store, make_recall("r"))
+        tell(store, "r", "ignored")
+        put(store, "acme", SHELF, "state")
+    with closing(SqliteStore(first)) as store:
+        assert told(store) == [("r", "ignored")]
+        with store.transact() as tx:
+            removed = tx.drop_shelf(SHELF)
+        assert (removed.entries, removed.recalls) == (2, 1)
+        assert store.policy("acme", SHELF) is None
+
+
+def test_a_blank_file_gets_the_newest_schema_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "blank.db"
+    path.touch()
+    SqliteStore(path, clock=lambda: NOON).close()
+    assert applied(path) == list(enumerate(NAMES, start=1))
+    assert one(path, "SELECT max(applied_at) FROM migrations") == to_micros(NOON)
+
+
+def test_every_way_leads_to_the_same_schema(first: Path, tmp_path: Path) -> None:
+    SqliteStore(first).close()
+    SqliteStore(tmp_path / "blank.db").close()
+    assert schema_of(first) == schema_of(tmp_path / "blank.db")
+
+
+def test_opening_a_file_that_is_up_to_date_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    fresh(path)
+    before = schema_of(path), one(path, "SELECT group_concat(applied_at) FROM migrations")
+    SqliteStore(path, clock=system_clock).close()
+    assert (schema_of(path), one(path, "SELECT group_concat(applied_at) FROM migrations")) == before
+
+
+def test_a_migration_that_fails_leaves_the_file_as_it_was(first: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(db: sqlite3.Connection) -> None:
+        MIGRATIONS[1](db)
+        raise RuntimeError
+
+    before = schema_of(first)
+    steps: tuple[Callable[[sqlite3.Connection], None], ...] = (MIGRATIONS[0], broken)
+    with monkeypatch.context() as patch:
+        patch.setattr("recollect.stores.sqlite.schema.MIGRATIONS", steps)
+        with pytest.raises(RuntimeError):
+            SqliteStore(first)
+    assert schema_of(first) == before
+    assert one(first, "PRAGMA user_version") == 1
+    SqliteStore(first).close()
+    assert applied(first) == list(enumerate(NAMES, start=1))
+
+
+def test_a_file_of_a_newer_schema_is_refused_and_left_alone(tmp_path: Path) -> None:
+    path = tmp_path / "newer.db"
+    fresh(path)
+    newer = len(MIGRATIONS) + 1
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute(f"PRAGMA user_version = {newer}")
+    with pytest.raises(StoreCorrupt, match="upgrade recollect"):
+        SqliteStore(path)
+    assert one(path, "PRAGMA user_version") == newer
+
+
+def test_a_sqlite_file_of_someone_else_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "theirs.db"
+    with closing(sqlite3.connect(path)) as db:
+        db.execute("CREATE TABLE theirs (a)")
+    with pytest.raises(StoreCorrupt, match="not made by recollect"):
+        SqliteStore(path)
+
+
+@pytest.mark.parametrize("table", ["recalls", "outcomes"])
+def test_the_learning_log_cannot_be_rewritten(tmp_path: Path, table: str) -> None:
+    path = tmp_path / "memory.db"
+    with closing(SqliteStore(path)) as store:
+        log(store, make_recall("r"))
+        tell(store, "r", "ignored")
+    with closing(sqlite3.connect(path)) as db, pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        db.execute(f"UPDATE {table} SET at = 0")
+
+
+def test_a_log_that_hangs_on_nothing_is_found_and_dropped(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with closing(SqliteStore(path)) as store:
+        log(store, make_recall("kept"), make_recall("shelfless", shelf=make_shelf("bob")), make_recall("gone"))
+        for recall_id in ("kept", "shelfless", "gone"):
+            tell(store, recall_id, "ignored")
+        for shelf in (None, SHELF, make_shelf("bob")):
+            put(store, "acme", shelf, "state")
+        with closing(sqlite3.connect(path)) as db:  # foreign keys are off unless asked for
+            db.execute("DELETE FROM recalls WHERE id = 'gone'")
+            db.execute("DELETE FROM shelves WHERE layer_id = 'bob'")
+            db.commit()
+        found = [flaw.check for flaw in store.check()]
+        assert found == ["recall_without_shelf", "outcome_without_recall", "policy_without_shelf"]
+        assert [flaw.check for flaw in store.mend()] == found
+        assert not list(store.check())
+        assert told(store) == [("kept", "ignored")]
+        assert store.policy("acme", None) == store.policy("acme", SHELF) == "state"
+    assert one(path, "SELECT count(*) FROM outcomes") == 1
+    assert one(path, "SELECT count(*) FROM policies") == 2
