@@ -60,11 +60,12 @@ class AsyncMemory:
     @classmethod
     async def open(cls, location: str | Path = "memory.db", *, embedder: EmbedderSpec = "static",
                    profile: str | Profile = "default", scrubber: Scrubber = keep_all, durability: str = "full",
-                   learning: str = "on", explore: float = 0.1, clock: Clock = system_clock,
+                   learning: str = "on", explore: float = 0.1, prior: str | Path | None = None,
+                   clock: Clock = system_clock,
                    new_id: NewId | None = None, reembedding: bool = False) -> AsyncMemory:  # fmt: skip
         return cls(await _threaded(
             Memory.open, location, embedder=embedder, profile=profile, scrubber=scrubber, durability=durability,
-            learning=learning, explore=explore, clock=clock, new_id=new_id, reembedding=reembedding,
+            learning=learning, explore=explore, prior=prior, clock=clock, new_id=new_id, reembedding=reembedding,
         ))  # fmt: skip
 
     async def remember(self, text: str, *, scope: Scope, kind: str = "note", title: str = "",

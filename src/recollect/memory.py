@@ -35,6 +35,7 @@ from recollect.ingest.validate import (
 from recollect.learning.curve import curve
 from recollect.learning.learner import Learner, checked_mode
 from recollect.learning.policy import Prior
+from recollect.learning.state import read_prior
 from recollect.learning.told import told_of
 from recollect.ops.reembed import Reembedded, adopt_model, reembed
 from recollect.retrieval.evidence import EVIDENCE
@@ -56,13 +57,14 @@ class Memory:
 
     def __init__(self, store: Store, embedder: Embedder | None, *, profile: str | Profile = "default",
                  scrubber: Scrubber = keep_all, learning: str = "on", explore: float = 0.1,
-                 clock: Clock = system_clock, new_id: NewId | None = None) -> None:  # fmt: skip
+                 prior: Prior | None = None, clock: Clock = system_clock,
+                 new_id: NewId | None = None) -> None:  # fmt: skip
         self._store = store
         self._embedder = embedder
         self._clock = clock
         new_id = new_id or TimeOrderedIds()
         profile, learning = checked_profile(profile), checked_mode(learning)
-        self._learner = _learner_for(profile, store, embedder, mode=learning, clock=clock)
+        self._learner = _learner_for(profile, store, embedder, mode=learning, prior=prior, clock=clock)
         learned = Learned(self._learner, explore=checked_fraction("explore", explore), clock=aware(clock))
         self._searcher = Searcher(
             store, embedder, profile=profile, clock=clock, new_id=new_id,
@@ -75,27 +77,30 @@ class Memory:
     @classmethod
     def open(cls, location: str | Path = "memory.db", *, embedder: EmbedderSpec = "static",
              profile: str | Profile = "default", scrubber: Scrubber = keep_all, durability: str = "full",
-             learning: str = "on", explore: float = 0.1, clock: Clock = system_clock, new_id: NewId | None = None,
+             learning: str = "on", explore: float = 0.1, prior: str | Path | None = None,
+             clock: Clock = system_clock, new_id: NewId | None = None,
              reembedding: bool = False) -> Memory:  # fmt: skip
         """Open a memory, making it when new.
 
         `location` is a file path or `:memory:`. `embedder` is `static` (bundled, the default), `hash`,
         `openai:MODEL`, `sentence-transformers:MODEL`, None (words only), a LangChain `Embeddings`, or a callable.
         `durability` is `full` (an acknowledged write survives a power cut) or `normal` (survives a crash of the
-        process, not of the machine; faster). `learning` is `on`, `observe` (learn from
-        outcomes, but serve the untrained ranking) or `off`; `explore` is the share of recalls whose last slot tries
-        another candidate once a person gives outcomes, 0 for never. `reembedding=True` accepts an embedder other than
-        the store's, for `reembed` only.
+        process, not of the machine; faster). `learning` is `on`, `observe` (learn from outcomes, but serve the
+        untrained ranking) or `off`; `explore` is the share of recalls whose last slot tries another candidate once a
+        person gives outcomes, 0 for never; `prior` is a file that `export_learning` was written to, for tenants who
+        have learned nothing of their own yet. `reembedding=True` accepts an embedder other than the store's, for
+        `reembed` only.
         """
         chosen = choose_embedder(embedder)
         profile, learning = checked_profile(profile), checked_mode(learning)  # before a file is made
         checked_fraction("explore", explore)
+        started = None if prior is None else read_prior(Path(prior), EVIDENCE)
         store = choose_store(location, durability=durability)
         try:
             if not reembedding:
                 adopt_model(store, chosen)
             return cls(store, chosen, profile=profile, scrubber=scrubber, learning=learning, explore=explore,
-                       clock=clock, new_id=new_id)  # fmt: skip
+                       prior=started, clock=clock, new_id=new_id)  # fmt: skip
         except BaseException:
             store.close()
             raise
@@ -326,7 +331,8 @@ class Memory:
         self.close()
 
 
-def _learner_for(profile: Profile, store: Store, embedder: Embedder | None, *, mode: str, clock: Clock) -> Learner:
+def _learner_for(profile: Profile, store: Store, embedder: Embedder | None, *, mode: str, prior: Prior | None,
+                 clock: Clock) -> Learner:  # fmt: skip
     """The paper's reranker needs vectors; everything else learns by named features."""
     if profile.reranker == "paper" and embedder is not None:
         from recollect.learning.paper import PaperLearner
@@ -334,4 +340,4 @@ def _learner_for(profile: Profile, store: Store, embedder: Embedder | None, *, m
         return PaperLearner(
             store, mode=mode, names=EVIDENCE, clock=clock, embed_query=embedder.embed_query, width=embedder.width
         )
-    return Learner(store, mode=mode, names=EVIDENCE, clock=clock)
+    return Learner(store, mode=mode, names=EVIDENCE, clock=clock, start=prior)

@@ -257,6 +257,9 @@ class Recall:
     def __len__(self) -> int:
         return len(self.hits)
 
+    def __getitem__(self, place: int) -> Hit:
+        return self.hits[place]
+
     def context(self, *, max_tokens: int = 1500) -> str:
         """The hits as a fenced block of data for a prompt, best first, within a token budget."""
         return fenced_block([fence_item(hit.entry) for hit in self.hits], max_tokens=max_tokens)

@@ -161,7 +161,7 @@ def keep(tx: Tx, record: Record, now: datetime) -> str:
 def strengthened(entry: Entry, again: Entry, now: datetime) -> Entry:
     """An entry that was said once more: surer, counted, with the new tags added to its own."""
     alike = embedding_text(entry) == embedding_text(again)  # else the vector at hand would be of another text
-    surer = max(entry.confidence, min(MAX_LEARNED_CONFIDENCE, entry.confidence + REPEAT_CONFIDENCE_STEP))
+    surer = max(entry.confidence, min(MAX_LEARNED_CONFIDENCE, round(entry.confidence + REPEAT_CONFIDENCE_STEP, 6)))
     return replace(
         entry, repeats=entry.repeats + 1, confidence=surer, updated_at=max(now, entry.updated_at),
         tags=list(dict.fromkeys([*entry.tags, *again.tags]))[:MAX_TAGS] if alike else entry.tags,

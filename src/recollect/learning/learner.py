@@ -51,7 +51,10 @@ class Serving:
 class Learner:
     """Turns outcomes into policies. `names` are the features that recalls are logged with."""
 
-    def __init__(self, store: Store, *, mode: str, names: Sequence[str], clock: Clock) -> None:
+    def __init__(self, store: Store, *, mode: str, names: Sequence[str], clock: Clock,
+                 start: Prior | None = None) -> None:  # fmt: skip
+        """`start` is the prior of tenants who have none of their own yet."""
+        self._start = start or Prior()
         self._store = store
         self._mode = mode
         self._names = list(names)
@@ -94,9 +97,13 @@ class Learner:
         text = self._store.policy(tenant, None)
         held = self._parsed.get((tenant, None))
         if held is None or held[0] != text:
-            held = self._parsed[tenant, None] = (text, loads_prior(text, self._names))
+            held = self._parsed[tenant, None] = (text, self._prior_in(text))
         prior: Prior = held[1]
         return prior
+
+    def _prior_in(self, text: str | None) -> Prior:
+        """The prior kept in this text, or the one to start with."""
+        return self._start if text is None else loads_prior(text, self._names)
 
     def _person(self, shelf: Shelf) -> Person | None:
         text = self._store.policy(shelf.tenant, shelf)
@@ -145,7 +152,7 @@ class Learner:
             return
         tenant, shelf = recall.shelf.tenant, recall.shelf
         step = advance(
-            loads_prior(tx.policy(tenant, None), self._names), loads_person(tx.policy(tenant, shelf), self._names),
+            self._prior_in(tx.policy(tenant, None)), loads_person(tx.policy(tenant, shelf), self._names),
             example, past=lambda: self._past(shelf), at=now,
         )  # fmt: skip
         tx.put_policy(tenant, None, dumps_prior(step.prior, self._names))
@@ -194,7 +201,7 @@ class Learner:
     def relearn(self, tenant: str, labelled: Sequence[tuple[LoggedRecall | None, Sequence[str]]]) -> None:
         """Learn the log anew and serve that; labelled recalls are learned before it, into the prior."""
         self._log.flush()
-        replay = self.replay(tenant, self._pretrained(Prior(shares=self._prior(tenant).shares), labelled))
+        replay = self.replay(tenant, self._pretrained(self._started(tenant), labelled))
         for _ in replay.steps():
             pass
         with self._store.transact() as tx:
@@ -205,6 +212,10 @@ class Learner:
             for shelf, person in replay.people.items():
                 tx.put_policy(tenant, shelf, dumps_person(person, self._names))
             tx.audit(Event(at=self._clock(), tenant=tenant, action="relearn", detail={"people": len(replay.people)}))
+
+    def _started(self, tenant: str) -> Prior:
+        """Where a tenant's learning begins: at the prior to start with, unless it shares nothing."""
+        return self._start if self._prior(tenant).shares else Prior(shares=False)
 
     def _pretrained(self, prior: Prior, labelled: Iterable[tuple[LoggedRecall | None, Sequence[str]]]) -> Prior:
         """The prior after pairs of a query and its right entries."""
@@ -252,7 +263,7 @@ class Learner:
     def share(self, tenant: str, on: bool) -> None:
         """Switch sharing, and learn the log anew with it: off takes everyone's lessons out of each other's weights."""
         with self._store.transact() as tx:
-            if loads_prior(tx.policy(tenant, None), self._names).shares == on:
+            if self._prior_in(tx.policy(tenant, None)).shares == on:
                 return
             tx.put_policy(tenant, None, dumps_prior(Prior(shares=on), self._names))
             tx.audit(Event(at=self._clock(), tenant=tenant, action="share_learning", detail={"on": int(on)}))

@@ -26,9 +26,9 @@ def used(entry: Entry, now: datetime) -> Entry:
 def judged(entry: Entry, success: bool, now: datetime) -> Entry:
     """An entry that was part of a success or a failure."""
     if success:
-        surer = max(entry.confidence, min(SUREST, entry.confidence + SUCCESS_STEP))
+        surer = max(entry.confidence, min(SUREST, round(entry.confidence + SUCCESS_STEP, 6)))
         entry = replace(entry, confidence=surer, success_count=entry.success_count + 1)
     else:
-        doubted = min(entry.confidence, max(LEAST_SURE, entry.confidence - FAILURE_STEP))
+        doubted = min(entry.confidence, max(LEAST_SURE, round(entry.confidence - FAILURE_STEP, 6)))
         entry = replace(entry, confidence=doubted, failure_count=entry.failure_count + 1)
     return replace(entry, updated_at=max(now, entry.updated_at))

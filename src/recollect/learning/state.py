@@ -12,10 +12,12 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from recollect.errors import InvalidInput
 from recollect.learning.guard import Evidence, Guard
 from recollect.learning.policy import Person, Prior
 from recollect.learning.ranker import Ranker
@@ -127,3 +129,19 @@ def _to_ranker(value: dict[str, Any], width: int) -> Ranker:
 def _to_evidence(value: list[float]) -> Evidence:
     n, total, squares = value
     return Evidence(n=float(n), total=float(total), squares=float(squares))
+
+
+def read_prior(path: Path, names: Sequence[str]) -> Prior:
+    """The prior in a file that an export was written to: the whole export, or its `prior` alone."""
+    try:
+        value = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise InvalidInput(
+            "prior", f"{str(path)!r} cannot be read: {error}", "give a file of exported learning"
+        ) from None
+    if isinstance(value, dict) and isinstance(value.get("prior"), dict):
+        value = value["prior"]
+    prior = loads_prior(json.dumps(value), names)
+    if prior.ranker is None:
+        raise InvalidInput("prior", f"{str(path)!r} holds no prior for these features", "export one with this release")
+    return prior

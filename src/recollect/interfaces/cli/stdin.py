@@ -20,7 +20,7 @@ def text_from(words: Sequence[str]) -> str:
         return " ".join(words)
     if not words and sys.stdin.isatty():
         raise InvalidInput("TEXT", "is missing", "give it as an argument, or pipe it in")
-    return read_stdin()
+    return read_stdin().removesuffix("\n").removesuffix("\r")  # the line end that `echo` adds is nobody's word
 
 
 def read_stdin() -> str:

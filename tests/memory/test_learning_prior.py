@@ -1,0 +1,58 @@
+"""A prior that is given to a memory serves tenants who have learned nothing of their own."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from recollect import InvalidInput, Memory, Scope
+from recollect.learning.guard import Evidence
+from recollect.learning.policy import Prior
+from recollect.learning.ranker import Ranker
+from recollect.learning.state import dumps_prior
+from recollect.retrieval.evidence import EVIDENCE
+
+ADA = Scope(tenant="acme", user="ada")
+
+
+def shipped(path: Path) -> Path:
+    """A prior that is sure of the month feature, with evidence that it helps."""
+    theta = Ranker.fresh(len(EVIDENCE)).theta.copy()
+    theta[1 + EVIDENCE.index("month")] = 3.0
+    ranker = Ranker(theta=theta, precision=Ranker.fresh(len(EVIDENCE)).precision, steps=200)
+    prior = Prior(ranker=ranker, gain=Evidence(n=100.0, total=20.0, squares=5.0), users=3)
+    path.write_text(json.dumps({"prior": json.loads(dumps_prior(prior, EVIDENCE)), "person": None}), encoding="utf-8")
+    return path
+
+
+def fill(mem: Memory) -> None:
+    for month in range(1, 13):
+        mem.remember(f"We met the builders, visit {month}.", scope=ADA, at=f"2023-{month:02d}-10")
+
+
+def test_a_given_prior_serves_at_once_and_changes_the_ranking(tmp_path: Path) -> None:
+    prior = shipped(tmp_path / "prior.json")
+    with Memory.open(":memory:", prior=prior) as mem, Memory.open(":memory:") as plain:
+        fill(mem)
+        fill(plain)
+        query = "What happened with the builders in March?"
+        assert mem.learning(scope=ADA).level == "prior"
+        assert mem.recall(query, scope=ADA, k=1)[0].entry.at.month == 3
+        assert plain.learning(scope=ADA).level == "base"
+        assert "learned" not in plain.recall(query, scope=ADA, k=1)[0].factors
+
+
+def test_a_tenant_that_opted_out_is_not_served_by_it(tmp_path: Path) -> None:
+    with Memory.open(":memory:", prior=shipped(tmp_path / "prior.json")) as mem:
+        mem.share_learning(False, scope=ADA)
+        assert mem.learning(scope=ADA).level == "base"
+
+
+@pytest.mark.parametrize("content", ["", "[]", "{}", '{"prior": null}', '{"prior": {"format": 1}}'])
+def test_a_file_without_a_prior_is_refused_before_a_store_is_made(tmp_path: Path, content: str) -> None:
+    (tmp_path / "prior.json").write_text(content, encoding="utf-8")
+    with pytest.raises(InvalidInput, match="prior"):
+        Memory.open(tmp_path / "memory.db", prior=tmp_path / "prior.json")
+    assert not (tmp_path / "memory.db").exists()
