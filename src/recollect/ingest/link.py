@@ -7,8 +7,8 @@
 | less than five minutes apart    | `follows`    | 1       |
 | nearly identical text           | `similar_to` | 3       |
 
-The store is asked for the neighbours; this module decides. Fan-out is bounded, so a write costs the same in a bank
-of any size.
+The store is asked for the neighbours; this module decides. Fan-out is bounded, and so is the number of rows
+looked at, in a bank of any size.
 """
 
 from __future__ import annotations
