@@ -8,6 +8,10 @@
     ├── EmbedderMismatch      the store's vectors come from another model or width
     ├── MissingExtra          an optional package is not installed
     ├── EmbeddingFailed       the embedding provider answered with an error
+    ├── LeaseLost             a job is no longer this worker's
+    ├── ModelFailed           the language model could not answer
+    │   └── ReplyUnreadable   it answered, but with no JSON in it
+    ├── BudgetExceeded        the call would cost more than a cap allows; it was not made
     ├── TransferError         an export or import file is damaged or unsafe
     └── StoreError            the storage engine failed
         ├── StoreBusy         another writer held the file for longer than the time-out
@@ -74,6 +78,37 @@ class MissingExtra(RecollectError, ImportError):
 
 class EmbeddingFailed(RecollectError):
     """The embedding provider could not answer; nothing was stored."""
+
+
+class LeaseLost(RecollectError):
+    """A job is no longer held by the claim that began it: another worker has it, or it is gone. Its effects must not
+    be written."""
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
+        super().__init__(f"job {job_id} is no longer held by this worker; what it did is rolled back")
+
+
+class ModelFailed(RecollectError):
+    """The language model could not answer. `retryable` says whether the same call may succeed later."""
+
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
+        self.retryable = retryable
+        super().__init__(message)
+
+
+class ReplyUnreadable(ModelFailed):
+    """The language model answered, but not with the JSON it was asked for."""
+
+
+class BudgetExceeded(RecollectError):
+    """A model call was not made, because it might pass a cap. Spent, wanted and limit are in the cap's unit."""
+
+    def __init__(self, cap: str, *, limit: float, spent: float, wanted: float, remedy: str) -> None:
+        self.cap, self.limit, self.spent, self.wanted = cap, limit, spent, wanted
+        super().__init__(
+            f"{cap} is {limit:g}: {spent:g} spent, and this call may take {wanted:g} more; it was not made ({remedy})"
+        )
 
 
 class TransferError(RecollectError):

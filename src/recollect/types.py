@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeVar, get_args
 
 from recollect.errors import ScopeError
 from recollect.fence import Item, fenced_block
@@ -33,6 +33,19 @@ LINK_TYPES: tuple[str, ...] = get_args(LinkType)
 AUTOMATIC_LINK_TYPES: tuple[str, ...] = LINK_TYPES[:4]
 
 MAX_NAME_CHARS = 256
+
+
+T = TypeVar("T")
+
+
+def filled(cls: type[T], /, **fields: Any) -> T:  # any field of it
+    """A frozen value of which every field is given, made in a fifth of the time.
+
+    `__init__` of a frozen class assigns each field by a call of its own; that was a tenth of a recall.
+    """
+    made = object.__new__(cls)
+    made.__dict__.update(fields)
+    return made
 
 
 def _checked_name(field_name: str, value: object) -> str:
@@ -286,6 +299,7 @@ class Receipt:
     sessions: int = 0
     recalls: int = 0
     """Logged recalls, each with its outcomes."""
+    jobs: int = 0
     cached: int = 0
     ids: list[str] = field(default_factory=list)
     shelves: list[Shelf] = field(default_factory=list)

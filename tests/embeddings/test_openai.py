@@ -283,12 +283,12 @@ def test_without_httpx_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch
 def test_connections_close_with_the_embedder(service: Service) -> None:
     embedder = embedder_of(service)
     embedder.embed(["a"])
-    client = embedder._client
+    client = embedder._endpoint.client
     embedder.close()
     embedder.close()
     assert client.is_closed
     other = embedder_of(service)
-    client = other._client
+    client = other._endpoint.client
     del other
     gc.collect()
     assert client.is_closed

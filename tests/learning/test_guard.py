@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.learning.guard import LEAST, MEMORY, Evidence, Guard, auc, compare
+from recollect.learning.guard import AGREEMENT_BAR, LEAST, MEMORY, Evidence, Guard, auc, compare, earned
 
 YES, NO = Evidence(n=100, total=20, squares=8), Evidence(n=100, total=-20, squares=8)
 HONEST = Evidence(n=100, total=25, squares=12)
@@ -64,19 +66,19 @@ def test_pooled_evidence_counts_as_no_more_than_it_may() -> None:
 def test_an_outcome_with_all_or_nothing_cited_is_no_evidence() -> None:
     scores, guard = np.array([2.0, 1.0]), Guard()
     assert compare(scores, -scores, flags(1, 1)) is None
-    assert guard.see(scores, -scores, flags(0, 0)) is guard
-    seen = guard.see(scores, -scores, flags(1, 0))
+    assert guard.see(compare(scores, -scores, flags(0, 0))) is guard
+    seen = guard.see(compare(scores, -scores, flags(1, 0)))
     assert (seen.agree.total, seen.gain.total) == (0.5, -1.0)
 
 
 def test_serving_has_hysteresis() -> None:
     weak = Evidence(n=100, total=0.5, squares=25)
     assert weak.bound(-1) < 0 < weak.bound(1)
-    off, on = Guard(agree=HONEST, gain=weak), Guard(agree=HONEST, gain=weak, beats=True)
+    off, on = Guard(trusted=True, gain=weak), Guard(trusted=True, gain=weak, beats=True)
     assert not off.serve(Evidence())
     assert on.serve(Evidence())
-    assert Guard(agree=HONEST, gain=YES).serve(Evidence())
-    assert not Guard(agree=HONEST, gain=NO, beats=True).serve(Evidence())
+    assert Guard(trusted=True, gain=YES).serve(Evidence())
+    assert not Guard(trusted=True, gain=NO, beats=True).serve(Evidence())
 
 
 def test_an_untrusted_person_neither_earns_nor_keeps_it() -> None:
@@ -87,11 +89,88 @@ def test_an_untrusted_person_neither_earns_nor_keeps_it() -> None:
     assert not Guard(gain=YES).serve(Evidence(n=LEAST - 1, total=20, squares=20))
 
 
+def believing(agreements: Iterable[float], guard: Guard | None = None) -> list[Guard]:
+    """The guard after each of these outcomes: the first, middle or last of three is the one cited."""
+    found, scores = [guard or Guard()], np.array([3.0, 2.0, 1.0])
+    for agreement in agreements:
+        cited = flags(*(agreement == worth for worth in (0.5, 0.0, -0.5)))
+        found.append(found[-1].see(compare(scores, scores, cited)))
+    return found[1:]
+
+
+def drawn(mean: float, count: int, seed: int, *, variance: float = 0.1) -> list[float]:
+    """Agreements of 0.5, 0 and -0.5 with this mean and variance: those measured with five shown."""
+    either = 4 * (variance + mean * mean)
+    chances = [either / 2 + mean, 1 - either, either / 2 - mean]
+    return [float(x) for x in np.random.default_rng(seed).choice([0.5, 0.0, -0.5], p=chances, size=count)]
+
+
+def flaps(trusted: list[bool]) -> int:
+    return sum(a != b for a, b in pairwise(trusted))
+
+
+def test_trust_does_not_flap_near_the_bar() -> None:
+    """Feedback whose lower bound keeps crossing the bar: the bound alone would switch many times over."""
+    by_bound, by_guard, agreed = 0, 0, 0
+    for seed in range(20):
+        found = believing(drawn(0.13, 400, seed))
+        by_bound += flaps([earned(evidence(drawn(0.13, n, seed))) for n in range(1, 401)])
+        by_guard += flaps([guard.trusted for guard in found])
+        agreed += found[-1].trusted
+    assert by_bound > 60
+    assert by_guard <= 25
+    assert agreed >= 15
+
+
+def test_trust_is_lost_when_the_mean_falls_below_the_bar() -> None:
+    guard = Guard(agree=Evidence(n=400, total=400 * (AGREEMENT_BAR + 0.0006), squares=100), trusted=True)
+    (kept,) = believing([0.5], guard)
+    (lost,) = believing([-0.5], guard)
+    assert (kept.trusted, kept.lost) == (True, False)
+    assert (lost.trusted, lost.lost) == (False, True)
+    assert lost.agree.n > 300  # what is known of them stays
+    assert "chance" in lost.distrust()
+
+
+@pytest.mark.parametrize(("turned", "within"), [(-0.38, 15), (-0.2, 25), (0.0, 80)])
+def test_feedback_that_turns_is_seen_soon(turned: float, within: int) -> None:
+    for seed in range(10):
+        before = believing(drawn(0.3, 300, seed))[-1]
+        assert before.trusted
+        after = believing(drawn(turned, within, seed + 1000), before)
+        assert any(guard.lost for guard in after)
+        first = next(guard for guard in after if guard.lost)
+        assert (first.trusted, first.agree, first.shortfall) == (False, Evidence(), 0.0)
+
+
+@pytest.mark.parametrize("mean", [0.29, 0.24, 0.15])
+def test_steady_feedback_is_hardly_ever_taken_for_turned(mean: float) -> None:
+    """The means of perfect, 9 / 5 and 30 / 15 citations: at most one false alarm in 20,000 outcomes."""
+    alarms = 0
+    for seed in range(20):
+        guards = believing(drawn(mean, 1000, seed))
+        alarms += sum(after.lost and not before.lost for before, after in pairwise(guards))
+        assert guards[-1].trusted
+    assert alarms <= 1
+
+
+def test_trust_returns_to_who_is_honest_again() -> None:
+    lost = believing([-0.5] * 10, believing(drawn(0.3, 300, 1))[-1])[-1]
+    assert lost.lost
+    gain = lost.gain
+    back = believing(drawn(0.3, 200, 2), lost)
+    assert not any(guard.trusted for guard in back[: LEAST - 10])
+    assert all(guard.gain == gain for guard in back if guard.lost)  # what they say of the ranking does not count
+    assert (back[-1].trusted, back[-1].lost) == (True, False)
+    assert back[-1].gain != gain
+
+
 def test_distrust_says_why() -> None:
     chance = Guard(agree=Evidence(n=100, total=1, squares=10)).distrust()
     assert chance == (
         "feedback agrees with the untrained ranking no better than chance: agreement 0.01 ± 0.03 over 100 outcomes"
     )
     assert "contradicts" in Guard(agree=NO).distrust()
-    assert Guard(agree=HONEST).distrust() == ""
+    assert Guard(agree=HONEST, trusted=True).distrust() == ""
+    assert Guard(lost=True).distrust() == "feedback turned, 0 outcomes ago"
     assert Guard(agree=Evidence(n=LEAST - 1, total=-9, squares=9)).distrust() == ""

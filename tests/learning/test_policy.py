@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -111,6 +112,40 @@ def test_a_person_who_turns_inverted_is_dropped() -> None:
     assert one_of_many.levels[-1] == "prior"
 
 
+@pytest.mark.parametrize("turned", [inverted, always_last])
+def test_who_turns_stops_teaching_at_once(turned: Feedback) -> None:
+    user = User(0)
+    prior = user.ask(grown(), honest(), 200)
+    assert user.person is not None
+    assert user.person.absorbed
+    after = user.ask(prior, turned, 25)
+    lost = user.trusted.index(False, 200) - 200
+    assert lost <= 20
+    assert after.ranker is not None
+    assert prior.ranker is not None
+    assert after.ranker.steps - prior.ranker.steps == lost
+    assert "feedback turned: agreement was" in user.reasons[-1]
+    assert user.switches[-1] == ("person", "prior")
+    own, gain = user.person.own, user.person.guard.gain
+    later = user.ask(after, turned, 100)
+    assert later.ranker is after.ranker
+    assert (user.person.own, user.person.guard.gain) == (own, gain)
+    assert not any(user.trusted[-100:])
+    user.ask(later, honest(), 400)
+    assert user.trusted[-1]
+    assert user.levels[-1] == "person"
+
+
+def test_who_turns_while_nothing_of_theirs_serves_is_an_event_too() -> None:
+    user = User(0)
+    prior = user.ask(Prior(), honest(), LEAST + 15)
+    assert user.person is not None
+    user.person = replace(user.person, level="base", guard=replace(user.person.guard, trusted=True, gain=Evidence()))
+    user.switches.clear()
+    user.ask(prior, inverted, 20)
+    assert ("base", "base") in user.switches
+
+
 def test_weights_that_are_no_numbers_are_rolled_back() -> None:
     user = User(0)
     prior = user.ask(Prior(), honest(), 100)
@@ -188,6 +223,18 @@ def test_a_state_survives_its_text() -> None:
     assert (person.guard, person.lent, person.level) == (user.person.guard, user.person.lent, user.person.level)
     assert person.changed_at == user.person.changed_at
     assert loads_prior(dumps_prior(prior, NAMES), NAMES).gain == prior.gain
+
+
+def test_a_precision_written_as_a_list_of_numbers_is_still_read() -> None:
+    prior = grown(1)
+    assert prior.ranker is not None
+    value = json.loads(dumps_prior(prior, NAMES))
+    value["ranker"]["precision"] = prior.ranker.precision.ravel().tolist()
+    read = loads_prior(json.dumps(value), NAMES).ranker
+    assert read is not None
+    assert read.precision.tobytes() == prior.ranker.precision.tobytes()
+    value["ranker"]["precision"] = "not base64!"
+    assert loads_prior(json.dumps(value), NAMES).ranker is None
 
 
 def test_a_state_of_other_features_counts_as_none() -> None:

@@ -114,4 +114,5 @@ def everything_in(store: Store) -> dict[str, Any]:  # for comparing two stores
             for shelf in store.shelves()
             for session in store.sessions(shelf)
         },
+        "sessions": [store.session(shelf, name) for shelf in store.shelves() for name in sorted(store.sessions(shelf))],
     }

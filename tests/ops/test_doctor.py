@@ -18,6 +18,7 @@ from recollect.ops.checks import check_cycles
 from recollect.ops.doctor import Report, repair, verify
 from recollect.stores.base import Flaw, Selection, Store
 from recollect.stores.sqlite import SqliteStore
+from recollect.testing.builders import make_job
 from recollect.types import Kind
 
 from .conftest import ADA, BOB, entries_of, fill, open_memory
@@ -189,7 +190,20 @@ DAMAGES: dict[str, Damage] = {
     "a self link": ("UPDATE links SET target = source WHERE type = 'supports'", {("link", False)}),
     "the tag index": ("DELETE FROM entry_tags", {("tags", True)}),
     "a turn": ("UPDATE turns SET text = 'I never said that' WHERE number = 0", {("episode", False)}),
-    "a turn's number": ("UPDATE turns SET number = 5 WHERE number = 0", {("episode", False)}),
+    "a turn's number": (
+        "UPDATE turns SET number = 5 WHERE number = 0",
+        {("episode", False), ("turn_count", True)},
+    ),
+    "reflection on what was not said": ("UPDATE sessions SET reflected = 3", {("session", True)}),
+    "less than nothing reflected on": ("UPDATE sessions SET reflected = -1", {("session", True)}),
+    "a count of turns": ("UPDATE sessions SET turns = 9, reflected = 7", {("turn_count", True), ("session", True)}),
+    "a job that runs for nobody": ("UPDATE jobs SET state = 'running'", {("job", True)}),
+    "a job without a lease": ("UPDATE jobs SET state = 'running', worker = 'w'", {("job", True)}),
+    "a finished job with a lease": ("UPDATE jobs SET state = 'done', lease_until = 1", {("job", True)}),
+    "a job tried less than never": ("UPDATE jobs SET attempts = -1", {("job", True)}),
+    "a job's state": ("UPDATE jobs SET state = 'lost'", {("job", False)}),
+    "a job's payload": ("UPDATE jobs SET payload = '{'", {("readable", False)}),
+    "a job of no shelf": ("UPDATE jobs SET shelf = 99", {("job_without_shelf", True)}),
     "a turn's entry": ("UPDATE turns SET entry = 1 WHERE number = 0", {("episode", False)}),
     "metadata": ("UPDATE entries SET metadata = '{' WHERE no = 2", {("readable", False)}),
     "a year": (f"UPDATE entries SET at = {10**18} WHERE no = 2", {("readable", False)}),
@@ -205,6 +219,8 @@ def damaged(tmp_path: Path) -> Callable[[str], SqliteStore]:
         path = tmp_path / "memory.db"
         store = SqliteStore(path, durability="normal")
         fill(open_memory(store))
+        with store.transact() as tx:
+            tx.add_job(make_job("j", shelf=ADA.home(), payload={"session": "2026-05-01"}))
         store.close()
         connection = sqlite3.connect(path, isolation_level=None)
         assert connection.execute(statement).rowcount > 0

@@ -7,6 +7,7 @@ import hashlib
 import json
 import stat
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,7 @@ from recollect.ops.doctor import verify
 from recollect.stores.base import Selection, Store
 from recollect.types import Scope
 
-from .conftest import ADA, BOB, EVE, entries_of, everything_in, fill, open_memory, open_store
+from .conftest import ADA, BOB, EVE, Ticking, entries_of, everything_in, fill, open_memory, open_store
 
 Lines = list[dict[str, Any]]
 
@@ -105,9 +106,9 @@ def test_words_alone_need_no_vectors(exported: Path, other_store: Store) -> None
 
 def test_the_file_can_be_read_without_us(exported: Path, store: Store) -> None:
     header, *content, end = lines_of(exported)
-    assert header["recollect_export"] == 1
+    assert header["recollect_export"] == 2
     assert header["model"] == {"name": "hash:16", "width": 16}
-    assert {line["type"] for line in content} == {"entry", "link", "turn", "replaced"}
+    assert {line["type"] for line in content} == {"entry", "link", "turn", "session", "replaced"}
     assert end["lines"] == len(content) + 1
     raw = exported.read_bytes()
     assert end["sha256"] == hashlib.sha256(raw[: raw[:-1].rindex(b"\n") + 1]).hexdigest()
@@ -183,6 +184,36 @@ def test_words_that_are_there_are_not_doubled(exported: Path, other: Memory, oth
     assert verify(other_store, HashEmbedder(16)).flaws == []
 
 
+def test_how_far_reflection_has_come_makes_the_round_trip(
+    memory: Memory, store: Store, other: Memory, other_store: Store, tmp_path: Path
+) -> None:
+    fill(memory)
+    home, ended = ADA.home(), datetime(2026, 5, 1, 12, tzinfo=UTC)
+    with store.transact() as tx:
+        tx.mark_session(home, "2026-05-01", reflected=1, ended_at=ended)
+    head = store.session(home, "2026-05-01")
+    memory.export(tmp_path / "a.jsonl")
+    other.load(tmp_path / "a.jsonl")
+    assert other_store.session(home, "2026-05-01") == head
+    other.session(scope=ADA, session_id="2026-05-01").add("user", "One more.")
+    kept = other_store.session(home, "2026-05-01")
+    other.load(tmp_path / "a.jsonl")
+    assert other_store.session(home, "2026-05-01") == kept
+    assert kept is not None
+    assert (kept.turns, kept.reflected, kept.ended_at) == (3, 1, None)
+
+
+def test_a_session_of_an_older_export_waits_to_be_reflected_on(
+    exported: Path, other: Memory, other_store: Store
+) -> None:
+    seal(exported, [line for line in lines_of(exported)[:-1] if line.get("type") != "session"])
+    other.load(exported)
+    head = other_store.session(ADA.home(), "2026-05-01")
+    assert head is not None
+    assert (head.turns, head.reflected) == (2, 0)
+    assert head.touched_at == Ticking()(), "the time of loading"
+
+
 def test_a_session_that_is_there_with_other_words_is_refused(exported: Path, other: Memory, other_store: Store) -> None:
     other.session(scope=ADA, session_id="2026-05-01").add("user", "quite another opening")
     before = everything_in(other_store)
@@ -235,9 +266,9 @@ def test_lines_after_the_end_are_refused(exported: Path, other: Memory, other_st
 
 def test_another_version_is_named(exported: Path, other: Memory, other_store: Store) -> None:
     lines = lines_of(exported)
-    lines[0]["recollect_export"] = 2
+    lines[0]["recollect_export"] = 3
     seal(exported, lines[:-1])
-    refused(exported, other, other_store, "version 2; this release reads version 1")
+    refused(exported, other, other_store, "version 3; this release reads up to version 2")
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path, other: Memory, other_store: Store) -> None:
@@ -309,6 +340,10 @@ BAD_FILES: dict[str, Callable[[Lines], Any]] = {
     "a turn twice": lambda lines: lines.append(of(lines, "turn")),
     "a turn's entry elsewhere": lambda lines: of(lines, "turn").update(entry_id=last_entry(lines)["id"]),
     "a version of nothing": lambda lines: of(lines, "replaced")["entry"].update(id=str(last_entry(lines)["id"])),
+    "a session that reflected too far": lambda lines: of(lines, "session").update(reflected=3),
+    "a session of fewer turns": lambda lines: of(lines, "session").update(turns=1),
+    "a session that never was": lambda lines: of(lines, "session").update(session_id="never"),
+    "a session touched no time": lambda lines: of(lines, "session").update(touched_at=None),
     "a line of no type": lambda lines: lines.append({}),
     "a line of unknown type": lambda lines: lines.append({"type": "secret"}),
     "a line that is a list": lambda lines: lines.append([1]),  # type: ignore[arg-type]

@@ -82,11 +82,13 @@ DAYS = ("2024-03-07", "2025-03-07", "2025-03-08", "2025-05-07", "2025-12-31")
         ("the walk on 7 March, 2023", [], []),
         ("may the walk march on", [], []),
         ("the walk in May", ["2025-05-07"], []),
-        ("May I ask about the walk?", ["2025-05-07"], []),  # a price of looking only at the capital
+        ("May I ask about the walk?", [], []),
+        ("the walk in may", ["2025-05-07"], []),
         ("the walk in March or May", ["2024-03-07", "2025-03-07", "2025-03-08", "2025-05-07"], []),
         ("the walk of December 31", ["2025-12-31"], ["2025-12-31"]),
         ("the walk in Marching season", [], []),
-        ("the walk on March 70", ["2024-03-07", "2025-03-07", "2025-03-08"], []),
+        ("the walk in March 70 times", ["2024-03-07", "2025-03-07", "2025-03-08"], []),
+        ("the walk of 2025-03-07", ["2025-03-07", "2025-03-08"], ["2025-03-07"]),
     ],
 )
 def test_the_month_and_day_that_a_query_names(mem: Memory, query: str, months: list[str], days: list[str]) -> None:
@@ -249,6 +251,29 @@ def test_recency_counts_back_from_the_newest(mem: Memory) -> None:
     mem.remember("new walk", scope=ADA, at=NOON)
     mem.remember("old walk", scope=ADA, at=NOON - timedelta(days=30))
     assert column(evidence(mem, "walk"), "recency") == pytest.approx({"new walk": 1.0, "old walk": math.exp(-1)})
+
+
+def test_rare_is_the_share_of_terms_that_few_entries_have(mem: Memory) -> None:
+    texts = ["walk river", "walk river castle", "walk castle", "walk castle bridge", "walk walk"]
+    mem.remember_many(texts, scope=ADA)  # everybody walks: 5 of 5. Castle is in 3, river in 2, bridge in 1
+    wanted = {"walk river": 1 / 3, "walk river castle": 2 / 4, "walk castle": 1 / 3, "walk castle bridge": 2 / 4,
+              "walk walk": 0.0}  # fmt: skip
+    assert column(evidence(mem, "walk"), "rare") == pytest.approx({text: 3 * share for text, share in wanted.items()})
+    mem.remember("another castle", scope=ADA)  # the fourth: castles are rare no longer
+    assert column(evidence(mem, "walk"), "rare") == pytest.approx({
+        "walk river": 1.0, "walk river castle": 0.75, "walk castle": 0.0, "walk castle bridge": 0.75, "walk walk": 0.0,
+        "another castle": 1.0,
+    })  # fmt: skip
+    mem.forget(ids=[mem.recall("another castle", scope=ADA, k=1).hits[0].entry.id], scope=ADA)
+    assert column(evidence(mem, "walk"), "rare") == pytest.approx({text: 3 * share for text, share in wanted.items()})
+
+
+def test_rare_is_counted_in_the_entrys_own_shelf(mem: Memory) -> None:
+    mem.remember_many([f"walk {n}" for n in range(4)], scope=IN_ORG)
+    mem.remember("walk shared", scope=IN_ORG, layer="org")
+    found = column(evidence(mem, "walk", IN_ORG), "rare")
+    assert found["walk 0"] == pytest.approx(1.0)
+    assert found["walk shared"] == pytest.approx(2.0)
 
 
 def test_an_empty_bank_shows_nothing(mem: Memory) -> None:

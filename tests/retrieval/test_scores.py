@@ -15,10 +15,18 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from recollect import Memory, Profile, Scope
+from recollect.clock import to_micros
+from recollect.ingest.dates import NamedDate
+from recollect.ingest.terms import Question
+from recollect.retrieval.bank import Bank
 from recollect.retrieval.cache import EntryCache
+from recollect.retrieval.dates import of_named_dates
 from recollect.retrieval.diversify import diversify
+from recollect.retrieval.profiles import PROFILES
 from recollect.testing.builders import make_entry, make_shelf
 from recollect.types import Entry
+
+from .reference import WIDTH, Row, Shelf, index_of
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ADA = Scope(tenant="acme", user="ada")
@@ -291,3 +299,47 @@ def test_an_index_dropped_for_want_of_room_is_read_again(tmp_path: Path) -> None
                 assert len(found) == 20
                 assert all(hit.entry.shelf.layer_id == str(number) for hit in found)
         assert len(mem._searcher._ram._held) <= 2
+
+
+# -- the date that a query names ---------------------------------------------------------------------------------
+
+
+def test_the_date_factor_is_1_for_the_month_and_2_for_the_day() -> None:
+    mem = Memory.open(":memory:", embedder=None, clock=lambda: NOON)
+    for day in ("2024-03-07", "2025-03-07", "2025-03-08", "2025-05-07"):
+        mem.remember(f"a walk on {day}", scope=ADA, at=day)
+
+    def dates(query: str) -> dict[str, float]:
+        hits = mem.recall(query, scope=ADA).hits
+        assert all({f.name: f.weight for f in hit.explanation}["date"] == 1.0 for hit in hits)
+        return {hit.entry.text[-10:]: hit.factors["date"] for hit in hits}
+
+    none = {"2024-03-07": 0.0, "2025-03-07": 0.0, "2025-03-08": 0.0, "2025-05-07": 0.0}
+    assert dates("the walk") == none
+    assert dates("the walk in 2025") == none
+    assert dates("the walk in March") == {**none, "2024-03-07": 1.0, "2025-03-07": 1.0, "2025-03-08": 1.0}
+    assert dates("the walk on March 7, 2025") == {**none, "2025-03-07": 2.0, "2025-03-08": 1.0}
+    assert mem.recall("the walk in May", scope=ADA).hits[0].entry.text == "a walk on 2025-05-07"
+
+
+def test_what_is_of_the_named_month_is_a_candidate_however_many_others_match_better() -> None:
+    mem = Memory.open(":memory:", embedder=None, clock=lambda: NOON)
+    texts = [{"text": f"a long walk by the river number {n}", "at": "2025-05-07"} for n in range(150)]
+    mem.remember_many([*texts, {"text": "a walk and other things", "at": "2025-03-07"}], scope=ADA)
+    assert mem.recall("the long walk in March", scope=ADA, k=1).hits[0].entry.at.month == 3
+
+
+@given(
+    at=st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)), month=st.integers(1, 12), day=st.integers(1, 31),
+    year=st.none() | st.integers(1960, 2060),
+)  # fmt: skip
+def test_spans_of_time_agree_with_the_calendar(at: datetime, month: int, day: int, year: int | None) -> None:
+    question = Question(terms=[], names=[], dates=(NamedDate(month=month, day=day, year=year),))
+    moments = [at.replace(tzinfo=UTC), datetime(1999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
+               datetime(2000, 1, 1, tzinfo=UTC)]  # fmt: skip
+    bank = Bank([index_of(Shelf({n: Row(no=n, terms={}, vector=(1.0,) * WIDTH, at=to_micros(moment))
+                                 for n, moment in enumerate(moments, start=1)}), PROFILES["default"])])  # fmt: skip
+    in_month, in_day = of_named_dates(question, bank)
+    right = [moment.month == month and year in (None, moment.year) for moment in moments]
+    assert in_month.tolist() == right
+    assert in_day.tolist() == [ok and moment.day == day for ok, moment in zip(right, moments, strict=True)]

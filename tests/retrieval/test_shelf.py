@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from recollect.retrieval import postings as postings_module
 from recollect.retrieval import shelf as shelf_module
 from recollect.retrieval.profiles import PROFILES
-from recollect.retrieval.shelf import NONE, ShelfIndex
+from recollect.retrieval.shelf import NONE, ShelfIndex, few_of
 from recollect.types import KINDS, STATES
 from retrieval.reference import WIDTH, Row, Shelf, index_of, random_rows
 
@@ -57,6 +57,9 @@ def assert_same(index: ShelfIndex, shelf: Shelf) -> None:
         assert (index.length[row], index.chars[row], index.traits[row], index.speaker[row]) == (
             wanted.words, wanted.chars, wanted.traits, wanted.speaker,
         )  # fmt: skip
+        held_by = [sum(term in other.terms for other in shelf.rows.values()) for term in wanted.terms]
+        rare = sum(count <= few_of(len(shelf.rows)) for count in held_by)
+        assert (index.distinct[row], index.rare[row]) == (len(wanted.terms), rare)
         assert index.vectors[row].tolist() == list(wanted.vector or (0.0,) * WIDTH)
         for name, step in (("before", -1), ("after", 1), ("before2", -2), ("after2", 2)):
             place = int(getattr(index, name)[row])
@@ -149,3 +152,25 @@ def test_the_newest_row_is_one_that_is_there() -> None:
     assert index.newest == 10
     index.apply(shelf.change(put=[replace(shelf.rows[1], at=5)]))
     assert index.newest == 5
+
+
+@pytest.mark.parametrize(
+    ("entries", "few"), [(0, 3), (1, 3), (799, 3), (800, 4), (1599, 4), (1600, 8), (10_000, 32), (100_000, 256)]
+)
+def test_a_rare_term_is_in_three_entries_or_about_one_in_200(entries: int, few: int) -> None:
+    assert few_of(entries) == few
+
+
+def test_a_growing_shelf_counts_rare_terms_like_one_loaded_at_once() -> None:
+    dice = np.random.default_rng(5)
+    shelf, index = Shelf(), ShelfIndex(1, WIDTH, WEIGHTS)
+    words = np.arange(1, 400) ** 2  # some are in many rows, some in few
+    for no in range(1, 900):
+        terms = dice.choice(words, size=6, replace=False, p=1 / np.arange(1, 400) / (1 / np.arange(1, 400)).sum())
+        row = Row(no=no, terms={int(t): 1 for t in terms}, vector=(1.0,) * WIDTH)
+        index.apply(shelf.change(put=[row], remove=[no - 700] if no % 100 == 1 and no > 700 else []))
+        if no in (100, 700, 799, 800, 801, 807, 899):
+            fresh = index_of(shelf, PROFILE)
+            rare = {int(index.no[r]): int(index.rare[r]) for r in np.flatnonzero(index.alive)}
+            assert rare == {int(fresh.no[r]): int(fresh.rare[r]) for r in range(len(fresh))}
+            assert len(set(rare.values())) > 1

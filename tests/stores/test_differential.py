@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -22,9 +23,11 @@ from recollect.stores.sqlite import SqliteStore
 from recollect.testing.builders import (
     MODEL,
     OTHER_MODEL,
+    make_call,
     make_entry,
     make_event,
     make_index,
+    make_job,
     make_link,
     make_recall,
     make_record,
@@ -40,6 +43,8 @@ SHELVES = [make_shelf(), make_shelf("bob"), make_shelf(tenant="rival")]
 IDS = ["a", "b", "c", "d"]
 SESSIONS = ["monday", "tuesday"]
 MODELS = [MODEL, OTHER_MODEL]
+JOBS = ["j1", "j2", "j3"]
+PROFILES = ("default", "paper")
 RECALLS = ["r1", "r2", "r3"]
 LINK_TYPES: list[LinkType] = ["supports", "follows"]
 TAGS = ["x", "y", "Ü"]
@@ -126,6 +131,17 @@ def updating(draw: st.DrawFn) -> Step:
             tx.update(replace(entry, shelf=there.shelf), change=change, index=index, vector=vector)
 
     return Step("update", (entry, change, index, vector, insist), update)
+
+
+@st.composite
+def using(draw: st.DrawFn) -> Step:
+    nos, at = draw(st.lists(st.integers(1, 9), unique=True, max_size=3)), minutes_later(draw(st.integers(0, 9)))
+
+    def use(tx: Tx) -> set[int]:
+        tx.count_use(nos, at)
+        return tx.alive(nos)
+
+    return Step("count_use", (nos, at), use)
 
 
 @st.composite
@@ -251,21 +267,87 @@ def judging(draw: st.DrawFn) -> Step:
 def learning(draw: st.DrawFn) -> Step:
     shelf, whole, state = draw(shelves), draw(st.booleans()), draw(texts)
     tenant, of = shelf.tenant, None if whole else shelf
+    profile = draw(st.sampled_from(PROFILES))
     if draw(rarely):
-        return Step("drop_policies", (tenant,), lambda tx: tx.drop_policies(tenant))
+        chosen = None if whole else profile
+        return Step("drop_policies", (tenant, chosen), lambda tx: tx.drop_policies(tenant, profile=chosen))
 
     def put_policy(tx: Tx) -> object:
-        before = tx.policy(tenant, of)
-        tx.put_policy(tenant, of, state)
-        return before, tx.policy(tenant, of)
+        before = tx.policy(tenant, of, profile=profile)
+        tx.put_policy(tenant, of, state, profile=profile)
+        return before, tx.policy(tenant, of, profile=profile)
 
-    return Step("put_policy", (tenant, of, state), put_policy)
+    return Step("put_policy", (tenant, of, state, profile), put_policy)
+
+
+@st.composite
+def marking(draw: st.DrawFn) -> Step:
+    shelf, session_id, insist = draw(shelves), draw(sessions), draw(rarely)
+    reflected, ended_at = draw(st.none() | st.integers(-1, 3)), draw(st.none() | st.just(minutes_later(3)))
+
+    def mark_session(tx: Tx) -> object:
+        head = tx.session(shelf, session_id)
+        if insist or (head and 0 <= (reflected or 0) <= head.turns):
+            tx.mark_session(shelf, session_id, reflected=reflected, ended_at=ended_at)
+        return head, tx.session(shelf, session_id)
+
+    return Step("mark_session", (shelf, session_id, reflected, ended_at, insist), mark_session)
+
+
+@st.composite
+def queueing(draw: st.DrawFn) -> Step:
+    job = make_job(
+        draw(st.sampled_from(JOBS)), shelf=draw(shelves), kind=draw(st.sampled_from(["reflect", "sum"])),
+        key=draw(st.sampled_from("kl")), payload=draw(st.just({}) | st.builds(dict, session=sessions | texts)),
+        due_at=minutes_later(draw(st.integers(0, 9))),
+    )  # fmt: skip
+    insist = draw(rarely)
+    return Step("add_job", (job, insist), lambda tx: tx.add_job(job) if insist or not tx.job(job.id) else None)
+
+
+@st.composite
+def claiming(draw: st.DrawFn) -> Step:
+    now, lease_s = minutes_later(draw(st.integers(0, 9))), timedelta(minutes=draw(st.integers(0, 9)))
+    chosen: dict[str, Any] = {  # the keywords of claim_job
+        "kinds": draw(st.none() | st.lists(st.sampled_from(["reflect", "sum"]), max_size=2)),
+        "tenant": draw(st.none() | shelves.map(lambda shelf: shelf.tenant)),
+        "id": draw(st.none() | st.sampled_from(JOBS)),
+    }
+    return Step("claim_job", (now, lease_s, chosen), lambda tx: tx.claim_job("w", now, now + lease_s, **chosen))
+
+
+@st.composite
+def ending(draw: st.DrawFn) -> Step:
+    id, state = draw(st.sampled_from(JOBS)), draw(st.sampled_from(["done", "dead", "queued"]))
+    due_at = minutes_later(draw(st.integers(0, 9)))
+
+    def put_job(tx: Tx) -> object:
+        job = tx.job(id)
+        if job is not None:
+            tx.put_job(replace(job, state=state, worker=None, lease_until=None, due_at=due_at, error="ü"))
+        return job, tx.job(id)
+
+    return Step("put_job", (id, state, due_at), put_job)
+
+
+@st.composite
+def booking(draw: st.DrawFn) -> Step:
+    calls = [
+        make_call(
+            tenant=draw(shelves).tenant, session=draw(st.none() | sessions), model=draw(st.sampled_from("ab")),
+            at=minutes_later(draw(st.integers(0, 2000))), input_tokens=draw(st.integers(0, 9)), ok=draw(st.booleans()),
+        )
+        for _ in range(draw(st.integers(0, 3)))
+    ]  # fmt: skip
+    return Step("add_calls", tuple(calls), lambda tx: tx.add_calls(calls))
 
 
 steps = st.one_of(
-    adding(), adding(), adding(), adding(), adding(), updating(), updating(), updating(), removing(), dropping(),
+    adding(), adding(), adding(), adding(), adding(), updating(), updating(), updating(), using(), removing(),
+    dropping(),
     linking(), linking(), linking(), talking(), talking(), hushing(), embedding(), moving(), reindexing(), looking(),
-    noting(), logging(), logging(), judging(), judging(), learning(),
+    noting(), logging(), logging(), judging(), judging(), learning(), marking(), queueing(), queueing(), claiming(),
+    ending(), booking(),
 )  # fmt: skip
 transactions = st.tuples(st.lists(steps, min_size=1, max_size=8), st.integers(0, 5).map(lambda n: n == 0))
 
@@ -329,7 +411,17 @@ def told(store: Store) -> dict[str, object]:
         "events": [store.events(tenant, limit=5) for tenant in ("acme", "rival")],
         "recalls": [(found := store.logged_recall(id)) and plain(found) for id in RECALLS],
         "outcomes": [outcomes(store, shelf.tenant, of) for shelf in SHELVES for of in (None, shelf)],
-        "policies": [store.policy(shelf.tenant, of) for shelf in SHELVES for of in (None, shelf)],
+        "policies": [
+            store.policy(shelf.tenant, of, profile=profile)
+            for shelf in SHELVES
+            for of in (None, shelf)
+            for profile in PROFILES
+        ],
+        "heads of sessions": [store.session(shelf, name) for shelf in SHELVES for name in SESSIONS],
+        "idle": [store.idle_sessions(minutes_later(n), tenant=t, limit=2) for n in (1, 99) for t in (None, "acme")],
+        "jobs": store.jobs() + store.jobs(shelf=SHELVES[1], states=["queued", "done"], kinds=["sum"], limit=1),
+        "spent": [store.spent(t, by=by) for t in (None, "acme") for by in ((), ("model",), ("day", "purpose"))],
+        "spent on sessions": [store.spent("acme", session=name, since=minutes_later(9)) for name in SESSIONS],
         "model": store.model(),
         "lacking": [store.without_vector(model, after=1, limit=3) for model in MODELS],
         "index": {no: stored(*found) for no, found in store.index_of(nos).items()},

@@ -2,34 +2,39 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from recollect.clock import system_clock, to_micros
 from recollect.errors import StoreCorrupt
-from recollect.stores.base import Selection
+from recollect.learning.tenant import loads_tenant
+from recollect.stores.base import Selection, SessionHead
 from recollect.stores.sqlite import SqliteStore, connection
 from recollect.stores.sqlite.schema import MIGRATIONS, migrate
 from recollect.testing.builders import (
     MODEL,
     NOON,
+    make_call,
     make_entry,
     make_event,
     make_link,
     make_recall,
     make_record,
     make_shelf,
-    make_turn,
     make_vector,
+    minutes_later,
 )
+from recollect.testing.store.calls import book
 from recollect.testing.store.learning_log import log, put, tell, told
 
 SHELF = make_shelf()
-NAMES = ["first_schema", "learning_log"]
+NAMES = ["first_schema", "learning_log", "profiles", "model_calls", "jobs"]
 
 
 def fresh(path: Path, *, to: int = len(MIGRATIONS)) -> None:
@@ -67,12 +72,18 @@ def first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         tx.add(make_record("c", vector=make_vector("c")))
         tx.update(make_entry("a", tags=["y"]), change="tagged")
         tx.add_links([make_link("a", "b")])
-        tx.open_session(SHELF, "monday", NOON)
-        tx.add_turn(SHELF, make_turn(0, entry_id="a"))
         tx.audit(make_event("furnish"))
     store.close()
-    with closing(sqlite3.connect(path)) as db, db:  # a removal, as the store of that schema wrote it
+    with closing(sqlite3.connect(path)) as db, db:  # sessions and a removal, as the store of that schema wrote them
         db.execute("PRAGMA foreign_keys = ON")
+        db.execute("INSERT INTO sessions VALUES (1, 1, 'monday', ?)", (to_micros(NOON),))
+        db.execute("INSERT INTO sessions VALUES (2, 1, 'empty', ?)", (to_micros(NOON),))
+        for number, minute in [(0, 7), (3, 5)]:
+            at = to_micros(minutes_later(minute))
+            db.execute(
+                "INSERT INTO turns (session, number, role, at, entry, text) VALUES (1, ?, 'user', ?, NULL, 'hello')",
+                (number, at),
+            )
         db.execute("INSERT INTO removed SELECT shelf, seq, no FROM entries WHERE id = 'c'")
         db.execute("DELETE FROM entries WHERE id = 'c'")
     assert one(path, "PRAGMA user_version") == 1
@@ -122,6 +133,69 @@ def test_an_upgraded_file_keeps_the_learning_log(first: Path) -> None:
             removed = tx.drop_shelf(SHELF)
         assert (removed.entries, removed.recalls) == (2, 1)
         assert store.policy("acme", SHELF) is None
+
+
+def test_sessions_of_an_old_file_have_ended_and_are_reflected_on_only_when_asked(first: Path) -> None:
+    with closing(SqliteStore(first)) as store:
+        latest = minutes_later(7)
+        monday = SessionHead(shelf=SHELF, id="monday", turns=4, reflected=0, touched_at=latest, ended_at=latest)
+        assert store.session(SHELF, "monday") == monday
+        assert store.idle_sessions(latest) == []
+        empty = SessionHead(shelf=SHELF, id="empty", turns=0, touched_at=NOON, ended_at=NOON)
+        assert store.session(SHELF, "empty") == empty
+        with store.transact() as tx:
+            assert tx.open_session(SHELF, "monday", NOON) == 4
+
+
+@pytest.fixture
+def second(tmp_path: Path) -> Path:
+    """A file of schema 2 with the states that its release kept, one for a shelf and one for a tenant."""
+    path = tmp_path / "second.db"
+    fresh(path, to=2)
+    kept: dict[str, dict[str, Any] | None] = {
+        "acme": {"shares": True, "users": 1},
+        "closed": {"shares": False},
+        "broken": None,
+        "papers": {},
+    }
+    with closing(sqlite3.connect(path)) as db, db:
+        for tenant, prior in kept.items():
+            db.execute("INSERT INTO shelves (tenant, layer, layer_id) VALUES (?, 'user', 'ada')", (tenant,))
+            text = "{" if prior is None else json.dumps({"format": 1, "kind": "prior", **prior})
+            if tenant != "papers":
+                db.execute("INSERT INTO policies VALUES (?, NULL, ?)", (tenant, text))
+        db.execute("INSERT INTO shelves (tenant, layer, layer_id) VALUES ('acme', 'user', 'bob')")
+        nos = {f"{t}/{i}": no for no, t, i in db.execute("SELECT no, tenant, layer_id FROM shelves")}
+        for name, state in (("acme/ada", "person"), ("acme/bob", "person"), ("papers/ada", "residual")):
+            tenant = name.partition("/")[0]
+            db.execute("INSERT INTO policies VALUES (?, ?, ?)", (tenant, nos[name], json.dumps({"kind": state})))
+        for number, profile in enumerate(["reasoningbank", "paper"]):  # what served Bob, and then the paper's
+            db.execute(
+                "INSERT INTO recalls (id, shelf, at, query, profile, level, shown, nos, base, names, features) "
+                "VALUES (?, ?, 0, '', ?, 'base', 0, '', '', '[]', '')",
+                (f"r{number}", nos["acme/bob"], profile),
+            )
+    assert one(path, "PRAGMA user_version") == 2
+    return path
+
+
+def test_learned_states_of_the_second_schema_go_to_the_profile_they_were_made_with(second: Path) -> None:
+    with closing(SqliteStore(second)) as store:
+        ada, bob, papers = make_shelf("ada"), make_shelf("bob"), make_shelf("ada", tenant="papers")
+        assert store.policy("acme", ada) == store.policy("acme", bob, profile="reasoningbank") == '{"kind": "person"}'
+        assert store.policy("acme", bob) is store.policy("acme", ada, profile="paper") is None
+        assert store.policy("papers", papers, profile="paper") == '{"kind": "residual"}'
+        assert json.loads(store.policy("acme", None, profile="reasoningbank") or "{}")["users"] == 1
+        assert not list(store.check())
+    assert one(second, "SELECT count(*) FROM policies WHERE shelf IS NOT NULL") == 3
+
+
+def test_who_had_opted_out_in_the_second_schema_stays_out_with_every_profile(second: Path) -> None:
+    with closing(SqliteStore(second)) as store:
+        settled = {tenant: store.policy(tenant, None, profile="") for tenant in ("acme", "closed", "broken", "papers")}
+    assert settled["acme"] is settled["papers"] is None
+    for tenant in ("closed", "broken"):
+        assert loads_tenant(settled[tenant]).shares is False
 
 
 def test_a_blank_file_gets_the_newest_schema_at_once(tmp_path: Path) -> None:
@@ -212,3 +286,12 @@ def test_a_log_that_hangs_on_nothing_is_found_and_dropped(tmp_path: Path) -> Non
         assert store.policy("acme", None) == store.policy("acme", SHELF) == "state"
     assert one(path, "SELECT count(*) FROM outcomes") == 1
     assert one(path, "SELECT count(*) FROM policies") == 2
+
+
+@pytest.mark.parametrize("change", ["UPDATE calls SET usd = 0", "UPDATE calls SET session = 'x'", "DELETE FROM calls"])
+def test_the_ledger_cannot_be_rewritten(tmp_path: Path, change: str) -> None:
+    path = tmp_path / "memory.db"
+    with closing(SqliteStore(path)) as store:
+        book(store, make_call(session="monday"))
+    with closing(sqlite3.connect(path)) as db, pytest.raises(sqlite3.IntegrityError, match="append-only"):
+        db.execute(change)

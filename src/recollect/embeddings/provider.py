@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.embeddings.base import Matrix, unit_rows
-from recollect.embeddings.wellformed import well_formed
 from recollect.errors import EmbeddingFailed, InvalidInput, RecollectError
+from recollect.wellformed import well_formed
 
 _PROBE = "width"
 

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from recollect.embeddings.base import Matrix, unit_rows
-from recollect.embeddings.wellformed import well_formed
 from recollect.errors import EmbeddingFailed
+from recollect.wellformed import well_formed
 
 NAME = "static:l2_supercat_256"
 WIDTH = 256

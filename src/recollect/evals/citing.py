@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 from recollect.errors import InvalidInput
 
-Feedback = Literal["honest", "random", "inverted", "last"]
+Feedback = Literal["honest", "random", "inverted", "first", "first-two", "last"]
 FEEDBACKS: tuple[str, ...] = get_args(Feedback)
 
 RANDOM_SHARE = 0.3
@@ -24,7 +24,8 @@ class Citing:
     """How citations come about.
 
     `honest` cites evidence, but leaves out a share `miss` of it and cites a share `false` of the rest. `random` cites
-    each with the same chance, `inverted` exactly what is not evidence, `last` always the last of the shown.
+    each with the same chance, `inverted` exactly what is not evidence. `first`, `first-two` and `last` go by the place
+    alone, whatever stands there.
     """
 
     feedback: str = "honest"
@@ -39,14 +40,16 @@ class Citing:
         """Places of the cited among the shown. One draw for each that is shown, whatever the feedback."""
         draws = [rng.random() for _ in evidence]
         return [place for place, (useful, draw) in enumerate(zip(evidence, draws, strict=True))
-                if self._cites(useful, draw, last=place == len(evidence) - 1)]  # fmt: skip
+                if self._cites(useful, draw, place=place, last=len(evidence) - 1)]  # fmt: skip
 
-    def _cites(self, useful: bool, draw: float, *, last: bool) -> bool:
+    def _cites(self, useful: bool, draw: float, *, place: int, last: int) -> bool:
         if self.feedback == "honest":
             return draw >= self.miss if useful else draw < self.false
         if self.feedback == "random":
             return draw < RANDOM_SHARE
-        return last if self.feedback == "last" else not useful
+        if self.feedback == "inverted":
+            return not useful
+        return place in {"first": (0,), "first-two": (0, 1), "last": (last,)}[self.feedback]
 
     def __str__(self) -> str:
         if self.feedback != "honest":

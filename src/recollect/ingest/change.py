@@ -96,23 +96,21 @@ class Changer:
         vector = None if self._embedder is None else self._embedder.embed([embedding_text(entry)])[0]
         return record_of(entry), vector
 
-    def supersede(self, old_id: str, new_id: str, *, scope: Scope, at: TimeLike = None) -> Entry:
+    def supersede(self, old_id: str, new_id: str, *, scope: Scope, at: TimeLike = None, wrong: bool = False) -> Entry:
         old_id, new_id = checked_id(old_id), checked_id(new_id)
         if old_id == new_id:
             raise InvalidInput("new", f"{new_id!r} cannot replace itself")
         moment = as_time("at", at)
         with self._store.transact() as tx:
             old, new = _one(tx, old_id, scope), _one(tx, new_id, scope)
-            if old.state == "superseded" and moment is None and self._superseded_by(old_id, new_id):
+            state = "pruned" if wrong else "superseded"
+            if old.state == state and moment is None and self._superseded_by(old_id, new_id):
                 return old  # said before
             self._refuse_ring(new_id, old_id, "supersedes")
-            now = self._clock()
-            ended = replace(
-                old, state="superseded", valid_to=_end(old, new, moment, now), updated_at=max(now, old.updated_at)
-            )
-            tx.update(ended, change="superseded")
+            ended = superseded(old, new, moment, self._clock(), wrong=wrong)
+            tx.update(ended, change="corrected" if wrong else "superseded")
             tx.add_links([self._link(new_id, old_id, "supersedes", 1.0)])
-            tx.audit(_event(ended, "supersede", by=new_id))
+            tx.audit(_event(ended, "correct" if wrong else "supersede", by=new_id))
         return ended
 
     def _superseded_by(self, old_id: str, new_id: str) -> bool:
@@ -229,6 +227,14 @@ def _refuse_duplicate(tx: Tx, after: Entry) -> None:
 
 def _event(entry: Entry, action: str, *, at: datetime | None = None, **detail: str) -> Event:
     return Event(at=at or entry.updated_at, tenant=entry.tenant, action=action, entry_id=entry.id, detail=dict(detail))
+
+
+def superseded(old: Entry, new: Entry, at: datetime | None, now: datetime, *, wrong: bool = False) -> Entry:
+    """The old entry as the new one leaves it: true until then, or, when it was wrong, never to be recalled again."""
+    updated_at = max(now, old.updated_at)
+    if wrong:
+        return replace(old, state="pruned", updated_at=updated_at)
+    return replace(old, state="superseded", valid_to=_end(old, new, at, now), updated_at=updated_at)
 
 
 def _end(old: Entry, new: Entry, moment: datetime | None, now: datetime) -> datetime:

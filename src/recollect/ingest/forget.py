@@ -10,7 +10,9 @@ from recollect.clock import Clock, aware
 from recollect.errors import InvalidInput, NotFound
 from recollect.ingest.validate import checked_flag, checked_ids, checked_layer, checked_session_id
 from recollect.stores.base import Event, Removed, Selection, Store, Tx
-from recollect.types import Receipt, Scope, Shelf
+from recollect.types import Entry, Receipt, Scope, Shelf
+
+_PAGE = 500
 
 
 class Caches(Protocol):
@@ -49,7 +51,7 @@ class Forgetter:
             if ids is not None:
                 removed = self._by_ids(tx, shelves, checked_ids(ids), bool(turns))
             elif session_id is not None:
-                removed = _by_session(tx, home, checked_session_id(session_id), turns is not False)
+                removed = self._by_session(tx, home, checked_session_id(session_id), turns is not False)
             else:
                 removed = [tx.drop_shelf(home)]
             total = added(removed)
@@ -83,6 +85,36 @@ class Forgetter:
             removed.append(tx.remove(shelf, Selection(ids=here)))
         return removed
 
+    def _by_session(self, tx: Tx, shelf: Shelf, session_id: str, turns: bool) -> list[Removed]:
+        """Everything of a session, and the memories of other sessions that its words were merged into: they hold them,
+        in their text, their evidence or an older version."""
+        derived = self._derived_from(tx, shelf, session_id)
+        removed = [tx.remove(shelf, Selection(session_id=session_id))]
+        if derived:
+            removed.append(tx.remove(shelf, Selection(ids=derived)))
+        if turns:
+            removed.append(tx.remove_turns(shelf, session_id=session_id))
+        return removed
+
+    def _derived_from(self, tx: Tx, shelf: Shelf, session_id: str) -> list[str]:
+        """Entries of other sessions that were derived from turns of this one."""
+        found: list[str] = []
+        after, page = 0, self._page(shelf, session_id, 0)
+        while page:
+            here = {entry.id for _, entry in page}
+            sources = {
+                link.source
+                for link in self._store.links(sorted(here))
+                if link.type == "derived_from" and link.target in here and link.source not in here
+            }
+            found += [id for id, entry in tx.get([shelf], sorted(sources)).items() if entry.session_id != session_id]
+            after = page[-1][0]
+            page = self._page(shelf, session_id, after)
+        return list(dict.fromkeys(found))
+
+    def _page(self, shelf: Shelf, session_id: str, after: int) -> list[tuple[int, Entry]]:
+        return self._store.select([shelf], Selection(session_id=session_id), after=after, limit=_PAGE)
+
     def _kept(self, scope: Scope, emptied: Sequence[Shelf]) -> dict[str, int]:
         """What other layers of the scope still hold, and raw turns left on the ones touched."""
         kept: dict[str, int] = {
@@ -92,13 +124,6 @@ class Forgetter:
         }
         turns = self._store.counts(emptied)["turns"]
         return {**kept, "turns": turns} if turns else kept
-
-
-def _by_session(tx: Tx, shelf: Shelf, session_id: str, turns: bool) -> list[Removed]:
-    removed = [tx.remove(shelf, Selection(session_id=session_id))]
-    if turns:
-        removed.append(tx.remove_turns(shelf, session_id=session_id))
-    return removed
 
 
 def added(parts: Sequence[Removed]) -> Removed:

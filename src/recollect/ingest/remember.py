@@ -22,7 +22,7 @@ from recollect.ingest.terms import embedding_text, record_of
 from recollect.ingest.validate import MAX_TAGS, Checked, Draft, check, checked_line, checked_text
 from recollect.stores.base import Event, Record, Store, Tx
 from recollect.tokens import count_tokens
-from recollect.types import Entry, Link, Scope
+from recollect.types import Entry, Link, Scope, filled
 
 Progress = Callable[[int, int], None]
 """Called with (done, total) at the start and after each batch; done counts what is stored."""
@@ -46,6 +46,10 @@ class Writer:
     @property
     def clock(self) -> Clock:
         return self._clock
+
+    @property
+    def scrubber(self) -> Scrubber:
+        return self._scrubber
 
     def remember(self, drafts: Sequence[Draft], *, scope: Scope, progress: Progress | None = None) -> list[str]:
         """Store the drafts and return the ids of their entries in order; nothing is stored if any draft is bad."""
@@ -109,10 +113,11 @@ class Writer:
                  position: int | None = None) -> Entry:  # fmt: skip
         """The draft as an entry with its own id, hash and token count."""
         text, kind, session_id, turn_refs = draft.text, draft.kind, draft.session_id, draft.turn_refs
-        return Entry(
-            id=self._new_id(), shelf=draft.shelf, kind=kind, text=text, title=draft.title, tags=draft.tags,
+        return filled(
+            Entry, id=self._new_id(), shelf=draft.shelf, kind=kind, text=text, title=draft.title, tags=draft.tags,
             evidence=draft.evidence or text, source=draft.source, speaker=draft.speaker, session_id=session_id,
             turn_refs=turn_refs, thread=thread, position=position, confidence=draft.confidence, trust=draft.trust,
+            state="active", repeats=0, usage_count=0, success_count=0, failure_count=0,
             token_count=count_tokens(text), at=draft.at, created_at=now, updated_at=now, valid_from=draft.valid_from,
             valid_to=draft.valid_to, metadata=draft.metadata,
             content_hash=hash_of(text, kind=kind, session_id=session_id, turn_refs=turn_refs),

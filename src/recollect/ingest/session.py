@@ -5,25 +5,48 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Protocol
 
-from recollect.errors import InvalidInput
+from recollect.errors import InvalidInput, NotFound
 from recollect.ingest.hashing import content_hash, thread_of
 from recollect.ingest.remember import Writer, keep
 from recollect.ingest.times import TimeLike
-from recollect.ingest.validate import Draft, check, checked_line, checked_session_id
-from recollect.stores.base import Store
-from recollect.types import Entry, Scope, Turn
+from recollect.ingest.validate import Draft, check, checked_line, checked_seconds, checked_session_id
+from recollect.stores.base import Job, Store, Tx
+from recollect.types import Entry, Scope, Shelf, Turn
 
 GENERIC_ROLES = frozenset({"user", "human", "assistant", "ai", "system", "tool", "function", "model"})
 _NAME_LIKE = re.compile(r"[^\W\d_]{2,}(?:[ '’.-][^\W\d_]+){0,3}")
 
 
+class Watch(Protocol):
+    """Who is told of a session's course, in the transaction that writes it: what it queues is queued with the turn."""
+
+    def added(self, tx: Tx, shelf: Shelf, session_id: str, turns: int) -> bool:
+        """The session has this many turns now; whether that queued any work."""
+        ...
+
+    def ended(self, tx: Tx, shelf: Shelf, session_id: str) -> str | None:
+        """The key of the job that the end starts; None when there is nothing left to do."""
+        ...
+
+    def committed(self) -> None:
+        """What was written is durable."""
+        ...
+
+    def job(self, shelf: Shelf, key: str, *, wait_s: float) -> Job | None:
+        """The job as it stands when it is done, or when the time is up; None when it was forgotten meanwhile."""
+        ...
+
+
 class Session:
     """One dialogue of a scope. Made by `Memory.session`; adding a turn is durable when `add` returns."""
 
-    def __init__(self, writer: Writer, store: Store, *, scope: Scope, session_id: str) -> None:
+    def __init__(self, writer: Writer, store: Store, *, scope: Scope, session_id: str,
+                 watch: Watch | None = None) -> None:  # fmt: skip
         self._writer = writer
         self._store = store
+        self._watch = watch
         self._scope = scope
         self._shelf = scope.home()
         self.id = checked_session_id(session_id)
@@ -51,8 +74,28 @@ class Session:
             numbered = replace(entry, turn_refs=[number], position=number)
             entry = replace(numbered, content_hash=content_hash(numbered))
             kept = keep(tx, replace(record, entry=entry), now)
-            tx.add_turn(self._shelf, _turn_of(replace(entry, id=kept), number, role))
+            tx.add_turn(self._shelf, _turn_of(replace(entry, id=kept), number, role), touched_at=now)
+            queued = self._watch is not None and self._watch.added(tx, self._shelf, self.id, number + 1)
+        if self._watch is not None and queued:
+            self._watch.committed()
         return kept
+
+    def end(self, *, wait: float = 0.0) -> Job | None:
+        """End the session: what was said becomes memories, in the background; the job of it, or None if all was read.
+
+        The job is durable when this returns. `wait` gives it that many seconds to finish first. A turn added later
+        opens the session again.
+        """
+        seconds = checked_seconds("wait", wait)
+        with self._writer.transact() as tx:
+            if tx.session(self._shelf, self.id) is None:
+                raise NotFound("session", self.id, "add a turn first")
+            tx.mark_session(self._shelf, self.id, ended_at=self._writer.clock())
+            key = None if self._watch is None else self._watch.ended(tx, self._shelf, self.id)
+        if self._watch is None or key is None:
+            return None
+        self._watch.committed()
+        return self._watch.job(self._shelf, key, wait_s=seconds)
 
     def turns(self) -> list[Turn]:
         """Every turn so far, verbatim, in order."""
@@ -62,10 +105,12 @@ class Session:
         """Who speaks in this role: a name given as role, or the scope's user when its id reads like a name."""
         if role.strip().lower() not in GENERIC_ROLES:
             return role
-        user = self._scope.user
-        if role.strip().lower() in ("user", "human") and user and _NAME_LIKE.fullmatch(user):
-            return user
-        return None
+        return name_of(self._scope.user) if role.strip().lower() in ("user", "human") else None
+
+
+def name_of(user: str | None) -> str | None:
+    """The id of a user when it reads like a name."""
+    return user if user and _NAME_LIKE.fullmatch(user) else None
 
 
 def _turn_of(entry: Entry, number: int, role: str) -> Turn:

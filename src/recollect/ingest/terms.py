@@ -11,7 +11,7 @@ import threading
 import unicodedata
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import IntFlag
 from functools import lru_cache
 
@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import Stemmer
 
+from recollect.ingest.dates import NamedDate, named_dates
 from recollect.ingest.hashing import hash64, signed64
 from recollect.ingest.stopwords import STOP_WORDS
 from recollect.stores.base import IndexRecord
@@ -51,7 +52,7 @@ _STEMMERS = threading.local()
 SHORT_QUESTION_CHARS = 250
 
 
-def _stem(word: str) -> str:
+def stem(word: str) -> str:
     """Snowball's English stem. A stemmer object is not to be shared between threads."""
     stemmer = getattr(_STEMMERS, "english", None)
     if stemmer is None:
@@ -64,7 +65,7 @@ def _term(word: str) -> int:
     """The hash of a lower-case word's stem; 0 for a stop word."""
     if word in STOP_WORDS:
         return 0
-    return hash64(_stem(word) if word.isascii() else word)
+    return hash64(stem(word) if word.isascii() else word)
 
 
 def _fold(text: str) -> str:
@@ -157,32 +158,22 @@ class Question:
     names: list[int]
     """Hashes of the words in it, as `name_hash` makes them: a speaker may be named by one."""
     asks_when: bool = False
-    months: list[int] = field(default_factory=list)
-    """Months it names, 1 to 12; written with a capital, because `may` and `march` are words."""
-    years: list[int] = field(default_factory=list)
-    days: list[int] = field(default_factory=list)
-    """Numbers from 1 to 31 in it; days only beside a month."""
+    dates: tuple[NamedDate, ...] = ()
+    """Months and days it names."""
 
 
 _ASKS_WHEN = re.compile(r"\b(?:when|what (?:time|date|day|year|month)|how long ago|which (?:day|month|year))\b", re.I)
-_MONTHS = {name: number for number, name in enumerate(
-    ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October", "November",
-     "December"), start=1)}  # fmt: skip
-_MONTH = re.compile(rf"\b(?:{'|'.join(_MONTHS)})\b")
-_YEAR = re.compile(r"\b(?:19|20)\d\d\b")
-_DAY = re.compile(r"\b(?:[12]\d|3[01]|[1-9])(?=(?:st|nd|rd|th)?\b)")
 
 
 def read_question(query: str) -> Question:
     """The terms of a query; if only stop words are in it, those are taken after all."""
-    found = terms(query) or [hash64(word) for word in words(query)]
+    plain = words(query)
+    found = [term for word in plain if (term := _term(word))] or [hash64(word) for word in plain]
     return Question(
         terms=list(dict.fromkeys(found)),
         names=list(dict.fromkeys(signed64(term) for term in found)),
         asks_when=bool(_ASKS_WHEN.search(query)),
-        months=[_MONTHS[name] for name in _MONTH.findall(query)],
-        years=[int(year) for year in _YEAR.findall(query)],
-        days=[int(day) for day in _DAY.findall(query)],
+        dates=named_dates(query, plain),
     )
 
 

@@ -20,6 +20,8 @@ MAX_QUERY_CHARS = 20_000
 MAX_TAGS = 64
 MAX_METADATA_BYTES = 64_000
 MAX_K = 10_000
+JOB_STATES = ("queued", "running", "done", "dead")
+CALL_GROUPS = ("tenant", "purpose", "model", "day")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,6 +155,29 @@ def checked_count(field_name: str, value: object, *, least: int = 0, most: int =
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidInput(field_name, f"{_shown(value)} is not a whole number from {least} to {most:,}")
     return value
+
+
+def checked_job_state(value: object) -> str:
+    if value not in JOB_STATES:
+        raise InvalidInput("state", f"{_shown(value)} is not a state of jobs", f"use one of {', '.join(JOB_STATES)}")
+    return str(value)
+
+
+def checked_groups(values: object) -> list[str]:
+    """What model calls are added up by."""
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInput("by", f"{_shown(values)} is not a list", f"any of {', '.join(CALL_GROUPS)}")
+    found = [*values]
+    for value in found:
+        if value not in CALL_GROUPS:
+            raise InvalidInput("by", f"{_shown(value)} is not known", f"any of {', '.join(CALL_GROUPS)}")
+    return found
+
+
+def checked_seconds(field_name: str, value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
+        raise InvalidInput(field_name, f"{_shown(value)} is not a number of seconds from 0")
+    return float(value)
 
 
 def _shown(value: object) -> str:

@@ -6,18 +6,17 @@ from collections import deque
 
 from recollect.learning.guard import Z_GAIN
 from recollect.learning.learner import Learner
-from recollect.learning.policy import Prior
 from recollect.types import CurvePoint, Shelf
 
 RECENT = 20
 """Outcomes that the citation rate is taken over."""
 
 
-def curve(learner: Learner, shelf: Shelf, start: Prior) -> list[CurvePoint]:
-    """The points of one person, in order."""
+def curve(learner: Learner, shelf: Shelf) -> list[CurvePoint]:
+    """The points of one person since the last reset, in order."""
     points: list[CurvePoint] = []
     recent: deque[float] = deque(maxlen=RECENT)
-    for step in learner.replay(shelf.tenant, start).steps():
+    for step in learner.replay(shelf.tenant).steps():
         if step.shelf != shelf:
             continue
         recent.append(float(step.example.cited.mean()))

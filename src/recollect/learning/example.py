@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Set
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +16,7 @@ from recollect.learning.exact import Array
 from recollect.stores.base import LoggedRecall
 
 Flags = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.intp]
 
 PLACES = 30
 """How far down the base order a recall teaches and a correction is centred (15 and 60 measured the same or worse)."""
@@ -33,13 +35,28 @@ class Example:
     """Which of the shown were cited, shape (shown,)."""
 
     @property
-    def taught(self) -> Array:
+    def taught(self) -> Places:
         """The rows that teach, as indices: all shown, then the unshown among the `PLACES` best by base."""
         best = best_places(self.base)
         return np.concatenate([np.arange(self.shown), best[best >= self.shown]])
 
+    # Both kept once computed: a person's ranker and the prior learn from the same example.
 
-def best_places(base: Array) -> npt.NDArray[np.intp]:
+    @cached_property
+    def lesson(self) -> Array:
+        """Base score and features of the rows that teach, shape (n, F+1)."""
+        rows = self.taught
+        return np.column_stack([self.base[rows], self.features[rows]])
+
+    @cached_property
+    def target(self) -> Array:
+        """The share of 1 that each row that teaches should get: equal ones for the cited, 0 for the others."""
+        target = np.zeros(len(self.lesson))
+        target[: self.shown][self.cited] = 1.0 / int(self.cited.sum())
+        return target
+
+
+def best_places(base: Array) -> Places:
     """Indices of the `PLACES` best by base score, best first; equals keep their order."""
     return np.argsort(-base, kind="stable")[:PLACES]
 
@@ -51,14 +68,15 @@ def example_of(recall: LoggedRecall, cited_nos: Set[int], alive: Set[int]) -> Ex
     not a finite number. Cited numbers that were not shown are ignored. The log keeps float32; here it becomes float64,
     so that learning at once and learning from the log compute on the same values.
     """
-    finite = np.isfinite(recall.base) & np.isfinite(recall.features).all(axis=1)
-    kept = [place for place, no in enumerate(recall.nos) if no in alive and finite[place]]
+    finite = (np.isfinite(recall.base) & np.isfinite(recall.features).all(axis=1)).tolist()
+    kept = [place for place, no in enumerate(recall.nos) if finite[place] and no in alive]
     shown = [place for place in kept if place < recall.shown]
     if not shown:
         return None
+    whole = len(kept) == len(recall.nos)  # as nearly always
     return Example(
-        base=recall.base[kept].astype(np.float64),
-        features=recall.features[kept].astype(np.float64),
+        base=(recall.base if whole else recall.base[kept]).astype(np.float64),
+        features=(recall.features if whole else recall.features[kept]).astype(np.float64),
         shown=len(shown),
         cited=np.array([recall.nos[place] in cited_nos for place in shown], dtype=np.bool_),
     )

@@ -71,6 +71,8 @@ class RecallLog:
         with self._lock:
             recalls = [*self._pending.values()]
             new = {*self._of_new} | {wanted}
+        if not recalls:
+            return _nothing
         shelves = list(dict.fromkeys(recall.shelf for recall in recalls))
         there = {shelf for shelf, head in zip(shelves, self._store.heads(shelves), strict=True) if head is not None}
         shown = self._store.alive(list({no for recall in recalls for no in recall.nos[: recall.shown]}))
@@ -114,6 +116,10 @@ class RecallLog:
             self._closed = True
             self._pending.clear()
         self._wake.set()
+
+
+def _nothing() -> None:
+    pass
 
 
 def _flush_now_and_then(log: weakref.ref[RecallLog], wake: threading.Event) -> None:

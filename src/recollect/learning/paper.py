@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from recollect.clock import Clock
 from recollect.ingest.hashing import hash64
-from recollect.learning.learner import TEACHES, Learner
+from recollect.learning.learner import Labelled, Learner
 from recollect.learning.residual import Residual
 from recollect.learning.told import Told
 from recollect.stores.base import Event, LoggedRecall, Store, Tx, Vector
@@ -30,20 +30,24 @@ _KIND = "residual"
 class PaperLearner(Learner):
     """Keeps a `Residual` per shelf instead of a prior and a person."""
 
+    teaches = ("cited", "ignored")
+
     def __init__(self, store: Store, *, mode: str, names: Sequence[str], clock: Clock, embed_query: EmbedQuery,
-                 width: int) -> None:  # fmt: skip
-        super().__init__(store, mode=mode, names=names, clock=clock)
+                 width: int, profile: str = "paper") -> None:  # fmt: skip
+        super().__init__(store, mode=mode, names=names, clock=clock, profile=profile)
         self._embed_query = embed_query
         self._width = width
         self._queries: dict[str, Vector] = {}
+        self._last: tuple[Shelf, str, Residual] | None = None
+        """Read or written last, as most often the one that is wanted next."""
 
     def residual(self, shelf: Shelf) -> Residual | None:
         """The matrices that serve a shelf; None when the base does."""
-        return self._loaded(self._store.policy(shelf.tenant, shelf), shelf) if self._mode == "on" else None
+        return self._kept(shelf) if self._mode == "on" else None
 
     def outcome(self, recall_id: str, told: Told, *, tenant: str | None) -> bool:
         recall = self._log.find(recall_id) or self._store.logged_recall(recall_id)
-        if recall is not None and told.kind in TEACHES:
+        if recall is not None and told.kind in self.teaches:
             self._queries[recall_id] = self._embed_query(recall.query)  # before the transaction: it may be slow
         try:
             return super().outcome(recall_id, told, tenant=tenant)
@@ -55,10 +59,14 @@ class PaperLearner(Learner):
         query = self._queries.get(recall.id)
         if query is None or not recall.query:  # logged by another process a moment ago, or its words were forgotten
             return
-        state = self._loaded(tx.policy(recall.shelf.tenant, recall.shelf), recall.shelf)
+        if recall.profile != self._profile:
+            return
+        state = self._loaded(tx.policy(recall.shelf.tenant, recall.shelf, profile=self._profile), recall.shelf)
         grown = self._grown(state, recall, query, cited, alive)
         if grown is not state:
-            tx.put_policy(recall.shelf.tenant, recall.shelf, _text(grown))
+            text = _text(grown)
+            tx.put_policy(recall.shelf.tenant, recall.shelf, text, profile=self._profile)
+            self._last = (recall.shelf, text, grown)
 
     def _grown(self, state: Residual, recall: LoggedRecall, query: Vector, cited: set[int],
                alive: set[int]) -> Residual:  # fmt: skip
@@ -72,33 +80,38 @@ class PaperLearner(Learner):
         flags = np.array([rows[place] in cited for place in shown])
         return state.updated(np.asarray(query, dtype=np.float64), matrix, shown, flags)
 
-    def relearn(self, tenant: str,
-                labelled: Sequence[tuple[LoggedRecall | None, Sequence[str]]]) -> None:  # fmt: skip  # noqa: ARG002
+    def relearn(self, tenant: str, labelled: Labelled | None = None, *,  # noqa: ARG002
+                whole: bool = False) -> None:  # fmt: skip
         """Replay the log; labelled pairs are not part of the paper's online method and are left out."""
         self._log.flush()
         states: dict[Shelf, Residual] = {}
-        for one in self._told(tenant):
+        settled = self._resettled(self._settled(tenant), None, whole)
+        for one in self._told(tenant, after=settled.since):
             shelf = one.recall.shelf
             state = states.get(shelf) or self._fresh(shelf)
-            if not one.recall.query:
+            if not one.recall.query or one.recall.profile != self._profile:
                 continue
             alive = self._store.alive(one.recall.nos)
             query = self._embed_query(one.recall.query)
             states[shelf] = self._grown(state, one.recall, query, set(one.value.get("nos", ())), alive)
         with self._store.transact() as tx:
-            tx.drop_policies(tenant)
+            tx.drop_policies(tenant, profile=self._profile)
+            self._settle(tx, tenant, settled)
             for shelf, state in states.items():
-                tx.put_policy(tenant, shelf, _text(state))
+                tx.put_policy(tenant, shelf, _text(state), profile=self._profile)
             tx.audit(Event(at=self._clock(), tenant=tenant, action="relearn", detail={"people": len(states)}))
 
     def status(self, shelf: Shelf) -> LearningStatus:
         plain = super().status(shelf)
-        state = self._loaded(self._store.policy(shelf.tenant, shelf), shelf)
+        state = self._kept(shelf)
         serves = self._mode == "on"
         return replace(
             plain, steps=state.steps, outcomes=state.steps, serving="learned" if serves else "base",
             level="person" if serves else "base",
         )  # fmt: skip
+
+    def _kept(self, shelf: Shelf) -> Residual:
+        return self._loaded(self._store.policy(shelf.tenant, shelf, profile=self._profile), shelf)
 
     def _fresh(self, shelf: Shelf) -> Residual:
         seed = hash64(f"{shelf.tenant}\x1f{shelf.layer}\x1f{shelf.layer_id}") % 2**32
@@ -106,13 +119,21 @@ class PaperLearner(Learner):
 
     def _loaded(self, text: str | None, shelf: Shelf) -> Residual:
         """The state in this text; a fresh one when there is none of this width."""
+        last_shelf, last_text, last_state = self._last or (None, None, None)
+        if last_state is not None and shelf == last_shelf and text == last_text:
+            return last_state
         try:
             value = json.loads(text or "{}")
             state = Residual.from_bytes(base64.b64decode(value["state"])) if value.get("kind") == _KIND else None
         except (ValueError, KeyError, TypeError):
             state = None
-        return state if state is not None and state.width == self._width else self._fresh(shelf)
+        if state is None or state.width != self._width:
+            state = self._fresh(shelf)
+        if text is not None:
+            self._last = (shelf, text, state)
+        return state
 
 
 def _text(state: Residual) -> str:
-    return json.dumps({"format": 1, "kind": _KIND, "state": base64.b64encode(state.to_bytes()).decode("ascii")})
+    # As `json.dumps` would write it, which looks for what to escape in some 300 KB of base64.
+    return f'{{"format": 1, "kind": "{_KIND}", "state": "{base64.b64encode(state.to_bytes()).decode("ascii")}"}}'

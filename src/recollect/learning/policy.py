@@ -2,7 +2,8 @@
 
 `advance` is the fold step, used for an outcome as it arrives and for replaying the log. Levels: `base`; `prior` when
 trusted people of the tenant show a gain; `person` when the person's own feedback is trusted too. Only trusted people's
-outcomes enter the prior, and it holds numbers only. Knows neither the log nor where states are kept (as text: `state`).
+outcomes enter the prior, and it holds numbers only. Who was trusted and is no longer teaches nothing, not even
+themselves, until they are trusted again. Knows neither the log nor where states are kept (as text: `state`).
 """
 
 from __future__ import annotations
@@ -59,7 +60,10 @@ class Person:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Advanced:
-    """The state after an outcome. `switched` is (from, to) when the level changed or a collapse was rolled back."""
+    """The state after an outcome.
+
+    `switched` is (from, to) when the level changed, a collapse was rolled back, or trust was lost.
+    """
 
     prior: Prior
     person: Person
@@ -82,21 +86,24 @@ def advance(prior: Prior, person: Person | None, example: Example, *, past: Call
     before = person.level
     base, shown = example.base[: example.shown], example.shown
     learned = base + person.own.correction(example.base, example.features)[:shown]
+    found = compare(base, learned, example.cited)
+    believed = person.guard
+    guard = believed.see(found)
     person = replace(
         person,
-        own=person.own.updated(example),
-        guard=person.guard.see(base, learned, example.cited),
+        own=person.own if guard.lost else person.own.updated(example),
+        guard=guard,
         outcomes=person.outcomes + 1,
         barren=person.barren + 1 if person.level == "person" and not example.cited.any() else 0,
     )
     fault = _collapse(person)
     if fault:
         # The evidence was about weights that are gone; without it, nothing of their own serves for LEAST outcomes.
-        person = replace(person, own=prior.person(width), guard=Guard(agree=person.guard.agree), barren=0)
+        person = replace(person, own=prior.person(width), guard=replace(guard, gain=Evidence(), beats=False), barren=0)
     elif person.guard.trusted and prior.shares:
-        found = compare(base, learned, example.cited)
         prior, person = _absorb(prior, person, example, past, None if found is None else found[1])
     person = replace(person, guard=replace(person.guard, beats=person.guard.serve(_others(prior, person))))
+    fault = fault or _loss(believed, guard)
     level = _level(prior, person)
     if level == before and not fault:
         return Advanced(prior=prior, person=person)
@@ -163,6 +170,18 @@ def _collapse(person: Person) -> str:
         # A ranking that shows nothing useful gets no citations to be judged by, so the gain would stay as it was.
         return f"collapse: {person.barren} outcomes in a row without a citation; reset to the prior"
     return ""
+
+
+def _loss(before: Guard, after: Guard) -> str:
+    """Why trust was lost with this outcome; empty when it was not."""
+    if not before.trusted or after.trusted:
+        return ""
+    if after.agree.n:
+        return f"{after.distrust()}; nothing is learned from it until it is trusted again"
+    return (
+        f"feedback turned: agreement was {before.agree}, and recent outcomes fall far short of it; "
+        "nothing is learned from it until it is trusted again"
+    )
 
 
 def _reason(prior: Prior, person: Person) -> str:

@@ -13,6 +13,7 @@ whether it may serve.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -67,7 +68,7 @@ class Ranker:
         found: Array = self.theta[1:] / max(float(self.theta[0]), MIN_BASE_WEIGHT)
         return found
 
-    @property
+    @cached_property
     def finite(self) -> bool:
         """False when the state is damaged and must neither serve nor learn."""
         return bool(np.isfinite(self.theta).all() and np.isfinite(self.precision).all())
@@ -90,7 +91,8 @@ class Ranker:
             best = best_places(base)
             centred = raw - exact.total(raw[best]) / len(best)
         # What is no number moves nothing: a damaged row is ranked as if untrained.
-        return np.clip(np.where(np.isnan(centred), 0.0, centred), -MAX_CORRECTION, MAX_CORRECTION)
+        centred[np.isnan(centred)] = 0.0
+        return np.minimum(np.maximum(centred, -MAX_CORRECTION), MAX_CORRECTION)
 
     def updated(self, example: Example) -> Ranker:
         """The ranker after one more recall; itself when nothing was cited or the step is not finite.
@@ -101,17 +103,15 @@ class Ranker:
             return self
         with np.errstate(all="ignore"):
             theta, precision = self._step(example)
-        if not (np.isfinite(theta).all() and np.isfinite(precision).all()):
+        grown = Ranker(theta=theta, precision=precision, steps=self.steps + 1)
+        if not grown.finite:
             return self
+        np.minimum(np.maximum(theta, -MAX_WEIGHT), MAX_WEIGHT, out=theta)
         theta[0] = min(max(theta[0], 0.0), MAX_BASE_WEIGHT)
-        theta[1:] = np.clip(theta[1:], -MAX_WEIGHT, MAX_WEIGHT)
-        return Ranker(theta=theta, precision=precision, steps=self.steps + 1)
+        return grown
 
     def _step(self, example: Example) -> tuple[Array, Array]:
-        rows = example.taught
-        z = np.column_stack([example.base[rows], example.features[rows]])  # (n, F+1)
-        target = np.zeros(len(rows))
-        target[: example.shown][example.cited] = 1.0 / int(example.cited.sum())
+        z = example.lesson  # (n, F+1)
         logits = exact.times(z, self.theta)  # (n,)
         logits[example.shown :] += UNSHOWN_LOG
         p = exact.softmax(logits)  # (n,)
@@ -120,5 +120,5 @@ class Ranker:
         outer = centred[:, :, None] * centred[:, None, :]  # (n, F+1, F+1)
         precision = self.precision + exact.total(p[:, None, None] * outer)
         # theta += A⁻¹ Σ (target - p) z
-        gradient = exact.total((target - p)[:, None] * z)  # (F+1,)
+        gradient = exact.total((example.target - p)[:, None] * z)  # (F+1,)
         return self.theta + exact.solve(precision, gradient), precision

@@ -1,6 +1,6 @@
 """What outcomes do to the entries themselves: use is counted, success makes surer, failure less sure.
 
-    usage += 1                             for each cited entry
+    usage += 1                             for each cited entry (`Tx.count_use`)
     confidence = min(c + 0.05, 0.95)       after success, never lowering what was surer already
     confidence = max(c - 0.10, 0.05)       after failure
 
@@ -16,11 +16,6 @@ from recollect.types import Entry
 
 SUCCESS_STEP, SUREST = 0.05, 0.95
 FAILURE_STEP, LEAST_SURE = 0.10, 0.05
-
-
-def used(entry: Entry, now: datetime) -> Entry:
-    """An entry that an answer cited."""
-    return replace(entry, usage_count=entry.usage_count + 1, updated_at=max(now, entry.updated_at))
 
 
 def judged(entry: Entry, success: bool, now: datetime) -> Entry:

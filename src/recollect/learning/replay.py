@@ -24,20 +24,23 @@ class Step:
 
 @dataclass(kw_only=True)
 class Replay:
-    """The state so far. `log` gives outcomes after a number, in order; `steps` may be asked again for newer ones."""
+    """The state so far. `log` gives outcomes after a number, in order; `steps` may be asked again for newer ones.
+
+    What was told up to number `last` has been learned, or is not to be.
+    """
 
     prior: Prior
     log: Callable[[int], Iterable[tuple[LoggedOutcome, Example]]]
     people: dict[Shelf, Person] = field(default_factory=dict)
+    last: int = 0
     _past: dict[Shelf, list[Example]] = field(default_factory=dict)
-    _last: int = 0
 
     def steps(self) -> Iterator[Step]:
         """Learn what has not been learned yet, outcome by outcome."""
-        for told, example in self.log(self._last):
+        for told, example in self.log(self.last):
             shelf = told.recall.shelf
             past = self._past.setdefault(shelf, [])
             after = advance(self.prior, self.people.get(shelf), example, past=past.copy, at=told.at)
             past.append(example)
-            self.prior, self.people[shelf], self._last = after.prior, after.person, told.no
+            self.prior, self.people[shelf], self.last = after.prior, after.person, told.no
             yield Step(shelf=shelf, at=told.at, example=example, after=after)

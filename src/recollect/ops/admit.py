@@ -8,8 +8,10 @@
 | its id is new, its words are on the shelf already (hash)  | skipped; links and turns then name the one there |
 
 Old versions come with added entries only. Turns that are there already are skipped; a different turn at the same
-number is a `TransferError`. Vectors of the store's own model are used as they are, others are made anew before the
-transaction begins. Knows no file format.
+number is a `TransferError`. How far reflection has come is taken over with a session that is new. Vectors of the
+store's own model are used as they are, others are made anew before the transaction begins. The learning log follows in
+a transaction of its own, when its entries have their row numbers: what is in the log already is left as it is, so a
+load that was cut short in between is made whole by another. Knows no file format.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from recollect.errors import TransferError
 from recollect.ingest.remember import Writer
 from recollect.ingest.terms import record_of
 from recollect.ops.bundle import Bundle, Loaded, coherent, rehomed, renamed
+from recollect.ops.log_lines import admit_log
 from recollect.ops.walk import Progress, homes
 from recollect.stores.base import Event, Record, Store, Tx
 from recollect.types import Entry, Scope, Shelf, Turn
@@ -43,7 +46,13 @@ def admit(bundle: Bundle, store: Store, writer: Writer, *, scope: Scope | None =
     wanted = [entry for entry in bundle.entries if entry.id not in there or _is_edit(bundle, entry, there)]
     records = _records(wanted, bundle, store, writer, progress)
     with store.transact() as tx:
-        loaded = _Admission(store, tx, bundle, there, records, writer.clock()).run()
+        admission = _Admission(store, tx, bundle, there, records, writer.clock())
+        loaded = admission.run()
+    bundle = renamed(bundle, admission.same)
+    if bundle.recalls or bundle.tenants:
+        with store.transact() as tx:
+            told = admit_log(store, tx, bundle.recalls, bundle.outcomes, bundle.tenants)
+        loaded = replace(loaded, outcomes=told)
     if progress is not None:
         progress(len(bundle.entries), len(bundle.entries))
     return loaded
@@ -115,15 +124,16 @@ class _Admission:
         self._there = there
         self._records = records
         self._now = now
+        self._heads = {(head.shelf, head.id): head for head in bundle.sessions}
         self._added: set[str] = set()
         self._edited: set[str] = set()
-        self._same: dict[str, str] = {}
+        self.same: dict[str, str] = {}
         """Entries of the bundle whose words the shelf has already → the entry that has them."""
 
     def run(self) -> Loaded:
         for entry in self._bundle.entries:
             self._admit(entry)
-        bundle = renamed(self._bundle, self._same)
+        bundle = renamed(self._bundle, self.same)
         versions = [old for old in bundle.replaced if old.entry.id in self._added]
         for old in versions:
             self._tx.add_replaced(old)
@@ -145,7 +155,7 @@ class _Admission:
             return
         same = self._tx.find_same(entry.shelf, entry.content_hash) if entry.state in _LIVE else None
         if same is not None:
-            self._same[entry.id] = same.id
+            self.same[entry.id] = same.id
             return
         self._tx.add(self._records[entry.id])
         self._added.add(entry.id)
@@ -180,10 +190,14 @@ class _Admission:
                     f"session {session_id!r} is here already with another turn {turn.number}; nothing was changed "
                     "(load into a scope of its own)"
                 )
-        if new:
-            self._tx.open_session(shelf, session_id, new[0].at)
+        if not new:
+            return 0
+        head = None if present else self._heads.get((shelf, session_id))
+        self._tx.open_session(shelf, session_id, new[0].at)
         for turn in new:
-            self._tx.add_turn(shelf, turn)
+            self._tx.add_turn(shelf, turn, touched_at=head.touched_at if head else self._now)
+        if head is not None:
+            self._tx.mark_session(shelf, session_id, reflected=head.reflected, ended_at=head.ended_at)
         return len(new)
 
     def _audit(self) -> None:

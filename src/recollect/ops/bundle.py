@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from recollect.errors import TransferError
-from recollect.stores.base import Model, Replaced, Vector
+from recollect.learning.tenant import Tenant
+from recollect.ops.log_lines import OutcomeLine, RecallLine
+from recollect.stores.base import Model, Replaced, SessionHead, Vector
 from recollect.types import Entry, Link, Scope, Shelf, Turn
 
 
@@ -20,6 +23,7 @@ class Written:
     links: int = 0
     turns: int = 0
     versions: int = 0
+    outcomes: int = 0
     bytes: int = 0
 
 
@@ -33,6 +37,7 @@ class Loaded:
     links: int = 0
     turns: int = 0
     versions: int = 0
+    outcomes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -45,10 +50,16 @@ class Bundle:
     model: Model | None = None
     links: list[Link] = field(default_factory=list)
     turns: list[tuple[Shelf, Turn]] = field(default_factory=list)
+    sessions: list[SessionHead] = field(default_factory=list)
+    """How far reflection on them has come; not in exports of before there was any."""
     replaced: list[Replaced] = field(default_factory=list)
     """Older states of the entries, oldest first."""
     edited: frozenset[str] = frozenset()
     """Ids of entries that someone changed after they were exported."""
+    recalls: list[RecallLine] = field(default_factory=list)
+    outcomes: list[OutcomeLine] = field(default_factory=list)
+    """In the order they were told."""
+    tenants: dict[str, Tenant] = field(default_factory=dict)
 
 
 def coherent(bundle: Bundle, *, where: str) -> Bundle:
@@ -72,6 +83,8 @@ def _misfits(bundle: Bundle) -> Iterator[str]:
     for link in bundle.links:
         yield from _link_misfits(link, shelf_of)
     yield from _turn_misfits(bundle.turns, shelf_of)
+    yield from _session_misfits(bundle)
+    yield from _log_misfits(bundle, shelf_of)
 
 
 def _link_misfits(link: Link, shelf_of: dict[str, Shelf]) -> Iterator[str]:
@@ -95,18 +108,50 @@ def _turn_misfits(turns: list[tuple[Shelf, Turn]], shelf_of: dict[str, Shelf]) -
         last[session] = turn.number
 
 
+def _session_misfits(bundle: Bundle) -> Iterator[str]:
+    turns = {(shelf, turn.session_id): turn.number + 1 for shelf, turn in bundle.turns}
+    for head in bundle.sessions:
+        if turns.get((head.shelf, head.id)) != head.turns or head.reflected > head.turns:
+            yield f"session {head.id!r} has not the turns that its line speaks of"
+
+
+def _log_misfits(bundle: Bundle, shelf_of: dict[str, Shelf]) -> Iterator[str]:
+    rows: dict[str, set[str]] = {}
+    for line in bundle.recalls:
+        if line.recall.id in rows:
+            yield f"recall {line.recall.id} is there twice"
+        rows[line.recall.id] = set(line.entries[: line.recall.shown])
+        for entry_id in line.entries:
+            shelf = shelf_of.get(entry_id)
+            if shelf is None or shelf.tenant != line.recall.shelf.tenant:
+                yield f"recall {line.recall.id} names entry {entry_id}, which is not here, or of another tenant"
+    for told in bundle.outcomes:
+        if not rows.get(told.recall, set()).issuperset(told.value.get("entries", ())) or told.recall not in rows:
+            yield f"an outcome is of recall {told.recall}, which is not here or did not show what is cited"
+
+
 def rehomed(bundle: Bundle, scope: Scope) -> Bundle:
-    """The same within a scope: what lies on a shelf the scope sees stays there, all else goes to its home shelf."""
+    """The same within a scope: what lies on a shelf the scope sees stays there, all else goes to its home shelf.
+
+    But what was learned elsewhere is not this scope's: its log stays out, and so do the settings of tenants.
+    """
     seen, home = frozenset(scope.shelves()), scope.home()
 
     def place(shelf: Shelf) -> Shelf:
         return shelf if shelf in seen else home
 
+    heads = [replace(head, shelf=place(head.shelf)) for head in bundle.sessions]
+    met = Counter((head.shelf, head.id) for head in heads)
+    recalls = [line for line in bundle.recalls if line.recall.shelf in seen]
     return replace(
         bundle,
         entries=[replace(entry, shelf=place(entry.shelf)) for entry in bundle.entries],
         turns=[(place(shelf), turn) for shelf, turn in bundle.turns],
+        sessions=[head for head in heads if met[head.shelf, head.id] == 1],  # of two that met, neither says it all
         replaced=[replace(old, entry=replace(old.entry, shelf=place(old.entry.shelf))) for old in bundle.replaced],
+        recalls=recalls,
+        outcomes=[told for told in bundle.outcomes if told.recall in {line.recall.id for line in recalls}],
+        tenants={},
     )
 
 
@@ -128,4 +173,11 @@ def renamed(bundle: Bundle, new_ids: dict[str, str]) -> Bundle:
         ],
         replaced=[replace(old, entry=replace(old.entry, id=name(old.entry.id))) for old in bundle.replaced],
         edited=frozenset(name(entry_id) for entry_id in bundle.edited),
+        recalls=[replace(line, entries=[name(entry_id) for entry_id in line.entries]) for line in bundle.recalls],
+        outcomes=[
+            replace(told, value={"entries": [name(entry_id) for entry_id in told.value["entries"]]})
+            if told.kind == "cited"
+            else told
+            for told in bundle.outcomes
+        ],
     )

@@ -18,9 +18,11 @@
 | `cycle`        | following `supersedes`, or `derived_from`, never leads back                       | no       |
 | `turns`        | the numbers of a session's turns ascend                                           | no       |
 | `episode`      | an entry made from a turn says, or once said, what the turn says                  | no       |
+| `session`      | no turn counts as reflected on that was never said                                | yes      |
+| `job`          | its state is one we know; running, and only then, with a worker and a lease       | yes (+)  |
 
-(*) with the embedder that the store's vectors come from. What the engine itself can see (pages, references, side
-tables) is the store's own `check`.
+(*) with the embedder that the store's vectors come from. (+) queued again, unless the state is no known one. What the
+engine itself can see (pages, references, side tables) is the store's own `check`.
 """
 
 from __future__ import annotations
@@ -35,7 +37,8 @@ from recollect.errors import InvalidInput
 from recollect.ingest.hashing import content_hash
 from recollect.ingest.terms import record_of
 from recollect.ops.plain import checked_id, is_unit_or_zero
-from recollect.stores.base import Flaw, IndexRecord, Model, Vector
+from recollect.stores.base import Flaw, IndexRecord, Job, Model, SessionHead, Vector
+from recollect.stores.owned import JOB_STATES, job_problem
 from recollect.tokens import count_tokens
 from recollect.types import KINDS, LAYERS, LINK_TYPES, STATES, Entry, Link, Turn
 
@@ -222,3 +225,19 @@ def check_episode(turn: Turn, entry: Entry, older: Callable[[str], Sequence[Entr
         turn.text in (state.text, state.evidence) for state in older(entry.id)
     ):
         yield _flaw("episode", entry.id, f"it never said what turn {turn.number} of {turn.session_id!r} says")
+
+
+# -- sessions and jobs -------------------------------------------------------------------------------------------
+
+
+def check_session(head: SessionHead, turns: Sequence[Turn]) -> Found:
+    said = max((turn.number for turn in turns), default=-1) + 1
+    if not 0 <= head.reflected <= said:
+        problem = f"{head.reflected} turns count as reflected on, {said} were said"
+        yield _flaw("session", head.id, problem, repairable=True)
+
+
+def check_job(job: Job) -> Found:
+    problem = job_problem(job)
+    if problem is not None:
+        yield _flaw("job", job.id, f"it {problem}", repairable=job.state in JOB_STATES)

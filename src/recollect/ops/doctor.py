@@ -2,13 +2,13 @@
 
 Goes shelf by shelf and page by page; only the edges of `supersedes` and `derived_from` are held for the whole store.
 Verification changes nothing. Repair rebuilds counts, hashes, index records and vectors from the text, and lets the
-store mend its own tables; it removes no entry and changes no text.
+store mend its own tables; jobs that run for nobody are queued again. It removes no entry and changes no text.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from recollect.embeddings.base import Embedder
@@ -20,9 +20,11 @@ from recollect.ops.plain import settled
 from recollect.ops.reembed import model_of
 from recollect.ops.walk import PAGE, Progress, entry_total, homes, pages, step
 from recollect.stores.base import Flaw, IndexRecord, Model, Store, Tx, Vector
+from recollect.stores.owned import JOB_STATES
 from recollect.types import Entry, Shelf, Turn
 
 # What reading a damaged row ends in.
+_ALL = 1_000_000  # jobs of one shelf; there is one for a stretch of turns
 _DAMAGE = (StoreError, ValueError, TypeError, OverflowError)
 
 _Page = Sequence[tuple[int, Entry]]
@@ -65,6 +67,7 @@ def repair(store: Store, embedder: Embedder | None, *, progress: Progress | None
     mended = _mended(store)
     for shelf in store.shelves():
         _rebuild_shelf(store, embedder, shelf)
+        _reset_work(store, shelf)
     after = verify(store, embedder, progress=step(progress, 1, 2))
     gone = [flaw for flaw in dict.fromkeys([*before.flaws, *mended]) if flaw not in after.flaws]
     return Report(flaws=after.flaws, mended=gone, checked=after.checked)
@@ -82,7 +85,7 @@ class _Examination:
         self._model = store.model()
         self._can_embed = can_embed(store, embedder)
         self._edges: dict[str, list[tuple[str, str]]] = {type_: [] for type_ in checks.ACYCLIC_TYPES}
-        self._checked = dict.fromkeys(("shelves", "entries", "vectors", "links", "sessions", "turns"), 0)
+        self._checked = dict.fromkeys(("shelves", "entries", "vectors", "links", "sessions", "turns", "jobs"), 0)
         self._view = lru_cache(maxsize=20_000)(self._links_at)
 
     def report(self) -> Report:
@@ -111,6 +114,7 @@ class _Examination:
             if self._progress is not None:
                 self._progress(min(self._checked["entries"], total), total)
         yield from self._sessions(shelf)
+        yield from self._jobs(shelf)
 
     def _page(self, shelf: Shelf, page: _Page) -> Iterator[Flaw]:
         stored = stored_with(self._store, page)
@@ -158,7 +162,20 @@ class _Examination:
             self._checked["sessions"] += 1
             self._checked["turns"] += len(turns)
             yield from checks.check_turns(turns)
+            head = self._store.session(shelf, session_id)
+            if head is not None:
+                yield from checks.check_session(head, turns)
             yield from self._episodes(shelf, turns)
+
+    def _jobs(self, shelf: Shelf) -> Iterator[Flaw]:
+        try:
+            jobs = self._store.jobs(shelf=shelf, limit=_ALL)
+        except _DAMAGE as error:
+            yield _unreadable(f"the jobs of shelf {shelf.tenant}/{shelf.layer}/{shelf.layer_id}", error)
+            return
+        self._checked["jobs"] += len(jobs)
+        for job in jobs:
+            yield from checks.check_job(job)
 
     def _episodes(self, shelf: Shelf, turns: Sequence[Turn]) -> Iterator[Flaw]:
         """An entry that is not there was forgotten and its turn kept, as `forget(ids=…)` does."""
@@ -279,3 +296,22 @@ def _would_repeat(tx: Tx, entry: Entry) -> bool:
     """Whether another entry of the shelf has this hash already: a store keeps the same words only once."""
     same = tx.find_same(entry.shelf, entry.content_hash) if entry.state in ("active", "flagged") else None
     return same is not None and same.id != entry.id
+
+
+def _reset_work(store: Store, shelf: Shelf) -> None:
+    """Queue jobs again that run for nobody, and take back marks of reflection on turns that are not there."""
+    try:
+        jobs = [job for job in store.jobs(shelf=shelf, limit=_ALL) if any(checks.check_job(job))]
+        heads = [store.session(shelf, name) for name in store.sessions(shelf)]
+    except _DAMAGE:
+        return
+    ahead = [head for head in heads if head is not None and not 0 <= head.reflected <= head.turns]
+    if not jobs and not ahead:
+        return
+    with store.transact() as tx:
+        for job in jobs:
+            if job.state in JOB_STATES:
+                state = "queued" if job.state == "running" else job.state
+                tx.put_job(replace(job, state=state, worker=None, lease_until=None, attempts=max(job.attempts, 0)))
+        for head in ahead:
+            tx.mark_session(shelf, head.id, reflected=min(max(head.reflected, 0), head.turns))

@@ -1,14 +1,17 @@
 """The lossless export: one UTF-8 file, one JSON object a line, sealed by a hash.
 
-    {"recollect_export": 1, "created_at": "…", "model": {"name": "…", "width": 256} | null}
+    {"recollect_export": 2, "created_at": "…", "model": {"name": "…", "width": 256} | null}
     {"type": "entry", …every field…, "vector": "<base64 of little-endian float32>" | null}
     {"type": "replaced", "entry": {…an older state…}, "change": "edited", "changed_at": "…"}
     {"type": "turn", "shelf": {…}, "session_id": "…", "number": 0, …}
+    {"type": "session", "shelf": {…}, "session_id": "…", "turns": 1, "reflected": 0, …}
     {"type": "link", "link": {"source": "…", "target": "…", "type": "supports", …}}
+    {"type": "recall" | "outcome" | "tenant", …} the learning log: see `log_lines`
     {"type": "end", "lines": <lines before this one>, "sha256": "<hash of all bytes before this line>"}
 
 The file appears under its name only when it is whole. A load checks the seal, then every line, before anything is
-written. The audit log is the store's own and stays there. A load holds the whole file's content in memory.
+written. Files of version 1 have no learning log. The audit log, jobs and model calls are the store's own and stay
+there. A load holds the whole file's content in memory.
 """
 
 from __future__ import annotations
@@ -25,16 +28,19 @@ from recollect.clock import NewId
 from recollect.errors import InvalidInput, TransferError
 from recollect.ingest.remember import Writer
 from recollect.ingest.validate import checked_line
+from recollect.learning.tenant import Tenant
 from recollect.ops import plain
 from recollect.ops.admit import admit
 from recollect.ops.bundle import Bundle, Loaded, Written, coherent
 from recollect.ops.folder import beside
+from recollect.ops.log_lines import OutcomeLine, RecallLine, log_lines, outcome_of, recall_of, tenant_of
 from recollect.ops.plain import Fields
 from recollect.ops.walk import Progress, entry_total, pages
-from recollect.stores.base import Model, Replaced, Store, Vector
+from recollect.stores.base import Model, Replaced, SessionHead, Store, Vector
 from recollect.types import Entry, Link, Scope, Shelf, Turn
 
-VERSION = 1
+VERSION = 2
+READABLE = (1, 2)
 MAX_LINE_BYTES = 32_000_000
 MAX_WIDTH = 65_536
 
@@ -75,11 +81,14 @@ def export_file(store: Store, path: Path, *, shelves: Sequence[Shelf], vectors: 
         ids = _write_entries(out, store, shelves, model, progress)
         _write_turns(out, store, shelves, ids)
         _write_links(out, store, ids)
+        for line in log_lines(store, shelves, ids):
+            out.write(line["type"], line)
         out.seal()
     counts = out.lines
     return Written(
         path=str(path), format="jsonl", entries=counts.get("entry", 0), links=counts.get("link", 0),
-        turns=counts.get("turn", 0), versions=counts.get("replaced", 0), bytes=out.bytes,
+        turns=counts.get("turn", 0), versions=counts.get("replaced", 0), outcomes=counts.get("outcome", 0),
+        bytes=out.bytes,
     )  # fmt: skip
 
 
@@ -111,6 +120,9 @@ def _write_turns(out: _Sealed, store: Store, shelves: Sequence[Shelf], ids: dict
                 if turn.entry_id not in ids:
                     values["entry_id"] = None  # the entry was forgotten and the turn kept
                 out.write("turn", {"type": "turn", **values})
+            head = store.session(shelf, session_id)
+            if head is not None and head.turns:
+                out.write("session", {"type": "session", **plain.plain_session(head)})
 
 
 def _write_links(out: _Sealed, store: Store, ids: dict[str, None], size: int = 500) -> None:
@@ -135,7 +147,11 @@ class _Lines:
     vectors: dict[str, Vector] = field(default_factory=dict)
     links: list[Link] = field(default_factory=list)
     turns: list[tuple[Shelf, Turn]] = field(default_factory=list)
+    sessions: list[SessionHead] = field(default_factory=list)
     replaced: list[Replaced] = field(default_factory=list)
+    recalls: list[RecallLine] = field(default_factory=list)
+    outcomes: list[OutcomeLine] = field(default_factory=list)
+    tenants: dict[str, Tenant] = field(default_factory=dict)
 
     def keep(self, values: object, where: str) -> None:
         fields = Fields(values, where)
@@ -151,8 +167,16 @@ class _Lines:
             fields.done()
         elif type_ == "turn":
             self.turns.append(plain.turn_of(fields))
+        elif type_ == "session":
+            self.sessions.append(plain.session_of(fields))
         elif type_ == "replaced":
             self.replaced.append(plain.replaced_of(fields))
+        elif type_ == "recall":
+            self.recalls.append(recall_of(fields))
+        elif type_ == "outcome":
+            self.outcomes.append(outcome_of(fields))
+        elif type_ == "tenant":
+            self.tenants |= [tenant_of(fields)]
         else:
             raise TransferError(f"{where}: {type_!r} is not a type of line")
 
@@ -184,7 +208,8 @@ def read_file(path: Path) -> Bundle:
     return coherent(
         Bundle(
             entries=lines.entries, vectors=lines.vectors, model=model, links=lines.links, turns=lines.turns,
-            replaced=lines.replaced,
+            sessions=lines.sessions, replaced=lines.replaced, recalls=lines.recalls, outcomes=lines.outcomes,
+            tenants=lines.tenants,
         ),
         where=str(path),
     )  # fmt: skip
@@ -198,8 +223,8 @@ def _check_header(file: BinaryIO, path: Path) -> Model | None:
         raise TransferError(f"{path} is not a recollect export: its first line has no 'recollect_export'")
     fields = Fields(_json_of(line, where), where)
     version = fields.take("recollect_export", plain.checked_count)
-    if version != VERSION:
-        raise TransferError(f"{path} is of export version {version}; this release reads version {VERSION}")
+    if version not in READABLE:
+        raise TransferError(f"{path} is of export version {version}; this release reads up to version {VERSION}")
     fields.take("created_at", plain.checked_time)
     model = fields.take("model", lambda value: None if value is None else _model_of(value, where))
     fields.done()

@@ -1,4 +1,4 @@
-"""Entries, links, turns and old versions as plain JSON values, and back with every value checked.
+"""Entries, links, turns, sessions and old versions as plain JSON values, and back with every value checked.
 
 The one shape that both export formats share. Knows no file and no store. What can be computed from the rest
 (`token_count`, `content_hash`) is written for readers and computed again when read, so that a changed text never
@@ -21,7 +21,7 @@ from recollect.errors import InvalidInput, TransferError
 from recollect.ingest import validate
 from recollect.ingest.hashing import content_hash
 from recollect.ingest.times import as_time
-from recollect.stores.base import Replaced, Vector
+from recollect.stores.base import Replaced, SessionHead, Vector
 from recollect.tokens import count_tokens
 from recollect.types import LAYERS, Entry, Layer, Link, Scope, Shelf, Turn
 
@@ -211,6 +211,27 @@ def turn_of(fields: Fields) -> tuple[Shelf, Turn]:
     return shelf, turn
 
 
+def plain_session(head: SessionHead) -> Plain:
+    """How far reflection on a session has come; its turns say the rest."""
+    return {
+        "shelf": plain_shelf(head.shelf), "session_id": head.id, "turns": head.turns, "reflected": head.reflected,
+        "touched_at": plain_time(head.touched_at), "ended_at": plain_time(head.ended_at) if head.ended_at else None,
+    }  # fmt: skip
+
+
+def session_of(fields: Fields) -> SessionHead:
+    head = SessionHead(
+        shelf=shelf_of(fields.nested("shelf")),
+        id=fields.take("session_id", validate.checked_session_id),
+        turns=fields.take("turns", checked_count),
+        reflected=fields.take("reflected", checked_count),
+        touched_at=fields.take("touched_at", checked_time),
+        ended_at=fields.take("ended_at", _or_none(checked_time)),
+    )
+    fields.done()
+    return head
+
+
 def plain_replaced(replaced: Replaced) -> Plain:
     return {
         "entry": plain_entry(replaced.entry), "change": replaced.change, "changed_at": plain_time(replaced.changed_at),
@@ -233,15 +254,20 @@ def plain_vector(vector: Vector) -> str:
     return base64.b64encode(np.ascontiguousarray(vector, dtype="<f4").tobytes()).decode("ascii")
 
 
-def vector_of(value: object, width: int) -> Vector:
-    """A vector of this width, finite and of length one or zero."""
+def floats_of(value: object, count: int) -> Vector:
+    """So many numbers, as `plain_vector` wrote them."""
     try:
         data = base64.b64decode(_checked_string(value), validate=True)
     except (binascii.Error, ValueError):
         raise InvalidInput("vector", "is not base64") from None
-    if len(data) != 4 * width:
-        raise InvalidInput("vector", f"has {len(data)} bytes, {width} numbers take {4 * width}")
-    vector = np.frombuffer(data, dtype="<f4").astype(np.float32)
+    if len(data) != 4 * count:
+        raise InvalidInput("vector", f"has {len(data)} bytes, {count} numbers take {4 * count}")
+    return np.frombuffer(data, dtype="<f4").astype(np.float32)
+
+
+def vector_of(value: object, width: int) -> Vector:
+    """A vector of this width, finite and of length one or zero."""
+    vector = floats_of(value, width)
     if not is_unit_or_zero(vector):
         raise InvalidInput("vector", "is neither of length one nor zero")
     return vector

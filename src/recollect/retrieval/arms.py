@@ -18,6 +18,7 @@ Meaning, for unit vectors q and v and neighbour weights w:
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,19 +48,18 @@ class Lexical:
 def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -> Lexical:
     """The lexical arm for every row, about 0 … 2."""
     total = bank.size if live is None else int(live.sum())
-    speakers = set().union(*(shelf.speakers for shelf in bank.shelves))
     bm25, of_names = np.zeros(len(bank), dtype=np.float32), None
     best = best_plain = 0.0
     found: list[tuple[float, npt.NDArray[np.intp]]] = []
-    for term in question.terms:
-        rows, gains = _gains(bank, term, profile, live)
+    for term, (rows, gains) in zip(question.terms, _gains(bank, question.terms, profile, live), strict=True):
         idf = math.log(1 + (total - len(rows) + 0.5) / (len(rows) + 0.5))
         attainable = idf if len(rows) else profile.absent_share * idf
         best += attainable
-        bm25[rows] += gains * np.float32(idf)
-        if signed64(term) in speakers:
+        gains *= np.float32(idf)
+        bm25[rows] += gains
+        if any(signed64(term) in shelf.speakers for shelf in bank.shelves):
             of_names = np.zeros(len(bank), dtype=np.float32) if of_names is None else of_names
-            of_names[rows] += gains * np.float32(idf)
+            of_names[rows] += gains
         else:
             best_plain += attainable
             found.append((idf, rows))
@@ -72,27 +72,36 @@ def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -
     return Lexical(score=score, plain=plain, found=found)
 
 
-def _gains(bank: Bank, term: int, profile: Profile, live: Mask | None) -> tuple[npt.NDArray[np.intp], Scores]:
-    """Rows of the bank that have a term, and each one's saturated count of it."""
-    parts = [_rows_with(bank, number, term, live) for number in range(len(bank.shelves))]
-    rows = [part_rows + start for (part_rows, _), start in zip(parts, bank.starts, strict=False)]
-    gains = [
-        _saturated(counts, shelf.length[part_rows], profile)
-        for (part_rows, counts), shelf in zip(parts, bank.shelves, strict=True)
-    ]
-    if len(parts) == 1:
-        return rows[0].astype(np.intp), gains[0]
-    return np.concatenate(rows).astype(np.intp), np.concatenate(gains)
+def _gains(bank: Bank, terms: Sequence[int], profile: Profile,
+           live: Mask | None) -> Iterator[tuple[npt.NDArray[np.intp], Scores]]:  # fmt: skip
+    """For each term the rows of the bank that have it, and each one's saturated count of it."""
+    found = [_rows_with(bank, term, live) for term in terms]
+    if not found:
+        return
+    counts, lengths = (np.concatenate([one[part] for one in found]) for part in (1, 2))
+    gains = _saturated(counts, lengths, profile)  # of all terms at once: fewer calls of numpy
+    start = 0
+    for rows, *_ in found:
+        yield rows, gains[start : start + len(rows)]
+        start += len(rows)
 
 
-def _rows_with(
-    bank: Bank, number: int, term: int, live: Mask | None
-) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float32]]:
-    rows, counts = bank.shelves[number].postings.find(term)
-    if live is None or not len(rows):
-        return rows, counts
-    kept = live[rows + bank.starts[number]]
-    return rows[kept], counts[kept]
+Found = tuple[npt.NDArray[np.intp], npt.NDArray[np.float32], npt.NDArray[np.int32]]
+
+
+def _rows_with(bank: Bank, term: int, live: Mask | None) -> Found:
+    """Rows that have a term, how often each has it, and how long each is."""
+    parts = [_rows_on(shelf, start, term) for shelf, start in zip(bank.shelves, bank.starts, strict=False)]
+    rows, counts, lengths = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
+    if live is None:
+        return rows, counts, lengths
+    kept = live[rows]
+    return rows[kept], counts[kept], lengths[kept]
+
+
+def _rows_on(shelf: ShelfIndex, start: np.intp, term: int) -> Found:
+    rows, counts = shelf.postings.find(term)
+    return rows + start, counts, shelf.length[rows]
 
 
 def _saturated(counts: npt.NDArray[np.float32], lengths: npt.NDArray[np.int32], profile: Profile) -> Scores:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -25,9 +26,9 @@ class Bank:
 
     def __init__(self, shelves: Sequence[ShelfIndex]) -> None:
         self.shelves = list(shelves)
-        self.starts = np.cumsum([0, *(len(shelf) for shelf in self.shelves)])
-
-        dead = [row + start for shelf, start in zip(self.shelves, self.starts, strict=False) for row in shelf.dead]
+        starts = [0, *accumulate(len(shelf) for shelf in self.shelves)]
+        self.starts = np.array(starts)
+        dead = [row + start for shelf, start in zip(self.shelves, starts, strict=False) for row in shelf.dead]
         self.dead = np.array(dead, dtype=np.intp)
 
     def __len__(self) -> int:
@@ -56,6 +57,8 @@ class Bank:
     def beside(self, name: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """The neighbouring row (`before` or `after`) of each row, or -1."""
         local = self.column(name, rows).astype(np.intp)
+        if len(self.shelves) == 1:
+            return local
         return np.where(local < 0, -1, local + self.starts[self.owner(rows)])
 
     def rows_of(self, nos: Sequence[int]) -> list[int]:

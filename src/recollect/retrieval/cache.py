@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from recollect.locks import ForkLock
 from recollect.stores.base import Store
-from recollect.types import Entry, Shelf
+from recollect.types import Entry, Shelf, filled
 
 MAX_ENTRIES = 500
 MAX_BYTES = 5_000_000
@@ -90,8 +90,7 @@ def _size(entry: Entry) -> int:
 
 def _own_copy(entry: Entry) -> Entry:
     """A copy whose lists the caller may change without changing ours."""
-    own = copy.copy(entry)  # a third of what `replace` costs, and this runs for every hit
-    for name, value in (("tags", [*entry.tags]), ("turn_refs", [*entry.turn_refs]),
-                        ("metadata", copy.deepcopy(entry.metadata))):  # fmt: skip
-        object.__setattr__(own, name, value)
-    return own
+    metadata = copy.deepcopy(entry.metadata) if entry.metadata else {}
+    return filled(
+        Entry, **{**entry.__dict__, "tags": [*entry.tags], "turn_refs": [*entry.turn_refs], "metadata": metadata}
+    )

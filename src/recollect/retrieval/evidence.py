@@ -12,6 +12,7 @@
 | `when`     | 1     | the query asks when, and the text tells a time                                                 |
 | `session`  | 0.2   | the best base score in the entry's thread, minus the best of all                               |
 | `recency`  | 1     | as in the base                                                                                |
+| `rare`     | 3     | share of the entry's distinct terms that few entries have: rare / (distinct + 1)               |
 
 Chosen by forward selection among 68 on held-out conversations (docs/learning.md). Computed for candidates only, from
 what is in memory.
@@ -23,11 +24,12 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.ingest.terms import Trait
+from recollect.retrieval.dates import of_named_dates
 from recollect.retrieval.features import FEATURES, View
 from recollect.retrieval.shelf import NONE
 
-EVIDENCE = ("month", "day", "own", "before", "after", "coverage", "meaning", "when", "session", "recency")
-_SCALES = np.array([1, 1, 8, 8, 8, 4, 10, 1, 0.2, 1], dtype=np.float64)
+EVIDENCE = ("month", "day", "own", "before", "after", "coverage", "meaning", "when", "session", "recency", "rare")
+_SCALES = np.array([1, 1, 8, 8, 8, 4, 10, 1, 0.2, 1, 3], dtype=np.float64)
 
 Column = npt.NDArray[np.floating]
 
@@ -39,9 +41,13 @@ def evidence(view: View, base: npt.NDArray[np.float64]) -> npt.NDArray[np.float6
     columns: list[Column] = [
         month, day, view.lexical.plain[view.rows], _of(view.lexical.plain, before), _of(view.lexical.plain, after),
         _coverage(view, before, after), view.meaning[view.rows], _when(view), _session(view, base),
-        FEATURES["recency"](view),
+        FEATURES["recency"](view), _rare(view),
     ]  # fmt: skip
-    return np.stack([np.asarray(column, dtype=np.float64) for column in columns], axis=1) * _SCALES
+    found = np.empty((len(view.rows), len(columns)))
+    for number, column in enumerate(columns):
+        found[:, number] = column
+    found *= _SCALES
+    return found
 
 
 def _of(values: npt.NDArray[np.float32], rows: npt.NDArray[np.intp]) -> Column:
@@ -50,16 +56,11 @@ def _of(values: npt.NDArray[np.float32], rows: npt.NDArray[np.intp]) -> Column:
 
 
 def _dates(view: View) -> tuple[Column, Column]:
-    question, none = view.question, np.zeros(len(view.rows))
-    if not question.months:
+    if not view.question.dates:
+        none = np.zeros(len(view.rows))
         return none, none
-    at = view.bank.column("at", view.rows).astype(np.int64).astype("datetime64[us]")
-    months = at.astype("datetime64[M]").astype(np.int64)
-    in_month = np.isin(months % 12 + 1, question.months)
-    if question.years:
-        in_month &= np.isin(months // 12 + 1970, question.years)
-    days = (at.astype("datetime64[D]") - at.astype("datetime64[M]")).astype(np.int64) + 1
-    return in_month.astype(np.float64), (in_month & np.isin(days, question.days)).astype(np.float64)
+    in_month, in_day = of_named_dates(view.question, view.bank, view.rows)
+    return in_month.astype(np.float64), in_day.astype(np.float64)
 
 
 def _coverage(view: View, before: npt.NDArray[np.intp], after: npt.NDArray[np.intp]) -> Column:
@@ -83,8 +84,17 @@ def _when(view: View) -> Column:
 
 def _session(view: View, base: npt.NDArray[np.float64]) -> Column:
     thread = view.bank.column("thread", view.rows).astype(np.int64)
-    _, group = np.unique(thread, return_inverse=True)
-    best = np.full(group.max(initial=0) + 1, -np.inf)
-    np.maximum.at(best, group, base)
-    gap: Column = np.where(thread == NONE, base, best[group]) - base.max(initial=-np.inf)
+    order = np.argsort(thread, kind="stable")
+    first = np.ones(len(thread), dtype=np.bool_)
+    np.not_equal(thread[order[1:]], thread[order[:-1]], out=first[1:])
+    best = np.empty(len(thread))
+    if len(thread):
+        best[order] = np.maximum.reduceat(base[order], np.flatnonzero(first))[np.cumsum(first) - 1]
+    gap: Column = np.where(thread == NONE, base, best) - base.max(initial=-np.inf)
     return gap
+
+
+def _rare(view: View) -> Column:
+    rare, distinct = (view.bank.column(name, view.rows).astype(np.float64) for name in ("rare", "distinct"))
+    share: Column = rare / (distinct + 1)
+    return share

@@ -10,6 +10,8 @@
 | `speaker`     | 1 when the query names the speaker                                                        |
 | `length`      | ln(characters / typical), from -2 to ln 2: very short texts say little                    |
 | `recency`     | exp(-age / recency days), age from the newest entry the scope sees, or `as_of` if earlier    |
+| `date`        | 1 when the query names the month the entry is of, 2 when it names the day                 |
+| `unsure`      | confidence - 0.8 where it is less: what was extracted by rules, or failed, gives way         |
 | `reliability` | min(confidence · sqrt(usage / 10), 1), confidence halved in each half-life, if one is set |
 
 Each is a function of the same few values; a profile's weights say which are computed.
@@ -26,9 +28,12 @@ import numpy.typing as npt
 from recollect.ingest.terms import Question, Trait
 from recollect.retrieval.arms import Lexical, Scores
 from recollect.retrieval.bank import Bank
+from recollect.retrieval.dates import of_named_dates
 from recollect.retrieval.profiles import Profile
 
 MICROS_PER_DAY = 86_400_000_000
+USUAL_CONFIDENCE = 0.8
+"""Of what is told to `remember`, and of turns."""
 _SHORTEST, _LONGEST = -2.0, float(np.log(2.0))
 
 
@@ -84,6 +89,22 @@ def _recency(view: View) -> npt.NDArray[np.floating]:
     return np.exp(-np.maximum(age, 0) / (view.profile.recency_days * MICROS_PER_DAY))
 
 
+def _date(view: View) -> npt.NDArray[np.floating]:
+    if not view.question.dates:
+        return np.zeros(len(view.rows))
+    return dated(view.question, view.bank, view.rows)
+
+
+def dated(question: Question, bank: Bank, rows: npt.NDArray[np.intp] | None = None) -> npt.NDArray[np.floating]:
+    """The factor `date` of some rows, or of the whole bank."""
+    in_month, in_day = of_named_dates(question, bank, rows)
+    return in_month.astype(np.float32) + in_day
+
+
+def _unsure(view: View) -> npt.NDArray[np.floating]:
+    return np.minimum(view.bank.column("confidence", view.rows).astype(np.float64) - USUAL_CONFIDENCE, 0.0)
+
+
 def _reliability(view: View) -> npt.NDArray[np.floating]:
     confidence = view.bank.column("confidence", view.rows).astype(np.float64)
     usage = view.bank.column("usage", view.rows).astype(np.float64)
@@ -101,10 +122,15 @@ FEATURES: dict[str, Feature] = {
     "speaker": _speaker,
     "length": _length,
     "recency": _recency,
+    "date": _date,
+    "unsure": _unsure,
     "reliability": _reliability,
 }
 
 
 def features(view: View) -> npt.NDArray[np.float64]:
     """Shape (rows, factors), factors in the order of the profile's weights."""
-    return np.stack([np.asarray(FEATURES[name](view), dtype=np.float64) for name in view.profile.weights], axis=1)
+    found = np.empty((len(view.rows), len(view.profile.weights)))
+    for number, name in enumerate(view.profile.weights):
+        found[:, number] = FEATURES[name](view)
+    return found

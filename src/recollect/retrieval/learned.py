@@ -137,13 +137,13 @@ class Learned:
         """What was shown, and the best that was not; nothing of either when there was nothing to see."""
         if seen is None:
             seen = Seen.of_nothing(profile)
-        place = {int(row): number for number, row in enumerate(seen.rows)}
-        first = [place[int(row)] for row in shown]
+        place = {row: number for number, row in enumerate(seen.rows.tolist())}
+        first = [place[row] for row in shown.tolist()]
         best = np.argsort(-seen.base, kind="stable")[:LOGGED_ROWS].tolist()
-        kept = first + [number for number in best if number not in set(first)]
+        kept = [*dict.fromkeys(first + best)]
         return LoggedRecall(
             id=recall_id, shelf=home, at=self._clock(), query=query, profile=seen.profile, level=seen.level,
-            nos=[int(no) for no in bank.column("no", seen.rows[kept])] if kept else [], shown=len(first),
+            nos=bank.column("no", seen.rows[kept]).tolist() if kept else [], shown=len(first),
             base=seen.base[kept].astype(np.float32),
             names=list(EVIDENCE) if seen.features.shape[1] else [],
             features=seen.features[kept].astype(np.float32),

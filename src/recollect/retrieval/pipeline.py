@@ -6,7 +6,8 @@ Deterministic: equal inputs give equal hits in equal order. Only the hits' texts
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -19,18 +20,23 @@ from recollect.ingest.terms import forget_words, read_question
 from recollect.ingest.validate import checked_k, checked_query
 from recollect.retrieval.arms import Lexical, meaning, words
 from recollect.retrieval.bank import Bank, Mask
+from recollect.retrieval.browse import nearest, newest
 from recollect.retrieval.cache import EntryCache
 from recollect.retrieval.diversify import diversify
-from recollect.retrieval.features import FEATURES, View, features
+from recollect.retrieval.features import FEATURES, View, dated, features
 from recollect.retrieval.filters import Filters
 from recollect.retrieval.learned import SPARE, Learned, Seen
 from recollect.retrieval.profiles import Profile, profile_named
 from recollect.retrieval.ram import Ram
 from recollect.retrieval.ranked import Ranked
 from recollect.stores.base import LoggedRecall, Store
-from recollect.types import Cost, Factor, Hit, Recall, Scope, Shelf
+from recollect.types import KINDS, Cost, Entry, Factor, Hit, Recall, Scope, Shelf, filled
 
 ROUTE = "hybrid"
+FOLD_DEPTH = 3
+"""How many times k are looked at for memories and turns that share a place."""
+_EPISODE, _SUMMARY = KINDS.index("episode"), KINDS.index("summary")
+_NOTHING: frozenset[int] = frozenset()
 TIE_DECIMALS = 3
 """Scores that agree to this many decimals are a tie, which the more specific layer wins."""
 
@@ -43,6 +49,15 @@ def checked_profile(profile: str | Profile) -> Profile:
         problem = f"{chosen.name!r} weighs {', '.join(unknown) or 'nothing'}"
         raise InvalidInput("profile", problem, f"factors are {', '.join(FEATURES)}")
     return chosen
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Near:
+    """An entry with its vector and the cosine of that with the one asked for."""
+
+    entry: Entry
+    cosine: float
+    vector: npt.NDArray[np.float32]
 
 
 class Searcher:
@@ -68,8 +83,7 @@ class Searcher:
         recall_id = self._new_id()
         with self._ram.bank(scope.shelves()) as (bank, shelves):
             ranked, searched, seen = self._rank(query, vector, bank, shelves, k, filters, home, recall_id)
-            nos = [int(no) for no in bank.column("no", ranked.rows)] if len(ranked.rows) else []
-            seqs = [int(seq) for seq in bank.column("seq", ranked.rows)] if nos else []
+            nos, seqs = _named(bank, ranked.rows)
             if self._learned is not None:
                 recall = self._learned.logged(
                     seen, ranked.rows, bank, recall_id=recall_id, home=home, query=query, profile=self._profile.name
@@ -79,6 +93,41 @@ class Searcher:
             id=recall_id, query=query, hits=self._hits(ranked, nos, seqs), route=ROUTE, searched=searched,
             cost=Cost(seconds=time.perf_counter() - started, embedded_texts=int(vector is not None)),
         )  # fmt: skip
+
+    def search(self, query: str, *, shelves: Sequence[Shelf], k: int, page: int) -> Iterator[list[Hit]]:
+        """The k best entries of these shelves by the untrained ranking, outside the log that learning reads.
+
+        Ranked at once and read page by page, so that a caller who picks among them may go far down.
+        """
+        vector = self._embed(query)
+        with self._ram.bank(shelves) as (bank, there):
+            ranked, _, _ = self._rank(query, vector, bank, there, k, Filters(), None, "")
+            nos, seqs = _named(bank, ranked.rows)
+        for start in range(0, len(nos), page):
+            part = slice(start, start + page)
+            yield self._hits(ranked.take(np.arange(len(nos))[part]), nos[part], seqs[part])
+
+    def nearest(self, vector: npt.NDArray[np.float32], *, shelves: Sequence[Shelf], k: int) -> list[Near]:
+        """The k entries of these shelves whose vectors are nearest to a unit vector."""
+        with self._ram.bank(shelves) as (bank, _):
+            rows, cosines = nearest(bank, vector, self._clock(), k)
+            nos, seqs = _named(bank, rows)
+            vectors = bank.vectors(rows) if len(rows) else np.empty((0, len(vector)), dtype=np.float32)
+        entries = self._cache.read(nos, seqs)
+        return [
+            Near(entry=entries[no], cosine=cosine, vector=own)
+            for no, cosine, own in zip(nos, cosines.tolist(), vectors, strict=True)
+            if no in entries
+        ]
+
+    def newest(self, *, shelves: Sequence[Shelf], page: int) -> Iterator[list[Entry]]:
+        """Entries of these shelves that begin a thread or have none, newest first, in any state, page by page."""
+        with self._ram.bank(shelves) as (bank, _):
+            nos, seqs = _named(bank, newest(bank, self._clock()))
+        for start in range(0, len(nos), page):
+            part = slice(start, start + page)
+            entries = self._cache.read(nos[part], seqs[part])
+            yield [entries[no] for no in nos[part] if no in entries]
 
     def examine(self, query: str, *, scope: Scope, k: int = 5) -> LoggedRecall | None:
         """What learning would see of a recall, without logging it; None when there is nothing to see."""
@@ -93,6 +142,21 @@ class Searcher:
                 seen, ranked.rows, bank, recall_id=recall_id, home=home, query=query, profile=self._profile.name
             )
 
+    def similar(self, text: str, *, shelf: Shelf, k: int, kinds: Sequence[str]) -> list[tuple[Entry, float | None]]:
+        """The k entries of one shelf that are most like a text, with their cosine (None without an embedder).
+
+        Ranked without what was learned and not logged: nobody asked.
+        """
+        vector = self._embed(text)
+        with self._ram.bank([shelf]) as (bank, shelves):
+            ranked, _, _ = self._rank(text, vector, bank, shelves, k, Filters(kinds=[*kinds]), None, "")
+            nos, seqs = _named(bank, ranked.rows)
+            cosines: list[float | None] = [None] * len(nos)
+            if vector is not None and nos:
+                cosines = (bank.vectors(ranked.rows) @ vector).tolist()
+        entries = self._cache.read(nos, seqs)
+        return [(entries[no], cosine) for no, cosine in zip(nos, cosines, strict=True) if no in entries]
+
     def _embed(self, query: str) -> npt.NDArray[np.float32] | None:
         if self._embedder is None:
             return None
@@ -102,8 +166,9 @@ class Searcher:
         return vector
 
     def _rank(self, query: str, vector: npt.NDArray[np.float32] | None, bank: Bank, shelves: Sequence[Shelf], k: int,
-              filters: Filters, home: Shelf, recall_id: str) -> tuple[Ranked, int, Seen | None]:  # fmt: skip
-        """The top k rows, how many were eligible, and what learning saw."""
+              filters: Filters, home: Shelf | None,
+              recall_id: str) -> tuple[Ranked, int, Seen | None]:  # fmt: skip
+        """The top k rows, how many were eligible, and what learning saw; with no home it sees nothing."""
         moment = filters.as_of or self._clock()
         live = bank.live(moment)
         eligible = _both(live, bank.wanted(filters, self._store, [shelf.layer for shelf in shelves]))
@@ -117,9 +182,13 @@ class Searcher:
         ranked = Ranked(rows=view.rows, names=names, weights=weights, values=features(view))
         ranked = self._with_linked(ranked, view, eligible)
         seen = None
-        if self._learned is not None:
+        if self._learned is not None and home is not None:
             ranked, seen = self._learned.corrected(ranked, view, home, recall_id)
-        ranked = self._ordered(ranked, bank, k if seen is None else k + SPARE)
+        wanted = k if seen is None else k + SPARE
+        if home is None:
+            ranked = self._ordered(ranked, bank, wanted)
+        else:
+            ranked = self._folded(self._ordered(ranked, bank, FOLD_DEPTH * wanted), bank, wanted)
         if seen is not None:
             ranked = seen.explored(ranked, k)
         if filters.min_score is not None:
@@ -141,6 +210,8 @@ class Searcher:
         base += np.float32(profile.weights.get("meaning", 0.0)) * blended
         if "similarity" in profile.weights:
             base += np.float32(profile.weights["similarity"]) * similarity
+        if question.dates and "date" in profile.weights:
+            base += (profile.weights["date"] * dated(question, bank)).astype(np.float32)
         newest = max(shelf.newest for shelf in bank.shelves)
         return View(
             bank=bank, rows=_best(base, bank, eligible, max(profile.candidates, 2 * k)), question=question,
@@ -181,16 +252,38 @@ class Searcher:
         places, redundancy = diversify(pool.scores, bank.vectors(pool.rows), k, lambda_=1 / (1 + weight))
         return pool.take(places).with_factor("diversity", -np.array(redundancy), weight)
 
+    def _folded(self, ranked: Ranked, bank: Bank, k: int) -> Ranked:
+        """The best k, of a memory and the turns it was derived from only the better: they say the same."""
+        kinds = bank.column("kind", ranked.rows)
+        turns = kinds == _EPISODE
+        if turns.all() or not turns.any():
+            return ranked.take(np.arange(min(k, len(turns))))
+        nos = bank.column("no", ranked.rows).tolist()
+        memories = [no for no, kind in zip(nos, kinds.tolist(), strict=True) if kind not in (_EPISODE, _SUMMARY)]
+        beside: dict[int, set[int]] = {}
+        for memory, turn in self._store.derived(memories):
+            beside.setdefault(memory, set()).add(turn)
+            beside.setdefault(turn, set()).add(memory)
+        taken: set[int] = set()
+        kept: list[int] = []
+        for place, no in enumerate(nos):
+            if beside.get(no, _NOTHING).isdisjoint(taken):
+                taken.add(no)
+                kept.append(place)
+            if len(kept) == k:
+                break
+        return ranked.take(kept)
+
     def _hits(self, ranked: Ranked, nos: Sequence[int], seqs: Sequence[int]) -> list[Hit]:
         entries = self._cache.read(nos, seqs)
         weights = ranked.weights.tolist()
         hits = []
         for no, values in zip(nos, ranked.values.tolist(), strict=True):
             if no in entries:
-                factors = tuple(
-                    Factor(name=name, value=value, weight=weight)
+                factors = tuple([
+                    filled(Factor, name=name, value=value, weight=weight)
                     for name, value, weight in zip(ranked.names, values, weights, strict=True)
-                )
+                ])  # fmt: skip
                 hits.append(Hit(entry=entries[no], score=sum(f.contribution for f in factors), explanation=factors))
         return hits
 
@@ -213,6 +306,13 @@ class Searcher:
         self._cache.clear()
 
 
+def _named(bank: Bank, rows: npt.NDArray[np.intp]) -> tuple[list[int], list[int]]:
+    """Row numbers of some rows, and the counts of their last changes."""
+    if not len(rows):
+        return [], []
+    return bank.column("no", rows).tolist(), bank.column("seq", rows).tolist()
+
+
 def _both(a: Mask | None, b: Mask | None) -> Mask | None:
     if a is None or b is None:
         return a if b is None else b
@@ -229,7 +329,24 @@ def _best(base: npt.NDArray[np.float32], bank: Bank, eligible: Mask | None, coun
         base = np.where(eligible, base, np.float32(-np.inf))
     elif len(bank.dead):
         base[bank.dead] = -np.inf
-    return np.sort(np.argpartition(base, -count)[-count:])
+    return np.sort(_highest(base, count))
+
+
+def _highest(base: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.intp]:
+    """Places of the highest scores, as `argpartition` gives them, in a third of its time where they are few.
+
+    In each of `count` groups of places one score is the highest: nothing below the lowest of these can be wanted.
+    """
+    size = len(base) // count
+    if size >= 8:
+        bound = base[: size * count].reshape(size, count).max(axis=0).min()
+        near = np.flatnonzero(base >= bound)
+        scores = base[near]
+        order = np.argpartition(scores, -count)
+        last = scores[order[-count]]  # partitioned: the lowest that is taken
+        if not (scores[order[:-count]] == last).any():  # else: which of equal ones is taken depends on all places
+            return near[order[-count:]]
+    return np.argpartition(base, -count)[-count:]
 
 
 def _lifts(edges: Sequence[tuple[int, int, str, float]], scores: dict[int, float]) -> dict[int, float]:

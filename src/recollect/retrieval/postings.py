@@ -67,7 +67,26 @@ class Postings:
             np.concatenate([counts, np.array(aside[1], dtype=np.float32)]),
         )
 
+    def spread(self, terms: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+        """In how many rows each term is."""
+        found = np.zeros(len(terms), dtype=np.int64)
+        if len(self._terms):
+            places = np.minimum(np.searchsorted(self._terms, terms), len(self._terms) - 1)
+            found = np.where(self._terms[places] == terms, self._starts[places + 1] - self._starts[places], 0)
+        if self._aside:
+            held = [len(self._aside[term][0]) if term in self._aside else 0 for term in terms.tolist()]
+            found += np.array(held, dtype=np.int64)
+        return found
+
+    def count_rare(self, few: int, size: int) -> npt.NDArray[np.int64]:
+        """For each of `size` rows how many of its terms are in at most `few` rows."""
+        self._fold()
+        held_by = np.diff(self._starts)
+        return np.bincount(self._rows[np.repeat(held_by <= few, held_by)], minlength=size)
+
     def _fold(self) -> None:
+        if not self._aside_rows:
+            return
         terms = np.array([t for t, (rows, _) in self._aside.items() for _ in rows], dtype=np.uint64)
         rows = np.array([row for rows, _ in self._aside.values() for row in rows], dtype=np.int32)
         counts = np.array([count for _, counts in self._aside.values() for count in counts], dtype=np.uint16)

@@ -53,7 +53,7 @@ PROFILES: dict[str, Profile] = {
         name="default",
         weights={
             "terms": 8.0, "meaning": 10.0, "question": -0.8, "answers": 0.3, "speaker": 0.8, "length": 0.5,
-            "recency": 0.5,
+            "recency": 0.5, "date": 1.0, "unsure": 15.0,
         },
     ),
     "reasoningbank": Profile(

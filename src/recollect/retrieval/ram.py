@@ -81,6 +81,7 @@ class Ram:
         self._on_removed = on_removed
         self._pid = os.getpid()
         self._held: OrderedDict[int, Held] = OrderedDict()
+        self._grown = False
         self._lock = ForkLock()
 
     @contextmanager
@@ -91,6 +92,9 @@ class Ram:
         self._drop_replaced(shelves, heads)
         present = [(shelf, head) for shelf, head in zip(shelves, heads, strict=True) if head is not None]
         held = [self._current(shelf, head) for shelf, head in present]
+        if self._grown:  # once for all of them: a bank may have a thousand shelves
+            self._grown = False
+            self._evict(keep={one.index.shelf_no for one in held})
         with ExitStack() as stack:
             # One order for everyone, so that two recalls and two updates cannot wait for each other in a ring.
             for one in sorted(held, key=lambda h: h.index.shelf_no):
@@ -110,7 +114,7 @@ class Ram:
                     served = self._store.model()  # it may have been re-embedded meanwhile
                     check_served(self._embedder, None if served is None else served.key)
                     self._update(held.index)
-            self._evict(keep=head.shelf_no)
+                    self._grown = True
         return held
 
     def _update(self, index: ShelfIndex) -> None:
@@ -145,10 +149,10 @@ class Ram:
         if stale:
             self.forget(stale)
 
-    def _evict(self, *, keep: int) -> None:
+    def _evict(self, *, keep: set[int]) -> None:
         with self._lock:
             total = sum(held.index.nbytes for held in self._held.values())
-            for number in [n for n in self._held if n != keep]:
+            for number in [n for n in self._held if n not in keep]:
                 if total <= self._max_bytes:
                     return
                 total -= self._held.pop(number).index.nbytes

@@ -28,7 +28,6 @@ class Ranked:
         return Ranked(rows=self.rows[order], names=self.names, weights=self.weights, values=self.values[order])
 
     def with_factor(self, name: str, values: npt.NDArray[np.float64], weight: float) -> Ranked:
-        return Ranked(
-            rows=self.rows, names=[*self.names, name], weights=np.append(self.weights, weight),
-            values=np.column_stack([self.values, values]),
-        )  # fmt: skip
+        grown = np.empty((len(self.rows), len(self.names) + 1))
+        grown[:, :-1], grown[:, -1] = self.values, values
+        return Ranked(rows=self.rows, names=[*self.names, name], weights=np.append(self.weights, weight), values=grown)

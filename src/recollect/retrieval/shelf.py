@@ -22,16 +22,27 @@ OLDEST = np.iinfo(np.int64).min
 _COLUMNS: dict[str, npt.DTypeLike] = {
     "no": np.int64, "seq": np.int64, "kind": np.int8, "state": np.int8, "at": np.int64, "valid_from": np.int64,
     "valid_to": np.int64, "confidence": np.float32, "usage": np.int32, "repeats": np.int32, "thread": np.int64,
-    "position": np.int32, "length": np.int32, "chars": np.int32, "traits": np.uint8, "speaker": np.int64,
-    "alive": np.bool_, "before": np.int32, "after": np.int32, "before2": np.int32, "after2": np.int32,
-    "blend_norm": np.float32,
+    "position": np.int32, "length": np.int32, "distinct": np.uint16, "rare": np.uint16, "chars": np.int32,
+    "traits": np.uint8, "speaker": np.int64, "alive": np.bool_, "before": np.int32, "after": np.int32,
+    "before2": np.int32, "after2": np.int32, "blend_norm": np.float32,
 }  # fmt: skip
 _BESIDE = ("before", "after", "before2", "after2")
+_ROW_BYTES = sum(np.dtype(dtype).itemsize for dtype in _COLUMNS.values()) + 250
+"""Columns, and about as much for postings and the dictionary of rows."""
 _KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 _STATE_CODES = {state: code for code, state in enumerate(STATES)}
 PRUNED = _STATE_CODES["pruned"]
+MOST_TERMS = int(np.iinfo(np.uint16).max)
 _BULK = 256
 """Rows in one delta from which sorting them in together beats adding one by one."""
+
+
+def few_of(entries: int) -> int:
+    """In how many entries a rare term may be: 3, in a large shelf about one in 200.
+
+    By powers of two, so that rows are counted afresh only when the shelf has doubled.
+    """
+    return max(3, 1 << max(0, (entries // 200).bit_length() - 1))
 
 
 class ShelfIndex:
@@ -51,6 +62,10 @@ class ShelfIndex:
     thread: npt.NDArray[np.int64]
     position: npt.NDArray[np.int32]
     length: npt.NDArray[np.int32]
+    distinct: npt.NDArray[np.uint16]
+    """How many terms the row has, each counted once; at most 65,535."""
+    rare: npt.NDArray[np.uint16]
+    """How many of those few rows have (`few_of`)."""
     chars: npt.NDArray[np.int32]
     traits: npt.NDArray[np.uint8]
     speaker: npt.NDArray[np.int64]
@@ -68,6 +83,7 @@ class ShelfIndex:
         self.speakers: set[int] = set()
         """Name hashes of everyone who ever spoke here."""
         self.postings = Postings()
+        self._few = few_of(0)
         self._weights = neighbour_weights
         self.threaded = False
         """Whether any row has a neighbour."""
@@ -99,8 +115,7 @@ class ShelfIndex:
     @property
     def nbytes(self) -> int:
         """About how much memory the rows take."""
-        per_row = 4 * self.width + sum(np.dtype(dtype).itemsize for dtype in _COLUMNS.values()) + 250
-        return self._size * per_row
+        return self._size * (4 * self.width + _ROW_BYTES)
 
     def rows_of(self, nos: Sequence[int] | set[int]) -> list[int]:
         """Rows of those row numbers that are here."""
@@ -127,6 +142,7 @@ class ShelfIndex:
             fresh.append(slim)
         if gone:
             self.postings.drop(gone)
+            self._count_rare()
         relink = self._append(fresh) if fresh else False
         if relink or gone:
             self._link_threads()
@@ -149,6 +165,7 @@ class ShelfIndex:
             terms += [slim.terms for slim in page.rows]
             counts += [slim.counts for slim in page.rows]
         self.postings.extend(range(self._size), terms, counts)
+        self._count_rare()
         self._link_threads()
         self._show()
 
@@ -161,17 +178,23 @@ class ShelfIndex:
         self._size = end
         if len(fresh) >= _BULK:
             self.postings.extend(range(start, end), [s.terms for s in fresh], [s.counts for s in fresh])
+            self._count_rare()
             return True
         for row, slim in enumerate(fresh, start):
             terms, counts = np.frombuffer(slim.terms, dtype="<u8"), np.frombuffer(slim.counts, dtype="<u2")
+            self._note_rare(row, terms)
             self.postings.add(row, terms.tolist(), counts.tolist())
+        if few_of(self.held) != self._few:
+            self._count_rare()
         return sum(self._link_to_tail(row) for row in range(start, end)) < end - start
 
     def _reserve(self, size: int) -> None:
         capacity = len(self._columns["no"])
         if size <= capacity:
             return
-        capacity = max(size, capacity + capacity // 4, 64)
+        capacity = max(
+            size, capacity + max(capacity // 4, 8)
+        )  # little to spare: there may be thousands of small shelves
         for name, column in self._columns.items():
             grown = np.zeros(capacity, dtype=column.dtype)
             grown[: self._size] = column[: self._size]
@@ -195,6 +218,7 @@ class ShelfIndex:
         columns["thread"][place] = [NONE if s.thread is None else s.thread for s in fresh]
         columns["position"][place] = [-1 if s.position is None else s.position for s in fresh]
         columns["length"][place] = [s.length for s in fresh]
+        columns["distinct"][place] = [min(len(s.terms) // 8, MOST_TERMS) for s in fresh]
         columns["chars"][place] = [s.chars for s in fresh]
         columns["traits"][place] = [s.traits for s in fresh]
         columns["speaker"][place] = [s.speaker for s in fresh]
@@ -207,6 +231,18 @@ class ShelfIndex:
             empty = bytes(4 * self.width)
             blob = b"".join(s.vector or empty for s in fresh)
             self._vectors[place] = np.frombuffer(blob, dtype="<f4").reshape(len(fresh), self.width)
+
+    def _note_rare(self, row: int, terms: npt.NDArray[np.uint64]) -> None:
+        """Count the rare terms of a row that is about to be added; a term of one too many is rare no longer."""
+        rare, held_by = self._columns["rare"], self.postings.spread(terms)
+        rare[row] = min(int((held_by < self._few).sum()), MOST_TERMS)
+        for term in terms[held_by == self._few].tolist():
+            rare[self.postings.find(term)[0]] -= 1
+
+    def _count_rare(self) -> None:
+        """Count every row's rare terms afresh."""
+        self._few = few_of(self.held)
+        self._columns["rare"][: self._size] = np.minimum(self.postings.count_rare(self._few, self._size), MOST_TERMS)
 
     def _set_numbers(self, row: int, slim: Slim) -> None:
         columns = self._columns

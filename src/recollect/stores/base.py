@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from recollect.types import Entry, Link, Shelf, Turn
+from recollect.types import Entry, Layer, Link, Shelf, Turn
 
 Vector = npt.NDArray[np.float32]
 
@@ -146,6 +146,7 @@ class Removed:
     turns: int = 0
     sessions: int = 0
     recalls: int = 0
+    jobs: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -168,6 +169,8 @@ class Selection:
     kinds: Sequence[str] | None = None
     tags: Sequence[str] | None = None
     states: Sequence[str] | None = None
+    ended_by: datetime | None = None
+    """Their validity ended at this moment or before."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -218,6 +221,77 @@ class LoggedOutcome:
     at: datetime
 
 
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One call of a language model: numbers and names, never text. The ledger of them is append-only."""
+
+    at: datetime
+    tenant: str
+    purpose: str
+    model: str
+    session: str | None = None
+    """The session it was made for; blanked when that is forgotten."""
+    input_tokens: int
+    output_tokens: int
+    usd: float
+    seconds: float
+    ok: bool = True
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What calls add up to; `key` holds the values they were grouped by, in that order."""
+
+    key: tuple[str, ...]
+    calls: int
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    usd: float
+    seconds: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """Work to be done in the background, once. `jobs.queue` says how it gets from one state to the next.
+
+    `payload`, `result` and `error` hold ids and numbers only, never what anybody said: a job is not searched for a
+    forgotten text. A job about a session names it as `payload["session"]`, and goes with it.
+    """
+
+    id: str
+    shelf: Shelf
+    kind: str
+    key: str
+    """What it does; a shelf has one job of a kind and key, whatever became of it."""
+    payload: dict[str, Any] = field(default_factory=dict)
+    state: str = "queued"
+    """`queued`; `running`, and then alone with a worker and a lease; `done`; `dead`: given up."""
+    attempts: int = 0
+    due_at: datetime
+    lease_until: datetime | None = None
+    worker: str | None = None
+    error: str = ""
+    result: dict[str, Any] = field(default_factory=dict)
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionHead:
+    """How far a session has come, and how far reflection on it has."""
+
+    shelf: Shelf
+    id: str
+    turns: int
+    """The next free number, one above the highest."""
+    reflected: int = 0
+    """Turns below this number have been reflected on."""
+    touched_at: datetime
+    """When its last turn was added, by the clock: not when it was said."""
+    ended_at: datetime | None = None
+
+
 class Tx(Protocol):
     """One atomic write. Shelves come into being when first written to."""
 
@@ -240,6 +314,14 @@ class Tx(Protocol):
         """
         ...
 
+    def count_use(self, nos: Sequence[int], at: datetime) -> None:
+        """One more use of each of these rows that is there, changed at that time unless it changed later already."""
+        ...
+
+    def alive(self, nos: Sequence[int]) -> set[int]:
+        """Those of the row numbers that are there, as of this transaction."""
+        ...
+
     def remove(self, shelf: Shelf, selection: Selection) -> Removed:
         """Entries and everything that hangs on them: index, vector, links both ways, versions, and the query of every
         logged recall of the tenant that showed them. Not raw turns."""
@@ -247,7 +329,11 @@ class Tx(Protocol):
 
     def remove_turns(self, shelf: Shelf, *, session_id: str | None = None,
                      entry_ids: Sequence[str] | None = None) -> Removed:  # fmt: skip
-        """Raw turns: of a session, of these episode entries, or all of the shelf; sessions left empty go too."""
+        """Raw turns: of a session, of these episode entries, or all of the shelf; sessions left empty go too.
+
+        With a session go its jobs and, from the ledger, its name. Of one that only lost some turns, jobs that ended
+        go too, and a running one is queued again: what its worker has read is not all there any more.
+        """
         ...
 
     def drop_shelf(self, shelf: Shelf) -> Removed:
@@ -283,8 +369,16 @@ class Tx(Protocol):
         """The next free turn number, one above the highest; the session is made when new."""
         ...
 
-    def add_turn(self, shelf: Shelf, turn: Turn) -> None:
-        """A turn at a number that is free; gaps are allowed. The session must have been opened."""
+    def add_turn(self, shelf: Shelf, turn: Turn, *, touched_at: datetime | None = None) -> None:
+        """A turn at a number that is free; gaps are allowed. The session must have been opened; one that had ended
+        goes on. `touched_at` is when the turn is added, if that is not when it was said."""
+        ...
+
+    def session(self, shelf: Shelf, session_id: str) -> SessionHead | None: ...
+
+    def mark_session(self, shelf: Shelf, session_id: str, *, reflected: int | None = None,
+                     ended_at: datetime | None = None) -> None:  # fmt: skip
+        """Say how far reflection has come (from 0 to the next free number), or that the session has ended."""
         ...
 
     def put_vectors(self, model: Model, vectors: Sequence[tuple[int, Vector]]) -> int:
@@ -323,16 +417,44 @@ class Tx(Protocol):
         """Append to the log and return its number; None when this recall has an outcome of this kind already."""
         ...
 
-    def policy(self, tenant: str, shelf: Shelf | None) -> str | None:
-        """The learned state of a shelf, or with None of the tenant as a whole, as of this transaction."""
+    def policy(self, tenant: str, shelf: Shelf | None, *, profile: str = "default") -> str | None:
+        """The state learned with a profile for a shelf, or with None for the tenant as a whole, as of this transaction.
+
+        A profile is any text; each keeps a state of its own.
+        """
         ...
 
-    def put_policy(self, tenant: str, shelf: Shelf | None, state: str) -> None:
-        """Replace it. A shelf's policy, recalls and outcomes go with the shelf."""
+    def put_policy(self, tenant: str, shelf: Shelf | None, state: str, *, profile: str = "default") -> None:
+        """Replace it. A shelf's policies, recalls and outcomes go with the shelf."""
         ...
 
-    def drop_policies(self, tenant: str) -> int:
-        """Remove the learned state of a tenant and all its shelves, not the log; returns how many there were."""
+    def drop_policies(self, tenant: str, *, profile: str | None = None) -> int:
+        """Remove the states of a tenant and all its shelves, of one profile or of all; returns how many there were.
+
+        The log stays.
+        """
+        ...
+
+    # model calls
+    def add_calls(self, calls: Sequence[Call]) -> None:
+        """Append to the ledger. Counts and sums must be finite and not negative."""
+        ...
+
+    # jobs
+    def add_job(self, job: Job) -> bool:
+        """False when the shelf has a job of this kind and key already, in any state. The shelf is made when new."""
+        ...
+
+    def claim_job(self, worker: str, now: datetime, lease_until: datetime, *, kinds: Sequence[str] | None = None,
+                  tenant: str | None = None, id: str | None = None) -> Job | None:  # fmt: skip
+        """The job that is due the longest, queued or running on a lease that ran out, now running for this worker: one
+        attempt more. Jobs due at the same moment come in the order they were added."""
+        ...
+
+    def job(self, id: str) -> Job | None: ...
+
+    def put_job(self, job: Job) -> None:
+        """Replace a job of the same id, shelf, kind and key."""
         ...
 
 
@@ -390,6 +512,10 @@ class Store(Protocol):
         """Edges that are not automatic and touch one of these rows: (source, target, type, confidence)."""
         ...
 
+    def derived(self, nos: Sequence[int]) -> list[tuple[int, int]]:
+        """Edges `derived_from` that start at one of these rows: (source, target), in order."""
+        ...
+
     def replaced(self, entry_id: str) -> list[Replaced]:
         """The states an entry has left behind, oldest first."""
         ...
@@ -398,7 +524,9 @@ class Store(Protocol):
 
     def sessions(self, shelf: Shelf) -> list[str]: ...
 
-    def shelves(self, tenant: str | None = None) -> list[Shelf]: ...
+    def shelves(self, tenant: str | None = None, *, layer: Layer | None = None, prefix: str = "") -> list[Shelf]:
+        """In the order they were made: all, or those of a tenant, at a layer, with ids that begin like this."""
+        ...
 
     def counts(self, shelves: Sequence[Shelf]) -> dict[str, int]:
         """Rows by table (`entries, links, versions, turns, sessions, vectors`), and entries as `kind:…`, `state:…`."""
@@ -416,7 +544,37 @@ class Store(Protocol):
         """The outcome log of a tenant, or of one of its shelves, in order, after a number: one page."""
         ...
 
-    def policy(self, tenant: str, shelf: Shelf | None) -> str | None: ...
+    def policy(self, tenant: str, shelf: Shelf | None, *, profile: str = "default") -> str | None: ...
+
+    # model calls
+    def policies(self, shelf: Shelf, *, profile: str = "default") -> tuple[str | None, str | None]:
+        """That of the shelf's tenant as a whole and that of the shelf, as of one moment."""
+        ...
+
+    def spent(self, tenant: str | None, *, since: datetime | None = None, session: str | None = None,
+              by: Sequence[str] = ()) -> list[Spent]:  # fmt: skip
+        """What the calls of a tenant (None: of all) add up to, from a moment on, of one session or of all.
+
+        `by` groups them, by `tenant`, `purpose`, `model` or `day` (UTC, as `2026-05-01`), in the order of these keys;
+        without it there is one total, also when it is nothing.
+        """
+        ...
+
+    # jobs and sessions
+    def jobs(self, *, tenant: str | None = None, shelf: Shelf | None = None, states: Sequence[str] | None = None,
+             kinds: Sequence[str] | None = None, limit: int = 100) -> list[Job]:  # fmt: skip
+        """Newest first."""
+        ...
+
+    def find_job(self, shelf: Shelf, kind: str, key: str) -> Job | None: ...
+
+    def session(self, shelf: Shelf, session_id: str) -> SessionHead | None: ...
+
+    def idle_sessions(self, before: datetime, *, tenant: str | None = None,
+                      limit: int = 100) -> list[SessionHead]:  # fmt: skip
+        """Sessions that have not ended, with turns not reflected on and none added after a moment, those left alone the
+        longest first."""
+        ...
 
     # embedding models
     def model(self) -> Model | None:

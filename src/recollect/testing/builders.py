@@ -1,4 +1,4 @@
-"""Entries, records, turns, links and logged recalls with sensible defaults, for tests of stores and what uses them.
+"""Entries, turns, links, logged recalls, calls, jobs with sensible defaults, for tests of stores and what uses them.
 
 Everything is computed from the arguments: no clock, no randomness. Give an id, and name what matters to the test.
 """
@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from recollect.stores.base import Event, IndexRecord, LoggedRecall, Model, Record, Vector
+from recollect.stores.base import Call, Event, IndexRecord, Job, LoggedRecall, Model, Record, Vector
 from recollect.tokens import count_tokens
 from recollect.types import Entry, Layer, Link, LinkType, Shelf, Turn
 
@@ -108,6 +108,22 @@ def make_recall(id: str, *, nos: Sequence[int] = (1, 2, 3), names: Sequence[str]
         "features": make_vector(f"features {id}", width=len(nos) * len(names)).reshape(len(nos), len(names)),
     }
     return LoggedRecall(id=id, nos=list(nos), names=list(names), **(defaults | given))
+
+
+def make_call(**given: Any) -> Call:  # any field of Call
+    defaults: dict[str, Any] = {
+        "at": NOON, "tenant": "acme", "purpose": "extract", "model": "scripted", "input_tokens": 100,
+        "output_tokens": 10, "usd": 0.25, "seconds": 0.5,
+    }  # fmt: skip
+    return Call(**(defaults | given))
+
+
+def make_job(id: str, **given: Any) -> Job:  # any field of Job
+    """A queued job of that id, due at `NOON`; its key is its id."""
+    defaults: dict[str, Any] = {
+        "shelf": make_shelf(), "kind": "reflect", "key": id, "due_at": NOON, "created_at": NOON, "updated_at": NOON,
+    }  # fmt: skip
+    return Job(id=id, **(defaults | given))
 
 
 def _hash64(text: str) -> int:

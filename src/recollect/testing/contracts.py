@@ -12,14 +12,17 @@ A backend's test file holds a class and two methods:
 data again. pytest is needed; the rest of the package never imports it.
 """
 
+from recollect.testing.store.calls import CallsContract
 from recollect.testing.store.changes import ChangesContract
 from recollect.testing.store.engine import EngineContract
 from recollect.testing.store.entries import EntriesContract
+from recollect.testing.store.jobs import JobsContract
 from recollect.testing.store.learning_log import LearningLogContract
 from recollect.testing.store.links import LinksContract
 from recollect.testing.store.models import ModelsContract
 from recollect.testing.store.neighbours import NeighboursContract
 from recollect.testing.store.removal import RemovalContract
+from recollect.testing.store.sessions import SessionsContract
 from recollect.testing.store.turns import TurnsContract
 
 __all__ = ["StoreContract"]
@@ -34,6 +37,9 @@ class StoreContract(
     TurnsContract,
     ModelsContract,
     LearningLogContract,
+    CallsContract,
+    JobsContract,
+    SessionsContract,
     EngineContract,
 ):
     """The whole port of `stores.base`; the in-memory store is the reference for what it leaves open."""

@@ -8,11 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from recollect.errors import StoreError
-from recollect.stores.base import Event, IndexRecord, LoggedRecall, Model, Removed, Replaced
+from recollect.stores.base import Call, Event, IndexRecord, Job, LoggedRecall, Model, Removed, Replaced
 from recollect.stores.inmemory.learning_log import Told
-from recollect.stores.inmemory.tables import OFFERED_STATES, Board, LinkKey, PostingKey, Row, Said, Tables
+from recollect.stores.inmemory.tables import (
+    OFFERED_STATES,
+    Board,
+    LinkKey,
+    Mark,
+    PostingKey,
+    Row,
+    Said,
+    Tables,
+    next_number,
+)
 from recollect.types import Entry, Link, Shelf, Turn
 
 
@@ -56,6 +67,16 @@ def update(tables: Tables, entry: Entry, change: str | None, index: IndexRecord 
         _replace_vectors(tables, row.no, vector)
 
 
+def count_use(tables: Tables, nos: Sequence[int], at: datetime) -> None:
+    """One more use of each row that is there."""
+    for no in nos:
+        row = tables.rows.get(no)
+        if row is not None:
+            seq = _advance(tables, tables.boards[row.entry.shelf])
+            used = replace(row.entry, usage_count=row.entry.usage_count + 1, updated_at=max(at, row.entry.updated_at))
+            tables.rows[no] = replace(row, entry=used, seq=seq)
+
+
 def remove(tables: Tables, shelf: Shelf, nos: Sequence[int]) -> Removed:
     """These rows of one shelf with all that hangs on them."""
     if not nos:
@@ -71,17 +92,23 @@ def remove(tables: Tables, shelf: Shelf, nos: Sequence[int]) -> Removed:
 
 def remove_turns(tables: Tables, shelf: Shelf, session_id: str | None, entry_nos: frozenset[int] | None) -> Removed:
     """Turns of a session or of all, of some entries or of all; then those of the sessions that have none left."""
-    held = tables.boards[shelf].sessions if shelf in tables.boards else {}
-    turns, emptied = 0, 0
-    for name in [name for name in held if session_id in (None, name)]:
-        said_at = held[name]
+    board = tables.boards.get(shelf) or Board(no=0)
+    turns, emptied, cut = 0, set(), set()
+    for name in [name for name in board.sessions if session_id in (None, name)]:
+        said_at = board.sessions[name]
         gone = [number for number, said in said_at.items() if entry_nos is None or said.entry_no in entry_nos]
         for number in gone:
             del said_at[number]
+        turns += len(gone)
         if not said_at:
-            del held[name]
-        turns, emptied = turns + len(gone), emptied + (name not in held)
-    return Removed(turns=turns, sessions=emptied)
+            del board.sessions[name], board.marks[name]
+            emptied.add(name)
+        elif gone:
+            mark = board.marks[name]
+            board.marks[name] = mark._replace(reflected=min(mark.reflected, max(said_at) + 1))
+            cut.add(name)
+    _forget_sessions(tables, shelf, emptied)
+    return Removed(turns=turns, sessions=len(emptied), jobs=tables.jobs.forget_sessions(shelf, emptied, cut))
 
 
 def drop_shelf(tables: Tables, shelf: Shelf) -> Removed:
@@ -93,7 +120,11 @@ def drop_shelf(tables: Tables, shelf: Shelf) -> Removed:
     turns = sum(len(said_at) for said_at in board.sessions.values())
     tables.log.blank_queries(shelf.tenant, set(board.rows))
     recalls = tables.log.drop_shelf(shelf)
-    return replace(_take(tables, list(board.rows)), turns=turns, sessions=len(board.sessions), recalls=recalls)
+    _forget_sessions(tables, shelf, set(board.sessions))
+    jobs = tables.jobs.drop_shelf(shelf)
+    return replace(
+        _take(tables, list(board.rows)), turns=turns, sessions=len(board.sessions), recalls=recalls, jobs=jobs
+    )
 
 
 def add_links(tables: Tables, links: Sequence[Link]) -> int:
@@ -119,13 +150,28 @@ def remove_link(tables: Tables, source: str, target: str, type_: str) -> bool:
     return key in tables.links and _unlink(tables, [key]) == 1
 
 
-def open_session(tables: Tables, shelf: Shelf, session_id: str) -> int:
+def open_session(tables: Tables, shelf: Shelf, session_id: str, at: datetime) -> int:
     """The next free turn number."""
-    said_at = _board(tables, shelf).sessions.setdefault(session_id, {})
-    return max(said_at, default=-1) + 1
+    board = _board(tables, shelf)
+    board.marks.setdefault(session_id, Mark(touched_at=at))
+    return next_number(board.sessions.setdefault(session_id, {}))
 
 
-def add_turn(tables: Tables, shelf: Shelf, turn: Turn) -> None:
+def mark_session(tables: Tables, shelf: Shelf, session_id: str, reflected: int | None,
+                 ended_at: datetime | None) -> None:  # fmt: skip
+    """How far reflection has come, and whether the session has ended; what is None stays."""
+    there = tables.session(shelf, session_id)
+    if there is None:
+        raise StoreError(f"no session {session_id!r} on shelf {shelf} to mark")
+    if reflected is not None and not 0 <= reflected <= there.turns:
+        raise StoreError(f"session {session_id!r} has turns below {there.turns}, none below {reflected} to reflect on")
+    marks = tables.boards[shelf].marks
+    marks[session_id] = marks[session_id]._replace(
+        reflected=there.reflected if reflected is None else reflected, ended_at=ended_at or there.ended_at
+    )
+
+
+def add_turn(tables: Tables, shelf: Shelf, turn: Turn, touched_at: datetime) -> None:
     """A turn of a session that was opened, at a number that is not taken. An entry that is not there is not named."""
     said_at = tables.boards[shelf].sessions.get(turn.session_id) if shelf in tables.boards else None
     if said_at is None:
@@ -134,6 +180,8 @@ def add_turn(tables: Tables, shelf: Shelf, turn: Turn) -> None:
         raise StoreError(f"turn {turn.number} of session {turn.session_id!r} is there already; turns are not rewritten")
     entry_no = None if turn.entry_id is None else tables.row_of.get(turn.entry_id)
     said_at[turn.number] = Said(turn=turn, entry_no=entry_no)
+    marks = tables.boards[shelf].marks
+    marks[turn.session_id] = marks[turn.session_id]._replace(touched_at=touched_at, ended_at=None)
 
 
 def put_vectors(tables: Tables, model: Model, vectors: Sequence[tuple[int, bytes]]) -> int:
@@ -192,17 +240,36 @@ def add_outcome(tables: Tables, told: Told) -> int | None:
     return tables.log.tell(told)
 
 
-def put_policy(tables: Tables, tenant: str, shelf: Shelf | None, state: str) -> None:
+def put_policy(tables: Tables, tenant: str, shelf: Shelf | None, state: str, profile: str) -> None:
     """The learned state of a shelf, or of the tenant."""
     if shelf is not None:
         if shelf.tenant != tenant:
             raise StoreError(f"shelf {shelf} is not of tenant {tenant!r}")
         _board(tables, shelf)
-    tables.log.policies[tenant, shelf] = state
+    tables.log.policies[tenant, shelf, profile] = state
 
 
-def drop_policies(tables: Tables, tenant: str) -> int:
-    return tables.log.drop_policies(tenant)
+def drop_policies(tables: Tables, tenant: str, profile: str | None) -> int:
+    return tables.log.drop_policies(tenant, profile)
+
+
+def add_calls(tables: Tables, calls: Sequence[Call]) -> None:
+    tables.calls.extend(calls)
+
+
+def add_job(tables: Tables, job: Job) -> bool:
+    """False when its shelf has one of this kind and key."""
+    if (job.shelf, job.kind, job.key) in tables.jobs.by_key:
+        return False
+    if job.id in tables.jobs.by_id:
+        raise StoreError(f"job {job.id!r} is in this store already; ids are unique over all shelves")
+    _board(tables, job.shelf)
+    tables.jobs.add(job)
+    return True
+
+
+def put_job(tables: Tables, job: Job) -> None:
+    tables.jobs.put(job)
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------
@@ -287,6 +354,13 @@ def _take(tables: Tables, nos: Sequence[int]) -> Removed:
     return Removed(
         ids=ids, entries=len(ids), index_records=len(ids), vectors=vectors, links=links, versions=versions
     )  # fmt: skip
+
+
+def _forget_sessions(tables: Tables, shelf: Shelf, gone: set[str]) -> None:
+    """Take the names of sessions that are gone out of the tenant's calls; what they cost stays."""
+    for place, call in enumerate(tables.calls):
+        if call.tenant == shelf.tenant and call.session in gone:
+            tables.calls[place] = replace(call, session=None)
 
 
 def _link_key(tables: Tables, link: Link) -> LinkKey:

@@ -36,7 +36,8 @@ class LearningLog:
     """Outcomes by number; numbers ascend and do not return, so they are in order by themselves."""
     told_of: dict[str, dict[str, int]] = field(default_factory=dict)
     """Recall, kind → number."""
-    policies: dict[tuple[str, Shelf | None], str] = field(default_factory=dict)
+    policies: dict[tuple[str, Shelf | None, str], str] = field(default_factory=dict)
+    """Tenant, shelf (None: the tenant as a whole), profile → state."""
     last_no: int = 0
 
     def copy(self) -> LearningLog:
@@ -91,7 +92,8 @@ class LearningLog:
     def drop_shelf(self, shelf: Shelf) -> int:
         """Take all that is a shelf's; returns how many recalls that was."""
         gone = [recall.id for recall in self.recalls.values() if recall.shelf == shelf]
-        self.policies.pop((shelf.tenant, shelf), None)
+        for key in [key for key in self.policies if key[1] == shelf]:
+            del self.policies[key]
         return self._drop(gone)
 
     def blank_queries(self, tenant: str, nos: set[int]) -> None:
@@ -107,8 +109,8 @@ class LearningLog:
                 del self.told[no]
         return len(recall_ids)
 
-    def drop_policies(self, tenant: str) -> int:
-        gone = [key for key in self.policies if key[0] == tenant]
+    def drop_policies(self, tenant: str, profile: str | None) -> int:
+        gone = [key for key in self.policies if key[0] == tenant and profile in (None, key[2])]
         for key in gone:
             del self.policies[key]
         return len(gone)

@@ -26,14 +26,17 @@ def broken_references(tables: Tables) -> Iterator[Flaw]:
 
 
 def _broken_log(tables: Tables) -> Iterator[Flaw]:
-    """Recalls and policies of shelves, and outcomes of recalls, that are gone."""
+    """Recalls, policies and jobs of shelves, and outcomes of recalls, that are gone."""
     for recall in tables.log.recalls.values():
         if recall.shelf not in tables.boards:
             yield _flaw(f"recall {recall.id}", "is of a shelf that is gone")
     for no, told in tables.log.told.items():
         if told.recall_id not in tables.log.recalls or tables.log.told_of[told.recall_id].get(told.kind) != no:
             yield _flaw(f"outcome {no}", "is of a recall that is gone, or not found by its kind")
-    for _, shelf in tables.log.policies:
+    for job in tables.jobs.by_id.values():
+        if job.shelf not in tables.boards or tables.jobs.by_key.get((job.shelf, job.kind, job.key)) != job.id:
+            yield _flaw(f"job {job.id}", "is of a shelf that is gone, or not found by its key")
+    for _, shelf, _ in tables.log.policies:
         if shelf is not None and shelf not in tables.boards:
             yield _flaw(f"policy of {shelf}", "is of a shelf that is gone")
 

@@ -21,11 +21,13 @@ import numpy as np
 
 from recollect.errors import StoreClosed, StoreError
 from recollect.stores.base import (
+    Call,
     Delta,
     Event,
     Flaw,
     Head,
     IndexRecord,
+    Job,
     LoggedOutcome,
     LoggedRecall,
     Model,
@@ -34,15 +36,18 @@ from recollect.stores.base import (
     Removed,
     Replaced,
     Selection,
+    SessionHead,
+    Spent,
     Tx,
     Vector,
 )
-from recollect.stores.inmemory import changes
+from recollect.stores.inmemory import calls, changes
 from recollect.stores.inmemory.learning_log import Told
 from recollect.stores.inmemory.references import broken_references
 from recollect.stores.inmemory.tables import Tables, detached, own_index
 from recollect.stores.logged import own_recall
-from recollect.types import Entry, Link, Shelf, Turn
+from recollect.stores.owned import checked_by, checked_call, own_job
+from recollect.types import Entry, Layer, Link, Shelf, Turn
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -88,6 +93,12 @@ class InMemoryTx:
         own = None if index is None else own_index(index)
         self._do(changes.update, detached(entry), change, own, _optional_bytes(vector))
 
+    def count_use(self, nos: Sequence[int], at: datetime) -> None:
+        self._do(changes.count_use, list(nos), at)
+
+    def alive(self, nos: Sequence[int]) -> set[int]:
+        return {no for no in nos if no in self._tables.rows}
+
     def remove(self, shelf: Shelf, selection: Selection) -> Removed:
         nos = [row.no for row in self._tables.matching([shelf], selection)]
         return self._do(changes.remove, shelf, nos)
@@ -120,11 +131,18 @@ class InMemoryTx:
 
     # -- turns -----------------------------------------------------------------------------------------------------
 
-    def open_session(self, shelf: Shelf, session_id: str, at: datetime) -> int:  # noqa: ARG002 - sessions keep their order by themselves
-        return self._do(changes.open_session, shelf, session_id)
+    def open_session(self, shelf: Shelf, session_id: str, at: datetime) -> int:
+        return self._do(changes.open_session, shelf, session_id, at)
 
-    def add_turn(self, shelf: Shelf, turn: Turn) -> None:
-        self._do(changes.add_turn, shelf, turn)
+    def add_turn(self, shelf: Shelf, turn: Turn, *, touched_at: datetime | None = None) -> None:
+        self._do(changes.add_turn, shelf, turn, touched_at or turn.at)
+
+    def session(self, shelf: Shelf, session_id: str) -> SessionHead | None:
+        return self._tables.session(shelf, session_id)
+
+    def mark_session(self, shelf: Shelf, session_id: str, *, reflected: int | None = None,
+                     ended_at: datetime | None = None) -> None:  # fmt: skip
+        self._do(changes.mark_session, shelf, session_id, reflected, ended_at)
 
     def remove_turns(self, shelf: Shelf, *, session_id: str | None = None,
                      entry_ids: Sequence[str] | None = None) -> Removed:  # fmt: skip
@@ -162,14 +180,42 @@ class InMemoryTx:
     def add_outcome(self, recall_id: str, kind: str, value: dict[str, Any], at: datetime) -> int | None:
         return self._do(changes.add_outcome, Told(recall_id, kind, json.dumps(value, ensure_ascii=False), at))
 
-    def policy(self, tenant: str, shelf: Shelf | None) -> str | None:
-        return self._tables.log.policies.get((tenant, shelf))
+    def policy(self, tenant: str, shelf: Shelf | None, *, profile: str = "default") -> str | None:
+        return self._tables.log.policies.get((tenant, shelf, profile))
 
-    def put_policy(self, tenant: str, shelf: Shelf | None, state: str) -> None:
-        self._do(changes.put_policy, tenant, shelf, state)
+    def put_policy(self, tenant: str, shelf: Shelf | None, state: str, *, profile: str = "default") -> None:
+        self._do(changes.put_policy, tenant, shelf, state, profile)
 
-    def drop_policies(self, tenant: str) -> int:
-        return self._do(changes.drop_policies, tenant)
+    def drop_policies(self, tenant: str, *, profile: str | None = None) -> int:
+        return self._do(changes.drop_policies, tenant, profile)
+
+    # -- model calls -----------------------------------------------------------------------------------------------
+
+    def add_calls(self, calls: Sequence[Call]) -> None:
+        self._do(changes.add_calls, [checked_call(call) for call in calls])
+
+    # -- jobs ------------------------------------------------------------------------------------------------------
+
+    def add_job(self, job: Job) -> bool:
+        return self._do(changes.add_job, own_job(job))
+
+    def claim_job(self, worker: str, now: datetime, lease_until: datetime, *, kinds: Sequence[str] | None = None,
+                  tenant: str | None = None, id: str | None = None) -> Job | None:  # fmt: skip
+        found = self._tables.jobs.next_due(now, kinds=kinds, tenant=tenant, id=id)
+        if found is None:
+            return None
+        claimed = replace(
+            found, state="running", attempts=found.attempts + 1, worker=worker, lease_until=lease_until, updated_at=now
+        )
+        self._do(changes.put_job, claimed)
+        return own_job(claimed)
+
+    def job(self, id: str) -> Job | None:
+        found = self._tables.jobs.by_id.get(id)
+        return None if found is None else own_job(found)
+
+    def put_job(self, job: Job) -> None:
+        self._do(changes.put_job, own_job(job))
 
 
 class InMemoryStore:
@@ -285,6 +331,14 @@ class InMemoryStore:
             edges = [(key, tables.links[key]) for key in tables.link_keys(nos)]
             return [(*key, link.confidence) for key, link in edges if not link.automatic]
 
+    def derived(self, nos: Sequence[int]) -> list[tuple[int, int]]:
+        with self._open_tables() as tables:
+            return sorted(
+                (source, target)
+                for source, target, type_ in tables.link_keys(nos)
+                if type_ == "derived_from" and source in set(nos)
+            )
+
     def replaced(self, entry_id: str) -> list[Replaced]:
         with self._open_tables() as tables:
             states = tables.left_behind.get(tables.row_of.get(entry_id, 0), [])
@@ -299,10 +353,14 @@ class InMemoryStore:
         with self._open_tables() as tables:
             return list(tables.boards[shelf].sessions) if shelf in tables.boards else []
 
-    def shelves(self, tenant: str | None = None) -> list[Shelf]:
+    def shelves(self, tenant: str | None = None, *, layer: Layer | None = None, prefix: str = "") -> list[Shelf]:
         """In the order of their numbers."""
         with self._open_tables() as tables:
-            return [shelf for shelf in tables.boards if tenant is None or shelf.tenant == tenant]
+            return [
+                shelf
+                for shelf in tables.boards
+                if tenant in (None, shelf.tenant) and layer in (None, shelf.layer) and shelf.layer_id.startswith(prefix)
+            ]
 
     def counts(self, shelves: Sequence[Shelf]) -> dict[str, int]:
         with self._open_tables() as tables:
@@ -324,9 +382,43 @@ class InMemoryStore:
         with self._open_tables() as tables:
             return tables.log.outcomes(tenant, shelf, after, limit)
 
-    def policy(self, tenant: str, shelf: Shelf | None) -> str | None:
+    def policy(self, tenant: str, shelf: Shelf | None, *, profile: str = "default") -> str | None:
         with self._open_tables() as tables:
-            return tables.log.policies.get((tenant, shelf))
+            return tables.log.policies.get((tenant, shelf, profile))
+
+    # -- model calls -----------------------------------------------------------------------------------------------
+
+    def policies(self, shelf: Shelf, *, profile: str = "default") -> tuple[str | None, str | None]:
+        with self._open_tables() as tables:
+            states = tables.log.policies
+            return states.get((shelf.tenant, None, profile)), states.get((shelf.tenant, shelf, profile))
+
+    def spent(self, tenant: str | None, *, since: datetime | None = None, session: str | None = None,
+              by: Sequence[str] = ()) -> list[Spent]:  # fmt: skip
+        with self._open_tables() as tables:
+            return calls.spent(tables.calls, tenant, since=since, session=session, by=checked_by(by))
+
+    # -- jobs and sessions -----------------------------------------------------------------------------------------
+
+    def jobs(self, *, tenant: str | None = None, shelf: Shelf | None = None, states: Sequence[str] | None = None,
+             kinds: Sequence[str] | None = None, limit: int = 100) -> list[Job]:  # fmt: skip
+        with self._open_tables() as tables:
+            found = tables.jobs.listed(tenant=tenant, shelf=shelf, states=states, kinds=kinds)
+            return [own_job(job) for job in islice(found, limit)]
+
+    def find_job(self, shelf: Shelf, kind: str, key: str) -> Job | None:
+        with self._open_tables() as tables:
+            id = tables.jobs.by_key.get((shelf, kind, key))
+            return None if id is None else own_job(tables.jobs.by_id[id])
+
+    def session(self, shelf: Shelf, session_id: str) -> SessionHead | None:
+        with self._open_tables() as tables:
+            return tables.session(shelf, session_id)
+
+    def idle_sessions(self, before: datetime, *, tenant: str | None = None,
+                      limit: int = 100) -> list[SessionHead]:  # fmt: skip
+        with self._open_tables() as tables:
+            return tables.idle_sessions(before, tenant)[:limit]
 
     # -- embedding models ------------------------------------------------------------------------------------------
 

@@ -9,14 +9,27 @@ from __future__ import annotations
 import copy
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import astuple, dataclass, field, replace
+from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
 
 from recollect.clock import to_micros
-from recollect.stores.base import Delta, Event, IndexRecord, Model, Neighbour, Replaced, Selection, Slim
+from recollect.stores.base import (
+    Call,
+    Delta,
+    Event,
+    IndexRecord,
+    Model,
+    Neighbour,
+    Replaced,
+    Selection,
+    SessionHead,
+    Slim,
+)
+from recollect.stores.inmemory.jobs import Jobs
 from recollect.stores.inmemory.learning_log import LearningLog
 from recollect.types import Entry, Link, Shelf, Turn
 
@@ -58,6 +71,14 @@ class Said(NamedTuple):
     entry_no: int | None
 
 
+class Mark(NamedTuple):
+    """How far reflection on a session has come, when it was last added to, and whether it has ended."""
+
+    touched_at: datetime
+    reflected: int = 0
+    ended_at: datetime | None = None
+
+
 @dataclass(kw_only=True)
 class Board:
     """One shelf: its counter, its rows, the rows gone (with the count of their removal), its sessions in order."""
@@ -67,10 +88,12 @@ class Board:
     rows: dict[int, None] = field(default_factory=dict)
     gone: dict[int, int] = field(default_factory=dict)
     sessions: dict[str, dict[int, Said]] = field(default_factory=dict)
+    marks: dict[str, Mark] = field(default_factory=dict)
+    """One for each session."""
 
     def copy(self) -> Board:
         sessions = {session_id: dict(turns) for session_id, turns in self.sessions.items()}
-        return replace(self, rows=dict(self.rows), gone=dict(self.gone), sessions=sessions)
+        return replace(self, rows=dict(self.rows), gone=dict(self.gone), sessions=sessions, marks=dict(self.marks))
 
 
 @dataclass(kw_only=True)
@@ -89,6 +112,8 @@ class Tables:
     vectors: dict[Model, dict[int, bytes]] = field(default_factory=dict)
     events: dict[str, list[Event]] = field(default_factory=dict)
     log: LearningLog = field(default_factory=LearningLog)
+    calls: list[Call] = field(default_factory=list)
+    jobs: Jobs = field(default_factory=Jobs)
     last_shelf_no: int = 0
     last_row_no: int = 0
     advanced: set[int] = field(default_factory=set)
@@ -109,6 +134,8 @@ class Tables:
             vectors={model: dict(vectors) for model, vectors in self.vectors.items()},
             events={tenant: list(events) for tenant, events in self.events.items()},
             log=self.log.copy(),
+            calls=list(self.calls),
+            jobs=self.jobs.copy(),
             advanced=set(),
         )
 
@@ -212,6 +239,24 @@ class Tables:
         row = None if said.entry_no is None else self.rows.get(said.entry_no)
         return replace(said.turn, entry_id=row.entry.id if row else None)
 
+    def session(self, shelf: Shelf, session_id: str) -> SessionHead | None:
+        board = self.boards.get(shelf)
+        if board is None or session_id not in board.sessions:
+            return None
+        turns = next_number(board.sessions[session_id])
+        return SessionHead(shelf=shelf, id=session_id, turns=turns, **board.marks[session_id]._asdict())
+
+    def idle_sessions(self, before: datetime, tenant: str | None) -> list[SessionHead]:
+        """Those with turns to reflect on, untouched for the longest first."""
+        named = [(shelf, name) for shelf, board in self.boards.items() for name in board.sessions]
+        heads = (self.session(shelf, name) for shelf, name in named if tenant in (None, shelf.tenant))
+        idle = [
+            head
+            for head in heads
+            if head and head.ended_at is None and head.reflected < head.turns and head.touched_at <= before
+        ]
+        return sorted(idle, key=lambda head: (head.touched_at, *astuple(head.shelf), head.id))
+
     def served_vectors(self) -> dict[int, bytes]:
         """Vectors of the store's model by row number."""
         return self.vectors.get(self.model, {}) if self.model else {}
@@ -256,6 +301,7 @@ def condition(selection: Selection) -> Callable[[Entry], bool]:
             and (selection.kinds is None or entry.kind in selection.kinds)
             and (selection.states is None or entry.state in selection.states)
             and (selection.tags is None or set(selection.tags) <= set(entry.tags))
+            and (selection.ended_by is None or (entry.valid_to is not None and entry.valid_to <= selection.ended_by))
         )
 
     return fits
@@ -266,6 +312,11 @@ def detached(entry: Entry) -> Entry:
     return replace(
         entry, tags=list(entry.tags), turn_refs=list(entry.turn_refs), metadata=copy.deepcopy(entry.metadata)
     )
+
+
+def next_number(turns: Iterable[int]) -> int:
+    """One above the highest."""
+    return max(turns, default=-1) + 1
 
 
 def neighbour(row: Row) -> Neighbour:

@@ -51,6 +51,18 @@ _ORPHANS = {
         "SELECT rowid FROM policies WHERE shelf IS NOT NULL AND shelf NOT IN (SELECT no FROM shelves)",
         "DELETE FROM policies WHERE shelf IS NOT NULL AND shelf NOT IN (SELECT no FROM shelves)",
     ),
+    "job_without_shelf": (
+        "a job of no shelf",
+        "SELECT no FROM jobs WHERE shelf NOT IN (SELECT no FROM shelves)",
+        "DELETE FROM jobs WHERE shelf NOT IN (SELECT no FROM shelves)",
+    ),
+    "turn_count": (
+        "the count of its turns is not that of the turns",
+        "SELECT no FROM sessions WHERE turns <> "
+        "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)",
+        "UPDATE sessions SET turns = "
+        "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)",
+    ),
     "removed_but_there": (
         "an entry counted as removed is there",
         "SELECT entry FROM removed WHERE entry IN (SELECT no FROM entries)",

@@ -107,27 +107,43 @@ def outcomes(db: sqlite3.Connection, tenant: str, shelf: Shelf | None, after: in
 # -- policies ------------------------------------------------------------------------------------------------------
 
 
-def policy(db: sqlite3.Connection, tenant: str, shelf: Shelf | None) -> str | None:
+# Single statements, so that they need no transaction to see one moment.
+_OF_ALL = "SELECT state FROM policies WHERE tenant = ? AND profile = ? AND shelf IS NULL"
+_OF_ONE = """
+SELECT state FROM policies WHERE tenant = ? AND profile = ? AND shelf = (
+  SELECT no FROM shelves WHERE tenant = ? AND layer = ? AND layer_id = ?)
+"""
+
+
+def policy(db: sqlite3.Connection, tenant: str, shelf: Shelf | None, profile: str) -> str | None:
     if shelf is None:
-        row = db.execute("SELECT state FROM policies WHERE tenant = ? AND shelf IS NULL", (tenant,)).fetchone()
+        row = db.execute(_OF_ALL, (tenant, profile)).fetchone()
     else:
-        row = db.execute(
-            "SELECT state FROM policies WHERE tenant = ? AND shelf = ?", (tenant, shelf_no_of(db, shelf))
-        ).fetchone()
+        row = db.execute(_OF_ONE, (tenant, profile, shelf.tenant, shelf.layer, shelf.layer_id)).fetchone()
     return None if row is None else str(row[0])
 
 
-def put_policy(db: sqlite3.Connection, tenant: str, shelf_no: int | None, state: str) -> None:
-    one = "(tenant) WHERE shelf IS NULL" if shelf_no is None else "(shelf) WHERE shelf IS NOT NULL"
+def policies(db: sqlite3.Connection, shelf: Shelf, profile: str) -> tuple[str | None, str | None]:
+    """Of the tenant as a whole, and of the shelf."""
+    tenant = shelf.tenant
+    values = (tenant, profile, tenant, profile, tenant, shelf.layer, shelf.layer_id)
+    of_all, of_one = db.execute(f"SELECT ({_OF_ALL}), ({_OF_ONE})", values).fetchone()
+    return of_all, of_one
+
+
+def put_policy(db: sqlite3.Connection, tenant: str, shelf_no: int | None, state: str, profile: str) -> None:
+    one = "(tenant, profile) WHERE shelf IS NULL" if shelf_no is None else "(shelf, profile) WHERE shelf IS NOT NULL"
     db.execute(
-        "INSERT INTO policies (tenant, shelf, state) VALUES (?, ?, ?) "
+        "INSERT INTO policies (tenant, shelf, state, profile) VALUES (?, ?, ?, ?) "
         f"ON CONFLICT {one} DO UPDATE SET state = excluded.state",
-        (tenant, shelf_no, state),
+        (tenant, shelf_no, state, profile),
     )
 
 
-def drop_policies(db: sqlite3.Connection, tenant: str) -> int:
-    return db.execute("DELETE FROM policies WHERE tenant = ?", (tenant,)).rowcount
+def drop_policies(db: sqlite3.Connection, tenant: str, profile: str | None) -> int:
+    return db.execute(
+        "DELETE FROM policies WHERE tenant = ?1 AND (?2 IS NULL OR profile = ?2)", (tenant, profile)
+    ).rowcount
 
 
 # -- rows ----------------------------------------------------------------------------------------------------------
@@ -154,4 +170,4 @@ def _floats(array: Vector) -> bytes:
 
 def _array(blob: bytes) -> Vector:
     """An array of its own: one over the blob could not be written to."""
-    return np.array(np.frombuffer(blob, dtype="<f4"), dtype=np.float32)
+    return np.frombuffer(bytearray(blob), dtype="<f4").astype(np.float32, copy=False)

@@ -7,6 +7,7 @@ import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
+from recollect.clock import to_micros
 from recollect.stores.base import Selection
 from recollect.stores.sqlite.rows import SELECT_ENTRY, entry_from
 from recollect.types import Entry, Shelf
@@ -36,6 +37,15 @@ def shelf_nos(db: sqlite3.Connection, shelves: Sequence[Shelf]) -> list[int]:
     return [number for shelf in shelves if (number := shelf_no_of(db, shelf)) is not None]
 
 
+def alive(db: sqlite3.Connection, nos: Sequence[int]) -> set[int]:
+    """Those of the row numbers that are there."""
+    found: set[int] = set()
+    for part in in_parts(nos):
+        rows = db.execute(f"SELECT no FROM entries WHERE no IN ({marks(part)})", tuple(part)).fetchall()
+        found.update([no for (no,) in rows])
+    return found
+
+
 def entries_by_id(db: sqlite3.Connection, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
     """Entries by public id, only from these shelves."""
     numbers = shelf_nos(db, shelves)
@@ -57,7 +67,8 @@ def marks(values: Sequence[Any]) -> str:
 
 def matching(selection: Selection) -> tuple[str, list[Any]]:
     """Conditions on `entries e`, each beginning with AND, and their values."""
-    where, values = "", []
+    where = ""
+    values: list[Any] = []
     for column, wanted in (("id", selection.ids), ("kind", selection.kinds), ("state", selection.states)):
         if wanted is not None:
             # One JSON value instead of many marks: a list of any length is one parameter.
@@ -66,10 +77,27 @@ def matching(selection: Selection) -> tuple[str, list[Any]]:
     if selection.session_id is not None:
         where += " AND e.session_id = ?"
         values.append(selection.session_id)
+    if selection.ended_by is not None:
+        where += " AND e.valid_to <= ?"
+        values.append(to_micros(selection.ended_by))
     for tag in selection.tags or ():
         where += " AND EXISTS (SELECT 1 FROM entry_tags t WHERE t.shelf = e.shelf AND t.tag = ? AND t.entry = e.no)"
         values.append(tag)
     return where, values
+
+
+def naming(tenant: str | None, layer: str | None, prefix: str) -> tuple[str, list[str | bytes]]:
+    """The condition on `shelves` for these names, and its values."""
+    conditions: list[str] = []
+    values: list[str | bytes] = []
+    for column, wanted in (("tenant", tenant), ("layer", layer)):
+        if wanted is not None:
+            conditions.append(f"{column} = ?")
+            values.append(wanted)
+    if prefix:  # a range, which the index of names serves; it ends at a byte that no text has
+        conditions.append("layer_id >= ? AND layer_id < CAST(? AS TEXT)")
+        values += [prefix, prefix.encode() + b"\xff"]
+    return f"WHERE {' AND '.join(conditions)}" if conditions else "", values
 
 
 def _json_list(values: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ import numpy as np
 from recollect.clock import from_micros, to_micros
 from recollect.errors import StoreCorrupt
 from recollect.stores.base import IndexRecord, Vector
-from recollect.types import Entry, Shelf
+from recollect.types import Entry, Shelf, filled
 
 ENTRY_COLUMNS = (
     "id", "kind", "state", "trust", "confidence", "repeats", "usage_count", "success_count", "failure_count",
@@ -50,7 +50,8 @@ def _entry_from(row: tuple[Any, ...]) -> Entry:
     (id_, kind, state, trust, confidence, repeats, usage, success, failure, tokens, at, created, updated, valid_from,
      valid_to, thread, position, session_id, turn_refs, content_hash, source, speaker, title, tags, metadata, text,
      evidence, tenant, layer, layer_id) = row  # fmt: skip
-    return Entry(
+    return filled(
+        Entry,
         id=id_, shelf=Shelf(tenant=tenant, layer=layer, layer_id=layer_id), kind=kind, text=text, title=title,
         tags=list_from(tags), evidence=text if evidence is None else evidence, source=source, speaker=speaker,
         session_id=session_id, turn_refs=list_from(turn_refs), thread=thread, position=position, confidence=confidence,

@@ -7,8 +7,10 @@ int64; lists and objects are JSON.
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Callable
+from typing import Any
 
 from recollect.clock import Clock, to_micros
 from recollect.errors import StoreCorrupt
@@ -159,6 +161,59 @@ CREATE UNIQUE INDEX policies_of_tenants ON policies (tenant) WHERE shelf IS NULL
 CREATE UNIQUE INDEX policies_of_shelves ON policies (shelf) WHERE shelf IS NOT NULL;
 """
 
+_PROFILES = """
+-- Each profile learns by itself. The profile '' holds what is settled for the tenant, whatever the profile.
+ALTER TABLE policies ADD COLUMN profile TEXT NOT NULL DEFAULT 'default';
+DROP INDEX policies_of_tenants;
+DROP INDEX policies_of_shelves;
+CREATE UNIQUE INDEX policies_of_tenants ON policies (tenant, profile) WHERE shelf IS NULL;
+CREATE UNIQUE INDEX policies_of_shelves ON policies (shelf, profile) WHERE shelf IS NOT NULL;
+"""
+
+_MODEL_CALLS = """
+-- Every call of a language model: numbers and names, never text. A session that is forgotten is blanked.
+CREATE TABLE calls (
+  no INTEGER PRIMARY KEY, at INTEGER NOT NULL, tenant TEXT NOT NULL, purpose TEXT NOT NULL, model TEXT NOT NULL,
+  session TEXT, input_tokens INTEGER NOT NULL, output_tokens INTEGER NOT NULL, usd REAL NOT NULL,
+  seconds REAL NOT NULL, ok INTEGER NOT NULL
+);
+CREATE INDEX calls_by_tenant ON calls (tenant, at);
+CREATE INDEX calls_by_session ON calls (tenant, session) WHERE session IS NOT NULL;
+CREATE TRIGGER calls_keep_their_rows BEFORE DELETE ON calls BEGIN SELECT RAISE(ABORT, 'calls is append-only'); END;
+CREATE TRIGGER calls_keep_their_numbers BEFORE UPDATE ON calls WHEN NEW.session IS NOT NULL
+  OR (NEW.no, NEW.at, NEW.tenant, NEW.purpose, NEW.model, NEW.input_tokens, NEW.output_tokens, NEW.usd, NEW.seconds,
+      NEW.ok)
+  IS NOT (OLD.no, OLD.at, OLD.tenant, OLD.purpose, OLD.model, OLD.input_tokens, OLD.output_tokens, OLD.usd,
+          OLD.seconds, OLD.ok)
+  BEGIN SELECT RAISE(ABORT, 'calls is append-only'); END;
+"""
+
+_JOBS = """
+-- Work to be done in the background: ids and numbers, never text. Goes with its shelf, or with payload.session.
+CREATE TABLE jobs (
+  no INTEGER PRIMARY KEY AUTOINCREMENT,
+  id TEXT NOT NULL UNIQUE,
+  shelf INTEGER NOT NULL REFERENCES shelves (no) ON DELETE CASCADE,
+  kind TEXT NOT NULL, key TEXT NOT NULL, payload TEXT NOT NULL,
+  state TEXT NOT NULL, attempts INTEGER NOT NULL, due_at INTEGER NOT NULL,
+  lease_until INTEGER, worker TEXT,  -- while it runs
+  error TEXT NOT NULL, result TEXT NOT NULL,
+  created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+  UNIQUE (shelf, kind, key)
+);
+CREATE INDEX jobs_open ON jobs (due_at) WHERE state IN ('queued', 'running');
+
+ALTER TABLE sessions ADD COLUMN turns INTEGER NOT NULL DEFAULT 0;       -- the next free number
+ALTER TABLE sessions ADD COLUMN reflected INTEGER NOT NULL DEFAULT 0;   -- turns below it have been reflected on
+ALTER TABLE sessions ADD COLUMN touched_at INTEGER NOT NULL DEFAULT 0;
+ALTER TABLE sessions ADD COLUMN ended_at INTEGER;
+UPDATE sessions SET
+  turns = coalesce((SELECT max(number) + 1 FROM turns WHERE session = sessions.no), 0),
+  touched_at = coalesce((SELECT max(at) FROM turns WHERE session = sessions.no), created_at),
+  ended_at = coalesce((SELECT max(at) FROM turns WHERE session = sessions.no), created_at);  -- nobody left them open
+CREATE INDEX sessions_unreflected ON sessions (touched_at) WHERE reflected < turns;
+"""
+
 
 def _first_schema(connection: sqlite3.Connection) -> None:
     for statement in _statements(_FIRST_SCHEMA):
@@ -167,6 +222,45 @@ def _first_schema(connection: sqlite3.Connection) -> None:
 
 def _learning_log(connection: sqlite3.Connection) -> None:
     for statement in _statements(_LEARNING_LOG):
+        connection.execute(statement)
+
+
+def _profiles(connection: sqlite3.Connection) -> None:
+    """States made so far are of the profile that ranked last; who had opted out of sharing stays out, in each."""
+    for statement in _statements(_PROFILES):
+        connection.execute(statement)
+    for rowid, tenant, shelf, text in connection.execute("SELECT rowid, tenant, shelf, state FROM policies").fetchall():
+        state = _object(text)
+        residual = state is not None and state.get("kind") == "residual"
+        last = connection.execute(
+            "SELECT r.profile FROM recalls r JOIN shelves s ON s.no = r.shelf "
+            "WHERE s.tenant = ? AND (? IS NULL OR r.shelf = ?) AND (r.profile = 'paper') = ? "
+            "ORDER BY r.no DESC LIMIT 1",
+            (tenant, shelf, shelf, residual),
+        ).fetchone()
+        profile = last[0] if last else "paper" if residual else "default"
+        connection.execute("UPDATE policies SET profile = ? WHERE rowid = ?", (profile, rowid))
+        if shelf is None and (state is None or state.get("shares", True) is not True):
+            settled = json.dumps({"format": 1, "kind": "tenant", "shares": False})
+            connection.execute("INSERT INTO policies (tenant, state, profile) VALUES (?, ?, '')", (tenant, settled))
+
+
+def _object(text: str) -> dict[str, Any] | None:
+    """The JSON object in a text, if there is one."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def _model_calls(connection: sqlite3.Connection) -> None:
+    for statement in _statements(_MODEL_CALLS):
+        connection.execute(statement)
+
+
+def _jobs(connection: sqlite3.Connection) -> None:
+    for statement in _statements(_JOBS):
         connection.execute(statement)
 
 
@@ -181,7 +275,9 @@ def _statements(script: str) -> list[str]:
     return found
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (_first_schema, _learning_log)
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
+    _first_schema, _learning_log, _profiles, _model_calls, _jobs,
+)  # fmt: skip
 """Migration n is the n-th function, from 1. Never change one that was released; add the next."""
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +16,35 @@ from recollect.stores.base import (
     Flaw,
     Head,
     IndexRecord,
+    Job,
     LoggedOutcome,
     LoggedRecall,
     Model,
     Replaced,
     Selection,
+    SessionHead,
     Slim,
+    Spent,
     Tx,
     Vector,
 )
-from recollect.stores.sqlite import learning_log
+from recollect.stores.owned import checked_by
+from recollect.stores.sqlite import calls, jobs, learning_log, sessions
 from recollect.stores.sqlite.check import check_tables, mend_tables
 from recollect.stores.sqlite.connection import Connections
-from recollect.stores.sqlite.queries import entries_by_id, in_parts, marks, matching, shelf_no_of, shelf_nos
+from recollect.stores.sqlite.queries import (
+    alive,
+    entries_by_id,
+    in_parts,
+    marks,
+    matching,
+    naming,
+    shelf_no_of,
+    shelf_nos,
+)
 from recollect.stores.sqlite.rows import SELECT_ENTRY, entry_from, entry_of_snapshot, index_from, vector_from
 from recollect.stores.sqlite.tx import SqliteTx
-from recollect.types import Entry, Link, Shelf, Turn
+from recollect.types import Entry, Layer, Link, Shelf, Turn
 
 _SLIM = """
 SELECT e.no, e.seq, e.index_seq, e.kind, e.state, e.at, e.valid_from, e.valid_to, e.confidence, e.usage_count,
@@ -92,12 +106,8 @@ class SqliteStore:
         return found
 
     def alive(self, nos: Sequence[int]) -> set[int]:
-        found: set[int] = set()
         with self._connections.reading() as db:
-            for part in in_parts(nos):
-                rows = db.execute(f"SELECT no FROM entries WHERE no IN ({marks(part)})", tuple(part))
-                found.update(no for (no,) in rows)
-        return found
+            return alive(db, nos)
 
     def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
         with self._connections.reading() as db:
@@ -162,15 +172,31 @@ class SqliteStore:
     def linked(self, nos: Sequence[int]) -> list[tuple[int, int, str, float]]:
         found: set[tuple[int, int, str, float]] = set()
         with self._connections.reading() as db:
+            if (
+                db.execute("SELECT 1 FROM links INDEXED BY links_by_hand WHERE automatic = 0 LIMIT 1").fetchone()
+                is None
+            ):
+                return []  # as in most stores, and asked at every recall
             for part in in_parts(nos):
-                for end in ("source", "target"):
+                # Along the indexes of hand-made links, which are few; SQLite would read the automatic ones too.
+                for end, index in (("source", "links_by_hand"), ("target", "links_by_hand_to")):
                     found.update(
                         db.execute(
-                            "SELECT source, target, type, confidence FROM links "
+                            f"SELECT source, target, type, confidence FROM links INDEXED BY {index} "
                             f"WHERE {end} IN ({marks(part)}) AND automatic = 0",
                             tuple(part),
                         )
                     )
+        return sorted(found)
+
+    def derived(self, nos: Sequence[int]) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = []
+        with self._connections.reading() as db:
+            for part in in_parts(nos):
+                found += db.execute(
+                    f"SELECT source, target FROM links WHERE source IN ({marks(part)}) AND type = 'derived_from'",
+                    tuple(part),
+                )
         return sorted(found)
 
     def replaced(self, entry_id: str) -> list[Replaced]:
@@ -212,11 +238,10 @@ class SqliteStore:
             rows = db.execute("SELECT session_id FROM sessions WHERE shelf = ? ORDER BY no", (shelf_no_of(db, shelf),))
             return [session_id for (session_id,) in rows]
 
-    def shelves(self, tenant: str | None = None) -> list[Shelf]:
+    def shelves(self, tenant: str | None = None, *, layer: Layer | None = None, prefix: str = "") -> list[Shelf]:
+        where, values = naming(tenant, layer, prefix)
         with self._connections.reading() as db:
-            rows = db.execute(
-                "SELECT tenant, layer, layer_id FROM shelves WHERE ?1 IS NULL OR tenant = ?1 ORDER BY no", (tenant,)
-            ).fetchall()
+            rows = db.execute(f"SELECT tenant, layer, layer_id FROM shelves {where} ORDER BY no", values).fetchall()
         return [Shelf(tenant=tenant_, layer=layer, layer_id=layer_id) for tenant_, layer, layer_id in rows]
 
     def counts(self, shelves: Sequence[Shelf]) -> dict[str, int]:
@@ -261,9 +286,36 @@ class SqliteStore:
         with self._connections.snapshot() as db:
             return learning_log.outcomes(db, tenant, shelf, after, limit)
 
-    def policy(self, tenant: str, shelf: Shelf | None) -> str | None:
-        with self._connections.snapshot() as db:
-            return learning_log.policy(db, tenant, shelf)
+    def policy(self, tenant: str, shelf: Shelf | None, *, profile: str = "default") -> str | None:
+        with self._connections.reading() as db:
+            return learning_log.policy(db, tenant, shelf, profile)
+
+    def policies(self, shelf: Shelf, *, profile: str = "default") -> tuple[str | None, str | None]:
+        with self._connections.reading() as db:
+            return learning_log.policies(db, shelf, profile)
+
+    def spent(self, tenant: str | None, *, since: datetime | None = None, session: str | None = None,
+              by: Sequence[str] = ()) -> list[Spent]:  # fmt: skip
+        with self._connections.reading() as db:
+            return calls.spent(db, tenant, since=since, session=session, by=checked_by(by))
+
+    def jobs(self, *, tenant: str | None = None, shelf: Shelf | None = None, states: Sequence[str] | None = None,
+             kinds: Sequence[str] | None = None, limit: int = 100) -> list[Job]:  # fmt: skip
+        with self._connections.reading() as db:
+            return jobs.listed(db, tenant=tenant, shelf=shelf, states=states, kinds=kinds, limit=limit)
+
+    def find_job(self, shelf: Shelf, kind: str, key: str) -> Job | None:
+        with self._connections.reading() as db:
+            return jobs.by_key(db, shelf, kind, key)
+
+    def session(self, shelf: Shelf, session_id: str) -> SessionHead | None:
+        with self._connections.reading() as db:
+            return sessions.head(db, shelf, session_id)
+
+    def idle_sessions(self, before: datetime, *, tenant: str | None = None,
+                      limit: int = 100) -> list[SessionHead]:  # fmt: skip
+        with self._connections.reading() as db:
+            return sessions.idle(db, before, tenant, limit)
 
     def model(self) -> Model | None:
         with self._connections.reading() as db:

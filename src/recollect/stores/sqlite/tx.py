@@ -12,8 +12,10 @@ from typing import Any
 from recollect.clock import from_micros, to_micros
 from recollect.errors import StoreError
 from recollect.stores.base import (
+    Call,
     Event,
     IndexRecord,
+    Job,
     LoggedRecall,
     Model,
     Neighbour,
@@ -21,11 +23,14 @@ from recollect.stores.base import (
     Removed,
     Replaced,
     Selection,
+    SessionHead,
     Vector,
 )
 from recollect.stores.logged import own_recall
-from recollect.stores.sqlite import learning_log
-from recollect.stores.sqlite.queries import entries_by_id, matching, shelf_no_of
+from recollect.stores.owned import checked_call, own_job
+from recollect.stores.sqlite import calls as ledger
+from recollect.stores.sqlite import jobs, learning_log, sessions
+from recollect.stores.sqlite.queries import alive, entries_by_id, in_parts, marks, matching, shelf_no_of
 from recollect.stores.sqlite.rows import (
     ENTRY_COLUMNS,
     entry_row,
@@ -46,11 +51,15 @@ _INSERT_INDEX = """
 INSERT INTO index_records (entry, shelf, near_a, near_b, length, chars, traits, speaker, terms, counts, vector)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
+_SHARING_A_SKETCH = " UNION ALL ".join(
+    f"SELECT * FROM (SELECT i.entry FROM index_records i CROSS JOIN entries e ON e.no = i.entry "
+    f"WHERE i.{column} = ? AND i.{column} <> 0 AND i.shelf = ? AND e.state IN ('active', 'flagged') "
+    "ORDER BY i.entry DESC LIMIT ?)"
+    for column in ("near_a", "near_b")
+)
 
 RECENT_PER_TAG = 64
 """Entries looked at per tag: a tag that ten thousand entries have must not make the next one slow."""
-SPARE_NEAR = 5
-"""Rows looked at beyond those asked for, because some may be superseded or pruned."""
 
 
 class SqliteTx:
@@ -145,6 +154,22 @@ class SqliteTx:
             self._db.execute("UPDATE entries SET index_seq = ? WHERE no = ?", (seq, no))
             self._db.execute("DELETE FROM new_vectors WHERE entry = ?", (no,))
 
+    def count_use(self, nos: Sequence[int], at: datetime) -> None:
+        # Only these columns: writing all of a row would write all of its indexes too.
+        moment = to_micros(at)
+        for part in in_parts(nos):
+            rows = self._db.execute(
+                f"SELECT no, shelf FROM entries WHERE no IN ({marks(part)})", tuple(part)
+            ).fetchall()
+            self._db.executemany(
+                "UPDATE entries SET seq = ?, usage_count = usage_count + 1, updated_at = max(updated_at, ?) "
+                "WHERE no = ?",
+                [(self._seq(shelf_no), moment, no) for no, shelf_no in rows],
+            )
+
+    def alive(self, nos: Sequence[int]) -> set[int]:
+        return alive(self._db, nos)
+
     def _row_no(self, entry_id: str, shelf_no: int) -> int:
         row = self._db.execute("SELECT no FROM entries WHERE id = ? AND shelf = ?", (entry_id, shelf_no)).fetchone()
         if row is None:
@@ -195,13 +220,14 @@ class SqliteTx:
         entries = self.remove(shelf, Selection())
         turns = self.remove_turns(shelf)
         recalls = learning_log.recalls_on(self._db, shelf_no)
+        jobs_left = jobs.count_on(self._db, shelf_no)
         self._db.execute("DELETE FROM shelves WHERE no = ?", (shelf_no,))
         self._numbers.pop(shelf, None)
         self._seqs.pop(shelf_no, None)
         return Removed(
             ids=entries.ids, entries=entries.entries, index_records=entries.index_records, vectors=entries.vectors,
             links=entries.links, versions=entries.versions, turns=turns.turns, sessions=turns.sessions,
-            recalls=recalls,
+            recalls=recalls, jobs=turns.jobs + jobs_left,
         )  # fmt: skip
 
     def add_replaced(self, replaced: Replaced) -> None:
@@ -214,7 +240,7 @@ class SqliteTx:
     # -- links and neighbours ------------------------------------------------------------------------------------
 
     def add_links(self, links: Sequence[Link]) -> int:
-        return sum(self._add_link(link) for link in links)
+        return len({(link.source, link.target, link.type) for link in links if self._add_link(link)})
 
     def _add_link(self, link: Link) -> int:
         if link.source == link.target:
@@ -270,23 +296,17 @@ class SqliteTx:
         )
 
     def near(self, shelf: Shelf, near: tuple[int, int], limit: int) -> list[Neighbour]:
-        found: set[int] = set()
-        for column, sketch in zip(("near_a", "near_b"), near, strict=True):
-            rows = self._db.execute(
-                f"SELECT entry FROM index_records WHERE {column} = ? AND {column} <> 0 AND shelf = ? "
-                "ORDER BY entry DESC LIMIT ?",
-                (sketch, self._known_shelf(shelf), limit + SPARE_NEAR),
-            )
-            found.update(no for (no,) in rows)
-        if not found:
+        shelf_no = self._known_shelf(shelf)
+        sharing = self._db.execute(_SHARING_A_SKETCH, (near[0], shelf_no, limit, near[1], shelf_no, limit)).fetchall()
+        if not sharing:
             return []
+        found = {no for (no,) in sharing}
         rows = self._db.execute(
             """
             SELECT e.no, e.id, e.at, e.tags, i.near_a, i.near_b, i.length, i.chars, i.traits, i.speaker, i.terms,
                    i.counts
             FROM entries e JOIN index_records i ON i.entry = e.no
-            WHERE e.no IN (SELECT value FROM json_each(?)) AND e.state IN ('active', 'flagged')
-            ORDER BY e.no DESC LIMIT ?
+            WHERE e.no IN (SELECT value FROM json_each(?)) ORDER BY e.no DESC LIMIT ?
             """,
             (json.dumps(list(found)), limit),
         )
@@ -307,49 +327,21 @@ class SqliteTx:
     # -- turns ---------------------------------------------------------------------------------------------------
 
     def open_session(self, shelf: Shelf, session_id: str, at: datetime) -> int:
-        shelf_no = self._shelf_no(shelf)
-        self._db.execute(
-            "INSERT OR IGNORE INTO sessions (shelf, session_id, created_at) VALUES (?, ?, ?)",
-            (shelf_no, session_id, to_micros(at)),
-        )
-        last = self._db.execute(
-            "SELECT number FROM turns WHERE session = (SELECT no FROM sessions WHERE shelf = ? AND session_id = ?) "
-            "ORDER BY number DESC LIMIT 1",
-            (shelf_no, session_id),
-        ).fetchone()
-        return 0 if last is None else int(last[0]) + 1
+        return sessions.open_session(self._db, self._shelf_no(shelf), session_id, at)
 
-    def add_turn(self, shelf: Shelf, turn: Turn) -> None:
-        self._db.execute(
-            """
-            INSERT INTO turns (session, number, role, speaker, at, entry, text)
-            VALUES ((SELECT no FROM sessions WHERE shelf = ? AND session_id = ?), ?, ?, ?, ?,
-                    (SELECT no FROM entries WHERE id = ?), ?)
-            """,
-            (self._shelf_no(shelf), turn.session_id, turn.number, turn.role, turn.speaker, to_micros(turn.at),
-             turn.entry_id, turn.text),
-        )  # fmt: skip
+    def add_turn(self, shelf: Shelf, turn: Turn, *, touched_at: datetime | None = None) -> None:
+        sessions.add_turn(self._db, self._shelf_no(shelf), turn, touched_at or turn.at)
 
     def remove_turns(self, shelf: Shelf, *, session_id: str | None = None,
                      entry_ids: Sequence[str] | None = None) -> Removed:  # fmt: skip
-        shelf_no = shelf_no_of(self._db, shelf)
-        if shelf_no is None:
-            return Removed()
-        sessions = "SELECT no FROM sessions WHERE shelf = ?" + (" AND session_id = ?" if session_id is not None else "")
-        values: list[Any] = [shelf_no] + ([session_id] if session_id is not None else [])
-        condition = f"session IN ({sessions})"
-        if entry_ids is not None:
-            condition += " AND entry IN (SELECT no FROM entries WHERE id IN (SELECT value FROM json_each(?)))"
-        turns = self._db.execute(
-            f"DELETE FROM turns WHERE {condition}",
-            (*values, *([] if entry_ids is None else [json.dumps(list(entry_ids))])),
-        ).rowcount
-        emptied = self._db.execute(
-            f"DELETE FROM sessions WHERE no IN ({sessions}) "
-            "AND NOT EXISTS (SELECT 1 FROM turns WHERE turns.session = sessions.no)",
-            values,
-        ).rowcount
-        return Removed(turns=turns, sessions=emptied)
+        return sessions.remove_turns(self._db, self._known_shelf(shelf), session_id, entry_ids)
+
+    def session(self, shelf: Shelf, session_id: str) -> SessionHead | None:
+        return sessions.head(self._db, shelf, session_id)
+
+    def mark_session(self, shelf: Shelf, session_id: str, *, reflected: int | None = None,
+                     ended_at: datetime | None = None) -> None:  # fmt: skip
+        sessions.mark(self._db, shelf, session_id, reflected, ended_at)
 
     # -- vectors and index ---------------------------------------------------------------------------------------
 
@@ -461,13 +453,34 @@ class SqliteTx:
     def add_outcome(self, recall_id: str, kind: str, value: dict[str, Any], at: datetime) -> int | None:
         return learning_log.add_outcome(self._db, recall_id, kind, value, at)
 
-    def policy(self, tenant: str, shelf: Shelf | None) -> str | None:
-        return learning_log.policy(self._db, tenant, shelf)
+    def policy(self, tenant: str, shelf: Shelf | None, *, profile: str = "default") -> str | None:
+        return learning_log.policy(self._db, tenant, shelf, profile)
 
-    def put_policy(self, tenant: str, shelf: Shelf | None, state: str) -> None:
+    def put_policy(self, tenant: str, shelf: Shelf | None, state: str, *, profile: str = "default") -> None:
         if shelf is not None and shelf.tenant != tenant:
             raise StoreError(f"shelf {shelf} is not of tenant {tenant!r}")
-        learning_log.put_policy(self._db, tenant, None if shelf is None else self._shelf_no(shelf), state)
+        learning_log.put_policy(self._db, tenant, None if shelf is None else self._shelf_no(shelf), state, profile)
 
-    def drop_policies(self, tenant: str) -> int:
-        return learning_log.drop_policies(self._db, tenant)
+    def drop_policies(self, tenant: str, *, profile: str | None = None) -> int:
+        return learning_log.drop_policies(self._db, tenant, profile)
+
+    # -- model calls ---------------------------------------------------------------------------------------------
+
+    def add_calls(self, calls: Sequence[Call]) -> None:
+        ledger.add(self._db, [checked_call(call) for call in calls])
+
+    # -- jobs ----------------------------------------------------------------------------------------------------
+
+    def add_job(self, job: Job) -> bool:
+        own = own_job(job)
+        return jobs.add(self._db, self._shelf_no(job.shelf), own)
+
+    def claim_job(self, worker: str, now: datetime, lease_until: datetime, *, kinds: Sequence[str] | None = None,
+                  tenant: str | None = None, id: str | None = None) -> Job | None:  # fmt: skip
+        return jobs.claim(self._db, worker, now, lease_until, kinds=kinds, tenant=tenant, id=id)
+
+    def job(self, id: str) -> Job | None:
+        return jobs.by_id(self._db, id)
+
+    def put_job(self, job: Job) -> None:
+        jobs.put(self._db, own_job(job))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -65,6 +67,27 @@ class ChangesContract(StoreCase):
         assert [row.no for row in changes_since(store, 1).rows] == [1, 3, 4]
         assert [row.no for row in changes_since(store, 2).rows] == [1, 3]
         assert changes_since(store, 3) == Delta(seq=3, rows=[], removed=[])
+
+    def test_counting_a_use_changes_the_count_and_the_time_alone(self, store: Store) -> None:
+        records = [
+            make_record("a", tags=["x"], usage_count=2), make_record("b", updated_at=minutes_later(9)),
+            make_record("c", shelf=OTHER_SHELF),
+        ]  # fmt: skip
+        add(store, *records)
+        with store.transact() as tx:
+            tx.count_use([1, 2, 3, 99], minutes_later(5))
+            tx.count_use([], minutes_later(6))
+        assert store.read([1, 2, 3]) == {
+            1: replace(records[0].entry, usage_count=3, updated_at=minutes_later(5)),
+            2: replace(records[1].entry, usage_count=1),
+            3: replace(records[2].entry, usage_count=1, updated_at=minutes_later(5)),
+        }
+        assert [(row.no, row.seq, row.index_seq, row.usage_count) for row in changes_since(store, 1).rows] == [
+            (1, 2, 1, 3), (2, 2, 1, 1),
+        ]  # fmt: skip
+        assert store.heads([SHELF, OTHER_SHELF]) == [Head(shelf_no=1, seq=2), Head(shelf_no=2, seq=2)]
+        assert store.replaced("a") == []
+        assert store.tagged(1, ["x"]) == {1}
 
     def test_delta_tells_which_rows_were_removed_after_a_count(self, store: Store) -> None:
         add(store, make_record("a"), make_record("b"), make_record("c"))

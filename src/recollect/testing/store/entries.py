@@ -107,6 +107,17 @@ class EntriesContract(StoreCase):
         assert store.shelves("rival") == [OTHER_TENANT]
         assert store.shelves("unheard of") == []
 
+    def test_shelves_are_found_by_layer_and_by_how_their_ids_begin(self, store: Store) -> None:
+        names = ["a", "a.b", "a.ä\U0010ffff", "ab", "A.b", "%", "b.a"]
+        shelves = [make_shelf(name) for name in names] + [make_shelf("a.t", layer="team"), OTHER_TENANT]
+        add(store, *(make_record(f"e{i}", shelf=shelf) for i, shelf in enumerate(shelves)))
+        assert [s.layer_id for s in store.shelves("acme", layer="user", prefix="a")] == ["a", "a.b", names[2], "ab"]
+        assert [s.layer_id for s in store.shelves("acme", layer="user", prefix="a.")] == ["a.b", names[2]]
+        assert [s.layer_id for s in store.shelves("acme", prefix="a.ä")] == [names[2]]
+        assert [s.layer_id for s in store.shelves(layer="team")] == ["a.t"]
+        assert [s.layer_id for s in store.shelves("acme", prefix="%")] == ["%"]
+        assert store.shelves("acme", prefix="c") == store.shelves("rival", layer="team") == []
+
     def test_a_transaction_reads_what_it_has_written(self, store: Store) -> None:
         with store.transact() as tx:
             tx.add(make_record("a"))
@@ -131,6 +142,14 @@ class EntriesContract(StoreCase):
         assert store.read([3, 2, 1, 99]) == {1: make_entry("a"), 3: make_entry("c")}
         assert store.read([]) == {}
 
+    def test_alive_tells_which_row_numbers_are_there(self, store: Store) -> None:
+        add(store, make_record("a"), make_record("b"), make_record("c"))
+        with store.transact() as tx:
+            tx.remove(SHELF, Selection(ids=["b"]))
+            assert tx.alive([3, 2, 1, 99]) == {1, 3}
+            assert tx.alive([]) == set()
+        assert store.alive([3, 2, 1, 99]) == {1, 3}
+
     def test_select_pages_by_row_number(self, store: Store) -> None:
         add(store, *(make_record(f"e{i}", shelf=(SHELF, OTHER_SHELF)[i % 2]) for i in range(7)))
         pages, after = [], 0
@@ -152,6 +171,9 @@ class EntriesContract(StoreCase):
             (Selection(states=["active"]), ["a", "b", "c"]),
             (Selection(states=["active", "pruned"], kinds=["note"], tags=["x"]), ["a"]),
             (Selection(ids=["a", "c"], session_id="s"), ["c"]),
+            (Selection(ended_by=minutes_later(5)), ["b", "d"]),
+            (Selection(ended_by=minutes_later(4), states=["pruned"]), ["d"]),
+            (Selection(ended_by=minutes_later(3)), []),
         ],
     )
     def test_every_condition_of_a_selection_must_hold(
@@ -160,11 +182,13 @@ class EntriesContract(StoreCase):
         add(
             store,
             make_record("a", tags=["x"]),
-            make_record("b", tags=["y", "x"], kind="fact"),
-            make_record("c", session_id="s", kind="episode"),
-            make_record("d", session_id="s", state="pruned"),
+            make_record("b", tags=["y", "x"], kind="fact", valid_to=minutes_later(5)),
+            make_record("c", session_id="s", kind="episode", valid_to=minutes_later(6)),
+            make_record("d", session_id="s", state="pruned", valid_to=minutes_later(4)),
         )
         assert [entry.id for _, entry in store.select([SHELF], selection)] == expected
+        with store.transact() as tx:
+            assert tx.remove(SHELF, selection).ids == expected
 
     @pytest.mark.parametrize("kind", KINDS)
     def test_every_kind_can_be_stored_and_selected(self, store: Store, kind: str) -> None:

@@ -194,6 +194,39 @@ class LearningLogContract(StoreCase):
         assert store.policy("rival", SHELF) is None
         assert store.policy("acme", SHELF) == "ada"
 
+    def test_each_profile_has_a_policy_of_its_own(self, store: Store) -> None:
+        for profile in ("default", "paper", ""):
+            for shelf in (None, SHELF):
+                put(store, "acme", shelf, f"state of {profile}", profile=profile)
+        with store.transact() as tx:
+            assert tx.policy("acme", SHELF, profile="paper") == tx.policy("acme", None, profile="paper")
+            tx.put_policy("acme", SHELF, "newer", profile="paper")
+        found = {
+            profile: [store.policy("acme", shelf, profile=profile) for shelf in (None, SHELF)]
+            for profile in ("default", "paper", "", "none")
+        }
+        assert found == {
+            "default": ["state of default"] * 2, "paper": ["state of paper", "newer"], "": ["state of "] * 2,
+            "none": [None, None],
+        }  # fmt: skip
+        assert store.policy("acme", SHELF) == "state of default"
+
+    def test_policies_are_dropped_by_profile_or_all_at_once(self, store: Store) -> None:
+        for profile in ("default", "paper"):
+            for tenant, shelf in (("acme", None), ("acme", SHELF), ("rival", OTHER_TENANT)):
+                put(store, tenant, shelf, profile, profile=profile)
+        with store.transact() as tx:
+            assert tx.drop_policies("acme", profile="paper") == 2
+            assert tx.drop_policies("acme", profile="none") == 0
+        assert store.policy("acme", SHELF, profile="paper") is store.policy("acme", None, profile="paper") is None
+        assert store.policy("acme", SHELF) == store.policy("acme", None) == "default"
+        assert store.policy("rival", OTHER_TENANT, profile="paper") == "paper"
+        with store.transact() as tx:
+            tx.drop_shelf(OTHER_TENANT)
+            assert tx.drop_policies("acme") == 2
+        assert store.policy("rival", OTHER_TENANT, profile="paper") is store.policy("rival", OTHER_TENANT) is None
+        assert not list(store.check())
+
     def test_dropping_policies_leaves_the_log_and_other_tenants(self, store: Store) -> None:
         log(store, make_recall("r"))
         tell(store, "r", "ignored")
@@ -317,9 +350,9 @@ def tell(store: Store, recall_id: str, kind: str, value: dict[str, Any] | None =
         return tx.add_outcome(recall_id, kind, value or {}, minutes_later(minute))
 
 
-def put(store: Store, tenant: str, shelf: Shelf | None, state: str) -> None:
+def put(store: Store, tenant: str, shelf: Shelf | None, state: str, *, profile: str = "default") -> None:
     with store.transact() as tx:
-        tx.put_policy(tenant, shelf, state)
+        tx.put_policy(tenant, shelf, state, profile=profile)
 
 
 def told(store: Store, *, tenant: str = "acme", shelf: Shelf | None = None) -> list[tuple[str, str]]:

@@ -29,6 +29,15 @@ class LinksContract(StoreCase):
         assert len(store.links(["a", "b", "a", "nobody"])) == 1
         assert store.links([]) == []
 
+    def test_what_an_entry_was_derived_from_is_found_from_it_alone(self, store: Store) -> None:
+        _three(
+            store, make_link("a", "b", "derived_from", automatic=True), make_link("a", "c", "derived_from"),
+            make_link("a", "b", "refines"), make_link("b", "c", "derived_from"),
+        )  # fmt: skip
+        a, b, c = numbers_of(store, ["a", "b", "c"])
+        assert store.derived([a]) == [(a, b), (a, c)]
+        assert store.derived([c]) == store.derived([]) == []
+
     def test_links_come_in_the_same_order_every_time(self, store: Store) -> None:
         _three(store, make_link("c", "a"), make_link("a", "b", "refines"), make_link("a", "b"), make_link("b", "c"))
         assert store.links(["a", "b", "c"]) == store.links(["c", "a", "b"])
@@ -58,6 +67,15 @@ class LinksContract(StoreCase):
         a, b = numbers_of(store, ["a", "b"])
         assert store.linked([a]) == store.linked([b]) == [(a, b, type_, 0.25)]
         assert store.counts([SHELF])["links"] == 3
+
+    def test_a_link_given_twice_counts_once_and_the_one_by_hand_stays(self, store: Store) -> None:
+        automatic = make_link("a", "b", "follows", automatic=True)
+        by_hand = replace(automatic, automatic=False, confidence=0.25)
+        _three(store)
+        with store.transact() as tx:
+            assert tx.add_links([automatic, by_hand, replace(automatic, source="b", target="a")]) == 2
+            assert tx.add_links([by_hand, automatic]) == 0
+        assert by_hand in store.links(["a"])
 
     @pytest.mark.parametrize("automatic", [True, False])
     def test_an_automatic_link_takes_the_place_of_none(self, store: Store, automatic: bool) -> None:

@@ -179,6 +179,15 @@ class NeighboursContract(StoreCase):
             assert [found.id for found in tx.near(SHELF, (7, 7), 3)] == ["new", "e499", "e498"]
             assert len(tx.near(SHELF, (7, 7), 1000)) == 501
 
+    def test_near_looks_behind_those_that_are_not_offered(self, store: Store) -> None:
+        alike = make_index("thanks a lot", near=(7, 8))
+        add(store, make_record("first", index=alike), make_record("flagged", index=alike, state="flagged"))
+        for state in ("superseded", "pruned"):
+            add(store, *(make_record(f"{state} {i}", index=alike, state=state) for i in range(20)))
+        with store.transact() as tx:
+            assert [found.id for found in tx.near(SHELF, (7, 8), 2)] == ["flagged", "first"]
+            assert [found.id for found in tx.near(SHELF, (7, 1), 1)] == ["flagged"]
+
     def test_near_follows_a_new_index_record(self, store: Store) -> None:
         add(store, make_record("a", index=make_index("old", near=(1, 2))))
         update(store, make_entry("a", text="new"), index=make_index("new", near=(3, 4)))

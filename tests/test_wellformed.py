@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.embeddings.wellformed import well_formed
+from recollect.wellformed import well_formed
 
 
 @given(st.text())  # without surrogates

@@ -1,0 +1,144 @@
+"""Jobs in the SQLite file."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from recollect.clock import from_micros, to_micros
+from recollect.errors import StoreCorrupt, StoreError
+from recollect.stores.base import Job
+from recollect.stores.sqlite.queries import shelf_no_of
+from recollect.types import Shelf
+
+_JOB = """
+j.id, s.tenant, s.layer, s.layer_id, j.kind, j.key, j.payload, j.state, j.attempts, j.due_at, j.lease_until, j.worker,
+j.error, j.result, j.created_at, j.updated_at
+"""
+_CHANGING = ("payload", "state", "attempts", "due_at", "lease_until", "worker", "error", "result", "updated_at")
+"""What `put` may change; the rest says which job it is."""
+
+
+def add(db: sqlite3.Connection, shelf_no: int, job: Job) -> bool:
+    there = db.execute("SELECT 1 FROM jobs WHERE shelf = ? AND kind = ? AND key = ?", (shelf_no, job.kind, job.key))
+    if there.fetchone() is not None:
+        return False
+    db.execute(
+        f"INSERT INTO jobs (id, shelf, kind, key, created_at, {', '.join(_CHANGING)}) "
+        f"VALUES ({', '.join('?' * (5 + len(_CHANGING)))})",
+        (job.id, shelf_no, job.kind, job.key, to_micros(job.created_at), *_changing(job)),
+    )
+    return True
+
+
+def claim(db: sqlite3.Connection, worker: str, now: datetime, lease_until: datetime, *, kinds: Sequence[str] | None,
+          tenant: str | None, id: str | None) -> Job | None:  # fmt: skip
+    where, values = _conditions(kinds=kinds, tenant=tenant, id=id)
+    row = db.execute(
+        # Along the index of open jobs, which are few however many were ever done.
+        "SELECT j.no, j.id FROM jobs j INDEXED BY jobs_open CROSS JOIN shelves s ON s.no = j.shelf "
+        "WHERE j.state IN ('queued', 'running') AND j.due_at <= ?1 AND (j.state = 'queued' OR j.lease_until <= ?1)"
+        f"{where} ORDER BY j.due_at, j.no LIMIT 1",
+        (to_micros(now), *values),
+    ).fetchone()
+    if row is None:
+        return None
+    db.execute(
+        "UPDATE jobs SET state = 'running', attempts = attempts + 1, worker = ?, lease_until = ?, updated_at = ? "
+        "WHERE no = ?",
+        (worker, to_micros(lease_until), to_micros(now), row[0]),
+    )
+    return by_id(db, row[1])
+
+
+def by_id(db: sqlite3.Connection, id: str) -> Job | None:
+    row = db.execute(f"SELECT {_JOB} FROM jobs j JOIN shelves s ON s.no = j.shelf WHERE j.id = ?", (id,)).fetchone()
+    return None if row is None else _job_from(row)
+
+
+def by_key(db: sqlite3.Connection, shelf: Shelf, kind: str, key: str) -> Job | None:
+    row = db.execute(
+        f"SELECT {_JOB} FROM jobs j JOIN shelves s ON s.no = j.shelf WHERE j.shelf = ? AND j.kind = ? AND j.key = ?",
+        (shelf_no_of(db, shelf), kind, key),
+    ).fetchone()
+    return None if row is None else _job_from(row)
+
+
+def put(db: sqlite3.Connection, job: Job) -> None:
+    changed = db.execute(
+        f"UPDATE jobs SET {', '.join(f'{column} = ?' for column in _CHANGING)} "
+        "WHERE id = ? AND shelf = ? AND kind = ? AND key = ?",
+        (*_changing(job), job.id, shelf_no_of(db, job.shelf), job.kind, job.key),
+    ).rowcount
+    if not changed:
+        raise StoreError(f"no job {job.id!r} of this shelf, kind and key to replace")
+
+
+def listed(db: sqlite3.Connection, *, tenant: str | None, shelf: Shelf | None, states: Sequence[str] | None,
+           kinds: Sequence[str] | None, limit: int) -> list[Job]:  # fmt: skip
+    where, values = _conditions(kinds=kinds, tenant=tenant, states=states, shelf=shelf)
+    rows = db.execute(
+        f"SELECT {_JOB} FROM jobs j JOIN shelves s ON s.no = j.shelf WHERE 1{where} ORDER BY j.no DESC LIMIT ?",
+        (*values, limit),
+    )
+    return [_job_from(row) for row in rows]
+
+
+def count_on(db: sqlite3.Connection, shelf_no: int) -> int:
+    return int(db.execute("SELECT count(*) FROM jobs WHERE shelf = ?", (shelf_no,)).fetchone()[0])
+
+
+def forget_sessions(db: sqlite3.Connection, shelf_no: int, gone: Sequence[str], cut: Sequence[str]) -> int:
+    """Drop the jobs of sessions that are gone; of those that lost some turns drop the ended ones and queue the running
+    ones again. Returns how many were dropped."""
+    about = "shelf = ? AND json_extract(payload, '$.session') IN (SELECT value FROM json_each(?))"
+    left = (shelf_no, json.dumps(list(cut)))
+    db.execute(
+        f"UPDATE jobs SET state = 'queued', worker = NULL, lease_until = NULL WHERE {about} AND state = 'running'", left
+    )
+    return (
+        db.execute(f"DELETE FROM jobs WHERE {about}", (shelf_no, json.dumps(list(gone)))).rowcount
+        + db.execute(f"DELETE FROM jobs WHERE {about} AND state IN ('done', 'dead')", left).rowcount
+    )
+
+
+def _conditions(*, kinds: Sequence[str] | None = None, states: Sequence[str] | None = None, tenant: str | None = None,
+                shelf: Shelf | None = None, id: str | None = None) -> tuple[str, list[Any]]:  # fmt: skip
+    """Conditions on `jobs j JOIN shelves s`, each beginning with AND, and their values."""
+    given: list[tuple[str, Any]] = [("s.tenant", tenant), ("j.id", id)]
+    if shelf is not None:
+        given += [("s.tenant", shelf.tenant), ("s.layer", shelf.layer), ("s.layer_id", shelf.layer_id)]
+    where = "".join(f" AND {column} = ?" for column, value in given if value is not None)
+    values = [value for _, value in given if value is not None]
+    for column, wanted in (("j.kind", kinds), ("j.state", states)):
+        if wanted is not None:
+            where += f" AND {column} IN (SELECT value FROM json_each(?))"
+            values.append(json.dumps(list(wanted), ensure_ascii=False))
+    return where, values
+
+
+def _changing(job: Job) -> tuple[Any, ...]:
+    """The values of `_CHANGING`."""
+    return (
+        json.dumps(job.payload, ensure_ascii=False), job.state, job.attempts, to_micros(job.due_at),
+        None if job.lease_until is None else to_micros(job.lease_until), job.worker, job.error,
+        json.dumps(job.result, ensure_ascii=False), to_micros(job.updated_at),
+    )  # fmt: skip
+
+
+def _job_from(row: tuple[Any, ...]) -> Job:
+    """The job of a row selected with `_JOB`."""
+    (id_, tenant, layer, layer_id, kind, key, payload, state, attempts, due_at, lease_until, worker, error, result,
+     created_at, updated_at) = row  # fmt: skip
+    try:
+        return Job(
+            id=id_, shelf=Shelf(tenant=tenant, layer=layer, layer_id=layer_id), kind=kind, key=key,
+            payload=json.loads(payload), state=state, attempts=attempts, due_at=from_micros(due_at),
+            lease_until=None if lease_until is None else from_micros(lease_until), worker=worker, error=error,
+            result=json.loads(result), created_at=from_micros(created_at), updated_at=from_micros(updated_at),
+        )  # fmt: skip
+    except (ValueError, TypeError, OverflowError) as problem:
+        raise StoreCorrupt(f"job {id_!r} cannot be read: {problem}; run `recollect doctor`") from problem

@@ -1,0 +1,172 @@
+"""The learning log goes with an export, and teaches the same elsewhere."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from recollect.embeddings.hashing import HashEmbedder
+from recollect.errors import TransferError
+from recollect.memory import Memory
+from recollect.ops.bundle import Loaded
+from recollect.ops.doctor import verify
+from recollect.stores.base import Store
+from recollect.types import Scope
+
+from .conftest import ADA, BOB, EVE, everything_in, open_memory, open_store
+from .test_jsonl import lines_of, seal
+
+WORDS = ("apples", "bridges", "candles", "drums", "engines", "feathers", "gardens", "harbours")
+
+
+def use(memory: Memory, times: int = 45) -> None:
+    """Two people of one tenant and one of another, who recall and tell in turns, in every way there is."""
+    for scope in (ADA, BOB, EVE):
+        memory.remember_many([f"{word} number {n} of {scope.user}" for n, word in enumerate(WORDS)], scope=scope)
+    for n in range(times):
+        for scope in (ADA, BOB, EVE):
+            recall = memory.recall(f"{WORDS[n % 8]} and {WORDS[n % 3]}", scope=scope, k=4)
+            memory.outcome(recall.id, cited=[n % 2, 3] if n % 5 else [], scope=scope)
+    for told in ({"used": 0.8}, {"ignored": True}, {"refined": "which drums?"}, {"success": True}):
+        memory.outcome(memory.recall("drums", scope=ADA).id, **told)
+
+
+def states(memory: Memory) -> list[dict[str, Any]]:
+    for scope in (ADA, EVE):
+        memory.relearn(scope=scope)
+    return [memory.export_learning(scope=scope) for scope in (ADA, BOB, EVE)]
+
+
+@pytest.fixture
+def used(memory: Memory, tmp_path: Path) -> Path:
+    use(memory)
+    memory.export(tmp_path / "used.jsonl")
+    return tmp_path / "used.jsonl"
+
+
+def test_the_log_teaches_the_same_after_a_load(memory: Memory, used: Path, other: Memory, other_store: Store) -> None:
+    other.remember("something else, so that row numbers differ", scope=BOB)
+    loaded = other.load(used)
+    assert loaded.outcomes == len([line for line in lines_of(used) if line.get("type") == "outcome"]) == 3 * 45 + 4
+    assert states(other) == states(memory)
+    assert states(other)[0]["person"]["outcomes"] >= 45
+    assert verify(other_store, HashEmbedder(16)).flaws == []
+
+
+def test_loading_the_log_twice_adds_nothing(used: Path, other: Memory, other_store: Store) -> None:
+    first = other.load(used)
+    before, content = states(other), everything_in(other_store)
+    assert other.load(used) == Loaded(skipped=first.entries)
+    assert (states(other), everything_in(other_store)) == (before, content)
+
+
+def test_an_export_of_what_was_loaded_is_the_same(used: Path, other: Memory, tmp_path: Path) -> None:
+    other.load(used)
+    other.export(tmp_path / "again.jsonl")
+    log = [[line for line in lines_of(path) if line.get("type") in ("recall", "outcome")]
+           for path in (used, tmp_path / "again.jsonl")]  # fmt: skip
+    assert log[0] == log[1]
+
+
+def test_forgotten_entries_are_not_in_it(memory: Memory, other: Memory, tmp_path: Path) -> None:
+    use(memory)
+    memory.outcome(memory.recall("drums of ada", scope=ADA).id, refined="the zqxmarker drums")
+    gone = memory.recall("drums of ada", scope=ADA).hits[0].entry.id
+    memory.forget(ids=[gone], scope=ADA)
+    memory.export(tmp_path / "used.jsonl")
+    text = (tmp_path / "used.jsonl").read_text()
+    assert gone not in text
+    assert "zqxmarker" not in text
+    other.load(tmp_path / "used.jsonl")
+    assert states(other) == states(memory)
+
+
+def test_what_was_told_before_a_reset_stays_behind(memory: Memory, other: Memory, tmp_path: Path) -> None:
+    use(memory)
+    memory.reset_learning(scope=ADA)
+    memory.outcome(memory.recall("drums", scope=ADA).id, cited=[0])
+    written = memory.export(tmp_path / "used.jsonl")
+    assert written.outcomes == 45 + 1  # the other tenant's, and the new one
+    other.load(tmp_path / "used.jsonl")
+    assert states(other) == states(memory)
+
+
+def test_settings_of_tenants_come_along(memory: Memory, other: Memory, tmp_path: Path) -> None:
+    use(memory)
+    entry = memory.recall("drums", scope=ADA).hits[0].entry
+    memory.relearn(scope=ADA, pairs=[("drums", [entry.id])])
+    memory.share_learning(False, scope=ADA)
+    memory.export(tmp_path / "used.jsonl")
+    use(other, 3)
+    assert other.learning(scope=ADA).outcomes
+    other.load(tmp_path / "used.jsonl")
+    assert not other.learning(scope=ADA).shares
+    assert other.learning(scope=EVE).shares
+    assert other.learning(scope=ADA).outcomes == 0  # what was learned while it shared is gone until relearned
+    assert other.relearn(scope=ADA).prior_steps == 1
+    other.share_learning(False, scope=EVE)
+    other.load(tmp_path / "used.jsonl")
+    assert not other.learning(scope=EVE).shares  # a file never opts anyone in
+
+
+def test_a_load_into_a_scope_takes_its_own_log_only(used: Path, other: Memory, other_store: Store) -> None:
+    assert other.load(used, scope=ADA).outcomes == 45 + 4
+    assert {one.recall.shelf for one in other_store.outcomes("acme", limit=1000)} == {ADA.home()}
+    assert other.load(used, scope=Scope(tenant="acme", user="new")).outcomes == 0
+
+
+def test_an_export_of_a_scope_holds_its_log_only(memory: Memory, other: Memory, tmp_path: Path) -> None:
+    use(memory)
+    assert memory.export(tmp_path / "ada.jsonl", scope=ADA).outcomes == 45 + 4
+    assert other.load(tmp_path / "ada.jsonl").outcomes == 45 + 4
+
+
+def test_a_recall_of_another_shelf_is_not_told_of(used: Path, tmp_path: Path) -> None:
+    target = open_memory(open_store("inmemory", tmp_path))
+    target.load(used)
+    header, *lines, _ = lines_of(used)
+    eves = next(line for line in lines if line["type"] == "recall" and line["shelf"]["tenant"] == "other")
+    mine = {**eves, "shelf": {"tenant": "acme", "layer": "user", "layer_id": "ada"}, "entries": [],
+            "shown": 0, "base": "", "features": ""}  # fmt: skip
+    told = {"type": "outcome", "recall": eves["id"], "kind": "verdict", "value": {"success": False}, "at": eves["at"]}
+    seal(tmp_path / "forged.jsonl", [header, mine, told])
+    with pytest.raises(TransferError, match="on another shelf"):
+        target.load(tmp_path / "forged.jsonl")
+
+
+def test_a_file_of_the_first_version_still_loads(used: Path, other: Memory, tmp_path: Path) -> None:
+    header, *lines, _ = lines_of(used)
+    old = [line for line in lines if line["type"] not in ("recall", "outcome", "tenant")]
+    seal(tmp_path / "old.jsonl", [{**header, "recollect_export": 1}, *old])
+    loaded = other.load(tmp_path / "old.jsonl")
+    assert (loaded.entries, loaded.outcomes) == (24, 0)
+
+
+WRONG: list[tuple[str, dict[str, Any]]] = [
+    ("recall", {"shown": 99}), ("recall", {"shown": -1}), ("recall", {"base": "AAAA"}), ("recall", {"features": "?"}),
+    ("recall", {"entries": ["x"]}), ("recall", {"entries": "x"}), ("recall", {"level": "top"}),
+    ("recall", {"extra": 1}),
+    ("recall", {"shelf": {"tenant": "other", "layer": "user", "layer_id": "ada"}}), ("recall", {"query": 7}),
+    ("outcome", {"recall": "nobody"}), ("outcome", {"kind": "praised"}), ("outcome", {"value": {"nos": [1]}}),
+    ("outcome", {"value": {"entries": ["00000000-0000-4000-8000-000000000000"]}}), ("outcome", {"at": "noon"}),
+    ("tenant", {"shares": 1}), ("tenant", {"starts": [1]}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("type_", "wrong"), WRONG, ids=lambda value: json.dumps(value)[:40])
+def test_a_damaged_log_is_refused_and_nothing_is_loaded(memory: Memory, type_: str, wrong: dict[str, Any],
+                                                        tmp_path: Path) -> None:  # fmt: skip
+    use(memory, 2)
+    memory.share_learning(False, scope=ADA)
+    memory.export(tmp_path / "used.jsonl")
+    *lines, _ = lines_of(tmp_path / "used.jsonl")
+    place = next(n for n, line in enumerate(lines) if line.get("type") == type_)
+    lines[place] = {**lines[place], **wrong}
+    seal(tmp_path / "wrong.jsonl", lines)
+    target = open_store("inmemory", tmp_path)
+    with pytest.raises(TransferError):
+        open_memory(target).load(tmp_path / "wrong.jsonl")
+    assert target.shelves() == []
