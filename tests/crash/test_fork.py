@@ -24,3 +24,7 @@ def test_parent_and_children_go_on_with_the_same_object(tmp_path: Path, embedder
 
 def test_a_memory_in_ram_is_copied_by_a_fork() -> None:
     run(":memory:", "hash:8")
+
+
+def test_a_worker_goes_on_on_both_sides(tmp_path: Path) -> None:
+    run(str(tmp_path / "memory.db"), "jobs")

@@ -1,0 +1,317 @@
+"""The queue: a job's way from one state to the next, and what is kept of its failures."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from jobs.world import SHELF, SHELVES, Clock, add, effect, effects, make_queue, state_of
+from recollect.errors import (
+    EmbeddingFailed,
+    InvalidInput,
+    LeaseLost,
+    MissingExtra,
+    NotFound,
+    RecollectError,
+    StoreBusy,
+    StoreError,
+)
+from recollect.jobs import Backoff, Queue
+from recollect.jobs.failures import MOST_CHARS, is_permanent, told
+from recollect.stores.base import Job, Store
+from recollect.testing.builders import make_job, make_record, make_turn, minutes_later
+
+SECRET = "zqxmarker"
+
+
+def claimed(queue: Queue, worker: str = "w", **chosen: str) -> Job:
+    job = queue.claim(worker, **chosen)  # type: ignore[arg-type]  # keywords that are texts
+    assert job is not None
+    return job
+
+
+# -- the way of a job --------------------------------------------------------------------------------------------
+
+
+def test_a_job_is_added_with_the_reason_for_it_or_not_at_all(queue: Queue) -> None:
+    def add_and_fail() -> None:
+        with queue.store.transact() as tx:
+            assert queue.add(tx, SHELF, "write", "k", {})
+            tx.add(make_record("a"))
+            tx.add_turn(SHELF, make_turn(0))  # of a session that was not opened
+
+    with pytest.raises(StoreError):
+        add_and_fail()
+    assert queue.store.jobs() == []
+    assert effects(queue.store) == {}
+    assert add(queue, "k") == [True]
+    assert add(queue, "k") == [False]
+
+
+def test_a_finished_job_and_its_effects_last_together(queue: Queue, clock: Clock) -> None:
+    add(queue, "k")
+    job = claimed(queue)
+    clock.forward(1)
+    with queue.store.transact() as tx:
+        effect(tx, job)
+        done = queue.finish(tx, job, {"entries": 1})
+    assert queue.store.jobs() == [done]
+    assert (done.state, done.result, done.attempts, done.worker, done.updated_at) == (
+        "done", {"entries": 1}, 1, None, clock(),
+    )  # fmt: skip
+    assert effects(queue.store) == {"k": 1}
+    assert queue.claim("w") is None
+
+
+def test_a_worker_that_outlived_its_lease_writes_nothing(queue: Queue, clock: Clock) -> None:
+    add(queue, "k")
+    slow = claimed(queue, "slow")
+    clock.forward(60)
+    quick = claimed(queue, "quick")
+    assert [outcome(queue, job) for job in (slow, quick, quick, slow)] == ["lost", "done", "lost", "lost"]
+    assert effects(queue.store) == {"k": 1}
+
+
+def outcome(queue: Queue, job: Job) -> str:
+    """Write the job's effect and finish it."""
+    try:
+        with queue.store.transact() as tx:
+            effect(tx, job)
+            return queue.finish(tx, job).state
+    except LeaseLost:
+        return "lost"
+
+
+def test_a_lease_that_is_over_is_still_good_while_nobody_else_has_it(queue: Queue, clock: Clock) -> None:
+    add(queue, "k")
+    job = claimed(queue)
+    clock.forward(3600)
+    with queue.store.transact() as tx:
+        queue.finish(tx, job)
+    assert state_of(queue, "k") == "done"
+
+
+def test_a_lease_is_renewed_and_not_once_it_is_lost(queue: Queue, clock: Clock) -> None:
+    add(queue, "k")
+    job = claimed(queue)
+    for _ in range(5):
+        clock.forward(50)
+        queue.extend(job, lease_s=60)
+        assert queue.claim("other") is None
+    clock.forward(60)
+    claimed(queue, "other")
+    with pytest.raises(LeaseLost):
+        queue.extend(job)
+
+
+def test_a_job_gone_with_its_session_is_lost_to_its_worker(queue: Queue) -> None:
+    with queue.store.transact() as tx:
+        tx.open_session(SHELF, "monday", minutes_later(0))
+        tx.add_turn(SHELF, make_turn(0))
+        queue.add(tx, SHELF, "write", "k", {"session": "monday"})
+    job = claimed(queue)
+    with queue.store.transact() as tx:
+        tx.remove_turns(SHELF, session_id="monday")
+    with pytest.raises(LeaseLost), queue.store.transact() as tx:
+        queue.finish(tx, job)
+    assert queue.fail(job, StoreBusy("x")) is None
+    assert queue.settle(job) is None
+    queue.release(job)
+    assert queue.store.jobs() == []
+
+
+def test_turns_removed_under_a_running_job_make_it_run_again(queue: Queue) -> None:
+    with queue.store.transact() as tx:
+        tx.add(make_record("e"))
+        tx.open_session(SHELF, "monday", minutes_later(0))
+        tx.add_turn(SHELF, make_turn(0, entry_id="e"))
+        tx.add_turn(SHELF, make_turn(1))
+        queue.add(tx, SHELF, "write", "k", {"session": "monday"})
+    job = claimed(queue)
+    with queue.store.transact() as tx:
+        tx.remove_turns(SHELF, entry_ids=["e"])
+    with pytest.raises(LeaseLost), queue.store.transact() as tx:
+        queue.finish(tx, job)
+    assert claimed(queue).attempts == 2
+
+
+# -- failing -----------------------------------------------------------------------------------------------------
+
+
+def test_a_failed_job_waits_twice_as_long_each_time_and_is_then_given_up(queue: Queue, clock: Clock) -> None:
+    add(queue, "k")
+    for wait_s in (10, 20):
+        job = claimed(queue)
+        failed = queue.fail(job, StoreBusy("another writer"))
+        assert failed is not None
+        assert (failed.state, failed.error) == ("queued", "StoreBusy: another writer")
+        assert failed.due_at == clock() + timedelta(seconds=wait_s)
+        clock.forward(wait_s - 1)
+        assert queue.claim("w") is None
+        clock.forward(1)
+    dead = queue.fail(claimed(queue), StoreBusy("another writer"))
+    assert dead is not None
+    assert (dead.state, dead.attempts, dead.error) == ("dead", 3, "StoreBusy: another writer")
+    clock.forward(10**6)
+    assert queue.claim("w") is None
+
+
+def test_a_job_may_be_told_to_wait_longer(queue: Queue, clock: Clock) -> None:
+    add(queue, "k")
+    tomorrow = clock() + timedelta(days=1)
+    failed = queue.fail(claimed(queue), StoreBusy("x"), not_before=tomorrow)
+    assert failed is not None
+    assert failed.due_at == tomorrow
+
+
+class HopelessError(RecollectError):
+    retryable = False
+
+
+@pytest.mark.parametrize(
+    "error", [InvalidInput("x", "is wrong"), NotFound("session", "s"), MissingExtra("x", "y"), HopelessError("x")]
+)
+def test_what_another_attempt_would_not_change_is_given_up_at_once(queue: Queue, error: Exception) -> None:
+    add(queue, "k")
+    dead = queue.fail(claimed(queue), error)
+    assert dead is not None
+    assert (dead.state, dead.attempts) == ("dead", 1)
+    assert not is_permanent(StoreBusy("x"))
+    assert not is_permanent(ZeroDivisionError())
+
+
+def test_a_failure_of_a_lost_job_changes_nothing(queue: Queue, clock: Clock) -> None:
+    add(queue, "k")
+    slow = claimed(queue, "slow")
+    clock.forward(60)
+    quick = claimed(queue, "quick")
+    assert queue.fail(slow, InvalidInput("x", "is wrong")) == quick
+    queue.release(slow)
+    assert queue.settle(slow) == quick
+    with queue.store.transact() as tx:
+        done = queue.finish(tx, quick)
+    assert queue.fail(quick, StoreBusy("x")) == done
+
+
+def test_a_job_that_takes_its_workers_down_is_given_up(queue: Queue, clock: Clock) -> None:
+    add(queue, "poison", "good")
+    for _ in range(3):
+        claimed(queue, id=queue.store.jobs()[-1].id)
+        clock.forward(60)
+    assert claimed(queue).key == "good"
+    poison = queue.store.jobs()[-1]
+    assert (poison.state, poison.attempts) == ("dead", 3)
+    assert "none of them ended" in poison.error
+
+
+def test_a_job_broken_off_is_there_for_the_next_at_once(queue: Queue) -> None:
+    add(queue, "k")
+    queue.release(claimed(queue))
+    assert claimed(queue, "other").attempts == 2
+
+
+def test_a_dead_job_is_tried_again_with_all_its_attempts(queue: Queue, clock: Clock) -> None:
+    add(queue, "k")
+    dead = queue.fail(claimed(queue), HopelessError("x"))
+    assert dead is not None
+    clock.forward(5)
+    again = queue.retry(dead.id)
+    assert (again.state, again.attempts, again.due_at, again.error) == ("queued", 0, clock(), "HopelessError: x")
+    for attempt in (1, 2):
+        job = claimed(queue)
+        assert job.attempts == attempt
+        queue.fail(job, StoreBusy("x"))
+        clock.forward(3600)
+
+
+def test_a_job_that_waits_can_be_let_through_at_once(queue: Queue) -> None:
+    add(queue, "k")
+    job = claimed(queue)
+    queue.fail(job, StoreBusy("x"))
+    assert queue.claim("w") is None
+    queue.retry(job.id)
+    assert claimed(queue).id == job.id
+
+
+def test_only_dead_and_waiting_jobs_of_the_tenant_are_tried_again(queue: Queue) -> None:
+    add(queue, "k")
+    job = claimed(queue)
+    with pytest.raises(InvalidInput, match="is running"):
+        queue.retry(job.id)
+    with queue.store.transact() as tx:
+        queue.finish(tx, job)
+    with pytest.raises(InvalidInput, match="is done"):
+        queue.retry(job.id)
+    add(queue, "theirs", shelf=SHELVES[2])
+    theirs = queue.store.jobs()[0]
+    for id, tenant in (("nobody", None), (theirs.id, "acme")):
+        with pytest.raises(NotFound):
+            queue.retry(id, tenant=tenant)
+    assert queue.retry(theirs.id, tenant="rival").state == "queued"
+
+
+def test_jobs_are_claimed_by_kind_and_tenant(queue: Queue) -> None:
+    add(queue, "a", kind="sum")
+    add(queue, "b", shelf=SHELVES[2])
+    assert queue.claim("w", kinds=["x"]) is None
+    assert claimed(queue, tenant="rival").key == "b"
+    job = queue.claim("w", kinds=["sum"])
+    assert job is not None
+    assert job.key == "a"
+
+
+def test_a_queue_needs_at_least_one_attempt(store: Store) -> None:
+    with pytest.raises(InvalidInput, match="max_attempts"):
+        make_queue(store, max_attempts=0)
+
+
+# -- how long to wait --------------------------------------------------------------------------------------------
+
+
+def test_waits_grow_to_a_limit_and_differ_from_job_to_job() -> None:
+    backoff = Backoff(first_s=2, factor=3, most_s=20, jitter=0.5)
+    waits = [backoff.wait_s(make_job("j", attempts=attempts)) for attempts in (1, 2, 3, 4, 500)]
+    for wait_s, base in zip(waits, (2, 6, 18, 20, 20), strict=True):
+        assert base <= wait_s < base * 1.5
+    assert waits == [backoff.wait_s(make_job("j", attempts=attempts)) for attempts in (1, 2, 3, 4, 500)]
+    assert len({backoff.wait_s(make_job(f"j{n}", attempts=1)) for n in range(50)}) == 50
+
+
+# -- what is kept of an error ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        InvalidInput("text", f"{SECRET!r} is not a date", "give one"),
+        InvalidInput("text", f'"{SECRET}" is not a date'),
+        NotFound("entry", SECRET),
+        StoreError(f"no session {SECRET!r}"),
+        EmbeddingFailed(f"embedder 'x': host answered HTTP 400: you sent {SECRET} (check the model)"),
+        ValueError(f"cannot parse {SECRET}"),
+        KeyError(SECRET),
+    ],
+)
+def test_nothing_that_anybody_said_is_kept(queue: Queue, error: Exception) -> None:
+    add(queue, "k")
+    job = claimed(queue)
+    try:
+        raise error
+    except Exception as raised:
+        failed = queue.fail(job, raised)
+    assert failed is not None
+    assert SECRET not in failed.error
+    assert failed.error.startswith(type(error).__name__)
+
+
+def test_what_helps_is_kept() -> None:
+    assert told(EmbeddingFailed("embedder 'x': host answered HTTP 429: slow down (wait)")) == (
+        "EmbeddingFailed: embedder '…': host answered HTTP 429"
+    )
+    assert told(InvalidInput("k", "-1 is below\n 0")) == "InvalidInput: k: -1 is below 0"
+    assert len(told(StoreError("x" * 1000))) == MOST_CHARS
+    assert told(ZeroDivisionError("x")) == "ZeroDivisionError"
+    with pytest.raises(ValueError) as raised:
+        raise ValueError("x")
+    assert told(raised.value).startswith("ValueError in test_queue.py:")

@@ -1,0 +1,79 @@
+"""A clock that is moved by hand, stores of both kinds, and effects that can be counted: entries with the job's key."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from itertools import count
+from pathlib import Path
+
+from recollect.jobs import Backoff, Queue
+from recollect.stores.base import Job, Selection, Store, Tx
+from recollect.stores.inmemory import InMemoryStore
+from recollect.stores.sqlite import SqliteStore
+from recollect.testing.builders import NOON, make_record, make_shelf
+from recollect.types import Shelf
+
+SHELF = make_shelf()
+SHELVES = [SHELF, make_shelf("bob"), make_shelf(tenant="rival")]
+ENGINES = ("inmemory", "sqlite")
+STEADY = Backoff(first_s=10, jitter=0)
+_ids = count()
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, seconds: float) -> None:
+        self.now += timedelta(seconds=seconds)
+
+
+def open_store(engine: str, folder: Path, name: str = "jobs") -> Store:
+    return InMemoryStore() if engine == "inmemory" else SqliteStore(folder / f"{name}.db", durability="normal")
+
+
+def make_queue(store: Store, clock: Clock | None = None, *, max_attempts: int = 3,
+               backoff: Backoff = STEADY) -> Queue:  # fmt: skip
+    return Queue(
+        store, clock=clock or Clock(), new_id=lambda: f"job {next(_ids)}", max_attempts=max_attempts, backoff=backoff
+    )
+
+
+def add(queue: Queue, *keys: str, kind: str = "write", shelf: Shelf = SHELF) -> list[bool]:
+    """In a transaction of their own."""
+    with queue.store.transact() as tx:
+        return [queue.add(tx, shelf, kind, key, {"n": n}) for n, key in enumerate(keys)]
+
+
+def effect(tx: Tx, job: Job) -> None:
+    """Leaves a trace of this attempt: an entry whose id is new every time, and whose title is the job's key."""
+    name = f"{job.id} {next(_ids)}"
+    tx.add(make_record(name, shelf=job.shelf, title=job.key, text=name))
+
+
+def writer(queue: Queue) -> Callable[[Job], None]:
+    """A handler that leaves a trace and finishes, in one transaction."""
+
+    def write(job: Job) -> None:
+        with queue.store.transact() as tx:
+            effect(tx, job)
+            queue.finish(tx, job, {"entries": 1})
+
+    return write
+
+
+def effects(store: Store) -> Counter[str]:
+    """How often each key left its trace."""
+    return Counter(entry.title for _, entry in store.select(store.shelves(), Selection(), limit=100_000))
+
+
+def state_of(queue: Queue, key: str) -> str:
+    (job,) = [job for job in queue.store.jobs() if job.key == key]
+    return job.state
