@@ -18,12 +18,16 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from recollect.aio import AsyncMemory
     from recollect.errors import (
+        BudgetExceeded,
         EmbedderMismatch,
         EmbeddingFailed,
         InvalidInput,
+        LeaseLost,
         MissingExtra,
+        ModelFailed,
         NotFound,
         RecollectError,
+        ReplyUnreadable,
         ScopeError,
         StoreBusy,
         StoreClosed,
@@ -34,8 +38,11 @@ if TYPE_CHECKING:
     )
     from recollect.ingest.session import Session
     from recollect.ingest.validate import Draft
+    from recollect.llm.budget import Budget
     from recollect.memory import Memory
     from recollect.ops.doctor import Report
+    from recollect.reflection.report import Reflection
+    from recollect.reflection.settings import ReflectionSettings
     from recollect.retrieval.profiles import Profile
     from recollect.types import Entry, Hit, Link, Recall, Receipt, Scope, Stats, Turn, Version
 
@@ -43,20 +50,27 @@ __version__ = "0.1.0"
 
 _HOME = {
     "AsyncMemory": "recollect.aio",
+    "Budget": "recollect.llm.budget",
+    "BudgetExceeded": "recollect.errors",
     "Draft": "recollect.ingest.validate",
     "EmbedderMismatch": "recollect.errors",
     "EmbeddingFailed": "recollect.errors",
     "Entry": "recollect.types",
     "Hit": "recollect.types",
     "InvalidInput": "recollect.errors",
+    "LeaseLost": "recollect.errors",
     "Link": "recollect.types",
     "Memory": "recollect.memory",
     "MissingExtra": "recollect.errors",
+    "ModelFailed": "recollect.errors",
     "NotFound": "recollect.errors",
     "Profile": "recollect.retrieval.profiles",
     "Recall": "recollect.types",
     "Receipt": "recollect.types",
     "RecollectError": "recollect.errors",
+    "ReplyUnreadable": "recollect.errors",
+    "Reflection": "recollect.reflection.report",
+    "ReflectionSettings": "recollect.reflection.settings",
     "Report": "recollect.ops.doctor",
     "Scope": "recollect.types",
     "ScopeError": "recollect.errors",
@@ -73,8 +87,9 @@ _HOME = {
 }
 
 __all__ = [
-    "AsyncMemory", "Draft", "EmbedderMismatch", "EmbeddingFailed", "Entry", "Hit", "InvalidInput", "Link", "Memory",
-    "MissingExtra", "NotFound", "Profile", "Recall", "Receipt", "RecollectError", "Report", "Scope", "ScopeError",
+    "AsyncMemory", "Budget", "BudgetExceeded", "Draft", "EmbedderMismatch", "EmbeddingFailed", "Entry", "Hit",
+    "InvalidInput", "LeaseLost", "Link", "Memory", "MissingExtra", "ModelFailed", "NotFound", "Profile", "Recall",
+    "Receipt", "RecollectError", "Reflection", "ReflectionSettings", "ReplyUnreadable", "Report", "Scope", "ScopeError",
     "Session", "Stats", "StoreBusy", "StoreClosed", "StoreCorrupt", "StoreError", "TransferError", "Turn",
     "UnknownKind", "Version", "__version__",
 ]  # fmt: skip

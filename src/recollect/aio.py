@@ -18,13 +18,18 @@ from recollect.ingest.scrub import Scrubber, keep_all
 from recollect.ingest.session import Session
 from recollect.ingest.times import TimeLike
 from recollect.ingest.validate import Draft
+from recollect.llm.budget import Budget
+from recollect.llm.choose import ModelSpec
 from recollect.memory import Memory
 from recollect.ops.reembed import Reembedded
+from recollect.reflection.report import Reflection
+from recollect.reflection.settings import ReflectionSettings
 from recollect.retrieval.profiles import Profile
-from recollect.stores.base import Event
+from recollect.stores.base import Event, Job, Spent
 from recollect.types import CurvePoint, Entry, LearningStatus, Link, Recall, Receipt, Scope, Stats, Turn, Version
 
 if TYPE_CHECKING:
+    from recollect.llm.base import Model
     from recollect.ops.doctor import Report
     from recollect.ops.transfer import Loaded, Written
 
@@ -47,6 +52,9 @@ class AsyncSession:
                   trust: str = "trusted", tags: Sequence[str] = ()) -> str:  # fmt: skip
         return await _threaded(self._session.add, role, text, at=at, speaker=speaker, trust=trust, tags=tags)
 
+    async def end(self, *, wait: float = 0.0) -> Job | None:
+        return await _threaded(self._session.end, wait=wait)
+
     async def turns(self) -> list[Turn]:
         return await _threaded(self._session.turns)
 
@@ -61,11 +69,15 @@ class AsyncMemory:
     async def open(cls, location: str | Path = "memory.db", *, embedder: EmbedderSpec = "static",
                    profile: str | Profile = "default", scrubber: Scrubber = keep_all, durability: str = "full",
                    learning: str = "on", explore: float = 0.1, prior: str | Path | None = None,
-                   clock: Clock = system_clock,
-                   new_id: NewId | None = None, reembedding: bool = False) -> AsyncMemory:  # fmt: skip
+                   llm: ModelSpec = None, summarizer: ModelSpec = None, budget: Budget | None = None,
+                   prices: str | Path | None = None, reflection: ReflectionSettings | None = None,
+                   background: bool = True, clock: Clock = system_clock, new_id: NewId | None = None,
+                   reembedding: bool = False) -> AsyncMemory:  # fmt: skip
         return cls(await _threaded(
             Memory.open, location, embedder=embedder, profile=profile, scrubber=scrubber, durability=durability,
-            learning=learning, explore=explore, prior=prior, clock=clock, new_id=new_id, reembedding=reembedding,
+            learning=learning, explore=explore, prior=prior, llm=llm, summarizer=summarizer, budget=budget,
+            prices=prices, reflection=reflection, background=background, clock=clock, new_id=new_id,
+            reembedding=reembedding,
         ))  # fmt: skip
 
     async def remember(self, text: str, *, scope: Scope, kind: str = "note", title: str = "",
@@ -125,9 +137,9 @@ class AsyncMemory:
     async def learning_curve(self, *, scope: Scope) -> list[CurvePoint]:
         return await _threaded(self._memory.learning_curve, scope=scope)
 
-    async def relearn(self, *, scope: Scope,
-                      pairs: Iterable[tuple[str, Sequence[str]]] | None = None) -> LearningStatus:  # fmt: skip
-        return await _threaded(self._memory.relearn, scope=scope, pairs=pairs)
+    async def relearn(self, *, scope: Scope, pairs: Iterable[tuple[str, Sequence[str]]] | None = None,
+                      whole: bool = False) -> LearningStatus:  # fmt: skip
+        return await _threaded(self._memory.relearn, scope=scope, pairs=pairs, whole=whole)
 
     async def reset_learning(self, *, scope: Scope) -> int:
         return await _threaded(self._memory.reset_learning, scope=scope)
@@ -138,11 +150,34 @@ class AsyncMemory:
     async def export_learning(self, *, scope: Scope) -> dict[str, Any]:
         return await _threaded(self._memory.export_learning, scope=scope)
 
+    async def reflect(self, *, scope: Scope, session_id: str | None = None, dry_run: bool = False,
+                      again: bool = False, progress: Progress | None = None) -> list[Reflection]:  # fmt: skip
+        return await _threaded(
+            self._memory.reflect, scope=scope, session_id=session_id, dry_run=dry_run, again=again, progress=progress
+        )
+
+    async def jobs(self, *, scope: Scope, state: str | None = None, limit: int = 100) -> list[Job]:
+        return await _threaded(self._memory.jobs, scope=scope, state=state, limit=limit)
+
+    async def run_jobs(self, *, scope: Scope | None = None, progress: Progress | None = None) -> int:
+        return await _threaded(self._memory.run_jobs, scope=scope, progress=progress)
+
+    async def retry_jobs(self, *, scope: Scope, id: str | None = None) -> int:
+        return await _threaded(self._memory.retry_jobs, scope=scope, id=id)
+
+    async def model(self, *, scope: Scope, session_id: str | None = None) -> Model | None:
+        return await _threaded(self._memory.model, scope=scope, session_id=session_id)
+
+    async def costs(self, *, scope: Scope, since: TimeLike = None,
+                    by: Sequence[str] = ("purpose", "model")) -> list[Spent]:  # fmt: skip
+        return await _threaded(self._memory.costs, scope=scope, since=since, by=by)
+
     async def edit(self, id: str, *, scope: Scope, **changes: Any) -> Entry:
         return await _threaded(self._memory.edit, id, scope=scope, **changes)
 
-    async def supersede(self, old: str, new: str, *, scope: Scope, at: TimeLike = None) -> Entry:
-        return await _threaded(self._memory.supersede, old, new, scope=scope, at=at)
+    async def supersede(self, old: str, new: str, *, scope: Scope, at: TimeLike = None,
+                        wrong: bool = False) -> Entry:  # fmt: skip
+        return await _threaded(self._memory.supersede, old, new, scope=scope, at=at, wrong=wrong)
 
     async def link(self, a: str, b: str, type: str, *, scope: Scope, confidence: float = 1.0) -> Link:
         return await _threaded(self._memory.link, a, b, type, scope=scope, confidence=confidence)

@@ -7,6 +7,7 @@ awaitable twin.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -20,16 +21,19 @@ from recollect.ingest.forget import Forgetter
 from recollect.ingest.remember import Progress, Writer
 from recollect.ingest.scrub import Scrubber, keep_all
 from recollect.ingest.session import Session
-from recollect.ingest.times import TimeLike
+from recollect.ingest.times import TimeLike, as_time
 from recollect.ingest.validate import (
     Draft,
     checked_count,
     checked_flag,
     checked_fraction,
+    checked_groups,
     checked_id,
     checked_ids,
+    checked_job_state,
     checked_query,
     checked_scope,
+    checked_session_id,
     drafts_of,
 )
 from recollect.learning.curve import curve
@@ -37,19 +41,27 @@ from recollect.learning.learner import Learner, checked_mode
 from recollect.learning.policy import Prior
 from recollect.learning.state import read_prior
 from recollect.learning.told import told_of
+from recollect.llm.budget import Budget
+from recollect.llm.choose import ModelSpec, choose_model
+from recollect.llm.prices import Prices
+from recollect.locks import ForkLock
 from recollect.ops.reembed import Reembedded, adopt_model, reembed
+from recollect.reflection.settings import ReflectionSettings
 from recollect.retrieval.evidence import EVIDENCE
 from recollect.retrieval.filters import Filters
 from recollect.retrieval.learned import Learned
 from recollect.retrieval.pipeline import Searcher, checked_profile
 from recollect.retrieval.profiles import Profile
-from recollect.stores.base import Event, Store
+from recollect.stores.base import Event, Job, Spent, Store
 from recollect.stores.choose import choose_store
 from recollect.types import CurvePoint, Entry, LearningStatus, Link, Recall, Receipt, Scope, Stats, Version
 
 if TYPE_CHECKING:  # loaded on first use: most programs never export or verify
+    from recollect.llm.base import Model
     from recollect.ops.doctor import Report
     from recollect.ops.transfer import Loaded, Written
+    from recollect.reflection.report import Reflection
+    from recollect.work import Work
 
 
 class Memory:
@@ -57,8 +69,10 @@ class Memory:
 
     def __init__(self, store: Store, embedder: Embedder | None, *, profile: str | Profile = "default",
                  scrubber: Scrubber = keep_all, learning: str = "on", explore: float = 0.1,
-                 prior: Prior | None = None, clock: Clock = system_clock,
-                 new_id: NewId | None = None) -> None:  # fmt: skip
+                 prior: Prior | None = None, llm: Model | None = None, summarizer: Model | None = None,
+                 budget: Budget | None = None, prices: Prices | None = None,
+                 reflection: ReflectionSettings | None = None, background: bool = True,
+                 clock: Clock = system_clock, new_id: NewId | None = None) -> None:  # fmt: skip
         self._store = store
         self._embedder = embedder
         self._clock = clock
@@ -73,13 +87,28 @@ class Memory:
         self._writer = Writer(store, embedder, scrubber=scrubber, clock=clock, new_id=new_id)
         self._changer = Changer(store, embedder, scrubber=scrubber, clock=clock)
         self._forgetter = Forgetter(store, self._searcher, clock=clock, before=self._learner.write_pending)
+        self._lock = ForkLock()
+        self._begun: Work | None = None
+        self._begin = partial(
+            _work, store, self._writer, self._searcher, llm=llm, summarizer=summarizer, budget=budget, prices=prices,
+            settings=reflection, background=checked_flag("background", background), clock=aware(clock), new_id=new_id,
+        )  # fmt: skip
+
+    @property
+    def _work(self) -> Work:
+        """Jobs and what runs them, made on first use: most of its modules are needed by nothing else."""
+        with self._lock:
+            if self._begun is None:
+                self._begun = self._begin()
+            return self._begun
 
     @classmethod
     def open(cls, location: str | Path = "memory.db", *, embedder: EmbedderSpec = "static",
              profile: str | Profile = "default", scrubber: Scrubber = keep_all, durability: str = "full",
-             learning: str = "on", explore: float = 0.1, prior: str | Path | None = None,
-             clock: Clock = system_clock, new_id: NewId | None = None,
-             reembedding: bool = False) -> Memory:  # fmt: skip
+             learning: str = "on", explore: float = 0.1, prior: str | Path | None = None, llm: ModelSpec = None,
+             summarizer: ModelSpec = None, budget: Budget | None = None, prices: str | Path | None = None,
+             reflection: ReflectionSettings | None = None, background: bool = True, clock: Clock = system_clock,
+             new_id: NewId | None = None, reembedding: bool = False) -> Memory:  # fmt: skip
         """Open a memory, making it when new.
 
         `location` is a file path or `:memory:`. `embedder` is `static` (bundled, the default), `hash`,
@@ -88,10 +117,17 @@ class Memory:
         process, not of the machine; faster). `learning` is `on`, `observe` (learn from outcomes, but serve the
         untrained ranking) or `off`; `explore` is the share of recalls whose last slot tries another candidate once a
         person gives outcomes, 0 for never; `prior` is a file that `export_learning` was written to, for tenants who
-        have learned nothing of their own yet. `reembedding=True` accepts an embedder other than the store's, for
-        `reembed` only.
+        have learned nothing of their own yet.
+
+        `llm` is the model that turns sessions into memories: `openai:MODEL`, `ollama:MODEL`, `anthropic:MODEL`,
+        `local:PATH`, a LangChain chat model, a callable, or None for rules. `summarizer` is one that summarises long
+        sessions; without it nothing is summarised. `budget` caps what they may cost, by `prices` (a YAML file) instead
+        of the table that comes with the package. `reflection` says when sessions are reflected on. `background=False`
+        leaves that work to `run_jobs`. `reembedding=True` accepts an embedder other than the store's, for `reembed`
+        only.
         """
         chosen = choose_embedder(embedder)
+        model, summaries, table = choose_model(llm), choose_model(summarizer), Prices.load(prices)
         profile, learning = checked_profile(profile), checked_mode(learning)  # before a file is made
         checked_fraction("explore", explore)
         started = None if prior is None else read_prior(Path(prior), EVIDENCE)
@@ -100,7 +136,8 @@ class Memory:
             if not reembedding:
                 adopt_model(store, chosen)
             return cls(store, chosen, profile=profile, scrubber=scrubber, learning=learning, explore=explore,
-                       prior=started, clock=clock, new_id=new_id)  # fmt: skip
+                       prior=started, llm=model, summarizer=summaries, budget=budget, prices=table,
+                       reflection=reflection, background=background, clock=clock, new_id=new_id)  # fmt: skip
         except BaseException:
             store.close()
             raise
@@ -135,7 +172,10 @@ class Memory:
     def session(self, *, scope: Scope, session_id: str) -> Session:
         """A dialogue to add turns to; continues where it was left when the id is known."""
         self._store.heads([])  # a closed memory says so here, not at the first turn
-        return Session(self._writer, self._store, scope=checked_scope(scope), session_id=session_id)
+        self._work.start()
+        return Session(
+            self._writer, self._store, scope=checked_scope(scope), session_id=session_id, watch=self._work.watch
+        )
 
     def sessions(self, *, scope: Scope, layer: str | None = None) -> list[str]:
         """Ids of the sessions kept at the scope's home layer, oldest first."""
@@ -199,23 +239,27 @@ class Memory:
     def learning_curve(self, *, scope: Scope) -> list[CurvePoint]:
         """How learning came to where it is: one point per outcome of the scope's home, replayed from the log."""
         home = checked_scope(scope).home()
-        return curve(self._learner, home, Prior(shares=self._learner.status(home).shares))
+        return curve(self._learner, home)
 
-    def relearn(self, *, scope: Scope,
-                pairs: Iterable[tuple[str, Sequence[str]]] | None = None) -> LearningStatus:  # fmt: skip
-        """Learn the tenant's log anew: the same log gives the same weights, bit for bit.
+    def relearn(self, *, scope: Scope, pairs: Iterable[tuple[str, Sequence[str]]] | None = None,
+                whole: bool = False) -> LearningStatus:  # fmt: skip
+        """Learn the tenant's log since its last reset anew: the same log gives the same weights, bit for bit.
 
-        `pairs` of a query and the ids of its right entries are learned first, as what all users share.
+        `pairs` of a query and the ids of its right entries are learned first, as what all users share. They take the
+        place of earlier pairs, which stay when none are given. `whole=True` takes resets back and learns all the log.
         """
         home = checked_scope(scope).home()
-        labelled = [
-            (self._searcher.examine(checked_query(query), scope=scope), checked_ids(ids)) for query, ids in pairs or ()
-        ]
-        self._learner.relearn(home.tenant, labelled)
+        labelled = None if pairs is None else [
+            (self._searcher.examine(checked_query(query), scope=scope), checked_ids(ids)) for query, ids in pairs
+        ]  # fmt: skip
+        self._learner.relearn(home.tenant, labelled, whole=checked_flag("whole", whole))
         return self._learner.status(home)
 
     def reset_learning(self, *, scope: Scope) -> int:
-        """Forget what the tenant's users taught, not the log of it; returns how many states there were."""
+        """Forget what the tenant's users taught, for good: what was told so far stays in the log and teaches no more.
+
+        Returns how many states there were. `relearn(whole=True)` takes it back.
+        """
         return self._learner.reset(checked_scope(scope).tenant)
 
     def share_learning(self, on: bool, *, scope: Scope) -> None:
@@ -226,6 +270,43 @@ class Memory:
         """What was learned for the tenant and the scope's home, as JSON: numbers only."""
         return self._learner.export(checked_scope(scope).home())
 
+    # -- reflect -------------------------------------------------------------------------------------------------
+
+    def reflect(self, *, scope: Scope, session_id: str | None = None, dry_run: bool = False, again: bool = False,
+                progress: Progress | None = None) -> list[Reflection]:  # fmt: skip
+        """Turn what was said into memories now: a session, or every session of the scope's home not read yet.
+
+        `dry_run` writes nothing and shows what would be. `again` also reads what was reflected on before.
+        """
+        name = None if session_id is None else checked_session_id(session_id)
+        dry, anew = checked_flag("dry_run", dry_run), checked_flag("again", again)
+        return self._work.reflect(checked_scope(scope).home(), name, dry_run=dry, again=anew, progress=progress)
+
+    def jobs(self, *, scope: Scope, state: str | None = None, limit: int = 100) -> list[Job]:
+        """The tenant's work in the background, newest first; `state` is `queued`, `running`, `done` or `dead`."""
+        wanted = None if state is None else [checked_job_state(state)]
+        tenant = checked_scope(scope).tenant
+        return self._store.jobs(tenant=tenant, states=wanted, limit=checked_count("limit", limit, least=1))
+
+    def run_jobs(self, *, scope: Scope | None = None, progress: Progress | None = None) -> int:
+        """End idle sessions and run every job that is due, of one tenant or of all; returns how many were run."""
+        return self._work.run(tenant=None if scope is None else checked_scope(scope).tenant, progress=progress)
+
+    def retry_jobs(self, *, scope: Scope, id: str | None = None) -> int:
+        """Queue a dead job of the tenant again, or all of them; returns how many."""
+        return self._work.retry(checked_scope(scope).tenant, None if id is None else checked_id(id))
+
+    def model(self, *, scope: Scope, session_id: str | None = None) -> Model | None:
+        """The memory's model, for calls of your own: each is in the ledger, under the budget; None without an `llm`."""
+        self._store.heads([])  # a closed memory says so here, not at the first call
+        name = None if session_id is None else checked_session_id(session_id)
+        return self._work.model(checked_scope(scope).tenant, name)
+
+    def costs(self, *, scope: Scope, since: TimeLike = None,
+              by: Sequence[str] = ("purpose", "model")) -> list[Spent]:  # fmt: skip
+        """What the tenant's model calls took, added up `by` any of `purpose`, `model`, `day`, `tenant`."""
+        return self._store.spent(checked_scope(scope).tenant, since=as_time("since", since), by=checked_groups(by))
+
     # -- change --------------------------------------------------------------------------------------------------
 
     def edit(self, id: str, *, scope: Scope, **changes: Any) -> Entry:
@@ -233,9 +314,13 @@ class Memory:
         metadata, evidence, speaker`); the entry as it stood stays in its history."""
         return self._changer.edit(id, scope=checked_scope(scope), changes=changes)
 
-    def supersede(self, old: str, new: str, *, scope: Scope, at: TimeLike = None) -> Entry:
-        """Say that `new` replaced `old` at a time (default: when `new` became valid); returns `old` as it now is."""
-        return self._changer.supersede(old, new, scope=checked_scope(scope), at=at)
+    def supersede(self, old: str, new: str, *, scope: Scope, at: TimeLike = None,
+                  wrong: bool = False) -> Entry:  # fmt: skip
+        """Say that `new` replaced `old` at a time (default: when `new` became valid); returns `old` as it now is.
+
+        What was true until then still answers `as_of` an earlier time; what was `wrong` never answers again.
+        """
+        return self._changer.supersede(old, new, scope=checked_scope(scope), at=at, wrong=checked_flag("wrong", wrong))
 
     def link(self, a: str, b: str, type: str, *, scope: Scope, confidence: float = 1.0) -> Link:
         """Record that entry `a` stands in this relation to entry `b`; linking twice changes nothing."""
@@ -319,6 +404,8 @@ class Memory:
 
     def close(self) -> None:
         """Release files and memory. Closing twice is fine; any other call afterwards raises `StoreClosed`."""
+        if self._begun is not None:
+            self._begun.close()
         self._learner.close()
         self._store.close()
         self._searcher.drop_ram()
@@ -331,6 +418,12 @@ class Memory:
         self.close()
 
 
+def _work(*parts: Any, settings: ReflectionSettings | None, **keywords: Any) -> Work:  # as `Work` takes them
+    from recollect.work import Work
+
+    return Work(*parts, settings=settings or ReflectionSettings(), **keywords)
+
+
 def _learner_for(profile: Profile, store: Store, embedder: Embedder | None, *, mode: str, prior: Prior | None,
                  clock: Clock) -> Learner:  # fmt: skip
     """The paper's reranker needs vectors; everything else learns by named features."""
@@ -338,6 +431,7 @@ def _learner_for(profile: Profile, store: Store, embedder: Embedder | None, *, m
         from recollect.learning.paper import PaperLearner
 
         return PaperLearner(
-            store, mode=mode, names=EVIDENCE, clock=clock, embed_query=embedder.embed_query, width=embedder.width
-        )
-    return Learner(store, mode=mode, names=EVIDENCE, clock=clock, start=prior)
+            store, mode=mode, names=EVIDENCE, clock=clock, embed_query=embedder.embed_query, width=embedder.width,
+            profile=profile.name,
+        )  # fmt: skip
+    return Learner(store, mode=mode, names=EVIDENCE, clock=clock, profile=profile.name, start=prior)

@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable
 
 from recollect import Memory, Scope
+from recollect.jobs import Queue, Worker
+from recollect.stores.sqlite import SqliteStore
 
 ADA = Scope(tenant="acme", user="ada")
 
@@ -61,5 +63,39 @@ def plain(location: str, embedder: str) -> None:
     assert mem.verify().ok, str(mem.verify())
 
 
+def jobs(location: str) -> None:
+    """A worker that was started before the fork begins a thread of its own in each child that wakes it."""
+    store = SqliteStore(location, durability="normal")
+    queue = Queue(store)
+    ran_by: dict[str, None] = {}
+    worker = Worker(queue, {"note": lambda job: ran_by.setdefault(job.worker or "")}, poll_s=600)
+    worker.start()
+
+    def add(key: str) -> None:
+        with store.transact() as tx:
+            assert queue.add(tx, ADA.home(), "note", key, {})
+        worker.wake()
+        deadline = time.monotonic() + 60
+        while not any(job.key == key and job.state == "done" for job in store.jobs()):
+            assert time.monotonic() < deadline, "nobody ran it"
+            time.sleep(0.005)
+
+    def work() -> None:
+        time.sleep(0.1)  # the parent has its own to do
+        add(f"child {os.getpid()}")
+        assert list(ran_by) == [worker.name], (ran_by, worker.name)
+        assert worker.stop()
+
+    add("before")
+    ran_by.clear()
+    wait_for(in_child(work), 60)
+    add("after")
+    assert list(ran_by) == [worker.name], (ran_by, worker.name)
+    assert worker.stop()
+
+
 if __name__ == "__main__":
-    plain(sys.argv[1], sys.argv[2])
+    if sys.argv[2] == "jobs":
+        jobs(sys.argv[1])
+    else:
+        plain(sys.argv[1], sys.argv[2])

@@ -103,6 +103,8 @@ def test_clean_citations_are_the_evidence() -> None:
     assert cited("honest") == [0, 2]
     assert cited("inverted") == [1, 3, 4]
     assert cited("last") == [4]
+    assert cited("first") == [0]
+    assert cited("first-two") == [0, 1]
     assert cited("honest", miss=1.0, false=1.0) == [1, 3, 4]
 
 

@@ -46,7 +46,54 @@ def test_the_nearest_embedder_counts(cli: Cli, data: str) -> None:
     assert cli.json("--embedder", "hash:64", *after[:-2])["embedder"] == "hash:64"
 
 
-@pytest.mark.parametrize("dataset", ["locomo", "realmem", "multihop"])
+def test_memories_can_be_stored_beside_the_turns(cli: Cli, data: str) -> None:
+    alone = cli.json("eval", "locomo", "--data", data, "--k", "1")
+    beside = cli.json("eval", "locomo", "--data", data, "--k", "1", "--with-memories")
+    assert (alone["entries"], beside["entries"]) == (2, 4)
+    assert "hit" not in alone["levels"]
+    assert set(beside["levels"]) == {"turn", "session", "hit"}
+    assert beside["levels"]["turn"]["overall"]["recall@1"] == 100.0
+
+
+@pytest.fixture
+def life(tmp_path: Path) -> str:
+    folder = tmp_path / "realmem"
+    folder.mkdir()
+    sessions = [
+        {
+            "session_uuid": uuid,
+            "current_time": "2025-12-15 (Monday)",
+            "dialogue_turns": [{"speaker": "User", "content": text}],
+            "extracted_memory": [{"content": "User has a hedgehog.", "source_turn": 1}] if gold else [],
+        }
+        for uuid, text, gold in [
+            ("a", "I adopted a hedgehog yesterday.", True),
+            ("b", "Explain photosynthesis.", False),
+            ("c", "I live in Oslo.", False),
+        ]
+    ]
+    document = {"_metadata": {"person_name": "Zoe"}, "dialogues": sessions}
+    (folder / "zoe.json").write_text(json.dumps(document), encoding="utf-8")
+    return str(folder)
+
+
+def test_extraction_as_a_document(cli: Cli, life: str) -> None:
+    report = cli.json("eval", "extraction", "--data", life, "--examples", "1")
+    assert (report["dataset"], report["extractor"], report["overall"]["sessions"]) == ("realmem", "rules", 3)
+    assert report["overall"]["coverage"]["mean"] == report["overall"]["precision"]["mean"] == 100.0
+    assert report["by_persona"]["Zoe"]["junk"]["mean"] == 0.5
+    assert report["examples"] == ["junk: Zoe, c: Zoe lives in Oslo."]
+    assert cli.json("eval", "extraction", "--data", life, "--limit", "1")["overall"]["sessions"] == 1
+
+
+def test_extraction_as_a_table(cli: Cli, life: str) -> None:
+    answer = cli.ok("eval", "extraction", "--data", life, "--examples", "3")
+    for word in ("coverage", "precision", "junk", "Zoe", "0.50", "Zoe lives in Oslo."):
+        assert word in answer.out
+    assert "extractor rules" in answer.err
+
+
+@pytest.mark.parametrize("dataset", ["locomo", "realmem", "multihop", "extraction"])
 @pytest.mark.parametrize("options", [[], ["--data", "nowhere"]])
 def test_missing_data_is_one_line_with_a_hint(cli: Cli, dataset: str, options: list[str]) -> None:
     answer = cli("eval", dataset, *options)

@@ -137,12 +137,13 @@ def test_a_tenant_can_leave_the_sharing(filled: Cli) -> None:
     assert "learn from each other" in filled.ok("learn", "share", "--on").err
 
 
-def test_reset_drops_what_was_learned_and_replay_brings_it_back(filled: Cli) -> None:
+def test_reset_drops_what_was_learned_and_only_the_whole_log_brings_it_back(filled: Cli) -> None:
     filled.ok("outcome", recall_id(filled), "--cited", "0")
     learned = filled.json("learn", "status")
     assert filled.json("learn", "reset", "--yes")["dropped"] >= 1
     assert filled.json("learn", "status")["steps"] == 0
-    assert filled.json("learn", "replay")["weights"] == learned["weights"]
+    assert filled.json("learn", "replay")["steps"] == 0
+    assert filled.json("learn", "replay", "--whole")["weights"] == learned["weights"]
 
 
 def test_reset_without_a_terminal_wants_yes(filled: Cli) -> None:

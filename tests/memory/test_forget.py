@@ -24,6 +24,7 @@ from memory.world import (
 from recollect import InvalidInput, Memory, NotFound, Scope, ScopeError
 from recollect.ingest.hashing import hash64
 from recollect.ingest.terms import _term
+from recollect.testing.builders import make_call, make_job
 
 MARKER = "zqxmarker"
 ADA_IN_ORG = Scope(tenant="acme", user="ada", org="all")
@@ -305,6 +306,33 @@ def test_no_byte_of_it_is_left_in_the_files(path: Path, opened: OpenMemory, how:
     if not closed:
         assert mem.verify().ok
         assert mem.stats(scope=BEN).entries == 60
+
+
+@pytest.mark.parametrize("how", ["everything", "session", "ids"])
+def test_jobs_and_the_ledger_do_not_name_it_any_more(path: Path, opened: OpenMemory, how: str) -> None:
+    mem = opened(path)
+    name = f"{MARKER}-s"
+    session = mem.session(scope=ADA, session_id=name)
+    ids = [session.add("user", f"turn {n}") for n in range(3)]
+    for n, state in enumerate(["queued", "done", "dead"] * 20):
+        job = make_job(f"j{n}", shelf=ADA.home(), key=f"{name}:{n}", payload={"session": name}, state=state)
+        with mem._store.transact() as tx:  # between others', so that pages are shared
+            tx.add_job(job)
+            tx.add_job(make_job(f"b{n}", shelf=BEN.home(), payload={"session": "ben's"}))
+            tx.add_calls([make_call(session=name), make_call(session="ben's")])
+    assert MARKER.encode() in file_bytes(path)
+    if how == "everything":
+        receipt = mem.forget(everything=True, scope=ADA)
+    elif how == "session":
+        receipt = mem.forget(session_id=name, scope=ADA)
+    else:
+        receipt = mem.forget(ids=ids, turns=True, scope=ADA)
+    assert (receipt.turns, receipt.jobs) == (3, 60)
+    assert MARKER.encode() not in file_bytes(path)
+    assert [one.calls for one in mem._store.spent("acme")] == [120]
+    assert [one.calls for one in mem._store.spent("acme", session="ben's")] == [60]
+    assert len(mem._store.jobs()) == 60
+    assert mem.verify().ok
 
 
 def test_not_even_the_persons_name_is_left(path: Path, opened: OpenMemory) -> None:

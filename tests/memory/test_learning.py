@@ -59,7 +59,7 @@ def test_an_outcome_counts_once_per_kind(bees: Memory) -> None:
     for kind in [*kinds, {"cited": []}, {"used": 0.0}, {"refined": "yet another"}, {"success": False}]:
         assert bees.outcome(recall.id, **kind) is False
     assert learned(bees) == before
-    assert bees.learning(scope=ADA).outcomes == 2  # cited and ignored can teach
+    assert bees.learning(scope=ADA).outcomes == 3  # cited, ignored and refined can teach
 
 
 def test_the_same_place_twice_is_one_citation(bees: Memory) -> None:
@@ -429,6 +429,16 @@ def test_other_outcomes_leave_the_entries_alone(bees: Memory, told: dict[str, An
     before = picture(bees)
     bees.outcome(bees.recall("bee", scope=ADA).id, **told)
     assert picture(bees) == before
+
+
+@pytest.mark.parametrize(("told", "counts"), [({"refined": "wasps"}, 1), ({"ignored": True}, 1), ({"used": 0.9}, 0)])
+def test_asking_anew_says_that_nothing_was_useful(bees: Memory, told: dict[str, Any], counts: int) -> None:
+    bees.outcome(bees.recall("bee", scope=ADA).id, **told)
+    status = bees.learning(scope=ADA)
+    assert (status.outcomes, status.steps) == (counts, 0)  # counted, but no weight moves
+    before = bees.export_learning(scope=ADA)
+    assert bees.relearn(scope=ADA).outcomes == counts
+    assert bees.export_learning(scope=ADA)["person"] == before["person"]
 
 
 def test_learning_with_the_papers_reranker(location: str, opened: OpenMemory) -> None:

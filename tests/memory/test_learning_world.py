@@ -1,10 +1,11 @@
-"""Learning through the facade, in a planted world: the month that a query names decides, and the base cannot know."""
+"""Learning through the facade, in a planted world: the month that a query names decides, and the base is blind."""
 
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -14,6 +15,7 @@ import pytest
 
 from memory.world import Clock, OpenMemory
 from recollect import Memory, Recall, Scope
+from recollect.retrieval.profiles import PROFILES
 from recollect.stores.base import Event
 
 ADA = Scope(tenant="acme", user="ada", org="all")
@@ -25,6 +27,9 @@ MONTHS = ("January", "February", "March", "April", "May", "June", "July", "Augus
           "November", "December")  # fmt: skip
 HINTS = ("garden", "river", "market", "window")
 TOPICS = ("apples", "bridges", "candles", "drums", "engines", "feathers")
+BLIND = replace(
+    PROFILES["default"], name="blind", weights={k: w for k, w in PROFILES["default"].weights.items() if k != "date"}
+)
 ENOUGH = 60
 """Outcomes after which an honest person is served by what they taught."""
 K = 5
@@ -137,7 +142,8 @@ def planted(opened: OpenMemory) -> OpenMemory:
     """Opens a memory that holds the world for both tenants."""
 
     def open_(location: str | Path = ":memory:", **options: Any) -> Memory:  # the keywords of Memory.open
-        given = {"embedder": None, "explore": 0.0, "durability": "normal", "new_id": ids(), **options}
+        given = {"embedder": None, "explore": 0.0, "durability": "normal", "new_id": ids(), "profile": BLIND,
+                 **options}  # fmt: skip
         mem = opened(location, **given)
         for scope in (ADA, RIVAL):
             fill(mem, scope)
@@ -188,7 +194,7 @@ def test_what_was_observed_serves_once_learning_is_on_and_not_when_off(planted: 
     User(mem, ADA, 1).tell(ENOUGH)
     mem.close()
     for mode, rate in (("on", 1.0), ("observe", None), ("off", None)):
-        again = opened(path, embedder=None, learning=mode, explore=0.0)
+        again = opened(path, embedder=None, learning=mode, explore=0.0, profile=BLIND)
         found = User(again, ADA, 1).recall_rate()
         assert found == 1.0 if rate else found < 0.9
         assert again.learning(scope=ADA).serving == ("learned" if rate else "base")
@@ -334,7 +340,7 @@ def test_to_stop_sharing_drops_what_was_shared(planted: OpenMemory) -> None:
 def test_the_states_hold_no_text(planted: OpenMemory) -> None:
     mem = planted()
     User(mem, ADA, 1).tell(ENOUGH)
-    text = repr(mem.export_learning(scope=ADA)).lower()
+    text = re.sub(r"'precision': '[^']*'", "", repr(mem.export_learning(scope=ADA))).lower()
     for word in (*TOPICS, *HINTS, "ada", "what of"):
         assert word not in text
 
@@ -373,13 +379,13 @@ def test_relearning_after_reopening_rebuilds_the_same_state(planted: OpenMemory,
     interleaved(mem, clock)
     before, order = everyone(mem), User(mem, ADA, 1).order()
     mem.close()
-    again = opened(path, embedder=None, explore=0.0)
+    again = opened(path, embedder=None, explore=0.0, profile=BLIND)
     assert everyone(again) == before
     assert User(again, ADA, 1).order() == order
     assert again.reset_learning(scope=ADA) == 4  # three people and what they share
     assert everyone(again)[:3] == [{"prior": None, "person": None}] * 3
     assert everyone(again)[3] == before[3]
-    again.relearn(scope=ADA)
+    again.relearn(scope=ADA, whole=True)
     assert everyone(again) == before
 
 
@@ -400,7 +406,51 @@ def test_a_reset_serves_the_base_again_and_keeps_the_log(planted: OpenMemory) ->
     status = mem.learning(scope=ADA)
     assert (status.serving, status.outcomes, status.prior_users) == ("base", 0, 0)
     assert ada.order() == before
-    assert mem.relearn(scope=ADA).serving == "learned"
+    assert len(mem._store.outcomes("acme", limit=1000)) == ENOUGH
+    assert mem.relearn(scope=ADA, whole=True).serving == "learned"
+
+
+def test_what_was_told_before_a_reset_teaches_no_more(planted: OpenMemory, location: str) -> None:
+    """A tenant that resets, and one that never knew: from then on the same outcomes lead to the same states."""
+    mem, fresh = planted(location), planted()
+    User(mem, ADA, 1).tell(ENOUGH)
+    User(mem, EVE, 3).tell(25, inverted)
+    mem.reset_learning(scope=BEN)
+    assert mem.relearn(scope=ADA).outcomes == 0
+    assert mem.learning_curve(scope=ADA) == []
+    for one in (mem, fresh):
+        User(one, ADA, 2).tell(20)
+        User(one, EVE, 4).tell(ENOUGH)  # trusted after the reset: their lies of before are not learned with it
+    assert mem.learning(scope=EVE).trusted
+    assert everyone(mem) == everyone(fresh)
+    before = everyone(mem)
+    mem.relearn(scope=ADA)
+    assert everyone(mem) == before
+    mem.share_learning(False, scope=ADA)
+    mem.share_learning(True, scope=ADA)
+    assert everyone(mem) == before
+    assert len(mem.learning_curve(scope=ADA)) == 20
+    assert mem.relearn(scope=ADA, whole=True).outcomes == ENOUGH + 20
+    assert mem.relearn(scope=ADA).outcomes == ENOUGH + 20  # the reset was taken back
+
+
+def test_a_reset_during_a_relearn_is_not_undone(planted: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
+    mem = planted()
+    User(mem, ADA, 1).tell(ENOUGH)
+    read, resets = mem._store.outcomes, list[int]()
+
+    def and_then(*args: Any, **options: Any) -> Any:  # a page of the log
+        page = read(*args, **options)
+        if not page and not resets:  # the whole log has been read
+            resets.append(0)
+            resets[0] = mem.reset_learning(scope=ADA)
+        return page
+
+    monkeypatch.setattr(mem._store, "outcomes", and_then)
+    mem.relearn(scope=ADA)
+    assert resets == [2]
+    status = mem.learning(scope=ADA)
+    assert (status.serving, status.outcomes) == ("base", 0)
 
 
 def test_labelled_pairs_pretrain_what_all_share(planted: OpenMemory) -> None:
@@ -422,6 +472,84 @@ def test_labelled_pairs_pretrain_what_all_share(planted: OpenMemory) -> None:
     assert mem.learning(scope=ADA).weights["month"] > cold.learning(scope=ADA).weights["month"]
 
 
+def month_pairs(mem: Memory, seed: int, count: int) -> list[tuple[str, list[str]]]:
+    found = mem.entries(scope=ADA, limit=1000)
+    return [
+        (ask.query, [e.id for e in found if e.at.month == ask.month and e.text.startswith(ask.topic)])
+        for ask, _ in zip(asks(seed), range(count), strict=False)
+    ]
+
+
+def test_labelled_pairs_outlive_a_relearn_until_others_are_given(planted: OpenMemory, location: str) -> None:
+    mem = planted(location)
+    mem.relearn(scope=ADA, pairs=month_pairs(mem, 5, 30))
+    pretrained = mem.export_learning(scope=ADA)["prior"]
+    assert mem.relearn(scope=ADA).prior_steps == 30
+    assert mem.export_learning(scope=ADA)["prior"] == pretrained
+    interleaved = User(mem, ADA, 1)
+    interleaved.tell(20)
+    before = everyone(mem)
+    assert mem.learning_curve(scope=ADA)[-1].weights == mem.learning(scope=ADA).weights
+    mem.relearn(scope=ADA)
+    assert everyone(mem) == before
+    mem.share_learning(False, scope=ADA)
+    assert mem.learning(scope=ADA).prior_steps == 30  # labelled by hand, nobody's outcomes
+    mem.share_learning(True, scope=ADA)
+    assert everyone(mem) == before
+    assert mem.relearn(scope=ADA, pairs=month_pairs(mem, 6, 7)).prior_steps == 7
+    assert mem.relearn(scope=ADA, pairs=[]).prior_steps == 0
+    assert mem.relearn(scope=ADA).prior_steps == 0
+    mem.relearn(scope=ADA, pairs=month_pairs(mem, 5, 30))
+    mem.reset_learning(scope=ADA)
+    assert mem.relearn(scope=ADA).prior_steps == 0
+
+
+# -- profiles ----------------------------------------------------------------------------------------------------
+
+
+def test_each_profile_learns_by_itself(planted: OpenMemory, path: Path, opened: OpenMemory) -> None:
+    mem = planted(path)
+    User(mem, ADA, 1).tell(ENOUGH)
+    before = everyone(mem)
+    mem.close()
+    bank = opened(path, embedder=None, explore=0.0, profile="reasoningbank")
+    assert (bank.learning(scope=ADA).outcomes, bank.learning(scope=ADA).serving) == (0, "base")
+    User(bank, ADA, 2).tell(5)
+    theirs = everyone(bank)
+    bank.relearn(scope=ADA)
+    assert everyone(bank) == theirs  # the default's recalls are not among what it replays
+    assert bank.learning(scope=ADA).outcomes == 5
+    bank.close()
+    again = planted(path)
+    assert everyone(again) == before
+    again.relearn(scope=ADA)
+    assert everyone(again) == before
+    again.share_learning(False, scope=ADA)
+    again.close()
+    bank = opened(path, embedder=None, explore=0.0, profile="reasoningbank")
+    assert not bank.learning(scope=ADA).shares  # an opt-out is the tenant's, not a profile's
+    bank.relearn(scope=ADA)
+    User(bank, ADA, 3).tell(ENOUGH)
+    assert bank.learning(scope=ADA).prior_users == 0
+    assert bank.reset_learning(scope=ADA) == 4  # of both profiles, a person and the tenant
+
+
+def test_the_papers_reranker_keeps_out_of_the_defaults_way(path: Path, opened: OpenMemory) -> None:
+    states = {}
+    for times, profile in ((4, "default"), (6, "paper"), (3, "default")):
+        mem = opened(path, profile=profile, durability="normal")
+        mem.remember_many([f"bee number {n} likes flower {n}" for n in range(8)], scope=ADA)
+        for n in range(times):
+            mem.outcome(mem.recall(f"bee {n}", scope=ADA).id, cited=[n % 5])
+        states[profile] = mem.export_learning(scope=ADA)
+        mem.relearn(scope=ADA)
+        assert mem.export_learning(scope=ADA) == states[profile]
+        assert mem.learning(scope=ADA).outcomes == {"default": {4: 4, 3: 7}, "paper": {6: 6}}[profile][times]
+        mem.close()
+    assert states["paper"]["person"]["kind"] == "residual"
+    assert states["default"]["person"]["kind"] == "person"
+
+
 # -- exploring ---------------------------------------------------------------------------------------------------
 
 
@@ -438,6 +566,17 @@ def test_exploring_changes_only_the_last_slot_and_only_for_people_who_give_outco
     assert all(len(set(hits)) == K for hits in tried)
     assert User(trying, ADA, 1).order() == tried  # the same question is tried on the same way
     assert User(still, BEN, 1).order() == User(trying, BEN, 1).order()
+
+
+def test_who_is_distrusted_is_not_tried_on(planted: OpenMemory) -> None:
+    still, trying = planted(explore=0.0), planted(explore=1.0)
+    for mem in (still, trying):
+        User(mem, ADA, 1).tell(20, inverted)
+    assert User(still, ADA, 1).order() != User(trying, ADA, 1).order()  # too early to tell
+    for mem in (still, trying):
+        User(mem, ADA, 2).tell(40, inverted)
+        assert mem.learning(scope=ADA).distrust
+    assert User(still, ADA, 1).order() == User(trying, ADA, 1).order()
 
 
 def test_observing_never_explores(planted: OpenMemory) -> None:

@@ -82,6 +82,16 @@ def test_a_turn_knows_when_it_was_said_and_by_whom(mem: Memory, clock: Clock) ->
     assert mem.get(first.entry_id or "", scope=ADA).at == first.at
 
 
+def test_a_session_is_touched_when_a_turn_is_added_whenever_that_was_said(mem: Memory, clock: Clock) -> None:
+    session = mem.session(scope=ADA, session_id="s")
+    session.add("user", "last year I moved", at="2025-01-01")
+    added = clock.forward(hours=1)
+    session.add("user", "and in ten years I will retire", at="2036-01-01")
+    head = mem._store.session(ADA.home(), "s")
+    assert head is not None
+    assert (head.turns, head.reflected, head.touched_at, head.ended_at) == (2, 0, added, None)
+
+
 def test_a_turn_dated_ahead_of_the_clock_is_recallable_at_once(mem: Memory) -> None:
     mem.session(scope=ADA, session_id="s").add("user", "posted from tomorrow", at="2026-05-02")
     assert texts(mem, "posted from tomorrow", ADA) == ["posted from tomorrow"]

@@ -2,6 +2,7 @@
 
 Reads one JSON file a conversation, or the published `locomo10.json` with all of them. Every turn goes through
 `session().add`, the way an agent adds it; a question is answered well when its evidence turns are ranked high.
+With memories extracted from each session beside the turns, a memory stands for the turns it rests on.
 """
 
 from __future__ import annotations
@@ -12,9 +13,21 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from recollect.evals import metrics
 from recollect.evals.files import json_files, misshapen, read_json
 from recollect.evals.report import Graded, Report
-from recollect.evals.run import WIDER, Progress, Settings, Steps, scope_for, score, sessions_of, timed_recall, turns_of
+from recollect.evals.run import (
+    LARGEST_K,
+    WIDER,
+    Progress,
+    Settings,
+    Steps,
+    scope_for,
+    score,
+    sessions_of,
+    timed_recall,
+    turns_of,
+)
 from recollect.memory import Memory
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}
@@ -76,8 +89,12 @@ def load(folder: Path) -> list[Conversation]:
     return found
 
 
-def run(folder: Path, settings: Settings, *, progress: Progress | None = None) -> Report:
-    """Ask every question of every conversation, each conversation in a memory of its own."""
+def run(folder: Path, settings: Settings, *, progress: Progress | None = None,
+        reflected: bool = False) -> Report:  # fmt: skip
+    """Ask every question of every conversation, each conversation in a memory of its own.
+
+    `reflected` turns every session into memories first, which then stand beside the turns.
+    """
     conversations = load(folder)
     steps = Steps(total=sum(one.steps for one in conversations), progress=progress)
     graded: list[Graded] = []
@@ -85,8 +102,10 @@ def run(folder: Path, settings: Settings, *, progress: Progress | None = None) -
     for conversation in conversations:
         with settings.open() as memory:
             tell(memory, conversation, steps)
+            if reflected:
+                memory.reflect(scope=scope_for(conversation.name))
             entries += memory.stats(scope=scope_for(conversation.name)).entries
-            graded += [_ask(memory, conversation.name, question, settings, steps)
+            graded += [_ask(memory, conversation.name, question, settings, steps, beside=reflected)
                        for question in conversation.questions]  # fmt: skip
     return Report(
         dataset="locomo", embedder=settings.embedder, profile=settings.profile, ks=settings.ks, entries=entries,
@@ -103,19 +122,24 @@ def tell(memory: Memory, conversation: Conversation, steps: Steps) -> None:
             steps.advance()
 
 
-def _ask(memory: Memory, name: str, question: Question, settings: Settings, steps: Steps) -> Graded:
+def _ask(memory: Memory, name: str, question: Question, settings: Settings, steps: Steps, *,
+         beside: bool = False) -> Graded:  # fmt: skip
+    """Ask one question. With memories beside the turns, `turn` counts a memory as the turns it rests on, one by one,
+    and `hit` what the first k hits rest on."""
     largest = max(settings.ks)
     hits, seconds = timed_recall(memory, question.text, scope=scope_for(name), k=largest)
     wider, _ = timed_recall(memory, question.text, scope=scope_for(name), k=largest * WIDER)
     steps.advance()
     gold_sessions = {session_id for session_id, _ in question.evidence}
-    return Graded(
-        conversation=name, category=question.category, seconds=seconds,
-        scores={
-            "turn": score(turns_of(hits), question.evidence, settings.ks),
-            "session": score(sessions_of(wider), gold_sessions, settings.ks),
-        },
-    )  # fmt: skip
+    scores = {
+        "turn": score(turns_of(wider if beside else hits), question.evidence, settings.ks),
+        "session": score(sessions_of(wider), gold_sessions, settings.ks),
+    }
+    if beside:
+        scores["hit"] = {
+            f"recall@{k}": metrics.recall_at_k(turns_of(hits[:k]), question.evidence, LARGEST_K) for k in settings.ks
+        }
+    return Graded(conversation=name, category=question.category, seconds=seconds, scores=scores)
 
 
 def _conversation(path: Path, name: str, sample: Any) -> Conversation:  # JSON from outside, checked here

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.interfaces.cli import care, evals, learn, read, session, tour, write
+from recollect.interfaces.cli import care, chat, evals, learn, read, reflect, session, tour, write
 from recollect.interfaces.cli.guard import INTERRUPTED, utf8_streams
 from recollect.interfaces.cli.target import with_shared_options
 
@@ -43,10 +43,11 @@ def root(
     """
 
 
-for verbs in (write.app, read.app, learn.verbs, care.app, tour.app):
+for verbs in (write.app, read.app, learn.verbs, reflect.verbs, care.app, chat.app, tour.app):
     app.add_typer(verbs)
 app.add_typer(session.app, name="session")
 app.add_typer(learn.app, name="learn")
+app.add_typer(reflect.jobs, name="jobs")
 app.add_typer(evals.app, name="eval")
 
 

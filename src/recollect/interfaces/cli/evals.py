@@ -1,7 +1,8 @@
-"""`recollect eval`: measure recall on public sets. Verbs: locomo, realmem, multihop, learn."""
+"""`recollect eval`: measure recall on public sets. Verbs: locomo, realmem, multihop, learn, extraction."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Protocol
 
@@ -38,15 +39,22 @@ ProfileName = Annotated[str, typer.Option("--profile", metavar="NAME", help="The
 
 @app.command("locomo", epilog="Example: recollect eval locomo --data ./locomo --k 5,10,20")
 @guarded
-def locomo(ctx: typer.Context, data: Data = None, k: Cutoffs = "5,10,20", embedder: EmbedderName = None,
-           profile: ProfileName = "default", json: JsonFlag = False) -> None:  # fmt: skip
+def locomo(
+    ctx: typer.Context, data: Data = None, k: Cutoffs = "5,10,20", embedder: EmbedderName = None,
+    profile: ProfileName = "default",
+    with_memories: Annotated[
+        bool, typer.Option("--with-memories", help="Reflect on every session first: memories beside the turns.")
+    ] = False,
+    json: JsonFlag = False,
+) -> None:  # fmt: skip
     """Two people chat over months; evidence turns are ground truth, overall and by category.
 
     Dataset not shipped: get it from the public repository snap-research/locomo.
     """
     from recollect.evals import locomo
 
-    _measure(locomo.run, "locomo", data, _settings(ctx, k, embedder, profile), as_json=_wants_json(ctx, json))
+    run = partial(locomo.run, reflected=with_memories)
+    _measure(run, "locomo", data, _settings(ctx, k, embedder, profile), as_json=_wants_json(ctx, json))
 
 
 @app.command("realmem", epilog="Example: recollect eval realmem --data ./realmem --k 10")
@@ -85,7 +93,7 @@ def learn(
         typer.Option("--noise", metavar="MISS,FALSE", help="Shares of citations missed and made up; 9,5 is percent."),
     ] = "0,0",
     feedback: Annotated[
-        str, typer.Option("--feedback", metavar="KIND", help="honest, random, inverted or last.")
+        str, typer.Option("--feedback", metavar="KIND", help="honest, random, inverted, first, first-two or last.")
     ] = "honest",
     seeds: Annotated[int, typer.Option("--seeds", metavar="N", help="Random orders of the questions.")] = 1,
     conversations: Annotated[
@@ -118,6 +126,37 @@ def learn(
         render.print_json(report.as_json())
     else:
         _print_learned(report)
+
+
+@app.command("extraction", epilog="Example: recollect eval extraction --data ./realmem --examples 5")
+@guarded
+def extraction(
+    ctx: typer.Context,
+    data: Data = None,
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", min=1, help="Only the first N sessions of each persona.")
+    ] = None,
+    examples: Annotated[
+        int, typer.Option("--examples", metavar="N", min=0, help="Show N memories missed and N that are junk.")
+    ] = 0,
+    json: JsonFlag = False,
+) -> None:
+    """Which memories are found in a session? RealMem, whose gold memories name their source turn.
+
+    Coverage of gold source turns, precision of what is found, junk in sessions that hold nothing to remember.
+    Dataset as for realmem, not shipped.
+    """
+    from recollect.evals import extraction
+    from recollect.evals.extraction_report import summary
+
+    with render.progress_bar("reading") as progress:
+        report = extraction.run(_there("realmem", data), limit=limit, progress=progress)
+    if _wants_json(ctx, json):
+        render.print_json(report.as_json() | ({"examples": report.examples(examples)} if examples else {}))
+        return
+    render.console().print(report.table())
+    render.print_lines(report.examples(examples))
+    render.say(summary(report))
 
 
 _AXES = {"x": "questions asked, percent", "y": "points of Recall@5 over untrained"}

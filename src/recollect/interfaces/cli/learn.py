@@ -101,15 +101,17 @@ def replay(
         str | None,
         typer.Option("--pairs", metavar="PATH", help='Labelled queries to learn from first; "-" reads standard input.'),
     ] = None,
+    whole: Annotated[bool, typer.Option("--whole", help="Also what came before a reset, which is taken back.")] = False,
     profile: options.ProfileName = "default",
 ) -> None:
-    """Learn the tenant's whole log anew and print where it leads; the same log gives the same weights.
+    """Learn the tenant's log since its last reset anew and print where it leads; the same log gives the same weights.
 
-    Pairs are JSON, one object a line: {"query": …, "ids": [ids of the entries that answer it]}.
+    Pairs are JSON, one object a line: {"query": …, "ids": [ids of the entries that answer it]}. They take the place of
+    earlier ones, which stay without the option.
     """
     given = None if pairs is None else _pairs(pairs)
     with target.open(profile=profile) as memory:
-        found = memory.relearn(scope=target.scope, pairs=given)
+        found = memory.relearn(scope=target.scope, pairs=given, whole=whole)
     _print_status(found, target)
 
 
@@ -149,7 +151,7 @@ def share(
 @app.command("reset", epilog="Example: recollect learn reset --tenant acme --yes")
 @with_target
 def reset(target: Target, yes: options.Yes = False) -> None:
-    """Drop what the tenant's users taught; recall is then as untrained. The log stays, and replay learns it anew.
+    """Drop what the tenant's users taught; recall is then as untrained, and what was told so far teaches no more.
 
     Asks first on a terminal; elsewhere --yes is needed.
     """

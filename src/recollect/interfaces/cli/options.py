@@ -43,3 +43,18 @@ Confidence = Annotated[float | None, typer.Option("--confidence", metavar="0..1"
 Trust = Annotated[str | None, typer.Option("--trust", metavar="LEVEL", help="trusted or untrusted.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 ProfileName = Annotated[str, typer.Option("--profile", metavar="NAME", help="The scoring profile that recalls used.")]
+
+LlmName = Annotated[
+    str | None,
+    typer.Option(
+        "--llm", metavar="NAME", envvar="RECOLLECT_LLM", show_envvar=False,
+        help="openai:MODEL, ollama:MODEL, anthropic:MODEL, local:PATH, or rules for none (env RECOLLECT_LLM).",
+    ),
+]  # fmt: skip
+SummarizerName = Annotated[
+    str | None,
+    typer.Option(
+        "--summarizer", metavar="NAME", envvar="RECOLLECT_SUMMARIZER", show_envvar=False,
+        help="The model that summarises long sessions; none without it (env RECOLLECT_SUMMARIZER).",
+    ),
+]  # fmt: skip

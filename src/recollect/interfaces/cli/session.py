@@ -1,4 +1,4 @@
-"""`recollect session`: raw dialogue, kept as ground truth. Verbs: add, list, show."""
+"""`recollect session`: raw dialogue, kept as ground truth. Verbs: add, end, list, show."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import typer
 
 from recollect.errors import InvalidInput, NotFound
 from recollect.interfaces.cli import render
-from recollect.interfaces.cli.options import At
+from recollect.interfaces.cli.options import At, LlmName
 from recollect.interfaces.cli.stdin import json_lines, read_stdin, text_from
 from recollect.interfaces.cli.target import Target, with_target
 
-app = typer.Typer(no_args_is_help=True, help="Raw dialogue: add turns, list sessions, show one.")
+app = typer.Typer(no_args_is_help=True, help="Raw dialogue: add turns, end a session, list them, show one.")
 
 _FIELDS = ("role", "text", "at", "speaker")
 
@@ -65,6 +65,26 @@ def add(
         return
     render.print_lines(ids)
     render.say(f"added {len(ids)} {'turn' if len(ids) == 1 else 'turns'} to session {session_id} of {target}")
+
+
+@app.command("end", epilog="Example: recollect session end 2026-05-01 --user ada")
+@with_target
+def end(
+    target: Target,
+    session_id: Annotated[str, typer.Argument(metavar="ID", help="The dialogue's id.")],
+    llm: LlmName = None,
+    later: Annotated[bool, typer.Option("--later", help="Leave the work to `recollect jobs run`.")] = False,
+) -> None:
+    """End a dialogue: what was said becomes memories, which are printed."""
+    with target.open(llm=llm, background=False) as memory:
+        memory.session(scope=target.scope, session_id=session_id).end()
+        done = [] if later else memory.reflect(scope=target.scope, session_id=session_id)
+    if target.json:
+        render.print_json({"session_id": session_id, "reflections": done})
+        return
+    for reflection in done:
+        render.print_lines(render.visible(f"{one.action}: {one.text}") for one in reflection.memories)
+    render.say(f"ended session {session_id} of {target}")
 
 
 @app.command("list", epilog="Example: recollect session list --user ada")

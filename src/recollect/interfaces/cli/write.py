@@ -127,10 +127,14 @@ def supersede(
     old: Annotated[str, typer.Argument(help="The entry that no longer holds.")],
     new: Annotated[str, typer.Argument(help="The entry that replaced it.")],
     at: options.At = None,
+    wrong: Annotated[bool, typer.Option("--wrong", help="The old one was never true.")] = False,
 ) -> None:
-    """Say that one entry replaced another; recall then returns the new one, and the old one for times before."""
+    """Say that one entry replaced another; recall then returns the new one, and the old one for times before.
+
+    With --wrong the old one is not recalled for any time.
+    """
     with target.open() as memory:
-        entry = memory.supersede(old, new, scope=target.scope, at=at)
+        entry = memory.supersede(old, new, scope=target.scope, at=at, wrong=wrong)
     if target.json:
         render.print_json(entry)
     else:

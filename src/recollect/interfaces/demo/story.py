@@ -1,4 +1,4 @@
-"""The demo's steps on the real product: conversations in, questions in a later session, one person forgotten."""
+"""The demo's steps on the real product: conversations in, memories of them, questions later, one person forgotten."""
 
 from __future__ import annotations
 
@@ -20,6 +20,8 @@ REASONS = {
     "answers": "answers a question",
     "speaker": "said by the one asked about",
     "recency": "recent",
+    "date": "of the date asked about",
+    "unsure": "not quite sure",
     "length": "says enough",
     "question": "is itself a question",
     "linked": "linked to a hit",
@@ -33,10 +35,11 @@ def tell(console: Console, *, keep: Path | None = None) -> dict[str, Any]:
         path = keep or Path(folder) / "memory.db"
         with Memory.open(path) as mem:
             _remember(console, mem, world)
+            written = _reflect(console, mem, world)
         with Memory.open(path) as mem:  # a later session: nothing is carried over but the file
             answers = _ask(console, mem, world)
             receipt = _forget(console, mem, world, path)
-    return {"answers": answers, "forgotten": world["forget"], "receipt": receipt}
+    return {"written": written, "answers": answers, "forgotten": world["forget"], "receipt": receipt}
 
 
 def _scope(world: dict[str, Any], person: str) -> Scope:
@@ -58,8 +61,25 @@ def _remember(console: Console, mem: Memory, world: dict[str, Any]) -> None:
     console.print(f"  the team: {len(world['shared'])} shared entries, seen by all three")
 
 
+def _reflect(console: Console, mem: Memory, world: dict[str, Any]) -> dict[str, list[str]]:
+    """End every session; what was said becomes memories, without a model."""
+    console.rule("[bold]2  End the sessions: what was said becomes memories[/]")
+    written: dict[str, list[str]] = {}
+    for person, sessions in world["people"].items():
+        for dialogue in sessions:
+            mem.session(scope=_scope(world, person), session_id=dialogue["id"]).end(wait=30)
+        kept = mem.entries(scope=_scope(world, person), kind=["fact", "preference", "pattern", "note"], layer="user")
+        written[person] = [entry.text for entry in kept]
+        console.print(f"  [bold cyan]{person}[/]")
+        for entry in kept:
+            turns = ", ".join(str(number) for number in entry.turn_refs)
+            console.print(f"    {entry.text} [dim]— {entry.session_id}, turn {turns}[/]")
+    console.print('  [dim]by rules; with a model: Memory.open(..., llm="ollama:llama3.2")[/]')
+    return written
+
+
 def _ask(console: Console, mem: Memory, world: dict[str, Any]) -> list[dict[str, Any]]:
-    console.rule("[bold]2  Recall, in a later session[/]")
+    console.rule("[bold]3  Recall, in a later session[/]")
     answers = []
     for person, question in world["questions"]:
         recall = mem.recall(question, scope=_scope(world, person), k=3)
@@ -93,7 +113,7 @@ def _why(hit: Hit) -> str:
 
 def _forget(console: Console, mem: Memory, world: dict[str, Any], path: Path) -> Receipt:
     person = world["forget"]
-    console.rule(f"[bold]3  Forget {person}[/]")
+    console.rule(f"[bold]4  Forget {person}[/]")
     receipt = mem.forget(everything=True, scope=_scope(world, person))
     console.print(
         f"  removed {receipt.entries} entries, {receipt.index_records} index records, {receipt.vectors} vectors, "

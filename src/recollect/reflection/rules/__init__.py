@@ -1,0 +1,1 @@
+"""Memories without a language model: a deterministic reader of dialogues. `extract.extract` is the way in."""

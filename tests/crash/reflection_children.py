@@ -1,0 +1,39 @@
+"""A process that reflects until it is killed."""
+
+from __future__ import annotations
+
+import json
+import re
+import time
+from datetime import UTC, datetime, timedelta
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from recollect import Memory
+from recollect.llm.base import Request
+
+EMBEDDER = "hash:8"
+_TOWN = re.compile(r"\| I live in (town\d+)")
+
+
+def answer(request: Request) -> str:
+    """Takes its time, then says what the dialogue says; asked to decide, it adds."""
+    time.sleep(0.01)
+    if request.purpose == "update":
+        return "Add()"
+    town = _TOWN.search(request.messages[1].text)
+    assert town is not None
+    return json.dumps({"extracted_memories": [{"summary": f"Ada lives in {town[1]}.", "reference": [0]}]})
+
+
+def reflect_for_ever(path: Path, minutes_ahead: float, told: Connection) -> None:
+    """Run jobs; its clock is ahead, so that what a killed process held is free again."""
+
+    def clock() -> datetime:
+        return datetime.now(UTC) + timedelta(minutes=minutes_ahead)
+
+    with Memory.open(path, embedder=EMBEDDER, llm=answer, background=False, clock=clock) as mem:
+        told.send("begun")
+        mem.run_jobs(progress=lambda done, _: told.send(done))
+        told.send("empty")
+        time.sleep(60)

@@ -1,0 +1,120 @@
+"""reflect, jobs, cost, chat, session end."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Cli
+
+LIVES = {"extracted_memories": [{"summary": "The user lives in Oslo.", "reference": [0]}]}
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Any:  # writes a script and gives the model's name
+    def write(**replies: list[Any]) -> str:
+        path = tmp_path / "replies.json"
+        path.write_text(json.dumps(replies), encoding="utf-8")
+        return f"scripted:{path}"
+
+    return write
+
+
+@pytest.fixture
+def told(cli: Cli) -> Cli:
+    cli.ok("session", "add", "user", "I live in Oslo.", "--session-id", "s1", "--at", "2026-05-01")
+    return cli
+
+
+def test_a_dry_run_shows_what_would_be_written_and_writes_nothing(told: Cli) -> None:
+    (reflection,) = told.json("reflect", "--dry-run")["reflections"]
+    assert [one["action"] for one in reflection["memories"]] == ["add"]
+    assert "Oslo" in told.ok("reflect", "--dry-run").out
+    assert told.json("list", "--kind", "fact")["entries"] == []
+
+
+def test_reflecting_writes_once(told: Cli) -> None:
+    answer = told.ok("reflect")
+    assert "wrote 1 add (by rules)" in answer.err
+    assert [entry["turn_refs"] for entry in told.json("list", "--kind", "fact")["entries"]] == [[0]]
+    assert "nothing new to reflect on" in told.ok("reflect").err
+    assert "1 same" in told.ok("reflect", "--again").err
+
+
+def test_a_model_is_asked_and_its_calls_are_in_the_ledger(told: Cli, scripted: Any) -> None:
+    answer = told.ok("reflect", "--llm", scripted(extract=[LIVES, "NO_TRAIT"]))
+    assert "by scripted" in answer.err
+    (spent,) = told.json("cost")["spent"]
+    assert (spent["key"], spent["calls"]) == (["extract", "scripted"], 1)
+    assert "scripted" in told.ok("cost", "--by", "model").out
+    assert told.json("cost", "--tenant", "other")["spent"] == []
+
+
+def test_what_a_model_made_up_is_told_as_dropped(told: Cli, scripted: Any) -> None:
+    made_up = {"extracted_memories": [{"summary": "The user owns a yacht in Monaco.", "reference": [0]}]}
+    answer = told.ok("reflect", "--llm", scripted(extract=[made_up]))
+    assert "dropped 1 not in the evidence" in answer.err
+    assert told.json("list", "--kind", "fact")["entries"] == []
+
+
+def test_ending_a_session_prints_its_memories_or_leaves_them_for_later(told: Cli) -> None:
+    assert told.ok("session", "end", "s1", "--later").out == ""
+    assert [job["state"] for job in told.json("jobs", "list")["jobs"]] == ["queued"]
+    assert told.json("jobs", "run") == {"done": 1}
+    assert [job["state"] for job in told.json("jobs", "list", "--state", "done")["jobs"]] == ["done"]
+    told.ok("session", "add", "user", "I have a dog called Rex.", "--session-id", "s1")
+    assert "Rex" in told.ok("session", "end", "s1").out
+
+
+def test_ending_what_is_not_there_is_not_found(cli: Cli) -> None:
+    cli.remember("x")
+    answer = cli("session", "end", "nobody")
+    assert answer.code == 1
+    assert "nobody" in answer.err
+
+
+def test_a_dead_job_is_listed_with_its_reason_and_tried_again(told: Cli, scripted: Any) -> None:
+    told.ok("session", "end", "s1", "--later")
+    told.ok("jobs", "run", "--llm", scripted(extract=[]))  # a script that is over: it fails, and not only for now
+    (job,) = told.json("jobs", "list", "--state", "dead")["jobs"]
+    assert "ModelFailed" in job["error"]
+    assert told.json("jobs", "retry", job["id"]) == {"retried": 1}
+    told.ok("jobs", "run")
+    assert len(told.json("list", "--kind", "fact")["entries"]) == 1
+    assert told.json("jobs", "retry", "--all") == {"retried": 0}
+
+
+@pytest.mark.parametrize("args", [("jobs", "retry"), ("jobs", "retry", "x", "--all"), ("cost", "--by", "moon")])
+def test_what_cannot_be_meant_is_one_clear_error(told: Cli, args: tuple[str, ...]) -> None:
+    answer = told(*args)
+    assert answer.code == 2
+    assert answer.err.count("\n") <= 2
+
+
+def test_chatting_keeps_recalls_cites_and_reflects(cli: Cli, scripted: Any) -> None:
+    model = scripted(chat=["Noted!", "In Oslo. [0]"], extract=[LIVES])
+    answer = cli.ok("chat", "--llm", model, "--session-id", "c1", stdin="I live in Oslo.\nWhere do I live?\n/quit\n")
+    assert "In Oslo." in answer.out
+    assert "[0]" not in answer.out.split("In Oslo.")[1].splitlines()[0]
+    assert "cited 0" in answer.err
+    turns = [turn["text"] for turn in cli.json("session", "show", "c1")["turns"]]
+    assert turns == ["I live in Oslo.", "Noted!", "Where do I live?", "In Oslo."]
+    assert [entry["text"] for entry in cli.json("list", "--kind", "fact")["entries"]] == ["The user lives in Oslo."]
+    assert cli.json("learn", "status")["outcomes"] == 1
+    assert {tuple(one["key"]) for one in cli.json("cost")["spent"]} == {("chat", "scripted"), ("extract", "scripted")}
+
+
+def test_chatting_without_a_model_shows_what_is_recalled(cli: Cli) -> None:
+    cli.remember("The user lives in Oslo.")
+    answer = cli.ok("chat", "--session-id", "c1", stdin="Where do I live?\n")
+    assert "The user lives in Oslo." in answer.out
+    assert "no model" in answer.err
+
+
+def test_a_model_that_fails_does_not_end_the_chat(cli: Cli, scripted: Any) -> None:
+    answer = cli.ok("chat", "--llm", scripted(chat=[]), "--session-id", "c1", stdin="One.\nTwo.\n")
+    assert answer.err.count("the model did not answer") == 2
+    assert len(cli.json("session", "show", "c1")["turns"]) == 2

@@ -1,0 +1,72 @@
+"""A store whose log and states were made with other features: they teach nothing and stop nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from memory.world import OpenMemory
+from recollect import Memory, Scope
+from recollect.learning.policy import Prior
+from recollect.learning.ranker import Ranker
+from recollect.learning.state import dumps_prior
+from recollect.retrieval.evidence import EVIDENCE
+
+ADA = Scope(tenant="acme", user="ada")
+OLD = [name for name in EVIDENCE if name != "rare"]
+QUERY = "where do bees sleep?"
+
+
+def filled(opened: OpenMemory, location: str | Path) -> Memory:
+    mem = opened(location, embedder=None, explore=0.0)
+    mem.remember_many([f"bees sleep in place {n}" for n in range(8)], scope=ADA)
+    return mem
+
+
+def log_recall(mem: Memory, recall_id: str, names: Sequence[str]) -> None:
+    """A recall as a release with those features would have logged it."""
+    seen = mem._searcher.examine(QUERY, scope=ADA)
+    assert seen is not None
+    columns = [EVIDENCE.index(name) for name in names]
+    with mem._store.transact() as tx:
+        tx.add_recalls([replace(seen, id=recall_id, names=[*names], features=seen.features[:, columns])])
+
+
+@pytest.mark.parametrize("names", [OLD, [*OLD, "rare"][::-1], []], ids=["without rare", "other order", "none"])
+def test_a_recall_logged_with_other_features_teaches_nothing(opened: OpenMemory, location: str,
+                                                             names: list[str]) -> None:  # fmt: skip
+    mem = filled(opened, location)
+    log_recall(mem, "old", names)
+    assert mem.outcome("old", cited=[1], scope=ADA)
+    status = mem.learning(scope=ADA)
+    assert (status.outcomes, status.prior_steps, status.weights) == (0, 0, {})
+
+    new = mem.recall(QUERY, scope=ADA)
+    assert mem.outcome(new.id, cited=[1], scope=ADA)
+    learned = mem.learning(scope=ADA)
+    assert learned.outcomes == 1
+    assert list(learned.weights) == list(EVIDENCE)
+    assert mem.relearn(scope=ADA).weights == learned.weights
+
+
+def test_a_recall_logged_with_todays_features_teaches(opened: OpenMemory, location: str) -> None:
+    mem = filled(opened, location)
+    log_recall(mem, "now", EVIDENCE)
+    assert mem.outcome("now", cited=[1], scope=ADA)
+    assert mem.learning(scope=ADA).outcomes == 1
+
+
+def test_a_state_learned_on_other_features_does_not_serve(opened: OpenMemory, location: str) -> None:
+    mem = filled(opened, location)
+    before = [(hit.entry.id, hit.score) for hit in mem.recall(QUERY, scope=ADA)]
+    ranker = replace(Ranker.fresh(len(OLD)), theta=np.full(len(OLD) + 1, 2.0), steps=500)
+    with mem._store.transact() as tx:
+        tx.put_policy("acme", None, dumps_prior(Prior(ranker=ranker, users=3), OLD))
+    status = mem.learning(scope=ADA)
+    assert (status.serving, status.prior_steps) == ("base", 0)
+    assert [(hit.entry.id, hit.score) for hit in mem.recall(QUERY, scope=ADA)] == before
+    assert mem.outcome(mem.recall(QUERY, scope=ADA).id, cited=[0], scope=ADA)

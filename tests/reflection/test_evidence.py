@@ -1,0 +1,58 @@
+"""Evidence or reject."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from recollect.reflection.candidate import Candidate
+from recollect.reflection.evidence import evidence_of, rejection
+from recollect.types import Turn
+
+SAID = [
+    Turn(session_id="s", number=0, role="user", speaker="Ada", at=datetime(2026, 3, 2, tzinfo=UTC),
+         text="My sister Mia moved to Lisbon last week, and I paid 1,200 euros for three tickets."),
+    Turn(session_id="s", number=1, role="assistant", at=datetime(2026, 3, 2, tzinfo=UTC),
+         text="How lovely! Is Porto on your list too?"),
+]  # fmt: skip
+
+
+def _rejection(summary: str, turns: tuple[int, ...] = (0,), speaker: str | None = "Ada") -> str | None:
+    candidate = Candidate(summary=summary, turns=turns, speaker=speaker)
+    return rejection(candidate, [SAID[n] for n in turns], SAID)
+
+
+@pytest.mark.parametrize(
+    "summary",
+    [
+        "Ada's sister Mia moved to Lisbon in late February 2026.",
+        "Ada paid 1200 euros for 3 tickets.",
+        "The user's sister moved to Lisbon.",
+        "Ada has a sister called Mia who lives in Lisbon.",
+    ],
+)
+def test_what_the_turns_say_is_believed(summary: str) -> None:
+    assert _rejection(summary) is None
+
+
+@pytest.mark.parametrize(
+    ("summary", "reason"),
+    [
+        ("Ada works as a nurse in a hospital.", "not in the evidence"),
+        ("Ada paid 900 euros for tickets to Lisbon.", "invented number"),
+        ("Ada's sister Mia moved to Lisbon with Bruno.", "invented name"),
+        ("Ada.", "says nothing"),
+        ("The user said.", "not in the evidence"),
+    ],
+)
+def test_what_they_do_not_say_is_rejected(summary: str, reason: str) -> None:
+    assert _rejection(summary) == reason
+
+
+def test_the_turns_named_must_say_it_not_any_others() -> None:
+    assert _rejection("Ada's sister Mia moved to Lisbon.", turns=(1,)) == "not in the evidence"
+
+
+def test_evidence_is_verbatim_with_who_said_it() -> None:
+    assert evidence_of(SAID[1:]) == "assistant: How lovely! Is Porto on your list too?"

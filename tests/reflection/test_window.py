@@ -1,0 +1,62 @@
+"""Which turns are read, and in which parts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from recollect.errors import InvalidInput
+from recollect.reflection.readable import readable
+from recollect.reflection.settings import ReflectionSettings
+from recollect.reflection.window import windows
+from recollect.testing.builders import make_entry
+from recollect.types import Turn
+
+AT = datetime(2026, 3, 2, tzinfo=UTC)
+
+
+def _turn(number: int, text: str = "I said so.", role: str = "user", entry_id: str | None = None) -> Turn:
+    return Turn(session_id="s", number=number, role=role, text=text, at=AT, entry_id=entry_id)
+
+
+@given(count=st.integers(0, 60), start=st.integers(0, 60), most=st.integers(1, 20), context=st.integers(0, 5))
+def test_every_turn_from_the_start_on_is_in_exactly_one_window(count: int, start: int, most: int, context: int) -> None:
+    settings = ReflectionSettings(window_turns=most, context_turns=context)
+    turns = [_turn(number) for number in range(count)]
+    parts = windows(turns, start, settings)
+    assert [turn.number for part in parts for turn in part.turns] == list(range(start, count))
+    for part in parts:
+        first = part.turns[0].number
+        assert len(part.turns) <= most
+        assert [turn.number for turn in part.context] == list(range(max(0, first - context), first))
+
+
+def test_a_window_holds_no_more_tokens_than_asked_but_one_turn_at_least() -> None:
+    turns = [_turn(0, "word " * 50), _turn(1, "word " * 500), _turn(2, "word " * 50)]
+    parts = windows(turns, 0, ReflectionSettings(window_tokens=120))
+    assert [[turn.number for turn in part.turns] for part in parts] == [[0], [1], [2]]
+
+
+@pytest.mark.parametrize("role", ["system", "System", "tool", "function", "developer"])
+def test_system_and_tool_text_is_not_read(role: str) -> None:
+    assert readable([_turn(0, role=role)], {}) == []
+
+
+def test_recalled_memories_are_cut_out_also_when_the_block_never_closes() -> None:
+    block = '<memories note="x">\n[0] (fact) Ada has a cat.\n</memories>'
+    turns = [_turn(0, f"{block}\nWhat does she have?"), _turn(1, block), _turn(2, '<memories note="x">\n[0] cut off')]
+    assert [(turn.number, turn.text) for turn in readable(turns, {})] == [(0, "What does she have?")]
+
+
+def test_a_turn_tagged_as_recalled_is_not_read() -> None:
+    entries = {"e0": make_entry(id="e0", tags=["recalled"]), "e1": make_entry(id="e1", tags=["other"])}
+    assert [turn.number for turn in readable([_turn(0, entry_id="e0"), _turn(1, entry_id="e1")], entries)] == [1]
+
+
+@pytest.mark.parametrize("wrong", [{"every_turns": 0}, {"idle_minutes": -1}, {"similar": 0}, {"window_turns": True}])
+def test_settings_out_of_range_are_refused_by_name(wrong: dict[str, int]) -> None:
+    with pytest.raises(InvalidInput, match=f"reflection.{next(iter(wrong))}"):
+        ReflectionSettings(**wrong)
