@@ -102,7 +102,7 @@ def first_cells(text: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.exists()], ids=name_of)
 def test_every_block_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith(("RECOLLECT_", "OPENAI_"))]:
+    for name in [name for name in os.environ if name.startswith(("RECOLLECT_", "OPENAI_", "ANTHROPIC_", "OLLAMA_"))]:
         monkeypatch.delenv(name)
     # A module, not a dict: dataclasses and type hints in a block look their names up there.
     module = ModuleType("__page__")
@@ -276,7 +276,7 @@ def test_the_reference_states_the_limits_and_the_vocabulary() -> None:
 
 def test_the_reference_names_every_environment_variable() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    used = set(re.findall(r"""["']((?:RECOLLECT|OPENAI)_[A-Z_]+)["']""", sources))
+    used = set(re.findall(r"""["']((?:RECOLLECT|OPENAI|ANTHROPIC|OLLAMA)_[A-Z_]+)["']""", sources))
     assert used <= set(first_cells(section("reference.md", "## Environment variables")))
 
 

@@ -1,28 +1,79 @@
-"""Every example runs as its page says, in a folder of its own."""
+"""Every example runs as its page says, in a folder of its own; those that need a model get a server to talk to."""
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from llm.service import Service, chat, refusal, serving
+
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 
-@pytest.mark.parametrize("example", EXAMPLES, ids=lambda path: path.stem)
-def test_the_example_runs(example: Path, tmp_path: Path) -> None:
-    run = subprocess.run(
-        [sys.executable, "-W", "error", str(example)], cwd=tmp_path, capture_output=True, text=True, timeout=60
-    )
-    assert run.returncode == 0, run.stderr
-    assert run.stderr == ""
+@pytest.fixture
+def service() -> Iterator[Service]:
+    with serving(Service()) as server:
+        yield server
+
+
+def run(name: str, folder: Path, service: Service | None = None, *, said: str = "") -> subprocess.CompletedProcess[str]:
+    """The example, with our server as the only one there is."""
+    (path,) = [example for example in EXAMPLES if example.stem == name]
+    environment = {key: value for key, value in os.environ.items() if not key.upper().endswith("_PROXY")}
+    if service is not None:
+        environment |= {"OPENAI_BASE_URL": service.url, "OPENAI_API_KEY": "sk-test", "OLLAMA_HOST": service.address}
+    return subprocess.run(
+        [sys.executable, "-W", "error", str(path)], cwd=folder, env=environment, input=said, capture_output=True,
+        text=True, timeout=60, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", [example.stem for example in EXAMPLES])
+def test_the_example_runs(name: str, tmp_path: Path, service: Service) -> None:
+    service.otherwise = chat('{"facts": ["Ada walks"]}')
+    done = run(name, tmp_path, service, said="hello\n")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
+    assert done.stdout
 
 
 def test_the_agent_loop_remembers_over_sessions(tmp_path: Path) -> None:
-    loop = next(example for example in EXAMPLES if example.stem == "agent_loop")
-    run = subprocess.run([sys.executable, str(loop)], cwd=tmp_path, capture_output=True, text=True, timeout=60)
-    monday, friday = run.stdout.splitlines()
+    monday, friday = run("agent_loop", tmp_path).stdout.splitlines()
     assert "nothing" in monday
     assert "green Brompton" in friday
+
+
+def test_the_chat_remembers_what_was_said_before(tmp_path: Path, service: Service) -> None:
+    service.otherwise = chat("I see.")
+    run("ollama_chat", tmp_path, service, said="My bicycle is a green Brompton.\n\n")
+    done = run("ollama_chat", tmp_path, service, said="Which bicycle do I have?\n")
+    assert "I see." in done.stdout
+    assert service.requests[0]["model"] == "llama3.2"
+    assert "green Brompton" in service.requests[-1]["messages"][-1]["content"]
+
+
+def test_the_chat_says_why_there_is_no_answer(tmp_path: Path, service: Service) -> None:
+    service.otherwise = refusal(404, "model not found")
+    done = run("ollama_chat", tmp_path, service, said="hi\n")
+    assert done.returncode == 1
+    assert "ollama pull llama3.2" in done.stderr
+
+
+def test_facts_come_out_of_a_conversation_with_their_cost(tmp_path: Path, service: Service) -> None:
+    usage = {"prompt_tokens": 100, "completion_tokens": 20}
+    service.otherwise = chat('Sure:\n```json\n{"facts": ["Ada lives in Bonn",]}\n```', usage=usage)
+    done = run("openai_compatible", tmp_path, service)
+    assert done.stdout.splitlines() == ["- Ada lives in Bonn", "(1 call, 100 + 20 tokens, $0.000027)"]
+    assert service.requests[0]["response_format"] == {"type": "json_object"}
+
+
+def test_an_answer_without_facts_is_told(tmp_path: Path, service: Service) -> None:
+    service.otherwise = chat("I am sorry")
+    done = run("openai_compatible", tmp_path, service)
+    assert done.returncode == 1
+    assert "holds no JSON: it begins 'I am sorry'" in done.stderr

@@ -1,0 +1,1 @@
+"""What the LangGraph store is put together from."""
