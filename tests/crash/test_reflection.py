@@ -29,9 +29,10 @@ def test_a_reflecting_process_killed_in_the_middle_loses_and_repeats_nothing(tmp
     kills = 0
     for attempt in range(1, 200):
         with child(reflect_for_ever, path, 5.0 * attempt) as (process, listening):
-            assert listening.poll(60)
-            assert listening.recv() == "begun"
-            time.sleep(dice.uniform(0.0, 0.2))
+            for _ in range(dice.randint(1, 6)):  # so many jobs are done, and then it dies somewhere in the next
+                if not listening.poll(60) or listening.recv() == "empty":
+                    break
+            time.sleep(dice.uniform(0.0, 0.03))
             process.kill()
             process.join()
             kills += 1
@@ -44,4 +45,4 @@ def test_a_reflecting_process_killed_in_the_middle_loses_and_repeats_nothing(tmp
         written = Counter(entry.text for entry in mem.entries(scope=ADA, kind="fact", limit=1000))
         assert written == {f"Ada lives in town{number}.": 1 for number in range(SESSIONS)}
         assert mem.verify().ok
-    assert kills >= 5
+    assert kills >= 10
