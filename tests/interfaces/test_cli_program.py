@@ -158,7 +158,8 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
 
 
 WAITING = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite run in the background ignores it
 from recollect.interfaces.cli import main, write
 write.text_from = lambda words: (print("ready", flush=True), time.sleep(60))
 sys.argv = ["recollect", "remember"]
