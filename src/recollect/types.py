@@ -300,6 +300,8 @@ class Receipt:
     recalls: int = 0
     """Logged recalls, each with its outcomes."""
     jobs: int = 0
+    dossiers: int = 0
+    """What mechanisms had written down about it: tasks, searches, runs."""
     cached: int = 0
     ids: list[str] = field(default_factory=list)
     shelves: list[Shelf] = field(default_factory=list)

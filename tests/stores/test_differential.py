@@ -24,6 +24,7 @@ from recollect.testing.builders import (
     MODEL,
     OTHER_MODEL,
     make_call,
+    make_dossier,
     make_entry,
     make_event,
     make_index,
@@ -331,6 +332,19 @@ def ending(draw: st.DrawFn) -> Step:
 
 
 @st.composite
+def bookkeeping(draw: st.DrawFn) -> Step:
+    shelf, key = draw(shelves), draw(st.sampled_from("kl"))
+    if draw(rarely):
+        return Step("drop_dossier", (shelf, key), lambda tx: tx.drop_dossier(shelf, "task", key))
+    dossier = make_dossier(
+        key, shelf=shelf, state=draw(texts), body={"said": draw(texts)}, session=draw(st.none() | sessions),
+        names=tuple(draw(st.lists(st.sampled_from(IDS), max_size=2))),
+        updated_at=minutes_later(draw(st.integers(0, 9))),
+    )  # fmt: skip
+    return Step("put_dossier", (dossier,), lambda tx: (tx.put_dossier(dossier), tx.dossier(shelf, "task", key)))
+
+
+@st.composite
 def booking(draw: st.DrawFn) -> Step:
     calls = [
         make_call(
@@ -347,7 +361,7 @@ steps = st.one_of(
     dropping(),
     linking(), linking(), linking(), talking(), talking(), hushing(), embedding(), moving(), reindexing(), looking(),
     noting(), logging(), logging(), judging(), judging(), learning(), marking(), queueing(), queueing(), claiming(),
-    ending(), booking(),
+    ending(), booking(), bookkeeping(),
 )  # fmt: skip
 transactions = st.tuples(st.lists(steps, min_size=1, max_size=8), st.integers(0, 5).map(lambda n: n == 0))
 
@@ -420,6 +434,7 @@ def told(store: Store) -> dict[str, object]:
         "heads of sessions": [store.session(shelf, name) for shelf in SHELVES for name in SESSIONS],
         "idle": [store.idle_sessions(minutes_later(n), tenant=t, limit=2) for n in (1, 99) for t in (None, "acme")],
         "jobs": store.jobs() + store.jobs(shelf=SHELVES[1], states=["queued", "done"], kinds=["sum"], limit=1),
+        "dossiers": store.dossiers() + store.dossiers(shelf=SHELVES[1], kinds=["task"], limit=1),
         "spent": [store.spent(t, by=by) for t in (None, "acme") for by in ((), ("model",), ("day", "purpose"))],
         "spent on sessions": [store.spent("acme", session=name, since=minutes_later(9)) for name in SESSIONS],
         "model": store.model(),

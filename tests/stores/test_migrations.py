@@ -34,7 +34,7 @@ from recollect.testing.store.calls import book
 from recollect.testing.store.learning_log import log, put, tell, told
 
 SHELF = make_shelf()
-NAMES = ["first_schema", "learning_log", "profiles", "model_calls", "jobs"]
+NAMES = ["first_schema", "learning_log", "profiles", "model_calls", "jobs", "dossiers"]
 
 
 def fresh(path: Path, *, to: int = len(MIGRATIONS)) -> None:

@@ -10,8 +10,8 @@
     {"type": "end", "lines": <lines before this one>, "sha256": "<hash of all bytes before this line>"}
 
 The file appears under its name only when it is whole. A load checks the seal, then every line, before anything is
-written. Files of version 1 have no learning log. The audit log, jobs and model calls are the store's own and stay
-there. A load holds the whole file's content in memory.
+written. Files of version 1 have no learning log. The audit log, jobs, dossiers and model calls are the store's own
+and stay there. A load holds the whole file's content in memory.
 """
 
 from __future__ import annotations

@@ -13,283 +13,57 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
+from recollect.stores.kept import (
+    Call,
+    Delta,
+    Dossier,
+    Event,
+    Flaw,
+    Head,
+    IndexRecord,
+    Job,
+    LoggedOutcome,
+    LoggedRecall,
+    Model,
+    Neighbour,
+    Record,
+    Removed,
+    Replaced,
+    Selection,
+    SessionHead,
+    Slim,
+    Spent,
+    Vector,
+)
 from recollect.types import Entry, Layer, Link, Shelf, Turn
 
-Vector = npt.NDArray[np.float32]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class IndexRecord:
-    """What ranking needs to know of a text without reading it again (made by `ingest.terms`)."""
-
-    terms: npt.NDArray[np.uint64]
-    """Distinct stemmed terms as 64-bit hashes, ascending."""
-    counts: npt.NDArray[np.uint16]
-    """How often each occurs."""
-    length: int
-    """Terms in all, repeats included."""
-    chars: int
-    """Characters of the text itself."""
-    traits: int
-    """Bit set, see `ingest.terms.Trait`."""
-    speaker: int
-    """Hash of the speaker's name, 0 when there is none."""
-    near: tuple[int, int]
-    """Two sketches; texts that are nearly identical share at least one of them."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Record:
-    """An entry together with everything that is written with it."""
-
-    entry: Entry
-    index: IndexRecord
-    vector: Vector | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Model:
-    """An embedding model whose vectors are, or will be, the store's."""
-
-    name: str
-    width: int
-
-    @property
-    def key(self) -> tuple[str, int]:
-        return (self.name, self.width)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Head:
-    """How far a shelf has come."""
-
-    shelf_no: int
-    seq: int
-
-
-class Slim(NamedTuple):
-    """Everything about an entry that stays in memory: no text. A tuple, because a shelf is read a hundred thousand
-    at a time."""
-
-    no: int
-    seq: int
-    index_seq: int
-    """The shelf's count when text, index or vector last changed; smaller than `seq` when only numbers did."""
-    kind: str
-    state: str
-    at: int
-    """Microseconds since 1970, as are the two below."""
-    valid_from: int
-    valid_to: int | None
-    confidence: float
-    usage_count: int
-    repeats: int
-    thread: int | None
-    position: int | None
-    length: int
-    chars: int
-    traits: int
-    speaker: int
-    terms: bytes
-    """Little-endian uint64, as in `IndexRecord`."""
-    counts: bytes
-    """Little-endian uint16."""
-    vector: bytes | None
-    """Little-endian float32."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Delta:
-    """What changed on a shelf since a count: rows new or changed, in row order, and rows gone."""
-
-    seq: int
-    rows: list[Slim]
-    removed: list[int]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Replaced:
-    """An entry as it stood until a change, and what the change was."""
-
-    entry: Entry
-    change: str
-    changed_at: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class Neighbour:
-    """An existing entry that a new one may be linked to."""
-
-    id: str
-    at: datetime
-    tags: list[str] = field(default_factory=list)
-    index: IndexRecord | None = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Removed:
-    """Rows a removal took, by table."""
-
-    ids: list[str] = field(default_factory=list)
-    entries: int = 0
-    index_records: int = 0
-    vectors: int = 0
-    links: int = 0
-    versions: int = 0
-    turns: int = 0
-    sessions: int = 0
-    recalls: int = 0
-    jobs: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Event:
-    """One line of the audit log: ids and numbers, never text."""
-
-    at: datetime
-    tenant: str
-    action: str
-    entry_id: str | None = None
-    detail: dict[str, int | float | str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Selection:
-    """Which entries of some shelves: every condition given must hold."""
-
-    ids: Sequence[str] | None = None
-    session_id: str | None = None
-    kinds: Sequence[str] | None = None
-    tags: Sequence[str] | None = None
-    states: Sequence[str] | None = None
-    ended_by: datetime | None = None
-    """Their validity ended at this moment or before."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flaw:
-    """Something that verification found: where, what, and whether `repair` can mend it."""
-
-    check: str
-    subject: str
-    problem: str
-    repairable: bool
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LoggedRecall:
-    """A recall as learning sees it: which rows it weighed, what spoke for each, which were shown in which order.
-
-    Rows come in this order: those shown, as shown; then unshown ones by falling base score. All arrays are float32,
-    so that learning at once and learning again from the log see the same numbers.
-    """
-
-    id: str
-    shelf: Shelf
-    """Whose recall it was: the home of its scope."""
-    at: datetime
-    query: str
-    profile: str
-    level: str
-    """Which ranking served it: `base`, `prior` or `person`."""
-    nos: list[int]
-    shown: int
-    base: Vector
-    """Base score of each row, shape (rows,)."""
-    names: list[str]
-    """What the columns of `features` are."""
-    features: Vector
-    """Shape (rows, names)."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LoggedOutcome:
-    """What became of a recall, once per kind: `cited` {"nos": […]}, `used` {"quality": …}, `ignored` {}, `refined`
-    {"query": …}, `verdict` {"success": …}. `no` ascends over the whole store, in the order they were told."""
-
-    no: int
-    recall: LoggedRecall
-    kind: str
-    value: dict[str, Any]
-    at: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class Call:
-    """One call of a language model: numbers and names, never text. The ledger of them is append-only."""
-
-    at: datetime
-    tenant: str
-    purpose: str
-    model: str
-    session: str | None = None
-    """The session it was made for; blanked when that is forgotten."""
-    input_tokens: int
-    output_tokens: int
-    usd: float
-    seconds: float
-    ok: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spent:
-    """What calls add up to; `key` holds the values they were grouped by, in that order."""
-
-    key: tuple[str, ...]
-    calls: int
-    failed: int
-    input_tokens: int
-    output_tokens: int
-    usd: float
-    seconds: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """Work to be done in the background, once. `jobs.queue` says how it gets from one state to the next.
-
-    `payload`, `result` and `error` hold ids and numbers only, never what anybody said: a job is not searched for a
-    forgotten text. A job about a session names it as `payload["session"]`, and goes with it.
-    """
-
-    id: str
-    shelf: Shelf
-    kind: str
-    key: str
-    """What it does; a shelf has one job of a kind and key, whatever became of it."""
-    payload: dict[str, Any] = field(default_factory=dict)
-    state: str = "queued"
-    """`queued`; `running`, and then alone with a worker and a lease; `done`; `dead`: given up."""
-    attempts: int = 0
-    due_at: datetime
-    lease_until: datetime | None = None
-    worker: str | None = None
-    error: str = ""
-    result: dict[str, Any] = field(default_factory=dict)
-    created_at: datetime
-    updated_at: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class SessionHead:
-    """How far a session has come, and how far reflection on it has."""
-
-    shelf: Shelf
-    id: str
-    turns: int
-    """The next free number, one above the highest."""
-    reflected: int = 0
-    """Turns below this number have been reflected on."""
-    touched_at: datetime
-    """When its last turn was added, by the clock: not when it was said."""
-    ended_at: datetime | None = None
+__all__ = [
+    "Call",
+    "Delta",
+    "Dossier",
+    "Event",
+    "Flaw",
+    "Head",
+    "IndexRecord",
+    "Job",
+    "LoggedOutcome",
+    "LoggedRecall",
+    "Model",
+    "Neighbour",
+    "Record",
+    "Removed",
+    "Replaced",
+    "Selection",
+    "SessionHead",
+    "Slim",
+    "Spent",
+    "Store",
+    "Tx",
+    "Vector",
+]
 
 
 class Tx(Protocol):
@@ -323,16 +97,16 @@ class Tx(Protocol):
         ...
 
     def remove(self, shelf: Shelf, selection: Selection) -> Removed:
-        """Entries and everything that hangs on them: index, vector, links both ways, versions, and the query of every
-        logged recall of the tenant that showed them. Not raw turns."""
+        """Entries and everything that hangs on them: index, vector, links both ways, versions, dossiers that name them,
+        and the query of every logged recall of the tenant that showed them. Not raw turns."""
         ...
 
     def remove_turns(self, shelf: Shelf, *, session_id: str | None = None,
                      entry_ids: Sequence[str] | None = None) -> Removed:  # fmt: skip
         """Raw turns: of a session, of these episode entries, or all of the shelf; sessions left empty go too.
 
-        With a session go its jobs and, from the ledger, its name. Of one that only lost some turns, jobs that ended
-        go too, and a running one is queued again: what its worker has read is not all there any more.
+        With a session go its jobs and dossiers and, from the ledger, its name. Of one that only lost some turns, jobs
+        that ended go too, and a running one is queued again: what its worker has read is not all there any more.
         """
         ...
 
@@ -457,6 +231,16 @@ class Tx(Protocol):
         """Replace a job of the same id, shelf, kind and key."""
         ...
 
+    # dossiers
+    def put_dossier(self, dossier: Dossier) -> bool:
+        """Keep it, in the place of the one of its shelf, kind and key; when that was made stays. The shelf is made when
+        new. False, and nothing happens, when an entry that it names, of any shelf of the tenant, is gone."""
+        ...
+
+    def dossier(self, shelf: Shelf, kind: str, key: str) -> Dossier | None: ...
+
+    def drop_dossier(self, shelf: Shelf, kind: str, key: str) -> bool: ...
+
 
 class Store(Protocol):
     """A storage engine."""
@@ -546,11 +330,11 @@ class Store(Protocol):
 
     def policy(self, tenant: str, shelf: Shelf | None, *, profile: str = "default") -> str | None: ...
 
-    # model calls
     def policies(self, shelf: Shelf, *, profile: str = "default") -> tuple[str | None, str | None]:
         """That of the shelf's tenant as a whole and that of the shelf, as of one moment."""
         ...
 
+    # model calls
     def spent(self, tenant: str | None, *, since: datetime | None = None, session: str | None = None,
               by: Sequence[str] = ()) -> list[Spent]:  # fmt: skip
         """What the calls of a tenant (None: of all) add up to, from a moment on, of one session or of all.
@@ -574,6 +358,14 @@ class Store(Protocol):
                       limit: int = 100) -> list[SessionHead]:  # fmt: skip
         """Sessions that have not ended, with turns not reflected on and none added after a moment, those left alone the
         longest first."""
+        ...
+
+    # dossiers
+    def dossier(self, shelf: Shelf, kind: str, key: str) -> Dossier | None: ...
+
+    def dossiers(self, *, tenant: str | None = None, shelf: Shelf | None = None, kinds: Sequence[str] | None = None,
+                 states: Sequence[str] | None = None, limit: int = 100) -> list[Dossier]:  # fmt: skip
+        """Those put first last."""
         ...
 
     # embedding models

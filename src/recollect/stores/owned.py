@@ -1,4 +1,4 @@
-"""Calls and jobs as every store keeps them: checked, and sharing nothing that can be changed."""
+"""Calls, jobs and dossiers as every store keeps them: checked, and sharing nothing that can be changed."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from recollect.errors import StoreError
-from recollect.stores.base import Call, Job
+from recollect.stores.base import Call, Dossier, Job
 
 JOB_STATES = ("queued", "running", "done", "dead")
 GROUPS = ("tenant", "purpose", "model", "day")
@@ -37,7 +37,16 @@ def own_job(job: Job) -> Job:
     problem = job_problem(job)
     if problem is not None:
         raise StoreError(f"job {job.id!r} {problem}")
-    return replace(job, payload=_own(job, "payload"), result=_own(job, "result"))
+    what = f"job {job.id!r}"
+    return replace(
+        job, payload=_own(job.payload, f"the payload of {what}"), result=_own(job.result, f"the result of {what}")
+    )
+
+
+def own_dossier(dossier: Dossier) -> Dossier:
+    """A copy that shares nothing that can be changed; each entry is named once."""
+    body = _own(dossier.body, f"the body of {dossier.kind} {dossier.key!r}")
+    return replace(dossier, body=body, names=tuple(dict.fromkeys(dossier.names)))
 
 
 def job_problem(job: Job) -> str | None:
@@ -52,12 +61,12 @@ def job_problem(job: Job) -> str | None:
     return None
 
 
-def _own(job: Job, name: str) -> dict[str, Any]:
-    """The payload or result as it comes back from JSON."""
+def _own(value: dict[str, Any], what: str) -> dict[str, Any]:
+    """The value as it comes back from JSON."""
     try:
-        own = json.loads(json.dumps(getattr(job, name), allow_nan=False))
+        own = json.loads(json.dumps(value, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise StoreError(f"the {name} of job {job.id!r} is not JSON: {error}") from None
+        raise StoreError(f"{what} is not JSON: {error}") from None
     if not isinstance(own, dict):
-        raise StoreError(f"the {name} of job {job.id!r} is not a JSON object")
+        raise StoreError(f"{what} is not a JSON object")
     return own

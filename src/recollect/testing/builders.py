@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 import numpy as np
 
-from recollect.stores.base import Call, Event, IndexRecord, Job, LoggedRecall, Model, Record, Vector
+from recollect.stores.base import Call, Dossier, Event, IndexRecord, Job, LoggedRecall, Model, Record, Vector
 from recollect.tokens import count_tokens
 from recollect.types import Entry, Layer, Link, LinkType, Shelf, Turn
 
@@ -124,6 +124,12 @@ def make_job(id: str, **given: Any) -> Job:  # any field of Job
         "shelf": make_shelf(), "kind": "reflect", "key": id, "due_at": NOON, "created_at": NOON, "updated_at": NOON,
     }  # fmt: skip
     return Job(id=id, **(defaults | given))
+
+
+def make_dossier(key: str, **given: Any) -> Dossier:  # any field of Dossier
+    """A task of that key, put at `NOON`, that names nothing."""
+    defaults: dict[str, Any] = {"shelf": make_shelf(), "kind": "task", "created_at": NOON, "updated_at": NOON}
+    return Dossier(key=key, **(defaults | given))
 
 
 def _hash64(text: str) -> int:

@@ -14,6 +14,7 @@ data again. pytest is needed; the rest of the package never imports it.
 
 from recollect.testing.store.calls import CallsContract
 from recollect.testing.store.changes import ChangesContract
+from recollect.testing.store.dossiers import DossiersContract
 from recollect.testing.store.engine import EngineContract
 from recollect.testing.store.entries import EntriesContract
 from recollect.testing.store.jobs import JobsContract
@@ -39,6 +40,7 @@ class StoreContract(
     LearningLogContract,
     CallsContract,
     JobsContract,
+    DossiersContract,
     SessionsContract,
     EngineContract,
 ):

@@ -11,7 +11,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from recollect.errors import StoreError
-from recollect.stores.base import Call, Event, IndexRecord, Job, LoggedRecall, Model, Removed, Replaced
+from recollect.stores.base import Call, Dossier, Event, IndexRecord, Job, LoggedRecall, Model, Removed, Replaced
 from recollect.stores.inmemory.learning_log import Told
 from recollect.stores.inmemory.tables import (
     OFFERED_STATES,
@@ -108,7 +108,9 @@ def remove_turns(tables: Tables, shelf: Shelf, session_id: str | None, entry_nos
             board.marks[name] = mark._replace(reflected=min(mark.reflected, max(said_at) + 1))
             cut.add(name)
     _forget_sessions(tables, shelf, emptied)
-    return Removed(turns=turns, sessions=len(emptied), jobs=tables.jobs.forget_sessions(shelf, emptied, cut))
+    jobs = tables.jobs.forget_sessions(shelf, emptied, cut)
+    dossiers = tables.dossiers.forget_sessions(shelf, emptied)
+    return Removed(turns=turns, sessions=len(emptied), jobs=jobs, dossiers=dossiers)
 
 
 def drop_shelf(tables: Tables, shelf: Shelf) -> Removed:
@@ -121,10 +123,12 @@ def drop_shelf(tables: Tables, shelf: Shelf) -> Removed:
     tables.log.blank_queries(shelf.tenant, set(board.rows))
     recalls = tables.log.drop_shelf(shelf)
     _forget_sessions(tables, shelf, set(board.sessions))
-    jobs = tables.jobs.drop_shelf(shelf)
+    jobs, dossiers = tables.jobs.drop_shelf(shelf), tables.dossiers.drop_shelf(shelf)
+    taken = _take(tables, list(board.rows))
     return replace(
-        _take(tables, list(board.rows)), turns=turns, sessions=len(board.sessions), recalls=recalls, jobs=jobs
-    )
+        taken, turns=turns, sessions=len(board.sessions), recalls=recalls, jobs=jobs,
+        dossiers=taken.dossiers + dossiers,
+    )  # fmt: skip
 
 
 def add_links(tables: Tables, links: Sequence[Link]) -> int:
@@ -272,6 +276,20 @@ def put_job(tables: Tables, job: Job) -> None:
     tables.jobs.put(job)
 
 
+def put_dossier(tables: Tables, dossier: Dossier) -> bool:
+    """False when an entry that it names is gone, or of another tenant."""
+    named = [tables.rows[no].entry for name in dossier.names if (no := tables.row_of.get(name)) is not None]
+    if sum(entry.shelf.tenant == dossier.shelf.tenant for entry in named) < len(dossier.names):
+        return False
+    _board(tables, dossier.shelf)
+    tables.dossiers.put(dossier)
+    return True
+
+
+def drop_dossier(tables: Tables, shelf: Shelf, kind: str, key: str) -> bool:
+    return tables.dossiers.drop(shelf, kind, key)
+
+
 # -- steps ---------------------------------------------------------------------------------------------------------
 
 
@@ -352,7 +370,8 @@ def _take(tables: Tables, nos: Sequence[int]) -> Removed:
         del tables.row_of[row.entry.id]
         _unpost(tables, no, row.posting_keys())
     return Removed(
-        ids=ids, entries=len(ids), index_records=len(ids), vectors=vectors, links=links, versions=versions
+        ids=ids, entries=len(ids), index_records=len(ids), vectors=vectors, links=links, versions=versions,
+        dossiers=tables.dossiers.forget_entries(set(ids)),
     )  # fmt: skip
 
 

@@ -20,25 +20,33 @@ def broken_references(tables: Tables) -> Iterator[Flaw]:
         if source not in tables.rows or target not in tables.rows:
             yield _flaw(f"link {source} {type_} {target}", "has an end that is gone")
     yield from _broken_log(tables)
+    yield from _broken_work(tables)
     for what, nos in _hanging(tables):
         for no in nos - tables.rows.keys():
             yield _flaw(f"row {no}", f"is gone and has {what}")
 
 
 def _broken_log(tables: Tables) -> Iterator[Flaw]:
-    """Recalls, policies and jobs of shelves, and outcomes of recalls, that are gone."""
+    """Recalls and policies of shelves, and outcomes of recalls, that are gone."""
     for recall in tables.log.recalls.values():
         if recall.shelf not in tables.boards:
             yield _flaw(f"recall {recall.id}", "is of a shelf that is gone")
     for no, told in tables.log.told.items():
         if told.recall_id not in tables.log.recalls or tables.log.told_of[told.recall_id].get(told.kind) != no:
             yield _flaw(f"outcome {no}", "is of a recall that is gone, or not found by its kind")
-    for job in tables.jobs.by_id.values():
-        if job.shelf not in tables.boards or tables.jobs.by_key.get((job.shelf, job.kind, job.key)) != job.id:
-            yield _flaw(f"job {job.id}", "is of a shelf that is gone, or not found by its key")
     for _, shelf, _ in tables.log.policies:
         if shelf is not None and shelf not in tables.boards:
             yield _flaw(f"policy of {shelf}", "is of a shelf that is gone")
+
+
+def _broken_work(tables: Tables) -> Iterator[Flaw]:
+    """Jobs of shelves, and dossiers of shelves and entries, that are gone."""
+    for job in tables.jobs.by_id.values():
+        if job.shelf not in tables.boards or tables.jobs.by_key.get((job.shelf, job.kind, job.key)) != job.id:
+            yield _flaw(f"job {job.id}", "is of a shelf that is gone, or not found by its key")
+    for dossier in tables.dossiers.by_key.values():
+        if dossier.shelf not in tables.boards or any(name not in tables.row_of for name in dossier.names):
+            yield _flaw(f"{dossier.kind} {dossier.key}", "is of a shelf or an entry that is gone")
 
 
 def _hanging(tables: Tables) -> Iterator[tuple[str, set[int]]]:

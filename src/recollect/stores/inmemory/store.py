@@ -23,6 +23,7 @@ from recollect.errors import StoreClosed, StoreError
 from recollect.stores.base import (
     Call,
     Delta,
+    Dossier,
     Event,
     Flaw,
     Head,
@@ -46,7 +47,7 @@ from recollect.stores.inmemory.learning_log import Told
 from recollect.stores.inmemory.references import broken_references
 from recollect.stores.inmemory.tables import Tables, detached, own_index
 from recollect.stores.logged import own_recall
-from recollect.stores.owned import checked_by, checked_call, own_job
+from recollect.stores.owned import checked_by, checked_call, own_dossier, own_job
 from recollect.types import Entry, Layer, Link, Shelf, Turn
 
 P = ParamSpec("P")
@@ -216,6 +217,18 @@ class InMemoryTx:
 
     def put_job(self, job: Job) -> None:
         self._do(changes.put_job, own_job(job))
+
+    # -- dossiers --------------------------------------------------------------------------------------------------
+
+    def put_dossier(self, dossier: Dossier) -> bool:
+        return self._do(changes.put_dossier, own_dossier(dossier))
+
+    def dossier(self, shelf: Shelf, kind: str, key: str) -> Dossier | None:
+        found = self._tables.dossiers.by_key.get((shelf, kind, key))
+        return None if found is None else own_dossier(found)
+
+    def drop_dossier(self, shelf: Shelf, kind: str, key: str) -> bool:
+        return self._do(changes.drop_dossier, shelf, kind, key)
 
 
 class InMemoryStore:
@@ -410,6 +423,17 @@ class InMemoryStore:
         with self._open_tables() as tables:
             id = tables.jobs.by_key.get((shelf, kind, key))
             return None if id is None else own_job(tables.jobs.by_id[id])
+
+    def dossier(self, shelf: Shelf, kind: str, key: str) -> Dossier | None:
+        with self._open_tables() as tables:
+            found = tables.dossiers.by_key.get((shelf, kind, key))
+            return None if found is None else own_dossier(found)
+
+    def dossiers(self, *, tenant: str | None = None, shelf: Shelf | None = None, kinds: Sequence[str] | None = None,
+                 states: Sequence[str] | None = None, limit: int = 100) -> list[Dossier]:  # fmt: skip
+        with self._open_tables() as tables:
+            found = tables.dossiers.listed(tenant=tenant, shelf=shelf, kinds=kinds, states=states)
+            return [own_dossier(dossier) for dossier in islice(found, limit)]
 
     def session(self, shelf: Shelf, session_id: str) -> SessionHead | None:
         with self._open_tables() as tables:

@@ -29,6 +29,7 @@ from recollect.stores.base import (
     SessionHead,
     Slim,
 )
+from recollect.stores.inmemory.dossiers import Dossiers
 from recollect.stores.inmemory.jobs import Jobs
 from recollect.stores.inmemory.learning_log import LearningLog
 from recollect.types import Entry, Link, Shelf, Turn
@@ -114,6 +115,7 @@ class Tables:
     log: LearningLog = field(default_factory=LearningLog)
     calls: list[Call] = field(default_factory=list)
     jobs: Jobs = field(default_factory=Jobs)
+    dossiers: Dossiers = field(default_factory=Dossiers)
     last_shelf_no: int = 0
     last_row_no: int = 0
     advanced: set[int] = field(default_factory=set)
@@ -136,6 +138,7 @@ class Tables:
             log=self.log.copy(),
             calls=list(self.calls),
             jobs=self.jobs.copy(),
+            dossiers=self.dossiers.copy(),
             advanced=set(),
         )
 

@@ -56,6 +56,17 @@ _ORPHANS = {
         "SELECT no FROM jobs WHERE shelf NOT IN (SELECT no FROM shelves)",
         "DELETE FROM jobs WHERE shelf NOT IN (SELECT no FROM shelves)",
     ),
+    "dossier_without_shelf": (
+        "a dossier of no shelf",
+        "SELECT no FROM dossiers WHERE shelf NOT IN (SELECT no FROM shelves)",
+        "DELETE FROM dossiers WHERE shelf NOT IN (SELECT no FROM shelves)",
+    ),
+    "dossier_without_entry": (
+        "a dossier of an entry that is gone",
+        "SELECT dossier FROM dossier_entries WHERE entry NOT IN (SELECT no FROM entries)",
+        "DELETE FROM dossiers WHERE no IN "
+        "(SELECT dossier FROM dossier_entries WHERE entry NOT IN (SELECT no FROM entries))",
+    ),
     "turn_count": (
         "the count of its turns is not that of the turns",
         "SELECT no FROM sessions WHERE turns <> "

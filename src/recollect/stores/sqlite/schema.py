@@ -214,6 +214,25 @@ UPDATE sessions SET
 CREATE INDEX sessions_unreflected ON sessions (touched_at) WHERE reflected < turns;
 """
 
+_DOSSIERS = """
+-- What mechanisms write down about their own work. Goes with its shelf, its session, or an entry that it names.
+CREATE TABLE dossiers (
+  no INTEGER PRIMARY KEY AUTOINCREMENT,
+  shelf INTEGER NOT NULL REFERENCES shelves (no) ON DELETE CASCADE,
+  kind TEXT NOT NULL, key TEXT NOT NULL, state TEXT NOT NULL, body TEXT NOT NULL, session TEXT,
+  created_at INTEGER NOT NULL, updated_at INTEGER NOT NULL,
+  UNIQUE (shelf, kind, key)
+);
+CREATE INDEX dossiers_by_kind ON dossiers (kind, state);
+CREATE TABLE dossier_entries (
+  dossier INTEGER NOT NULL REFERENCES dossiers (no) ON DELETE CASCADE,
+  place INTEGER NOT NULL,
+  entry INTEGER NOT NULL REFERENCES entries (no) ON DELETE CASCADE,
+  PRIMARY KEY (dossier, place)
+) WITHOUT ROWID;
+CREATE INDEX dossier_entries_by_entry ON dossier_entries (entry);
+"""
+
 
 def _first_schema(connection: sqlite3.Connection) -> None:
     for statement in _statements(_FIRST_SCHEMA):
@@ -264,6 +283,11 @@ def _jobs(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
+def _dossiers(connection: sqlite3.Connection) -> None:
+    for statement in _statements(_DOSSIERS):
+        connection.execute(statement)
+
+
 def _statements(script: str) -> list[str]:
     """Statements one by one: `executescript` would commit the transaction they must stay in."""
     found, current = [], ""
@@ -276,7 +300,7 @@ def _statements(script: str) -> list[str]:
 
 
 MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (
-    _first_schema, _learning_log, _profiles, _model_calls, _jobs,
+    _first_schema, _learning_log, _profiles, _model_calls, _jobs, _dossiers,
 )  # fmt: skip
 """Migration n is the n-th function, from 1. Never change one that was released; add the next."""
 

@@ -11,7 +11,7 @@ from typing import Any
 from recollect.clock import from_micros, to_micros
 from recollect.errors import StoreError
 from recollect.stores.base import Removed, SessionHead
-from recollect.stores.sqlite import calls, jobs
+from recollect.stores.sqlite import calls, dossiers, jobs
 from recollect.types import Shelf, Turn
 
 _HEAD = "s.tenant, s.layer, s.layer_id, n.session_id, n.turns, n.reflected, n.touched_at, n.ended_at"
@@ -72,7 +72,8 @@ def remove_turns(db: sqlite3.Connection, shelf_no: int, session_id: str | None,
     gone = [name for (name,) in emptied]
     calls.forget_sessions(db, shelf_no, gone)
     dropped = jobs.forget_sessions(db, shelf_no, gone, [name for (name,) in cut])
-    return Removed(turns=len(removed), sessions=len(gone), jobs=dropped)
+    told = dossiers.forget_sessions(db, shelf_no, gone)
+    return Removed(turns=len(removed), sessions=len(gone), jobs=dropped, dossiers=told)
 
 
 def head(db: sqlite3.Connection, shelf: Shelf, session_id: str) -> SessionHead | None:

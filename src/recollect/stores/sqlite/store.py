@@ -12,6 +12,7 @@ from typing import Any
 from recollect.clock import Clock, from_micros, system_clock
 from recollect.stores.base import (
     Delta,
+    Dossier,
     Event,
     Flaw,
     Head,
@@ -29,7 +30,7 @@ from recollect.stores.base import (
     Vector,
 )
 from recollect.stores.owned import checked_by
-from recollect.stores.sqlite import calls, jobs, learning_log, sessions
+from recollect.stores.sqlite import calls, dossiers, jobs, learning_log, sessions
 from recollect.stores.sqlite.check import check_tables, mend_tables
 from recollect.stores.sqlite.connection import Connections
 from recollect.stores.sqlite.queries import (
@@ -307,6 +308,15 @@ class SqliteStore:
     def find_job(self, shelf: Shelf, kind: str, key: str) -> Job | None:
         with self._connections.reading() as db:
             return jobs.by_key(db, shelf, kind, key)
+
+    def dossier(self, shelf: Shelf, kind: str, key: str) -> Dossier | None:
+        with self._connections.reading() as db:
+            return dossiers.by_key(db, shelf, kind, key)
+
+    def dossiers(self, *, tenant: str | None = None, shelf: Shelf | None = None, kinds: Sequence[str] | None = None,
+                 states: Sequence[str] | None = None, limit: int = 100) -> list[Dossier]:  # fmt: skip
+        with self._connections.reading() as db:
+            return dossiers.listed(db, tenant=tenant, shelf=shelf, kinds=kinds, states=states, limit=limit)
 
     def session(self, shelf: Shelf, session_id: str) -> SessionHead | None:
         with self._connections.reading() as db:

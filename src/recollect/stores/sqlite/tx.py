@@ -13,6 +13,7 @@ from recollect.clock import from_micros, to_micros
 from recollect.errors import StoreError
 from recollect.stores.base import (
     Call,
+    Dossier,
     Event,
     IndexRecord,
     Job,
@@ -27,9 +28,9 @@ from recollect.stores.base import (
     Vector,
 )
 from recollect.stores.logged import own_recall
-from recollect.stores.owned import checked_call, own_job
+from recollect.stores.owned import checked_call, own_dossier, own_job
 from recollect.stores.sqlite import calls as ledger
-from recollect.stores.sqlite import jobs, learning_log, sessions
+from recollect.stores.sqlite import dossiers, jobs, learning_log, sessions
 from recollect.stores.sqlite.queries import alive, entries_by_id, in_parts, marks, matching, shelf_no_of
 from recollect.stores.sqlite.rows import (
     ENTRY_COLUMNS,
@@ -189,10 +190,11 @@ class SqliteTx:
             return Removed()
         self._latest.clear()
         seq = self._seq(shelf_no)
-        counted = {"index_records": 0, "vectors": 0, "links": 0, "versions": 0}
+        counted = {"index_records": 0, "vectors": 0, "links": 0, "versions": 0, "dossiers": 0}
         for no, entry_id in rows:
             for table, number in self._hanging_on(no).items():
                 counted[table] += number
+            counted["dossiers"] += dossiers.forget_entry(self._db, no)
             self._db.execute("DELETE FROM entries WHERE no = ?", (no,))
             self._nos.pop(entry_id, None)
             self._db.execute("INSERT INTO removed VALUES (?, ?, ?)", (shelf_no, seq, no))
@@ -220,7 +222,7 @@ class SqliteTx:
         entries = self.remove(shelf, Selection())
         turns = self.remove_turns(shelf)
         recalls = learning_log.recalls_on(self._db, shelf_no)
-        jobs_left = jobs.count_on(self._db, shelf_no)
+        jobs_left, dossiers_left = jobs.count_on(self._db, shelf_no), dossiers.count_on(self._db, shelf_no)
         self._db.execute("DELETE FROM shelves WHERE no = ?", (shelf_no,))
         self._numbers.pop(shelf, None)
         self._seqs.pop(shelf_no, None)
@@ -228,6 +230,7 @@ class SqliteTx:
             ids=entries.ids, entries=entries.entries, index_records=entries.index_records, vectors=entries.vectors,
             links=entries.links, versions=entries.versions, turns=turns.turns, sessions=turns.sessions,
             recalls=recalls, jobs=turns.jobs + jobs_left,
+            dossiers=entries.dossiers + turns.dossiers + dossiers_left,
         )  # fmt: skip
 
     def add_replaced(self, replaced: Replaced) -> None:
@@ -484,3 +487,19 @@ class SqliteTx:
 
     def put_job(self, job: Job) -> None:
         jobs.put(self._db, own_job(job))
+
+    # -- dossiers ------------------------------------------------------------------------------------------------
+
+    def put_dossier(self, dossier: Dossier) -> bool:
+        own = own_dossier(dossier)
+        named = dossiers.rows_named(self._db, own)
+        if len(named) < len(own.names):
+            return False
+        dossiers.put(self._db, self._shelf_no(own.shelf), own, named)
+        return True
+
+    def dossier(self, shelf: Shelf, kind: str, key: str) -> Dossier | None:
+        return dossiers.by_key(self._db, shelf, kind, key)
+
+    def drop_dossier(self, shelf: Shelf, kind: str, key: str) -> bool:
+        return dossiers.drop(self._db, shelf, kind, key)

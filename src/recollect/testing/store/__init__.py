@@ -3,8 +3,8 @@
 import pytest
 
 _PARTS = (
-    "calls", "case", "changes", "engine", "entries", "jobs", "learning_log", "links", "models", "neighbours",
-    "removal", "sessions", "turns",
+    "calls", "case", "changes", "dossiers", "engine", "entries", "jobs", "learning_log", "links", "models",
+    "neighbours", "removal", "sessions", "turns",
 )  # fmt: skip
 # Outside test files pytest explains a failed assert only where it is asked to, before the module is loaded.
 pytest.register_assert_rewrite(*(f"{__name__}.{part}" for part in _PARTS))
