@@ -11,9 +11,12 @@ import pytest
 
 from recollect.errors import InvalidInput
 from recollect.evals import extraction, locomo
+from recollect.evals.extracting import ModelExtractor
 from recollect.evals.extraction_report import summary
 from recollect.evals.run import Settings
+from recollect.llm import ScriptedModel
 from recollect.reflection.candidate import Candidate
+from recollect.reflection.settings import ReflectionSettings
 from recollect.types import Turn
 
 from .shared import shared_data
@@ -121,3 +124,26 @@ def test_memories_beside_the_turns_do_not_lower_recall() -> None:
     beside = locomo.run(folder, Settings(ks=(5,)), reflected=True)
     assert beside.entries > alone.entries + 800
     assert beside.overall("turn").means["recall@5"] >= alone.overall("turn").means["recall@5"]
+
+
+def test_a_model_is_asked_as_reflection_asks_it(folder: Path) -> None:
+    said = {"extracted_memories": [{"summary": "Zoe said one", "reference": [0]}]}
+    model = ScriptedModel(
+        [json.dumps(said), "no JSON at all", "NO_TRAIT", "NO_TRAIT"], input_tokens=100, output_tokens=10
+    )
+    extract = ModelExtractor(model)
+    report = extraction.run(folder, extract, name=extract.name)
+    assert [request.purpose for request in model.requests] == ["extract"] * 4
+    assert report.as_json()["took"] == {
+        "calls": 4, "input_tokens": 400, "output_tokens": 40, "by_rules_instead": 1,
+    }  # fmt: skip
+    assert report.overall().coverage.mean == pytest.approx(100 / 3)
+    assert report.overall().precision.mean == 100
+    assert "extractor scripted (calls 4, input tokens 400" in summary(report)
+
+
+def test_a_long_session_is_read_in_windows(folder: Path) -> None:
+    model = ScriptedModel("NO_TRAIT")
+    extract = ModelExtractor(model, ReflectionSettings(window_turns=2, context_turns=1))
+    extraction.run(folder, extract, limit=1)
+    assert extract.took()["calls"] == 2

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from recollect.evals.extracting import ModelExtractor
 from recollect.evals.extraction_report import ExtractionReport, Missed, Read
 from recollect.evals.files import json_files, misshapen, read_json
 from recollect.evals.run import Progress, Steps
@@ -65,7 +66,8 @@ def run(folder: Path, extract: Extract = by_rules, *, name: str = "rules", limit
         for sitting in life.sittings:
             read.append(_read(life.name, sitting, extract(sitting.turns, life.name)))
             steps.advance()
-    return ExtractionReport(extractor=name, read=read)
+    took = extract.took() if isinstance(extract, ModelExtractor) else {}
+    return ExtractionReport(extractor=name, read=read, took=took)
 
 
 def _read(persona: str, sitting: Sitting, found: Sequence[Candidate]) -> Read:

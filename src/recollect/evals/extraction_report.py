@@ -6,7 +6,7 @@ memories were extracted.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -74,6 +74,8 @@ class ExtractionReport:
 
     extractor: str
     read: list[Read] = field(repr=False)
+    took: Mapping[str, int] = field(default_factory=dict)
+    """What a model was asked, and what came of it; empty for rules."""
 
     def overall(self) -> ExtractionRow:
         return _row("overall", self.read)
@@ -95,6 +97,7 @@ class ExtractionReport:
         return {
             "dataset": "realmem",
             "extractor": self.extractor,
+            "took": dict(self.took),
             "overall": _row_json(self.overall()),
             "by_persona": {row.label: _row_json(row) for row in self.by_persona()},
         }
@@ -120,10 +123,11 @@ class ExtractionReport:
 def summary(report: ExtractionReport) -> str:
     """The line under the table."""
     row = report.overall()
+    took = ", ".join(f"{name.replace('_', ' ')} {count}" for name, count in report.took.items())
     return (
         f"{row.sessions} sessions, {row.fillers} of them filler, {row.memories} memories of {row.turns_per_memory:.1f} "
         f"turns, gold memories covered {row.gold.mean:.1f}, evidence turns right {row.evidence.mean:.1f}, "
-        f"extractor {report.extractor}"
+        f"extractor {report.extractor}" + (f" ({took})" if took else "")
     )
 
 

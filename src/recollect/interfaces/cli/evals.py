@@ -11,6 +11,7 @@ import typer
 from recollect.errors import InvalidInput
 from recollect.interfaces.cli import chart, render
 from recollect.interfaces.cli.guard import guarded
+from recollect.interfaces.cli.options import LlmName
 from recollect.interfaces.cli.target import SHARED, JsonFlag
 
 if TYPE_CHECKING:
@@ -139,6 +140,7 @@ def extraction(
     examples: Annotated[
         int, typer.Option("--examples", metavar="N", min=0, help="Show N memories missed and N that are junk.")
     ] = 0,
+    llm: LlmName = None,
     json: JsonFlag = False,
 ) -> None:
     """Which memories are found in a session? RealMem, whose gold memories name their source turn.
@@ -147,10 +149,16 @@ def extraction(
     Dataset as for realmem, not shipped.
     """
     from recollect.evals import extraction
+    from recollect.evals.extracting import ModelExtractor
     from recollect.evals.extraction_report import summary
+    from recollect.llm import choose_model
 
+    folder, model = _there("realmem", data), choose_model(llm)
+    extract = extraction.by_rules if model is None else ModelExtractor(model)
     with render.progress_bar("reading") as progress:
-        report = extraction.run(_there("realmem", data), limit=limit, progress=progress)
+        report = extraction.run(
+            folder, extract, name="rules" if model is None else model.name, limit=limit, progress=progress
+        )
     if _wants_json(ctx, json):
         render.print_json(report.as_json() | ({"examples": report.examples(examples)} if examples else {}))
         return
