@@ -130,9 +130,20 @@ def test_the_same_statement_is_kept_once() -> None:
     assert [one.turns for one in found] == [(0,)]
 
 
-def test_a_correction_is_kept_as_such() -> None:
+def test_a_correction_is_told_plainly() -> None:
     (memory,) = extract(dialogue(("user", "Actually, my sister lives in Porto, not in Lisbon.")), user="Ada")
-    assert memory.summary == "Actually, Ada's sister lives in Porto, not in Lisbon."
+    assert memory.summary == "Ada's sister lives in Porto, not in Lisbon."
+
+
+def test_whoever_gives_their_name_is_not_called_by_it_twice() -> None:
+    (memory,) = extract(dialogue(("user", "Hi, I'm Ada, a nurse from Leeds.")), user="ada")
+    assert memory.summary == "Ada is a nurse from Leeds."
+    assert extract(dialogue(("user", "Hi, I'm Ada.")), user="ada") == []
+
+
+def test_a_rule_of_few_english_words_is_one() -> None:
+    (memory,) = extract(dialogue(("user", "Please always use metric units.")), user="Ada")
+    assert (memory.summary, memory.kind) == ("Ada asks: please always use metric units.", "preference")
 
 
 def test_a_very_long_turn_gives_few_memories() -> None:

@@ -36,7 +36,7 @@ FACTS = [
     ("I sold my old guitar last month.", "Ada sold their old guitar last month (2024-04)."),
     ("I own a 1998 Volvo.", "Ada owns a 1998 Volvo."),
     ("I've got a flat near the harbour.", "Ada has got a flat near the harbour."),
-    ("My birthday is on June 5.", "Ada's birthday is on June 5 (2024-06-05)."),
+    ("My birthday is on June 5.", "Ada's birthday is on June 5."),
     ("My dentist appointment is next Tuesday.", "Ada's dentist appointment is next Tuesday (2024-05-07)."),
     ("I have an exam on Friday.", "Ada has an exam on Friday (2024-05-03)."),
     ("Our flight to Lima leaves tomorrow.", "Ada's flight to Lima leaves tomorrow (2024-05-02)."),
@@ -60,7 +60,7 @@ FACTS = [
     ("I never drink coffee after noon.", "Ada never drinks coffee after noon."),
     (
         "Actually, my flight leaves on Thursday, not Friday.",
-        "Actually, Ada's flight leaves on Thursday (2024-05-02), not Friday (2024-05-03).",
+        "Ada's flight leaves on Thursday (2024-05-02), not Friday (2024-05-03).",
     ),
     ("I changed my mind about the red curtains.", "Ada changed their mind about the red curtains."),
     ("I went to the dentist two days ago.", "Ada went to the dentist two days ago (2024-04-29)."),

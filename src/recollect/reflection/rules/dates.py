@@ -85,6 +85,10 @@ class Dated:
     valid_to: datetime | None = None
 
 
+_EVERY_YEAR = re.compile(r"\b(?:birthday|anniversary|name day)(?:'s| is| falls)\b", re.IGNORECASE)
+"""A day of the calendar behind it comes back every year."""
+
+
 def resolve(text: str, at: datetime) -> Dated:
     """Put the date behind each relative expression; read "since", "until" and "for the next two weeks"."""
     day = at.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -96,7 +100,7 @@ def resolve(text: str, at: datetime) -> Dated:
     done = 0
     for found in _EXPRESSION.finditer(text):
         when = _read(found, day, past=past)
-        if when is None:
+        if when is None or (_EVERY_YEAR.search(text, 0, found.start()) and (found["month"] or found["month2"])):
             continue
         marker = _BEFORE.search(text, max(0, found.start() - 24), found.start()) or _WITH_MONTH.match(found[0])
         if marker and marker["since"]:

@@ -39,6 +39,13 @@ _UNSAID = frozenset({"rule", "manner", "wish"})
 _LONGEST_FRAGMENT = 6
 _NO_FRAGMENT = re.compile(rf"{_FIRST.pattern}|\byou\b|\byour|^(?:this|that|it|these|those|he|she|they)\b")
 _SO = re.compile(r", (?:so|and) (?:please )?(?:give|show|tell|send|help|remind|get|find) me\b.*")
+_CORRECTING = re.compile(
+    r"^(?:actually|correction|sorry|scratch that|no wait|wait no)\b[,:;.]?\s*"
+    r"(?:(?:no|that's (?:wrong|not right|not true|incorrect)|that was wrong|i was wrong)[,:;.]\s*)*"
+    r"(?=(?:i|we|my|our)\b)",
+    re.IGNORECASE,
+)
+"""What announces a correction; the evidence keeps it."""
 SHORTEST = 2
 """Content words that a statement needs; one is enough where the frame stands for itself ("I am vegetarian")."""
 
@@ -74,7 +81,8 @@ def told(turn: Turn, who: Persons, known: Mapping[str, str] | None = None) -> To
     spoken = heard(turn.text)
     for sentence in spoken:
         for statement in _statements(sentence, turn, who, known or {}):
-            found.setdefault(statement.text, statement)
+            if not _only_names(statement.text, who):
+                found.setdefault(statement.text, statement)
     tasked = any(tells(one) is None and _tasks(one) for one in spoken)
     return Told(said=[*found.values()], only=only_tells(spoken), tasked=tasked)
 
@@ -122,7 +130,9 @@ def tells(sentence: Sentence) -> Frame | None:
         frame = NOTED
     elif has_slot(lower) and (frame is None or not frame.stands):
         frame = SLOT
-    if frame is None or not _asserted(lower, sentence.end, frame) or not (frame is NOTED or _english(lower)):
+    if frame is None or not _asserted(lower, sentence.end, frame):
+        return None
+    if frame is not NOTED and frame.name not in ASKED and not _english(lower):
         return None
     return frame if len(set(filters.content_words(lower))) >= (1 if frame.stands else SHORTEST) else None
 
@@ -159,9 +169,16 @@ def _told(text: str, who: Persons, frame: Frame) -> str:
         asked = turn_around(text, who, named=True)
         turned = f"{who.speaker[:1].upper()}{who.speaker[1:]} asks: {asked[:1].lower()}{asked[1:]}"
     else:
-        turned = turn_around(text, who)
+        turned = turn_around(_CORRECTING.sub("", text), who)
+        turned = turned.replace(f"{who.speaker} is {who.speaker}, ", f"{who.speaker} is ", 1)  # "I'm Ada, a nurse"
     turned = turned.rstrip(" ,;:–-")
     return turned + ("" if turned.endswith((".", "!", '."', "…")) else ".")
+
+
+def _only_names(text: str, who: Persons) -> bool:
+    """Whether it says no more than that the speaker is themselves: "I'm Ada" said by Ada."""
+    name = who.speaker.lower()
+    return text.lower().rstrip(".!") == f"{name} is {name}"
 
 
 def _begins_in_person(text: str) -> bool:
