@@ -16,7 +16,7 @@ from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from middleware.world import HandClock
@@ -546,6 +546,7 @@ def test_no_memory_closes_the_block_or_forges_another_entry(attack: str, format:
 READABLE = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=300)
 
 
+@settings(deadline=None)
 @given(
     said=st.lists(st.one_of(READABLE, st.text(alphabet="<>&\" a", min_size=1, max_size=200)), max_size=6),
     max_chars=st.integers(0, 900), numbered=st.booleans(), format=st.sampled_from(["structured", "natural"]),
