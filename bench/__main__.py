@@ -15,16 +15,18 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import forget, fresh, ingest, learn, recall, remember
+from bench import forget, fresh, ingest, learn, middleware, recall, remember
 from bench.banks import Banks
 from bench.plot import Points, svg
 from bench.report import Table, as_json, note, show, write_json
 
-SUBJECTS = ("recall", "remember", "ingest", "memory", "import", "forget", "learn")
+SUBJECTS = ("recall", "remember", "ingest", "memory", "import", "forget", "learn", "middleware")
 SIZES = [1_000, 10_000, 100_000]
 QUICK_SIZES = [200, 1_000]
 FORGET_SIZE = 10_000
 LEARN_SIZE = 10_000
+TURN_SIZE = 10_000
+SESSIONS = [1, 50, 150]
 PLOT = "cost_vs_size.svg"
 
 
@@ -85,6 +87,9 @@ def _calls(banks: Banks, sizes: list[int], *, quick: bool) -> dict[str, Callable
         "memory": lambda: fresh.measure_memory({size: banks.path("sessions", size) for size in sizes}),
         "import": lambda: fresh.measure_import(2 if quick else 9),
         "forget": lambda: forget.measure(banks, forget_size, forgotten, 2 if quick else 5),
+        "middleware": lambda: middleware.measure(
+            banks, 1_000 if quick else TURN_SIZE, recalls, [1, 3] if quick else SESSIONS
+        ),
         "learn": lambda: learn.measure(banks, 1_000 if quick else LEARN_SIZE, recalls),
     }
 

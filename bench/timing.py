@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,12 +15,34 @@ Call = Callable[[int], object]
 """Takes the number of the round, from 0."""
 
 
+class _Waiting(threading.local):
+    """Seconds that this thread was ready to run and had no core, as Linux counts them; 0 elsewhere."""
+
+    def __init__(self) -> None:
+        try:
+            self._file: int | None = os.open("/proc/thread-self/schedstat", os.O_RDONLY)
+        except OSError:
+            self._file = None
+
+    def __call__(self) -> float:
+        return 0.0 if self._file is None else int(os.pread(self._file, 100, 0).split()[1]) / 1e9
+
+
+waited = _Waiting()
+
+
+def own_time() -> float:
+    """A clock that stands still while others have the core: what a call takes on a machine that is free for it."""
+    return time.perf_counter() - waited()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Times:
-    """What one call took, round by round, in seconds."""
+    """What one call took, round by round, in seconds. `own` is the wall without the wait for a core."""
 
     wall: list[float] = field(default_factory=list)
     cpu: list[float] = field(default_factory=list)
+    own: list[float] = field(default_factory=list)
 
     @property
     def p50_ms(self) -> float:
@@ -27,6 +51,14 @@ class Times:
     @property
     def p95_ms(self) -> float:
         return 1000 * float(np.percentile(self.wall, 95))
+
+    @property
+    def own_p50_ms(self) -> float:
+        return 1000 * float(np.median(self.own))
+
+    @property
+    def own_p95_ms(self) -> float:
+        return 1000 * float(np.percentile(self.own, 95))
 
     @property
     def mean_ms(self) -> float:
@@ -49,12 +81,14 @@ def take_turns(calls: dict[str, Call], *, rounds: int, warm_up: int = 3,
             before(round_)
         order = list(calls) if round_ % 2 else list(reversed(calls))
         for name in order:
-            wall, cpu = time.perf_counter(), time.process_time()
+            waited_before, wall, cpu = waited(), time.perf_counter(), time.process_time()
             calls[name](round_)
             spent_cpu, spent = time.process_time() - cpu, time.perf_counter() - wall
+            waited_in = waited() - waited_before
             if round_ >= warm_up:
                 times[name].wall.append(spent)
                 times[name].cpu.append(spent_cpu)
+                times[name].own.append(spent - waited_in)
     return times
 
 

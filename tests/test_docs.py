@@ -34,6 +34,7 @@ from recollect.aio import AsyncSession
 from recollect.ingest import validate
 from recollect.interfaces.cli import app
 from recollect.interfaces.cli.target import SHARED
+from recollect.middleware.loop import create_memory_middleware
 from recollect.retrieval.profiles import PROFILES
 from recollect.stores.sqlite import SqliteStore
 from recollect.types import KINDS, LAYERS, LINK_TYPES, MAX_NAME_CHARS, STATES
@@ -231,6 +232,12 @@ def test_the_reference_describes_every_parameter_of_a_method(face: type, name: s
         assert described is not None, f"{parameter.name} has no row"
         assert described[0].strip("`") == default_of(parameter), f"{parameter.name}: {described[0]}"
     assert not rows, f"no such parameters: {sorted(rows)}"
+
+
+def test_the_page_on_loops_describes_every_setting_of_the_middleware() -> None:
+    rows = first_cells(section("middleware.md", "## create_memory_middleware"))
+    expected = {name: default_of(one) for name, one in inspect.signature(create_memory_middleware).parameters.items()}
+    assert {name: cells[0].strip("`") for name, cells in rows.items()} == expected
 
 
 def default_of(parameter: inspect.Parameter) -> str:

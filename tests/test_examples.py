@@ -10,9 +10,24 @@ from pathlib import Path
 
 import pytest
 
-from llm.service import Service, chat, refusal, serving
+from llm.service import Service, chat, claude, refusal, serving
 
-EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+HELPERS = {"stand_in"}
+EXAMPLES = sorted(path for path in (Path(__file__).parent.parent / "examples").glob("*.py") if path.stem not in HELPERS)
+NEEDS = {
+    "anthropic_loop": "anthropic",
+    "langgraph_store": "langgraph",
+    "openai_agents_loop": "agents",
+    "openai_loop": "openai",
+    "pydantic_ai_loop": "pydantic_ai",
+}
+LOOPS = [name for name in NEEDS if name.endswith("_loop")]
+
+
+def needed(name: str) -> None:
+    """Skip what this place has no package for."""
+    if name in NEEDS:
+        pytest.importorskip(NEEDS[name], reason=f"examples/{name}.py needs a package that is not installed here")
 
 
 @pytest.fixture
@@ -23,19 +38,26 @@ def service() -> Iterator[Service]:
 
 def run(name: str, folder: Path, service: Service | None = None, *, said: str = "") -> subprocess.CompletedProcess[str]:
     """The example, with our server as the only one there is."""
+    needed(name)
     (path,) = [example for example in EXAMPLES if example.stem == name]
-    environment = {key: value for key, value in os.environ.items() if not key.upper().endswith("_PROXY")}
+    environment = {key: value for key, value in os.environ.items() if not _leads_out(key)}
     if service is not None:
         environment |= {"OPENAI_BASE_URL": service.url, "OPENAI_API_KEY": "sk-test", "OLLAMA_HOST": service.address}
+        environment |= {"ANTHROPIC_BASE_URL": service.address, "ANTHROPIC_API_KEY": "sk-test"}
     return subprocess.run(
         [sys.executable, "-W", "error", str(path)], cwd=folder, env=environment, input=said, capture_output=True,
         text=True, timeout=60, check=False,
     )  # fmt: skip
 
 
+def _leads_out(name: str) -> bool:
+    """Whether a variable would send an example to another service than ours."""
+    return name.upper().endswith("_PROXY") or name.startswith(("OPENAI_", "ANTHROPIC_", "RECOLLECT_"))
+
+
 @pytest.mark.parametrize("name", [example.stem for example in EXAMPLES])
 def test_the_example_runs(name: str, tmp_path: Path, service: Service) -> None:
-    service.otherwise = chat('{"facts": ["Ada walks"]}')
+    service.otherwise = claude("I see.") if name == "anthropic_loop" else chat('{"facts": ["Ada walks"]}')
     done = run(name, tmp_path, service, said="hello\n")
     assert done.returncode == 0, done.stderr
     assert done.stderr == ""
@@ -46,6 +68,18 @@ def test_the_agent_loop_remembers_over_sessions(tmp_path: Path) -> None:
     monday, friday = run("agent_loop", tmp_path).stdout.splitlines()
     assert "nothing" in monday
     assert "green Brompton" in friday
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_a_loop_remembers_cites_and_learns_without_a_key(name: str, tmp_path: Path) -> None:
+    done = run(name, tmp_path)
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "monday: My bicycle is a green Brompton. → I will keep that in mind.",
+        "monday: I take my tea without milk. → I will keep that in mind.",
+        "friday: Which bicycle do I have? → You told me: My bicycle is a green Brompton.",
+        "(outcomes learned from: 2)",
+    ]
 
 
 def test_the_chat_remembers_what_was_said_before(tmp_path: Path, service: Service) -> None:

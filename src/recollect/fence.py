@@ -34,6 +34,12 @@ def fenced_block(items: Sequence[Item], *, max_tokens: int) -> str:
 
     Empty when there are no items or when not even a cut one fits, so that a caller can test it for truth.
     """
+    lines = fenced_lines(items, max_tokens=max_tokens)
+    return "\n".join([OPENING, *lines, CLOSING]) if lines else ""
+
+
+def fenced_lines(items: Sequence[Item], *, max_tokens: int) -> list[str]:
+    """What stands between the fences, one line an item: as many as are shown, always the first ones."""
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int):
         raise InvalidInput("max_tokens", f"{max_tokens!r} is not a whole number")
     room = max_tokens - count_tokens(OPENING) - count_tokens(CLOSING)
@@ -48,7 +54,7 @@ def fenced_block(items: Sequence[Item], *, max_tokens: int) -> str:
             break
         lines.append(line)
         room -= cost
-    return "\n".join([OPENING, *lines, CLOSING]) if lines else ""
+    return lines
 
 
 def escape(text: str) -> str:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from typing import Any, Literal, TypeVar, get_args
 
 from recollect.errors import ScopeError
-from recollect.fence import Item, fenced_block
+from recollect.fence import Item, fenced_block, fenced_lines
 
 Kind = Literal["fact", "preference", "pattern", "note", "episode", "strategy", "guardrail", "summary"]
 State = Literal["active", "superseded", "flagged", "pruned"]
@@ -276,6 +276,10 @@ class Recall:
     def context(self, *, max_tokens: int = 1500) -> str:
         """The hits as a fenced block of data for a prompt, best first, within a token budget."""
         return fenced_block([fence_item(hit.entry) for hit in self.hits], max_tokens=max_tokens)
+
+    def shown(self, *, max_tokens: int = 1500) -> int:
+        """How many of the hits such a block has room for, always the first ones: only they can be cited."""
+        return len(fenced_lines([fence_item(hit.entry) for hit in self.hits], max_tokens=max_tokens))
 
 
 def fence_item(entry: Entry) -> Item:

@@ -19,6 +19,7 @@ COLUMNS = {
     "memory": {"entries", "rss_added_mb", "per_100k_mb", "file_bytes_per_entry"},
     "import": {"statement", "cpu_s", "wall_s"},
     "forget": {"entries", "forgotten", "forget_p50_ms", "next_recall_p50_ms"},
+    "middleware": {"middleware", "session", "entries", "own_p50_ms", "own_p95_ms", "recall", "storing", "learning"},
     "learn": {"call", "width", "entries", "p50_ms", "cpu_ms", "floor_cpu_ms", "cpu_ratio"},
 }
 

@@ -107,6 +107,16 @@ def test_chatting_keeps_recalls_cites_and_reflects(cli: Cli, scripted: Any) -> N
     assert {tuple(one["key"]) for one in cli.json("cost")["spent"]} == {("chat", "scripted"), ("extract", "scripted")}
 
 
+def test_chatting_judges_only_what_the_model_was_shown(cli: Cli, scripted: Any) -> None:
+    for number in range(9):
+        cli.ok("remember", f"Ada's bicycle number {number} is {'very ' * 190}green.")
+    model = scripted(chat=["Green. [0]"])
+    cli.ok("chat", "-k", "9", "--llm", model, "--session-id", "c1", stdin="Which bicycle?\n/quit\n")
+    assert cli.json("learn", "status")["outcomes"] == 0  # some of the nine had no room
+    cli.ok("chat", "-k", "2", "--llm", model, "--session-id", "c2", stdin="Which bicycle?\n/quit\n")
+    assert cli.json("learn", "status")["outcomes"] == 1
+
+
 def test_chatting_without_a_model_shows_what_is_recalled(cli: Cli) -> None:
     cli.remember("The user lives in Oslo.")
     answer = cli.ok("chat", "--session-id", "c1", stdin="Where do I live?\n")

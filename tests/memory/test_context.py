@@ -75,6 +75,12 @@ def test_the_first_hit_that_does_not_fit_is_cut_at_a_word() -> None:
     assert block.endswith(CLOSING)
 
 
+def test_it_says_how_many_are_shown() -> None:
+    recall = recall_of("short", "many words " * 200, "never reached")
+    assert (recall.shown(), recall.shown(max_tokens=100), recall.shown(max_tokens=1)) == (3, 2, 0)
+    assert recall_of().shown() == 0
+
+
 @settings(max_examples=200, deadline=None)
 @given(texts=st.lists(st.text(min_size=1, max_size=300), max_size=8), budget=st.integers(0, 400))
 def test_a_block_never_exceeds_its_budget(texts: list[str], budget: int) -> None:

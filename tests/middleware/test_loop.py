@@ -8,13 +8,15 @@ import re
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from xml.etree import ElementTree
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from middleware.world import HandClock
@@ -231,6 +233,79 @@ def test_learning_that_is_off_is_no_fault(clock: HandClock) -> None:
         middleware.after_response("Where does Ada live?", "In Oslo. [0]")
         assert not middleware.faults
         assert len(texts(memory)) == 2
+
+
+# -- one write ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("profile", ["default", "paper"])
+def test_turns_and_citation_are_one_durable_write(
+    tmp_path: Path, clock: HandClock, monkeypatch: pytest.MonkeyPatch, profile: str
+) -> None:
+    with Memory.open(tmp_path / "memory.db", profile=profile, background=False, explore=0.0, clock=clock) as memory:
+        memory.remember_many(["Ada lives in Oslo.", "Ben sells gold."], scope=ADA)
+        middleware = made(memory, clock)
+        middleware.enrich_system_prompt(asked("Where does Ada live?"))
+        memory._learner._log.flush()
+        before = memory.learning(scope=ADA).steps
+        commits = counted(memory, monkeypatch)
+        middleware.after_response("Where does Ada live?", "In Oslo. [0]")
+        assert commits == ["commit"]
+        assert [role for role, _ in texts(memory)] == ["user", "assistant"]
+        assert memory.learning(scope=ADA).outcomes == 1
+        assert memory.learning(scope=ADA).steps > before
+        assert not middleware.faults
+
+
+def counted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Grows with every write transaction of the memory's file that is committed."""
+    done: list[str] = []
+    writing = memory._store._connections.writing  # type: ignore[attr-defined]  # SQLite's own, beyond the port
+
+    @contextmanager
+    def counting() -> Iterator[Any]:
+        with writing() as db:
+            yield db
+        done.append("commit")
+
+    monkeypatch.setattr(memory._store._connections, "writing", counting)  # type: ignore[attr-defined]
+    return done
+
+
+def test_a_citation_that_cannot_be_learned_costs_no_turn(
+    memory: Memory, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    memory.remember("Ada lives in Oslo.", scope=ADA)
+    middleware = made(memory, clock)
+    middleware.enrich_system_prompt(asked("Where does Ada live?"))
+    monkeypatch.setattr("recollect.learning.learner.advance", lambda *_, **__: 1 / 0)
+    middleware.after_response("Where does Ada live?", "In Oslo. [0]")
+    assert texts(memory) == [("user", "Where does Ada live?"), ("assistant", "In Oslo.")]
+    assert middleware.faults == {"learn": 1}
+    assert [one.usage_count for one in memory.entries(scope=ADA)] == [0, 0, 0]
+    assert memory.verify().ok
+
+
+def test_a_turn_that_cannot_be_kept_costs_no_citation(clock: HandClock) -> None:
+    embedder = Failing()
+    with Memory.open(":memory:", embedder=embedder, background=False) as memory:
+        memory.remember("Ada lives in Oslo.", scope=ADA)
+        middleware = made(memory, clock)
+        middleware.enrich_system_prompt(asked("Where does Ada live?"))
+        embedder.broken = True
+        middleware.after_response("Where does Ada live?", "In Oslo. [0]")
+        assert middleware.faults == {"store": 1}
+        assert memory.entries(scope=ADA)[0].usage_count == 1
+
+
+def test_a_recall_that_was_forgotten_meanwhile_is_no_fault(memory: Memory, clock: HandClock) -> None:
+    memory.remember("Ada lives in Oslo.", scope=ADA)
+    middleware = made(memory, clock)
+    middleware.enrich_system_prompt(asked("Where does Ada live?"))
+    memory.forget(scope=ADA, everything=True)
+    middleware.after_response("Where does Ada live?", "In Oslo. [0]")
+    assert not middleware.faults
+    assert len(texts(memory)) == 2
 
 
 # -- reflection --------------------------------------------------------------------------------------------------
@@ -471,6 +546,7 @@ def test_no_memory_closes_the_block_or_forges_another_entry(attack: str, format:
 READABLE = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=300)
 
 
+@settings(deadline=None)
 @given(
     said=st.lists(st.one_of(READABLE, st.text(alphabet="<>&\" a", min_size=1, max_size=200)), max_size=6),
     max_chars=st.integers(0, 900), numbered=st.booleans(), format=st.sampled_from(["structured", "natural"]),

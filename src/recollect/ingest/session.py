@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Protocol
 
@@ -12,7 +12,7 @@ from recollect.ingest.hashing import content_hash, thread_of
 from recollect.ingest.remember import Writer, keep
 from recollect.ingest.times import TimeLike
 from recollect.ingest.validate import Draft, check, checked_line, checked_seconds, checked_session_id
-from recollect.stores.base import Job, Store, Tx
+from recollect.stores.base import Job, Record, Store, Tx
 from recollect.types import Entry, Scope, Shelf, Turn
 
 GENERIC_ROLES = frozenset({"user", "human", "assistant", "ai", "system", "tool", "function", "model"})
@@ -57,28 +57,55 @@ class Session:
 
         `role` is `user`, `assistant`, … or the speaker's own name. Turns count from 0. `at` is when it was said.
         """
-        now = self._writer.clock()
+        draft = self._draft(role, text, at=at, speaker=speaker, trust=trust, tags=tags)
+        return self._write(self._ready([draft]))[0].id
+
+    def _draft(self, role: str, text: str, *, at: TimeLike = None, speaker: str | None = None, trust: str = "trusted",
+               tags: Sequence[str] = ()) -> Draft:  # fmt: skip
+        """What someone said; its source is the role."""
         role = checked_line("role", role)
         if not role.strip():
             raise InvalidInput("role", "is empty", "use 'user', 'assistant' or a name")
-        draft = Draft(
+        return Draft(
             text=text, kind="episode", session_id=self.id, speaker=speaker or self._speaker(role), source=role,
             trust=trust, at=at, tags=tags,
         )  # fmt: skip
-        checked = self._writer.scrub(check(draft, self._scope, now))
+
+    def _ready(self, drafts: Sequence[Draft]) -> list[Record]:
+        """Checked, scrubbed, embedded in one batch: all that is left is to write. Numbers come with the writing."""
         thread = thread_of("session", self.id)
-        entry = self._writer.entry_of(checked, now, thread=thread)
-        record = self._writer.records_of([entry])[0]  # neither index nor vector depends on the turn's number
+        entries = []
+        for draft in drafts:
+            now = self._writer.clock()
+            entries.append(
+                self._writer.entry_of(self._writer.scrub(check(draft, self._scope, now)), now, thread=thread)
+            )
+        return self._writer.records_of(entries)  # neither index nor vector depends on the turn's number
+
+    def _write(self, records: Sequence[Record], along: Callable[[Tx], object] | None = None) -> list[Entry]:
+        """The turns as entries, with their numbers; all of them or none. `along` writes in the same transaction."""
+        written, queued = [], False
         with self._writer.transact() as tx:
-            number = tx.open_session(self._shelf, self.id, entry.at)
-            numbered = replace(entry, turn_refs=[number], position=number)
-            entry = replace(numbered, content_hash=content_hash(numbered))
-            kept = keep(tx, replace(record, entry=entry), now)
-            tx.add_turn(self._shelf, _turn_of(replace(entry, id=kept), number, role), touched_at=now)
-            queued = self._watch is not None and self._watch.added(tx, self._shelf, self.id, number + 1)
+            for record in records:
+                entry = self._numbered(tx, record)
+                written.append(entry)
+                if self._watch is not None and self._watch.added(tx, self._shelf, self.id, entry.turn_refs[0] + 1):
+                    queued = True
+            if along is not None:
+                along(tx)
         if self._watch is not None and queued:
             self._watch.committed()
-        return kept
+        return written
+
+    def _numbered(self, tx: Tx, record: Record) -> Entry:
+        """Write one turn under the session's next number."""
+        entry, now = record.entry, record.entry.created_at
+        number = tx.open_session(self._shelf, self.id, entry.at)
+        numbered = replace(entry, turn_refs=[number], position=number)
+        entry = replace(numbered, content_hash=content_hash(numbered))
+        entry = replace(entry, id=keep(tx, replace(record, entry=entry), now))
+        tx.add_turn(self._shelf, _turn_of(entry, number), touched_at=now)
+        return entry
 
     def end(self, *, wait: float = 0.0) -> Job | None:
         """End the session: what was said becomes memories, in the background; the job of it, or None if all was read.
@@ -113,8 +140,8 @@ def name_of(user: str | None) -> str | None:
     return user if user and _NAME_LIKE.fullmatch(user) else None
 
 
-def _turn_of(entry: Entry, number: int, role: str) -> Turn:
+def _turn_of(entry: Entry, number: int) -> Turn:
     return Turn(
-        session_id=entry.session_id or "", number=number, role=role, text=entry.text, at=entry.at,
+        session_id=entry.session_id or "", number=number, role=entry.source, text=entry.text, at=entry.at,
         speaker=entry.speaker, entry_id=entry.id,
     )  # fmt: skip

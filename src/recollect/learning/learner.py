@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, TypeVar
@@ -155,20 +156,31 @@ class Learner:
 
     def outcome(self, recall_id: str, told: Told, *, tenant: str | None) -> bool:
         """Append an outcome to the log and learn from it; False when one of this kind was told before."""
-        now = self._clock()
-        with self._store.transact() as tx:
-            written = self._log.write(tx, wanted=recall_id)
-            recall = tx.logged_recall(recall_id)
-            if recall is None or (tenant is not None and recall.shelf.tenant != tenant):
-                raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
-            value = told.logged(recall)
-            counts = tx.add_outcome(recall_id, told.kind, value, now) is not None
-            if counts:
-                self._reinforce(tx, recall, told.kind, value, now)
-                if told.kind in self.teaches and self._mode != "off":
-                    self._learn(tx, recall, set(value.get("nos", ())), tx.alive(recall.nos), now)
+        with self.ready(recall_id, told), self._store.transact() as tx:
+            counts, written = self.outcome_in(tx, recall_id, told, tenant=tenant)
         written()
         return counts
+
+    @contextmanager
+    def ready(self, recall_id: str, told: Told) -> Iterator[None]:  # noqa: ARG002  this learner needs nothing
+        """To be entered before a transaction with `outcome_in`: what may be slow happens here."""
+        yield
+
+    def outcome_in(self, tx: Tx, recall_id: str, told: Told, *,
+                   tenant: str | None) -> tuple[bool, Callable[[], None]]:  # fmt: skip
+        """`outcome` within someone's transaction; what comes second is to be called when that is committed."""
+        now = self._clock()
+        written = self._log.write(tx, wanted=recall_id)
+        recall = tx.logged_recall(recall_id)
+        if recall is None or (tenant is not None and recall.shelf.tenant != tenant):
+            raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
+        value = told.logged(recall)
+        counts = tx.add_outcome(recall_id, told.kind, value, now) is not None
+        if counts:
+            self._reinforce(tx, recall, told.kind, value, now)
+            if told.kind in self.teaches and self._mode != "off":
+                self._learn(tx, recall, set(value.get("nos", ())), tx.alive(recall.nos), now)
+        return counts, written
 
     def _reinforce(self, tx: Tx, recall: LoggedRecall, kind: str, value: dict[str, Any], now: datetime) -> None:
         """Count use, and let success and failure change how sure the shown entries are."""

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
@@ -45,12 +46,13 @@ class PaperLearner(Learner):
         """The matrices that serve a shelf; None when the base does."""
         return self._kept(shelf) if self._mode == "on" else None
 
-    def outcome(self, recall_id: str, told: Told, *, tenant: str | None) -> bool:
+    @contextmanager
+    def ready(self, recall_id: str, told: Told) -> Iterator[None]:
         recall = self._log.find(recall_id) or self._store.logged_recall(recall_id)
         if recall is not None and told.kind in self.teaches:
             self._queries[recall_id] = self._embed_query(recall.query)  # before the transaction: it may be slow
         try:
-            return super().outcome(recall_id, told, tenant=tenant)
+            yield
         finally:
             self._queries.pop(recall_id, None)
 

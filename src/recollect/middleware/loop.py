@@ -42,6 +42,7 @@ from recollect.middleware.block import (
     format_memory_context,
     memory_block,
 )
+from recollect.middleware.exchange import Cited, Kept, keep_exchange
 from recollect.retrieval.filters import Filters
 from recollect.types import Scope
 from recollect.wellformed import well_formed
@@ -162,15 +163,16 @@ class MemoryMiddleware:
         with self._lock:
             shown = self._pending.pop(user_input, None)
         citation = self._read(shown, response)
-        due = False
+        cited = _cited(shown, citation.places)
+        kept = Kept(turns=(), settled=False)
         if self._store_responses:
             with self._guarded("store"):
-                due = self._keep(user_input, citation.text)
-        if due:
+                kept = self._keep(user_input, citation.text, cited)
+        if self._threshold is not None and any((turn + 1) % self._threshold == 0 for turn in kept.turns):
             self.end_session()
-        if shown is not None and citation.places is not None:
-            with self._guarded("learn"):
-                self._learn(shown, citation.places)
+        if cited is not None and not kept.settled:
+            with self._guarded("learn"), suppress(NotFound):  # learning is off, or the recall was forgotten meanwhile
+                self._memory.outcome(cited.recall_id, cited=cited.places, scope=self._scope)
 
     def end_session(self) -> None:
         """End the session: what was said becomes memories. A question asked later opens it again."""
@@ -228,25 +230,21 @@ class MemoryMiddleware:
             return Citation(text=response, places=None)
         return read_citation(response, 0 if shown is None else shown.block.shown)
 
-    def _keep(self, question: str, answer: str) -> bool:
-        """Add both as turns; whether one of them makes reflection due."""
+    def _keep(self, question: str, answer: str, cited: Cited | None) -> Kept:
+        """Add both as turns, and what was cited with them."""
+        said = [("user", _clean(question)), ("assistant", _clean(answer))]
+        said = [(role, text) for role, text in said if text.strip()]
+        if not said:
+            return Kept(turns=(), settled=False)
         session = self._memory.session(scope=self._scope, session_id=self.session_id)
-        due = False
-        for role, text in (("user", _clean(question)), ("assistant", _clean(answer))):
-            if not text.strip():
-                continue
-            id = session.add(role, text, tags=self._tags)
-            if self._threshold is not None:
-                turns = self._memory.get(id, scope=self._scope).turn_refs[-1] + 1
-                due = due or turns % self._threshold == 0
-        return due
+        return keep_exchange(self._memory, session, said, scope=self._scope, tags=self._tags, cited=cited)
 
-    def _learn(self, shown: _Shown, places: tuple[int, ...]) -> None:
-        """Tell which hits were cited. Where some did not fit into the block, not citing them says nothing."""
-        if shown.block.shown < shown.hits:
-            return
-        with suppress(NotFound):  # learning is off, or the recall was forgotten meanwhile
-            self._memory.outcome(shown.recall_id, cited=places, scope=self._scope)
+
+def _cited(shown: _Shown | None, places: tuple[int, ...] | None) -> Cited | None:
+    """What to learn from an answer. Where some hits did not fit into the block, not citing them says nothing."""
+    if shown is None or places is None or shown.block.shown < shown.hits:
+        return None
+    return Cited(recall_id=shown.recall_id, places=places)
 
 
 def _clean(text: str) -> str:

@@ -110,12 +110,13 @@ def _turn(memory: Memory, session: Session, target: Target, model: Model | None,
     except RecollectError as error:  # a model that fails ends one answer, not the chat
         render.say(f"the model did not answer: {error}")
         return 1
-    citation = read_citation(answer, len(recall.hits))
+    shown = recall.shown()
+    citation = read_citation(answer, shown)
     plain = citation.text.strip()
     render.print_lines([f"{render.visible(plain)}"])
     if plain:
         session.add("assistant", plain)
-    if citation.places is not None:
+    if citation.places is not None and shown == len(recall.hits):  # one that had no room was not judged
         memory.outcome(recall.id, cited=citation.places, scope=target.scope)
         render.say(f"cited {', '.join(map(str, citation.places)) or 'nothing'}")
     return 2 if plain else 1

@@ -1,0 +1,79 @@
+"""A stand-in for a model's service, so that the examples run without a key: OpenAI's protocol and Anthropic's.
+
+It reads the memories that were put before it, says the first that shares a long word with the question, and cites it.
+Not an example itself: the others begin it where neither a key nor a base URL is set.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+_ENTRY = re.compile(r'<entry place="(\d+)"[^>]*>(?:[^:<]*: )?(.*?)</entry>')
+
+
+def answer(system: str, question: str) -> str:
+    """What the stand-in says: a memory and its number, or that there is none."""
+    words = {word for word in re.findall(r"\w+", question.lower()) if len(word) > 4}
+    for place, text in _ENTRY.findall(system):
+        if words & set(re.findall(r"\w+", text.lower())) and not text.endswith("?"):
+            return f"You told me: {text} [{place}]"
+    return "I will keep that in mind." + (" [NO_CITE]" if "<entry " in system else "")
+
+
+@contextmanager
+def endpoint() -> Iterator[str]:
+    """The base URL of a server that runs as long as the block."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), _Handler) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_address[1]}"
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+class _Handler(BaseHTTPRequestHandler):
+    def do_POST(self) -> None:
+        asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+        anthropic = self.path.endswith("/messages")
+        messages = asked["messages"]
+        system = asked.get("system", "") if anthropic else _text(messages[0])
+        said = answer(str(system), _text(messages[-1]))
+        raw = json.dumps(_as_anthropic(said) if anthropic else _as_openai(said)).encode()
+        self.send_response(200)
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    def log_message(self, format: str, *args: Any) -> None:  # Any: as the base class has it
+        pass
+
+
+def _text(message: dict[str, Any]) -> str:
+    content = message["content"]
+    return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
+
+
+def _as_openai(said: str) -> dict[str, Any]:
+    choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
+    usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+    return {
+        "id": "stand-in", "object": "chat.completion", "created": 0, "model": "stand-in", "choices": [choice],
+        "usage": usage,
+    }  # fmt: skip
+
+
+def _as_anthropic(said: str) -> dict[str, Any]:
+    return {
+        "id": "stand-in", "type": "message", "role": "assistant", "model": "stand-in", "stop_reason": "end_turn",
+        "stop_sequence": None, "content": [{"type": "text", "text": said}],
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }  # fmt: skip
