@@ -84,6 +84,17 @@ def test_anthropic_gets_them_as_its_system_prompt(
     assert_kept_and_learned(memory, middleware)
 
 
+@pytest.fixture
+def own_loop() -> Iterator[None]:
+    """An event loop for a library that takes the thread's own and leaves it open."""
+    loop = asyncio.new_event_loop()
+    asyncio.set_event_loop(loop)
+    yield
+    asyncio.set_event_loop(None)
+    loop.close()
+
+
+@pytest.mark.usefixtures("own_loop")
 def test_pydantic_ai_gets_the_same_instructions_through_a_loop_of_tools(
     memory: Memory, middleware: MemoryMiddleware, monkeypatch: pytest.MonkeyPatch
 ) -> None:
