@@ -330,6 +330,8 @@ class Stats:
     embedder: str
     width: int
     size_bytes: int
+    scrubbed: dict[str, int] = field(default_factory=dict)
+    """How often something of each type was taken out, by this memory's `scrubber`."""
 
 
 @dataclass(frozen=True, kw_only=True)
