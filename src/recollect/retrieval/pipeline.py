@@ -65,7 +65,8 @@ class Searcher:
     """Answers queries from the shelves of one store."""
 
     def __init__(self, store: Store, embedder: Embedder | None, *, profile: Profile, clock: Clock,
-                 new_id: NewId, learned: Learned | None = None, scrubbing: Scrubbing = NO_SCRUBBING) -> None:  # fmt: skip
+                 new_id: NewId, learned: Learned | None = None,
+                 scrubbing: Scrubbing = NO_SCRUBBING) -> None:  # fmt: skip
         self._store = store
         self._embedder = embedder
         self._profile = profile
