@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         MissingExtra,
         ModelFailed,
         NotFound,
+        PersonalData,
         RecollectError,
         ReplyUnreadable,
         ScopeError,
@@ -36,6 +37,8 @@ if TYPE_CHECKING:
         TransferError,
         UnknownKind,
     )
+    from recollect.ingest.pii.mask import scrub_text
+    from recollect.ingest.pii.scrubbing import Scrub
     from recollect.ingest.session import Session
     from recollect.ingest.validate import Draft
     from recollect.llm.budget import Budget
@@ -64,6 +67,7 @@ _HOME = {
     "MissingExtra": "recollect.errors",
     "ModelFailed": "recollect.errors",
     "NotFound": "recollect.errors",
+    "PersonalData": "recollect.errors",
     "Profile": "recollect.retrieval.profiles",
     "Recall": "recollect.types",
     "Receipt": "recollect.types",
@@ -74,6 +78,7 @@ _HOME = {
     "Report": "recollect.ops.doctor",
     "Scope": "recollect.types",
     "ScopeError": "recollect.errors",
+    "Scrub": "recollect.ingest.pii.scrubbing",
     "Session": "recollect.ingest.session",
     "Stats": "recollect.types",
     "StoreBusy": "recollect.errors",
@@ -84,14 +89,15 @@ _HOME = {
     "TransferError": "recollect.errors",
     "Turn": "recollect.types",
     "Version": "recollect.types",
+    "scrub_text": "recollect.ingest.pii.mask",
 }
 
 __all__ = [
     "AsyncMemory", "Budget", "BudgetExceeded", "Draft", "EmbedderMismatch", "EmbeddingFailed", "Entry", "Hit",
-    "InvalidInput", "LeaseLost", "Link", "Memory", "MissingExtra", "ModelFailed", "NotFound", "Profile", "Recall",
-    "Receipt", "RecollectError", "Reflection", "ReflectionSettings", "ReplyUnreadable", "Report", "Scope", "ScopeError",
-    "Session", "Stats", "StoreBusy", "StoreClosed", "StoreCorrupt", "StoreError", "TransferError", "Turn",
-    "UnknownKind", "Version", "__version__",
+    "InvalidInput", "LeaseLost", "Link", "Memory", "MissingExtra", "ModelFailed", "NotFound", "PersonalData",
+    "Profile", "Recall", "Receipt", "RecollectError", "Reflection", "ReflectionSettings", "ReplyUnreadable", "Report", "Scope",
+    "ScopeError", "Scrub", "Session", "Stats", "StoreBusy", "StoreClosed", "StoreCorrupt", "StoreError", "TransferError", "Turn",
+    "UnknownKind", "Version", "__version__", "scrub_text",
 ]  # fmt: skip
 
 

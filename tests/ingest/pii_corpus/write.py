@@ -1,4 +1,4 @@
-"""Writes `seen.yaml` and `held.yaml` from the hand-written values, frames and negatives: `python -m …write`.
+"""Writes `seen.yaml` and `held.yaml` from the hand-written values, frames and negatives: `PYTHONPATH=tests python -m ingest.pii_corpus.write`.
 
 Cards, account numbers and keys are drawn with a seed, with right check digits. Every third case of a type is held out.
 """
@@ -13,9 +13,10 @@ import string
 from typing import Any
 
 import yaml
-from tests.ingest.pii_corpus import values
-from tests.ingest.pii_corpus.load import BREAK, HERE
-from tests.ingest.pii_corpus.negatives import negatives
+
+from ingest.pii_corpus import values
+from ingest.pii_corpus.load import BREAK, HERE
+from ingest.pii_corpus.negatives import negatives
 
 Row = dict[str, Any]  # as YAML has it
 IBAN_FORMS = {"DE": "dddddddddddddddddd", "FR": "dddddddddddddddddddddwd"[:23], "GB": "wwwwdddddddddddddd",
