@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from recollect.aio import AsyncMemory
+    from recollect.embeddings.choose import cached_embedder
     from recollect.errors import (
         BudgetExceeded,
         EmbedderMismatch,
@@ -89,15 +90,16 @@ _HOME = {
     "TransferError": "recollect.errors",
     "Turn": "recollect.types",
     "Version": "recollect.types",
+    "cached_embedder": "recollect.embeddings.choose",
     "scrub_text": "recollect.ingest.pii.mask",
 }
 
 __all__ = [
     "AsyncMemory", "Budget", "BudgetExceeded", "Draft", "EmbedderMismatch", "EmbeddingFailed", "Entry", "Hit",
     "InvalidInput", "LeaseLost", "Link", "Memory", "MissingExtra", "ModelFailed", "NotFound", "PersonalData",
-    "Profile", "Recall", "Receipt", "RecollectError", "Reflection", "ReflectionSettings", "ReplyUnreadable", "Report", "Scope",
-    "ScopeError", "Scrub", "Session", "Stats", "StoreBusy", "StoreClosed", "StoreCorrupt", "StoreError", "TransferError", "Turn",
-    "UnknownKind", "Version", "__version__", "scrub_text",
+    "Profile", "Recall", "Receipt", "RecollectError", "Reflection", "ReflectionSettings", "ReplyUnreadable", "Report",
+    "Scope", "ScopeError", "Scrub", "Session", "Stats", "StoreBusy", "StoreClosed", "StoreCorrupt", "StoreError",
+    "TransferError", "Turn", "UnknownKind", "Version", "__version__", "cached_embedder", "scrub_text",
 ]  # fmt: skip
 
 

@@ -54,7 +54,7 @@ from recollect.retrieval.pipeline import Searcher, checked_profile
 from recollect.retrieval.profiles import Profile
 from recollect.stores.base import Event, Job, Spent, Store
 from recollect.stores.choose import choose_store
-from recollect.types import CurvePoint, Entry, LearningStatus, Link, Recall, Receipt, Scope, Stats, Version
+from recollect.types import CacheLevel, CurvePoint, Entry, LearningStatus, Link, Recall, Receipt, Scope, Stats, Version
 
 if TYPE_CHECKING:  # loaded on first use: most programs never export or verify
     from recollect.llm.base import Model
@@ -368,6 +368,7 @@ class Memory:
             by_state={key[6:]: n for key, n in counts.items() if key.startswith("state:")},
             embedder=model.name if model else "none", width=model.width if model else 0,
             size_bytes=self._store.size_bytes(), scrubbed=self._scrubbing.counts(scope.shelves()),
+            embedding_cache=_cache_metrics(self._embedder),
         )  # fmt: skip
 
     def events(self, *, scope: Scope, limit: int = 100) -> list[Event]:
@@ -421,6 +422,11 @@ class Memory:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:  # fmt: skip
         self.close()
+
+
+def _cache_metrics(embedder: Embedder | None) -> list[CacheLevel]:
+    metrics = getattr(embedder, "metrics", None)  # only one with a cache has any
+    return list(metrics()) if callable(metrics) else []
 
 
 def _work(*parts: Any, settings: ReflectionSettings | None, **keywords: Any) -> Work:  # as `Work` takes them

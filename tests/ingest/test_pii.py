@@ -92,8 +92,9 @@ def test_modes() -> None:
 
 SEEDS = [
     "a", "1", "@", "a@", "a@a.", "a.", "1 ", "1-", "1.", "(1", "+1 2", "00", "::", "f:", "2001:db8:", "eyJ", "sk-a",
-    "xoxb-",    "-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaaa.eyJaaaaaa.", "://a:b", "://:@", "?token=", "&key=a", "AA11 AA11 ",
-    "tel 1", "tel 030 12", "ssn 1", "%40", "１", "\u200b", "é@é.", "[A", "Bearer a", "secretaccesskey=", "a_", "'a",
+    "xoxb-", "-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaaa.eyJaaaaaa.", "://a:b", "://:@", "?token=", "&key=a",
+    "AA11 AA11 ", "tel 1", "tel 030 12", "ssn 1", "%40", "１", "\u200b", "é@é.", "[A", "Bearer a",
+    "secretaccesskey=", "a_", "'a",
 ]  # fmt: skip
 
 

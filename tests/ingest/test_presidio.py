@@ -30,7 +30,8 @@ class Analyzer:
     """Knows two names, a date, and one thing it is not sure of."""
 
     KNOWN = (("PERSON", "Ada Lovelace", 0.85), ("PERSON", "Bo", 0.85), ("DATE_TIME", "Friday", 0.9),
-             ("LOCATION", "Rome", 0.3), ("EMAIL_ADDRESS", "ada@example.com", 1.0), ("PERSON", "EMAIL_1", 0.9))  # fmt: skip
+             ("LOCATION", "Rome", 0.3),
+             ("EMAIL_ADDRESS", "ada@example.com", 1.0), ("PERSON", "EMAIL_1", 0.9))  # fmt: skip
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
