@@ -164,6 +164,10 @@ class Searcher:
         entries = self._cache.read(nos, seqs)
         return [(entries[no], cosine) for no, cosine in zip(nos, cosines, strict=True) if no in entries]
 
+    def vector_of(self, query: str, *, shelves: Sequence[Shelf]) -> npt.NDArray[np.float32] | None:
+        """The vector of a question, scrubbed first; None without an embedder."""
+        return self._embed(self._scrubbed(query, shelves[0] if shelves else None))
+
     def _scrubbed(self, query: str, shelf: Shelf | None) -> str:
         """The query as it may be embedded elsewhere and logged: also as what it asks for is stored."""
         return self._scrubbing.asked(shelf)(query) if self._scrubbing.on else query
