@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from recollect.aio import AsyncMemory
+    from recollect.embeddings.choose import cached_embedder
     from recollect.errors import (
         BudgetExceeded,
         EmbedderMismatch,
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
         MissingExtra,
         ModelFailed,
         NotFound,
+        PersonalData,
         RecollectError,
         ReplyUnreadable,
         ScopeError,
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
         TransferError,
         UnknownKind,
     )
+    from recollect.ingest.pii.mask import scrub_text
+    from recollect.ingest.pii.scrubbing import Scrub
     from recollect.ingest.session import Session
     from recollect.ingest.validate import Draft
     from recollect.llm.budget import Budget
@@ -64,6 +68,7 @@ _HOME = {
     "MissingExtra": "recollect.errors",
     "ModelFailed": "recollect.errors",
     "NotFound": "recollect.errors",
+    "PersonalData": "recollect.errors",
     "Profile": "recollect.retrieval.profiles",
     "Recall": "recollect.types",
     "Receipt": "recollect.types",
@@ -74,6 +79,7 @@ _HOME = {
     "Report": "recollect.ops.doctor",
     "Scope": "recollect.types",
     "ScopeError": "recollect.errors",
+    "Scrub": "recollect.ingest.pii.scrubbing",
     "Session": "recollect.ingest.session",
     "Stats": "recollect.types",
     "StoreBusy": "recollect.errors",
@@ -84,14 +90,16 @@ _HOME = {
     "TransferError": "recollect.errors",
     "Turn": "recollect.types",
     "Version": "recollect.types",
+    "cached_embedder": "recollect.embeddings.choose",
+    "scrub_text": "recollect.ingest.pii.mask",
 }
 
 __all__ = [
     "AsyncMemory", "Budget", "BudgetExceeded", "Draft", "EmbedderMismatch", "EmbeddingFailed", "Entry", "Hit",
-    "InvalidInput", "LeaseLost", "Link", "Memory", "MissingExtra", "ModelFailed", "NotFound", "Profile", "Recall",
-    "Receipt", "RecollectError", "Reflection", "ReflectionSettings", "ReplyUnreadable", "Report", "Scope", "ScopeError",
-    "Session", "Stats", "StoreBusy", "StoreClosed", "StoreCorrupt", "StoreError", "TransferError", "Turn",
-    "UnknownKind", "Version", "__version__",
+    "InvalidInput", "LeaseLost", "Link", "Memory", "MissingExtra", "ModelFailed", "NotFound", "PersonalData",
+    "Profile", "Recall", "Receipt", "RecollectError", "Reflection", "ReflectionSettings", "ReplyUnreadable", "Report",
+    "Scope", "ScopeError", "Scrub", "Session", "Stats", "StoreBusy", "StoreClosed", "StoreCorrupt", "StoreError",
+    "TransferError", "Turn", "UnknownKind", "Version", "__version__", "cached_embedder", "scrub_text",
 ]  # fmt: skip
 
 

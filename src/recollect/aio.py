@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from recollect.clock import Clock, NewId, system_clock
 from recollect.embeddings.choose import EmbedderSpec
 from recollect.ingest.remember import Progress
-from recollect.ingest.scrub import Scrubber, keep_all
+from recollect.ingest.scrub import ScrubberSpec
 from recollect.ingest.session import Session
 from recollect.ingest.times import TimeLike
 from recollect.ingest.validate import Draft
@@ -67,7 +67,7 @@ class AsyncMemory:
 
     @classmethod
     async def open(cls, location: str | Path = "memory.db", *, embedder: EmbedderSpec = "static",
-                   profile: str | Profile = "default", scrubber: Scrubber = keep_all, durability: str = "full",
+                   profile: str | Profile = "default", scrubber: ScrubberSpec = "off", durability: str = "full",
                    learning: str = "on", explore: float = 0.1, prior: str | Path | None = None,
                    llm: ModelSpec = None, summarizer: ModelSpec = None, budget: Budget | None = None,
                    prices: str | Path | None = None, reflection: ReflectionSettings | None = None,

@@ -3,7 +3,8 @@
     RecollectError
     ├── InvalidInput          a value from outside is not usable; nothing was changed
     │   ├── UnknownKind       not one of the entry kinds
-    │   └── ScopeError        the scope names no layer, or not the one asked for
+    │   ├── ScopeError        the scope names no layer, or not the one asked for
+    │   └── PersonalData      the text holds personal data or secrets, and the memory refuses them
     ├── NotFound              no such entry, session or recall in this scope
     ├── EmbedderMismatch      the store's vectors come from another model or width
     ├── MissingExtra          an optional package is not installed
@@ -44,6 +45,10 @@ class UnknownKind(InvalidInput):
 
 class ScopeError(InvalidInput):
     """The scope cannot serve this call."""
+
+
+class PersonalData(InvalidInput):
+    """The text holds personal data or secrets, and the memory was opened to refuse them."""
 
 
 class NotFound(RecollectError, LookupError):

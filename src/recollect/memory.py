@@ -19,7 +19,7 @@ from recollect.errors import NotFound
 from recollect.ingest.change import Changer
 from recollect.ingest.forget import Forgetter
 from recollect.ingest.remember import Progress, Writer
-from recollect.ingest.scrub import Scrubber, keep_all
+from recollect.ingest.scrub import ScrubberSpec, choose_scrubbing
 from recollect.ingest.session import Session
 from recollect.ingest.times import TimeLike, as_time
 from recollect.ingest.validate import (
@@ -54,7 +54,7 @@ from recollect.retrieval.pipeline import Searcher, checked_profile
 from recollect.retrieval.profiles import Profile
 from recollect.stores.base import Event, Job, Spent, Store
 from recollect.stores.choose import choose_store
-from recollect.types import CurvePoint, Entry, LearningStatus, Link, Recall, Receipt, Scope, Stats, Version
+from recollect.types import CacheLevel, CurvePoint, Entry, LearningStatus, Link, Recall, Receipt, Scope, Stats, Version
 
 if TYPE_CHECKING:  # loaded on first use: most programs never export or verify
     from recollect.llm.base import Model
@@ -68,7 +68,7 @@ class Memory:
     """Memory for agents: remember, recall, edit, link, forget. Open one with `Memory.open`."""
 
     def __init__(self, store: Store, embedder: Embedder | None, *, profile: str | Profile = "default",
-                 scrubber: Scrubber = keep_all, learning: str = "on", explore: float = 0.1,
+                 scrubber: ScrubberSpec = "off", learning: str = "on", explore: float = 0.1,
                  prior: Prior | None = None, llm: Model | None = None, summarizer: Model | None = None,
                  budget: Budget | None = None, prices: Prices | None = None,
                  reflection: ReflectionSettings | None = None, background: bool = True,
@@ -80,12 +80,13 @@ class Memory:
         profile, learning = checked_profile(profile), checked_mode(learning)
         self._learner = _learner_for(profile, store, embedder, mode=learning, prior=prior, clock=clock)
         learned = Learned(self._learner, explore=checked_fraction("explore", explore), clock=aware(clock))
+        self._scrubbing = choose_scrubbing(scrubber, store, clock=clock)
         self._searcher = Searcher(
             store, embedder, profile=profile, clock=clock, new_id=new_id,
-            learned=None if learning == "off" else learned,
+            learned=None if learning == "off" else learned, scrubbing=self._scrubbing,
         )  # fmt: skip
-        self._writer = Writer(store, embedder, scrubber=scrubber, clock=clock, new_id=new_id)
-        self._changer = Changer(store, embedder, scrubber=scrubber, clock=clock)
+        self._writer = Writer(store, embedder, scrubber=self._scrubbing, clock=clock, new_id=new_id)
+        self._changer = Changer(store, embedder, scrubbing=self._scrubbing, clock=clock)
         self._forgetter = Forgetter(store, self._searcher, clock=clock, before=self._learner.write_pending)
         self._lock = ForkLock()
         self._begun: Work | None = None
@@ -104,7 +105,7 @@ class Memory:
 
     @classmethod
     def open(cls, location: str | Path = "memory.db", *, embedder: EmbedderSpec = "static",
-             profile: str | Profile = "default", scrubber: Scrubber = keep_all, durability: str = "full",
+             profile: str | Profile = "default", scrubber: ScrubberSpec = "off", durability: str = "full",
              learning: str = "on", explore: float = 0.1, prior: str | Path | None = None, llm: ModelSpec = None,
              summarizer: ModelSpec = None, budget: Budget | None = None, prices: str | Path | None = None,
              reflection: ReflectionSettings | None = None, background: bool = True, clock: Clock = system_clock,
@@ -114,7 +115,9 @@ class Memory:
         `location` is a file path or `:memory:`. `embedder` is `static` (bundled, the default), `hash`,
         `openai:MODEL`, `sentence-transformers:MODEL`, None (words only), a LangChain `Embeddings`, or a callable.
         `durability` is `full` (an acknowledged write survives a power cut) or `normal` (survives a crash of the
-        process, not of the machine; faster). `learning` is `on`, `observe` (learn from outcomes, but serve the
+        process, not of the machine; faster). `scrubber` is `off`, `mask` (personal data and secrets become
+        placeholders like `[EMAIL_1]` before anything is stored, logged or sent), `reject` (they are refused), or a
+        function from text to text. `learning` is `on`, `observe` (learn from outcomes, but serve the
         untrained ranking) or `off`; `explore` is the share of recalls whose last slot tries another candidate once a
         person gives outcomes, 0 for never; `prior` is a file that `export_learning` was written to, for tenants who
         have learned nothing of their own yet.
@@ -228,6 +231,8 @@ class Memory:
         `ignored`, that nothing was made of them; `refined`, the query asked instead; `success`, how the work went.
         With `scope`, a recall of another tenant is refused.
         """
+        if self._scrubbing.on and isinstance(refined, str):
+            refined = self._scrubbing.asked(None if scope is None else checked_scope(scope).home())(refined)
         told = told_of(cited=cited, used=used, ignored=ignored, refined=refined, success=success)
         tenant = None if scope is None else checked_scope(scope).tenant
         return self._learner.outcome(checked_id(recall_id), told, tenant=tenant)
@@ -300,7 +305,7 @@ class Memory:
         """The memory's model, for calls of your own: each is in the ledger, under the budget; None without an `llm`."""
         self._store.heads([])  # a closed memory says so here, not at the first call
         name = None if session_id is None else checked_session_id(session_id)
-        return self._work.model(checked_scope(scope).tenant, name)
+        return self._work.model(checked_scope(scope).home(), name)
 
     def costs(self, *, scope: Scope, since: TimeLike = None,
               by: Sequence[str] = ("purpose", "model")) -> list[Spent]:  # fmt: skip
@@ -362,7 +367,8 @@ class Memory:
             by_kind={key[5:]: n for key, n in counts.items() if key.startswith("kind:")},
             by_state={key[6:]: n for key, n in counts.items() if key.startswith("state:")},
             embedder=model.name if model else "none", width=model.width if model else 0,
-            size_bytes=self._store.size_bytes(),
+            size_bytes=self._store.size_bytes(), scrubbed=self._scrubbing.counts(scope.shelves()),
+            embedding_cache=_cache_metrics(self._embedder),
         )  # fmt: skip
 
     def events(self, *, scope: Scope, limit: int = 100) -> list[Event]:
@@ -416,6 +422,11 @@ class Memory:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
                  trace: TracebackType | None) -> None:  # fmt: skip
         self.close()
+
+
+def _cache_metrics(embedder: Embedder | None) -> list[CacheLevel]:
+    metrics = getattr(embedder, "metrics", None)  # only one with a cache has any
+    return list(metrics()) if callable(metrics) else []
 
 
 def _work(*parts: Any, settings: ReflectionSettings | None, **keywords: Any) -> Work:  # as `Work` takes them

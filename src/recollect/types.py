@@ -316,6 +316,23 @@ class Receipt:
 
 
 @dataclass(frozen=True, kw_only=True)
+class CacheLevel:
+    """What one level of the embedding cache was asked for and had, in this process."""
+
+    level: str
+    """`l1` (process), `l2` (file) or `l3` (Redis)."""
+    hits: int
+    misses: int
+    errors: int = 0
+    """How often it could not be asked or told."""
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of what it was asked for that it had; 0 when it was asked for nothing."""
+        return self.hits / (self.hits + self.misses) if self.hits + self.misses else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
 class Stats:
     """How much a scope holds."""
 
@@ -330,6 +347,10 @@ class Stats:
     embedder: str
     width: int
     size_bytes: int
+    scrubbed: dict[str, int] = field(default_factory=dict)
+    """How often something of each type was taken out, by this memory's `scrubber`."""
+    embedding_cache: list[CacheLevel] = field(default_factory=list)
+    """Hits and misses of the embedder's cache since this memory was opened; empty without a cache."""
 
 
 @dataclass(frozen=True, kw_only=True)

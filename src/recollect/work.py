@@ -36,6 +36,7 @@ class Work:
                  summarizer: Model | None, budget: Budget | None, prices: Prices | None,
                  settings: ReflectionSettings, background: bool, clock: Clock, new_id: NewId) -> None:  # fmt: skip
         self._store = store
+        self._scrubbing = writer.scrubbing
         self._background = background
         self._llm = llm
         self._metered = partial(
@@ -44,12 +45,12 @@ class Work:
         self._queue = Queue(store, clock=clock, new_id=new_id)
         reflector = Reflector(
             store, writer, searcher, settings=settings,
-            model_for=lambda shelf, session_id: self.model(shelf.tenant, session_id),
+            model_for=self.model,
         )  # fmt: skip
         summaries = None if summarizer is None else Summarizer(
             store, writer, settings=settings,
             model_for=lambda shelf, session_id: self._metered(
-                summarizer, tenant=shelf.tenant, session=session_id
+                self._scrubbed(summarizer, shelf), tenant=shelf.tenant, session=session_id
             ),
         )  # fmt: skip
         self._reflections = Reflections(
@@ -63,9 +64,19 @@ class Work:
         if settings.idle_minutes is not None:
             self._worker.every(SWEEP_S, self.watch.sweep)
 
-    def model(self, tenant: str, session_id: str | None) -> Meter | None:
-        """The model whose calls are counted for a tenant, and for a session of it; None when there is none."""
-        return None if self._llm is None else self._metered(self._llm, tenant=tenant, session=session_id)
+    def model(self, shelf: Shelf, session_id: str | None) -> Meter | None:
+        """The model whose calls are counted for a shelf's tenant, and for a session of it; None when there is none."""
+        if self._llm is None:
+            return None
+        return self._metered(self._scrubbed(self._llm, shelf), tenant=shelf.tenant, session=session_id)
+
+    def _scrubbed(self, model: Model, shelf: Shelf) -> Model:
+        """The model as it may be asked: of what the scrubbing takes out it is told nothing."""
+        if not self._scrubbing.on:
+            return model
+        from recollect.ingest.pii.model import ScrubbedModel
+
+        return ScrubbedModel(model, self._scrubbing.sent(shelf))
 
     def start(self) -> None:
         """Begin the thread, where there is to be one: it also finds idle sessions and what was left to do."""

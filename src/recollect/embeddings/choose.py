@@ -7,16 +7,20 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeAlias
 
 from recollect.embeddings.base import Embedder
 from recollect.embeddings.cached import CachedEmbedder
 from recollect.embeddings.checked import CheckedEmbedder
+from recollect.embeddings.disk import DiskVectors
 from recollect.embeddings.function import EmbedFunction, FunctionEmbedder
 from recollect.embeddings.hashing import HashEmbedder
 from recollect.embeddings.langchain import LangChainEmbedder, LangChainEmbeddings
+from recollect.embeddings.levels import Level
 from recollect.embeddings.openai import OpenAIEmbedder
 from recollect.embeddings.provider import Provider
+from recollect.embeddings.redis import TTL_S, RedisVectors
 from recollect.embeddings.sentence_transformers import SentenceTransformersEmbedder
 from recollect.embeddings.static import StaticEmbedder
 from recollect.errors import InvalidInput
@@ -51,6 +55,25 @@ def choose_embedder(spec: EmbedderSpec) -> Embedder | None:
     if callable(spec):
         return CachedEmbedder(FunctionEmbedder(spec))
     raise InvalidInput("embedder", f"{type(spec).__qualname__} is none", _REMEDY)
+
+
+def cached_embedder(spec: EmbedderSpec, *, disk: str | Path | None = None, redis: Any = None, ttl_s: int = TTL_S,
+                    max_entries: int = 10_000, max_disk_entries: int = 100_000) -> CachedEmbedder:  # fmt: skip
+    """An embedder with a cache of up to three levels: this process, a file `disk`, a `redis` (URL or client).
+
+    For `Memory.open(embedder=…)`. Vectors stay in Redis for `ttl_s` seconds. Close it when its memory is closed.
+    """
+    inner = choose_embedder(spec)
+    if inner is None:
+        raise InvalidInput("embedder", "there is none to keep vectors of", _REMEDY)
+    if isinstance(inner, CachedEmbedder):
+        inner = inner.inner
+    levels: list[Level] = []
+    if disk is not None:
+        levels.append(DiskVectors(disk, max_entries=max_disk_entries))
+    if redis is not None:
+        levels.append(RedisVectors(redis, ttl_s=ttl_s))
+    return CachedEmbedder(inner, max_entries=max_entries, levels=levels)
 
 
 def _named(spec: str) -> Embedder | None:

@@ -11,7 +11,7 @@ from recollect.clock import Clock, aware
 from recollect.embeddings.base import Embedder, check_served
 from recollect.errors import InvalidInput, NotFound
 from recollect.ingest.hashing import content_hash
-from recollect.ingest.scrub import Scrubber
+from recollect.ingest.scrub import Scrubbing, scrubbed_json
 from recollect.ingest.terms import embedding_text, record_of
 from recollect.ingest.times import TimeLike, as_time
 from recollect.ingest.validate import (
@@ -28,7 +28,7 @@ from recollect.ingest.validate import (
 )
 from recollect.stores.base import Event, IndexRecord, Store, Tx, Vector
 from recollect.tokens import count_tokens
-from recollect.types import Entry, Link, Scope, Version
+from recollect.types import Entry, Link, Scope, Shelf, Version
 
 
 def _needed_time(field: str) -> Callable[[Any], datetime]:
@@ -60,21 +60,23 @@ _INSTANT = timedelta(microseconds=1)
 _LAST = datetime.max.replace(tzinfo=UTC)
 ONE_WAY_LINKS = ("supersedes", "derived_from")
 _IN_INDEX = frozenset({"text", "title", "tags", "speaker"})
+_WORDED = frozenset({"text", "title", "tags", "metadata", "evidence", "speaker"})
 
 
 class Changer:
     """Edits entries in place and draws links between them."""
 
-    def __init__(self, store: Store, embedder: Embedder | None, *, scrubber: Scrubber, clock: Clock) -> None:
+    def __init__(self, store: Store, embedder: Embedder | None, *, scrubbing: Scrubbing, clock: Clock) -> None:
         self._store = store
         self._embedder = embedder
-        self._scrubber = scrubber
+        self._scrubbing = scrubbing
         self._clock = aware(clock)
 
     def edit(self, entry_id: str, *, scope: Scope, changes: Mapping[str, Any]) -> Entry:
         """The entry with the changes made; None of it is written when one value is bad."""
-        wanted = self._checked(changes)
+        _refuse_unknown(changes)
         entry_id = checked_id(entry_id)
+        wanted = self._checked(changes, self._visible(entry_id, scope).shelf)
         while True:
             before = self._visible(entry_id, scope)
             if all(getattr(before, name) == value for name, value in wanted.items()):
@@ -89,6 +91,7 @@ class Changer:
                 _refuse_duplicate(tx, after)
                 tx.update(after, change="edited", index=index, vector=vector)
                 tx.audit(_event(after, "edit", fields=", ".join(sorted(wanted))))
+                self._scrubbing.settle(tx)
             return after
 
     def _reindexed(self, entry: Entry) -> tuple[IndexRecord, Vector | None]:
@@ -177,16 +180,16 @@ class Changer:
             for number, (entry, (change, changed_at)) in enumerate(zip(states, changes, strict=True), start=1)
         ]
 
-    def _checked(self, changes: Mapping[str, Any]) -> dict[str, Any]:
-        unknown = sorted(changes.keys() - _EDITABLE.keys())
-        if unknown or not changes:
-            problem = f"cannot change {', '.join(unknown)}" if unknown else "nothing to change"
-            raise InvalidInput("edit", problem, f"fields are {', '.join(_EDITABLE)}")
-        scrubbed = {
-            name: self._scrubber(value) if name in ("text", "title", "evidence") and isinstance(value, str) else value
-            for name, value in changes.items()
+    def _checked(self, changes: Mapping[str, Any], shelf: Shelf) -> dict[str, Any]:
+        """The new values, checked as given and again as scrubbed."""
+        wanted = {name: _EDITABLE[name](value) for name, value in changes.items()}
+        if not self._scrubbing.on:
+            return wanted
+        scrub = self._scrubbing.stored(shelf)
+        return {
+            name: _EDITABLE[name](scrubbed_json(value, scrub)) if name in _WORDED and value else value
+            for name, value in wanted.items()
         }
-        return {name: _EDITABLE[name](value) for name, value in scrubbed.items()}
 
     def _visible(self, entry_id: str, scope: Scope) -> Entry:
         entry_id = checked_id(entry_id)
@@ -200,6 +203,13 @@ class Changer:
             source=source, target=target, type=checked_link_type(type_), created_at=self._clock(),
             confidence=checked_fraction("confidence", confidence),
         )  # fmt: skip
+
+
+def _refuse_unknown(changes: Mapping[str, Any]) -> None:
+    unknown = sorted(changes.keys() - _EDITABLE.keys())
+    if unknown or not changes:
+        problem = f"cannot change {', '.join(unknown)}" if unknown else "nothing to change"
+        raise InvalidInput("edit", problem, f"fields are {', '.join(_EDITABLE)}")
 
 
 def _one(tx: Tx, entry_id: str, scope: Scope) -> Entry:

@@ -17,12 +17,21 @@ from recollect.errors import InvalidInput
 from recollect.ingest.chunk import chunk
 from recollect.ingest.hashing import hash_of, thread_of
 from recollect.ingest.link import links_for
-from recollect.ingest.scrub import Scrubber, keep_all
+from recollect.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json, texts_in
 from recollect.ingest.terms import embedding_text, record_of
-from recollect.ingest.validate import MAX_TAGS, Checked, Draft, check, checked_line, checked_text
+from recollect.ingest.validate import (
+    MAX_TAGS,
+    Checked,
+    Draft,
+    check,
+    checked_line,
+    checked_metadata,
+    checked_tags,
+    checked_text,
+)
 from recollect.stores.base import Event, Record, Store, Tx
 from recollect.tokens import count_tokens
-from recollect.types import Entry, Link, Scope, filled
+from recollect.types import Entry, Link, Scope, Shelf, filled
 
 Progress = Callable[[int, int], None]
 """Called with (done, total) at the start and after each batch; done counts what is stored."""
@@ -35,12 +44,12 @@ MAX_LEARNED_CONFIDENCE = 0.95
 class Writer:
     """Turns drafts into stored entries."""
 
-    def __init__(self, store: Store, embedder: Embedder | None, *, scrubber: Scrubber, clock: Clock,
+    def __init__(self, store: Store, embedder: Embedder | None, *, scrubber: ScrubberSpec, clock: Clock,
                  new_id: NewId) -> None:  # fmt: skip
         self._store = store
         self._embedder = embedder
-        self._scrubber = scrubber
         self._clock = aware(clock)
+        self._scrubbing = choose_scrubbing(scrubber, store, clock=self._clock)
         self._new_id = new_id
 
     @property
@@ -48,12 +57,14 @@ class Writer:
         return self._clock
 
     @property
-    def scrubber(self) -> Scrubber:
-        return self._scrubber
+    def scrubbing(self) -> Scrubbing:
+        return self._scrubbing
 
     def remember(self, drafts: Sequence[Draft], *, scope: Scope, progress: Progress | None = None) -> list[str]:
         """Store the drafts and return the ids of their entries in order; nothing is stored if any draft is bad."""
         now = self._clock()
+        if len(drafts) > 1 and self._scrubbing.on:
+            self._scrubbing.expect(scope.home(), _texts_of(drafts))
         checked = [
             self._checked(number, draft, scope, now, alone=len(drafts) == 1) for number, draft in enumerate(drafts)
         ]
@@ -85,15 +96,27 @@ class Writer:
             served = tx.model()
             check_served(self._embedder, None if served is None else served.key)
             yield tx
+            self._scrubbing.settle(tx)
 
     def scrub(self, draft: Checked) -> Checked:
         """The draft after the scrub hook: no other code sees the text before it."""
-        if self._scrubber is keep_all:
+        if not self._scrubbing.on:
             return draft
-        text = checked_text("text", self._scrubber(draft.text))
-        evidence = None if draft.evidence is None else checked_text("evidence", self._scrubber(draft.evidence))
-        title = checked_line("title", self._scrubber(draft.title)) if draft.title else ""
-        return replace(draft, text=text, evidence=evidence, title=title)
+        scrub = self._scrubbing.stored(draft.shelf)
+        return replace(
+            draft,
+            text=checked_text("text", scrub(draft.text)),
+            evidence=None if draft.evidence is None else checked_text("evidence", scrub(draft.evidence)),
+            title=checked_line("title", scrub(draft.title)) if draft.title else "",
+            tags=checked_tags([scrub(tag) for tag in draft.tags]),
+            source=checked_line("source", scrub(draft.source)) if draft.source else "",
+            speaker=None if draft.speaker is None else checked_line("speaker", scrub(draft.speaker)),
+            metadata=checked_metadata(scrubbed_json(draft.metadata, scrub)),
+        )
+
+    def scrubber(self, shelf: Shelf) -> Scrubber:
+        """For a text that is to be stored there."""
+        return self._scrubbing.stored(shelf)
 
     def entries_of(self, draft: Checked, now: datetime) -> list[Entry]:
         """One entry, or one per chunk of a long text."""
@@ -132,6 +155,11 @@ class Writer:
             Record(entry=entry, index=record_of(entry), vector=None if vectors is None else vectors[number])
             for number, entry in enumerate(entries)
         ]
+
+
+def _texts_of(drafts: Sequence[Draft]) -> Iterator[str]:
+    for draft in drafts:
+        yield from texts_in([draft.text, draft.title, draft.evidence, draft.metadata])
 
 
 def _say_nothing(done: int, total: int) -> None:

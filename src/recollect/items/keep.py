@@ -14,7 +14,6 @@ import numpy as np
 
 from recollect.embeddings.base import Embedder
 from recollect.ingest.remember import Writer
-from recollect.ingest.scrub import keep_all
 from recollect.ingest.terms import record_of
 from recollect.items.item import Item, Put, checked_key, end_of, entries_of, is_valid, item_id, item_of, piece_id
 from recollect.items.value import encode, scrubbed
@@ -142,8 +141,8 @@ class Items:
         ]
 
     def _entries(self, put: Put, now: datetime, number: int) -> list[Entry]:
-        scrub = self._writer.scrubber
-        if scrub is not keep_all:
+        if self._writer.scrubbing.on:
+            scrub = self._writer.scrubber(put.shelf)
             put = replace(put, value=scrubbed(put.value, scrub), texts=[[*map(scrub, run)] for run in put.texts])
         at = now + timedelta(microseconds=number)  # so that those of one batch are newest in the order they were put
         return entries_of(put, encode(put.value or {}), now, at=at, source=self._source)

@@ -217,8 +217,9 @@ class RecollectVectorStore(VectorStore):
         return self._filtered(lambda n: self._searcher.nearest(vector, shelves=self._shelves, k=n), k, filter)
 
     def _vector_of(self, query: str) -> list[float]:
-        vector: list[float] = self._embedding_needed().embed_query(query).tolist()
-        return vector
+        self._embedding_needed()
+        vector = self._searcher.vector_of(query, shelves=self._shelves)
+        return [] if vector is None else vector.tolist()
 
     def _embedding_needed(self) -> Embedder:
         if self._embedder is None:

@@ -26,6 +26,7 @@ from recollect.errors import TransferError
 from recollect.ingest.remember import Writer
 from recollect.ingest.terms import record_of
 from recollect.ops.bundle import Bundle, Loaded, coherent, rehomed, renamed
+from recollect.ops.cleaned import cleaned
 from recollect.ops.log_lines import admit_log
 from recollect.ops.walk import Progress, homes
 from recollect.stores.base import Event, Record, Store, Tx
@@ -40,6 +41,7 @@ def admit(bundle: Bundle, store: Store, writer: Writer, *, scope: Scope | None =
     """Write what is new in a coherent bundle; with a scope, nothing is written outside of it (`bundle.rehomed`)."""
     if scope is not None:
         bundle = coherent(rehomed(bundle, scope), where="brought into one scope")
+    bundle = cleaned(bundle, writer.scrubbing)
     there = homes(store, [entry.id for entry in bundle.entries])
     bundle = _with_free_ids(bundle, there, new_id or TimeOrderedIds() if scope is not None else None)
     there = {entry.id: there[entry.id] for entry in bundle.entries if entry.id in there}
@@ -48,6 +50,7 @@ def admit(bundle: Bundle, store: Store, writer: Writer, *, scope: Scope | None =
     with store.transact() as tx:
         admission = _Admission(store, tx, bundle, there, records, writer.clock())
         loaded = admission.run()
+        writer.scrubbing.settle(tx)
     bundle = renamed(bundle, admission.same)
     if bundle.recalls or bundle.tenants:
         with store.transact() as tx:

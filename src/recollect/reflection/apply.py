@@ -54,7 +54,7 @@ def prepare(decisions: Sequence[Decision], writer: Writer, *, shelf: Shelf, sess
             taken.add(decision.old.id)
         said = [turns[number] for number in decision.candidate.turns]
         new = _entry(decision.candidate, said, writer, now, shelf=shelf, session_id=session_id, trust=trust)
-        planned.append((decision, _merged(decision, new, now) if decision.action == "merge" else new, said))
+        planned.append((decision, _merged(decision, new, writer, now) if decision.action == "merge" else new, said))
     records = writer.records_of([entry for _, entry, _ in planned])
     return [
         Step(decision=decision, record=record, said=said)
@@ -85,15 +85,16 @@ def scope_of(shelf: Shelf) -> Scope:
     return Scope(tenant=shelf.tenant, **cast("dict[str, str]", layer))
 
 
-def _merged(decision: Decision, new: Entry, now: datetime) -> Entry:
+def _merged(decision: Decision, new: Entry, writer: Writer, now: datetime) -> Entry:
     """The existing memory as the merge leaves it: the text that says both, resting on the evidence of both."""
     old = cast("Entry", decision.old)
     evidence = old.evidence if new.evidence in old.evidence else f"{old.evidence}\n{new.evidence}"
     surer = max(old.confidence, min(MAX_LEARNED_CONFIDENCE, round(old.confidence + REPEAT_CONFIDENCE_STEP, 6)))
+    text = writer.scrubber(new.shelf)(decision.text)
     merged = replace(
-        old, text=decision.text, evidence=evidence[:MAX_EVIDENCE_CHARS], confidence=surer, at=max(old.at, new.at),
+        old, text=text, evidence=evidence[:MAX_EVIDENCE_CHARS], confidence=surer, at=max(old.at, new.at),
         trust="untrusted" if "untrusted" in (old.trust, new.trust) else "trusted",
-        token_count=count_tokens(decision.text), updated_at=max(now, old.updated_at),
+        token_count=count_tokens(text), updated_at=max(now, old.updated_at),
     )  # fmt: skip
     return replace(merged, content_hash=content_hash(merged))
 

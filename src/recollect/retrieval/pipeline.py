@@ -16,6 +16,7 @@ import numpy.typing as npt
 from recollect.clock import Clock, NewId, aware, to_micros
 from recollect.embeddings.base import Embedder
 from recollect.errors import EmbeddingFailed, InvalidInput
+from recollect.ingest.scrub import NO_SCRUBBING, Scrubbing
 from recollect.ingest.terms import forget_words, read_question
 from recollect.ingest.validate import checked_k, checked_query
 from recollect.retrieval.arms import Lexical, meaning, words
@@ -64,13 +65,15 @@ class Searcher:
     """Answers queries from the shelves of one store."""
 
     def __init__(self, store: Store, embedder: Embedder | None, *, profile: Profile, clock: Clock,
-                 new_id: NewId, learned: Learned | None = None) -> None:  # fmt: skip
+                 new_id: NewId, learned: Learned | None = None,
+                 scrubbing: Scrubbing = NO_SCRUBBING) -> None:  # fmt: skip
         self._store = store
         self._embedder = embedder
         self._profile = profile
         self._clock = aware(clock)
         self._new_id = new_id
         self._learned = learned
+        self._scrubbing = scrubbing
         self._cache = EntryCache(store)
         self._ram = Ram(store, embedder, neighbour_weights=profile.near_meaning, on_removed=self._let_go)
 
@@ -79,6 +82,7 @@ class Searcher:
         started = time.perf_counter()
         query, k = checked_query(query), checked_k(k)
         home = scope.home()  # a scope without a layer sees nothing: better an error than silence
+        query = self._scrubbed(query, home)
         vector = self._embed(query)
         recall_id = self._new_id()
         with self._ram.bank(scope.shelves()) as (bank, shelves):
@@ -99,6 +103,7 @@ class Searcher:
 
         Ranked at once and read page by page, so that a caller who picks among them may go far down.
         """
+        query = self._scrubbed(query, shelves[0] if shelves else None)
         vector = self._embed(query)
         with self._ram.bank(shelves) as (bank, there):
             ranked, _, _ = self._rank(query, vector, bank, there, k, Filters(), None, "")
@@ -134,6 +139,7 @@ class Searcher:
         if self._learned is None:
             return None
         home, recall_id = scope.home(), self._new_id()
+        query = self._scrubbed(query, home)
         with self._ram.bank(scope.shelves()) as (bank, shelves):
             ranked, _, seen = self._rank(query, self._embed(query), bank, shelves, k, Filters(), home, recall_id)
             if seen is None or not len(ranked.rows):
@@ -147,6 +153,7 @@ class Searcher:
 
         Ranked without what was learned and not logged: nobody asked.
         """
+        text = self._scrubbed(text, shelf)
         vector = self._embed(text)
         with self._ram.bank([shelf]) as (bank, shelves):
             ranked, _, _ = self._rank(text, vector, bank, shelves, k, Filters(kinds=[*kinds]), None, "")
@@ -156,6 +163,14 @@ class Searcher:
                 cosines = (bank.vectors(ranked.rows) @ vector).tolist()
         entries = self._cache.read(nos, seqs)
         return [(entries[no], cosine) for no, cosine in zip(nos, cosines, strict=True) if no in entries]
+
+    def vector_of(self, query: str, *, shelves: Sequence[Shelf]) -> npt.NDArray[np.float32] | None:
+        """The vector of a question, scrubbed first; None without an embedder."""
+        return self._embed(self._scrubbed(query, shelves[0] if shelves else None))
+
+    def _scrubbed(self, query: str, shelf: Shelf | None) -> str:
+        """The query as it may be embedded elsewhere and logged: also as what it asks for is stored."""
+        return self._scrubbing.asked(shelf)(query) if self._scrubbing.on else query
 
     def _embed(self, query: str) -> npt.NDArray[np.float32] | None:
         if self._embedder is None:

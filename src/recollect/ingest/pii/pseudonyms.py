@@ -1,0 +1,89 @@
+"""Who is `[EMAIL_1]`: numbers by shelf, kept in the store without the values.
+
+A value is known by its HMAC under a random salt of the shelf, so the same value gets the same number in every process
+and after a restart. Whoever has the file has the salt too and can try values out: this hides secrets, not the few
+hundred million social security numbers there are. A shelf's salt and numbers go with the shelf.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from recollect.clock import Clock
+from recollect.ingest.pii.finding import Finding
+from recollect.stores.base import Dossier, Store, Tx
+from recollect.types import Shelf
+
+HEAD, ONE = "pseudonyms", "pseudonym"
+"""Kinds of dossiers: the salt, the last numbers and the counts of a shelf; the number of one value."""
+_HEAD_KEY = "head"
+
+
+class Pseudonyms:
+    """The numbers of one store's shelves."""
+
+    def __init__(self, store: Store, *, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+
+    def known(self, shelf: Shelf, found: Sequence[Finding]) -> list[int | None]:
+        """The numbers that are given already; writes nothing."""
+        head = self._store.dossier(shelf, HEAD, _HEAD_KEY)
+        if head is None:
+            return [None] * len(found)
+        keys = [_key(head.body["salt"], one) for one in found]
+        given = {key: self._store.dossier(shelf, ONE, key) for key in dict.fromkeys(keys)}
+        return [None if (one := given[key]) is None else int(one.body["number"]) for key in keys]
+
+    def numbered(self, shelf: Shelf, found: Sequence[Finding]) -> list[int]:
+        """The numbers of all, new ones given where there are none: a transaction, only then."""
+        known = self.known(shelf, found)
+        if None not in known:
+            return [number for number in known if number is not None]
+        with self._store.transact() as tx:
+            return self._given(tx, shelf, found)
+
+    def _given(self, tx: Tx, shelf: Shelf, found: Sequence[Finding]) -> list[int]:
+        body = self._head(tx, shelf)
+        last: dict[str, int] = body["last"]
+        numbers = []
+        for one in found:
+            key = _key(body["salt"], one)
+            there = tx.dossier(shelf, ONE, key)
+            if there is None:
+                last[one.type] = last.get(one.type, 0) + 1
+                tx.put_dossier(self._dossier(shelf, ONE, key, {"number": last[one.type]}))
+            numbers.append(last[one.type] if there is None else int(there.body["number"]))
+        tx.put_dossier(self._dossier(shelf, HEAD, _HEAD_KEY, body))
+        return numbers
+
+    def count(self, tx: Tx, shelf: Shelf, counts: Mapping[str, int]) -> None:
+        """Add to how often something was taken out."""
+        body = self._head(tx, shelf)
+        taken: dict[str, int] = body["taken"]
+        for type_, number in counts.items():
+            taken[type_] = taken.get(type_, 0) + number
+        tx.put_dossier(self._dossier(shelf, HEAD, _HEAD_KEY, body))
+
+    def counts(self, shelf: Shelf) -> dict[str, int]:
+        head = self._store.dossier(shelf, HEAD, _HEAD_KEY)
+        return {} if head is None else dict(head.body["taken"])
+
+    def _head(self, tx: Tx, shelf: Shelf) -> dict[str, Any]:  # as in the store's JSON
+        head = tx.dossier(shelf, HEAD, _HEAD_KEY)
+        if head is None:
+            return {"salt": secrets.token_hex(16), "last": {}, "taken": {}}
+        return {"salt": head.body["salt"], "last": dict(head.body["last"]), "taken": dict(head.body["taken"])}
+
+    def _dossier(self, shelf: Shelf, kind: str, key: str, body: dict[str, Any]) -> Dossier:
+        now = self._clock()
+        return Dossier(shelf=shelf, kind=kind, key=key, body=body, created_at=now, updated_at=now)
+
+
+def _key(salt: str, found: Finding) -> str:
+    told = f"{found.type}\x1f{found.value}".encode("utf-8", "surrogatepass")
+    return hmac.new(bytes.fromhex(salt), told, hashlib.sha256).hexdigest()

@@ -1,0 +1,123 @@
+"""Finding and masking: properties that hold for any text."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingest.pii_corpus.load import load
+from recollect.errors import InvalidInput, PersonalData
+from recollect.ingest.pii.checks import iban_checks, luhn
+from recollect.ingest.pii.find import PLACEHOLDER, find
+from recollect.ingest.pii.mask import CountedUp, scrub_text
+
+CASES = [*load("seen"), *load("held")]
+POSITIVES = [case for case in CASES if case.find]
+PIECES = st.one_of(
+    st.sampled_from([case.text for case in POSITIVES]),
+    st.text(max_size=12),
+    st.text("0123456789 .-+()/:@[]_%ABEFabef", max_size=24),
+    st.sampled_from(["tel ", "SSN ", "order ", "v", "[EMAIL_1]", "\u200b", "４", "://", "?token=", "sk-", "eyJ"]),
+)
+TEXTS = st.lists(PIECES, max_size=5).map("".join)
+
+
+def test_check_digits() -> None:
+    assert luhn("4111111111111111")
+    assert not luhn("4111111111111112")
+    assert iban_checks("DE89370400440532013000")
+    assert not iban_checks("DE89370400440532013001")
+    assert not iban_checks("DE89É")
+
+
+@given(TEXTS)
+@settings(max_examples=150, deadline=None)
+def test_masking_leaves_nothing_to_find_and_masks_nothing_twice(text: str) -> None:
+    once = scrub_text(text).text
+    assert find(once) == []
+    assert scrub_text(once).text == once
+
+
+@given(TEXTS)
+@settings(max_examples=150, deadline=None)
+def test_what_is_outside_of_findings_stays(text: str) -> None:
+    found = find(text)
+    assert all(0 <= one.start < one.end <= len(text) for one in found)
+    assert all(a.end <= b.start for a, b in pairwise(found))
+    if not found:
+        assert scrub_text(text).text == text
+
+
+@pytest.mark.parametrize("case", POSITIVES[::7], ids=lambda case: case.kind)
+def test_no_value_of_the_corpus_survives_anywhere_in_a_text(case: object) -> None:
+    text, values = case.text, [value for _, value in case.find]  # type: ignore[attr-defined]  # a Case
+    masked = scrub_text(f"before\n{text}\nafter").text
+    assert masked.startswith("before\n")
+    assert masked.endswith("\nafter")
+    assert not any(value in masked for value in values if value not in masked.replace(text, ""))
+    assert PLACEHOLDER.search(masked)
+
+
+def test_the_same_thing_in_another_form_is_the_same() -> None:
+    text = "ADA@Example.com ada@example.com bo@example.com +1 415 555 2671 +1 (415) 555-2671"
+    masked = scrub_text(text)
+    assert masked.text == "[EMAIL_1] [EMAIL_1] [EMAIL_2] [PHONE_1] [PHONE_1]"
+    assert masked.counts == {"EMAIL": 3, "PHONE": 2}
+    cards = "4111 1111 1111 1111, 4111-1111-1111-1111, ４１１１１１１１１１１１１１１１, 2001:db8::1 2001:0DB8:0::1"
+    assert scrub_text(cards).text == "[CARD_1], [CARD_1], [CARD_1], [IP_1] [IP_1]"
+
+
+def test_one_numbering_serves_several_texts() -> None:
+    numbering = CountedUp()
+    texts = ["a@x.io and b@x.io", "b@x.io and c@x.io"]
+    masked = [scrub_text(text, numbering=numbering).text for text in texts]
+    assert masked == ["[EMAIL_1] and [EMAIL_2]", "[EMAIL_2] and [EMAIL_3]"]
+
+
+def test_modes() -> None:
+    assert scrub_text("a@x.io", mode="off").text == "a@x.io"
+    assert scrub_text("nothing here", mode="reject").text == "nothing here"
+    with pytest.raises(PersonalData, match="1 CARD, 1 EMAIL") as caught:
+        scrub_text("a@x.io 4111111111111111", mode="reject")
+    assert "a@x.io" not in str(caught.value)
+    with pytest.raises(InvalidInput, match="'hide' is not a mode"):
+        scrub_text("x", mode="hide")
+    with pytest.raises(InvalidInput, match="must be text"):
+        scrub_text(5)  # type: ignore[arg-type]
+
+
+SEEDS = [
+    "a", "1", "@", "a@", "a@a.", "a.", "1 ", "1-", "1.", "(1", "+1 2", "00", "::", "f:", "2001:db8:", "eyJ", "sk-a",
+    "xoxb-", "-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaaa.eyJaaaaaa.", "://a:b", "://:@", "?token=", "&key=a",
+    "AA11 AA11 ", "tel 1", "tel 030 12", "ssn 1", "%40", "１", "\u200b", "é@é.", "[A", "Bearer a",
+    "secretaccesskey=", "a_", "'a",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_a_text_made_to_be_slow_takes_no_longer_than_twice_half_of_it(seed: str) -> None:
+    """Linear: twice the text takes about twice the time, with room for noise; quadratic would be four times."""
+    half, whole = (seed * (size // len(seed)) for size in (60_000, 240_000))
+    short, long = least_seconds(half), least_seconds(whole)
+    assert long < 10 * short + 0.05
+
+
+def least_seconds(text: str) -> float:
+    took = []
+    for _ in range(2):
+        began = time.process_time()
+        find(text)
+        took.append(time.process_time() - began)
+    return min(took)
+
+
+def test_a_megabyte_takes_less_than_a_second() -> None:
+    """The slowest of the seeds, and prose."""
+    for text in ("a\u200b@", "Ada said on 2025-11-15 that order 4711 is open; call Bo. "):
+        began = time.process_time()
+        find((text * (1_000_000 // len(text)))[:1_000_000])
+        assert time.process_time() - began < 1.0
