@@ -1,0 +1,62 @@
+"""The numbers of the reranker on a user's own parts."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from recollect.errors import InvalidInput
+from recollect.ingest.validate import checked_flag, checked_k
+from recollect.learning.residual import BASELINE, CANDIDATES, ETA, SHOWN, TAU
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankerConfig:
+    """Top-K, Top-M, τ, η and b are the paper's; `scale` is ours, and 1.0 is the paper's."""
+
+    top_k: int = CANDIDATES
+    """Candidates from the index."""
+    top_m: int = SHOWN
+    """Of these, memories that are shown."""
+    temperature: float = TAU
+    """τ: the lower, the less chance decides."""
+    learning_rate: float = ETA
+    """η."""
+    baseline: float = BASELINE
+    """b: what a reward is compared with."""
+    scale: float = 20.0
+    """What scores are multiplied with. Cosines differ by tenths: at 1.0 the lots of Equation 2 drown them."""
+    sample: bool = True
+    """Whether lots are drawn (Equation 2), or the best by score are shown."""
+    seed: int | None = None
+    """Of the lots."""
+
+    def __post_init__(self) -> None:
+        checked_k(self.top_k)
+        checked_k(self.top_m)
+        checked_flag("sample", self.sample)
+        if self.top_m > self.top_k:
+            raise InvalidInput("top_m", f"{self.top_m} is more than top_k, {self.top_k}", "show at most what is found")
+        for name in ("temperature", "learning_rate", "scale"):
+            _number(name, getattr(self, name), above=0.0)
+        _number("baseline", self.baseline, above=-math.inf)
+
+
+def config_of(given: RerankerConfig | Mapping[str, Any] | None) -> RerankerConfig:
+    """The settings, checked; a mapping has the same names."""
+    if given is None:
+        return RerankerConfig()
+    if isinstance(given, RerankerConfig):
+        return given
+    known = {field.name for field in fields(RerankerConfig)}
+    unknown = [name for name in given if name not in known]
+    if unknown:
+        raise InvalidInput("reranker_config", f"{unknown[0]!r} is no setting", f"use {', '.join(sorted(known))}")
+    return RerankerConfig(**given)
+
+
+def _number(name: str, value: object, *, above: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not above < value < math.inf:
+        raise InvalidInput(name, f"{value!r} is not a number" + (" above 0" if above == 0 else ""))
