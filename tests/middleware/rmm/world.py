@@ -2,18 +2,33 @@
 
 from __future__ import annotations
 
+import base64
+import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from hashlib import blake2b
 from typing import Any
+from uuid import uuid4
 
+import numpy as np
 from langchain.agents import create_agent
+from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.messages import AIMessage, AIMessageChunk, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
+from langchain_core.vectorstores import InMemoryVectorStore
 from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.store.base import BaseStore
+from langgraph.store.memory import InMemoryStore
+from pydantic import PrivateAttr
 
 from recollect import Memory, Scope
-from recollect.middleware.langchain import RMMContext, RMMMiddleware
+from recollect.learning.residual import Residual
+from recollect.middleware.langchain import RMMContext, RMMMiddleware, create_rmm_middleware
+from recollect.middleware.rmm.context import Person
+from recollect.middleware.rmm.records import Record, Records, label_of
 
 ADA = Scope(tenant="default", user="ada")
 BEN = Scope(tenant="default", user="ben")
@@ -29,8 +44,16 @@ class Scripted(BaseChatModel):
     piece: int = 3
     blocks: bool = False
     """Whether content comes in blocks, as from some providers."""
-    seen: list[list[BaseMessage]] = []
-    answered: list[str] = []
+    _seen: list[list[BaseMessage]] = PrivateAttr(default_factory=list)
+    _answered: list[str] = PrivateAttr(default_factory=list)
+
+    @property
+    def seen(self) -> list[list[BaseMessage]]:
+        return self._seen
+
+    @property
+    def answered(self) -> list[str]:
+        return self._answered
 
     @property
     def _llm_type(self) -> str:
@@ -86,7 +109,7 @@ def scripted(*replies: AIMessage | str | Reply, **settings: Any) -> Scripted:
         one = waiting.pop(0) if len(waiting) > 1 else waiting[0]
         return one(messages) if callable(one) else one
 
-    return Scripted(reply=reply, seen=[], answered=[], **settings)
+    return Scripted(reply=reply, **settings)
 
 
 def shown(messages: Sequence[BaseMessage]) -> list[str]:
@@ -124,3 +147,80 @@ def ask(agent: Any, text: str, *, user: str = "ada", on: str = "t1", **context: 
 
 def turns(memory: Memory, session_id: str = "t1", scope: Scope = ADA) -> list[tuple[str, str]]:
     return [(turn.role, turn.text) for turn in memory.session(scope=scope, session_id=session_id).turns()]
+
+
+class Words(Embeddings):
+    """Texts as bags of hashed words; `broken` makes every call fail."""
+
+    def __init__(self, width: int = 64) -> None:
+        self.width = width
+        self.broken = False
+
+    def embed_query(self, text: str) -> list[float]:
+        if self.broken:
+            raise ConnectionError(f"no embeddings of {text}")
+        vector = [0.0] * self.width
+        for word in re.findall(r"\w+", text.lower()):
+            vector[int.from_bytes(blake2b(word.encode(), digest_size=4).digest(), "little") % self.width] += 1.0
+        return vector
+
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [self.embed_query(text) for text in texts]
+
+
+def extracting(*summaries: str) -> Scripted:
+    """A model that finds these memories in any session, one call after another, each resting on the first turn; and
+    that adds each one."""
+
+    def reply(messages: list[BaseMessage]) -> str:
+        if "history_summaries" in str(messages[-1].content):
+            return "0: Add()"
+        found = waiting.pop(0) if waiting else "NO_TRAIT"
+        if found == "NO_TRAIT":
+            return found
+        return json.dumps({"extracted_memories": [{"summary": found, "reference": [0]}]})
+
+    waiting = [*summaries]
+    return Scripted(reply=reply)
+
+
+@dataclass(kw_only=True)
+class Parts:
+    """A user's own parts, and the middleware on them."""
+
+    embeddings: Words = field(default_factory=Words)
+    store: BaseStore = field(default_factory=InMemoryStore)
+    model: Scripted = field(default_factory=extracting)
+    vectors: InMemoryVectorStore = field(init=False)
+    config: dict[str, Any] = field(default_factory=lambda: {"sample": False})
+
+    def __post_init__(self) -> None:
+        self.vectors = InMemoryVectorStore(self.embeddings)
+
+    def middleware(self, **settings: Any) -> RMMMiddleware:
+        given: dict[str, Any] = {
+            "vector_store": self.vectors, "embeddings": self.embeddings, "store": self.store,
+            "summarization_model": self.model, "reranker_config": self.config,
+        }  # fmt: skip
+        return create_rmm_middleware(**{**given, **settings})
+
+    def remember(self, *texts: str, user: str = "ada", middleware: RMMMiddleware | None = None) -> None:
+        """Put memories there as the end of a session would."""
+        bank: Any = (middleware or self.middleware())._bank
+        for text in texts:
+            record = Record(
+                id=uuid4().hex, index_id=str(uuid4()), text=text, at=datetime(2024, 5, 1, tzinfo=UTC),
+                vector=np.asarray(self.embeddings.embed_query(text), dtype=np.float32),
+            )  # fmt: skip
+            label = label_of(Person(tenant="default", user=user))
+            bank._records.put(label, record)
+            bank._index.add(label, [record])
+
+    def texts(self, user: str = "ada") -> list[str]:
+        """The memories of a person that hold, from the store."""
+        label = label_of(Person(tenant="default", user=user))
+        return sorted(record.text for record in Records(self.store).all(label))
+
+    def weights(self, user: str = "ada") -> Residual | None:
+        item = self.store.get(("rmm", label_of(Person(tenant="default", user=user)), "weights"), "reranker")
+        return None if item is None else Residual.from_bytes(base64.b64decode(item.value["state"]))

@@ -14,7 +14,7 @@ from recollect.learning.residual import BASELINE, CANDIDATES, ETA, SHOWN, TAU
 
 @dataclass(frozen=True, kw_only=True)
 class RerankerConfig:
-    """Top-K, Top-M, τ, η and b are the paper's; `scale` is ours, and 1.0 is the paper's."""
+    """Top-K, Top-M, τ and η are the paper's. `scale` and `baseline` are not, since its own do harm; see `paper`."""
 
     top_k: int = CANDIDATES
     """Candidates from the index."""
@@ -24,14 +24,19 @@ class RerankerConfig:
     """τ: the lower, the less chance decides."""
     learning_rate: float = ETA
     """η."""
-    baseline: float = BASELINE
-    """b: what a reward is compared with."""
+    baseline: float | None = None
+    """b: what a reward, +1 or -1, is compared with; None is the running mean of this person's rewards."""
     scale: float = 20.0
     """What scores are multiplied with. Cosines differ by tenths: at 1.0 the lots of Equation 2 drown them."""
     sample: bool = True
     """Whether lots are drawn (Equation 2), or the best by score are shown."""
     seed: int | None = None
     """Of the lots."""
+
+    @classmethod
+    def paper(cls) -> RerankerConfig:
+        """Every number as in the paper: b = 0.5, and scores as they are."""
+        return cls(baseline=BASELINE, scale=1.0)
 
     def __post_init__(self) -> None:
         checked_k(self.top_k)
@@ -41,7 +46,8 @@ class RerankerConfig:
             raise InvalidInput("top_m", f"{self.top_m} is more than top_k, {self.top_k}", "show at most what is found")
         for name in ("temperature", "learning_rate", "scale"):
             _number(name, getattr(self, name), above=0.0)
-        _number("baseline", self.baseline, above=-math.inf)
+        if self.baseline is not None:
+            _number("baseline", self.baseline, above=-math.inf)
 
 
 def config_of(given: RerankerConfig | Mapping[str, Any] | None) -> RerankerConfig:

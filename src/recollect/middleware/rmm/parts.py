@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from recollect.clock import Clock, aware, system_clock
 from recollect.learning.exact import Array
-from recollect.learning.residual import Rates, Residual, sample
+from recollect.learning.residual import Rates, sample
 from recollect.locks import ForkLock
 from recollect.middleware.rmm.bank import Found, rendered
 from recollect.middleware.rmm.config import RerankerConfig
@@ -28,7 +28,7 @@ from recollect.middleware.rmm.faults import Faults
 from recollect.middleware.rmm.index import Index, record_of
 from recollect.middleware.rmm.records import Record, Records, label_of
 from recollect.middleware.rmm.reflect import Reflect
-from recollect.middleware.rmm.weights import Weights
+from recollect.middleware.rmm.weights import Learned, Weights
 
 _MOST_SESSIONS = 1_000
 _LOCKS = 64
@@ -97,10 +97,11 @@ class PartsBank:
         query = np.asarray(self._embeddings.embed_query(question), dtype=np.float64)
         flags = np.array([place in cited for place in alive])
         with self._lock(label):
-            state = self._weights.load(label)
+            state = self._weights.load(label).rewarded(2.0 * float(flags.mean()) - 1.0)
             rows = [places[ids[place]] for place in alive]
-            grown = state.updated(_unit(query), self._matrix(records), rows, flags, rates=self._rates)
-            self._weights.save(label, grown, self._clock())
+            rates = self._rates(state)
+            grown = state.residual.updated(_unit(query), self._matrix(records), rows, flags, rates=rates)
+            self._weights.save(label, replace(state, residual=grown), self._clock())
 
     def keep(self, person: Person, session_id: str, turns: Sequence[Said]) -> None:
         """The turns stay where they are, in the agent's checkpoints; here only for `end` without them."""
@@ -138,10 +139,10 @@ class PartsBank:
 
     # -- steps ---------------------------------------------------------------------------------------------------
 
-    @property
-    def _rates(self) -> Rates:
+    def _rates(self, state: Learned) -> Rates:
         config = self._config
-        return Rates(tau=config.temperature, eta=config.learning_rate, baseline=config.baseline)
+        baseline = state.mean if config.baseline is None else config.baseline
+        return Rates(tau=config.temperature, eta=config.learning_rate, baseline=baseline)
 
     def _lock(self, label: str) -> AbstractContextManager[None]:
         return self._locks[hash(label) % _LOCKS]
@@ -164,8 +165,7 @@ class PartsBank:
         if not candidates:
             return []
         matrix = self._matrix(self._vectors(candidates))
-        state: Residual = self._weights.load(label)
-        scores = state.scores(_unit(query), matrix)
+        scores = self._weights.load(label).residual.scores(_unit(query), matrix)
         if not np.isfinite(scores).all():
             raise ValueError("a score is no number")
         if self._config.sample and self._learns:
@@ -191,8 +191,9 @@ class PartsBank:
     def _settle(self, label: str) -> None:
         """At the end of a session a batch is applied as far as it has come."""
         state = self._weights.load(label)
-        if len(state.open):
-            self._weights.save(label, state.settled(rates=self._rates), self._clock())
+        if len(state.residual.open):
+            settled = state.residual.settled(rates=self._rates(state))
+            self._weights.save(label, replace(state, residual=settled), self._clock())
 
 
 def _unit(vector: npt.NDArray[np.float64]) -> Array:

@@ -8,6 +8,7 @@ what it generates passes through here.
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from types import new_class
 from typing import Any, TypeVar, cast
@@ -101,6 +102,8 @@ class StreamGate:
 
 def held_back(model: BaseChatModel, gate: Gate) -> BaseChatModel:
     """The model, with citations taken out by the gate."""
+    with suppress(Exception):
+        _ = model._serialized  # kept by the object, and so by its copies: else each call would compute it anew
     copy = model.model_copy()
     object.__setattr__(copy, "__class__", _subclass(type(model)))
     private = dict(getattr(copy, "__pydantic_private__", None) or {})
