@@ -166,6 +166,7 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             if person is None:
                 return None
             session, messages = self._session(state, runtime), state["messages"]
+            self._drop_block(person, state.get("rmm_turn"))
             with self._faults.guarded("store"):
                 turns = unkept(messages, session.get("kept"))
                 self._bank.keep(person, session["id"], said(turns))
@@ -272,6 +273,11 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             self._blocks[person.mark, found.recall] = found.block
             while len(self._blocks) > _MOST_BLOCKS:
                 self._blocks.popitem(last=False)
+
+    def _drop_block(self, person: Person, turn: TurnState | None) -> None:
+        """The turn is over: what was shown need not stay in memory."""
+        with self._lock:
+            self._blocks.pop((person.mark, turn["recall"] if turn else ""), None)
 
     def _block(self, person: Person, turn: TurnState) -> str:
         """The block that was made when the turn began, or the same anew in another process."""

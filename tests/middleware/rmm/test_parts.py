@@ -305,4 +305,5 @@ def test_the_defaults_are_the_papers() -> None:
     assert (config.top_k, config.top_m) == (20, 5)
     assert (config.temperature, config.learning_rate) == (0.5, 1e-3)
     assert (RerankerConfig.paper().baseline, RerankerConfig.paper().scale) == (0.5, 1.0)
-    assert create_rmm_middleware.__kwdefaults__["enable_prospective_reflection"] is True
+    defaults = create_rmm_middleware.__kwdefaults__ or {}
+    assert defaults["enable_prospective_reflection"] is defaults["enable_retrospective_reflection"] is True

@@ -129,7 +129,7 @@ def citing(word: str, says: str = "Noted.") -> Reply:
     return reply
 
 
-def agent_of(model: Any, middleware: RMMMiddleware, **settings: Any) -> Any:
+def agent_of(model: Any, middleware: RMMMiddleware, /, **settings: Any) -> Any:
     given = {"checkpointer": InMemorySaver(), "system_prompt": SYSTEM, "context_schema": RMMContext, "tools": []}
     return create_agent(model, **{**given, **settings, "middleware": [middleware, *settings.get("middleware", [])]})
 
