@@ -104,11 +104,12 @@ class AsyncMemory:
 
     async def recall(self, query: str, *, scope: Scope, k: int = 5, kind: str | Sequence[str] | None = None,
                      tags: str | Sequence[str] | None = None, layer: str | Sequence[str] | None = None,
-                     session_id: str | None = None, since: TimeLike = None, until: TimeLike = None,
-                     as_of: TimeLike = None, min_score: float | None = None) -> Recall:  # fmt: skip
+                     session_id: str | None = None, except_session: str | None = None, since: TimeLike = None,
+                     until: TimeLike = None, as_of: TimeLike = None,
+                     min_score: float | None = None) -> Recall:  # fmt: skip
         return await _threaded(
             self._memory.recall, query, scope=scope, k=k, kind=kind, tags=tags, layer=layer, session_id=session_id,
-            since=since, until=until, as_of=as_of, min_score=min_score,
+            except_session=except_session, since=since, until=until, as_of=as_of, min_score=min_score,
         )  # fmt: skip
 
     async def get(self, id: str, *, scope: Scope) -> Entry:

@@ -188,16 +188,17 @@ class Memory:
 
     def recall(self, query: str, *, scope: Scope, k: int = 5, kind: str | Sequence[str] | None = None,
                tags: str | Sequence[str] | None = None, layer: str | Sequence[str] | None = None,
-               session_id: str | None = None, since: TimeLike = None, until: TimeLike = None,
-               as_of: TimeLike = None, min_score: float | None = None) -> Recall:  # fmt: skip
+               session_id: str | None = None, except_session: str | None = None, since: TimeLike = None,
+               until: TimeLike = None, as_of: TimeLike = None, min_score: float | None = None) -> Recall:  # fmt: skip
         """The `k` entries that answer the query best, each with the reasons for its place.
 
         Sees what is valid now, or at `as_of`. `kind` and `layer` take one or several; an entry must have all
-        `tags`; `since`/`until` bound when it happened.
+        `tags`; `since`/`until` bound when it happened. `except_session` leaves out a dialogue that the caller still has
+        before it.
         """
         filters = Filters.of(
-            kind=kind, tags=tags, layer=layer, session_id=session_id, since=since, until=until, as_of=as_of,
-            min_score=min_score,
+            kind=kind, tags=tags, layer=layer, session_id=session_id, except_session=except_session, since=since,
+            until=until, as_of=as_of, min_score=min_score,
         )  # fmt: skip
         return self._searcher.recall(query, scope=checked_scope(scope), k=k, filters=filters)
 

@@ -44,6 +44,18 @@ _MAGIC = b"RRL1"
 _HEADER = struct.Struct("<4sIIIIIQ")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Rates:
+    """How Equations 2 and 3 are run: τ, η and b. The defaults are the paper's."""
+
+    tau: float = TAU
+    eta: float = ETA
+    baseline: float = BASELINE
+
+
+PAPER = Rates()
+
+
 class Factors(NamedTuple):
     """W = leftᵀ · right."""
 
@@ -100,26 +112,33 @@ class Residual:
         found: Array = np.einsum("kd,d->k", m + self._memory(m), q + self._query(q))
         return found
 
-    def updated(self, q: Array, m: Array, shown: Sequence[int], cited: Flags) -> Residual:
+    def updated(self, q: Array, m: Array, shown: Sequence[int], cited: Flags, *, rates: Rates = PAPER) -> Residual:
         """Equation 3 for one recall: `shown` are places in m, `cited` says which of them were.
 
         W moves when a batch is full: by the sum over the batch, all of it taken at the W with which the batch began.
         """
-        advantage = np.where(cited, 1.0, -1.0) - BASELINE  # (M,)
+        advantage = np.where(cited, 1.0, -1.0) - rates.baseline  # (M,)
         # ∂ log p_i / ∂s = (onehot_i - p) / τ
-        slope = -advantage.sum() * chances(self.scores(q, m))  # (K,)
+        slope = -advantage.sum() * chances(self.scores(q, m), tau=rates.tau)  # (K,)
         np.add.at(slope, list(shown), advantage)
-        v = np.einsum("k,kd->d", slope / TAU, m)  # (d,)
+        v = np.einsum("k,kd->d", slope / rates.tau, m)  # (d,)
         pairs = np.concatenate([self.open, np.stack([q, v])[None].astype(np.float32)])
         grown = replace(self, open=pairs, steps=self.steps + 1)
-        return grown._closed() if len(pairs) == BATCH else grown
+        return grown._closed(rates.eta) if len(pairs) == BATCH else grown
 
-    def _closed(self) -> Residual:
+    def settled(self, *, rates: Rates = PAPER) -> Residual:
+        """The same with an unfinished batch applied as it is. `steps` then counts the batch as full: the bytes of a
+        state say by it how many recalls are open."""
+        if not len(self.open):
+            return self
+        return replace(self._closed(rates.eta), steps=self.steps + BATCH - len(self.open))
+
+    def _closed(self, eta: float) -> Residual:
         q, v = self.open[:, 0].astype(np.float64), self.open[:, 1].astype(np.float64)  # (n, d) each
         return replace(
             self,
-            query=self.query.grown(ETA * (v + self._memory(v)), q, self.cap),
-            memory=self.memory.grown(ETA * (q + self._query(q)), v, self.cap),
+            query=self.query.grown(eta * (v + self._memory(v)), q, self.cap),
+            memory=self.memory.grown(eta * (q + self._query(q)), v, self.cap),
             open=self.open[:0],
         )
 
@@ -156,9 +175,9 @@ class Residual:
         )  # fmt: skip
 
 
-def chances(scores: Array) -> Array:
+def chances(scores: Array, *, tau: float = TAU) -> Array:
     """Equation 2's p = softmax(s/τ), shape (K,)."""
-    raised = np.exp((scores - scores.max()) / TAU)
+    raised = np.exp((scores - scores.max()) / tau)
     found: Array = raised / raised.sum()
     return found
 

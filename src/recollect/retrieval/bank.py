@@ -77,7 +77,8 @@ class Bank:
 
     def wanted(self, filters: Filters, store: Store, layers: Sequence[str]) -> Mask | None:
         """Rows that pass the filters; None when there is no filter."""
-        given = (filters.kinds, filters.tags, filters.layers, filters.session_id, filters.since, filters.until)
+        given = (filters.kinds, filters.tags, filters.layers, filters.session_id, filters.except_session,
+                 filters.since, filters.until)  # fmt: skip
         if all(one is None for one in given):
             return None
         return np.concatenate([
@@ -103,6 +104,8 @@ def _wanted(shelf: ShelfIndex, filters: Filters, store: Store) -> Mask:
         having = np.zeros(len(shelf), dtype=bool)
         having[shelf.rows_of(nos)] = True
         mask &= having
+    if filters.except_session is not None:
+        mask[shelf.rows_of(store.in_session(shelf.shelf_no, filters.except_session))] = False
     return mask
 
 

@@ -22,6 +22,7 @@ class Filters:
     tags: list[str] | None = None
     layers: list[str] | None = None
     session_id: str | None = None
+    except_session: str | None = None
     since: datetime | None = None
     until: datetime | None = None
     as_of: datetime | None = None
@@ -29,8 +30,9 @@ class Filters:
 
     @classmethod
     def of(cls, *, kind: str | Sequence[str] | None = None, tags: str | Sequence[str] | None = None,
-           layer: str | Sequence[str] | None = None, session_id: str | None = None, since: TimeLike = None,
-           until: TimeLike = None, as_of: TimeLike = None, min_score: float | None = None) -> Filters:  # fmt: skip
+           layer: str | Sequence[str] | None = None, session_id: str | None = None,
+           except_session: str | None = None, since: TimeLike = None, until: TimeLike = None, as_of: TimeLike = None,
+           min_score: float | None = None) -> Filters:  # fmt: skip
         """The filters as a caller words them: one value or several, times in any readable form."""
         if min_score is not None and (not isinstance(min_score, int | float) or math.isnan(min_score)):
             raise InvalidInput("min_score", f"{min_score!r} is not a number")
@@ -39,6 +41,7 @@ class Filters:
             tags=None if tags is None else checked_tags([tags] if isinstance(tags, str) else tags) or None,
             layers=_several("layer", layer, _checked_layer),
             session_id=None if session_id is None else checked_session_id(session_id),
+            except_session=None if except_session is None else checked_session_id(except_session),
             since=as_time("since", since),
             until=as_time("until", until),
             as_of=as_time("as_of", as_of),
