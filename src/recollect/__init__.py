@@ -41,57 +41,94 @@ if TYPE_CHECKING:
     from recollect.llm.budget import Budget
     from recollect.memory import Memory
     from recollect.ops.doctor import Report
+    from recollect.recursive.actions import (
+        Aggregate,
+        DrillDown,
+        FilterByRecency,
+        FilterByRelevance,
+        RecursiveCall,
+        SearchLayer,
+    )
+    from recollect.recursive.limits import Limits
+    from recollect.recursive.plans import Planner
+    from recollect.recursive.recall import Recursion
     from recollect.reflection.report import Reflection
     from recollect.reflection.settings import ReflectionSettings
     from recollect.retrieval.profiles import Profile
-    from recollect.types import Entry, Hit, Link, Recall, Receipt, Scope, Stats, Turn, Version
+    from recollect.types import (
+        Entry,
+        Hit,
+        Link,
+        Reasoning,
+        ReasoningStep,
+        Recall,
+        Receipt,
+        Scope,
+        Stats,
+        Step,
+        Turn,
+        Version,
+    )
 
 __version__ = "0.1.0"
 
 _HOME = {
+    "Aggregate": "recollect.recursive.actions",
     "AsyncMemory": "recollect.aio",
     "Budget": "recollect.llm.budget",
     "BudgetExceeded": "recollect.errors",
     "Draft": "recollect.ingest.validate",
+    "DrillDown": "recollect.recursive.actions",
     "EmbedderMismatch": "recollect.errors",
     "EmbeddingFailed": "recollect.errors",
     "Entry": "recollect.types",
+    "FilterByRecency": "recollect.recursive.actions",
+    "FilterByRelevance": "recollect.recursive.actions",
     "Hit": "recollect.types",
     "InvalidInput": "recollect.errors",
     "LeaseLost": "recollect.errors",
+    "Limits": "recollect.recursive.limits",
     "Link": "recollect.types",
     "Memory": "recollect.memory",
     "MissingExtra": "recollect.errors",
     "ModelFailed": "recollect.errors",
     "NotFound": "recollect.errors",
+    "Planner": "recollect.recursive.plans",
     "Profile": "recollect.retrieval.profiles",
+    "Reasoning": "recollect.types",
+    "ReasoningStep": "recollect.types",
     "Recall": "recollect.types",
     "Receipt": "recollect.types",
     "RecollectError": "recollect.errors",
-    "ReplyUnreadable": "recollect.errors",
+    "Recursion": "recollect.recursive.recall",
+    "RecursiveCall": "recollect.recursive.actions",
     "Reflection": "recollect.reflection.report",
     "ReflectionSettings": "recollect.reflection.settings",
+    "ReplyUnreadable": "recollect.errors",
     "Report": "recollect.ops.doctor",
     "Scope": "recollect.types",
     "ScopeError": "recollect.errors",
+    "SearchLayer": "recollect.recursive.actions",
     "Session": "recollect.ingest.session",
     "Stats": "recollect.types",
+    "Step": "recollect.types",
     "StoreBusy": "recollect.errors",
     "StoreClosed": "recollect.errors",
     "StoreCorrupt": "recollect.errors",
-    "UnknownKind": "recollect.errors",
     "StoreError": "recollect.errors",
     "TransferError": "recollect.errors",
     "Turn": "recollect.types",
+    "UnknownKind": "recollect.errors",
     "Version": "recollect.types",
 }
 
 __all__ = [
-    "AsyncMemory", "Budget", "BudgetExceeded", "Draft", "EmbedderMismatch", "EmbeddingFailed", "Entry", "Hit",
-    "InvalidInput", "LeaseLost", "Link", "Memory", "MissingExtra", "ModelFailed", "NotFound", "Profile", "Recall",
-    "Receipt", "RecollectError", "Reflection", "ReflectionSettings", "ReplyUnreadable", "Report", "Scope", "ScopeError",
-    "Session", "Stats", "StoreBusy", "StoreClosed", "StoreCorrupt", "StoreError", "TransferError", "Turn",
-    "UnknownKind", "Version", "__version__",
+    "Aggregate", "AsyncMemory", "Budget", "BudgetExceeded", "Draft", "DrillDown", "EmbedderMismatch",
+    "EmbeddingFailed", "Entry", "FilterByRecency", "FilterByRelevance", "Hit", "InvalidInput", "LeaseLost", "Limits",
+    "Link", "Memory", "MissingExtra", "ModelFailed", "NotFound", "Planner", "Profile", "Reasoning", "ReasoningStep",
+    "Recall", "Receipt", "RecollectError", "Recursion", "RecursiveCall", "Reflection", "ReflectionSettings",
+    "ReplyUnreadable", "Report", "Scope", "ScopeError", "SearchLayer", "Session", "Stats", "Step", "StoreBusy",
+    "StoreClosed", "StoreCorrupt", "StoreError", "TransferError", "Turn", "UnknownKind", "Version", "__version__",
 ]  # fmt: skip
 
 

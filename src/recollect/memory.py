@@ -55,7 +55,7 @@ from recollect.retrieval.pipeline import Searcher, checked_profile
 from recollect.retrieval.profiles import Profile
 from recollect.stores.base import Event, Job, Spent, Store
 from recollect.stores.choose import choose_store
-from recollect.types import CurvePoint, Entry, LearningStatus, Link, Recall, Receipt, Scope, Stats, Version
+from recollect.types import CurvePoint, Entry, LearningStatus, Link, Reasoning, Recall, Receipt, Scope, Stats, Version
 
 if TYPE_CHECKING:  # loaded on first use: most programs never export or verify
     from recollect.llm.base import Model
@@ -73,7 +73,8 @@ class Memory:
                  prior: Prior | None = None, llm: Model | None = None, summarizer: Model | None = None,
                  budget: Budget | None = None, prices: Prices | None = None,
                  reflection: ReflectionSettings | None = None, background: bool = True,
-                 recursion: str | Recursion = "on", clock: Clock = system_clock, new_id: NewId | None = None) -> None:  # fmt: skip
+                 recursion: str | Recursion = "on", clock: Clock = system_clock,
+                 new_id: NewId | None = None) -> None:  # fmt: skip
         self._store = store
         self._embedder = embedder
         self._clock = clock
@@ -205,6 +206,24 @@ class Memory:
         )  # fmt: skip
         mode = None if recursion is None else checked_recursion(recursion)
         return self._router.recall(query, scope=checked_scope(scope), k=k, filters=filters, recursion=mode)
+
+    def reason(self, question: str, *, scope: Scope, k: int = 5, as_of: TimeLike = None) -> Reasoning:
+        """The chain of entries that bears on a question: what was found, what that names or is linked to, and why.
+
+        Without a model the conclusion is what these entries say. Sees what is valid now, or at `as_of`.
+        """
+        scope = checked_scope(scope)
+        filters = Filters.of(as_of=as_of)
+        moment = filters.as_of or aware(self._clock)()
+
+        def valid(id: str) -> Entry | None:
+            entry = self._store.get(scope.shelves(), [id]).get(id)
+            if entry is None or entry.state == "pruned" or entry.valid_from > moment:
+                return None
+            return entry if entry.valid_to is None or moment < entry.valid_to else None
+
+        links = partial(self._changer.links, scope=scope)
+        return self._router.reason(question, scope=scope, k=k, filters=filters, links=links, get=valid)
 
     def get(self, id: str, *, scope: Scope) -> Entry:
         """One entry, whatever its state. `NotFound` when the scope does not see it."""

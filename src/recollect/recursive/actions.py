@@ -29,6 +29,9 @@ class DrillDown:
     target: Layer | None = None
     filter: str = ""
     """Words that the target must have one of; empty for no condition."""
+    turns: bool = False
+    """Whether turns of a dialogue are followed too: what stands around them is in their score already, and on LoCoMo
+    following them changed nothing but the time it took."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,4 +76,4 @@ NAMES: dict[type[Action], str] = {
 def detail_of(action: Action) -> str:
     """The action's values in words, those that are not set left out."""
     values = ((field.name, getattr(action, field.name)) for field in fields(action))
-    return ", ".join(f"{name}={value}" for name, value in values if value not in (None, "", 0.0))
+    return ", ".join(f"{name}={value}" for name, value in values if value not in (None, "", 0.0, False))

@@ -19,7 +19,8 @@ Shape = Literal["plain", "bridge", "compare", "gather"]
 
 _ASKED = r"^\W*(?:(?:in|at|on|to|from|with|for|by)\s+)?"
 _HAS_DONE = re.compile(
-    _ASKED + r"(?:what|which|where|who|whom)\b(?:(?!\b(?:do|does|did|is|was|are|that|who|which)\b).)*?\b(?:has|have)\b",
+    _ASKED + r"(?:what|which|where|who|whom)\b(?:(?!\b(?:do|does|did|is|was|are|should|must|that|which)\b).)*?"
+    r"\b(?:has|have)\b(?!\s+(?:the|a|an|to|no)\b|\W*$)",
     re.I,
 )
 _PLURAL = re.compile(
@@ -37,6 +38,8 @@ _CHAIN = re.compile(
     r"\bof (?:the|a|an)\b|\bof (?=[A-Z\"“])|\w['’]s\b|\bthe \w+ (?:that|who|which|in|by|from|where)\b", re.I
 )
 _RELATIVE_AFTER, _LONG_WORDS = 2, 9
+READ_CHARS = 600
+"""How far into a query cues are looked for: what is longer is a text, not a question."""
 
 _NAME = r"(?:the\s+|a\s+|an\s+)?[\"“]?[A-Z][\w'’.&-]*(?:\s+(?:(?:of|the|de|and|in|for|von|van|la)\s+)?[A-Z][\w'’.&-]*)*"
 _EITHER = re.compile(rf"(?P<a>{_NAME})(?P<gap>[\"”]?,?\s+or\s+)(?P<b>{_NAME})")
@@ -45,7 +48,8 @@ _BOTH = re.compile(
     rf"(?P<a>{_NAME})(?P<gap>[\"”]?,?\s+(?:and|with|to|vs\.?|versus)\s+)(?P<b>{_NAME})"
 )
 _BETWEEN = re.compile(
-    r"\b(?:between|compare)\s+(?P<a>[\w' -]{2,60}?)(?P<gap>\s+(?:and|with|to|vs\.?|versus)\s+)(?P<b>[\w' -]{2,60})", re.I
+    r"\b(?:between|compare)\s+(?P<a>[\w' -]{2,60}?)(?P<gap>\s+(?:and|with|to|vs\.?|versus)\s+)(?P<b>[\w' -]{2,60})",
+    re.I,
 )
 _COMPARES = re.compile(
     r"\b(?:both|same|first|earlier|older|later|larger|more|difference|differ|compare|than|between)\b|, ", re.I
@@ -66,7 +70,7 @@ def sides(query: str) -> tuple[str, str] | None:
 
 def shape_of(query: str) -> Shape:
     """The shape of a question."""
-    query = query.strip()
+    query = query.strip()[:READ_CHARS]
     words = query.split()
     if _SUPPOSES.search(query):
         return "plain"

@@ -32,12 +32,15 @@ from recollect.recursive.plans import Planner
 from recollect.retrieval.desk import Desk, Rows
 from recollect.retrieval.features import MICROS_PER_DAY
 from recollect.retrieval.ranked import Ranked
-from recollect.types import Entry, Step
+from recollect.types import KINDS, Entry, Step
 
+_EPISODE = KINDS.index("episode")
 CARRIED = 10
 """Best rows of another query that come into the ranking."""
-FOUND_SHARE, SIDE_SHARE = 0.8, 1.0
-"""Share of the score a row had for another query that it is lifted to; for a side of a comparison, all of it."""
+FOUND_SHARE = 0.8
+"""Share of the score a row had for another query that it is lifted to."""
+OF_A_SIDE = 2
+"""Best rows of each side of a comparison, which are lifted to all of the score they had there."""
 
 
 @dataclass(kw_only=True)
@@ -52,7 +55,8 @@ class State:
     sources: list[Source] = field(default_factory=list)
     elsewhere: dict[int, float] = field(default_factory=dict)
     """Row → its best score for another query."""
-    sides: int = 0
+    sides: dict[int, float] = field(default_factory=dict)
+    """The same for the best few of each sub-question."""
 
 
 class Executor:
@@ -118,8 +122,10 @@ class Executor:
         if shape != "plain":  # a plain question needs no plan: its one search has just been made
             layers = list(desk.layers)
             self._run(self._planner.plan(action.sub_query, shape, layers=layers, depth=deeper.depth), deeper)
-        state.sides += 1
-        return _carry(deeper.ranked, state)
+        found = _carry(deeper.ranked, state)
+        best = deeper.ranked.take(np.argsort(-deeper.ranked.scores, kind="stable")[:OF_A_SIDE])
+        state.sides.update(zip(best.rows.tolist(), best.scores.tolist(), strict=True))
+        return found
 
     def _drill(self, action: DrillDown, state: State) -> int:
         if state.chosen is None:
@@ -127,6 +133,8 @@ class Executor:
         rows = np.array(state.chosen, dtype=np.intp)
         layer = [action.source] if action.source else []
         rows = rows[state.desk.on_layers(rows, layer)]
+        if not action.turns:
+            rows = rows[state.desk.bank.column("kind", rows) != _EPISODE]
         entries = state.desk.read(rows)
         for row in rows.tolist():
             self._meter.check()
@@ -141,9 +149,10 @@ class Executor:
 
     def _aggregate(self, action: Aggregate, state: State) -> int:
         if state.elsewhere:
-            share = SIDE_SHARE if action.strategy == "compare" else FOUND_SHARE
-            state.ranked = order.lifted(state.ranked, state.elsewhere, share)
-            state.elsewhere = {}
+            whole = action.strategy == "compare" and bool(state.sides)
+            found, share = (state.sides, 1.0) if whole else (state.elsewhere, FOUND_SHARE)
+            state.ranked = order.lifted(state.ranked, found, share)
+            state.elsewhere, state.sides = {}, {}
         if action.strategy == "summarize":
             state.ranked = order.summarized(state.ranked, state.desk)
         elif state.sources:

@@ -8,8 +8,8 @@
 r goes with the source that it adds most to. Terms weigh 8 in the base score, so with `covered` a row gets nothing for
 what the source says already; the best row of all stays as it is.
 
-`summarize` looks at each place for itself: own words and plain cosine beside the neighbourhood, and 1 off for each
-better row within two places of the same thread (`apart`).
+`summarize` takes 1 off for each better row within two places of the same thread (`apart`): neighbours lift each other
+in the base score, and without that they fill the first places with one talk about one of the things asked for.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from recollect.retrieval.shelf import NONE
 from recollect.types import Entry
 
 SHARES, NAMED, NAMES, COVERED, DETOUR = 3.0, 4.0, 1.0, -8.0, -0.5
-OWN, SIMILARITY, APART = 2.0, 2.5, -1.0
+APART = -1.0
 BROUGHT_IN = 40
 """Rows outside the candidates that a source may bring in."""
 READ = 40
@@ -40,7 +40,7 @@ def brought_in(sources: list[Source]) -> Rows:
     for source in sources:
         for row, value in source.shares.items():
             best[row] = max(best.get(row, 0.0), value)
-        best.update({row: np.inf for row in source.links})
+        best.update(dict.fromkeys(source.links, np.inf))
     rows = sorted(best, key=lambda row: (-best[row], row))[:BROUGHT_IN]
     return np.array(rows, dtype=np.intp)
 
@@ -92,12 +92,9 @@ def combined(ranked: Ranked, desk: Desk, sources: list[Source], read: dict[int, 
         gain[place[source.row], column] = -np.inf  # nothing is its own bridge
     chosen = gain.argmax(axis=1)
     first = place[sources[int(own.argmax())].row]
-    alone = len(sources) == 1
     for name, (weight, values) in parts.items():
         picked = values[np.arange(len(rows)), chosen].copy()
         picked[first] = 0.0
-        if alone:
-            picked[place[sources[0].row]] = 0.0
         ranked = ranked.with_factor(name, picked, weight)
     via = chosen.tolist()
     via[first] = -1
@@ -110,10 +107,6 @@ def _rows(sources: list[Source]) -> Rows:
 
 def summarized(ranked: Ranked, desk: Desk) -> Ranked:
     """The ranking with the factors of `summarize`."""
-    view = desk.view
-    ranked = ranked.with_factor("own", view.lexical.plain[ranked.rows].astype(np.float64), OWN)
-    if view.vector is not None:
-        ranked = ranked.with_factor("similar", view.similarity[ranked.rows].astype(np.float64), SIMILARITY)
     return ranked.with_factor("apart", _near_better(ranked, desk), APART)
 
 

@@ -19,14 +19,19 @@ from recollect.recursive.actions import (
     RecursiveCall,
     SearchLayer,
 )
-from recollect.recursive.cues import Shape, sides
+from recollect.recursive.cues import READ_CHARS, Shape, sides
 from recollect.types import LAYERS, Layer
 
 SOURCES = 3
 """Best hits that are read for what they name: with one MuSiQue loses 6 points, four and five add nothing."""
 _AGES = {"yesterday": 2.0, "week": 14.0, "month": 62.0, "quarter": 184.0, "year": 731.0}
 """Days back that "last …" may mean: the whole of the one before the present one."""
-_LAST = re.compile(r"\b(?:last|past|previous)\s+(week|month|quarter|year)\b|\b(yesterday)\b", re.I)
+_LAST = re.compile(
+    r"\b(?:since|over|during|within|in)\s+(?:the\s+)?(?:last|past|previous)\s+(week|month|quarter|year)\b"
+    r"|\bsince\s+(yesterday)\b",
+    re.I,
+)
+"""A span up to now. "What did Ada write last week?" is none: it may ask for what Ada said of the week before."""
 _LAYER_WORDS = re.compile(rf"\b(?:across|all|every|each)\b[^?.]*?\b({'|'.join(LAYERS)})s\b", re.I)
 
 
@@ -46,20 +51,20 @@ class RulePlanner:
         window = [] if depth else _window(query)
         if shape == "gather":
             return (*window, *_by_layer(query, layers), Aggregate(strategy="summarize"))
-        pair = None if depth else sides(query)
-        calls: list[Action] = [RecursiveCall(sub_query=side) for side in pair or ()]
-        last = Aggregate(strategy="compare" if pair else "combine")
-        return (*window, *calls, FilterByRelevance(top=SOURCES), DrillDown(), last)
+        pair = None if depth else sides(query[:READ_CHARS])
+        if pair:
+            return (*window, *(RecursiveCall(sub_query=side) for side in pair), Aggregate(strategy="compare"))
+        return (*window, FilterByRelevance(top=SOURCES), DrillDown(), Aggregate(strategy="combine"))
 
 
 def _window(query: str) -> list[Action]:
-    found = _LAST.search(query)
+    found = _LAST.search(query[:READ_CHARS])
     return [FilterByRecency(max_age_days=_AGES[(found[1] or found[2]).lower()])] if found else []
 
 
 def _by_layer(query: str, layers: Sequence[Layer]) -> list[Action]:
     """A search of its own on a layer that is asked for as such, where the scope names more than that."""
-    found = _LAYER_WORDS.search(query)
+    found = _LAYER_WORDS.search(query[:READ_CHARS])
     return [
         SearchLayer(query=query, layer=layer)
         for layer in layers

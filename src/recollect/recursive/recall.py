@@ -6,14 +6,16 @@ from dataclasses import dataclass, field, replace
 
 from recollect.errors import InvalidInput
 from recollect.ingest.validate import checked_query
+from recollect.recursive.actions import Aggregate, DrillDown, FilterByRelevance
 from recollect.recursive.executor import Executor
 from recollect.recursive.limits import Limits, Meter
-from recollect.recursive.plans import Planner, RulePlanner
+from recollect.recursive.plans import SOURCES, Planner, RulePlanner
+from recollect.recursive.reason import Get, Links, reasoned
 from recollect.recursive.router import THRESHOLD, route
 from recollect.retrieval.filters import Filters
 from recollect.retrieval.pipeline import Searcher
 from recollect.retrieval.profiles import Profile
-from recollect.types import Recall, Scope
+from recollect.types import Reasoning, Recall, Scope
 
 MODES = ("on", "off", "always")
 ROUTE = "recursive"
@@ -62,6 +64,19 @@ class Router:
         if executor is None:
             return self._searcher.recall(query, scope=scope, k=k, filters=filters)
         return self.run(executor, query, scope=scope, k=k, filters=filters)
+
+    def reason(self, question: str, *, scope: Scope, k: int, filters: Filters, links: Links, get: Get) -> Reasoning:
+        """The chain of evidence for a question: always recursive, turns of dialogues followed too."""
+        checked_query(question)
+        executor = None
+        if self._recursion.mode != "off":
+            plan = (FilterByRelevance(top=SOURCES), DrillDown(turns=True), Aggregate(strategy="combine"))
+            executor = Executor(plan, self._recursion.planner, Meter(self._recursion.limits))
+        if executor is None:
+            found = self._searcher.recall(question, scope=scope, k=k, filters=filters)
+        else:
+            found = self.run(executor, question, scope=scope, k=k, filters=filters)
+        return reasoned(found, executor, links=links, get=get)
 
     def run(self, executor: Executor, query: str, *, scope: Scope, k: int, filters: Filters) -> Recall:
         """A recursive recall."""

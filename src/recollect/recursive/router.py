@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from recollect.recursive.cues import Shape, shape_of
+from recollect.recursive.cues import READ_CHARS, Shape, shape_of
 
 THRESHOLD = 0.3
 """Scores from here on are recursive. 0.5 is a careful start: only what is complex twice over; above 1 is never."""
@@ -61,9 +61,10 @@ class Route:
 
 def signals_of(query: str, shape: Shape = "plain") -> Signals:
     """The signals in a question of this shape."""
+    length, query = len(query), query[:READ_CHARS]
     keywords = len({found.lower()[:5] for found in _KEYWORDS.findall(query)})
     return Signals(
-        length=min(len(query) / _FULL_LENGTH, 1.0),
+        length=min(length / _FULL_LENGTH, 1.0),
         keywords=0.0 if not keywords else _ONE_KEYWORD if keywords == 1 else 1.0,
         hops=min(len(_HOPS.findall(query)) / _FULL_HOPS, 1.0),
         temporal=float(bool(_TEMPORAL.search(query))),
