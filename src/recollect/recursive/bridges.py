@@ -81,21 +81,21 @@ def mentions(desk: Desk, sources: list[Source], entries: dict[int, Entry], rows:
     named, names = np.zeros((len(rows), len(sources))), np.zeros((len(rows), len(sources)))
     known = set(desk.view.question.terms)
     texts = [_flat(source.entry.text) for source in sources]
-    titles = [_title(source.entry) for source in sources]
+    titles = [_ASIDE.sub("", source.entry.title).strip().lower() for source in sources]
     weights = [_title_weights(desk.bank, source.entry, set())[0] for source in sources]
     for place, row in enumerate(rows.tolist()):
         entry = entries.get(row)
         if entry is None:
             continue
-        text, title = _flat(entry.text), _title(entry)
+        text, title = entry.text.lower(), _title(entry)
         for column, source in enumerate(sources):
             if source.row == row or (source.entry.thread is not None and source.entry.thread == entry.thread):
                 continue
             if title and title in texts[column]:
                 sure, new = _title_weights(desk.bank, entry, known)
                 named[place, column] = sure * new
-            if titles[column] and titles[column] in text:
-                names[place, column] = weights[column]
+            if titles[column] and titles[column] in text and _title(source.entry) in _flat(text):
+                names[place, column] = weights[column]  # most texts fail the first look, which is the cheap one
     return named, names
 
 

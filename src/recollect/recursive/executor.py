@@ -79,6 +79,8 @@ class Executor:
         for action in plan:
             started, problem, found = time.perf_counter(), "", 0
             try:
+                if type(action) not in NAMES:  # a planner is anybody's code
+                    raise TypeError
                 self._meter.begin_action()
                 found = self._do(action, state)
             except LimitMet as limit:
