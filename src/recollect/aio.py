@@ -22,11 +22,24 @@ from recollect.llm.budget import Budget
 from recollect.llm.choose import ModelSpec
 from recollect.memory import Memory
 from recollect.ops.reembed import Reembedded
+from recollect.recursive.recall import Recursion
 from recollect.reflection.report import Reflection
 from recollect.reflection.settings import ReflectionSettings
 from recollect.retrieval.profiles import Profile
 from recollect.stores.base import Event, Job, Spent
-from recollect.types import CurvePoint, Entry, LearningStatus, Link, Recall, Receipt, Scope, Stats, Turn, Version
+from recollect.types import (
+    CurvePoint,
+    Entry,
+    LearningStatus,
+    Link,
+    Reasoning,
+    Recall,
+    Receipt,
+    Scope,
+    Stats,
+    Turn,
+    Version,
+)
 
 if TYPE_CHECKING:
     from recollect.llm.base import Model
@@ -71,13 +84,13 @@ class AsyncMemory:
                    learning: str = "on", explore: float = 0.1, prior: str | Path | None = None,
                    llm: ModelSpec = None, summarizer: ModelSpec = None, budget: Budget | None = None,
                    prices: str | Path | None = None, reflection: ReflectionSettings | None = None,
-                   background: bool = True, clock: Clock = system_clock, new_id: NewId | None = None,
-                   reembedding: bool = False) -> AsyncMemory:  # fmt: skip
+                   background: bool = True, recursion: str | Recursion = "on", clock: Clock = system_clock,
+                   new_id: NewId | None = None, reembedding: bool = False) -> AsyncMemory:  # fmt: skip
         return cls(await _threaded(
             Memory.open, location, embedder=embedder, profile=profile, scrubber=scrubber, durability=durability,
             learning=learning, explore=explore, prior=prior, llm=llm, summarizer=summarizer, budget=budget,
-            prices=prices, reflection=reflection, background=background, clock=clock, new_id=new_id,
-            reembedding=reembedding,
+            prices=prices, reflection=reflection, background=background, recursion=recursion, clock=clock,
+            new_id=new_id, reembedding=reembedding,
         ))  # fmt: skip
 
     async def remember(self, text: str, *, scope: Scope, kind: str = "note", title: str = "",
@@ -105,12 +118,16 @@ class AsyncMemory:
     async def recall(self, query: str, *, scope: Scope, k: int = 5, kind: str | Sequence[str] | None = None,
                      tags: str | Sequence[str] | None = None, layer: str | Sequence[str] | None = None,
                      session_id: str | None = None, except_session: str | None = None, since: TimeLike = None,
-                     until: TimeLike = None, as_of: TimeLike = None,
-                     min_score: float | None = None) -> Recall:  # fmt: skip
+                     until: TimeLike = None, as_of: TimeLike = None, min_score: float | None = None,
+                     recursion: str | None = None) -> Recall:  # fmt: skip
         return await _threaded(
             self._memory.recall, query, scope=scope, k=k, kind=kind, tags=tags, layer=layer, session_id=session_id,
             except_session=except_session, since=since, until=until, as_of=as_of, min_score=min_score,
+            recursion=recursion,
         )  # fmt: skip
+
+    async def reason(self, question: str, *, scope: Scope, k: int = 5, as_of: TimeLike = None) -> Reasoning:
+        return await _threaded(self._memory.reason, question, scope=scope, k=k, as_of=as_of)
 
     async def get(self, id: str, *, scope: Scope) -> Entry:
         return await _threaded(self._memory.get, id, scope=scope)

@@ -46,6 +46,7 @@ from recollect.llm.choose import ModelSpec, choose_model
 from recollect.llm.prices import Prices
 from recollect.locks import ForkLock
 from recollect.ops.reembed import Reembedded, adopt_model, reembed
+from recollect.recursive.recall import Recursion, Router, checked_recursion, recursion_of
 from recollect.reflection.settings import ReflectionSettings
 from recollect.retrieval.evidence import EVIDENCE
 from recollect.retrieval.filters import Filters
@@ -54,7 +55,19 @@ from recollect.retrieval.pipeline import Searcher, checked_profile
 from recollect.retrieval.profiles import Profile
 from recollect.stores.base import Event, Job, Spent, Store
 from recollect.stores.choose import choose_store
-from recollect.types import CacheLevel, CurvePoint, Entry, LearningStatus, Link, Recall, Receipt, Scope, Stats, Version
+from recollect.types import (
+    CacheLevel,
+    CurvePoint,
+    Entry,
+    LearningStatus,
+    Link,
+    Reasoning,
+    Recall,
+    Receipt,
+    Scope,
+    Stats,
+    Version,
+)  # fmt: skip
 
 if TYPE_CHECKING:  # loaded on first use: most programs never export or verify
     from recollect.llm.base import Model
@@ -72,7 +85,8 @@ class Memory:
                  prior: Prior | None = None, llm: Model | None = None, summarizer: Model | None = None,
                  budget: Budget | None = None, prices: Prices | None = None,
                  reflection: ReflectionSettings | None = None, background: bool = True,
-                 clock: Clock = system_clock, new_id: NewId | None = None) -> None:  # fmt: skip
+                 recursion: str | Recursion = "on", clock: Clock = system_clock,
+                 new_id: NewId | None = None) -> None:  # fmt: skip
         self._store = store
         self._embedder = embedder
         self._clock = clock
@@ -85,6 +99,7 @@ class Memory:
             store, embedder, profile=profile, clock=clock, new_id=new_id,
             learned=None if learning == "off" else learned, scrubbing=self._scrubbing,
         )  # fmt: skip
+        self._router = Router(self._searcher, recursion_of(recursion, profile))
         self._writer = Writer(store, embedder, scrubber=self._scrubbing, clock=clock, new_id=new_id)
         self._changer = Changer(store, embedder, scrubbing=self._scrubbing, clock=clock)
         self._forgetter = Forgetter(store, self._searcher, clock=clock, before=self._learner.write_pending)
@@ -108,8 +123,9 @@ class Memory:
              profile: str | Profile = "default", scrubber: ScrubberSpec = "off", durability: str = "full",
              learning: str = "on", explore: float = 0.1, prior: str | Path | None = None, llm: ModelSpec = None,
              summarizer: ModelSpec = None, budget: Budget | None = None, prices: str | Path | None = None,
-             reflection: ReflectionSettings | None = None, background: bool = True, clock: Clock = system_clock,
-             new_id: NewId | None = None, reembedding: bool = False) -> Memory:  # fmt: skip
+             reflection: ReflectionSettings | None = None, background: bool = True,
+             recursion: str | Recursion = "on", clock: Clock = system_clock, new_id: NewId | None = None,
+             reembedding: bool = False) -> Memory:  # fmt: skip
         """Open a memory, making it when new.
 
         `location` is a file path or `:memory:`. `embedder` is `static` (bundled, the default), `hash`,
@@ -126,13 +142,15 @@ class Memory:
         `local:PATH`, a LangChain chat model, a callable, or None for rules. `summarizer` is one that summarises long
         sessions; without it nothing is summarised. `budget` caps what they may cost, by `prices` (a YAML file) instead
         of the table that comes with the package. `reflection` says when sessions are reflected on. `background=False`
-        leaves that work to `run_jobs`. `reembedding=True` accepts an embedder other than the store's, for `reembed`
-        only.
+        leaves that work to `run_jobs`. `recursion` is `on` (questions that need several entries are searched in several
+        steps), `off`, `always`, or a `Recursion` with a threshold, limits and a planner. `reembedding=True` accepts an
+        embedder other than the store's, for `reembed` only.
         """
         chosen = choose_embedder(embedder)
         model, summaries, table = choose_model(llm), choose_model(summarizer), Prices.load(prices)
         profile, learning = checked_profile(profile), checked_mode(learning)  # before a file is made
         checked_fraction("explore", explore)
+        recursion = recursion_of(recursion, profile)
         started = None if prior is None else read_prior(Path(prior), EVIDENCE)
         store = choose_store(location, durability=durability)
         try:
@@ -140,7 +158,8 @@ class Memory:
                 adopt_model(store, chosen)
             return cls(store, chosen, profile=profile, scrubber=scrubber, learning=learning, explore=explore,
                        prior=started, llm=model, summarizer=summaries, budget=budget, prices=table,
-                       reflection=reflection, background=background, clock=clock, new_id=new_id)  # fmt: skip
+                       reflection=reflection, background=background, recursion=recursion, clock=clock,
+                       new_id=new_id)  # fmt: skip
         except BaseException:
             store.close()
             raise
@@ -189,18 +208,38 @@ class Memory:
     def recall(self, query: str, *, scope: Scope, k: int = 5, kind: str | Sequence[str] | None = None,
                tags: str | Sequence[str] | None = None, layer: str | Sequence[str] | None = None,
                session_id: str | None = None, except_session: str | None = None, since: TimeLike = None,
-               until: TimeLike = None, as_of: TimeLike = None, min_score: float | None = None) -> Recall:  # fmt: skip
+               until: TimeLike = None, as_of: TimeLike = None, min_score: float | None = None,
+               recursion: str | None = None) -> Recall:  # fmt: skip
         """The `k` entries that answer the query best, each with the reasons for its place.
 
         Sees what is valid now, or at `as_of`. `kind` and `layer` take one or several; an entry must have all
         `tags`; `since`/`until` bound when it happened. `except_session` leaves out a dialogue that the caller still has
-        before it.
+        before it. `recursion` is `on`, `off` or `always` for this call.
         """
         filters = Filters.of(
             kind=kind, tags=tags, layer=layer, session_id=session_id, except_session=except_session, since=since,
             until=until, as_of=as_of, min_score=min_score,
         )  # fmt: skip
-        return self._searcher.recall(query, scope=checked_scope(scope), k=k, filters=filters)
+        mode = None if recursion is None else checked_recursion(recursion)
+        return self._router.recall(query, scope=checked_scope(scope), k=k, filters=filters, recursion=mode)
+
+    def reason(self, question: str, *, scope: Scope, k: int = 5, as_of: TimeLike = None) -> Reasoning:
+        """The chain of entries that bears on a question: what was found, what that names or is linked to, and why.
+
+        Without a model the conclusion is what these entries say. Sees what is valid now, or at `as_of`.
+        """
+        scope = checked_scope(scope)
+        filters = Filters.of(as_of=as_of)
+        moment = filters.as_of or aware(self._clock)()
+
+        def valid(id: str) -> Entry | None:
+            entry = self._store.get(scope.shelves(), [id]).get(id)
+            if entry is None or entry.state == "pruned" or entry.valid_from > moment:
+                return None
+            return entry if entry.valid_to is None or moment < entry.valid_to else None
+
+        links = partial(self._changer.links, scope=scope)
+        return self._router.reason(question, scope=scope, k=k, filters=filters, links=links, get=valid)
 
     def get(self, id: str, *, scope: Scope) -> Entry:
         """One entry, whatever its state. `NotFound` when the scope does not see it."""

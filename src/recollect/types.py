@@ -253,6 +253,21 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Step:
+    """One action of a recursive recall: what was done, what it found, how long it took."""
+
+    action: str
+    """`search_layer`, `drill_down`, `filter_by_relevance`, `filter_by_recency`, `recursive_call` or `aggregate`."""
+    detail: str
+    found: int
+    """Entries it looked at or brought in."""
+    seconds: float
+    depth: int = 0
+    problem: str = ""
+    """Why it was cut short; empty when it was not."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Recall:
     """The answer to a query: ranked hits, the route taken and what it cost."""
 
@@ -263,6 +278,8 @@ class Recall:
     cost: Cost
     searched: int = 0
     """Entries that were eligible: visible in the scope, valid at the time, past the filters."""
+    trace: tuple[Step, ...] = ()
+    """What a recursive recall did, in order; empty on the plain route."""
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -280,6 +297,30 @@ class Recall:
     def shown(self, *, max_tokens: int = 1500) -> int:
         """How many of the hits such a block has room for, always the first ones: only they can be cited."""
         return len(fenced_lines([fence_item(hit.entry) for hit in self.hits], max_tokens=max_tokens))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReasoningStep:
+    """One step of a chain of evidence."""
+
+    entry: Entry
+    operation: str
+    """`read` (found by the question), `bridge` (by what an earlier entry names), `link` (along a hand-made link) or
+    `synthesize` (put together)."""
+    reasoning: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reasoning:
+    """What the entries say about a question, with the way there."""
+
+    question: str
+    conclusion: str
+    path: tuple[ReasoningStep, ...]
+    confidence: float
+    """0 … 1: how much of the question's weight the path covers, times how sure its entries and links are."""
+    recall: Recall
+    """The recall it began with."""
 
 
 def fence_item(entry: Entry) -> Item:

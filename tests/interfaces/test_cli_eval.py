@@ -107,3 +107,13 @@ def test_bad_options_are_refused(cli: Cli, data: str, options: list[str]) -> Non
     answer = cli("eval", "locomo", "--data", data, *options)
     assert answer.code == 2
     assert answer.err.startswith("recollect: ")
+
+
+def test_the_router_is_measured_without_and_with_data(cli: Cli, data: str) -> None:
+    report = cli.json("eval", "router")
+    assert report["labelled"] >= 200
+    assert report["precision"] > 0.9
+    assert report["habits"] == {}
+    answer = cli.ok("eval", "router", "--data", data, "--threshold", "1.1")
+    assert "recall 0.000" in answer.err
+    assert "best of both" in answer.out

@@ -27,7 +27,7 @@ def texts(answer: dict[str, list[dict[str, dict[str, str]]]]) -> list[str]:
 
 def test_recall_answers_with_one_document(filled: Cli) -> None:
     answer = filled.json("recall", "which async runtime does Ada like?", "-k", "2")
-    assert set(answer) == {"id", "query", "hits", "route", "cost", "searched"}
+    assert set(answer) == {"id", "query", "hits", "route", "cost", "searched", "trace"}
     assert answer["searched"] == 3
     assert texts(answer)[0].startswith("Ada prefers tokio")
     hit = answer["hits"][0]
@@ -168,3 +168,22 @@ def test_a_missing_file_is_an_error_and_is_not_made(cli: Cli, command: list[str]
     assert answer.code == 2
     assert "no file" in answer.err
     assert not cli.db.exists()
+
+
+def test_explain_shows_the_steps_of_a_recursive_route(filled: Cli) -> None:
+    question = "Who directed the film that was shot in the town where Ada was born?"
+    answer = filled.ok("recall", question, "--explain")
+    assert "route recursive" in answer.err
+    assert "drill_down" in answer.out
+    assert "drill_down" not in filled.ok("recall", question).out
+    assert "route hybrid" in filled.ok("recall", question, "--recursion", "off").err
+
+
+def test_reason_prints_the_chain_of_evidence(filled: Cli) -> None:
+    answer = filled.json("reason", "which async runtime does Ada like?")
+    assert set(answer) == {"question", "conclusion", "path", "confidence", "recall"}
+    assert answer["path"][0]["operation"] == "read"
+    assert "tokio" in answer["conclusion"]
+    shown = filled.ok("reason", "which async runtime does Ada like?")
+    assert "read" in shown.out
+    assert "confidence" in shown.err

@@ -28,10 +28,11 @@ class Settings:
     ks: tuple[int, ...] = (5, 10, 20)
     embedder: str = "static"
     profile: str = "default"
+    recursion: str = "on"
 
     def open(self) -> Memory:
         """An empty memory, gone when closed."""
-        return Memory.open(":memory:", embedder=self.embedder, profile=self.profile)
+        return Memory.open(":memory:", embedder=self.embedder, profile=self.profile, recursion=self.recursion)
 
 
 @dataclass(kw_only=True)

@@ -23,6 +23,7 @@ from recollect.retrieval.arms import Lexical, meaning, words
 from recollect.retrieval.bank import Bank, Mask
 from recollect.retrieval.browse import nearest, newest
 from recollect.retrieval.cache import EntryCache
+from recollect.retrieval.desk import Desk, Refine
 from recollect.retrieval.diversify import diversify
 from recollect.retrieval.features import FEATURES, View, dated, features
 from recollect.retrieval.filters import Filters
@@ -77,8 +78,8 @@ class Searcher:
         self._cache = EntryCache(store)
         self._ram = Ram(store, embedder, neighbour_weights=profile.near_meaning, on_removed=self._let_go)
 
-    def recall(self, query: str, *, scope: Scope, k: int, filters: Filters) -> Recall:
-        """The k best entries for a query."""
+    def recall(self, query: str, *, scope: Scope, k: int, filters: Filters, refine: Refine | None = None) -> Recall:
+        """The k best entries for a query; `refine` may change the untrained ranking among those that pass."""
         started = time.perf_counter()
         query, k = checked_query(query), checked_k(k)
         home = scope.home()  # a scope without a layer sees nothing: better an error than silence
@@ -86,7 +87,7 @@ class Searcher:
         vector = self._embed(query)
         recall_id = self._new_id()
         with self._ram.bank(scope.shelves()) as (bank, shelves):
-            ranked, searched, seen = self._rank(query, vector, bank, shelves, k, filters, home, recall_id)
+            ranked, searched, seen = self._rank(query, vector, bank, shelves, k, filters, home, recall_id, refine)
             nos, seqs = _named(bank, ranked.rows)
             if self._learned is not None:
                 recall = self._learned.logged(
@@ -181,8 +182,8 @@ class Searcher:
         return vector
 
     def _rank(self, query: str, vector: npt.NDArray[np.float32] | None, bank: Bank, shelves: Sequence[Shelf], k: int,
-              filters: Filters, home: Shelf | None,
-              recall_id: str) -> tuple[Ranked, int, Seen | None]:  # fmt: skip
+              filters: Filters, home: Shelf | None, recall_id: str,
+              refine: Refine | None = None) -> tuple[Ranked, int, Seen | None]:  # fmt: skip
         """The top k rows, how many were eligible, and what learning saw; with no home it sees nothing."""
         moment = filters.as_of or self._clock()
         live = bank.live(moment)
@@ -196,6 +197,8 @@ class Searcher:
         view = self._view(query, vector, bank, live, eligible, moment, k)
         ranked = Ranked(rows=view.rows, names=names, weights=weights, values=features(view))
         ranked = self._with_linked(ranked, view, eligible)
+        if refine is not None:
+            ranked = refine(ranked, self._desk(view, live, eligible, moment, k, shelves))
         seen = None
         if self._learned is not None and home is not None:
             ranked, seen = self._learned.corrected(ranked, view, home, recall_id)
@@ -233,6 +236,27 @@ class Searcher:
             profile=profile, lexical=lexical, meaning=blended, similarity=similarity, vector=vector,
             reference=min(to_micros(moment), newest),
         )  # fmt: skip
+
+    def _desk(self, view: View, live: Mask | None, eligible: Mask | None, moment: datetime, k: int,
+              shelves: Sequence[Shelf]) -> Desk:  # fmt: skip
+        """The same search, open for more."""
+        bank = view.bank
+
+        def again(query: str) -> View:
+            return self._view(query, self._embed(query), bank, live, eligible, moment, k)
+
+        def read(rows: npt.NDArray[np.intp]) -> dict[int, Entry]:
+            nos, seqs = _named(bank, rows)
+            entries = self._cache.read(nos, seqs)
+            return {row: entries[no] for row, no in zip(rows.tolist(), nos, strict=True) if no in entries}
+
+        def linked(rows: npt.NDArray[np.intp]) -> list[tuple[int, int, str, float]]:
+            edges = self._store.linked(_named(bank, rows)[0])
+            ends = {no: row for no in {end for edge in edges for end in edge[:2]} for row in bank.rows_of([no])}
+            return [(ends[a], ends[b], type_, sure) for a, b, type_, sure in edges if a in ends and b in ends]
+
+        layers = [shelf.layer for shelf in shelves]
+        return Desk(view=view, eligible=eligible, layers=layers, again=again, read=read, linked=linked)
 
     def _with_linked(self, ranked: Ranked, view: View, eligible: Mask | None) -> Ranked:
         """Candidates that hand-made links bring in, lifted to a share of the score they are linked to."""

@@ -1,4 +1,4 @@
-"""`recollect eval`: measure recall on public sets. Verbs: locomo, realmem, multihop, learn, extraction."""
+"""`recollect eval`: measure recall on public sets. Verbs: locomo, realmem, multihop, learn, extraction, router."""
 
 from __future__ import annotations
 
@@ -35,6 +35,9 @@ Cutoffs = Annotated[str, typer.Option("--k", metavar="N,N,…", help="The cut-of
 EmbedderName = Annotated[
     str | None, typer.Option("--embedder", metavar="NAME", help=SHARED["embedder"].sentence, show_default=False)
 ]
+RecursionMode = Annotated[
+    str, typer.Option("--recursion", metavar="MODE", help="on (the router decides), off (always plain) or always.")
+]
 ProfileName = Annotated[str, typer.Option("--profile", metavar="NAME", help="The scoring profile to measure.")]
 
 
@@ -42,7 +45,7 @@ ProfileName = Annotated[str, typer.Option("--profile", metavar="NAME", help="The
 @guarded
 def locomo(
     ctx: typer.Context, data: Data = None, k: Cutoffs = "5,10,20", embedder: EmbedderName = None,
-    profile: ProfileName = "default",
+    profile: ProfileName = "default", recursion: RecursionMode = "on",
     with_memories: Annotated[
         bool, typer.Option("--with-memories", help="Reflect on every session first: memories beside the turns.")
     ] = False,
@@ -55,33 +58,37 @@ def locomo(
     from recollect.evals import locomo
 
     run = partial(locomo.run, reflected=with_memories)
-    _measure(run, "locomo", data, _settings(ctx, k, embedder, profile), as_json=_wants_json(ctx, json))
+    _measure(run, "locomo", data, _settings(ctx, k, embedder, profile, recursion), as_json=_wants_json(ctx, json))
 
 
 @app.command("realmem", epilog="Example: recollect eval realmem --data ./realmem --k 10")
 @guarded
 def realmem(ctx: typer.Context, data: Data = None, k: Cutoffs = "5,10,20", embedder: EmbedderName = None,
-            profile: ProfileName = "default", json: JsonFlag = False) -> None:  # fmt: skip
+            profile: ProfileName = "default", recursion: RecursionMode = "on",
+            json: JsonFlag = False) -> None:  # fmt: skip
     """A person and an assistant over many sessions; each query sees earlier sessions only.
 
     Dataset not shipped: get it from the public repository zhiyuan5986/RealMemBench.
     """
     from recollect.evals import realmem
 
-    _measure(realmem.run, "realmem", data, _settings(ctx, k, embedder, profile), as_json=_wants_json(ctx, json))
+    settings = _settings(ctx, k, embedder, profile, recursion)
+    _measure(realmem.run, "realmem", data, settings, as_json=_wants_json(ctx, json))
 
 
 @app.command("multihop", epilog="Example: recollect eval multihop --data ./multihop --k 2,5,10")
 @guarded
 def multihop(ctx: typer.Context, data: Data = None, k: Cutoffs = "5,10,20", embedder: EmbedderName = None,
-             profile: ProfileName = "default", json: JsonFlag = False) -> None:  # fmt: skip
+             profile: ProfileName = "default", recursion: RecursionMode = "on",
+             json: JsonFlag = False) -> None:  # fmt: skip
     """Questions that need several passages (MuSiQue, HotpotQA); all@k asks for every one of them.
 
     Dataset not shipped: get it from the public repository OSU-NLP-Group/HippoRAG.
     """
     from recollect.evals import multihop
 
-    _measure(multihop.run, "multihop", data, _settings(ctx, k, embedder, profile), as_json=_wants_json(ctx, json))
+    settings = _settings(ctx, k, embedder, profile, recursion)
+    _measure(multihop.run, "multihop", data, settings, as_json=_wants_json(ctx, json))
 
 
 @app.command("learn", epilog="Example: recollect eval learn --data ./locomo --noise 0.09,0.05 --seeds 3")
@@ -186,6 +193,40 @@ def _print_learned(report: LearnReport) -> None:
     render.say(summary(report))
 
 
+@app.command("router", epilog="Example: recollect eval router --data ./multihop")
+@guarded
+def router(
+    ctx: typer.Context, data: Data = None, k: Cutoffs = "5",
+    threshold: Annotated[
+        float, typer.Option("--threshold", metavar="SCORE", help="From which score on a question is recursive.")
+    ] = 0.3,
+    embedder: EmbedderName = None, json: JsonFlag = False,
+) -> None:  # fmt: skip
+    """Which questions are sent on the recursive route: precision and recall on labelled ones that are shipped.
+
+    With --data (multihop or locomo), also recall when always plain, as routed, always recursive, and the best of both.
+    """
+    from recollect.evals import router
+
+    settings = _settings(ctx, k, embedder, "default", "on")
+    with render.progress_bar("measuring") as progress:
+        report = router.run(data, settings, threshold=threshold, progress=progress)
+    if _wants_json(ctx, json):
+        render.print_json(report.as_json())
+        return
+    render.say(
+        f"{report.right + report.missed + report.needless + report.spared} labelled questions, threshold {threshold}: "
+        f"precision {report.precision:.3f}, recall {report.recall:.3f}, {report.route_ms:.3f} ms a question"
+    )
+    if report.habits:
+        categories = [*report.habits[0].by_category]
+        rows = [
+            (one.name, f"{one.overall:.1f}", *[f"{one.by_category[name]:.1f}" for name in categories])
+            for one in report.habits
+        ]
+        render.console().print(render.row_table((report.metric, "overall", *categories), rows))
+
+
 def _measure(run: Runner, dataset: str, data: Path | None, settings: Settings, *, as_json: bool) -> None:
     from recollect.evals.report import summary
 
@@ -200,10 +241,10 @@ def _measure(run: Runner, dataset: str, data: Path | None, settings: Settings, *
     render.say(summary(report))
 
 
-def _settings(ctx: typer.Context, k: str, embedder: str | None, profile: str) -> Settings:
+def _settings(ctx: typer.Context, k: str, embedder: str | None, profile: str, recursion: str) -> Settings:
     from recollect.evals.run import Settings, parse_ks
 
-    return Settings(ks=parse_ks(k), embedder=_embedder(ctx, embedder), profile=profile)
+    return Settings(ks=parse_ks(k), embedder=_embedder(ctx, embedder), profile=profile, recursion=recursion)
 
 
 def _embedder(ctx: typer.Context, embedder: str | None) -> str:

@@ -29,12 +29,17 @@ def recall(
     until: Until = None,
     as_of: AsOf = None,
     min_score: Annotated[float | None, typer.Option("--min-score", help="Leave out hits that score less.")] = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Print every factor of each score.")] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Print every factor of each score, and the steps of a recursive route.")
+    ] = False,
     context: Annotated[bool, typer.Option("--context", help="Print the fenced block for a prompt.")] = False,
     max_tokens: Annotated[int, typer.Option("--max-tokens", help="The size of that block.")] = 1500,
     profile: Annotated[str, typer.Option("--profile", help="The scoring profile.")] = "default",
     learning: Annotated[
         str, typer.Option("--learning", metavar="MODE", help="on, observe (serve the untrained ranking) or off.")
+    ] = "on",
+    recursion: Annotated[
+        str, typer.Option("--recursion", metavar="MODE", help="on (questions decide), off (always plain) or always.")
     ] = "on",
 ) -> None:
     """Find the entries that answer a question best, and say why with --explain."""
@@ -42,6 +47,7 @@ def recall(
         found = memory.recall(
             text_from(query or []).rstrip("\n"), scope=target.scope, k=k, kind=kind or None, tags=tag or None,
             layer=layer or None, session_id=session_id, since=since, until=until, as_of=as_of, min_score=min_score,
+            recursion=recursion,
         )  # fmt: skip
     if target.json:
         block = {"context": found.context(max_tokens=max_tokens)} if context else {}
@@ -52,6 +58,26 @@ def recall(
         _print_hits(found, target, explain=explain)
         if found.hits and learning != "off":
             render.say(f"recall {found.id} (say what became of it: recollect outcome {found.id} --cited 0)")
+
+
+@app.command("reason", epilog='Example: recollect reason "Who leads the team that owns the billing service?"')
+@with_target
+def reason(
+    target: Target,
+    question: Annotated[list[str] | None, typer.Argument(metavar="QUESTION", help='"-" reads standard input.')] = None,
+    k: Annotated[int, typer.Option("-k", "--k", metavar="N", help="How many hits to begin with.")] = 5,
+    as_of: AsOf = None,
+) -> None:
+    """Follow what entries name and are linked to, and print the chain of evidence for a question."""
+    with target.open() as memory:
+        found = memory.reason(text_from(question or []).rstrip("\n"), scope=target.scope, k=k, as_of=as_of)
+    if target.json:
+        render.print_json(found)
+        return
+    rows = [(step.operation, step.entry.id, step.reasoning, step.entry.text) for step in found.path]
+    if rows:
+        render.console().print(render.row_table(("operation", "entry", "why", "text"), rows))
+    render.say(f"{len(rows)} steps, confidence {found.confidence:.2f}, {1000 * found.recall.cost.seconds:.1f} ms")
 
 
 @app.command("show", epilog="Example: recollect show 0198c0de-… --history")
@@ -156,6 +182,8 @@ def events(
 def _print_hits(found: Recall, target: Target, *, explain: bool) -> None:
     if found.hits:
         render.console().print(render.hit_table(found.hits, explain=explain))
+    if explain and found.trace:
+        render.console().print(render.step_table(found.trace))
     render.say(
         f"{len(found.hits)} of {found.searched} entries for {target}, "
         f"route {found.route}, {1000 * found.cost.seconds:.1f} ms"

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from recollect.types import Entry, Factor, Hit, Link, Version
+from recollect.types import Entry, Factor, Hit, Link, Step, Version
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -90,6 +90,15 @@ def hit_table(hits: Sequence[Hit], *, explain: bool) -> Table:
         if explain:
             cell = Text("\n").join([cell, *(_factor_line(factor) for factor in hit.explanation)])
         table.add_row(str(place), f"{hit.score:.3f}", cell, end_section=explain)
+    return table
+
+
+def step_table(steps: Iterable[Step]) -> Table:
+    """The steps of a recursive route, deeper ones indented."""
+    table = _table("step", "with", "found", "ms", right=("found", "ms"))
+    for step in steps:
+        name = "  " * step.depth + step.action
+        table.add_row(name, _text(step.problem or step.detail), str(step.found), f"{1000 * step.seconds:.2f}")
     return table
 
 

@@ -1,0 +1,224 @@
+"""Runs a plan on an open search, action by action, within hard limits.
+
+Whatever stops it (a limit, an error of a planner or an embedder), what was found so far is kept: the ranking it began
+with is the plain one, and every action leaves a whole ranking behind.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from recollect.ingest.terms import terms
+from recollect.recursive import order
+from recollect.recursive.actions import (
+    NAMES,
+    Action,
+    Aggregate,
+    DrillDown,
+    FilterByRecency,
+    FilterByRelevance,
+    Plan,
+    RecursiveCall,
+    SearchLayer,
+    detail_of,
+)
+from recollect.recursive.bridges import Source, source_of
+from recollect.recursive.cues import shape_of
+from recollect.recursive.limits import LimitMet, Meter
+from recollect.recursive.plans import Planner
+from recollect.retrieval.desk import Desk, Rows
+from recollect.retrieval.features import MICROS_PER_DAY
+from recollect.retrieval.ranked import Ranked
+from recollect.types import KINDS, Entry, Step
+
+_EPISODE = KINDS.index("episode")
+CARRIED = 10
+"""Best rows of another query that come into the ranking."""
+FOUND_SHARE = 0.8
+"""Share of the score a row had for another query that it is lifted to."""
+OF_A_SIDE = 2
+"""Best rows of each side of a comparison, which are lifted to all of the score they had there."""
+
+
+@dataclass(kw_only=True)
+class State:
+    """What one level of a run knows."""
+
+    ranked: Ranked
+    desk: Desk
+    depth: int = 0
+    chosen: list[int] | None = None
+    """Rows to go on from; None: no filter yet, the best are meant."""
+    sources: list[Source] = field(default_factory=list)
+    elsewhere: dict[int, float] = field(default_factory=dict)
+    """Row → its best score for another query."""
+    sides: dict[int, float] = field(default_factory=dict)
+    """The same for the best few of each sub-question."""
+
+
+class Executor:
+    """One run: called by the search with its ranking, gives back the changed one."""
+
+    def __init__(self, plan: Plan, planner: Planner, meter: Meter) -> None:
+        self._plan = plan
+        self._planner = planner
+        self._meter = meter
+        self.steps: list[Step] = []
+        self.via: dict[str, tuple[str, str]] = {}
+        """Entry id → the id of the entry that led to it, and how (`bridge` or `link`)."""
+
+    def __call__(self, ranked: Ranked, desk: Desk) -> Ranked:
+        state = State(ranked=ranked, desk=desk)
+        self._run(self._plan, state)
+        return state.ranked
+
+    def _run(self, plan: Plan, state: State) -> None:
+        for action in plan:
+            started, problem, found = time.perf_counter(), "", 0
+            try:
+                if type(action) not in NAMES:  # a planner is anybody's code
+                    raise TypeError
+                self._meter.begin_action()
+                found = self._do(action, state)
+            except LimitMet as limit:
+                problem = f"stopped at the limit of {limit}"
+            except Exception as error:  # outermost loop of the route: a failed plan must not cost the plain answer
+                problem = f"failed: {type(error).__name__}"
+            self.steps.append(Step(
+                action=NAMES.get(type(action), type(action).__name__), detail=detail_of(action) if not problem else "",
+                found=found, seconds=time.perf_counter() - started, depth=state.depth, problem=problem,
+            ))  # fmt: skip
+            if problem:
+                return
+
+    def _do(self, action: Action, state: State) -> int:
+        match action:
+            case SearchLayer():
+                return self._search(action, state)
+            case RecursiveCall():
+                return self._call(action, state)
+            case FilterByRelevance():
+                return _choose(action, state)
+            case FilterByRecency():
+                return _recent(action, state)
+            case DrillDown():
+                return self._drill(action, state)
+            case Aggregate():
+                return self._aggregate(action, state)
+
+    def _search(self, action: SearchLayer, state: State) -> int:
+        ranked, _ = state.desk.about(action.query)
+        if action.layer is not None:
+            ranked = ranked.take(np.flatnonzero(state.desk.on_layers(ranked.rows, [action.layer])))
+        return _carry(ranked, state)
+
+    def _call(self, action: RecursiveCall, state: State) -> int:
+        if state.depth + 1 >= self._meter.limits.depth:
+            raise LimitMet(f"depth {self._meter.limits.depth}")
+        ranked, desk = state.desk.about(action.sub_query)
+        deeper = State(ranked=ranked, desk=desk, depth=state.depth + 1)
+        shape = shape_of(action.sub_query)
+        if shape != "plain":  # a plain question needs no plan: its one search has just been made
+            layers = list(desk.layers)
+            self._run(self._planner.plan(action.sub_query, shape, layers=layers, depth=deeper.depth), deeper)
+        found = _carry(deeper.ranked, state)
+        best = deeper.ranked.take(np.argsort(-deeper.ranked.scores, kind="stable")[:OF_A_SIDE])
+        state.sides.update(zip(best.rows.tolist(), best.scores.tolist(), strict=True))
+        return found
+
+    def _drill(self, action: DrillDown, state: State) -> int:
+        if state.chosen is None:
+            _choose(FilterByRelevance(), state)
+        rows = np.array(state.chosen, dtype=np.intp)
+        layer = [action.source] if action.source else []
+        rows = rows[state.desk.on_layers(rows, layer)]
+        if not action.turns:
+            rows = rows[state.desk.bank.column("kind", rows) != _EPISODE]
+        entries = state.desk.read(rows)
+        for row in rows.tolist():
+            self._meter.check()
+            if (entry := entries.get(row)) is not None:
+                self._meter.spend(tokens=entry.token_count)
+                state.sources.append(source_of(state.desk, row, entry))
+        new = order.brought_in(state.sources)
+        new = new[state.desk.on_layers(new, [action.target] if action.target else [])]
+        before = len(state.ranked.rows)
+        state.ranked = state.desk.with_rows(state.ranked, _having(new, action.filter, state.desk))
+        return len(state.ranked.rows) - before
+
+    def _aggregate(self, action: Aggregate, state: State) -> int:
+        if state.elsewhere:
+            whole = action.strategy == "compare" and bool(state.sides)
+            found, share = (state.sides, 1.0) if whole else (state.elsewhere, FOUND_SHARE)
+            state.ranked = order.lifted(state.ranked, found, share)
+            state.elsewhere, state.sides = {}, {}
+        if action.strategy == "summarize":
+            state.ranked = order.summarized(state.ranked, state.desk)
+        elif state.sources:
+            self._combine(state)
+        return len(state.ranked.rows)
+
+    def _combine(self, state: State) -> None:
+        rows = order.to_read(state.ranked, state.desk, state.sources)
+        entries = state.desk.read(rows)
+        self._meter.spend(tokens=sum(entry.token_count for entry in entries.values()))
+        self._meter.check()
+        before = state.ranked
+        state.ranked, via = order.combined(before, state.desk, state.sources, entries)
+        if state.depth == 0:
+            self._note_ways(state, entries, via)
+
+    def _note_ways(self, state: State, entries: dict[int, Entry], via: list[int]) -> None:
+        """Keep which entry led to which, for those that a bridge or a link leads to."""
+        values = dict(zip(state.ranked.names, state.ranked.values.T, strict=True))
+        bridged = (values["shares"] > 0) | (values["named"] > 0) | (values["names"] > 0)
+        for place, row in enumerate(state.ranked.rows.tolist()):
+            if bridged[place] and via[place] >= 0 and row in entries:
+                source = state.sources[via[place]]
+                how = "link" if row in source.links else "bridge"
+                self.via[entries[row].id] = (source.entry.id, how)
+
+
+def _carry(ranked: Ranked, state: State) -> int:
+    """Bring the best of another query into the ranking."""
+    best = ranked.take(np.argsort(-ranked.scores, kind="stable")[:CARRIED])
+    state.ranked = state.desk.with_rows(state.ranked, best.rows)
+    for row, score in zip(best.rows.tolist(), best.scores.tolist(), strict=True):
+        state.elsewhere[row] = max(state.elsewhere.get(row, -np.inf), score)
+    return len(best.rows)
+
+
+def _choose(action: FilterByRelevance, state: State) -> int:
+    """Choose the rows to go on from: by their best score, here or for another query."""
+    ranked = state.ranked
+    scores = [max(score, state.elsewhere.get(row, -np.inf))
+              for row, score in zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True)]  # fmt: skip
+    best = np.argsort(-np.array(scores), kind="stable")[: action.top].tolist()
+    least = action.min_share * max(scores, default=0.0)
+    state.chosen = [int(ranked.rows[place]) for place in best if scores[place] >= least]
+    return len(state.chosen)
+
+
+def _recent(action: FilterByRecency, state: State) -> int:
+    """Leave out what is too old, unless that is everything."""
+    at = state.desk.bank.column("at", state.ranked.rows).astype(np.int64)
+    kept = np.flatnonzero(at >= state.desk.view.reference - action.max_age_days * MICROS_PER_DAY)
+    if len(kept):
+        state.ranked = state.ranked.take(kept)
+    return len(kept)
+
+
+def _having(rows: Rows, words: str, desk: Desk) -> Rows:
+    """The rows that have one of these words; all of them when no word is given."""
+    wanted = terms(words)
+    if not wanted:
+        return rows
+    found = [
+        shelf.postings.find(term)[0] + start
+        for term in wanted
+        for shelf, start in zip(desk.bank.shelves, desk.bank.starts, strict=False)
+    ]
+    return rows[np.isin(rows, np.concatenate(found))]

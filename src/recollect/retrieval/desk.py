@@ -1,0 +1,82 @@
+"""An open search that more can be asked of: further queries, texts of rows, links, rows added to the ranking.
+
+It is bound to one recall: everything it gives has passed that recall's scope, filters and time, so whoever works on it
+cannot reach further than the recall may. Knows nothing about why more is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from recollect.retrieval.bank import Bank, Mask
+from recollect.retrieval.features import View, features
+from recollect.retrieval.ranked import Ranked
+from recollect.types import Entry, Layer
+
+Rows = npt.NDArray[np.intp]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Desk:
+    """What a refinement of a ranking works with."""
+
+    view: View
+    eligible: Mask | None
+    """Rows that the recall may return; None: all that are not dead."""
+    layers: Sequence[Layer]
+    """The layer of each shelf of the bank."""
+    again: Callable[[str], View]
+    """Both arms for another query, with its best rows as candidates."""
+    read: Callable[[Rows], dict[int, Entry]]
+    """Texts of rows, by row."""
+    linked: Callable[[Rows], list[tuple[int, int, str, float]]]
+    """Hand-made links that touch these rows, between rows: (source, target, type, confidence)."""
+
+    @property
+    def bank(self) -> Bank:
+        return self.view.bank
+
+    def may_return(self, rows: Rows) -> Mask:
+        """Which of these rows the recall may return."""
+        if self.eligible is not None:
+            return self.eligible[rows]
+        return ~np.isin(rows, self.bank.dead)
+
+    def on_layers(self, rows: Rows, layers: Sequence[str]) -> Mask:
+        """Which of these rows are on one of these layers; on any when none is named."""
+        wanted = np.array([not layers or layer in layers for layer in self.layers], dtype=bool)
+        return wanted[self.bank.owner(rows)]
+
+    def with_rows(self, ranked: Ranked, rows: Rows) -> Ranked:
+        """The ranking with further rows; factors that were added to it are 0 for these."""
+        new = np.setdiff1d(rows[self.may_return(rows)], ranked.rows)
+        if not len(new):
+            return ranked
+        values = np.zeros((len(new), len(ranked.names)))
+        own = features(replace(self.view, rows=new))
+        values[:, : own.shape[1]] = own
+        return Ranked(
+            rows=np.concatenate([ranked.rows, new]), names=ranked.names, weights=ranked.weights,
+            values=np.vstack([ranked.values, values]),
+        )  # fmt: skip
+
+    def about(self, query: str) -> tuple[Ranked, Desk]:
+        """The ranking for another query, and the desk of that."""
+        view = self.again(query)
+        weights = view.profile.weights
+        ranked = Ranked(
+            rows=view.rows, names=[*weights], weights=np.array([*weights.values()], dtype=np.float64),
+            values=features(view),
+        )  # fmt: skip
+        return ranked, replace(self, view=view)
+
+
+class Refine(Protocol):
+    """Changes a ranking before it is corrected by what was learned and cut."""
+
+    def __call__(self, ranked: Ranked, desk: Desk) -> Ranked: ...
