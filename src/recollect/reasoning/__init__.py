@@ -1,0 +1,1 @@
+"""Learning from tasks: what an agent did is judged, distilled into strategies and guardrails, and found again."""
