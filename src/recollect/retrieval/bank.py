@@ -77,8 +77,9 @@ class Bank:
 
     def wanted(self, filters: Filters, store: Store, layers: Sequence[str]) -> Mask | None:
         """Rows that pass the filters; None when there is no filter."""
-        given = (filters.kinds, filters.tags, filters.layers, filters.session_id, filters.since, filters.until)
-        if all(one is None for one in given):
+        given = (filters.kinds, filters.tags, filters.layers, filters.session_id, filters.since, filters.until,
+                 filters.min_confidence)  # fmt: skip
+        if not self.shelves or all(one is None for one in given):
             return None
         return np.concatenate([
             shelf.alive & _wanted(shelf, filters, store) & (filters.layers is None or layer in filters.layers)
@@ -99,6 +100,8 @@ def _wanted(shelf: ShelfIndex, filters: Filters, store: Store) -> Mask:
         mask &= shelf.at >= to_micros(filters.since)
     if filters.until is not None:
         mask &= shelf.at < to_micros(filters.until)
+    if filters.min_confidence is not None:  # as float32 keeps it, so that 0.3 is not below 0.3
+        mask &= shelf.confidence >= np.float32(filters.min_confidence)
     for nos in _named_rows(shelf, filters, store):
         having = np.zeros(len(shelf), dtype=bool)
         having[shelf.rows_of(nos)] = True

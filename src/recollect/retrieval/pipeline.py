@@ -5,6 +5,7 @@ Deterministic: equal inputs give equal hits in equal order. Only the hits' texts
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -73,6 +74,15 @@ class Searcher:
         self._learned = learned
         self._cache = EntryCache(store)
         self._ram = Ram(store, embedder, neighbour_weights=profile.near_meaning, on_removed=self._let_go)
+
+    def under(self, profile: Profile, learned: Learned | None) -> Searcher:
+        """A searcher that ranks by another profile, over the same indexes and cache: what is forgotten is gone in both.
+
+        A neighbour's share in `meaning` stays as these indexes have it; `similarity` has none.
+        """
+        other = copy.copy(self)
+        other._profile, other._learned = profile, learned
+        return other
 
     def recall(self, query: str, *, scope: Scope, k: int, filters: Filters) -> Recall:
         """The k best entries for a query."""
