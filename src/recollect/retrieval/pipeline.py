@@ -197,6 +197,8 @@ class Searcher:
         wanted = k if seen is None else k + SPARE
         if home is None:
             ranked = self._ordered(ranked, bank, wanted)
+        elif not (bank.column("kind", ranked.rows) == _EPISODE).any():  # nothing to fold, so no depth is needed
+            ranked = self._ordered(ranked, bank, k if seen is None or seen.try_place is None else wanted)
         else:
             ranked = self._folded(self._ordered(ranked, bank, FOLD_DEPTH * wanted), bank, wanted)
         if seen is not None:
@@ -258,6 +260,8 @@ class Searcher:
         weight = self._profile.diversity
         if not weight or self._embedder is None:
             return ranked.take(order[:k])
+        if k == 1:  # nothing to be unlike
+            return ranked.take(order[:1]).with_factor("diversity", np.zeros(min(1, len(order))), weight)
         pool = ranked.take(order)
         places, redundancy = diversify(pool.scores, bank.vectors(pool.rows), k, lambda_=1 / (1 + weight))
         return pool.take(places).with_factor("diversity", -np.array(redundancy), weight)
