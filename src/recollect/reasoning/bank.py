@@ -132,6 +132,13 @@ class ReasoningBank:
         work = self._attempts.begin(order, lambda: nothing)
         return self._attempts.end(self._attempts.do(work, lambda _: given, verify))
 
+    def abandon(self, task_id: str, *, why: str = "", scope: Scope | None = None) -> int:
+        """Give up every attempt at a task that was begun and not finished; returns how many."""
+        begun = self._tasks.find(bank_shelf(self._scoped(scope)), task_id, states=("ready", "executing"))
+        for task in begun:
+            self._tasks.move(task, "abandoned", why=why)
+        return len(begun)
+
     def matts_parallel(self, *, task_id: str, query: str, execute: Execute, agent_id: str = "", domain: str = "",
                        k: int = 3, concurrency: int = CONCURRENT, scope: Scope | None = None,
                        within: str | None = None, verify: Verify | None = None,

@@ -29,6 +29,8 @@ from recollect.reflection.parse import clean_line
 
 JUDGE_TOKENS = 512
 MAX_REASONS, MAX_REASON_CHARS = 5, 300
+UNSURE = 0.5
+"""How sure the rules are when nothing says how it went."""
 LEAST_SURE = 0.5
 """A model that says success less surely than this is unsure."""
 
@@ -111,7 +113,7 @@ def _by_signals(trajectory: Trajectory) -> Verdict:
         return _failure(0.7, f"the last step that says how it went failed: {telling[-1].line}")
     if telling and trajectory.steps[-1].said_ok:
         return _success(0.6, f"the last step worked: {telling[-1].call}")
-    return _failure(0.5, "nothing shows that it succeeded")
+    return _failure(UNSURE, "nothing shows that it succeeded")
 
 
 def _success(confidence: float, *reasons: str) -> Verdict:
