@@ -21,6 +21,7 @@ COLUMNS = {
     "forget": {"entries", "forgotten", "forget_p50_ms", "next_recall_p50_ms"},
     "middleware": {"middleware", "session", "entries", "own_p50_ms", "own_p95_ms", "recall", "storing", "learning"},
     "learn": {"call", "width", "entries", "p50_ms", "cpu_ms", "floor_cpu_ms", "cpu_ratio"},
+    "bank": {"call", "width", "entries", "p50_ms", "p95_ms", "cpu_ms", "floor_cpu_ms", "cpu_ratio"},
 }
 
 

@@ -6,6 +6,7 @@ rows are written. Knows the store and the embedder as ports.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -113,6 +114,12 @@ class Writer:
             speaker=None if draft.speaker is None else checked_line("speaker", scrub(draft.speaker)),
             metadata=checked_metadata(scrubbed_json(draft.metadata, scrub)),
         )
+
+    def under(self, scrubbing: Scrubbing) -> Writer:
+        """A writer that scrubs otherwise, over the same store and caches."""
+        other = copy.copy(self)
+        other._scrubbing = scrubbing
+        return other
 
     def scrubber(self, shelf: Shelf) -> Scrubber:
         """For a text that is to be stored there."""

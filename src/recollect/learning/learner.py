@@ -71,19 +71,28 @@ class Learner:
     teaches: tuple[str, ...] = TEACHES
 
     def __init__(self, store: Store, *, mode: str, names: Sequence[str], clock: Clock, profile: str = "default",
-                 start: Prior | None = None) -> None:  # fmt: skip
-        """`start` is the prior of tenants who have none of their own yet."""
+                 start: Prior | None = None, log: RecallLog | None = None) -> None:  # fmt: skip
+        """`start` is the prior of tenants who have none of their own yet; `log` is one to share with another learner
+        of the same store, so that either is told of the recalls of both."""
         self._start = start or Prior()
         self._profile = profile
         self._store = store
         self._mode = mode
         self._names = list(names)
         self._clock = aware(clock)
-        self._log = RecallLog(store)
+        self._log = log or RecallLog(store)
         # What states were read last, each with its text: most are read again as they were.
         self._priors: dict[str, tuple[str | None, Prior]] = {}
         self._people: dict[Shelf, tuple[str | None, Person | None]] = {}
         self._serving: dict[Shelf, tuple[Prior, Person | None, Serving]] = {}
+
+    @property
+    def mode(self) -> str:
+        return self._mode
+
+    @property
+    def log(self) -> RecallLog:
+        return self._log
 
     @property
     def names(self) -> list[str]:

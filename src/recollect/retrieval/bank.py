@@ -47,8 +47,14 @@ class Bank:
         return np.concatenate([getattr(shelf, name) for shelf in self.shelves])[rows]
 
     def vectors(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
+        if len(self.shelves) == 1:
+            return self.shelves[0].vectors[rows]
         owner = self.owner(rows)
-        return np.stack([self.shelves[o].vectors[row - self.starts[o]] for o, row in zip(owner, rows, strict=True)])
+        found = np.empty((len(rows), self.shelves[0].vectors.shape[1]), dtype=np.float32)
+        for number in set(owner.tolist()):
+            here = owner == number
+            found[here] = self.shelves[number].vectors[rows[here] - self.starts[number]]
+        return found
 
     def owner(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Which shelf each row is of; smaller is more specific."""
@@ -78,8 +84,8 @@ class Bank:
     def wanted(self, filters: Filters, store: Store, layers: Sequence[str]) -> Mask | None:
         """Rows that pass the filters; None when there is no filter."""
         given = (filters.kinds, filters.tags, filters.layers, filters.session_id, filters.except_session,
-                 filters.since, filters.until)  # fmt: skip
-        if all(one is None for one in given):
+                 filters.since, filters.until, filters.min_confidence)  # fmt: skip
+        if not self.shelves or all(one is None for one in given):
             return None
         return np.concatenate([
             shelf.alive & _wanted(shelf, filters, store) & (filters.layers is None or layer in filters.layers)
@@ -95,25 +101,22 @@ def _live(shelf: ShelfIndex, micros: int) -> Mask:
 def _wanted(shelf: ShelfIndex, filters: Filters, store: Store) -> Mask:
     mask = np.ones(len(shelf), dtype=bool)
     if filters.kinds is not None:
-        mask &= np.isin(shelf.kind, [KINDS.index(kind) for kind in filters.kinds])
+        of_kind = np.zeros(len(KINDS), dtype=bool)
+        of_kind[[KINDS.index(kind) for kind in filters.kinds]] = True
+        mask &= of_kind[shelf.kind]
     if filters.since is not None:
         mask &= shelf.at >= to_micros(filters.since)
     if filters.until is not None:
         mask &= shelf.at < to_micros(filters.until)
-    for nos in _named_rows(shelf, filters, store):
-        having = np.zeros(len(shelf), dtype=bool)
-        having[shelf.rows_of(nos)] = True
-        mask &= having
-    if filters.except_session is not None:
-        mask[shelf.rows_of(store.in_session(shelf.shelf_no, filters.except_session))] = False
-    return mask
-
-
-def _named_rows(shelf: ShelfIndex, filters: Filters, store: Store) -> list[set[int]]:
-    """What the store must be asked for, because tags and session names are not kept in memory."""
-    found = []
+    if filters.min_confidence is not None:  # as float32 keeps it, so that 0.3 is not below 0.3
+        mask &= shelf.confidence >= np.float32(filters.min_confidence)
+    # What the store must be asked for, because tags and session names are not kept in memory.
     if filters.tags is not None:
-        found.append(store.tagged(shelf.shelf_no, filters.tags))
+        mask &= shelf.having(("tags", *filters.tags), lambda: store.tagged(shelf.shelf_no, filters.tags or ()))
     if filters.session_id is not None:
-        found.append(store.in_session(shelf.shelf_no, filters.session_id))
-    return found
+        session = filters.session_id
+        mask &= shelf.having(("session", session), lambda: store.in_session(shelf.shelf_no, session))
+    if filters.except_session is not None:
+        left_out = filters.except_session
+        mask &= ~shelf.having(("session", left_out), lambda: store.in_session(shelf.shelf_no, left_out))
+    return mask

@@ -27,6 +27,7 @@ class Filters:
     until: datetime | None = None
     as_of: datetime | None = None
     min_score: float | None = None
+    min_confidence: float | None = None
 
     @classmethod
     def of(cls, *, kind: str | Sequence[str] | None = None, tags: str | Sequence[str] | None = None,

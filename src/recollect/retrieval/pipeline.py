@@ -5,6 +5,7 @@ Deterministic: equal inputs give equal hits in equal order. Only the hits' texts
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -77,6 +78,15 @@ class Searcher:
         self._scrubbing = scrubbing
         self._cache = EntryCache(store)
         self._ram = Ram(store, embedder, neighbour_weights=profile.near_meaning, on_removed=self._let_go)
+
+    def under(self, profile: Profile, learned: Learned | None, scrubbing: Scrubbing) -> Searcher:
+        """A searcher that ranks and scrubs otherwise, over the same indexes and cache: forgotten is gone in both.
+
+        A neighbour's share in `meaning` stays as these indexes have it; `similarity` has none.
+        """
+        other = copy.copy(self)
+        other._profile, other._learned, other._scrubbing = profile, learned, scrubbing
+        return other
 
     def recall(self, query: str, *, scope: Scope, k: int, filters: Filters, refine: Refine | None = None) -> Recall:
         """The k best entries for a query; `refine` may change the untrained ranking among those that pass."""
@@ -205,6 +215,8 @@ class Searcher:
         wanted = k if seen is None else k + SPARE
         if home is None:
             ranked = self._ordered(ranked, bank, wanted)
+        elif not (bank.column("kind", ranked.rows) == _EPISODE).any():  # nothing to fold, so no depth is needed
+            ranked = self._ordered(ranked, bank, k if seen is None or seen.try_place is None else wanted)
         else:
             ranked = self._folded(self._ordered(ranked, bank, FOLD_DEPTH * wanted), bank, wanted)
         if seen is not None:
@@ -287,6 +299,8 @@ class Searcher:
         weight = self._profile.diversity
         if not weight or self._embedder is None:
             return ranked.take(order[:k])
+        if k == 1:  # nothing to be unlike
+            return ranked.take(order[:1]).with_factor("diversity", np.zeros(min(1, len(order))), weight)
         pool = ranked.take(order)
         places, redundancy = diversify(pool.scores, bank.vectors(pool.rows), k, lambda_=1 / (1 + weight))
         return pool.take(places).with_factor("diversity", -np.array(redundancy), weight)

@@ -6,7 +6,7 @@ they become many. Knows nothing about queries.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +33,8 @@ _KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 _STATE_CODES = {state: code for code, state in enumerate(STATES)}
 PRUNED = _STATE_CODES["pruned"]
 MOST_TERMS = int(np.iinfo(np.uint16).max)
+_MOST_ANSWERS = 32
+"""Of what the store was asked for, that are kept."""
 _BULK = 256
 """Rows in one delta from which sorting them in together beats adding one by one."""
 
@@ -92,6 +94,7 @@ class ShelfIndex:
         """Rows that are gone: empty, without postings, never to be returned."""
         self._row_of: dict[int, int] = {}
         self._tails: dict[int, int] = {}
+        self._having: dict[tuple[str, ...], npt.NDArray[np.bool_]] = {}
         self._columns = {name: np.zeros(0, dtype=dtype) for name, dtype in _COLUMNS.items()}
         self._vectors = np.zeros((0, width), dtype=np.float32)
         self._show()
@@ -121,6 +124,17 @@ class ShelfIndex:
         """Rows of those row numbers that are here."""
         return [self._row_of[no] for no in nos if no in self._row_of]
 
+    def having(self, what: tuple[str, ...], ask: Callable[[], set[int]]) -> npt.NDArray[np.bool_]:
+        """The rows that a store names when asked; the answer is kept until the shelf changes."""
+        found = self._having.get(what)
+        if found is None or len(found) != self._size:
+            found = np.zeros(self._size, dtype=bool)
+            found[self.rows_of(ask())] = True
+            if len(self._having) >= _MOST_ANSWERS:
+                self._having.clear()
+            self._having[what] = found
+        return found
+
     def all_valid_at(self, moment: int) -> bool:
         """Whether every row that is not dead is neither pruned nor outside its time at this moment, as is usual."""
         return self._always_valid and moment >= self._latest_start
@@ -129,6 +143,7 @@ class ShelfIndex:
 
     def apply(self, delta: Delta) -> None:
         """Bring the rows up to date."""
+        self._having.clear()
         gone = [row for no in delta.removed if (row := self._kill(no)) is not None]
         fresh: list[Slim] = []
         for slim in delta.rows:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from recollect.interfaces.cli import care, chat, evals, learn, read, reflect, session, tour, write
+from recollect.interfaces.cli import bank, care, chat, evals, hook, learn, read, reflect, session, tour, write
 from recollect.interfaces.cli.guard import INTERRUPTED, utf8_streams
 from recollect.interfaces.cli.target import with_shared_options
 
@@ -48,6 +48,8 @@ for verbs in (write.app, read.app, learn.verbs, reflect.verbs, care.app, chat.ap
 app.add_typer(session.app, name="session")
 app.add_typer(learn.app, name="learn")
 app.add_typer(reflect.jobs, name="jobs")
+app.add_typer(bank.app, name="bank")
+app.add_typer(hook.app, name="hook")
 app.add_typer(evals.app, name="eval")
 
 

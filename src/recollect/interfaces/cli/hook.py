@@ -1,0 +1,178 @@
+"""`recollect hook`: the bank for agents that are driven from a shell.
+
+A hook stands in somebody else's loop: whatever goes wrong here is a remark on standard error and exit code 0.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from recollect.errors import InvalidInput
+from recollect.interfaces.cli import options, render
+from recollect.interfaces.cli.stdin import DASH, read_stdin
+from recollect.interfaces.cli.target import Target, with_target
+
+if TYPE_CHECKING:
+    from recollect.reasoning import ReasoningBank, TaskResult, Trajectory
+
+app = typer.Typer(no_args_is_help=True, help="For agents driven from a shell: give what helps, keep what was learned.")
+
+TaskId = Annotated[
+    str | None, typer.Option("--task-id", metavar="ID", help="The task; the session_id of what is piped in without it.")
+]
+TaskDomain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="What the task is about, as web.admin.")]
+
+
+def harmless(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with every error turned into a warning: a failing memory never breaks the agent around it."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:  # as the command takes them
+        logging.getLogger("recollect").addHandler(logging.NullHandler())
+        try:
+            command(*args, **kwargs)
+        except (KeyboardInterrupt, typer.Exit):
+            raise
+        except Exception as error:  # the outermost loop is the agent's own
+            message = " ".join(str(error).split())
+            typer.echo(f"recollect: going on without the bank: {type(error).__name__}: {message}", err=True)
+
+    return run
+
+
+@app.command("pre-task", epilog="Example: recollect hook pre-task --task-id t1 --query 'create a user'")
+@with_target
+@harmless
+def pre_task(
+    target: Target,
+    task_id: TaskId = None,
+    query: Annotated[
+        str | None, typer.Option("--query", metavar="TEXT", help="The task; the prompt of what is piped in without it.")
+    ] = None,
+    domain: TaskDomain = "",
+    k: Annotated[int, typer.Option("--k", min=1, help="How many items.")] = 1,
+) -> None:
+    """Print what helps with a task, as a block for its prompt, and note that the task has begun.
+
+    Reads a JSON object on standard input, such as Claude Code gives its UserPromptSubmit hooks, where --query is not
+    given. Prints nothing when nothing helps. A failing memory is a warning and exit code 0.
+    """
+    given = {} if query is not None else _piped()
+    asked = query if query is not None else _word(given, "prompt", "query")
+    name = task_id or _word(given, "session_id", "task_id") or "task"
+    if not asked.strip():
+        raise InvalidInput("--query", "is missing", 'give it, or pipe in {"prompt": …}')
+    from recollect.reasoning import ReasoningBank
+
+    with target.open(new=True, background=False) as memory:
+        bank = ReasoningBank(memory, scope=target.scope, k=k)
+        bank.abandon(name, why="another task was begun under its name")
+        work = bank.begin(task_id=name, query=asked[:20_000], agent_id=target.scope.agent or "", domain=domain)
+    if target.json:
+        render.print_json({"task_id": name, "id": work.task.id if work.task else "", "hits": work.hits})
+    elif work.hits:
+        sys.stdout.write(work.context() + "\n")
+
+
+@app.command("post-task", epilog="Example: recollect hook post-task --task-id t1 --trajectory-file work.json --success")
+@with_target
+@harmless
+def post_task(
+    target: Target,
+    task_id: TaskId = None,
+    trajectory_file: Annotated[
+        str | None,
+        typer.Option("--trajectory-file", metavar="PATH", help='The work as JSON; "-" reads standard input.'),
+    ] = None,
+    success: Annotated[
+        bool | None, typer.Option("--success/--failure", help="How it went; judged when not said.")
+    ] = None,
+    exit_code: Annotated[int | None, typer.Option("--exit-code", metavar="N", help="Of the agent's process.")] = None,
+    domain: TaskDomain = "",
+    llm: options.LlmName = None,
+) -> None:
+    """Judge a task that pre-task began, keep what it teaches, and make what it was given surer or less sure.
+
+    Without --trajectory-file reads a JSON object on standard input: a trajectory, or what Claude Code gives its Stop
+    hooks, whose transcript is read. A failing memory is a warning and exit code 0.
+    """
+    from dataclasses import replace
+
+    from recollect.reasoning import ReasoningBank
+
+    given = _piped() if trajectory_file in (None, DASH) else _object(Path(trajectory_file or "").read_text("utf-8-sig"))
+    name = task_id or _word(given, "session_id", "task_id") or "task"
+    work = _work(given)
+    work = work if exit_code is None else replace(work, exit_code=exit_code)
+    work = work if success is None else replace(work, verdict=success)
+    with target.open(new=True, llm=llm, background=False) as memory:
+        bank = ReasoningBank(memory, scope=target.scope)
+        out = _finish(bank, name, work, agent=target.scope.agent or "", domain=domain, model=bool(llm))
+    if target.json:
+        render.print_json(None if out is None else {
+            "task_id": name, "id": out.id, "state": out.state, "verdict": out.verdict, "items": list(out.entry_ids),
+            "fault": out.fault,
+        })  # fmt: skip
+    elif out is not None:
+        render.say(f"{name}: {out.verdict.outcome}, {len(out.entry_ids)} items kept")
+
+
+def _finish(bank: ReasoningBank, name: str, work: Trajectory, *, agent: str, domain: str,
+            model: bool) -> TaskResult | None:  # fmt: skip
+    """The task that was begun, or else the work by itself; nothing when nothing says how it went.
+
+    The judge counts work without a sign as failed. Here nobody but a model could know better, and a bank full of such
+    failures would teach nothing.
+    """
+    from recollect.errors import NotFound
+    from recollect.reasoning.judge import UNSURE
+    from recollect.reasoning.judge import judge as judged
+
+    if not model and judged(work).confidence <= UNSURE:
+        bank.abandon(name, why="nothing says how it went")
+        return None
+    try:
+        return bank.finish(name, work)
+    except NotFound:
+        if not work.query.strip():
+            raise
+        return bank.record(work, task_id=name, agent_id=agent, domain=domain)
+
+
+def _piped() -> Mapping[str, Any]:
+    return {} if sys.stdin.isatty() else _object(read_stdin())
+
+
+def _object(text: str) -> Mapping[str, Any]:
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInput("standard input", "is not JSON", 'one object, as in {"prompt": …}') from None
+    if isinstance(value, list):
+        return {"steps": value}
+    if not isinstance(value, Mapping):
+        raise InvalidInput("standard input", f"is a {type(value).__name__}", 'one object, as in {"prompt": …}')
+    return value
+
+
+def _word(given: Mapping[str, Any], *names: str) -> str:
+    return next((str(given[name]) for name in names if isinstance(given.get(name), str)), "")
+
+
+def _work(given: Mapping[str, Any]) -> Trajectory:
+    from recollect.interfaces.transcripts import read_transcript
+    from recollect.reasoning import trajectory_of
+
+    if isinstance(given.get("transcript_path"), str):
+        return read_transcript(Path(given["transcript_path"]).expanduser())
+    return trajectory_of({name: value for name, value in given.items() if name not in ("task_id", "session_id")})

@@ -1,0 +1,162 @@
+"""One attempt at a task: found what helps, done, and told. A fault of the memory never stops the agent.
+
+What the caller got wrong is an error before anything is done. From then on, whatever the store or the embedder raises
+is noted in the result, and the work goes on without.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from recollect.clock import NewId
+from recollect.errors import RecollectError
+from recollect.reasoning.distill import Distilled
+from recollect.reasoning.engine import Engine
+from recollect.reasoning.items import bank_shelf
+from recollect.reasoning.judge import Verdict, Verify, judge, verified
+from recollect.reasoning.learning import Finisher
+from recollect.reasoning.tasks import Task, Tasks
+from recollect.reasoning.trajectory import Trajectory, bounded, mapped, trajectory_of
+from recollect.reasoning.work import Execute, TaskResult, Work
+from recollect.types import Recall, Scope
+
+_log = logging.getLogger("recollect.reasoning")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Order:
+    """What a caller wants done, checked."""
+
+    task_id: str
+    agent_id: str
+    query: str
+    domain: str
+    scope: Scope
+    session_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Made:
+    """An attempt whose work is over: judged, but not yet distilled."""
+
+    work: Work
+    trajectory: Trajectory
+    verdict: Verdict
+    value: Any = None  # whatever the agent gave back
+    exception: BaseException | None = None
+    fault: str = ""
+
+    def result(self, task: Task | None = None, *, distilled: Distilled | None = None, fault: str = "") -> TaskResult:
+        kept = task or self.work.task
+        return TaskResult(
+            task_id=self.work.task_id, id="" if kept is None else kept.id, state="" if kept is None else kept.state,
+            trajectory=self.trajectory, verdict=self.verdict, recall=self.work.recall,
+            entry_ids=() if kept is None else kept.entry_ids, value=self.value, exception=self.exception,
+            distilled=distilled, fault=self.fault or fault,
+        )  # fmt: skip
+
+
+class Attempts:
+    """Begins attempts, does their work, and ends them."""
+
+    def __init__(self, engine: Engine, tasks: Tasks, finisher: Finisher, new_id: NewId) -> None:
+        self._engine = engine
+        self._tasks = tasks
+        self._finisher = finisher
+        self._new_id = new_id
+
+    def begin(self, order: Order, look: Callable[[], Recall], *, number: int = 1, run_id: str = "",
+              previous: tuple[tuple[Trajectory, Verdict], ...] = ()) -> Work:  # fmt: skip
+        """An attempt, written down and given what the bank knows."""
+        kept: Task | None = self._guarded(lambda: self._tasks.open(self._task(order, number, run_id)))
+        recall = self._guarded(look)
+        if kept is not None:
+            opened = kept
+            shown = () if recall is None else tuple(hit.entry.id for hit in recall.hits)
+            recall_id = "" if recall is None else recall.id
+            kept = self._guarded(lambda: self._tasks.move(opened, "executing", recall_id=recall_id, shown=shown))
+        return Work(
+            task=kept, task_id=order.task_id, agent_id=order.agent_id, query=order.query, domain=order.domain,
+            recall=recall, number=number, previous=previous,
+        )  # fmt: skip
+
+    def do(self, work: Work, execute: Execute, verify: Verify | None) -> Made:
+        """The work done and judged; what it raises is a failure, and what interrupts it leaves it abandoned."""
+        value: Any = None
+        exception: Exception | None = None
+        try:
+            value = execute(work)
+            trajectory = trajectory_of(value, query=work.query)
+        except Exception as error:  # an agent that fails is what this learns from
+            exception = error
+            carried = getattr(error, "trajectory", None)
+            trajectory = _so_far(carried, work.query)
+            trajectory = bounded(replace(trajectory, error=f"{type(error).__name__}: {error}"))
+        except BaseException as error:
+            self.abandon(work, type(error).__name__)
+            raise
+        return replace(self.told(work, verified(trajectory, verify)), value=value, exception=exception)
+
+    def told(self, work: Work, trajectory: Trajectory) -> Made:
+        """A trajectory for an attempt that was begun: kept, then judged."""
+        if work.task is None:
+            return Made(work=work, trajectory=trajectory, verdict=judge(trajectory), fault="the store was not writable")
+        task = work.task
+        try:
+            scrubbed = mapped(trajectory, self._engine.scrubbing.sent(task.shelf))
+            task = self._tasks.move(task, "judging", trajectory=scrubbed)
+            task = self._finisher.judge(task)
+            verdict = task.verdict or judge(scrubbed)
+        except RecollectError as error:
+            _note(error)
+            fault = f"{type(error).__name__}: {error}"
+            return Made(work=replace(work, task=task), trajectory=trajectory, verdict=judge(trajectory), fault=fault)
+        return Made(work=replace(work, task=task), trajectory=trajectory, verdict=verdict)
+
+    def end(self, made: Made) -> TaskResult:
+        """The attempt distilled, kept and reinforced."""
+        task = made.work.task
+        if task is None or made.fault:
+            return made.result()
+        try:
+            ended, distilled = self._finisher.finish(task)
+        except RecollectError as error:
+            _note(error)
+            return made.result(fault=f"{type(error).__name__}: {error}")
+        return made.result(ended, distilled=distilled)
+
+    def abandon(self, work: Work, why: str) -> None:
+        """The work will not come to an end."""
+        task = work.task
+        if task is not None and task.state in ("ready", "executing"):
+            self._guarded(lambda: self._tasks.move(task, "abandoned", why=why))
+
+    def _task(self, order: Order, number: int, run_id: str) -> Task:
+        now, shelf = self._engine.clock(), bank_shelf(order.scope)
+        return Task(
+            id=self._new_id(), shelf=shelf, task_id=order.task_id, agent_id=order.agent_id,
+            query=self._engine.scrubbing.sent(shelf)(order.query), domain=order.domain, session_id=order.session_id,
+            number=number, run_id=run_id, created_at=now, updated_at=now,
+        )  # fmt: skip
+
+    def _guarded(self, call: Callable[[], Any]) -> Any:  # what the call gives, or None
+        try:
+            return call()
+        except RecollectError as error:
+            _note(error)
+            return None
+
+
+def _so_far(carried: object, query: str) -> Trajectory:
+    """What an exception carries of the work until then (`error.trajectory`), if it is one."""
+    try:
+        return trajectory_of(carried, query=query)
+    except RecollectError:
+        return Trajectory(query=query)
+
+
+def _note(error: RecollectError) -> None:
+    _log.warning("a task goes on without the bank: %s", type(error).__name__)

@@ -1,0 +1,49 @@
+"""The parts of an open memory that the bank is built from: the one place here that takes it apart."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from recollect.clock import Clock, aware
+from recollect.errors import InvalidInput
+from recollect.ingest.remember import Writer
+from recollect.ingest.scrub import ScrubberSpec, Scrubbing, choose_scrubbing
+from recollect.learning.learner import Learner
+from recollect.memory import Memory
+from recollect.retrieval.evidence import EVIDENCE
+from recollect.retrieval.learned import Learned
+from recollect.retrieval.pipeline import Searcher
+from recollect.retrieval.profiles import PROFILES
+from recollect.stores.base import Store
+
+PROFILE = "reasoningbank"
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Engine:
+    """They share the memory's caches, its log and its life: closing the memory closes them."""
+
+    store: Store
+    writer: Writer
+    searcher: Searcher
+    """Ranks by the four factors, whatever the memory itself ranks by."""
+    scrubbing: Scrubbing
+    """Takes personal data and secrets out of what the bank keeps, asks and tells a model."""
+    learner: Learner
+    """Learns what that ranking lacks, from what the bank's recalls led to."""
+    clock: Clock
+
+
+def engine_of(memory: object, scrubber: ScrubberSpec = "mask") -> Engine:
+    """The parts of a memory. Where it scrubs by itself the bank does as it does, else by `scrubber`."""
+    if not isinstance(memory, Memory):
+        raise InvalidInput("memory", f"must be a Memory, not {type(memory).__name__}", "use Memory.open(…)")
+    clock, own = aware(memory._clock), memory._learner
+    learner = Learner(memory._store, mode=own.mode, names=EVIDENCE, clock=clock, profile=PROFILE, log=own.log)
+    learned = None if own.mode == "off" else Learned(learner, explore=0.0, clock=clock)
+    own_scrubbing = memory._writer.scrubbing
+    scrubbing = own_scrubbing if own_scrubbing.on else choose_scrubbing(scrubber, memory._store, clock=clock)
+    return Engine(
+        store=memory._store, writer=memory._writer.under(scrubbing), scrubbing=scrubbing,
+        searcher=memory._searcher.under(PROFILES[PROFILE], learned, scrubbing), learner=learner, clock=clock,
+    )  # fmt: skip

@@ -1,0 +1,163 @@
+"""Attempts brought to their end: judged, distilled, kept, and what they were given made surer or less sure.
+
+Every step reads what the one before it wrote, so that it can be gone on with after a crash at any point. Models are
+called and texts embedded before the transaction that keeps the items.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+from recollect.errors import NotFound
+from recollect.ingest.remember import keep
+from recollect.ingest.validate import check
+from recollect.learning.reinforce import judged
+from recollect.learning.told import told_of
+from recollect.llm.base import Model
+from recollect.reasoning.distill import Distilled, distill, distill_attempts
+from recollect.reasoning.engine import Engine
+from recollect.reasoning.items import Origin, Outcome, draft_of
+from recollect.reasoning.judge import Verdict, judge
+from recollect.reasoning.tasks import Run, Task, Tasks
+from recollect.reasoning.trajectory import Trajectory
+from recollect.reflection.apply import scope_of
+from recollect.stores.base import Event, Record, Tx
+
+EARLIER_ATTEMPTS = 50
+"""Of a shelf's latest tasks, looked through for other attempts at the same one."""
+
+ModelFor = Callable[[Task], "Model | None"]
+
+
+class Finisher:
+    """Takes attempts from `judging` to `reinforced`."""
+
+    def __init__(self, engine: Engine, tasks: Tasks, model_for: ModelFor) -> None:
+        self._engine = engine
+        self._tasks = tasks
+        self._model_for = model_for
+
+    def finish(self, task: Task) -> tuple[Task, Distilled | None]:
+        """One attempt, from wherever it is; what was distilled is None when that had been done before."""
+        found = None
+        if task.state == "judging":
+            task = self.judge(task)
+        if task.state == "distilling":
+            task, found = self._distil(task)
+        if task.state == "stored":
+            task = self.reinforce(task)
+        return task, found
+
+    def judge(self, task: Task) -> Task:
+        """The attempt with its verdict."""
+        return self._tasks.move(task, "distilling", verdict=judge(_done(task), self._model_for(task)))
+
+    def _distil(self, task: Task) -> tuple[Task, Distilled]:
+        model, verdict = self._model_for(task), _verdict(task)
+        earlier = [] if model is not None or not verdict.success else self._earlier(task)
+        found = distill(_done(task), verdict, model, earlier=earlier)
+        outcome: Outcome = "success" if verdict.success else "failure"
+        (stored,) = self._keep([task], found, outcome)
+        return stored, found
+
+    def finish_run(self, tasks: Sequence[Task], run: Run, *, best: str) -> tuple[list[Task], Run, Distilled]:
+        """Several attempts at one task, all judged: compared, kept in one transaction with their run, reinforced."""
+        found = distill_attempts([(_done(task), _verdict(task)) for task in tasks], self._model_for(tasks[0]))
+        verdicts = {_verdict(task).success for task in tasks}
+        outcome: Outcome = "contrast" if len(verdicts) == 2 else "success" if True in verdicts else "failure"
+        ended = replace(run, state="stored", best=best)
+        stored = self._keep(tasks, found, outcome, run=ended)
+        ended = replace(ended, entry_ids=stored[0].entry_ids)
+        return [self.reinforce(task) for task in stored], ended, found
+
+    def _earlier(self, task: Task) -> list[tuple[Trajectory, Verdict]]:
+        """Other attempts at the same task that were judged."""
+        found = self._tasks.find(
+            task.shelf, task.task_id, states=("stored", "reinforced"), limit=EARLIER_ATTEMPTS
+        )  # fmt: skip
+        return [
+            (other.trajectory, other.verdict)
+            for other in found
+            if other.id != task.id and other.trajectory is not None and other.verdict is not None
+        ]
+
+    def _keep(self, tasks: Sequence[Task], found: Distilled, outcome: Outcome, *,
+              run: Run | None = None) -> list[Task]:  # fmt: skip
+        """Items and states in one transaction: either all of it is there afterwards or none."""
+        records = self._records(tasks[0], found, outcome, trusted=all(_done(task).trusted for task in tasks))
+        now = self._engine.clock()
+        with self._engine.writer.transact() as tx:
+            ids = tuple(dict.fromkeys(keep(tx, record, now) for record in records))
+            stored = [self._tasks.move_in(tx, task, "stored", entry_ids=ids) for task in tasks]
+            if run is not None:
+                self._tasks.put_run_in(tx, replace(run, entry_ids=ids))
+        return stored
+
+    def _records(self, task: Task, found: Distilled, outcome: Outcome, *, trusted: bool) -> list[Record]:
+        writer, now = self._engine.writer, self._engine.clock()
+        origin = Origin(
+            task=task.task_id, agent=task.agent_id, domain=task.domain, outcome=outcome, run=task.run_id, by=found.by
+        )
+        drafts = [
+            replace(draft_of(item, origin, layer=task.shelf.layer), trust="trusted" if trusted else "untrusted")
+            for item in found.items
+        ]
+        scope = scope_of(task.shelf)
+        entries = [writer.entry_of(writer.scrub(check(draft, scope, now)), now) for draft in drafts]
+        return writer.records_of(entries) if entries else []
+
+    def reinforce(self, task: Task) -> Task:
+        """Tell what became of the recall, and count the use of what was shown.
+
+        The log takes a verdict once, so a second try after a crash changes nothing; the use is counted together with
+        the last transition.
+        """
+        success = _verdict(task).success
+        told = not task.shown or self._tell(task, success)
+        with self._engine.store.transact() as tx:
+            moved = self._tasks.move_in(tx, task, "reinforced")
+            self._count(tx, task, success, also_judge=not told)
+        return moved
+
+    def _tell(self, task: Task, success: bool) -> bool:
+        """Into the outcome log; False when the log does not have the recall (learning is off, or a crash took it)."""
+        learner, tenant = self._engine.learner, task.shelf.tenant
+        used = _done(task).used
+        try:
+            if used is not None:
+                cited = [place for place in used if place < len(task.shown)]
+                told = told_of(cited=cited, used=None, ignored=False, refined=None, success=None)
+                learner.outcome(task.recall_id, told, tenant=tenant)
+            told = told_of(cited=None, used=None, ignored=False, refined=None, success=success)
+            learner.outcome(task.recall_id, told, tenant=tenant)
+        except NotFound:
+            return False
+        return True
+
+    def _count(self, tx: Tx, task: Task, success: bool, *, also_judge: bool) -> None:
+        """One more use of each item shown, unless the log counted those used; and an event each."""
+        now = self._engine.clock()
+        counted = _done(task).used is not None and not also_judge  # `cited` did
+        shelves = [*{self._engine.store.where([id]).get(id): None for id in task.shown}]
+        there = tx.get([shelf for shelf in shelves if shelf is not None], task.shown)
+        for entry in there.values():
+            if entry.tenant != task.shelf.tenant:
+                continue
+            if also_judge:
+                entry = judged(entry, success, now)
+            if not counted:
+                entry = replace(entry, usage_count=entry.usage_count + 1, updated_at=max(now, entry.updated_at))
+            tx.update(entry, change=None)
+            detail: dict[str, int | float | str] = {"task": task.id, "success": int(success)}
+            tx.audit(Event(at=now, tenant=entry.tenant, action="reinforce", entry_id=entry.id, detail=detail))
+
+
+def _done(task: Task) -> Trajectory:
+    """The trajectory, which every attempt from `judging` on has."""
+    return task.trajectory or Trajectory(query=task.query)
+
+
+def _verdict(task: Task) -> Verdict:
+    """The verdict, which every attempt from `distilling` on has."""
+    return task.verdict or Verdict(success=False, confidence=0.5, reasons=("not judged",))

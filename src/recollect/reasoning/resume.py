@@ -1,0 +1,69 @@
+"""What a crash left behind, gone on with or given up."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import datetime
+
+from recollect.reasoning.judge import Verdict
+from recollect.reasoning.learning import Finisher
+from recollect.reasoning.tasks import UNFINISHED, Overtaken, Task, Tasks
+from recollect.reasoning.trajectory import Trajectory
+from recollect.reasoning.work import TaskResult, best_of
+from recollect.types import Shelf
+
+LOST = "the process ended before the work did"
+MOST = 10_000
+
+
+def resume(tasks: Tasks, finisher: Finisher, shelf: Shelf, before: datetime) -> list[Task]:
+    """Attempts that nothing has happened to since a moment, each brought to its end.
+
+    Those of one run are distilled together, as they would have been. One that somebody else goes on with is left.
+    """
+    left = [task for task in tasks.all(shelf, states=UNFINISHED, limit=MOST) if task.updated_at <= before]
+    ended: list[Task] = []
+    runs: dict[str, list[Task]] = {}
+    for task in reversed(left):  # oldest first
+        try:
+            if task.state in ("ready", "executing"):
+                ended.append(tasks.move(task, "abandoned", why=LOST))
+            elif task.run_id and task.state in ("judging", "distilling"):
+                judged = finisher.judge(task) if task.state == "judging" else task
+                runs.setdefault(task.run_id, []).append(judged)
+            else:
+                ended.append(finisher.finish(task)[0])
+        except Overtaken:
+            continue
+    for run_id, made in runs.items():
+        try:
+            ended += _finish_run(tasks, finisher, shelf, run_id, made)
+        except Overtaken:
+            continue
+    _give_up_runs(tasks, shelf, before)
+    return ended
+
+
+def _finish_run(tasks: Tasks, finisher: Finisher, shelf: Shelf, run_id: str, made: list[Task]) -> list[Task]:
+    run = tasks.run(shelf, run_id)
+    if run is None:  # forgotten, or never written: each for itself
+        return [finisher.finish(task)[0] for task in made]
+    best = best_of([_result(task) for task in made]).id
+    run = replace(run, attempts=tuple(task.id for task in made))
+    return finisher.finish_run(made, run, best=best)[0]
+
+
+def _give_up_runs(tasks: Tasks, shelf: Shelf, before: datetime) -> None:
+    """Runs of which nothing is left to go on with."""
+    open_ = {task.run_id for task in tasks.all(shelf, states=UNFINISHED, limit=MOST)}
+    for run in tasks.runs(shelf, states=["executing"], limit=MOST):
+        if run.updated_at <= before and run.id not in open_:
+            tasks.put_run(replace(run, state="abandoned", why=LOST))
+
+
+def _result(task: Task) -> TaskResult:
+    return TaskResult(
+        task_id=task.task_id, id=task.id, state=task.state, recall=None,
+        trajectory=task.trajectory or Trajectory(query=task.query),
+        verdict=task.verdict or Verdict(success=False, confidence=0.5),
+    )  # fmt: skip

@@ -1,0 +1,57 @@
+"""The bank survives `kill -9` at any moment: no attempt is half stored, none stored twice, none left hanging."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from crash.children import ADA, EMBEDDER
+from crash.reasoning_children import learn_for_ever
+from crash.test_processes import child
+from recollect import Memory
+from recollect.reasoning import ReasoningBank
+
+pytestmark = pytest.mark.crash
+LIVES = 16
+
+
+def test_killed_while_learning_every_attempt_is_whole_or_abandoned(tmp_path: Path) -> None:
+    dice = random.Random(7)
+    path = tmp_path / "memory.db"
+    left_behind: Counter[str] = Counter()
+    for life in range(LIVES):
+        with child(learn_for_ever, path, life) as (process, listening):
+            for _ in range(dice.randint(2, 6)):
+                assert listening.poll(60)
+                listening.recv()
+            time.sleep(dice.uniform(0.0, 0.02))
+            process.kill()
+            process.join()
+        with Memory.open(path, embedder=EMBEDDER, background=False) as mem:
+            _check_whole(ReasoningBank(mem, scope=ADA), mem)
+            tasks = ReasoningBank(mem, scope=ADA).tasks(limit=10_000)
+            left_behind.update(task.state for task in tasks if not task.finished)
+    with Memory.open(path, embedder=EMBEDDER, background=False) as mem:
+        bank = ReasoningBank(mem, scope=ADA)
+        bank.resume(idle_s=0.0)
+        assert {task.state for task in bank.tasks(limit=10_000)} <= {"reinforced", "abandoned"}
+        assert {run.state for run in bank.runs(limit=10_000)} <= {"stored", "abandoned"}
+        _check_whole(bank, mem)
+        assert mem.verify().ok
+    assert sum(left_behind.values()) >= 5, f"it was never caught in the middle: {left_behind}"
+
+
+def _check_whole(bank: ReasoningBank, mem: Memory) -> None:
+    """Items are there exactly when an attempt says so; every one was kept once, and counted once per use."""
+    tasks = bank.tasks(limit=10_000)
+    named = {id for task in tasks for id in task.entry_ids}
+    kept = bank.items(limit=10_000)
+    assert {entry.id for entry in kept} == named
+    assert all(entry.repeats == 0 for entry in kept)
+    assert all(bool(task.entry_ids) == (task.state in ("stored", "reinforced")) for task in tasks)
+    uses = Counter(id for task in tasks if task.state == "reinforced" for id in task.shown)
+    assert {entry.id: entry.usage_count for entry in kept} == {entry.id: uses[entry.id] for entry in kept}
