@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import bank, forget, fresh, ingest, learn, middleware, recall, remember
+from bench import bank, consolidation, forget, fresh, ingest, learn, middleware, recall, remember
 from bench.banks import Banks
 from bench.plot import Points, svg
 from bench.report import Table, as_json, note, show, write_json
@@ -90,6 +90,7 @@ def _calls(banks: Banks, sizes: list[int], *, quick: bool) -> dict[str, Callable
         "middleware": lambda: middleware.measure(
             banks, 1_000 if quick else TURN_SIZE, recalls, [1, 3] if quick else SESSIONS
         ),
+        "consolidation": lambda: consolidation.measure(banks.scratch, sizes),
         "learn": lambda: learn.measure(banks, 1_000 if quick else LEARN_SIZE, recalls),
         "bank": lambda: bank.measure(banks, recalls, 200 if quick else bank.SIZE),
     }

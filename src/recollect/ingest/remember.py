@@ -48,6 +48,10 @@ class Writer:
         return self._clock
 
     @property
+    def new_id(self) -> NewId:
+        return self._new_id
+
+    @property
     def scrubber(self) -> Scrubber:
         return self._scrubber
 

@@ -29,11 +29,14 @@ from recollect.learning.told import told_of
 from recollect.llm.base import Model
 from recollect.memory import Memory
 from recollect.reasoning.attempts import Attempts, Order
+from recollect.reasoning.consolidation.report import Consolidation
+from recollect.reasoning.consolidation.settings import ConsolidationSettings
 from recollect.reasoning.distill import Distilled, distill
 from recollect.reasoning.domains import checked_domain, wanted_tags
 from recollect.reasoning.engine import engine_of
 from recollect.reasoning.items import bank_shelf, is_item, kinds_of
 from recollect.reasoning.judge import Verdict, Verify, judge
+from recollect.reasoning.keeper import Keeper, Progress
 from recollect.reasoning.learning import Finisher
 from recollect.reasoning.matts import CONCURRENT, Matts
 from recollect.reasoning.resume import resume
@@ -55,8 +58,10 @@ class ReasoningBank:
     """Learning from tasks on top of a memory."""
 
     def __init__(self, memory: Memory, *, scope: Scope | None = None, k: int = DEFAULT_K,
-                 min_confidence: float = MIN_CONFIDENCE, new_id: NewId | None = None) -> None:  # fmt: skip
-        """`scope` is for calls that name none; `k` and `min_confidence` are what `retrieve` takes when not told."""
+                 min_confidence: float = MIN_CONFIDENCE, consolidation: ConsolidationSettings | None = None,
+                 new_id: NewId | None = None) -> None:  # fmt: skip
+        """`scope` is for calls that name none; `k` and `min_confidence` are what `retrieve` takes when not told;
+        `consolidation` says what is merged, pruned, promoted and asked about, and how often."""
         self._memory = memory
         self._engine = engine_of(memory)
         self._scope = None if scope is None else checked_scope(scope)
@@ -64,7 +69,9 @@ class ReasoningBank:
         self._min_confidence = checked_fraction("min_confidence", min_confidence)
         new_id = new_id or TimeOrderedIds()
         self._tasks = Tasks(self._engine.store, self._engine.clock)
-        self._finisher = Finisher(self._engine, self._tasks, self._model_for)
+        self.keeper = Keeper(memory, settings=consolidation)
+        """Looks after what is kept: undo, reviews, sharing, levels, walks."""
+        self._finisher = Finisher(self._engine, self._tasks, self._model_for, self.keeper.watch)
         self._attempts = Attempts(self._engine, self._tasks, self._finisher, new_id)
         self._matts = Matts(self._attempts, self._tasks, self._finisher, clock=self._engine.clock, new_id=new_id)
 
@@ -182,6 +189,14 @@ class ReasoningBank:
         """
         before = self._engine.clock() - timedelta(seconds=checked_seconds("idle_s", idle_s))
         return resume(self._tasks, self._finisher, bank_shelf(self._scoped(scope)), before)
+
+    def consolidate(self, *, scope: Scope | None = None, layer: str | None = None, dry_run: bool = False,
+                    progress: Progress | None = None) -> Consolidation:  # fmt: skip
+        """Merge duplicates, resolve or flag contradictions, decay, prune, promote; `keeper.undo` takes it back.
+
+        Happens by itself, as a job, after every so many new items.
+        """
+        return self.keeper.consolidate(scope=self._scoped(scope), layer=layer, dry_run=dry_run, progress=progress)
 
     # -- look ----------------------------------------------------------------------------------------------------
 
