@@ -20,7 +20,7 @@ from bench.banks import Banks
 from bench.plot import Points, svg
 from bench.report import Table, as_json, note, show, write_json
 
-SUBJECTS = ("recall", "remember", "ingest", "memory", "import", "forget", "learn", "middleware", "bank")
+SUBJECTS = ("recall", "remember", "ingest", "memory", "import", "forget", "learn", "middleware", "bank", "consolidation")
 SIZES = [1_000, 10_000, 100_000]
 QUICK_SIZES = [200, 1_000]
 FORGET_SIZE = 10_000
