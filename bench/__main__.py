@@ -15,12 +15,23 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import bank, forget, fresh, ingest, learn, middleware, recall, remember
+from bench import bank, consolidation, forget, fresh, ingest, learn, middleware, recall, remember
 from bench.banks import Banks
 from bench.plot import Points, svg
 from bench.report import Table, as_json, note, show, write_json
 
-SUBJECTS = ("recall", "remember", "ingest", "memory", "import", "forget", "learn", "middleware", "bank")
+SUBJECTS = (
+    "recall",
+    "remember",
+    "ingest",
+    "memory",
+    "import",
+    "forget",
+    "learn",
+    "middleware",
+    "bank",
+    "consolidation",
+)
 SIZES = [1_000, 10_000, 100_000]
 QUICK_SIZES = [200, 1_000]
 FORGET_SIZE = 10_000
@@ -90,6 +101,7 @@ def _calls(banks: Banks, sizes: list[int], *, quick: bool) -> dict[str, Callable
         "middleware": lambda: middleware.measure(
             banks, 1_000 if quick else TURN_SIZE, recalls, [1, 3] if quick else SESSIONS
         ),
+        "consolidation": lambda: consolidation.measure(banks.scratch, sizes),
         "learn": lambda: learn.measure(banks, 1_000 if quick else LEARN_SIZE, recalls),
         "bank": lambda: bank.measure(banks, recalls, 200 if quick else bank.SIZE),
     }

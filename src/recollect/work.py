@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 
 from recollect.clock import Clock, NewId
 from recollect.errors import NotFound
 from recollect.ingest.remember import Writer
 from recollect.jobs.queue import Queue
-from recollect.jobs.worker import Worker
+from recollect.jobs.worker import Handler, Worker
 from recollect.llm.base import Model
 from recollect.llm.budget import Budget
 from recollect.llm.ledger import InFlight, Meter
@@ -63,6 +63,14 @@ class Work:
         self._worker = Worker(self._queue, self._reflections.handlers)
         if settings.idle_minutes is not None:
             self._worker.every(SWEEP_S, self.watch.sweep)
+
+    @property
+    def queue(self) -> Queue:
+        return self._queue
+
+    def handle(self, handlers: Mapping[str, Handler]) -> None:
+        """Run jobs of these kinds, too: for mechanisms that are built on an open memory."""
+        self._worker.handle(handlers)
 
     def model(self, shelf: Shelf, session_id: str | None) -> Meter | None:
         """The model whose calls are counted for a shelf's tenant, and for a session of it; None when there is none."""

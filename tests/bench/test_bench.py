@@ -20,6 +20,7 @@ COLUMNS = {
     "import": {"statement", "cpu_s", "wall_s"},
     "forget": {"entries", "forgotten", "forget_p50_ms", "next_recall_p50_ms"},
     "middleware": {"middleware", "session", "entries", "own_p50_ms", "own_p95_ms", "recall", "storing", "learning"},
+    "consolidation": {"entries", "duplicates", "first_s", "again_s", "floor_s", "ratio", "again_ratio", "added_mb"},
     "learn": {"call", "width", "entries", "p50_ms", "cpu_ms", "floor_cpu_ms", "cpu_ratio"},
     "bank": {"call", "width", "entries", "p50_ms", "p95_ms", "cpu_ms", "floor_cpu_ms", "cpu_ratio"},
 }

@@ -58,6 +58,10 @@ class Writer:
         return self._clock
 
     @property
+    def new_id(self) -> NewId:
+        return self._new_id
+
+    @property
     def scrubbing(self) -> Scrubbing:
         return self._scrubbing
 

@@ -67,6 +67,10 @@ class Worker:
         """As jobs name it while they run; of the process, unless given."""
         return self._name or f"{platform.node()}-{os.getpid()}"
 
+    def handle(self, handlers: Mapping[str, Handler]) -> None:
+        """Run jobs of these kinds as well, from now on; one of a kind that is known takes its place."""
+        self._handlers = {**self._handlers, **handlers}
+
     # -- in the caller's thread ----------------------------------------------------------------------------------
 
     def run_one(self, *, tenant: str | None = None, id: str | None = None) -> Job | None:

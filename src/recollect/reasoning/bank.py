@@ -30,11 +30,14 @@ from recollect.learning.told import told_of
 from recollect.llm.base import Model
 from recollect.memory import Memory
 from recollect.reasoning.attempts import Attempts, Order
+from recollect.reasoning.consolidation.report import Consolidation
+from recollect.reasoning.consolidation.settings import ConsolidationSettings
 from recollect.reasoning.distill import Distilled, distill
 from recollect.reasoning.domains import checked_domain, wanted_tags
 from recollect.reasoning.engine import engine_of
 from recollect.reasoning.items import bank_shelf, is_item, kinds_of
 from recollect.reasoning.judge import Verdict, Verify, judge
+from recollect.reasoning.keeper import Keeper, Progress
 from recollect.reasoning.learning import Finisher
 from recollect.reasoning.matts import CONCURRENT, Matts
 from recollect.reasoning.resume import resume
@@ -57,8 +60,9 @@ class ReasoningBank:
 
     def __init__(self, memory: Memory, *, scope: Scope | None = None, k: int = DEFAULT_K,
                  min_confidence: float = MIN_CONFIDENCE, scrubber: ScrubberSpec = "mask",
-                 new_id: NewId | None = None) -> None:  # fmt: skip
-        """`scope` is for calls that name none; `k` and `min_confidence` are what `retrieve` takes when not told.
+                 consolidation: ConsolidationSettings | None = None, new_id: NewId | None = None) -> None:  # fmt: skip
+        """`scope` is for calls that name none; `k` and `min_confidence` are what `retrieve` takes when not told;
+        `consolidation` says what is merged, pruned, promoted and asked about, and how often.
 
         Personal data and secrets are taken out of everything that is kept, asked or told to a model: as the memory
         does it where it does, else by `scrubber`, as `Memory.open` takes it.
@@ -70,7 +74,9 @@ class ReasoningBank:
         self._min_confidence = checked_fraction("min_confidence", min_confidence)
         new_id = new_id or TimeOrderedIds()
         self._tasks = Tasks(self._engine.store, self._engine.clock)
-        self._finisher = Finisher(self._engine, self._tasks, self._model_for)
+        self.keeper = Keeper(memory, settings=consolidation, scrubber=scrubber)
+        """Looks after what is kept: undo, reviews, sharing, levels, walks."""
+        self._finisher = Finisher(self._engine, self._tasks, self._model_for, self.keeper.watch)
         self._attempts = Attempts(self._engine, self._tasks, self._finisher, new_id)
         self._matts = Matts(self._attempts, self._tasks, self._finisher, clock=self._engine.clock, new_id=new_id)
 
@@ -192,6 +198,14 @@ class ReasoningBank:
         """
         before = self._engine.clock() - timedelta(seconds=checked_seconds("idle_s", idle_s))
         return resume(self._tasks, self._finisher, bank_shelf(self._scoped(scope)), before)
+
+    def consolidate(self, *, scope: Scope | None = None, layer: str | None = None, dry_run: bool = False,
+                    progress: Progress | None = None) -> Consolidation:  # fmt: skip
+        """Merge duplicates, resolve or flag contradictions, decay, prune, promote; `keeper.undo` takes it back.
+
+        Happens by itself, as a job, after every so many new items.
+        """
+        return self.keeper.consolidate(scope=self._scoped(scope), layer=layer, dry_run=dry_run, progress=progress)
 
     # -- look ----------------------------------------------------------------------------------------------------
 

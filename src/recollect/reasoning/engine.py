@@ -35,15 +35,20 @@ class Engine:
 
 
 def engine_of(memory: object, scrubber: ScrubberSpec = "mask") -> Engine:
-    """The parts of a memory. Where it scrubs by itself the bank does as it does, else by `scrubber`."""
+    """The parts of a memory, scrubbing as `scrubbing_of` says."""
     if not isinstance(memory, Memory):
         raise InvalidInput("memory", f"must be a Memory, not {type(memory).__name__}", "use Memory.open(…)")
     clock, own = aware(memory._clock), memory._learner
     learner = Learner(memory._store, mode=own.mode, names=EVIDENCE, clock=clock, profile=PROFILE, log=own.log)
     learned = None if own.mode == "off" else Learned(learner, explore=0.0, clock=clock)
-    own_scrubbing = memory._writer.scrubbing
-    scrubbing = own_scrubbing if own_scrubbing.on else choose_scrubbing(scrubber, memory._store, clock=clock)
+    scrubbing = scrubbing_of(memory, scrubber)
     return Engine(
         store=memory._store, writer=memory._writer.under(scrubbing), scrubbing=scrubbing,
         searcher=memory._searcher.under(PROFILES[PROFILE], learned, scrubbing), learner=learner, clock=clock,
     )  # fmt: skip
+
+
+def scrubbing_of(memory: Memory, scrubber: ScrubberSpec) -> Scrubbing:
+    """Where the memory scrubs by itself the bank does as it does, else by `scrubber`."""
+    own = memory._writer.scrubbing
+    return own if own.on else choose_scrubbing(scrubber, memory._store, clock=memory._clock)

@@ -15,6 +15,7 @@ from recollect.ingest.validate import check
 from recollect.learning.reinforce import judged
 from recollect.learning.told import told_of
 from recollect.llm.base import Model
+from recollect.reasoning.consolidation.watch import ConsolidationWatch
 from recollect.reasoning.distill import Distilled, distill, distill_attempts
 from recollect.reasoning.engine import Engine
 from recollect.reasoning.items import Origin, Outcome, draft_of
@@ -33,8 +34,9 @@ ModelFor = Callable[[Task], "Model | None"]
 class Finisher:
     """Takes attempts from `judging` to `reinforced`."""
 
-    def __init__(self, engine: Engine, tasks: Tasks, model_for: ModelFor) -> None:
+    def __init__(self, engine: Engine, tasks: Tasks, model_for: ModelFor, watch: ConsolidationWatch) -> None:
         self._engine = engine
+        self._watch = watch
         self._tasks = tasks
         self._model_for = model_for
 
@@ -92,6 +94,10 @@ class Finisher:
             stored = [self._tasks.move_in(tx, task, "stored", entry_ids=ids) for task in tasks]
             if run is not None:
                 self._tasks.put_run_in(tx, replace(run, entry_ids=ids))
+            new = len({record.entry.id for record in records} & set(ids))
+            queued = new > 0 and self._watch.added(tx, tasks[0].shelf, new)
+        if queued:
+            self._watch.committed()
         return stored
 
     def _records(self, task: Task, found: Distilled, outcome: Outcome, *, trusted: bool) -> list[Record]:

@@ -130,9 +130,10 @@ def run(
     watch: Annotated[bool, typer.Option("--watch", help="Go on for ever, as a worker; Ctrl-C ends it.")] = False,
     poll: Annotated[float, typer.Option("--poll", min=0.1, help="Seconds between looks with --watch.")] = 5.0,
 ) -> None:
-    """Run what is due for every tenant: end idle sessions, reflect, summarise."""
+    """Run what is due for every tenant: end idle sessions, reflect, summarise, consolidate."""
     import time
 
+    from recollect.reasoning.keeper import Keeper
     from recollect.reflection.settings import ReflectionSettings
 
     settings = ReflectionSettings(idle_minutes=idle_minutes)
@@ -140,6 +141,7 @@ def run(
         target.open(llm=llm, summarizer=summarizer, reflection=settings, background=False) as memory,
         render.progress_bar("running jobs") as progress,
     ):
+        Keeper(memory)  # consolidations are jobs, too
         done = memory.run_jobs(progress=progress)
         while watch:
             time.sleep(poll)

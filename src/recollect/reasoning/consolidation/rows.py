@@ -1,0 +1,115 @@
+"""A shelf's strategies and guardrails as arrays: what comparing and choosing need, without their texts.
+
+Texts are read a page at a time and dropped again, so a large bank costs its vectors and a few numbers an entry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from recollect.clock import to_micros
+from recollect.ingest.hashing import hash64
+from recollect.reasoning.consolidation.alike import Floats, Ints
+from recollect.reasoning.consolidation.stance import stance_of
+from recollect.reasoning.domains import domain_of
+from recollect.reasoning.items import ITEM_KINDS
+from recollect.stores.base import Selection, Store
+from recollect.types import Entry, Shelf
+
+PAGE = 1000
+LIVE = ("active", "flagged")
+CONSOLIDATED = "consolidated"
+"""Key of an entry's metadata: the run that changed it last and kept it."""
+PROMOTED = "promoted"
+"""Key of an entry's metadata: when it was promoted, and to what."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rows:
+    """One row an entry, in order of their ids."""
+
+    ids: list[str]
+    vectors: Floats
+    """Shape (n, d); zeros for an entry without a vector."""
+    realms: Ints
+    """Rows of different domains are not compared: the narrower one may well say otherwise."""
+    groups: Ints
+    """Kind, trust and stance: only rows of one group can be duplicates."""
+    confidence: Floats
+    usage: Ints
+    created: Ints
+    """Microseconds, as below."""
+    updated: Ints
+    promoted: Ints
+    """1 where it is, 0 where not."""
+    hashes: list[str]
+    """Of their texts, to know an entry again that was changed meanwhile."""
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def unchanged(self, row: int, entry: Entry) -> bool:
+        """Whether an entry still says what it said when it was read, in the same domain and of the same kind."""
+        if to_micros(entry.updated_at) == self.updated[row] and entry.content_hash == self.hashes[row]:
+            return True
+        return entry.content_hash == self.hashes[row] and codes_of(entry) == (self.realms[row], self.groups[row])
+
+
+def live_pages(store: Store, shelf: Shelf) -> Iterator[list[tuple[int, Entry]]]:
+    """The shelf's strategies and guardrails that are active or up for review, a page at a time, with row numbers."""
+    selection = Selection(kinds=ITEM_KINDS, states=LIVE)
+    page = store.select([shelf], selection, limit=PAGE)
+    while page:
+        yield page
+        page = store.select([shelf], selection, after=page[-1][0], limit=PAGE)
+
+
+def read_rows(store: Store, shelf: Shelf, *, progress: Callable[[int], None] | None = None) -> Rows:
+    """Everything there is to consolidate on a shelf. What was flagged waits for people, but is still compared."""
+    ids: list[str] = []
+    hashes: list[str] = []
+    numbers: list[tuple[float, ...]] = []
+    codes: list[tuple[int, int]] = []
+    width = 0 if (model := store.model()) is None else model.width
+    parts: list[Floats] = []
+    for page in live_pages(store, shelf):
+        stored = store.index_of([no for no, _ in page])
+        block = np.zeros((len(page), width), dtype=np.float32)
+        for place, (no, entry) in enumerate(page):
+            vector = stored.get(no, (None, None))[1]
+            if vector is not None:
+                block[place] = vector
+            ids.append(entry.id)
+            hashes.append(entry.content_hash)
+            codes.append(codes_of(entry))
+            numbers.append(_numbers(entry))
+        parts.append(block)
+        if progress is not None:
+            progress(len(ids))
+    order = sorted(range(len(ids)), key=ids.__getitem__)
+    vectors = np.concatenate(parts)[order] if parts else np.zeros((0, width), dtype=np.float32)
+    coded = np.array([codes[place] for place in order], dtype=np.int64).reshape(-1, 2)
+    table = np.array([numbers[place] for place in order], dtype=np.float64).reshape(-1, 5)
+    return Rows(
+        ids=[ids[place] for place in order], hashes=[hashes[place] for place in order],
+        vectors=vectors, realms=coded[:, 0], groups=coded[:, 1],
+        confidence=table[:, 0].astype(np.float32), usage=table[:, 1].astype(np.int64),
+        created=table[:, 2].astype(np.int64), updated=table[:, 3].astype(np.int64),
+        promoted=table[:, 4].astype(np.int64),
+    )  # fmt: skip
+
+
+def codes_of(entry: Entry) -> tuple[int, int]:
+    """Realm and group of an entry."""
+    realm = hash64(domain_of(entry.tags)) >> 1
+    return realm, hash64(f"{realm} {entry.kind} {entry.trust} {stance_of(entry).key}") >> 1
+
+
+def _numbers(entry: Entry) -> tuple[float, ...]:
+    return (
+        entry.confidence, entry.usage_count, to_micros(entry.created_at), to_micros(entry.updated_at),
+        PROMOTED in entry.metadata,
+    )  # fmt: skip
