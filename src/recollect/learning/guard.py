@@ -151,14 +151,20 @@ def earned(agree: Evidence) -> bool:
 
 def auc(scores: Array, cited: Flags) -> float:
     """Share of (cited, not cited) pairs in the right order, minus 1/2; equals count half. Needs both sorts."""
-    above, below = scores[cited][:, None], scores[~cited][None, :]
-    right = int((above > below).sum()) + 0.5 * int((above == below).sum())
-    return right / (above.size * below.size) - 0.5
+    return _auc(scores.tolist(), cited.tolist())
+
+
+def _auc(scores: list[float], cited: list[bool]) -> float:  # in plain Python, as there are some five
+    above = [score for score, flag in zip(scores, cited, strict=True) if flag]
+    below = [score for score, flag in zip(scores, cited, strict=True) if not flag]
+    right = sum((a > b) + 0.5 * (a == b) for a in above for b in below)
+    return right / (len(above) * len(below)) - 0.5
 
 
 def compare(base: Array, learned: Array, cited: Flags) -> tuple[float, float] | None:
     """Agreement of the base and gain of the learned ranking; None when all or none were cited (no pairs)."""
-    if cited.all() or not cited.any():
+    flags = cited.tolist()
+    if all(flags) or not any(flags):
         return None
-    agreement = auc(base, cited)
-    return agreement, auc(learned, cited) - agreement
+    agreement = _auc(base.tolist(), flags)
+    return agreement, _auc(learned.tolist(), flags) - agreement

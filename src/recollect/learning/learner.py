@@ -196,11 +196,11 @@ class Learner:
             return
         tenant, shelf, profile = recall.shelf.tenant, recall.shelf, self._profile
         settled = loads_tenant(tx.policy(tenant, None, profile=SETTLED))
-        prior_text = tx.policy(tenant, None, profile=profile)
+        prior_text, person_text = tx.policies(shelf, profile=profile)
         prior = self._begin(settled) if prior_text is None else self._prior_in(tenant, prior_text)
         if prior.shares != settled.shares:
             prior = replace(prior, shares=settled.shares)
-        person = self._person_in(shelf, tx.policy(tenant, shelf, profile=profile))
+        person = self._person_in(shelf, person_text)
         step = advance(prior, person, example, past=lambda: self._past(shelf, settled.since), at=now)
         if prior_text is None or step.prior is not prior:
             prior_text = dumps_prior(step.prior, self._names)

@@ -106,7 +106,8 @@ def _text(kind: str, names: Sequence[str], fields: dict[str, Any]) -> str:
 
 
 def _ranker(ranker: Ranker) -> dict[str, Any]:
-    half = ranker.precision[_lower(len(ranker.theta))]
+    rows, columns = _lower(len(ranker.theta))
+    half = ranker.precision.take(rows * len(ranker.theta) + columns)
     text = base64.b64encode(half.astype("<f8", copy=False).tobytes()).decode("ascii")
     return {"theta": ranker.theta.tolist(), "precision": text, "steps": ranker.steps}
 
