@@ -41,6 +41,7 @@ from recollect.learning.learner import Learner, checked_mode
 from recollect.learning.policy import Prior
 from recollect.learning.state import read_prior
 from recollect.learning.told import told_of
+from recollect.learning.tune import Tuner
 from recollect.llm.budget import Budget
 from recollect.llm.choose import ModelSpec, choose_model
 from recollect.llm.prices import Prices
@@ -434,4 +435,5 @@ def _learner_for(profile: Profile, store: Store, embedder: Embedder | None, *, m
             store, mode=mode, names=EVIDENCE, clock=clock, embed_query=embedder.embed_query, width=embedder.width,
             profile=profile.name,
         )  # fmt: skip
-    return Learner(store, mode=mode, names=EVIDENCE, clock=clock, profile=profile.name, start=prior)
+    tuner = None if embedder is None else Tuner(store, embedder.embed_query, embedder.width)
+    return Learner(store, mode=mode, names=EVIDENCE, clock=clock, profile=profile.name, start=prior, tuner=tuner)

@@ -20,6 +20,7 @@ import numpy.typing as npt
 from recollect.clock import Clock
 from recollect.ingest.hashing import hash64
 from recollect.learning.learner import Labelled, Learner
+from recollect.learning.policy import Person
 from recollect.learning.residual import Residual
 from recollect.learning.told import Told
 from recollect.stores.base import Event, LoggedRecall, Store, Tx, Vector
@@ -67,16 +68,17 @@ class PaperLearner(Learner):
             self._queries.pop(recall_id, None)
 
     def _learn(self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int],
-               now: datetime) -> None:  # fmt: skip  # noqa: ARG002  there is no switch to date
+               now: datetime) -> Person | None:  # fmt: skip  # noqa: ARG002  there is no switch to date
         query = self._queries.get(recall.id)
         if query is None or not recall.query:  # logged by another process a moment ago, or its words were forgotten
-            return
+            return None
         if recall.profile != self._profile:
-            return
+            return None
         found = self._found(tx, recall.shelf)
         grown = self._grown(found.state, recall, query, cited, alive)
         if grown is not found.state:
             self._keep(tx, recall.shelf, grown, found.closed)
+        return None
 
     def _grown(self, state: Residual, recall: LoggedRecall, query: Vector, cited: set[int],
                alive: set[int]) -> Residual:  # fmt: skip

@@ -53,6 +53,8 @@ class Person:
     """The tenant's gain just before they were absorbed: others' evidence, so that their own is not counted twice."""
     barren: int = 0
     """Outcomes in a row without any citation while their own ranker served."""
+    residual: int = 0
+    """Names the matrices that serve on top of their own ranker, 0 for none; see `tune`."""
     level: Level = "base"
     changed_at: datetime | None = None
     """When the level last changed."""

@@ -56,6 +56,7 @@ def dumps_person(person: Person, names: Sequence[str]) -> str:
         "absorbed": person.absorbed,
         "lent": _evidence(person.lent),
         "barren": person.barren,
+        "residual": person.residual,
         "level": person.level,
         "changed_at": None if person.changed_at is None else person.changed_at.isoformat(),
     })  # fmt: skip
@@ -94,6 +95,7 @@ def loads_person(text: str | None, names: Sequence[str]) -> Person | None:
             absorbed=bool(value["absorbed"]),
             lent=_to_evidence(value["lent"]),
             barren=int(value["barren"]),
+            residual=int(value.get("residual", 0)),
             level=value["level"],
             changed_at=None if changed is None else datetime.fromisoformat(changed),
         )

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from recollect.clock import Clock
 from recollect.ingest.hashing import hash64
 from recollect.learning.learner import Serving
+from recollect.learning.lowrank import ROWS
 from recollect.learning.residual import TAU, Residual
 from recollect.retrieval.bank import Bank
 from recollect.retrieval.evidence import EVIDENCE, evidence
@@ -89,7 +90,13 @@ class Learned:
         )  # fmt: skip
         if serving.ranker is None:
             return ranked, seen
-        return ranked.with_factor("learned", serving.ranker.correction(base, features), 1.0), seen
+        ranked = ranked.with_factor("learned", serving.ranker.correction(base, features), 1.0)
+        if serving.residual is None or view.vector is None or len(view.vector) != serving.residual.width:
+            return ranked, seen
+        best = np.argsort(-ranked.scores, kind="stable")[:ROWS].tolist()
+        vectors = view.bank.vectors(ranked.rows).astype(np.float64)
+        moves = serving.residual.moves(view.vector.astype(np.float64), vectors, best)
+        return ranked.with_factor("residual", moves, 1.0), seen
 
     def _sampled(self, ranked: Ranked, view: View, home: Shelf, recall_id: str) -> tuple[Ranked, Seen]:
         """The paper's Equations 1 and 2: the K best by cosine, ordered by s/τ + g.
