@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.learning.exact import Array, total
+from recollect.learning.swaps import pairs, swap_of
 from recollect.stores.base import LoggedRecall
 
 Flags = npt.NDArray[np.bool_]
@@ -33,6 +34,14 @@ class Example:
     shown: int
     cited: Flags
     """Which of the shown were cited, shape (shown,)."""
+    swapped: tuple[int, ...] = ()
+    """Places among the shown that had changed places with the next: the next one ranked better."""
+
+    @property
+    def by_place(self) -> list[bool]:
+        """For each swapped pair of which one was cited: whether it was the one that stood first, not the better."""
+        cited = self.cited.tolist()
+        return [cited[place] for place in self.swapped if cited[place] != cited[place + 1]]
 
     @property
     def taught(self) -> Places:
@@ -71,13 +80,15 @@ def example_of(recall: LoggedRecall, cited_nos: Set[int], alive: set[int]) -> Ex
     so that learning at once and learning from the log compute on the same values.
     """
     nos, shown = recall.nos, recall.shown
+    swapped = tuple(pairs(shown, swap_of(recall.level)))
     base, features = recall.base.astype(np.float64), recall.features.astype(np.float64)
     if not (alive.issuperset(nos) and np.isfinite(base).all() and np.isfinite(features).all()):
         finite = (np.isfinite(base) & np.isfinite(features).all(axis=1)).tolist()
         kept = [place for place, no in enumerate(nos) if finite[place] and no in alive]
         nos, shown = [nos[place] for place in kept], sum(place < shown for place in kept)
         base, features = base[kept], features[kept]
+        swapped = ()  # places are no longer those that were swapped
     if not shown:
         return None
     cited = np.array([no in cited_nos for no in nos[:shown]], dtype=np.bool_)
-    return Example(base=base, features=features, shown=shown, cited=cited)
+    return Example(base=base, features=features, shown=shown, cited=cited, swapped=swapped)

@@ -66,6 +66,8 @@ class Serving:
     outcomes: int
     residual: LowRank | None = None
     """Matrices on top of a person's ranker."""
+    told: int = 0
+    """The same for swapping neighbours, which whoever is distrusted for citing by place must be able to disprove."""
 
 
 class Learner:
@@ -111,7 +113,9 @@ class Learner:
             level, ranker = serving(prior, person)
             outcomes = 0 if person is None or person.guard.distrust() else person.outcomes
             residual = self._residual(shelf, person) if level == "person" else None
-            held = (prior, person, Serving(level=level, ranker=ranker, outcomes=outcomes, residual=residual))
+            told = person.outcomes if person is not None and person.guard.positional else outcomes
+            now = Serving(level=level, ranker=ranker, outcomes=outcomes, residual=residual, told=told)
+            held = (prior, person, now)
             _keep(self._serving, shelf, held)
         return held[2]
 

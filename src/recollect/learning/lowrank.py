@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import base64
 import json
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
@@ -41,6 +42,7 @@ STEP = 2e-3
 MAX_RESIDUAL = 1.0
 """The most that it moves a row, a third of what the linear correction may."""
 Z_COLLAPSE = 2.0
+MIN_VARIANCE = 1e-4
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,7 +109,7 @@ class LowRank:
                 gain = gain.add(auc(ahead + moves[: pairs.shown], pairs.cited) - auc(ahead, pairs.cited))
             if pairs.cited.any():
                 steps.append((pairs.query, _slope(pairs, pairs.ahead + moves, max(base_weight, MIN_BASE_WEIGHT))))
-        if gain.n >= LEAST and gain.bound(Z_COLLAPSE) < 0.0:
+        if gain.n >= LEAST and _bound(gain, Z_COLLAPSE) < 0.0:
             return replace(LowRank.fresh(self.width), chunks=self.chunks + 1)
         return replace(self._taught(steps), gain=gain, beats=_beats(gain, self.beats), chunks=self.chunks + 1)
 
@@ -159,9 +161,14 @@ class LowRank:
 
 def _beats(gain: Evidence, before: bool) -> bool:
     """As the guard's rule for the linear ranking: on by the lower bound, off by the upper one."""
-    if gain.n < LEAST or gain.bound(Z_GAIN) < 0.0:
+    if gain.n < LEAST or _bound(gain, Z_GAIN) < 0.0:
         return False
-    return before or gain.bound(-Z_GAIN) > 0.0
+    return before or _bound(gain, -Z_GAIN) > 0.0
+
+
+def _bound(gain: Evidence, z: float) -> float:
+    """mean + z standard errors. Most orders are the same with r and without, so the variance is small in truth."""
+    return gain.mean + z * math.sqrt(max(gain.variance, MIN_VARIANCE) / gain.n)
 
 
 def _slope(pairs: Pairs, scores: Array, base_weight: float) -> Array:

@@ -90,7 +90,7 @@ def advance(prior: Prior, person: Person | None, example: Example, *, past: Call
     learned = base + person.own.correction(example.base, example.features)[:shown]
     found = compare(base, learned, example.cited)
     believed = person.guard
-    guard = believed.see(found)
+    guard = believed.see(found, example.by_place)
     own, shared = _taught(prior, person, guard, example)
     person = replace(
         person,

@@ -52,6 +52,8 @@ def dumps_person(person: Person, names: Sequence[str]) -> str:
         "trusted": person.guard.trusted,
         "lost": person.guard.lost,
         "shortfall": person.guard.shortfall,
+        "placed": person.guard.placed,
+        "positional": person.guard.positional,
         "outcomes": person.outcomes,
         "absorbed": person.absorbed,
         "lent": _evidence(person.lent),
@@ -169,6 +171,8 @@ def _to_guard(value: dict[str, Any]) -> Guard:
         trusted=bool(value.get("trusted", earned(agree))),
         lost=bool(value.get("lost", False)),
         shortfall=float(value.get("shortfall", 0.0)),
+        placed=float(value.get("placed", 0.0)),
+        positional=bool(value.get("positional", False)),
     )
 
 
