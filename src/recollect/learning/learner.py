@@ -296,7 +296,6 @@ class Learner:
                 "from": "linear" if serves else "residual", "to": "residual" if serves else "linear",
                 "why": f"the order with the low-rank residual against the linear one: gain {gain}",
                 "outcomes": person.outcomes, "gain": round(gain.mean, 4),
-                "bound": round(gain.bound(-Z_GAIN), 4) if gain.n >= 2 else 0.0,
             }))  # fmt: skip
 
     # -- replay --------------------------------------------------------------------------------------------------

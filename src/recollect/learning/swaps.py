@@ -14,8 +14,6 @@ from recollect.ingest.hashing import hash64
 
 PATTERNS = ("even", "odd")
 """By the first place that is swapped with the next."""
-TIMES_EXPLORE = 2
-"""Recalls with swapped neighbours for one whose last slot tries a candidate."""
 FROM = 15
 """Outcomes of a person before any are swapped: what few of them say decides nothing yet."""
 LEVELS = tuple(level + end for level in ("base", "prior", "person") for end in ("", "+even", "+odd"))
