@@ -38,6 +38,9 @@ TEACHES = ("cited", "ignored", "refined")
 """Kinds of outcome that say which of the shown were useful; asking anew says that none was. `used` does not say which:
 credited to all that was shown, it rewards being shown (measured: Recall@5 23.1 to 16.3 with `reasoningbank`)."""
 PAGE = 500
+REBUILT = 1000
+"""Outcomes in a log that is replayed for a missing chunk of the residual, some half a second; beyond, it starts afresh,
+and `relearn` rebuilds it."""
 
 Labelled = Sequence[tuple[LoggedRecall | None, Sequence[str]]]
 """Recalls with the ids of the right entries."""
@@ -271,16 +274,21 @@ class Learner:
             told = [one for one, _ in self._logged(shelf.tenant, shelf, since) if one.no <= number]
             state = tuner.after(state, person, told)
         else:  # a chunk is missing, or vectors are of another model now
-            chunks = Chunks(tuner)
-            for step in self.replay(shelf.tenant).steps():
-                if step.shelf == shelf and step.told.no <= number:
-                    chunks.add(step.told, step.after.person)
-            state = replace(chunks.states.get(shelf) or tuner.fresh(), chunks=person.outcomes // CHUNK, last=number)
+            state = self._rebuilt(tuner, shelf, number) if number <= REBUILT else tuner.fresh()
+            state = replace(state, chunks=person.outcomes // CHUNK, last=number)
         with self._store.transact() as tx:
             own = loads_person(tx.policy(shelf.tenant, shelf, profile=self._profile), self._names)
             if own is None or tx.policy(shelf.tenant, shelf, profile=self._tuned) != before:
                 return  # reset, or learned by another process
             self._put_residual(tx, shelf, own, state)
+
+    def _rebuilt(self, tuner: Tuner, shelf: Shelf, number: int) -> LowRank:
+        """A person's matrices after outcome `number`, from the log."""
+        chunks = Chunks(tuner)
+        for step in self.replay(shelf.tenant).steps():
+            if step.shelf == shelf and step.told.no <= number:
+                chunks.add(step.told, step.after.person)
+        return chunks.states.get(shelf) or tuner.fresh()
 
     def _put_residual(self, tx: Tx, shelf: Shelf, person: Person, state: LowRank) -> None:
         """Keep matrices, and say in the person's state whether they serve. Every switch is an event."""
