@@ -14,6 +14,9 @@ from recollect.ingest.hashing import hash64
 
 PATTERNS = ("even", "odd")
 """By the first place that is swapped with the next."""
+TIMES_EXPLORE = 2
+"""Recalls with swapped neighbours for one whose last slot tries a candidate. At 1, who turned to citing the first was
+not noticed within 200 outcomes; at 2, after some 90."""
 FROM = 15
 """Outcomes of a person before any are swapped: what few of them say decides nothing yet."""
 LEVELS = tuple(level + end for level in ("base", "prior", "person") for end in ("", "+even", "+odd"))

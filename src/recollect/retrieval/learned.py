@@ -17,7 +17,7 @@ from recollect.ingest.hashing import hash64
 from recollect.learning.learner import Serving
 from recollect.learning.lowrank import ROWS
 from recollect.learning.residual import TAU, Residual
-from recollect.learning.swaps import lot, swapped, with_swap
+from recollect.learning.swaps import TIMES_EXPLORE, lot, swapped, with_swap
 from recollect.retrieval.bank import Bank
 from recollect.retrieval.evidence import EVIDENCE, evidence
 from recollect.retrieval.features import View
@@ -91,7 +91,7 @@ class Learned:
         seen = Seen(
             rows=ranked.rows, base=base, features=features, level=serving.level, profile=view.profile.name,
             try_place=self._try_place(serving, view),
-            swap=lot(self._explore, serving.told, view.question.terms),
+            swap=lot(TIMES_EXPLORE * self._explore, serving.told, view.question.terms),
         )  # fmt: skip
         if serving.ranker is None:
             return ranked, seen
