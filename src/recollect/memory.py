@@ -117,8 +117,8 @@ class Memory:
         `durability` is `full` (an acknowledged write survives a power cut) or `normal` (survives a crash of the
         process, not of the machine; faster). `learning` is `on`, `observe` (learn from outcomes, but serve the
         untrained ranking) or `off`; `explore` is the share of recalls whose last slot tries another candidate once a
-        person gives outcomes, 0 for never; `prior` is a file that `export_learning` was written to, for tenants who
-        have learned nothing of their own yet.
+        person gives outcomes (in twice that share neighbours change places), 0 for never; `prior` is a file that
+        `export_learning` was written to, for tenants who have learned nothing of their own yet.
 
         `llm` is the model that turns sessions into memories: `openai:MODEL`, `ollama:MODEL`, `anthropic:MODEL`,
         `local:PATH`, a LangChain chat model, a callable, or None for rules. `summarizer` is one that summarises long
