@@ -41,6 +41,7 @@ from recollect.learning.learner import Learner, checked_mode
 from recollect.learning.policy import Prior
 from recollect.learning.state import read_prior
 from recollect.learning.told import told_of
+from recollect.learning.tune import Tuner
 from recollect.llm.budget import Budget
 from recollect.llm.choose import ModelSpec, choose_model
 from recollect.llm.prices import Prices
@@ -135,8 +136,8 @@ class Memory:
         placeholders like `[EMAIL_1]` before anything is stored, logged or sent), `reject` (they are refused), or a
         function from text to text. `learning` is `on`, `observe` (learn from outcomes, but serve the
         untrained ranking) or `off`; `explore` is the share of recalls whose last slot tries another candidate once a
-        person gives outcomes, 0 for never; `prior` is a file that `export_learning` was written to, for tenants who
-        have learned nothing of their own yet.
+        person gives outcomes (in twice that share neighbours change places), 0 for never; `prior` is a file that
+        `export_learning` was written to, for tenants who have learned nothing of their own yet.
 
         `llm` is the model that turns sessions into memories: `openai:MODEL`, `ollama:MODEL`, `anthropic:MODEL`,
         `local:PATH`, a LangChain chat model, a callable, or None for rules. `summarizer` is one that summarises long
@@ -485,4 +486,5 @@ def _learner_for(profile: Profile, store: Store, embedder: Embedder | None, *, m
             store, mode=mode, names=EVIDENCE, clock=clock, embed_query=embedder.embed_query, width=embedder.width,
             profile=profile.name,
         )  # fmt: skip
-    return Learner(store, mode=mode, names=EVIDENCE, clock=clock, profile=profile.name, start=prior)
+    tuner = None if embedder is None else Tuner(store, embedder.embed_query, embedder.width)
+    return Learner(store, mode=mode, names=EVIDENCE, clock=clock, profile=profile.name, start=prior, tuner=tuner)

@@ -36,6 +36,12 @@ def test_a_matrix_that_is_not_positive_definite_has_no_solution() -> None:
         assert np.isnan(exact.solve(matrix, np.ones(len(matrix)))).all()
 
 
+@given(seed=seeds, rows=st.integers(1, 40))
+def test_a_sum_by_halves_is_the_sum(seed: int, rows: int) -> None:
+    many = np.random.default_rng(seed).normal(size=(rows, 2, 3))
+    np.testing.assert_allclose(exact.halved(many.copy()), many.sum(axis=0), atol=1e-12)
+
+
 @given(seed=seeds)
 def test_sums_and_products(seed: int) -> None:
     dice = np.random.default_rng(seed)

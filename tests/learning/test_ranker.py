@@ -12,7 +12,7 @@ from hypothesis.extra import numpy as hnp
 
 from learning.world import NAMES, SHOWN, WIDTH, example, honest, inverted, question, recall_of, shown_by
 from recollect.learning.example import Example, example_of
-from recollect.learning.ranker import MAX_BASE_WEIGHT, MAX_CORRECTION, MAX_WEIGHT, PERSON_START, Ranker
+from recollect.learning.ranker import MAX_BASE_WEIGHT, MAX_CORRECTION, MAX_WEIGHT, PERSON_START, Ranker, updated
 from recollect.stores.base import LoggedRecall
 from recollect.types import Shelf
 
@@ -79,6 +79,19 @@ def test_one_step_is_newtons() -> None:
     after = ranker.updated(taught_by)
     np.testing.assert_allclose(after.precision - ranker.precision, bend, atol=1e-5)
     np.testing.assert_allclose(after.theta, at - np.linalg.solve(after.precision, gradient), atol=1e-7)
+
+
+@given(seed=seeds)
+def test_several_rankers_learn_together_as_each_by_itself(seed: int) -> None:
+    rankers, given_ = [taught(3), Ranker.fresh(WIDTH), taught(5, seed=1)], lesson(seed)
+    broken = Ranker(theta=np.full(WIDTH + 1, np.nan), precision=np.eye(WIDTH + 1), steps=0)
+    *together, still_broken = updated([*rankers, broken], given_)
+    assert still_broken is broken
+    for ranker, grown in zip(rankers, together, strict=True):
+        alone = ranker.updated(given_)
+        assert grown.theta.tobytes() == alone.theta.tobytes()
+        assert grown.precision.tobytes() == alone.precision.tobytes()
+        assert np.array_equal(grown.precision, grown.precision.T)
 
 
 @given(seed=seeds)

@@ -12,7 +12,8 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from recollect.learning.exact import Array
+from recollect.learning.exact import Array, total
+from recollect.learning.swaps import pairs, swap_of
 from recollect.stores.base import LoggedRecall
 
 Flags = npt.NDArray[np.bool_]
@@ -33,6 +34,14 @@ class Example:
     shown: int
     cited: Flags
     """Which of the shown were cited, shape (shown,)."""
+    swapped: tuple[int, ...] = ()
+    """Places among the shown that had changed places with the next: the next one ranked better."""
+
+    @property
+    def by_place(self) -> list[bool]:
+        """For each swapped pair of which one was cited: whether it was the one that stood first, not the better."""
+        cited = self.cited.tolist()
+        return [cited[place] for place in self.swapped if cited[place] != cited[place + 1]]
 
     @property
     def taught(self) -> Places:
@@ -46,14 +55,16 @@ class Example:
     def lesson(self) -> Array:
         """Base score and features of the rows that teach, shape (n, F+1)."""
         rows = self.taught
-        return np.column_stack([self.base[rows], self.features[rows]])
+        lesson = np.empty((len(rows), 1 + self.features.shape[1]))
+        lesson[:, 0], lesson[:, 1:] = self.base[rows], self.features[rows]
+        return lesson
 
     @cached_property
-    def target(self) -> Array:
-        """The share of 1 that each row that teaches should get: equal ones for the cited, 0 for the others."""
-        target = np.zeros(len(self.lesson))
-        target[: self.shown][self.cited] = 1.0 / int(self.cited.sum())
-        return target
+    def wanted(self) -> Array:
+        """Where a ranking should put its weight: the mean of the cited rows, shape (F+1,). Needs a cited one."""
+        cited = self.lesson[: self.shown][self.cited]
+        mean: Array = total(cited) / len(cited)
+        return mean
 
 
 def best_places(base: Array) -> Places:
@@ -61,22 +72,23 @@ def best_places(base: Array) -> Places:
     return np.argsort(-base, kind="stable")[:PLACES]
 
 
-def example_of(recall: LoggedRecall, cited_nos: Set[int], alive: Set[int]) -> Example | None:
+def example_of(recall: LoggedRecall, cited_nos: Set[int], alive: set[int]) -> Example | None:
     """The recall as a lesson, or None when nothing of what was shown is left.
 
     Rows not in `alive` are dropped (forgotten entries teach nothing), and so are rows with a score or feature that is
     not a finite number. Cited numbers that were not shown are ignored. The log keeps float32; here it becomes float64,
     so that learning at once and learning from the log compute on the same values.
     """
-    finite = (np.isfinite(recall.base) & np.isfinite(recall.features).all(axis=1)).tolist()
-    kept = [place for place, no in enumerate(recall.nos) if finite[place] and no in alive]
-    shown = [place for place in kept if place < recall.shown]
+    nos, shown = recall.nos, recall.shown
+    swapped = tuple(pairs(shown, swap_of(recall.level)))
+    base, features = recall.base.astype(np.float64), recall.features.astype(np.float64)
+    if not (alive.issuperset(nos) and np.isfinite(base).all() and np.isfinite(features).all()):
+        finite = (np.isfinite(base) & np.isfinite(features).all(axis=1)).tolist()
+        kept = [place for place, no in enumerate(nos) if finite[place] and no in alive]
+        nos, shown = [nos[place] for place in kept], sum(place < shown for place in kept)
+        base, features = base[kept], features[kept]
+        swapped = ()  # places are no longer those that were swapped
     if not shown:
         return None
-    whole = len(kept) == len(recall.nos)  # as nearly always
-    return Example(
-        base=(recall.base if whole else recall.base[kept]).astype(np.float64),
-        features=(recall.features if whole else recall.features[kept]).astype(np.float64),
-        shown=len(shown),
-        cited=np.array([recall.nos[place] in cited_nos for place in shown], dtype=np.bool_),
-    )
+    cited = np.array([no in cited_nos for no in nos[:shown]], dtype=np.bool_)
+    return Example(base=base, features=features, shown=shown, cited=cited, swapped=swapped)

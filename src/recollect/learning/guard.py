@@ -8,6 +8,9 @@ Trust is gained by a bound and lost by the mean, so that it does not flap near t
 that turns: the shortfall is a running sum of what agreement lacks to half of its own long mean, in units of its
 variance and never below 0 (Page's CUSUM). Honest outcomes keep it near 0; inverted ones add some 4 each, random ones 1.
 
+Feedback by place is told from feedback by content where neighbours had changed places (`swaps`): a running sum of log
+likelihood ratios, never below 0, of "the better one is cited one time in four" against "55 times in a hundred".
+
 Bounds are mean ± z standard errors and are looked at after every outcome, so 97.7 % and 84 % are per look. Knows
 neither rankers nor stores.
 """
@@ -15,6 +18,7 @@ neither rankers nor stores.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from recollect.learning.exact import Array
@@ -34,6 +38,10 @@ TURNED = 50.0
 9 / 5 and 30 / 15 citations); turned to inverted it is seen after 12 to 16 outcomes, to random after 36 to 93."""
 USUAL_VARIANCE = 0.1
 """Variance of honest agreement with five shown (0.10). Where it is larger, as with two shown, it takes more to tell."""
+FOR_PLACE, FOR_CONTENT = math.log(0.75 / 0.45), math.log(0.55 / 0.25)
+"""What a swapped pair adds when the one that stood first was cited, and takes off when the better one was."""
+BY_PLACE = 5.0
+"""The sum at which feedback goes by the place; at half of it, it does so no longer."""
 Z_GAIN = 1.0
 TENANT_SHARE = 100
 """The tenant's gain counts as at most this many outcomes of a person."""
@@ -101,16 +109,26 @@ class Guard:
     lost: bool = False
     """They were trusted and are no longer: nothing is learned from them until they are again."""
     shortfall: float = 0.0
+    placed: float = 0.0
+    """How much speaks for feedback by place."""
+    positional: bool = False
 
-    def see(self, found: tuple[float, float] | None) -> Guard:
-        """With one more outcome, as `compare` judges it: the learned ranking BEFORE its update."""
+    def see(self, found: tuple[float, float] | None, by_place: Sequence[bool] = ()) -> Guard:
+        """With one more outcome, as `compare` judges it: the learned ranking BEFORE its update.
+
+        `by_place` says of each swapped pair of which one was cited whether that was the one that stood first.
+        """
         if found is None:
             return self
+        placed = self.placed
+        for first in by_place:
+            placed = min(max(0.0, placed + (FOR_PLACE if first else -FOR_CONTENT)), BY_PLACE)
+        positional = placed >= (BY_PLACE / 2 if self.positional else BY_PLACE)
         shortfall = self._shortfall(found[0]) if self.trusted else 0.0
         if shortfall > TURNED:
-            return Guard(gain=self.gain, lost=True)
+            return Guard(gain=self.gain, lost=True, placed=placed, positional=positional)
         agree = self.agree.add(found[0])
-        trusted = agree.mean >= AGREEMENT_BAR if self.trusted else earned(agree)
+        trusted = not positional and (agree.mean >= AGREEMENT_BAR if self.trusted else earned(agree))
         return Guard(
             agree=agree,
             gain=self.gain if self.lost else self.gain.add(found[1]),
@@ -118,6 +136,8 @@ class Guard:
             trusted=trusted,
             lost=(self.lost or self.trusted) and not trusted,
             shortfall=shortfall if trusted else 0.0,
+            placed=placed,
+            positional=positional,
         )
 
     def _shortfall(self, agreement: float) -> float:
@@ -137,6 +157,8 @@ class Guard:
 
     def distrust(self) -> str:
         """Why this feedback is not believed, in one line; empty while it is, or while there are too few outcomes."""
+        if self.positional:
+            return "feedback follows the place, not what stands there: swapped neighbours are cited where they stand"
         if self.trusted or self.agree.n < LEAST:
             return f"feedback turned, {self.agree.n:.0f} outcomes ago" if self.lost else ""
         if self.agree.bound(Z_AGREE) < 0.0:
@@ -151,14 +173,20 @@ def earned(agree: Evidence) -> bool:
 
 def auc(scores: Array, cited: Flags) -> float:
     """Share of (cited, not cited) pairs in the right order, minus 1/2; equals count half. Needs both sorts."""
-    above, below = scores[cited][:, None], scores[~cited][None, :]
-    right = int((above > below).sum()) + 0.5 * int((above == below).sum())
-    return right / (above.size * below.size) - 0.5
+    return _auc(scores.tolist(), cited.tolist())
+
+
+def _auc(scores: list[float], cited: list[bool]) -> float:  # in plain Python, as there are some five
+    above = [score for score, flag in zip(scores, cited, strict=True) if flag]
+    below = [score for score, flag in zip(scores, cited, strict=True) if not flag]
+    right = sum((a > b) + 0.5 * (a == b) for a in above for b in below)
+    return right / (len(above) * len(below)) - 0.5
 
 
 def compare(base: Array, learned: Array, cited: Flags) -> tuple[float, float] | None:
     """Agreement of the base and gain of the learned ranking; None when all or none were cited (no pairs)."""
-    if cited.all() or not cited.any():
+    flags = cited.tolist()
+    if all(flags) or not any(flags):
         return None
-    agreement = auc(base, cited)
-    return agreement, auc(learned, cited) - agreement
+    agreement = _auc(base.tolist(), flags)
+    return agreement, _auc(learned.tolist(), flags) - agreement

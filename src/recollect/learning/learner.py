@@ -7,6 +7,7 @@ same numbers, so a replay rebuilds the same weights bit for bit.
 from __future__ import annotations
 
 import json
+import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,10 +15,11 @@ from datetime import datetime
 from typing import Any, TypeVar
 
 from recollect.clock import Clock, aware
-from recollect.errors import InvalidInput, NotFound
+from recollect.errors import EmbeddingFailed, InvalidInput, NotFound
 from recollect.learning.example import Example, example_of
 from recollect.learning.guard import Z_GAIN
 from recollect.learning.log import RecallLog
+from recollect.learning.lowrank import CHUNK, LowRank
 from recollect.learning.policy import Advanced, Person, Prior, advance, serving
 from recollect.learning.ranker import Ranker
 from recollect.learning.reinforce import judged
@@ -27,6 +29,7 @@ from recollect.learning.state import dumps_person, dumps_prior, loads_person, lo
 from recollect.learning.tenant import PROFILE as SETTLED
 from recollect.learning.tenant import Tenant, dumps_tenant, loads_tenant
 from recollect.learning.told import Told
+from recollect.learning.tune import Chunks, Tuner, served
 from recollect.stores.base import Event, LoggedOutcome, LoggedRecall, Store, Tx
 from recollect.types import LearningStatus, Shelf
 
@@ -35,9 +38,14 @@ TEACHES = ("cited", "ignored", "refined")
 """Kinds of outcome that say which of the shown were useful; asking anew says that none was. `used` does not say which:
 credited to all that was shown, it rewards being shown (measured: Recall@5 23.1 to 16.3 with `reasoningbank`)."""
 PAGE = 500
+REBUILT = 1000
+"""Outcomes in a log that is replayed for a missing chunk of the residual, some half a second; beyond, it starts afresh,
+and `relearn` rebuilds it."""
 
 Labelled = Sequence[tuple[LoggedRecall | None, Sequence[str]]]
 """Recalls with the ids of the right entries."""
+
+_logger = logging.getLogger(__name__)
 
 K = TypeVar("K")
 V = TypeVar("V")
@@ -59,6 +67,10 @@ class Serving:
     level: str
     ranker: Ranker | None
     outcomes: int
+    residual: LowRank | None = None
+    """Matrices on top of a person's ranker."""
+    told: int = 0
+    """The same for swapping neighbours, which whoever is distrusted for citing by place must be able to disprove."""
 
 
 class Learner:
@@ -71,9 +83,12 @@ class Learner:
     teaches: tuple[str, ...] = TEACHES
 
     def __init__(self, store: Store, *, mode: str, names: Sequence[str], clock: Clock, profile: str = "default",
-                 start: Prior | None = None, log: RecallLog | None = None) -> None:  # fmt: skip
+                 start: Prior | None = None, log: RecallLog | None = None,
+                 tuner: Tuner | None = None) -> None:  # fmt: skip
         """`start` is the prior of tenants who have none of their own yet; `log` is one to share with another learner
-        of the same store, so that either is told of the recalls of both."""
+        of the same store, so that either is told of the recalls of both; `tuner` needs an embedder."""
+        self._tuner = tuner
+        self._tuned = f"{profile}/residual"
         self._start = start or Prior()
         self._profile = profile
         self._store = store
@@ -110,9 +125,17 @@ class Learner:
         if held is None or held[0] is not prior or held[1] is not person:
             level, ranker = serving(prior, person)
             outcomes = 0 if person is None or person.guard.distrust() else person.outcomes
-            held = (prior, person, Serving(level=level, ranker=ranker, outcomes=outcomes))
+            residual = self._residual(shelf, person) if level == "person" else None
+            told = person.outcomes if person is not None and person.guard.positional else outcomes
+            now = Serving(level=level, ranker=ranker, outcomes=outcomes, residual=residual, told=told)
+            held = (prior, person, now)
             _keep(self._serving, shelf, held)
         return held[2]
+
+    def _residual(self, shelf: Shelf, person: Person | None) -> LowRank | None:
+        if self._tuner is None or person is None:
+            return None
+        return self._tuner.serving(person, lambda: self._store.policy(shelf.tenant, shelf, profile=self._tuned))
 
     def residual(self, shelf: Shelf) -> Residual | None:  # noqa: ARG002  `PaperLearner` has one
         """The matrices of the paper's reranker, where that serves."""
@@ -184,12 +207,25 @@ class Learner:
         if recall is None or (tenant is not None and recall.shelf.tenant != tenant):
             raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
         value = told.logged(recall)
-        counts = tx.add_outcome(recall_id, told.kind, value, now) is not None
-        if counts:
-            self._reinforce(tx, recall, told.kind, value, now)
-            if told.kind in self.teaches and self._mode != "off":
-                self._learn(tx, recall, set(value.get("nos", ())), tx.alive(recall.nos), now)
-        return counts, written
+        number = tx.add_outcome(recall_id, told.kind, value, now)
+        if number is None:
+            return False, written
+        self._reinforce(tx, recall, told.kind, value, now)
+        if told.kind not in self.teaches or self._mode == "off":
+            return True, written
+        person = self._learn(tx, recall, set(value.get("nos", ())), tx.alive(recall.nos), now)
+        if person is None or self._tuner is None or not self._tuner.due(person):
+            return True, written
+        tuner, shelf = self._tuner, recall.shelf
+
+        def committed() -> None:
+            written()
+            try:
+                self._tune(tuner, shelf, person, number)
+            except EmbeddingFailed as error:  # the outcome counts; the chunk is made up for with the next one
+                _logger.warning("the residual is not learned: %s", type(error).__name__)
+
+        return True, committed
 
     def _reinforce(self, tx: Tx, recall: LoggedRecall, kind: str, value: dict[str, Any], now: datetime) -> None:
         """Count use, and let success and failure change how sure the shown entries are."""
@@ -199,17 +235,18 @@ class Learner:
             for entry in self._store.read(recall.nos[: recall.shown]).values():
                 tx.update(judged(entry, value["success"], now), change=None)
 
-    def _learn(self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int], now: datetime) -> None:
+    def _learn(self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int], now: datetime) -> Person | None:
+        """The person after it; None when it teaches nothing."""
         example = self._example(recall, cited, alive)
         if example is None:
-            return
+            return None
         tenant, shelf, profile = recall.shelf.tenant, recall.shelf, self._profile
         settled = loads_tenant(tx.policy(tenant, None, profile=SETTLED))
-        prior_text = tx.policy(tenant, None, profile=profile)
+        prior_text, person_text = tx.policies(shelf, profile=profile)
         prior = self._begin(settled) if prior_text is None else self._prior_in(tenant, prior_text)
         if prior.shares != settled.shares:
             prior = replace(prior, shares=settled.shares)
-        person = self._person_in(shelf, tx.policy(tenant, shelf, profile=profile))
+        person = self._person_in(shelf, person_text)
         step = advance(prior, person, example, past=lambda: self._past(shelf, settled.since), at=now)
         if prior_text is None or step.prior is not prior:
             prior_text = dumps_prior(step.prior, self._names)
@@ -219,6 +256,7 @@ class Learner:
         tx.put_policy(tenant, shelf, person_text, profile=profile)
         _keep(self._people, shelf, (person_text, step.person))
         self._receipt(tx, tenant, step, now)
+        return step.person
 
     def _receipt(self, tx: Tx, tenant: str, step: Advanced, now: datetime) -> None:
         """Every switch of what serves is an event."""
@@ -234,6 +272,49 @@ class Learner:
         """What a recall teaches; None when another profile or other features ranked it, or nothing of it is left."""
         ours = recall.profile == self._profile and recall.names == self._names
         return example_of(recall, cited, alive) if ours else None
+
+    # -- the residual --------------------------------------------------------------------------------------------
+
+    def _tune(self, tuner: Tuner, shelf: Shelf, person: Person, number: int) -> None:
+        """Learn the chunk that ended with outcome `number`, outside of its transaction: queries are embedded for it."""
+        before = self._store.policy(shelf.tenant, shelf, profile=self._tuned)
+        state = tuner.loads(before)
+        if (state.chunks + 1) * CHUNK == person.outcomes:
+            since = max(state.last, self._settled(shelf.tenant).since)
+            told = [one for one, _ in self._logged(shelf.tenant, shelf, since) if one.no <= number]
+            state = tuner.after(state, person, told)
+        else:  # a chunk is missing, or vectors are of another model now
+            state = self._rebuilt(tuner, shelf, number) if number <= REBUILT else tuner.fresh()
+            state = replace(state, chunks=person.outcomes // CHUNK, last=number)
+        with self._store.transact() as tx:
+            own = loads_person(tx.policy(shelf.tenant, shelf, profile=self._profile), self._names)
+            if own is None or tx.policy(shelf.tenant, shelf, profile=self._tuned) != before:
+                return  # reset, or learned by another process
+            self._put_residual(tx, shelf, own, state)
+
+    def _rebuilt(self, tuner: Tuner, shelf: Shelf, number: int) -> LowRank:
+        """A person's matrices after outcome `number`, from the log."""
+        chunks = Chunks(tuner)
+        for step in self.replay(shelf.tenant).steps():
+            if step.shelf == shelf and step.told.no <= number:
+                chunks.add(step.told, step.after.person)
+        return chunks.states.get(shelf) or tuner.fresh()
+
+    def _put_residual(self, tx: Tx, shelf: Shelf, person: Person, state: LowRank) -> None:
+        """Keep matrices, and say in the person's state whether they serve. Every switch is an event."""
+        text = state.dumps()
+        tx.put_policy(shelf.tenant, shelf, text, profile=self._tuned)
+        serves = served(state, text)
+        if serves != person.residual:
+            kept = dumps_person(replace(person, residual=serves), self._names)
+            tx.put_policy(shelf.tenant, shelf, kept, profile=self._profile)
+        if bool(serves) != bool(person.residual):
+            gain = state.gain
+            tx.audit(Event(at=self._clock(), tenant=shelf.tenant, action="learn", detail={
+                "from": "linear" if serves else "residual", "to": "residual" if serves else "linear",
+                "why": f"the order with the low-rank residual against the linear one: gain {gain}",
+                "outcomes": person.outcomes, "gain": round(gain.mean, 4),
+            }))  # fmt: skip
 
     # -- replay --------------------------------------------------------------------------------------------------
 
@@ -273,21 +354,32 @@ class Learner:
         before = self._settled(tenant)
         settled = self._resettled(before, labelled, whole)
         replay = self.replay(tenant, settled)
-        for _ in replay.steps():
-            pass
+        tuned = self._followed(replay)
         with self._store.transact() as tx:
             now = loads_tenant(tx.policy(tenant, None, profile=SETTLED))
             if now != before:  # reset, or shared otherwise, while this was learned
                 settled = self._resettled(now, labelled, whole)
-                replay = self.replay(tenant, settled)
+                replay, tuned = self.replay(tenant, settled), {}
             for _ in replay.steps():  # what was told while the rest was learned
                 pass
-            tx.drop_policies(tenant, profile=self._profile)
+            for profile in (self._profile, self._tuned):
+                tx.drop_policies(tenant, profile=profile)
             self._settle(tx, tenant, settled)
             tx.put_policy(tenant, None, dumps_prior(replay.prior, self._names), profile=self._profile)
             for shelf, person in replay.people.items():
                 tx.put_policy(tenant, shelf, dumps_person(person, self._names), profile=self._profile)
+            for shelf, state in tuned.items():
+                tx.put_policy(tenant, shelf, state.dumps(), profile=self._tuned)
             tx.audit(Event(at=self._clock(), tenant=tenant, action="relearn", detail={"people": len(replay.people)}))
+
+    def _followed(self, replay: Replay) -> dict[Shelf, LowRank]:
+        """Take the steps of a replay, chunk by chunk with the residual; its states."""
+        chunks = None if self._tuner is None else Chunks(self._tuner)
+        for step in replay.steps():
+            state = None if chunks is None else chunks.add(step.told, step.after.person)
+            if state is not None:
+                replay.people[step.shelf] = replace(step.after.person, residual=served(state, state.dumps()))
+        return {} if chunks is None else chunks.states
 
     def _resettled(self, settled: Tenant, labelled: Labelled | None, whole: bool) -> Tenant:
         """The settings that a replay begins with."""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +20,7 @@ import numpy.typing as npt
 from recollect.clock import Clock
 from recollect.ingest.hashing import hash64
 from recollect.learning.learner import Labelled, Learner
+from recollect.learning.policy import Person
 from recollect.learning.residual import Residual
 from recollect.learning.told import Told
 from recollect.stores.base import Event, LoggedRecall, Store, Tx, Vector
@@ -26,6 +28,14 @@ from recollect.types import LearningStatus, Shelf
 
 EmbedQuery = Callable[[str], Vector]
 _KIND = "residual"
+
+
+class _Kept(NamedTuple):
+    text: str | None
+    """The open batch, as it is kept."""
+    state: Residual
+    closed: int | None
+    """The hash of what is kept of closed batches."""
 
 
 class PaperLearner(Learner):
@@ -39,12 +49,13 @@ class PaperLearner(Learner):
         self._embed_query = embed_query
         self._width = width
         self._queries: dict[str, Vector] = {}
-        self._last: tuple[Shelf, str, Residual] | None = None
+        self._closed = f"{profile}/closed"
+        self._last: tuple[Shelf, _Kept] | None = None
         """Read or written last, as most often the one that is wanted next."""
 
     def residual(self, shelf: Shelf) -> Residual | None:
         """The matrices that serve a shelf; None when the base does."""
-        return self._kept(shelf) if self._mode == "on" else None
+        return self._kept(self._store, shelf) if self._mode == "on" else None
 
     @contextmanager
     def ready(self, recall_id: str, told: Told) -> Iterator[None]:
@@ -57,18 +68,17 @@ class PaperLearner(Learner):
             self._queries.pop(recall_id, None)
 
     def _learn(self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int],
-               now: datetime) -> None:  # fmt: skip  # noqa: ARG002  there is no switch to date
+               now: datetime) -> Person | None:  # fmt: skip  # noqa: ARG002  there is no switch to date
         query = self._queries.get(recall.id)
         if query is None or not recall.query:  # logged by another process a moment ago, or its words were forgotten
-            return
+            return None
         if recall.profile != self._profile:
-            return
-        state = self._loaded(tx.policy(recall.shelf.tenant, recall.shelf, profile=self._profile), recall.shelf)
-        grown = self._grown(state, recall, query, cited, alive)
-        if grown is not state:
-            text = _text(grown)
-            tx.put_policy(recall.shelf.tenant, recall.shelf, text, profile=self._profile)
-            self._last = (recall.shelf, text, grown)
+            return None
+        found = self._found(tx, recall.shelf)
+        grown = self._grown(found.state, recall, query, cited, alive)
+        if grown is not found.state:
+            self._keep(tx, recall.shelf, grown, found.closed)
+        return None
 
     def _grown(self, state: Residual, recall: LoggedRecall, query: Vector, cited: set[int],
                alive: set[int]) -> Residual:  # fmt: skip
@@ -99,43 +109,69 @@ class PaperLearner(Learner):
         with self._store.transact() as tx:
             tx.drop_policies(tenant, profile=self._profile)
             self._settle(tx, tenant, settled)
+            tx.drop_policies(tenant, profile=self._closed)
             for shelf, state in states.items():
-                tx.put_policy(tenant, shelf, _text(state), profile=self._profile)
+                self._keep(tx, shelf, state, None)
             tx.audit(Event(at=self._clock(), tenant=tenant, action="relearn", detail={"people": len(states)}))
 
     def status(self, shelf: Shelf) -> LearningStatus:
         plain = super().status(shelf)
-        state = self._kept(shelf)
+        state = self._kept(self._store, shelf)
         serves = self._mode == "on"
         return replace(
             plain, steps=state.steps, outcomes=state.steps, serving="learned" if serves else "base",
             level="person" if serves else "base",
         )  # fmt: skip
 
-    def _kept(self, shelf: Shelf) -> Residual:
-        return self._loaded(self._store.policy(shelf.tenant, shelf, profile=self._profile), shelf)
-
     def _fresh(self, shelf: Shelf) -> Residual:
         seed = hash64(f"{shelf.tenant}\x1f{shelf.layer}\x1f{shelf.layer_id}") % 2**32
         return Residual.fresh(self._width, seed=seed)
 
-    def _loaded(self, text: str | None, shelf: Shelf) -> Residual:
-        """The state in this text; a fresh one when there is none of this width."""
-        last_shelf, last_text, last_state = self._last or (None, None, None)
-        if last_state is not None and shelf == last_shelf and text == last_text:
-            return last_state
-        try:
-            value = json.loads(text or "{}")
-            state = Residual.from_bytes(base64.b64decode(value["state"])) if value.get("kind") == _KIND else None
-        except (ValueError, KeyError, TypeError):
-            state = None
-        if state is None or state.width != self._width:
-            state = self._fresh(shelf)
+    # What was learned is large and moves with every fourth recall only, so it is kept apart from the open batch.
+
+    def _kept(self, read: Store | Tx, shelf: Shelf) -> Residual:
+        """The state of a shelf; a fresh one when there is none of this width."""
+        return self._found(read, shelf).state
+
+    def _found(self, read: Store | Tx, shelf: Shelf) -> _Kept:
+        text = read.policy(shelf.tenant, shelf, profile=self._profile)
+        if self._last is not None and self._last[0] == shelf and self._last[1].text == text:
+            return self._last[1]
+        found = _read(text, lambda: read.policy(shelf.tenant, shelf, profile=self._closed))
+        if found is None or found.state.width != self._width:
+            found = _Kept(text, self._fresh(shelf), None)
         if text is not None:
-            self._last = (shelf, text, state)
-        return state
+            self._last = (shelf, found)
+        return found
+
+    def _keep(self, tx: Tx, shelf: Shelf, state: Residual, closed: int | None) -> None:
+        """`closed` names what is kept of closed batches; None: write it too, if there is any."""
+        learned, open_ = state.parts()
+        if learned.steps and (closed is None or len(state.open) == 0):
+            text = _base64(learned)
+            tx.put_policy(shelf.tenant, shelf, text, profile=self._closed)
+            closed = hash64(text)
+        text = json.dumps({"format": 2, "kind": _KIND, "closed": closed, "open": _base64(open_)})
+        tx.put_policy(shelf.tenant, shelf, text, profile=self._profile)
+        self._last = (shelf, _Kept(text, state, closed))
 
 
-def _text(state: Residual) -> str:
-    # As `json.dumps` would write it, which looks for what to escape in some 300 KB of base64.
-    return f'{{"format": 1, "kind": "{_KIND}", "state": "{base64.b64encode(state.to_bytes()).decode("ascii")}"}}'
+def _read(text: str | None, closed: Callable[[], str | None]) -> _Kept | None:
+    """The open batch in this text, with what was learned from the closed ones; None when either cannot be read."""
+    try:
+        value = json.loads(text or "{}")
+        if value["kind"] != _KIND or value["format"] != 2:
+            return None
+        state = Residual.from_bytes(base64.b64decode(value["open"]))
+        if value["closed"] is not None:
+            learned = closed() or ""
+            if hash64(learned) != value["closed"]:
+                return None
+            state = Residual.from_bytes(base64.b64decode(learned)).opened(state.open)
+        return _Kept(text, state, value["closed"])
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
+def _base64(state: Residual) -> str:
+    return base64.b64encode(state.to_bytes()).decode("ascii")

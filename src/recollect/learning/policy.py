@@ -15,7 +15,7 @@ from typing import Literal
 
 from recollect.learning.example import Example
 from recollect.learning.guard import LEAST, Evidence, Guard, compare
-from recollect.learning.ranker import Ranker
+from recollect.learning.ranker import Ranker, updated
 
 Level = Literal["base", "prior", "person"]
 
@@ -53,6 +53,8 @@ class Person:
     """The tenant's gain just before they were absorbed: others' evidence, so that their own is not counted twice."""
     barren: int = 0
     """Outcomes in a row without any citation while their own ranker served."""
+    residual: int = 0
+    """Names the matrices that serve on top of their own ranker, 0 for none; see `tune`."""
     level: Level = "base"
     changed_at: datetime | None = None
     """When the level last changed."""
@@ -88,10 +90,11 @@ def advance(prior: Prior, person: Person | None, example: Example, *, past: Call
     learned = base + person.own.correction(example.base, example.features)[:shown]
     found = compare(base, learned, example.cited)
     believed = person.guard
-    guard = believed.see(found)
+    guard = believed.see(found, example.by_place)
+    own, shared = _taught(prior, person, guard, example)
     person = replace(
         person,
-        own=person.own if guard.lost else person.own.updated(example),
+        own=own,
         guard=guard,
         outcomes=person.outcomes + 1,
         barren=person.barren + 1 if person.level == "person" and not example.cited.any() else 0,
@@ -101,8 +104,11 @@ def advance(prior: Prior, person: Person | None, example: Example, *, past: Call
         # The evidence was about weights that are gone; without it, nothing of their own serves for LEAST outcomes.
         person = replace(person, own=prior.person(width), guard=replace(guard, gain=Evidence(), beats=False), barren=0)
     elif person.guard.trusted and prior.shares:
-        prior, person = _absorb(prior, person, example, past, None if found is None else found[1])
-    person = replace(person, guard=replace(person.guard, beats=person.guard.serve(_others(prior, person))))
+        if shared is None:
+            prior, person = _absorb(prior, person, example, past)
+        else:
+            prior = replace(prior, ranker=shared, gain=prior.gain if found is None else prior.gain.add(found[1]))
+    person = _judged(prior, person)
     fault = fault or _loss(believed, guard)
     level = _level(prior, person)
     if level == before and not fault:
@@ -118,7 +124,7 @@ def serving(prior: Prior, person: Person | None) -> tuple[Level, Ranker | None]:
     """
     if person is None:
         person = Person(own=prior.person(0))
-    person = replace(person, guard=replace(person.guard, beats=person.guard.serve(_others(prior, person))))
+    person = _judged(prior, person)
     level = _level(prior, person)
     return level, {"base": None, "prior": prior.ranker, "person": person.own}[level]
 
@@ -136,13 +142,20 @@ def _level(prior: Prior, person: Person) -> Level:
     return "prior" if prior.ranker and prior.ranker.finite else "base"
 
 
-def _absorb(prior: Prior, person: Person, example: Example, past: Callable[[], Iterable[Example]],
-            gain: float | None) -> tuple[Prior, Person]:  # fmt: skip
-    """A trusted person's outcome enters the prior; the first time, with all that went before it."""
+def _taught(prior: Prior, person: Person, guard: Guard, example: Example) -> tuple[Ranker, Ranker | None]:
+    """The person's ranker and the prior's after this outcome; None when it is not, or not yet, for the prior."""
+    if guard.lost:
+        return person.own, None
+    if not (guard.trusted and prior.shares and person.absorbed):
+        return person.own.updated(example), None
+    own, shared = updated([person.own, prior.ranker or Ranker.fresh(person.own.width)], example)
+    return own, shared
+
+
+def _absorb(prior: Prior, person: Person, example: Example,
+            past: Callable[[], Iterable[Example]]) -> tuple[Prior, Person]:  # fmt: skip
+    """The outcomes of a person who has just become trusted enter the prior."""
     width = person.own.width
-    if person.absorbed:
-        pooled = prior.gain if gain is None else prior.gain.add(gain)
-        return replace(prior, ranker=(prior.ranker or Ranker.fresh(width)).updated(example), gain=pooled), person
     lessons = [*past(), example]
     grown = replace(
         prior,
@@ -151,6 +164,12 @@ def _absorb(prior: Prior, person: Person, example: Example, past: Callable[[], I
         users=prior.users + 1,
     )
     return grown, replace(person, own=_learned(prior.person(width), lessons), absorbed=True, lent=prior.gain)
+
+
+def _judged(prior: Prior, person: Person) -> Person:
+    """With the verdict whether a learned ranking beats the base."""
+    beats = person.guard.serve(_others(prior, person))
+    return person if beats == person.guard.beats else replace(person, guard=replace(person.guard, beats=beats))
 
 
 def _learned(ranker: Ranker, lessons: Iterable[Example]) -> Ranker:

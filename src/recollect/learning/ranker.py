@@ -12,6 +12,7 @@ whether it may serve.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -95,30 +96,43 @@ class Ranker:
         return np.minimum(np.maximum(centred, -MAX_CORRECTION), MAX_CORRECTION)
 
     def updated(self, example: Example) -> Ranker:
-        """The ranker after one more recall; itself when nothing was cited or the step is not finite.
+        """The ranker after one more recall; itself when nothing was cited or the step is not finite."""
+        return updated([self], example)[0]
 
-        Loss: -Σ target · log p over the rows taught, p = softmax(z·theta + log count), target 1/c on each of c cited.
-        """
-        if not example.cited.any():
-            return self
-        with np.errstate(all="ignore"):
-            theta, precision = self._step(example)
-        grown = Ranker(theta=theta, precision=precision, steps=self.steps + 1)
-        if not grown.finite:
-            return self
-        np.minimum(np.maximum(theta, -MAX_WEIGHT), MAX_WEIGHT, out=theta)
-        theta[0] = min(max(theta[0], 0.0), MAX_BASE_WEIGHT)
-        return grown
 
-    def _step(self, example: Example) -> tuple[Array, Array]:
-        z = example.lesson  # (n, F+1)
-        logits = exact.times(z, self.theta)  # (n,)
-        logits[example.shown :] += UNSHOWN_LOG
-        p = exact.softmax(logits)  # (n,)
-        # A += Σ p (z - z̄)(z - z̄)ᵀ, z̄ = Σ p z.  The outer product comes first, so A stays symmetric to the bit.
-        centred = z - exact.total(p[:, None] * z)
-        outer = centred[:, :, None] * centred[:, None, :]  # (n, F+1, F+1)
-        precision = self.precision + exact.total(p[:, None, None] * outer)
+def updated(rankers: Sequence[Ranker], example: Example) -> list[Ranker]:
+    """Each of the rankers after one more recall, as by itself: numpy asks as much for one small array as for two.
+
+    Loss: -Σ target · log p over the rows taught, p = softmax(z·theta + log count), target 1/c on each of c cited.
+    """
+    if not example.cited.any():
+        return [*rankers]
+    with np.errstate(all="ignore"):
+        theta = np.array([ranker.theta for ranker in rankers])  # (R, F+1)
+        gradient, curvature = _slopes(theta, example)
         # theta += A⁻¹ Σ (target - p) z
-        gradient = exact.total((example.target - p)[:, None] * z)  # (F+1,)
-        return self.theta + exact.solve(precision, gradient), precision
+        precision = [ranker.precision + curvature[n] for n, ranker in enumerate(rankers)]
+        theta += [exact.solve(matrix, gradient[n]) for n, matrix in enumerate(precision)]
+    finite = np.isfinite(theta).all(axis=1).tolist()  # a precision that is not finite has no solution
+    np.minimum(np.maximum(theta, -MAX_WEIGHT), MAX_WEIGHT, out=theta)
+    theta[:, 0] = np.minimum(np.maximum(theta[:, 0], 0.0), MAX_BASE_WEIGHT)
+    grown = [
+        Ranker(theta=theta[n], precision=precision[n], steps=ranker.steps + 1) if finite[n] else ranker
+        for n, ranker in enumerate(rankers)
+    ]
+    for n, ranker in enumerate(grown):
+        if finite[n]:
+            vars(ranker)["finite"] = True  # known, and asked for next
+    return grown
+
+
+def _slopes(theta: Array, example: Example) -> tuple[Array, Array]:
+    """Gradient (R, F+1) and curvature (R, F+1, F+1) of the log likelihood of a recall, at each of R thetas."""
+    z = example.lesson  # (n, F+1)
+    logits = exact.total(z.T[:, :, None] * theta.T[:, None, :])  # (n, R)
+    logits[example.shown :] += UNSHOWN_LOG
+    p = exact.softmax(logits)[:, :, None]  # (n, R, 1)
+    mean = exact.total(p * z[:, None, :])  # (R, F+1), z̄ = Σ p z
+    # Σ p (z - z̄)(z - z̄)ᵀ. With a root of p on either side it is symmetric to the bit.
+    spread = np.sqrt(p) * (z[:, None, :] - mean)  # (n, R, F+1)
+    return example.wanted - mean, exact.halved(spread[:, :, :, None] * spread[:, :, None, :])

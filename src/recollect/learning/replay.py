@@ -16,10 +16,17 @@ from recollect.types import Shelf
 class Step:
     """One outcome learned: whose, when, what it taught, and the state after it."""
 
-    shelf: Shelf
-    at: datetime
+    told: LoggedOutcome
     example: Example
     after: Advanced
+
+    @property
+    def shelf(self) -> Shelf:
+        return self.told.recall.shelf
+
+    @property
+    def at(self) -> datetime:
+        return self.told.at
 
 
 @dataclass(kw_only=True)
@@ -43,4 +50,4 @@ class Replay:
             after = advance(self.prior, self.people.get(shelf), example, past=past.copy, at=told.at)
             past.append(example)
             self.prior, self.people[shelf], self.last = after.prior, after.person, told.no
-            yield Step(shelf=shelf, at=told.at, example=example, after=after)
+            yield Step(told=told, example=example, after=after)

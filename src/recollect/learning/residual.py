@@ -148,6 +148,16 @@ class Residual:
     def _memory(self, x: Array) -> Array:
         return start(self.width, self.seed)[1].of(x) + self.memory.of(x)
 
+    def parts(self) -> tuple[Residual, Residual]:
+        """What closed batches taught, and the open batch alone."""
+        empty = Factors(self.query.left[:0], self.query.right[:0])
+        closed = replace(self, open=self.open[:0], steps=self.steps - len(self.open))
+        return closed, replace(self, query=empty, memory=empty, steps=len(self.open))
+
+    def opened(self, pairs: Vector) -> Residual:
+        """With this open batch, after closed ones only."""
+        return replace(self, open=pairs, steps=self.steps + len(pairs))
+
     def to_bytes(self) -> bytes:
         """Little-endian: "RRL1"; uint32 width, cap, rank of W_q, rank of W_m, seed; uint64 steps; then float32 rows of
         `width` numbers: left and right factors of W_q, left and right of W_m, then q, v of each of steps mod 4 recalls.

@@ -52,10 +52,13 @@ def dumps_person(person: Person, names: Sequence[str]) -> str:
         "trusted": person.guard.trusted,
         "lost": person.guard.lost,
         "shortfall": person.guard.shortfall,
+        "placed": person.guard.placed,
+        "positional": person.guard.positional,
         "outcomes": person.outcomes,
         "absorbed": person.absorbed,
         "lent": _evidence(person.lent),
         "barren": person.barren,
+        "residual": person.residual,
         "level": person.level,
         "changed_at": None if person.changed_at is None else person.changed_at.isoformat(),
     })  # fmt: skip
@@ -94,6 +97,7 @@ def loads_person(text: str | None, names: Sequence[str]) -> Person | None:
             absorbed=bool(value["absorbed"]),
             lent=_to_evidence(value["lent"]),
             barren=int(value["barren"]),
+            residual=int(value.get("residual", 0)),
             level=value["level"],
             changed_at=None if changed is None else datetime.fromisoformat(changed),
         )
@@ -106,7 +110,8 @@ def _text(kind: str, names: Sequence[str], fields: dict[str, Any]) -> str:
 
 
 def _ranker(ranker: Ranker) -> dict[str, Any]:
-    half = ranker.precision[_lower(len(ranker.theta))]
+    rows, columns = _lower(len(ranker.theta))
+    half = ranker.precision.take(rows * len(ranker.theta) + columns)
     text = base64.b64encode(half.astype("<f8", copy=False).tobytes()).decode("ascii")
     return {"theta": ranker.theta.tolist(), "precision": text, "steps": ranker.steps}
 
@@ -166,6 +171,8 @@ def _to_guard(value: dict[str, Any]) -> Guard:
         trusted=bool(value.get("trusted", earned(agree))),
         lost=bool(value.get("lost", False)),
         shortfall=float(value.get("shortfall", 0.0)),
+        placed=float(value.get("placed", 0.0)),
+        positional=bool(value.get("positional", False)),
     )
 
 

@@ -20,6 +20,7 @@ from typing import Any
 from recollect.errors import InvalidInput, TransferError
 from recollect.ingest import validate
 from recollect.ingest.validate import checked_line
+from recollect.learning.swaps import LEVELS, without_swap
 from recollect.learning.tenant import PROFILE as SETTLED
 from recollect.learning.tenant import Tenant, dumps_tenant, loads_tenant
 from recollect.ops import plain
@@ -43,6 +44,7 @@ class RecallLine:
         places = [place for place, entry_id in enumerate(self.entries) if entry_id in kept]
         recall = replace(
             self.recall, shown=sum(place < self.recall.shown for place in places),
+            level=self.recall.level if len(places) == len(self.entries) else without_swap(self.recall.level),
             base=self.recall.base[places], features=self.recall.features[places],
         )  # fmt: skip
         return RecallLine(recall=recall, entries=[self.entries[place] for place in places])
@@ -116,7 +118,7 @@ def recall_of(fields: Fields) -> RecallLine:
         at=fields.take("at", plain.checked_time),
         query=fields.take("query", _checked_text),
         profile=fields.take("profile", lambda value: checked_line("profile", value)),
-        level=fields.take("level", _one_of(("base", "prior", "person"))),
+        level=fields.take("level", _one_of(LEVELS)),
         nos=[],
         shown=fields.take("shown", lambda value: _checked_shown(value, rows)),
         base=fields.take("base", lambda value: plain.floats_of(value, rows)),

@@ -15,7 +15,9 @@ import numpy.typing as npt
 from recollect.clock import Clock
 from recollect.ingest.hashing import hash64
 from recollect.learning.learner import Serving
+from recollect.learning.lowrank import ROWS
 from recollect.learning.residual import TAU, Residual
+from recollect.learning.swaps import TIMES_EXPLORE, lot, swapped, with_swap
 from recollect.retrieval.bank import Bank
 from recollect.retrieval.evidence import EVIDENCE, evidence
 from recollect.retrieval.features import View
@@ -52,6 +54,8 @@ class Seen:
     profile: str
     try_place: int | None
     """How far beyond the last slot the candidate lies that is tried in it; None: none is."""
+    swap: int | None = None
+    """The first place that changes places with the next, and every other from there on; None: none does."""
 
     @classmethod
     def of_nothing(cls, profile: str) -> Seen:
@@ -62,10 +66,11 @@ class Seen:
         )  # fmt: skip
 
     def explored(self, ranked: Ranked, k: int) -> Ranked:
-        """The best k of a longer list; the last slot may go to a candidate a little further down."""
-        if self.try_place is None or k < 2 or len(ranked.rows) <= k + self.try_place:
-            return ranked.take(range(min(k, len(ranked.rows))))
-        return ranked.take([*range(k - 1), k + self.try_place])
+        """The best k of a longer list; the last slot may go to a candidate further down, neighbours change places."""
+        places = [*range(min(k, len(ranked.rows)))]
+        if self.try_place is not None and k >= 2 and len(ranked.rows) > k + self.try_place:
+            places[-1] = k + self.try_place
+        return ranked.take([places[place] for place in swapped(len(places), self.swap)])
 
 
 class Learned:
@@ -86,10 +91,17 @@ class Learned:
         seen = Seen(
             rows=ranked.rows, base=base, features=features, level=serving.level, profile=view.profile.name,
             try_place=self._try_place(serving, view),
+            swap=lot(TIMES_EXPLORE * self._explore, serving.told, view.question.terms),
         )  # fmt: skip
         if serving.ranker is None:
             return ranked, seen
-        return ranked.with_factor("learned", serving.ranker.correction(base, features), 1.0), seen
+        ranked = ranked.with_factor("learned", serving.ranker.correction(base, features), 1.0)
+        if serving.residual is None or view.vector is None or len(view.vector) != serving.residual.width:
+            return ranked, seen
+        best = np.argsort(-ranked.scores, kind="stable")[:ROWS].tolist()
+        vectors = view.bank.vectors(ranked.rows).astype(np.float64)
+        moves = serving.residual.moves(view.vector.astype(np.float64), vectors, best)
+        return ranked.with_factor("residual", moves, 1.0), seen
 
     def _sampled(self, ranked: Ranked, view: View, home: Shelf, recall_id: str) -> tuple[Ranked, Seen]:
         """The paper's Equations 1 and 2: the K best by cosine, ordered by s/τ + g.
@@ -142,7 +154,8 @@ class Learned:
         best = np.argsort(-seen.base, kind="stable")[:LOGGED_ROWS].tolist()
         kept = [*dict.fromkeys(first + best)]
         return LoggedRecall(
-            id=recall_id, shelf=home, at=self._clock(), query=query, profile=seen.profile, level=seen.level,
+            id=recall_id, shelf=home, at=self._clock(), query=query, profile=seen.profile,
+            level=with_swap(seen.level, seen.swap),
             nos=bank.column("no", seen.rows[kept]).tolist() if kept else [], shown=len(first),
             base=seen.base[kept].astype(np.float32),
             names=list(EVIDENCE) if seen.features.shape[1] else [],

@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -220,6 +220,8 @@ class Searcher:
         else:
             ranked = self._folded(self._ordered(ranked, bank, FOLD_DEPTH * wanted), bank, wanted)
         if seen is not None:
+            if filters.min_score is not None:  # it takes places out, and those that changed could not be told
+                seen = replace(seen, swap=None)
             ranked = seen.explored(ranked, k)
         if filters.min_score is not None:
             ranked = ranked.take(np.flatnonzero(ranked.scores >= filters.min_score))

@@ -198,6 +198,10 @@ class Tx(Protocol):
         """
         ...
 
+    def policies(self, shelf: Shelf, *, profile: str = "default") -> tuple[str | None, str | None]:
+        """That of the shelf's tenant as a whole and that of the shelf."""
+        ...
+
     def put_policy(self, tenant: str, shelf: Shelf | None, state: str, *, profile: str = "default") -> None:
         """Replace it. A shelf's policies, recalls and outcomes go with the shelf."""
         ...

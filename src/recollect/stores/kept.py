@@ -189,7 +189,7 @@ class LoggedRecall:
     query: str
     profile: str
     level: str
-    """Which ranking served it: `base`, `prior` or `person`."""
+    """Which ranking served it: `base`, `prior` or `person`, with `+even` or `+odd` where neighbours changed places."""
     nos: list[int]
     shown: int
     base: Vector

@@ -184,6 +184,9 @@ class InMemoryTx:
     def policy(self, tenant: str, shelf: Shelf | None, *, profile: str = "default") -> str | None:
         return self._tables.log.policies.get((tenant, shelf, profile))
 
+    def policies(self, shelf: Shelf, *, profile: str = "default") -> tuple[str | None, str | None]:
+        return self.policy(shelf.tenant, None, profile=profile), self.policy(shelf.tenant, shelf, profile=profile)
+
     def put_policy(self, tenant: str, shelf: Shelf | None, state: str, *, profile: str = "default") -> None:
         self._do(changes.put_policy, tenant, shelf, state, profile)
 

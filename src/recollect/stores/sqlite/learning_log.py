@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from datetime import datetime
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,9 @@ FROM (SELECT o.no FROM recalls r CROSS JOIN outcomes o ON o.recall = r.no
 CROSS JOIN outcomes o ON o.no = page.no CROSS JOIN recalls r ON r.no = o.recall CROSS JOIN shelves s ON s.no = r.shelf
 ORDER BY o.no
 """
+_TOLD = """
+SELECT r.no, EXISTS (SELECT 1 FROM outcomes o WHERE o.recall = r.no AND o.kind = ?) FROM recalls r WHERE r.id = ?
+"""
 
 
 # -- recalls -------------------------------------------------------------------------------------------------------
@@ -51,11 +55,12 @@ def add_recall(db: sqlite3.Connection, shelf_no: int, recall: LoggedRecall) -> N
     )  # fmt: skip
 
 
-def recall_by_id(db: sqlite3.Connection, recall_id: str) -> LoggedRecall | None:
+def recall_by_id(db: sqlite3.Connection, recall_id: str) -> tuple[LoggedRecall, int] | None:
+    """The recall, and the number of its shelf."""
     row = db.execute(
-        f"SELECT {_RECALL} FROM recalls r JOIN shelves s ON s.no = r.shelf WHERE r.id = ?", (recall_id,)
+        f"SELECT {_RECALL}, s.no FROM recalls r JOIN shelves s ON s.no = r.shelf WHERE r.id = ?", (recall_id,)
     ).fetchone()
-    return None if row is None else _recall_from(row)
+    return None if row is None else (_recall_from(row[:-1]), row[-1])
 
 
 def recalls_on(db: sqlite3.Connection, shelf_no: int) -> int:
@@ -78,10 +83,10 @@ def blank_queries(db: sqlite3.Connection, shelf_no: int, nos: set[int]) -> None:
 
 
 def add_outcome(db: sqlite3.Connection, recall_id: str, kind: str, value: dict[str, Any], at: datetime) -> int | None:
-    row = db.execute("SELECT no FROM recalls WHERE id = ?", (recall_id,)).fetchone()
+    row = db.execute(_TOLD, (kind, recall_id)).fetchone()
     if row is None:
         raise StoreError(f"no recall {recall_id!r} in the log to tell an outcome of")
-    if db.execute("SELECT 1 FROM outcomes WHERE recall = ? AND kind = ?", (row[0], kind)).fetchone():
+    if row[1]:
         return None
     added = db.execute(
         "INSERT INTO outcomes (recall, kind, value, at) VALUES (?, ?, ?, ?)",
@@ -153,7 +158,7 @@ def _recall_from(row: tuple[Any, ...]) -> LoggedRecall:
     """The recall of a row selected with `_RECALL`."""
     id_, tenant, layer, layer_id, at, query, profile, level, shown, nos, base, names, features = row
     try:
-        columns = json.loads(names)
+        columns = [*_names(names)]
         numbers = np.frombuffer(nos, dtype="<i8").tolist()
         return LoggedRecall(
             id=id_, shelf=Shelf(tenant=tenant, layer=layer, layer_id=layer_id), at=from_micros(at), query=query,
@@ -162,6 +167,11 @@ def _recall_from(row: tuple[Any, ...]) -> LoggedRecall:
         )  # fmt: skip
     except (ValueError, TypeError, OverflowError) as error:
         raise StoreCorrupt(f"the logged recall {id_!r} cannot be read: {error}") from error
+
+
+@lru_cache(maxsize=16)
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(json.loads(text))
 
 
 def _floats(array: Vector) -> bytes:

@@ -280,7 +280,8 @@ class SqliteStore:
 
     def logged_recall(self, recall_id: str) -> LoggedRecall | None:
         with self._connections.reading() as db:
-            return learning_log.recall_by_id(db, recall_id)
+            found = learning_log.recall_by_id(db, recall_id)
+        return None if found is None else found[0]
 
     def outcomes(self, tenant: str, *, shelf: Shelf | None = None, after: int = 0,
                  limit: int = 1000) -> list[LoggedOutcome]:  # fmt: skip

@@ -451,13 +451,20 @@ class SqliteTx:
                 learning_log.add_recall(self._db, self._shelf_no(recall.shelf), recall)
 
     def logged_recall(self, recall_id: str) -> LoggedRecall | None:
-        return learning_log.recall_by_id(self._db, recall_id)
+        found = learning_log.recall_by_id(self._db, recall_id)
+        if found is None:
+            return None
+        recall, self._numbers[recall.shelf] = found
+        return recall
 
     def add_outcome(self, recall_id: str, kind: str, value: dict[str, Any], at: datetime) -> int | None:
         return learning_log.add_outcome(self._db, recall_id, kind, value, at)
 
     def policy(self, tenant: str, shelf: Shelf | None, *, profile: str = "default") -> str | None:
         return learning_log.policy(self._db, tenant, shelf, profile)
+
+    def policies(self, shelf: Shelf, *, profile: str = "default") -> tuple[str | None, str | None]:
+        return learning_log.policies(self._db, shelf, profile)
 
     def put_policy(self, tenant: str, shelf: Shelf | None, state: str, *, profile: str = "default") -> None:
         if shelf is not None and shelf.tenant != tenant:

@@ -211,6 +211,20 @@ class LearningLogContract(StoreCase):
         }  # fmt: skip
         assert store.policy("acme", SHELF) == "state of default"
 
+    def test_the_policies_of_a_tenant_and_of_a_shelf_are_read_together(self, store: Store) -> None:
+        assert store.policies(SHELF) == (None, None)
+        with store.transact() as tx:
+            tx.put_policy("acme", None, "all")
+            assert tx.policies(SHELF) == ("all", None)
+            tx.put_policy("acme", SHELF, "ada")
+            tx.put_policy("acme", None, "all, on paper", profile="paper")
+            tx.put_policy("rival", OTHER_TENANT, "rival")
+            assert tx.policies(SHELF) == ("all", "ada")
+        assert store.policies(SHELF) == ("all", "ada")
+        assert store.policies(OTHER_SHELF) == ("all", None)
+        assert store.policies(SHELF, profile="paper") == ("all, on paper", None)
+        assert store.policies(OTHER_TENANT) == (None, "rival")
+
     def test_policies_are_dropped_by_profile_or_all_at_once(self, store: Store) -> None:
         for profile in ("default", "paper"):
             for tenant, shelf in (("acme", None), ("acme", SHELF), ("rival", OTHER_TENANT)):

@@ -1,0 +1,108 @@
+"""The low-rank residual of people in a store: learned from every chunk of a person's outcomes, in a row of its own.
+
+A chunk is the same sixteen outcomes whether it is learned as the last of them is told or when the log is replayed, and
+is judged with the person's weights as they were just after it. Queries are embedded anew, so outside of transactions;
+vectors of rows are read from the store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from recollect.ingest.hashing import hash64
+from recollect.learning.example import example_of
+from recollect.learning.lowrank import CHUNK, ROWS, LowRank, Pairs
+from recollect.learning.policy import Person
+from recollect.stores.base import LoggedOutcome, LoggedRecall, Store, Vector
+from recollect.types import Shelf
+
+EmbedQuery = Callable[[str], Vector]
+
+
+class Tuner:
+    """Makes chunks of outcomes into matrices. `width` is that of the embedder's vectors."""
+
+    def __init__(self, store: Store, embed_query: EmbedQuery, width: int) -> None:
+        self._store = store
+        self._embed_query = embed_query
+        self._width = width
+        self._held: tuple[int, LowRank] | None = None
+
+    def due(self, person: Person) -> bool:
+        """Whether a chunk ended with this person's last outcome."""
+        return person.outcomes % CHUNK == 0
+
+    def fresh(self) -> LowRank:
+        return LowRank.fresh(self._width)
+
+    def loads(self, text: str | None) -> LowRank:
+        return LowRank.loads(text, self._width)
+
+    def serving(self, person: Person, text: Callable[[], str | None]) -> LowRank | None:
+        """The matrices that serve a person, read only when they are not those at hand; None when none do."""
+        if not person.residual:
+            return None
+        if self._held is None or self._held[0] != person.residual:
+            found = text() or ""
+            if hash64(found) != person.residual:  # replaced a moment ago: next time
+                return None
+            self._held = (person.residual, self.loads(found))
+        return self._held[1]
+
+    def after(self, state: LowRank, person: Person, chunk: Sequence[LoggedOutcome]) -> LowRank:
+        """The state after a chunk; distrusted feedback teaches nothing."""
+        last = chunk[-1].no if chunk else state.last
+        if not person.guard.trusted:
+            return replace(state, chunks=state.chunks + 1, last=last)
+        indexed = self._store.index_of(list({no for one in chunk for no in _near(one.recall)}))
+        vectors = {no: vector for no, (_, vector) in indexed.items() if vector is not None}
+        pairs = [self._pairs(one.recall, set(one.value.get("nos", ())), vectors, person) for one in chunk]
+        seen = state.seen([one for one in pairs if one is not None], float(person.own.theta[0]))
+        return replace(seen, last=last)
+
+    def _pairs(self, recall: LoggedRecall, cited: set[int], vectors: dict[int, Vector], person: Person) -> Pairs | None:
+        """A recall with its vectors; None when its words were forgotten, or nothing of what it showed is left."""
+        nos = [no for no in _near(recall) if no in vectors and len(vectors[no]) == self._width]
+        example = example_of(recall, cited, set(nos)) if recall.query else None
+        if example is None or len(example.base) != len(nos) or example.features.shape[1] != person.own.width:
+            return None
+        query = self._embed_query(recall.query)
+        return Pairs(
+            query=np.asarray(query, dtype=np.float64), rows=np.array([vectors[no] for no in nos], dtype=np.float64),
+            ahead=example.base + person.own.correction(example.base, example.features), shown=example.shown,
+            cited=example.cited,
+        )  # fmt: skip
+
+
+def _near(recall: LoggedRecall) -> list[int]:
+    """The rows of a recall that teach."""
+    return recall.nos[: max(ROWS, recall.shown)]
+
+
+def served(state: LowRank, text: str) -> int:
+    """What a person's state says of matrices that serve: the hash of their text, 0 for none."""
+    return hash64(text) if state.beats else 0
+
+
+class Chunks:
+    """Chunks of a log that is replayed, person by person."""
+
+    def __init__(self, tuner: Tuner) -> None:
+        self._tuner = tuner
+        self._open: dict[Shelf, list[LoggedOutcome]] = {}
+        self.states: dict[Shelf, LowRank] = {}
+
+    def add(self, told: LoggedOutcome, person: Person) -> LowRank | None:
+        """One more outcome with the person after it; the new state when it ends a chunk."""
+        shelf = told.recall.shelf
+        chunk = self._open.setdefault(shelf, [])
+        chunk.append(told)
+        if not self._tuner.due(person):
+            return None
+        state = self._tuner.after(self.states.get(shelf) or self._tuner.fresh(), person, chunk)
+        self.states[shelf] = state
+        self._open[shelf] = []
+        return state
