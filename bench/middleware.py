@@ -7,10 +7,12 @@ once and cites the first memory; vectors cost nothing. What is left is ours.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import Any, Protocol
+from types import SimpleNamespace
+from typing import Any, Protocol, cast
 
 import numpy as np
 
@@ -55,7 +57,46 @@ class LoopSubject:
         assert not self._middleware.faults, self._middleware.faults
 
 
-SUBJECTS: dict[str, Callable[[Memory, str], Subject]] = {"loop": LoopSubject}
+class RMMSubject:
+    """The hooks of the LangChain middleware as an agent calls them, without the agent around them."""
+
+    def __init__(self, memory: Memory, session_id: str) -> None:
+        from langchain_core.language_models.fake_chat_models import FakeListChatModel
+
+        from recollect.middleware.langchain import RMMMiddleware
+
+        self._middleware = RMMMiddleware(memory, tenant=SCOPE.tenant)
+        self._model = FakeListChatModel(responses=["unused"])
+        self._runtime = SimpleNamespace(
+            context={"user_id": SCOPE.user, "session_id": session_id},
+            execution_info=SimpleNamespace(thread_id=session_id),
+        )
+        self._state: dict[str, Any] = {"messages": []}
+        self._answers = Corpus(52)
+
+    def turn(self, user_text: str) -> None:
+        from langchain.agents.middleware import ModelRequest, ModelResponse
+        from langchain_core.messages import AIMessage, HumanMessage
+
+        middleware, state, runtime = self._middleware, self._state, cast("Any", self._runtime)
+        state["messages"] = [HumanMessage(user_text, id=f"q{time.monotonic_ns()}")]
+        for hook in (middleware.before_agent, middleware.before_model):
+            state |= hook(cast("Any", state), runtime) or {}
+        request: ModelRequest[Any] = ModelRequest(
+            model=self._model, messages=state["messages"], state=cast("Any", state), runtime=runtime
+        )
+        answer = AIMessage(f"{self._answers.text()} [0]", id=f"a{time.monotonic_ns()}")
+        told = middleware.wrap_model_call(request, lambda _: ModelResponse(result=[answer]))
+        command = getattr(told, "command", None)
+        state |= (command.update if command else None) or {}
+        response = getattr(told, "model_response", told)
+        state["messages"] = [*state["messages"], *response.result]
+        for hook in (middleware.after_model, middleware.after_agent):
+            state |= hook(cast("Any", state), runtime) or {}
+        assert not middleware.faults, middleware.faults
+
+
+SUBJECTS: dict[str, Callable[[Memory, str], Subject]] = {"loop": LoopSubject, "langchain": RMMSubject}
 
 
 class Parts:

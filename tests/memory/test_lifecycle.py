@@ -98,6 +98,7 @@ CALLS: dict[str, Callable[[Memory, Path], object]] = {
     "reset_learning": lambda m, _: m.reset_learning(scope=ADA),
     "share_learning": lambda m, _: m.share_learning(False, scope=ADA),
     "export_learning": lambda m, _: m.export_learning(scope=ADA),
+    "reason": lambda m, _: m.reason("x", scope=ADA),
     "reflect": lambda m, _: m.reflect(scope=ADA),
     "jobs": lambda m, _: m.jobs(scope=ADA),
     "run_jobs": lambda m, _: m.run_jobs(),

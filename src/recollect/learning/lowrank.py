@@ -30,7 +30,7 @@ from recollect.learning.guard import LEAST, Evidence, auc
 from recollect.learning.ranker import MIN_BASE_WEIGHT, UNSHOWN_LOG
 from recollect.learning.residual import Factors
 
-CHUNK = 16
+CHUNK = 32
 """Outcomes of a person between two steps: most outcomes cost nothing, and a step is shared by its recalls."""
 ROWS = 12
 """Rows of a recall that teach: those shown, and the best that were not."""

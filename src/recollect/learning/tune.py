@@ -1,6 +1,6 @@
 """The low-rank residual of people in a store: learned from every chunk of a person's outcomes, in a row of its own.
 
-A chunk is the same sixteen outcomes whether it is learned as the last of them is told or when the log is replayed, and
+A chunk is the same 32 outcomes whether it is learned as the last of them is told or when the log is replayed, and
 is judged with the person's weights as they were just after it. Queries are embedded anew, so outside of transactions;
 vectors of rows are read from the store.
 """

@@ -35,7 +35,10 @@ _ALL = re.compile(r"\b(?:all|every|each|various|several|in common|list|across)\b
 
 _RELATIVE = re.compile(r"\b(?:that|which|who|whom|whose|where|when|what)\b", re.I)
 _CHAIN = re.compile(
-    r"\bof (?:the|a|an)\b|\bof (?=[A-Z\"“])|\w['’]s\b|\bthe \w+ (?:that|who|which|in|by|from|where)\b", re.I
+    r"\bof (?:the|a|an)\b|\bof (?-i:(?=[A-Z\"“]))|\w['’]s\b"
+    r"|\bthe \w+ (?:that|who|which|by|from|where|in(?! (?:the (?:morning|afternoon|evening|end)|\d|"
+    r"jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|spring|summer|autumn|fall|winter)))\b",
+    re.I,
 )
 _RELATIVE_AFTER, _LONG_WORDS = 2, 9
 READ_CHARS = 600

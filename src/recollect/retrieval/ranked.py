@@ -28,6 +28,11 @@ class Ranked:
         return Ranked(rows=self.rows[order], names=self.names, weights=self.weights, values=self.values[order])
 
     def with_factor(self, name: str, values: npt.NDArray[np.float64], weight: float) -> Ranked:
+        """The ranking with one factor more; one that is there already with this weight grows instead."""
+        if name in self.names and self.weights[(place := self.names.index(name))] == weight:
+            added = self.values.copy()
+            added[:, place] += values
+            return Ranked(rows=self.rows, names=self.names, weights=self.weights, values=added)
         grown = np.empty((len(self.rows), len(self.names) + 1))
         grown[:, :-1], grown[:, -1] = self.values, values
         return Ranked(rows=self.rows, names=[*self.names, name], weights=np.append(self.weights, weight), values=grown)

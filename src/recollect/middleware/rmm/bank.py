@@ -13,6 +13,7 @@ from recollect.errors import NotFound
 from recollect.fence import fenced_block
 from recollect.ingest.validate import MAX_QUERY_CHARS
 from recollect.memory import Memory
+from recollect.middleware.exchange import keep_exchange
 from recollect.middleware.rmm.context import Person
 from recollect.middleware.rmm.dialogue import Said
 from recollect.types import Entry, fence_item
@@ -90,9 +91,10 @@ class MemoryBank:
             self._memory.outcome(recall, cited=cited, scope=person.scope)
 
     def keep(self, person: Person, session_id: str, turns: Sequence[Said]) -> None:
-        session = self._memory.session(scope=person.scope, session_id=session_id)
-        for turn in turns:
-            session.add(turn.role, turn.text, tags=[_TAG])
+        if turns:
+            session = self._memory.session(scope=person.scope, session_id=session_id)
+            spoken = [(turn.role, turn.text) for turn in turns]
+            keep_exchange(self._memory, session, spoken, scope=person.scope, tags=[_TAG])
 
     def end(self, person: Person, session_id: str, turns: Sequence[Said]) -> None:  # noqa: ARG002  they are kept
         with suppress(NotFound):  # nothing was said yet
