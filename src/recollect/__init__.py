@@ -54,8 +54,10 @@ if TYPE_CHECKING:
         SearchLayer,
     )
     from recollect.recursive.limits import Limits
+    from recollect.recursive.models import Models
     from recollect.recursive.plans import Planner
     from recollect.recursive.recall import Recursion
+    from recollect.recursive.repl import ReplLimits
     from recollect.reflection.report import Reflection
     from recollect.reflection.settings import ReflectionSettings
     from recollect.retrieval.profiles import Profile
@@ -66,6 +68,7 @@ if TYPE_CHECKING:
         Reasoning,
         ReasoningStep,
         Recall,
+        RecallResult,
         Receipt,
         Scope,
         Stats,
@@ -96,6 +99,7 @@ _HOME = {
     "Memory": "recollect.memory",
     "MissingExtra": "recollect.errors",
     "ModelFailed": "recollect.errors",
+    "Models": "recollect.recursive.models",
     "NotFound": "recollect.errors",
     "PersonalData": "recollect.errors",
     "Planner": "recollect.recursive.plans",
@@ -103,12 +107,14 @@ _HOME = {
     "Reasoning": "recollect.types",
     "ReasoningStep": "recollect.types",
     "Recall": "recollect.types",
+    "RecallResult": "recollect.types",
     "Receipt": "recollect.types",
     "RecollectError": "recollect.errors",
     "Recursion": "recollect.recursive.recall",
     "RecursiveCall": "recollect.recursive.actions",
     "Reflection": "recollect.reflection.report",
     "ReflectionSettings": "recollect.reflection.settings",
+    "ReplLimits": "recollect.recursive.repl",
     "ReplyUnreadable": "recollect.errors",
     "Report": "recollect.ops.doctor",
     "Scope": "recollect.types",
@@ -150,6 +156,7 @@ __all__ = [
     "Memory",
     "MissingExtra",
     "ModelFailed",
+    "Models",
     "NotFound",
     "PersonalData",
     "Planner",
@@ -157,12 +164,14 @@ __all__ = [
     "Reasoning",
     "ReasoningStep",
     "Recall",
+    "RecallResult",
     "Receipt",
     "RecollectError",
     "Recursion",
     "RecursiveCall",
     "Reflection",
     "ReflectionSettings",
+    "ReplLimits",
     "ReplyUnreadable",
     "Report",
     "Scope",

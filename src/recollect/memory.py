@@ -6,6 +6,7 @@ awaitable twin.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from recollect.clock import Clock, NewId, TimeOrderedIds, aware, system_clock
 from recollect.embeddings.base import Embedder
 from recollect.embeddings.choose import EmbedderSpec, choose_embedder
-from recollect.errors import NotFound
+from recollect.errors import NotFound, StoreClosed
 from recollect.ingest.change import Changer
 from recollect.ingest.forget import Forgetter
 from recollect.ingest.remember import Progress, Writer
@@ -47,7 +48,8 @@ from recollect.llm.choose import ModelSpec, choose_model
 from recollect.llm.prices import Prices
 from recollect.locks import ForkLock
 from recollect.ops.reembed import Reembedded, adopt_model, reembed
-from recollect.recursive.recall import Recursion, Router, checked_recursion, recursion_of
+from recollect.recursive.library import Library
+from recollect.recursive.recall import Minds, Recursion, Router, checked_recursion, recursion_of
 from recollect.reflection.settings import ReflectionSettings
 from recollect.retrieval.evidence import EVIDENCE
 from recollect.retrieval.filters import Filters
@@ -66,12 +68,14 @@ from recollect.types import (
     Recall,
     Receipt,
     Scope,
+    Shelf,
     Stats,
     Version,
 )  # fmt: skip
 
 if TYPE_CHECKING:  # loaded on first use: most programs never export or verify
     from recollect.llm.base import Model
+    from recollect.llm.ledger import Meter
     from recollect.ops.doctor import Report
     from recollect.ops.transfer import Loaded, Written
     from recollect.reflection.report import Reflection
@@ -93,6 +97,7 @@ class Memory:
         self._clock = clock
         new_id = new_id or TimeOrderedIds()
         profile, learning = checked_profile(profile), checked_mode(learning)
+        self._profile = profile
         self._learner = _learner_for(profile, store, embedder, mode=learning, prior=prior, clock=clock)
         learned = Learned(self._learner, explore=checked_fraction("explore", explore), clock=aware(clock))
         self._scrubbing = choose_scrubbing(scrubber, store, clock=clock)
@@ -100,7 +105,8 @@ class Memory:
             store, embedder, profile=profile, clock=clock, new_id=new_id,
             learned=None if learning == "off" else learned, scrubbing=self._scrubbing,
         )  # fmt: skip
-        self._router = Router(self._searcher, recursion_of(recursion, profile))
+        minds = Minds(metered=partial(_metered, weakref.ref(self)), reasoner=llm)
+        self._router = Router(self._searcher, recursion_of(recursion, profile), minds)
         self._writer = Writer(store, embedder, scrubber=self._scrubbing, clock=clock, new_id=new_id)
         self._changer = Changer(store, embedder, scrubbing=self._scrubbing, clock=clock)
         self._forgetter = Forgetter(store, self._searcher, clock=clock, before=self._learner.write_pending)
@@ -144,8 +150,8 @@ class Memory:
         sessions; without it nothing is summarised. `budget` caps what they may cost, by `prices` (a YAML file) instead
         of the table that comes with the package. `reflection` says when sessions are reflected on. `background=False`
         leaves that work to `run_jobs`. `recursion` is `on` (questions that need several entries are searched in several
-        steps), `off`, `always`, or a `Recursion` with a threshold, limits and a planner. `reembedding=True` accepts an
-        embedder other than the store's, for `reembed` only.
+        steps), `off`, `always`, or a `Recursion` with a threshold, limits, a planner and models.
+        `reembedding=True` accepts an embedder other than the store's, for `reembed` only.
         """
         chosen = choose_embedder(embedder)
         model, summaries, table = choose_model(llm), choose_model(summarizer), Prices.load(prices)
@@ -227,7 +233,8 @@ class Memory:
     def reason(self, question: str, *, scope: Scope, k: int = 5, as_of: TimeLike = None) -> Reasoning:
         """The chain of entries that bears on a question: what was found, what that names or is linked to, and why.
 
-        Without a model the conclusion is what these entries say. Sees what is valid now, or at `as_of`.
+        The conclusion is drawn by the model of `Recursion.models`, or `llm`, from these entries alone and citing them;
+        without a model, or where it fails, it is what they say. Sees what is valid now, or at `as_of`.
         """
         scope = checked_scope(scope)
         filters = Filters.of(as_of=as_of)
@@ -239,8 +246,12 @@ class Memory:
                 return None
             return entry if entry.valid_to is None or moment < entry.valid_to else None
 
+        def library() -> Library:
+            searcher = self._searcher.under(self._profile, None, self._scrubbing)
+            return Library(searcher=searcher, store=self._store, scope=scope, filters=filters, moment=moment)
+
         links = partial(self._changer.links, scope=scope)
-        return self._router.reason(question, scope=scope, k=k, filters=filters, links=links, get=valid)
+        return self._router.reason(question, scope=scope, k=k, filters=filters, links=links, get=valid, library=library)
 
     def get(self, id: str, *, scope: Scope) -> Entry:
         """One entry, whatever its state. `NotFound` when the scope does not see it."""
@@ -474,6 +485,14 @@ def _work(*parts: Any, settings: ReflectionSettings | None, **keywords: Any) -> 
     from recollect.work import Work
 
     return Work(*parts, settings=settings or ReflectionSettings(), **keywords)
+
+
+def _metered(memory: weakref.ref[Memory], model: Model, shelf: Shelf) -> Meter:
+    """A model as recalls may ask it. Held weakly, so that a memory which is let go is gone at once."""
+    found = memory()
+    if found is None:
+        raise StoreClosed("the memory was closed; open it again")
+    return found._work.meter(model, shelf)
 
 
 def _learner_for(profile: Profile, store: Store, embedder: Embedder | None, *, mode: str, prior: Prior | None,

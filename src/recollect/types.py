@@ -257,7 +257,8 @@ class Step:
     """One action of a recursive recall: what was done, what it found, how long it took."""
 
     action: str
-    """`search_layer`, `drill_down`, `filter_by_relevance`, `filter_by_recency`, `recursive_call` or `aggregate`."""
+    """`plan` (by a model), `search_layer`, `drill_down`, `filter_by_relevance`, `filter_by_recency`, `recursive_call`
+    or `aggregate`."""
     detail: str
     found: int
     """Entries it looked at or brought in."""
@@ -311,6 +312,20 @@ class ReasoningStep:
 
 
 @dataclass(frozen=True, kw_only=True)
+class RecallResult:
+    """What came of working on a question by programs (`recollect.recursive.repl`)."""
+
+    content: str | None
+    """The answer; when there is none, what plain search found; None when that found nothing."""
+    chunk_ids: list[str]
+    """The entries it rests on: those that the answer names, else what was read, then what plain search found."""
+    confidence: float
+    iterations_used: int
+    problem: str = ""
+    """Why there is no answer; empty when there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Reasoning:
     """What the entries say about a question, with the way there."""
 
@@ -321,6 +336,14 @@ class Reasoning:
     """0 … 1: how much of the question's weight the path covers, times how sure its entries and links are."""
     recall: Recall
     """The recall it began with."""
+    cited: tuple[str, ...] = ()
+    """Ids of the entries that a model's conclusion rests on; each is in the path. Empty without a model."""
+    model: str = ""
+    """The model that drew the conclusion; empty when it is what the entries say."""
+    problem: str = ""
+    """Why a model that was asked did not draw it."""
+    explored: RecallResult | None = None
+    """What came of programs, where they are on."""
 
 
 def fence_item(entry: Entry) -> Item:

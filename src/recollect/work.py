@@ -49,9 +49,7 @@ class Work:
         )  # fmt: skip
         summaries = None if summarizer is None else Summarizer(
             store, writer, settings=settings,
-            model_for=lambda shelf, session_id: self._metered(
-                self._scrubbed(summarizer, shelf), tenant=shelf.tenant, session=session_id
-            ),
+            model_for=lambda shelf, session_id: self.meter(summarizer, shelf, session_id),
         )  # fmt: skip
         self._reflections = Reflections(
             store=store, queue=self._queue, reflector=reflector, summarizer=summaries, settings=settings, new_id=new_id
@@ -74,9 +72,11 @@ class Work:
 
     def model(self, shelf: Shelf, session_id: str | None) -> Meter | None:
         """The model whose calls are counted for a shelf's tenant, and for a session of it; None when there is none."""
-        if self._llm is None:
-            return None
-        return self._metered(self._scrubbed(self._llm, shelf), tenant=shelf.tenant, session=session_id)
+        return None if self._llm is None else self.meter(self._llm, shelf, session_id)
+
+    def meter(self, model: Model, shelf: Shelf, session_id: str | None = None) -> Meter:
+        """Any model as it may be asked for a shelf: scrubbed, counted, under the budget."""
+        return self._metered(self._scrubbed(model, shelf), tenant=shelf.tenant, session=session_id)
 
     def _scrubbed(self, model: Model, shelf: Shelf) -> Model:
         """The model as it may be asked: of what the scrubbing takes out it is told nothing."""

@@ -26,6 +26,7 @@ from recollect.recursive.actions import (
     detail_of,
 )
 from recollect.recursive.bridges import Source, source_of
+from recollect.recursive.calls import Calls
 from recollect.recursive.cues import shape_of
 from recollect.recursive.limits import LimitMet, Meter
 from recollect.recursive.plans import Planner
@@ -62,7 +63,9 @@ class State:
 class Executor:
     """One run: called by the search with its ranking, gives back the changed one."""
 
-    def __init__(self, plan: Plan, planner: Planner, meter: Meter) -> None:
+    def __init__(self, plan: Plan, planner: Planner, meter: Meter, calls: Calls | None = None) -> None:
+        self.calls = calls
+        """The model calls that were made for the plan, if any."""
         self._plan = plan
         self._planner = planner
         self._meter = meter

@@ -67,6 +67,19 @@ class Meter:
         self.tokens += tokens
         self.usd += usd
 
+    def give_back(self, *, tokens: int = 0, usd: float = 0.0) -> None:
+        """What was asked for and not used; less than nothing where more was used."""
+        self.tokens -= tokens
+        self.usd -= usd
+
+    def begin(self) -> None:
+        """Count time from now: a plan by a model has a deadline of its own."""
+        self._began = self._now()
+
+    @property
+    def seconds_left(self) -> float:
+        return self.limits.timeout_s - self.seconds
+
     def check(self) -> None:
         """Refuse to go on after the deadline."""
         if self.seconds >= self.limits.timeout_s:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from recollect.errors import InvalidInput
 from recollect.ingest.validate import checked_query
+from recollect.llm.base import Model
 from recollect.recursive.actions import Aggregate, DrillDown, FilterByRelevance
+from recollect.recursive.calls import Calls
+from recollect.recursive.conclude import concluded, with_conclusion
 from recollect.recursive.executor import Executor
+from recollect.recursive.library import Library
 from recollect.recursive.limits import Limits, Meter
+from recollect.recursive.models import Metered, Models
+from recollect.recursive.planner import ModelPlanner
 from recollect.recursive.plans import SOURCES, Planner, RulePlanner
 from recollect.recursive.reason import Get, Links, reasoned
+from recollect.recursive.repl import Repl, ReplLimits
 from recollect.recursive.router import THRESHOLD, route
 from recollect.retrieval.filters import Filters
 from recollect.retrieval.pipeline import Searcher
 from recollect.retrieval.profiles import Profile
-from recollect.types import Reasoning, Recall, Scope
+from recollect.types import Reasoning, ReasoningStep, Recall, Scope
 
 MODES = ("on", "off", "always")
 ROUTE = "recursive"
@@ -31,6 +39,8 @@ class Recursion:
     """The score from which on a question is recursive; raise it to roll out in stages."""
     limits: Limits = field(default_factory=Limits)
     planner: Planner = field(default_factory=RulePlanner)
+    models: Models | None = None
+    """Models that plan; where they fail, `planner` does."""
 
     def __post_init__(self) -> None:
         checked_recursion(self.mode)
@@ -51,12 +61,22 @@ def recursion_of(value: str | Recursion, profile: Profile) -> Recursion:
     return chosen if "terms" in profile.weights else replace(chosen, mode="off")
 
 
+@dataclass(frozen=True, kw_only=True)
+class Minds:
+    """The models that a memory has for its recalls, and how they may be asked."""
+
+    metered: Metered
+    reasoner: Model | None = None
+    """Draws conclusions where `Recursion.models` names no model."""
+
+
 class Router:
     """Sends each query on its way."""
 
-    def __init__(self, searcher: Searcher, recursion: Recursion) -> None:
+    def __init__(self, searcher: Searcher, recursion: Recursion, minds: Minds | None = None) -> None:
         self._searcher = searcher
         self._recursion = recursion
+        self._minds = minds
 
     def recall(self, query: str, *, scope: Scope, k: int, filters: Filters, recursion: str | None = None) -> Recall:
         """The k best entries for a query, by the route that it earns; `recursion` decides for this call alone."""
@@ -65,8 +85,10 @@ class Router:
             return self._searcher.recall(query, scope=scope, k=k, filters=filters)
         return self.run(executor, query, scope=scope, k=k, filters=filters)
 
-    def reason(self, question: str, *, scope: Scope, k: int, filters: Filters, links: Links, get: Get) -> Reasoning:
-        """The chain of evidence for a question: always recursive, turns of dialogues followed too."""
+    def reason(self, question: str, *, scope: Scope, k: int, filters: Filters, links: Links, get: Get,
+               library: Callable[[], Library]) -> Reasoning:  # fmt: skip
+        """The chain of evidence for a question: always recursive, turns of dialogues followed too. With a model, the
+        conclusion is its own, and with programs it may rest on what they found."""
         checked_query(question)
         executor = None
         if self._recursion.mode != "off":
@@ -76,12 +98,32 @@ class Router:
             found = self._searcher.recall(question, scope=scope, k=k, filters=filters)
         else:
             found = self.run(executor, question, scope=scope, k=k, filters=filters)
-        return reasoned(found, executor, links=links, get=get)
+        chain = reasoned(found, executor, links=links, get=get)
+        return chain if self._minds is None else self._minded(chain, self._minds, scope, library)
+
+    def _minded(self, chain: Reasoning, minds: Minds, scope: Scope, library: Callable[[], Library]) -> Reasoning:
+        """The chain with a conclusion by programs, else by one call, else as it is."""
+        models, home = self._recursion.models, scope.home()
+        if models is not None and models.repl is not None:
+            chain = _explored(chain, models, models.repl, minds, library())
+            if chain.model:
+                return chain
+        root = models.for_root if models is not None else minds.reasoner
+        if root is None:
+            return chain
+        settings = models or Models(root=root)
+        calls = Calls(
+            Meter(self._recursion.limits), calls=settings.calls, call_timeout_s=settings.call_timeout_s,
+            timeout_s=settings.timeout_s,
+        )  # fmt: skip
+        done = concluded(chain, minds.metered(root, home), calls)
+        return replace(done, recall=replace(done.recall, cost=calls.added_to(done.recall.cost)))
 
     def run(self, executor: Executor, query: str, *, scope: Scope, k: int, filters: Filters) -> Recall:
         """A recursive recall."""
         found = self._searcher.recall(query, scope=scope, k=k, filters=filters, refine=executor)
-        return replace(found, route=ROUTE, trace=tuple(executor.steps))
+        cost = found.cost if executor.calls is None else executor.calls.added_to(found.cost)
+        return replace(found, route=ROUTE, trace=tuple(executor.steps), cost=cost)
 
     def executor(self, query: str, *, scope: Scope, mode: str | None = None) -> Executor | None:
         """What runs the query's plan, or None for the plain route: a planner that fails leads there too."""
@@ -93,9 +135,50 @@ class Router:
         if mode != "always" and not decided.recursive:
             return None
         meter = Meter(settings.limits)
+        planner, calls = self._planner(scope, meter)
         layers = [shelf.layer for shelf in scope.shelves()]
         try:
-            plan = settings.planner.plan(query, decided.shape, layers=layers, depth=0)
+            plan = planner.plan(query, decided.shape, layers=layers, depth=0)
         except Exception:  # a planner is anybody's code
             return None
-        return Executor(plan, settings.planner, meter)
+        if calls is not None:
+            meter.begin()
+        made = Executor(plan, planner, meter, calls)
+        made.steps += planner.steps if isinstance(planner, ModelPlanner) else []
+        return made
+
+    def _planner(self, scope: Scope, meter: Meter) -> tuple[Planner, Calls | None]:
+        """The planner for one recall, and the calls it makes."""
+        models, minds = self._recursion.models, self._minds
+        if models is None or minds is None:
+            return self._recursion.planner, None
+        calls = Calls(
+            meter, calls=models.calls, call_timeout_s=models.call_timeout_s, timeout_s=models.timeout_s
+        )  # fmt: skip
+        home = scope.home()
+        planner = ModelPlanner(
+            minds.metered(models.for_root, home), minds.metered(models.for_sub, home), calls,
+            rules=self._recursion.planner, limits=self._recursion.limits,
+        )  # fmt: skip
+        return planner, calls
+
+
+def _explored(chain: Reasoning, models: Models, limits: ReplLimits, minds: Minds, library: Library) -> Reasoning:
+    """The chain with what programs found; its conclusion is theirs if it rests on entries that may be seen."""
+    home = library.scope.home()
+    repl = Repl(library, minds.metered(models.for_root, home), minds.metered(models.for_sub, home), limits)
+    result = repl.recall(chain.question)
+    recall = replace(chain.recall, cost=repl.calls.added_to(chain.recall.cost))
+    chain = replace(chain, explored=result, recall=recall)
+    entries = [entry for id in result.chunk_ids if (entry := library.read(id)) is not None]
+    if result.problem or result.content is None or not entries:
+        return replace(chain, problem=result.problem or "the programs' answer rests on no entry")
+    known = {step.entry.id for step in chain.path}
+    read = tuple(
+        ReasoningStep(entry=entry, operation="read", reasoning="by a program") for entry in entries
+        if entry.id not in known
+    )  # fmt: skip
+    return with_conclusion(
+        replace(chain, path=chain.path + read), result.content, entries, by=models.for_root.name,
+        reasoning=f"by programs, in {result.iterations_used} rounds", sure=result.confidence,
+    )  # fmt: skip
