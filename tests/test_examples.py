@@ -20,6 +20,7 @@ NEEDS = {
     "openai_agents_loop": "agents",
     "openai_loop": "openai",
     "pydantic_ai_loop": "pydantic_ai",
+    "recursive_repl": "pydantic_monty",
 }
 LOOPS = [name for name in NEEDS if name.endswith("_loop")]
 
@@ -68,6 +69,12 @@ def test_the_agent_loop_remembers_over_sessions(tmp_path: Path) -> None:
     monday, friday = run("agent_loop", tmp_path).stdout.splitlines()
     assert "nothing" in monday
     assert "green Brompton" in friday
+
+
+def test_programs_compare_all_teams(tmp_path: Path) -> None:
+    conclusion, rests, *_ = run("recursive_repl", tmp_path).stdout.splitlines()
+    assert conclusion == "Team Boreas, Team Draco: fails at once; Team Atlas, Team Cygnus: retries twice"
+    assert rests == "rests on 4 entries, confidence 0.8"
 
 
 @pytest.mark.parametrize("name", LOOPS)

@@ -42,6 +42,8 @@ def texts() -> Iterator[dict[str, object]]:
         team = TEAMS[number % len(TEAMS)]
         words = " ".join(chance.choices(WORDS, k=62))
         yield {"text": f"Item {number} of team {team}: {words}.", "tags": [team.lower()]}
+    for number in range(40):  # what plain search takes for the answer
+        yield {"text": f"To compare error handling across all teams was put off, note {number}.", "tags": ["errors"]}
     for team, handling in HANDLING.items():
         yield {"text": f"Error handling in team {team}: the service {handling}.", "tags": [team.lower(), "errors"]}
 
@@ -112,6 +114,8 @@ def test_a_plan_brings_every_team_into_one_recall(bank: tuple[Memory, dict[str, 
     teams = {team for team in TEAMS for hit in found.hits if f"Error handling in team {team}" in hit.entry.text}
     assert teams == set(TEAMS)
     assert found.cost.model_calls == 1
+    plain = memory.recall(QUESTION, scope=SCOPE, k=len(TEAMS), recursion="off")
+    assert not any("Error handling in team" in hit.entry.text for hit in plain.hits)
 
 
 def test_over_the_budget_the_question_is_answered_without_programs(bank: tuple[Memory, dict[str, list[str]]]) -> None:

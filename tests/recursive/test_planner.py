@@ -177,8 +177,8 @@ def test_every_action_is_read_however_it_is_spelled() -> None:
     ]}"""
     assert plan_of(text, ["user", "team"], most=16) == (
         SearchLayer(query="a", layer="team"), SearchLayer(query="b"), RecursiveCall(sub_query="c"),
-        DrillDown(source="team", target="user", filter="d"), FilterByRelevance(top=10), FilterByRecency(max_age_days=30),
-        Aggregate(strategy="compare"),
+        DrillDown(source="team", target="user", filter="d"), FilterByRelevance(top=10),
+        FilterByRecency(max_age_days=30), Aggregate(strategy="compare"),
     )  # fmt: skip
 
 

@@ -33,8 +33,9 @@ from .world import QUESTION, SCOPE, filled
 pytest.importorskip("pydantic_monty", reason="the sandbox is an extra")
 
 
-def programs(*codes: str, **others: Any) -> ScriptedModel:
-    return ScriptedModel({"repl": [f"```python\n{code}\n```" for code in codes], "repl_query": "yes", **others})
+def programs(*codes: str, reason: str = "") -> ScriptedModel:
+    written = [f"```python\n{code}\n```" for code in codes]
+    return ScriptedModel({"repl": written, "repl_query": "yes", "reason": reason})
 
 
 def library_of(memory: Memory, scope: Scope = SCOPE, **chosen: Any) -> Library:

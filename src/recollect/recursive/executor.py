@@ -129,7 +129,8 @@ class Executor:
             self._run(self._planner.plan(action.sub_query, shape, layers=layers, depth=deeper.depth), deeper)
         found = _carry(deeper.ranked, state)
         best = deeper.ranked.take(np.argsort(-deeper.ranked.scores, kind="stable")[:OF_A_SIDE])
-        state.sides.update(zip(best.rows.tolist(), best.scores.tolist(), strict=True))
+        for row, score in zip(best.rows.tolist(), best.scores.tolist(), strict=True):
+            state.sides[row] = max(state.sides.get(row, -np.inf), score)  # it may be second for another side
         return found
 
     def _drill(self, action: DrillDown, state: State) -> int:

@@ -161,12 +161,12 @@ class Repl:
     def _list_chunks_by_tag(self, tag: Any, limit: Any = 100) -> list[Summary]:
         return [self._summary(entry) for entry in self._library.tagged(_text("tag", tag), _count(limit, _MOST_LISTED))]
 
-    def _get_linked_chunks(self, id: Any) -> list[Summary]:
-        found = self._library.linked(_id(id))
+    def _get_linked_chunks(self, chunk_id: Any) -> list[Summary]:
+        found = self._library.linked(_id(chunk_id))
         return [{**self._summary(entry), "link": type_, "direction": direction} for entry, type_, direction in found]
 
-    def _read_chunk(self, id: Any) -> str:
-        wanted = _id(id)
+    def _read_chunk(self, chunk_id: Any) -> str:
+        wanted = _id(chunk_id)
         entry = self._library.read(wanted)
         if entry is None:
             raise ValueError(f"no chunk {wanted[:80]!r}")

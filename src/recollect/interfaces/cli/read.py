@@ -77,6 +77,11 @@ def reason(
     rows = [(step.operation, step.entry.id, step.reasoning, step.entry.text) for step in found.path]
     if rows:
         render.console().print(render.row_table(("operation", "entry", "why", "text"), rows))
+    if found.model:
+        print(found.conclusion)
+        render.say(f"concluded by {found.model} from {', '.join(found.cited)}")
+    elif found.problem:
+        render.say(f"no conclusion by a model: {found.problem}")
     render.say(f"{len(rows)} steps, confidence {found.confidence:.2f}, {1000 * found.recall.cost.seconds:.1f} ms")
 
 
