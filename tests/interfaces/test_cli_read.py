@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 from .conftest import Cli
@@ -181,9 +184,22 @@ def test_explain_shows_the_steps_of_a_recursive_route(filled: Cli) -> None:
 
 def test_reason_prints_the_chain_of_evidence(filled: Cli) -> None:
     answer = filled.json("reason", "which async runtime does Ada like?")
-    assert set(answer) == {"question", "conclusion", "path", "confidence", "recall"}
+    assert set(answer) == {
+        "question", "conclusion", "path", "confidence", "recall", "cited", "model", "problem", "explored",
+    }  # fmt: skip
     assert answer["path"][0]["operation"] == "read"
     assert "tokio" in answer["conclusion"]
     shown = filled.ok("reason", "which async runtime does Ada like?")
     assert "read" in shown.out
     assert "confidence" in shown.err
+
+
+def test_reason_prints_what_a_model_concludes_and_why_it_does_not(filled: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"reason": [{"conclusion": "Ada likes tokio.", "cites": [0]}]}), encoding="utf-8")
+    with_model = ("reason", "which async runtime does Ada like?", "--llm", f"scripted:{script}")
+    said = filled.ok(*with_model)
+    assert "Ada likes tokio." in said.out
+    assert "concluded by scripted from" in said.err
+    script.write_text(json.dumps({"reason": ["no"]}), encoding="utf-8")
+    assert "no conclusion by a model: failed: ReplyUnreadable" in filled.ok(*with_model).err

@@ -25,11 +25,11 @@ LIMITS = ReplLimits(
     iterations=2, timeout_s=6, program_s=0.25, memory_bytes=20_000_000, calls=60, model_calls=8, call_timeout_s=1,
     tokens=30_000,
 )  # fmt: skip
-GROWTH_BYTES = 120_000_000
+GROWTH_BYTES = 60_000_000
 """What a host may grow by: what is handed over is held for a moment."""
 
 
-WORKER_BYTES = 150_000_000
+WORKER_BYTES = 100_000_000
 """What the sandbox's own process takes, empty, and a margin: its limit counts the program's values."""
 
 

@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from recollect.interfaces.cli import render
-from recollect.interfaces.cli.options import AsOf, EntryId, Kinds, Layers, SessionId, Since, Tags, Until
+from recollect.interfaces.cli.options import AsOf, EntryId, Kinds, Layers, LlmName, SessionId, Since, Tags, Until
 from recollect.interfaces.cli.stdin import text_from
 from recollect.interfaces.cli.target import Target, with_target
 from recollect.types import Recall, Stats
@@ -67,9 +67,13 @@ def reason(
     question: Annotated[list[str] | None, typer.Argument(metavar="QUESTION", help='"-" reads standard input.')] = None,
     k: Annotated[int, typer.Option("-k", "--k", metavar="N", help="How many hits to begin with.")] = 5,
     as_of: AsOf = None,
+    llm: LlmName = None,
 ) -> None:
-    """Follow what entries name and are linked to, and print the chain of evidence for a question."""
-    with target.open() as memory:
+    """Follow what entries name and are linked to, and print the chain of evidence for a question.
+
+    With --llm, also what a model concludes from it.
+    """
+    with target.open(llm=llm, background=False) as memory:
         found = memory.reason(text_from(question or []).rstrip("\n"), scope=target.scope, k=k, as_of=as_of)
     if target.json:
         render.print_json(found)
