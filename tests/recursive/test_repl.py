@@ -180,6 +180,8 @@ def test_without_the_package_it_says_what_to_install(monkeypatch: pytest.MonkeyP
     monkeypatch.setitem(sys.modules, "pydantic_monty", None)
     with filled() as memory, pytest.raises(MissingExtra, match=r"recollect\[repl\]"):
         asked(memory, programs("FINAL('x')"))
+    with pytest.raises(MissingExtra, match=r"recollect\[repl\]"):
+        Models(root=programs(), repl=ReplLimits())
 
 
 @pytest.mark.parametrize("wrong", [{"iterations": 0}, {"timeout_s": 1.0}, {"memory_bytes": True}], ids=str)

@@ -10,6 +10,7 @@ from recollect.llm.base import Model
 from recollect.llm.choose import ModelSpec, choose_model
 from recollect.llm.ledger import Meter
 from recollect.recursive.repl import ReplLimits
+from recollect.recursive.sandbox import check_installed
 from recollect.types import Shelf
 
 Metered = Callable[[Model, Shelf], Meter]
@@ -42,5 +43,7 @@ class Models:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
                 raise InvalidInput(f"models.{name}", f"{value!r} is not a number of at least 0")
+        if self.repl is not None:
+            check_installed()
         object.__setattr__(self, "for_root", root)  # chosen once, here, so that a wrong name is told before anything
         object.__setattr__(self, "for_sub", sub or root)

@@ -27,6 +27,14 @@ _ENDS = (TimeoutError, MemoryError)
 Function = Callable[..., Any]  # any JSON values in and out
 
 
+def check_installed() -> None:
+    """`MissingExtra` where there is no sandbox."""
+    try:
+        import pydantic_monty  # noqa: F401
+    except ImportError as error:
+        raise MissingExtra("running programs that a model wrote", "repl") from error
+
+
 class Stop(Exception):
     """Raised by a function to end the program at once, uncatchably for it."""
 
@@ -46,10 +54,9 @@ class Sandbox:
     """One session: variables are kept from one program to the next. Use it in a `with`."""
 
     def __init__(self, functions: Mapping[str, Function], *, program_s: float, memory_bytes: int, calls: int) -> None:
-        try:
-            import pydantic_monty
-        except ImportError as error:
-            raise MissingExtra("running programs that a model wrote", "repl") from error
+        check_installed()
+        import pydantic_monty
+
         self._monty = pydantic_monty
         self._functions = dict(functions)
         self._pool = pydantic_monty.Monty(
