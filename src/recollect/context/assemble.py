@@ -2,13 +2,13 @@
 
 For candidates with relevance ρ (score / best score), the question's terms Q and all terms T, a chosen set S has
 
-    value(S) = Σ w(t) over t in Q that S has  +  Σ u(t) over t in T that S has  +  Σ ρ(e) / Σ ρ over e in S
+    value(S) = 0.1 Σ w(t) over t in Q that S has  +  0.1 Σ u(t) over t in T that S has  +  Σ ρ(e) / Σ ρ over e in S
 
 w and u each add up to 1; w(t) is the idf among the candidates, u(t) the idf times the best ρ of an entry that has t.
-All three are coverage or sums, so value is monotone and submodular. Greedy takes what adds most per √token, so that
-neither long entries nor tiny ones win by their length. The order of taking does not depend on the budget, and a budget
-takes its longest beginning: what fits a budget is in every larger one too. Knows neither stores nor how entries were
-found.
+All three are coverage or sums, so value is monotone and submodular. Greedy takes what adds most per fourth root of its
+tokens: in full proportion tiny entries win, by value alone long ones. The order of taking does not depend on the
+budget, and a budget takes its longest beginning, the next one cut where that is worth it: what is in a context is in
+that of every larger budget too. Knows neither stores nor how entries were found.
 """
 
 from __future__ import annotations
@@ -23,8 +23,11 @@ from recollect.ingest.terms import read_question, record_of
 from recollect.tokens import count_tokens
 from recollect.types import Entry, Hit, Recall, fence_item
 
-LEAST_NEW = 0.02
-"""An entry that adds less than this to the words covered says nothing new."""
+ASKED, SAID, PER_TOKENS = 0.1, 0.1, 0.25
+LEAST_NEW = 0.1
+"""An entry of whose words, by weight, less than this share is new says nothing new, if no word of the question is."""
+LEAST_CUT = 20
+"""Tokens that must be left for the beginning of an entry that does not fit."""
 _ROOM = 10**9
 
 
@@ -47,8 +50,10 @@ class Assembled:
     """The fenced block for a prompt, numbered from 0 as in `hits`; empty when nothing fits."""
     tokens: int
     max_tokens: int
+    cut: bool
+    """Whether of the last entry only the beginning fits."""
     covered: float
-    """The share of the question's words, by weight, that the context has."""
+    """The share of the question's words, by weight, that the whole entries in it have."""
     recalls: tuple[Recall, ...]
 
     def __len__(self) -> int:
@@ -96,15 +101,18 @@ def assemble(question: str, recalls: Sequence[Recall], *, max_tokens: int) -> As
             break
         room -= one.cost
         taken.append(one)
-    left = [LeftOut(entry=one.hit.entry, why="budget") for one in order[len(taken) :]]
+    hits, beyond = _in_order([one.hit for one in taken]), order[len(taken) :]
+    cut = bool(beyond) and room >= LEAST_CUT
+    if cut:
+        hits.append(beyond[0].hit)
+    left = [LeftOut(entry=one.hit.entry, why="budget") for one in beyond[int(cut) :]]
     left += [LeftOut(entry=one.hit.entry, why="nothing new") for one in rest]
-    hits = _in_order([one.hit for one in taken])
     lines = fenced_lines([fence_item(hit.entry) for hit in hits], max_tokens=max_tokens) if hits else []
     text = "\n".join([OPENING, *lines, CLOSING]) if lines else ""
     has = frozenset[int]().union(*(one.terms for one in taken)) if taken else frozenset[int]()
     return Assembled(
         question=question, hits=tuple(hits), left_out=tuple(left), text=text, tokens=count_tokens(text),
-        max_tokens=max_tokens, covered=min(1.0, _sum(weights[0], has)), recalls=tuple(recalls),
+        max_tokens=max_tokens, cut=cut, covered=min(1.0, _sum(weights[0], has)), recalls=tuple(recalls),
     )  # fmt: skip
 
 
@@ -156,21 +164,21 @@ def _greedy(pool: Sequence[_Candidate], asked: dict[int, float], said: dict[int,
             relevance: float) -> tuple[list[_Candidate], list[_Candidate]]:  # fmt: skip
     """The order of taking, and what would add nothing new, best first."""
     left, taken, has = list(pool), list[_Candidate](), frozenset[int]()
-    while left:
-        gains = [_sum(asked, one.terms - has) + _sum(said, one.terms - has) for one in left]
-        fresh = [place for place, gain in enumerate(gains) if gain >= LEAST_NEW]
-        if not fresh:
-            break
-        values = {
-            place: (gains[place] + (left[place].relevance / relevance if relevance else 0.0))
-            / math.sqrt(left[place].cost)
-            for place in fresh
-        }
-        best = max(fresh, key=lambda place: (values[place], -place))
-        one = left.pop(best)
-        taken.append(one)
-        has |= one.terms
-    return taken, left
+    while True:
+        best, most = -1, -1.0
+        for place, one in enumerate(left):
+            new = one.terms - has
+            wanted, more = _sum(asked, new), _sum(said, new)
+            if not wanted and more < LEAST_NEW * _sum(said, one.terms):
+                continue
+            value = ASKED * wanted + SAID * more + (one.relevance / relevance if relevance else 0.0)
+            value /= one.cost**PER_TOKENS
+            if value > most:  # of equals the more relevant, which comes first
+                best, most = place, value
+        if best < 0:
+            return taken, left
+        taken.append(left.pop(best))
+        has |= taken[-1].terms
 
 
 def _in_order(hits: Sequence[Hit]) -> list[Hit]:
