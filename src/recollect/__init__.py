@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from recollect.aio import AsyncMemory
+    from recollect.context.assemble import Assembled, LeftOut
     from recollect.embeddings.choose import cached_embedder
     from recollect.errors import (
         BudgetExceeded,
@@ -81,6 +82,7 @@ __version__ = "0.1.0"
 
 _HOME = {
     "Aggregate": "recollect.recursive.actions",
+    "Assembled": "recollect.context.assemble",
     "AsyncMemory": "recollect.aio",
     "Budget": "recollect.llm.budget",
     "BudgetExceeded": "recollect.errors",
@@ -94,6 +96,7 @@ _HOME = {
     "Hit": "recollect.types",
     "InvalidInput": "recollect.errors",
     "LeaseLost": "recollect.errors",
+    "LeftOut": "recollect.context.assemble",
     "Limits": "recollect.recursive.limits",
     "Link": "recollect.types",
     "Memory": "recollect.memory",
@@ -138,6 +141,7 @@ _HOME = {
 
 __all__ = [
     "Aggregate",
+    "Assembled",
     "AsyncMemory",
     "Budget",
     "BudgetExceeded",
@@ -151,6 +155,7 @@ __all__ = [
     "Hit",
     "InvalidInput",
     "LeaseLost",
+    "LeftOut",
     "Limits",
     "Link",
     "Memory",

@@ -42,6 +42,7 @@ from recollect.types import (
 )
 
 if TYPE_CHECKING:
+    from recollect.context.assemble import Assembled
     from recollect.llm.base import Model
     from recollect.ops.doctor import Report
     from recollect.ops.transfer import Loaded, Written
@@ -126,6 +127,17 @@ class AsyncMemory:
             recursion=recursion,
         )  # fmt: skip
 
+    async def assemble(self, question: str, *, scope: Scope, max_tokens: int = 1500, sources: Sequence[Recall] = (),
+                       k: int = 40, kind: str | Sequence[str] | None = None, tags: str | Sequence[str] | None = None,
+                       layer: str | Sequence[str] | None = None, except_session: str | None = None,
+                       since: TimeLike = None, until: TimeLike = None, as_of: TimeLike = None,
+                       recursion: str | None = None) -> Assembled:  # fmt: skip
+        return await _threaded(
+            self._memory.assemble, question, scope=scope, max_tokens=max_tokens, sources=sources, k=k, kind=kind,
+            tags=tags, layer=layer, except_session=except_session, since=since, until=until, as_of=as_of,
+            recursion=recursion,
+        )  # fmt: skip
+
     async def reason(self, question: str, *, scope: Scope, k: int = 5, as_of: TimeLike = None) -> Reasoning:
         return await _threaded(self._memory.reason, question, scope=scope, k=k, as_of=as_of)
 
@@ -167,6 +179,12 @@ class AsyncMemory:
 
     async def export_learning(self, *, scope: Scope) -> dict[str, Any]:
         return await _threaded(self._memory.export_learning, scope=scope)
+
+    async def load_learning(self, state: Mapping[str, Any], *, scope: Scope) -> LearningStatus:
+        return await _threaded(self._memory.load_learning, state, scope=scope)
+
+    async def practise(self, *, scope: Scope, tasks: int = 60) -> int:
+        return await _threaded(self._memory.practise, scope=scope, tasks=tasks)
 
     async def reflect(self, *, scope: Scope, session_id: str | None = None, dry_run: bool = False,
                       again: bool = False, progress: Progress | None = None) -> list[Reflection]:  # fmt: skip

@@ -48,8 +48,10 @@ from recollect.llm.choose import ModelSpec, choose_model
 from recollect.llm.prices import Prices
 from recollect.locks import ForkLock
 from recollect.ops.reembed import Reembedded, adopt_model, reembed
+from recollect.recursive.combined import CombinedMemoryTrainer
 from recollect.recursive.library import Library
 from recollect.recursive.recall import Minds, Recursion, Router, checked_recursion, recursion_of
+from recollect.recursive.searches import Searches
 from recollect.reflection.settings import ReflectionSettings
 from recollect.retrieval.evidence import EVIDENCE
 from recollect.retrieval.filters import Filters
@@ -74,6 +76,7 @@ from recollect.types import (
 )  # fmt: skip
 
 if TYPE_CHECKING:  # loaded on first use: most programs never export or verify
+    from recollect.context.assemble import Assembled
     from recollect.llm.base import Model
     from recollect.llm.ledger import Meter
     from recollect.ops.doctor import Report
@@ -97,16 +100,21 @@ class Memory:
         self._clock = clock
         new_id = new_id or TimeOrderedIds()
         profile, learning = checked_profile(profile), checked_mode(learning)
-        self._profile = profile
         self._learner = _learner_for(profile, store, embedder, mode=learning, prior=prior, clock=clock)
         learned = Learned(self._learner, explore=checked_fraction("explore", explore), clock=aware(clock))
+        self._profile = profile
         self._scrubbing = choose_scrubbing(scrubber, store, clock=clock)
         self._searcher = Searcher(
             store, embedder, profile=profile, clock=clock, new_id=new_id,
             learned=None if learning == "off" else learned, scrubbing=self._scrubbing,
         )  # fmt: skip
+        self._recursion = recursion_of(recursion, profile)
+        self._searches = None
+        if learning != "off" and self._recursion.mode != "off" and self._recursion.learns:
+            self._searches = Searches(store, self._learner, explore=self._recursion.explore, clock=clock)
         minds = Minds(metered=partial(_metered, weakref.ref(self)), reasoner=llm)
-        self._router = Router(self._searcher, recursion_of(recursion, profile), minds)
+        self._router = Router(self._searcher, self._recursion, minds=minds, searches=self._searches)
+        self._trainer = CombinedMemoryTrainer(store, self._learner, self._searches)
         self._writer = Writer(store, embedder, scrubber=self._scrubbing, clock=clock, new_id=new_id)
         self._changer = Changer(store, embedder, scrubbing=self._scrubbing, clock=clock)
         self._forgetter = Forgetter(store, self._searcher, clock=clock, before=self._learner.write_pending)
@@ -230,6 +238,28 @@ class Memory:
         mode = None if recursion is None else checked_recursion(recursion)
         return self._router.recall(query, scope=checked_scope(scope), k=k, filters=filters, recursion=mode)
 
+    def assemble(self, question: str, *, scope: Scope, max_tokens: int = 1500, sources: Sequence[Recall] = (),
+                 k: int = 40, kind: str | Sequence[str] | None = None, tags: str | Sequence[str] | None = None,
+                 layer: str | Sequence[str] | None = None, except_session: str | None = None, since: TimeLike = None,
+                 until: TimeLike = None, as_of: TimeLike = None,
+                 recursion: str | None = None) -> Assembled:  # fmt: skip
+        """A context for a question within a token budget: the entries that together say most, and what was left out.
+
+        Chooses among the `k` best hits of a recall, recursive where the question is complex, and those of further
+        recalls given as `sources`. Filters are those of `recall`. `Assembled.cited` turns what an answer cites into
+        places for `outcome`.
+        """
+        from recollect.context.assemble import assemble, checked_budget
+
+        checked_budget(max_tokens)
+        found = self.recall(question, scope=scope, k=k, kind=kind, tags=tags, layer=layer,
+                            except_session=except_session, since=since, until=until, as_of=as_of,
+                            recursion=recursion)  # fmt: skip
+        context = assemble(found.query, [found, *sources], max_tokens=max_tokens)
+        if self._searches is not None and context.hits:
+            self._searches.assembled(found.id, scope.home(), context.covered)
+        return context
+
     def reason(self, question: str, *, scope: Scope, k: int = 5, as_of: TimeLike = None) -> Reasoning:
         """The chain of entries that bears on a question: what was found, what that names or is linked to, and why.
 
@@ -287,7 +317,7 @@ class Memory:
             refined = self._scrubbing.asked(None if scope is None else checked_scope(scope).home())(refined)
         told = told_of(cited=cited, used=used, ignored=ignored, refined=refined, success=success)
         tenant = None if scope is None else checked_scope(scope).tenant
-        return self._learner.outcome(checked_id(recall_id), told, tenant=tenant)
+        return self._trainer.outcome(checked_id(recall_id), told, tenant=tenant)
 
     def learning(self, *, scope: Scope) -> LearningStatus:
         """What serves the scope's home layer now, and on which evidence."""
@@ -325,7 +355,25 @@ class Memory:
 
     def export_learning(self, *, scope: Scope) -> dict[str, Any]:
         """What was learned for the tenant and the scope's home, as JSON: numbers only."""
-        return self._learner.export(checked_scope(scope).home())
+        return self._trainer.save(checked_scope(scope).home())
+
+    def load_learning(self, state: Mapping[str, Any], *, scope: Scope) -> LearningStatus:
+        """Put what `export_learning` returned in the place of what was learned; parts it does not have stay."""
+        home = checked_scope(scope).home()
+        self._trainer.load(home, dict(state))
+        return self._learner.status(home)
+
+    def practise(self, *, scope: Scope, tasks: int = 60) -> int:
+        """Try every way to search on questions made from the scope's own entries, once, so that learning which serves
+        best does not begin blind; returns how many questions there were. Nothing is logged, and nothing served changes
+        before outcomes say so."""
+        from recollect.recursive.bootstrap import practise
+
+        scope, count = checked_scope(scope), checked_count("tasks", tasks, least=1)
+        if self._searches is None:
+            return 0
+        searcher = self._searcher.under(self._profile, None, self._scrubbing)
+        return practise(self._store, searcher, self._recursion, self._searches, scope=scope, count=count)
 
     # -- reflect -------------------------------------------------------------------------------------------------
 

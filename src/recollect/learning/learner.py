@@ -227,6 +227,11 @@ class Learner:
 
         return True, committed
 
+    def trusts(self, tx: Tx, shelf: Shelf) -> bool:
+        """Whether a person's feedback is trusted, as of this transaction."""
+        person = self._person_in(shelf, tx.policies(shelf, profile=self._profile)[1])
+        return person is not None and person.guard.trusted
+
     def _reinforce(self, tx: Tx, recall: LoggedRecall, kind: str, value: dict[str, Any], now: datetime) -> None:
         """Count use, and let success and failure change how sure the shown entries are."""
         if kind == "cited":
@@ -476,6 +481,16 @@ class Learner:
             for name, of in (("prior", None), ("person", shelf))
         }
         return {name: None if text is None else json.loads(text) for name, text in texts.items()}
+
+    def load_in(self, tx: Tx, shelf: Shelf, state: dict[str, Any]) -> None:
+        """Put exported states in the place of those that are kept; a residual is not in them, and starts afresh."""
+        if state.get("prior") is not None:
+            prior = loads_prior(json.dumps(state["prior"]), self._names)
+            tx.put_policy(shelf.tenant, None, dumps_prior(prior, self._names), profile=self._profile)
+        person = loads_person(json.dumps(state.get("person")), self._names)
+        if person is not None:
+            text = dumps_person(replace(person, residual=0), self._names)
+            tx.put_policy(shelf.tenant, shelf, text, profile=self._profile)
 
     def close(self) -> None:
         self._log.close()

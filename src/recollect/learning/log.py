@@ -13,6 +13,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from typing import Protocol
 
 from recollect.errors import RecollectError
 from recollect.locks import ForkLock
@@ -23,6 +24,15 @@ MOST_PENDING = 512
 """Recalls held back at most; beyond them the oldest are dropped, should the store be unwritable for long."""
 
 _logger = logging.getLogger(__name__)
+
+
+class Beside(Protocol):
+    """Books that are kept of recalls elsewhere, and written together with them."""
+
+    @property
+    def waits(self) -> bool: ...
+
+    def write(self, tx: Tx) -> Callable[[], None]: ...
 
 
 class RecallLog:
@@ -37,6 +47,11 @@ class RecallLog:
         self._pid: int | None = None
         self._closed = False
         self._failed = False
+        self._beside: list[Beside] = []
+
+    def beside(self, books: Beside) -> None:
+        """Write these along, in the same transactions."""
+        self._beside.append(books)
 
     def add(self, recall: LoggedRecall, *, new: bool = False) -> None:
         """`new` says that the recall's shelf was not there when it was made: someone who has written nothing yet."""
@@ -72,7 +87,7 @@ class RecallLog:
             recalls = [*self._pending.values()]
             new = {*self._of_new} | {wanted}
         if not recalls:
-            return _nothing
+            return self._write_beside(tx)
         shelves = list(dict.fromkeys(recall.shelf for recall in recalls))
         there = {shelf for shelf, head in zip(shelves, self._store.heads(shelves), strict=True) if head is not None}
         shown = self._store.alive(list({no for recall in recalls for no in recall.nos[: recall.shown]}))
@@ -80,7 +95,22 @@ class RecallLog:
             recall if all(no in shown for no in recall.nos[: recall.shown]) else replace(recall, query="")
             for recall in recalls if recall.shelf in there or recall.id in new
         ])  # fmt: skip
-        return lambda: self._drop(recalls)
+        written = self._write_beside(tx)
+
+        def committed() -> None:
+            self._drop(recalls)
+            written()
+
+        return committed
+
+    def _write_beside(self, tx: Tx) -> Callable[[], None]:
+        waiting = [books.write(tx) for books in self._beside if books.waits]
+
+        def committed() -> None:
+            for written in waiting:
+                written()
+
+        return committed
 
     def forget(self, nos: Iterable[int]) -> None:
         """Take the query out of what is pending and showed one of these rows, which are gone."""
@@ -97,7 +127,7 @@ class RecallLog:
                 self._of_new.discard(recall.id)
 
     def flush(self) -> None:
-        if not self._pending:
+        if not self._pending and not any(books.waits for books in self._beside):
             return
         try:
             with self._store.transact() as tx:
@@ -116,10 +146,6 @@ class RecallLog:
             self._closed = True
             self._pending.clear()
         self._wake.set()
-
-
-def _nothing() -> None:
-    pass
 
 
 def _flush_now_and_then(log: weakref.ref[RecallLog], wake: threading.Event) -> None:

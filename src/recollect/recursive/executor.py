@@ -73,6 +73,11 @@ class Executor:
         self.via: dict[str, tuple[str, str]] = {}
         """Entry id → the id of the entry that led to it, and how (`bridge` or `link`)."""
 
+    @property
+    def tokens(self) -> int:
+        """Tokens used so far."""
+        return self._meter.tokens
+
     def __call__(self, ranked: Ranked, desk: Desk) -> Ranked:
         state = State(ranked=ranked, desk=desk)
         self._run(self._plan, state)

@@ -1,0 +1,1 @@
+"""Contexts for prompts: what to put before a model within a token budget."""

@@ -1,0 +1,277 @@
+"""Searches that the router thought worth several steps: chosen by what was learned, written down, learned from.
+
+Written with the recall log: a search waits in memory and reaches the store in the background, or with its outcome, in
+that one's transaction. What became of it is told by `outcome`, by a context that it was put into, by the same question
+asked anew, or by being left alone. Only `outcome` of people whose feedback is trusted is evidence for what serves (the
+rest moves weights); those who become trusted bring what they told before. Nothing is tried on who tells nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from recollect.clock import Clock, aware
+from recollect.ingest.hashing import hash64
+from recollect.ingest.terms import read_question
+from recollect.learning.learner import Learner
+from recollect.learning.tenant import PROFILE as SETTLED
+from recollect.learning.tenant import loads_tenant
+from recollect.learning.told import Told
+from recollect.locks import ForkLock
+from recollect.recursive.choices import Choice, choices_for
+from recollect.recursive.cues import Shape
+from recollect.recursive.plans import Planner
+from recollect.recursive.reward import Became, became
+from recollect.recursive.trainer import PROFILE, Policy, dumps, loads
+from recollect.recursive.trajectory import KIND, TAUGHT, TOLD, Trajectory, actions_of, trajectory_of
+from recollect.stores.base import Event, Store, Tx
+from recollect.types import Recall, Shelf
+
+MOST_KEPT = 200
+"""Searches kept of a shelf; the oldest go first."""
+TRIM_EVERY = 32
+MOST_PENDING = 512
+MOST_PLAIN = 4096
+"""Latest plain recalls of this process that are known to be none of ours without a look into the store."""
+REFINED_WITHIN = timedelta(minutes=5)
+REFINED_SHARE = 0.5
+"""Share of the terms of the earlier question that the same question asked anew has."""
+ABANDONED_AFTER = timedelta(minutes=30)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Chosen:
+    """How a question is searched."""
+
+    shape: Shape
+    choice: Choice = "planner"
+    explored: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Last:
+    """The search that a home asked for last, without its words."""
+
+    trajectory: Trajectory
+    terms: frozenset[int]
+
+
+class Searches:
+    """Chooses, keeps books and learns. Shares the learner's log and its mode."""
+
+    def __init__(self, store: Store, learner: Learner, *, explore: float, clock: Clock) -> None:
+        self._store = store
+        self._learner = learner
+        self._explore = explore
+        self._clock = aware(clock)
+        self._pending: OrderedDict[str, Trajectory] = OrderedDict()
+        self._last: OrderedDict[Shelf, _Last] = OrderedDict()
+        self._written: dict[Shelf, int] = {}
+        self._plain: OrderedDict[str, None] = OrderedDict()
+        self._lock = ForkLock()
+        learner.log.beside(self)
+
+    # -- choosing ------------------------------------------------------------------------------------------------
+
+    def choose(self, query: str, shape: Shape, home: Shelf, planner: Planner) -> Chosen:
+        """The choice for a question that the router sends here."""
+        if self._learner.mode != "on":
+            return Chosen(shape=shape)
+        explore = self._explore if self._learner.serving(home).outcomes else 0.0
+        choice, tried = self.policy(home).choose(shape, choices_for(shape, planner), query=query, explore=explore)
+        return Chosen(shape=shape, choice=choice, explored=tried)
+
+    def policy(self, home: Shelf) -> Policy:
+        """What serves a home: its own state where the tenant's people do not learn from each other."""
+        of_all, own = self._store.policies(home, profile=PROFILE)
+        return loads(own or of_all, seed=_seed(home.tenant))
+
+    # -- keeping books -------------------------------------------------------------------------------------------
+
+    def asked(self, found: Recall, home: Shelf, *, plain: bool) -> None:
+        """A home asked something, on whatever route: that may say what became of its last search."""
+        if plain:
+            self._plain[found.id] = None
+            if len(self._plain) > MOST_PLAIN:
+                self._plain.popitem(last=False)
+        if home not in self._last:
+            return
+        now = self._clock()
+        with self._lock:
+            last = self._last.pop(home, None)
+        if last is None:
+            return
+        since = now - last.trajectory.at
+        if since <= REFINED_WITHIN and _same(last.terms, found.query):
+            self._inferred(last.trajectory, Became(kind="refined", by="session"))
+        elif since >= ABANDONED_AFTER and self._learner.serving(home).outcomes:
+            self._inferred(last.trajectory, Became(kind="ignored", by="session"))
+        elif since < ABANDONED_AFTER:
+            with self._lock:
+                self._last.setdefault(home, last)
+
+    def note(self, found: Recall, chosen: Chosen, home: Shelf, *, tokens: int) -> None:
+        """Write a search down; it reaches the store in the background."""
+        trajectory = Trajectory(
+            id=found.id, shelf=home, query=found.query, shape=chosen.shape, choice=chosen.choice,
+            explored=chosen.explored, at=self._clock(), actions=actions_of(found.trace), tokens=tokens,
+            shown=tuple(hit.entry.id for hit in found.hits), depth=max((step.depth for step in found.trace), default=0),
+        )  # fmt: skip
+        with self._lock:
+            self._add(trajectory)
+            self._last[home] = _Last(
+                trajectory=replace(trajectory, query=""), terms=frozenset(read_question(found.query).terms)
+            )
+            while len(self._last) > MOST_PENDING:
+                self._last.popitem(last=False)
+
+    def assembled(self, recall_id: str, home: Shelf, quality: float) -> None:
+        """A search was put into a context, which has this share of its question's words."""
+        with self._lock:
+            last = self._last.get(home)
+        if last is not None and last.trajectory.id == recall_id:
+            self._inferred(last.trajectory, Became(kind="used", quality=quality, by="assembly"))
+
+    def _inferred(self, trajectory: Trajectory, outcome: Became) -> None:
+        with self._lock:
+            self._add(replace(trajectory.ended(outcome), query=self._query_of(trajectory)))
+
+    def _query_of(self, trajectory: Trajectory) -> str:
+        waiting = self._pending.get(trajectory.id)
+        return trajectory.query or ("" if waiting is None else waiting.query)
+
+    def _add(self, trajectory: Trajectory) -> None:
+        self._pending[trajectory.id] = trajectory
+        while len(self._pending) > MOST_PENDING:
+            self._pending.popitem(last=False)
+
+    # -- writing, with the recall log ----------------------------------------------------------------------------
+
+    @property
+    def waits(self) -> bool:
+        """Whether anything is on its way to the store."""
+        return bool(self._pending)
+
+    def write(self, tx: Tx) -> Callable[[], None]:
+        """Put what is pending into a transaction; what is returned is to be called when that is committed.
+
+        Searches of a shelf that is gone, or that showed what is gone, are not written.
+        """
+        with self._lock:
+            pending = [*self._pending.values()]
+        shelves = list(dict.fromkeys(one.shelf for one in pending))
+        there = {shelf for shelf, head in zip(shelves, self._store.heads(shelves), strict=True) if head is not None}
+        for one in pending:
+            if one.shelf in there:
+                self._write(tx, one)
+        return lambda: self._drop(pending)
+
+    def _write(self, tx: Tx, one: Trajectory) -> None:
+        kept = tx.dossier(one.shelf, KIND, one.id)
+        before = None if kept is None else trajectory_of(kept)
+        if before is not None and (before.outcome is not None or one.outcome is None):
+            return  # told meanwhile: what is told goes before what is inferred
+        if before is not None:
+            one = replace(one, query=before.query)
+        if tx.put_dossier(one.dossier(self._clock())):
+            if before is None:
+                self._trim(tx, one.shelf)
+            if one.outcome is not None:
+                self._teach(tx, [one], counts=False)
+
+    def _trim(self, tx: Tx, shelf: Shelf) -> None:
+        count = self._written.get(shelf, 0)
+        self._written[shelf] = count + 1
+        if count % TRIM_EVERY == 0:
+            held = self._store.dossiers(shelf=shelf, kinds=[KIND], limit=MOST_KEPT + 10 * TRIM_EVERY)
+            for old in held[MOST_KEPT - TRIM_EVERY :]:
+                tx.drop_dossier(shelf, KIND, old.key)
+
+    def _drop(self, written: list[Trajectory]) -> None:
+        with self._lock:
+            for one in written:
+                if self._pending.get(one.id) is one:
+                    del self._pending[one.id]
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def told(self, tx: Tx, recall_id: str, told: Told) -> None:
+        """What became of a recall, in the transaction of its outcome; nothing when it was no such search."""
+        if recall_id in self._plain:
+            return
+        recall = tx.logged_recall(recall_id)
+        kept = None if recall is None else tx.dossier(recall.shelf, KIND, recall_id)
+        if kept is None:
+            return
+        before = trajectory_of(kept)
+        if before.outcome is not None and before.outcome.by == "told":
+            return
+        with self._lock:
+            last = self._last.get(before.shelf)
+            if last is not None and last.trajectory.id == recall_id:
+                del self._last[before.shelf]
+        one = before.ended(became(told))
+        if self._learner.trusts(tx, one.shelf):
+            self._absorb(tx, one)
+        else:
+            tx.put_dossier(one.dossier(self._clock()))
+
+    def _absorb(self, tx: Tx, one: Trajectory) -> None:
+        """What a trusted person told, now and before they were trusted, becomes evidence."""
+        waiting = self._store.dossiers(shelf=one.shelf, kinds=[KIND], states=[TOLD], limit=2 * MOST_KEPT)
+        earlier = [trajectory_of(kept) for kept in reversed(waiting) if kept.key != one.id]
+        lessons = [old for old in earlier if old.outcome is not None and old.outcome.by == "told"]
+        for lesson in (*lessons, one):
+            tx.put_dossier(replace(lesson, state=TAUGHT).dossier(self._clock()))
+        self._teach(tx, [*lessons, one], counts=True)
+
+    def _teach(self, tx: Tx, lessons: list[Trajectory], *, counts: bool) -> None:
+        if self._learner.mode == "off" or not lessons:
+            return
+        shelf = lessons[0].shelf
+        shares = loads_tenant(tx.policy(shelf.tenant, None, profile=SETTLED)).shares
+        of = None if shares else shelf
+        before = loads(tx.policy(shelf.tenant, of, profile=PROFILE), seed=_seed(shelf.tenant))
+        after = before
+        for one in lessons:
+            if one.reward is not None:
+                after = after.learned(one.shape, one.choice, one.reward, counts=counts)
+        tx.put_policy(shelf.tenant, of, dumps(after), profile=PROFILE)
+        self._receipt(tx, shelf.tenant, before, after, self._clock())
+
+    def _receipt(self, tx: Tx, tenant: str, before: Policy, after: Policy, now: datetime) -> None:
+        """Every switch of what serves is an event."""
+        for shape, family in after.families.items():
+            served = before.family(shape).serves
+            if family.serves != served:
+                tx.audit(Event(at=now, tenant=tenant, action="learn", detail={
+                    "from": served, "to": family.serves, "why": f"searches of shape {shape}: {served} "
+                    f"{family.of(served).seen}, {family.serves} {family.of(family.serves).seen}",
+                    "outcomes": family.outcomes,
+                }))  # fmt: skip
+
+    def begin(self, home: Shelf, change: Callable[[Policy], Policy]) -> Policy:
+        """Put another state in the place of the tenant's, made from the present one."""
+        with self._store.transact() as tx:
+            shares = loads_tenant(tx.policy(home.tenant, None, profile=SETTLED)).shares
+            of = None if shares else home
+            policy = change(loads(tx.policy(home.tenant, of, profile=PROFILE), seed=_seed(home.tenant)))
+            tx.put_policy(home.tenant, of, dumps(policy), profile=PROFILE)
+        return policy
+
+    def kept(self, home: Shelf, *, limit: int = 100) -> list[Trajectory]:
+        """Searches of a home, newest first."""
+        return [trajectory_of(one) for one in self._store.dossiers(shelf=home, kinds=[KIND], limit=limit)]
+
+
+def _same(terms: frozenset[int], query: str) -> bool:
+    """Whether a question is that one asked anew: much of the same words, though not the very same."""
+    new = frozenset(read_question(query).terms)
+    return bool(terms) and new != terms and len(terms & new) >= REFINED_SHARE * len(terms)
+
+
+def _seed(tenant: str) -> int:
+    return hash64(f"searches:{tenant}") % (1 << 53)

@@ -1,0 +1,85 @@
+"""One search as it is written down: what was asked, what was done and found, what it cost, what became of it.
+
+Kept as a dossier of kind `search` under the recall's id. It names the entries that were shown, so it goes with any of
+them, and it goes with its shelf. Times of actions are seconds since the search began.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from recollect.recursive.choices import Choice
+from recollect.recursive.cues import Shape
+from recollect.recursive.reward import Became, reward_of
+from recollect.stores.base import Dossier
+from recollect.types import Shelf, Step
+
+KIND = "search"
+OPEN, TOLD, TAUGHT = "open", "told", "taught"
+"""States: nothing is known yet; it is known what became of it; trusted, and so evidence for what serves."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Trajectory:
+    """A search that the router thought worth several steps."""
+
+    id: str
+    shelf: Shelf
+    query: str
+    shape: Shape
+    choice: Choice
+    at: datetime
+    explored: bool = False
+    """Whether it was a try."""
+    actions: tuple[dict[str, Any], ...] = ()
+    shown: tuple[str, ...] = ()
+    """Ids of the hits."""
+    tokens: int = 0
+    depth: int = 0
+    outcome: Became | None = None
+    state: str = OPEN
+    reward: float | None = field(default=None)
+
+    def ended(self, outcome: Became) -> Trajectory:
+        """With what became of it, and so its reward."""
+        return replace(self, outcome=outcome, reward=reward_of(outcome, self.tokens), state=TOLD)
+
+    def dossier(self, now: datetime) -> Dossier:
+        body: dict[str, Any] = {
+            "query": self.query, "shape": self.shape, "choice": self.choice, "explored": self.explored,
+            "actions": list(self.actions), "results": len(self.shown), "tokens": self.tokens, "depth": self.depth,
+            "outcome": None if self.outcome is None else
+            {"kind": self.outcome.kind, "quality": self.outcome.quality, "by": self.outcome.by},
+            "reward": self.reward,
+        }  # fmt: skip
+        return Dossier(
+            shelf=self.shelf, kind=KIND, key=self.id, state=self.state, body=body,
+            names=tuple(dict.fromkeys(self.shown)), created_at=self.at, updated_at=max(now, self.at),
+        )  # fmt: skip
+
+
+def trajectory_of(dossier: Dossier) -> Trajectory:
+    """The search in a dossier."""
+    body = dossier.body
+    told = body["outcome"]
+    return Trajectory(
+        id=dossier.key, shelf=dossier.shelf, query=body["query"], shape=body["shape"], choice=body["choice"],
+        at=dossier.created_at, explored=body["explored"], actions=tuple(body["actions"]), shown=dossier.names,
+        tokens=body["tokens"], depth=body["depth"], state=dossier.state, reward=body["reward"],
+        outcome=None if told is None else Became(kind=told["kind"], quality=told["quality"], by=told["by"]),
+    )  # fmt: skip
+
+
+def actions_of(steps: tuple[Step, ...]) -> tuple[dict[str, Any], ...]:
+    """Steps with the time at which each ended; one that is deeper ended before the call that it belongs to."""
+    ended, actions = 0.0, []
+    for step in steps:
+        ended += step.seconds if step.depth == 0 else 0.0
+        actions.append({
+            "action": step.action, "detail": step.detail, "found": step.found, "seconds": round(step.seconds, 6),
+            "ended": round(ended if step.depth == 0 else ended + step.seconds, 6), "depth": step.depth,
+            "problem": step.problem,
+        })  # fmt: skip
+    return tuple(actions)
