@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.errors import InvalidInput
-from recollect.interfaces.cli import bank_care, options, render
+from recollect.interfaces.cli import bank_benchmark, bank_care, options, render
 from recollect.interfaces.cli.guard import guarded
 from recollect.interfaces.cli.stdin import DASH, read_stdin
 from recollect.interfaces.cli.target import JsonFlag, Target, with_target
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="What agents learned from their tasks: strategies and guardrails.")
 app.add_typer(bank_care.verbs)
+app.add_typer(bank_benchmark.verbs)
 
 Domain = Annotated[
     str | None,
