@@ -26,6 +26,8 @@ Domain = Annotated[
 ]
 ItemKind = Annotated[str | None, typer.Option("--kind", metavar="KIND", help="strategy or guardrail.")]
 
+BEGIN = "it begins with ReasoningBank.run_task or recollect hook post-task; --agent says whose it is"
+
 
 @app.command("status", epilog="Example: recollect bank status --agent reviewer")
 @with_target
@@ -46,6 +48,8 @@ def status(target: Target) -> None:
         "successes": f"{stats.successes} of {stats.successes + stats.failures} {rate}".rstrip(),
     }  # fmt: skip
     render.console().print(render.pair_table(pairs))
+    if not stats.items and not stats.tasks:
+        render.say(f"nothing was learned yet for {target}; {BEGIN}")
 
 
 @app.command("list", epilog="Example: recollect bank list --domain 'web.*' --sort usage")
@@ -66,10 +70,12 @@ def list_(
         found = ReasoningBank(memory, scope=target.scope).items(domain=domain, kind=kind, sort=sort, limit=limit)
     if target.json:
         render.print_json({"items": found})
-    else:
+    elif found:
         render.console().print(_item_table(found))
-        if not found:
-            render.say(f"nothing was learned yet for {target}")
+    elif domain or kind:
+        render.say(f"nothing of that domain and kind for {target}; recollect bank status names the domains")
+    else:
+        render.say(f"nothing was learned yet for {target}; {BEGIN}")
 
 
 @app.command("show", epilog="Example: recollect bank show ID")
@@ -118,9 +124,10 @@ def retrieve(
     if target.json:
         render.print_json(recall)
         return
-    render.console().print(render.hit_table(recall.hits, explain=explain))
-    if not recall.hits:
-        render.say(f"nothing helps with that for {target}")
+    if recall.hits:
+        render.console().print(render.hit_table(recall.hits, explain=explain))
+    else:
+        render.say(f"nothing helps with that for {target}; recollect bank list shows what was learned")
 
 
 @app.command("judge", epilog="Example: recollect bank judge trajectory.json")
@@ -202,4 +209,9 @@ def _trajectory(file: str) -> Any:  # any JSON value
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise InvalidInput(file, "is not JSON", 'as in {"query": …, "steps": [{"tool": …, "args": {}}]}') from None
+        where = "standard input" if file == DASH else file
+        raise InvalidInput(
+            where,
+            "is empty" if not text.strip() else "is not JSON",
+            'as in {"query": …, "steps": [{"tool": …, "args": {}}]}',
+        ) from None
