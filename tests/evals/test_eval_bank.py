@@ -10,7 +10,7 @@ import pytest
 
 from recollect.errors import InvalidInput
 from recollect.evals import bank, bank_real
-from recollect.evals.bank_agent import TRIES, Read, attempt, read
+from recollect.evals.bank_agent import CHECK, TRIES, Read, attempt, read
 from recollect.evals.bank_report import BankReport
 from recollect.evals.bank_traces import load
 from recollect.evals.bank_world import FAMILIES, Call, World, kinds, tasks
@@ -124,16 +124,23 @@ def test_the_agent_understands_what_the_rules_distil() -> None:
     for task in tasks(1, 108, shuffled=False):
         work = attempt(world, task, [], seed=1)
         trajectory = trajectory_of({"query": work["query"], "steps": work["steps"]})
-        won = bool(work["steps"][-1]["ok"])
+        won = work["checks"][CHECK]
         for item in from_success(trajectory) if won else from_failure(trajectory):
             said = read(item.text)
             assert said.about(task.kind.tool), item.text
             assert bool(said.calls) == won, item.text
             if won:
                 again = attempt(world, task, [item.text], seed=2)
-                understood += bool(again["steps"][-1]["ok"])
+                understood += again["checks"][CHECK]
                 assert sum(step["tool"] == task.kind.tool for step in again["steps"]) <= TRIES
     assert understood > 10
+
+
+def test_calling_something_else_without_an_error_is_no_success() -> None:
+    task = tasks(1, 18, shuffled=False)[0]
+    done = attempt(World(1), task, ["This worked: fetch_audit_log()."] * 3, seed=1, gullible=True, tries=1)
+    assert done["steps"][-1]["ok"]
+    assert done["checks"] == {CHECK: False}
 
 
 @pytest.mark.parametrize(

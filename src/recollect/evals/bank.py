@@ -4,6 +4,7 @@ Every way to live gets the same tasks, the same rules and the same luck at guess
 allowed. What the agent knows of a rule it read in an item that the bank retrieved.
 
     without             no bank
+    six tries           no bank, but twice the tries at every task
     empty               a bank that is asked and never told anything
     in order            the bank, one item a task; tasks come kind after kind
     shuffled            the same, in random order; every way below is shuffled too
@@ -24,7 +25,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from recollect.errors import InvalidInput
-from recollect.evals.bank_agent import attempt
+from recollect.evals.bank_agent import CHECK, TRIES, attempt
 from recollect.evals.bank_report import BankReport, Done
 from recollect.evals.bank_world import World, WorldTask, tasks
 from recollect.evals.run import Progress, Steps
@@ -52,10 +53,12 @@ class Way:
     """Share of verdicts that say the opposite."""
     gullible: bool = False
     changes: bool = False
+    tries: int = TRIES
 
 
 WAYS = {
     "without": Way(bank=False),
+    "without, six tries": Way(bank=False, tries=6),
     "empty": Way(learns=False),
     "in order": Way(shuffled=False),
     "shuffled": Way(),
@@ -149,12 +152,12 @@ class _Life:
 
         def agent(given: list[str]) -> dict[str, Any]:  # a trajectory
             items.extend(given)
-            return attempt(world, task, given, seed=self._seed, gullible=self._way.gullible)
+            return attempt(world, task, given, seed=self._seed, gullible=self._way.gullible, tries=self._way.tries)
 
         work = self._worked(task, agent, wrong)
         return Done(
             seed=self._seed, kind=task.kind.tool, family=task.kind.family, number=task.number, place=place,
-            success=bool(work["steps"][-1]["ok"]), calls=len(work["steps"]), given=len(items), used=len(work["used"]),
+            success=work["checks"][CHECK], calls=len(work["steps"]), given=len(items), used=len(work["used"]),
             steps=work["steps"],
         )  # fmt: skip
 
@@ -166,7 +169,7 @@ class _Life:
 
         def execute(work: Work) -> dict[str, Any]:  # a trajectory
             made = agent([hit.entry.text for hit in work.hits])
-            return {**made, "verdict": not made["steps"][-1]["ok"]} if wrong else made
+            return {**made, "verdict": not made["checks"][CHECK]} if wrong else made
 
         out = self._bank.run_task(
             task_id=f"task-{task.number}", agent_id="clerk", query=task.query, domain=DOMAIN, execute=execute

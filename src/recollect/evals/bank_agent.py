@@ -18,8 +18,8 @@ from recollect.evals.bank_world import Call, Kind, Way, World, WorldTask
 from recollect.reasoning.calls import FROM_TASK
 
 TRIES = 3
-MOST_CALLS = 12
-"""Of one try: advice that goes on for longer is cut."""
+CHECK = "the service did it"
+"""The caller's own look at the end: an agent that called something else without an error has done nothing."""
 _CALL = re.compile(r'(?P<tool>\w+)\((?P<given>(?:[^()"]|"(?:[^"\\]|\\.)*")*)\)')
 _PAIR = re.compile(r'(?P<name>\w+)=(?P<value>\[from the task\]|"(?:[^"\\]|\\.)*"|[^\s,()]+)')
 _LIKE = re.compile(r"^For tasks like “.*?”: ")
@@ -51,29 +51,30 @@ def read(text: str) -> Read:
 
 
 def attempt(world: World, task: WorldTask, items: Sequence[str], *, seed: int,
-            gullible: bool = False) -> dict[str, Any]:  # fmt: skip
-    """The task done with at most three calls of its service, as a trajectory that says which items were used."""
+            gullible: bool = False, tries: int = TRIES) -> dict[str, Any]:  # fmt: skip
+    """The task done with at most so many calls of its service, as a trajectory that says which items were used."""
     told = [read(text) for text in items]
     used = [place for place, one in enumerate(told) if gullible or one.about(task.kind.tool)]
     steps: list[dict[str, Any]] = []
     done: list[Call] = []
-    for calls in _tries(task, [told[place] for place in used], seed):
-        for call in calls[:MOST_CALLS]:
-            steps.append(world.answer(task.kind, done, call))
-            done.append(call)
-            if call.tool == task.kind.tool and steps[-1]["ok"]:
-                return {"query": task.query, "steps": steps, "used": used}
-    return {"query": task.query, "steps": steps, "used": used}
+    finished = False
+    for call in (call for calls in _tries(task, [told[place] for place in used], seed, tries) for call in calls):
+        steps.append(world.answer(task.kind, done, call))
+        done.append(call)
+        finished = call.tool == task.kind.tool and steps[-1]["ok"]
+        if finished:
+            break
+    return {"query": task.query, "steps": steps, "used": used, "checks": {CHECK: finished}}
 
 
-def _tries(task: WorldTask, told: Sequence[Read], seed: int) -> Iterator[tuple[Call, ...]]:
+def _tries(task: WorldTask, told: Sequence[Read], seed: int, most: int) -> Iterator[tuple[Call, ...]]:
     """What to do, try by try: as told, else bare where anybody would, then by guessing."""
     advised = [_filled(one.calls, task.name) for one in told if one.calls]
     bare = [(Call(task.kind.tool, {"name": task.name}),)] if task.kind.bare_first and not advised else []
     guesses = [_filled_way(task.kind, way, task.name) for way in _guessed(task, told, seed)]
     tried: list[tuple[Call, ...]] = []
     for calls in [*advised, *bare, *guesses]:
-        if len(tried) < TRIES and calls not in tried:
+        if len(tried) < most and calls not in tried:
             tried.append(calls)
             yield calls
 
