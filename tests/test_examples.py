@@ -118,3 +118,17 @@ def test_an_answer_without_facts_is_told(tmp_path: Path, service: Service) -> No
     done = run("openai_compatible", tmp_path, service)
     assert done.returncode == 1
     assert "holds no JSON: it begins 'I am sorry'" in done.stderr
+
+
+def test_the_client_tunes_itself(tmp_path: Path) -> None:
+    rounds = run("api_client", tmp_path).stdout.splitlines()
+    assert rounds[0] == "round 1: users 3 attempts, analytics 3 attempts, media 2 attempts"
+    assert rounds[2] == "round 3: users 1 attempt, analytics 1 attempt, media 1 attempt"
+
+
+def test_reviewers_learn_what_to_look_for_and_hand_it_on(tmp_path: Path) -> None:
+    first, *_, last, newcomer, item = run("code_review_agents", tmp_path).stdout.splitlines()
+    assert int(first.split()[-4]) > 2
+    assert last == "changes 37-48: 0 defects got through"
+    assert newcomer == "the newcomer starts with 2 items of security-reviewer and misses 0"
+    assert 'check(defect="sql from strings")' in item

@@ -97,3 +97,37 @@ def test_the_demo_learns(cli: Cli, tmp_path: Path) -> None:
     assert shown["with"] > shown["without"]
     assert "with it 9" in cli.ok("bank", "demo").err
     assert not [*tmp_path.iterdir()]
+
+
+def test_benchmark_measures_with_and_without(cli: Cli) -> None:
+    told = cli.json("bank", "benchmark", "--tasks", "18", "--way", "shuffled", "--way", "rules change")
+    assert list(told["ways"]) == ["without", "rules change, without", "shuffled", "rules change"]
+    assert (told["tasks"], told["seeds"]) == (18, 1)
+    shown = cli.ok("bank", "benchmark", "--tasks", "4", "--way", "empty")
+    assert "0.0 (0.0 … 0.0)" in shown.out
+    assert "4 tasks in each of 1 worlds" in shown.err
+
+
+def test_benchmark_says_what_it_cannot_do(cli: Cli, tmp_path: Path) -> None:
+    assert "known are without" in cli("bank", "benchmark", "--way", "luck").err
+    assert "sierra-research/tau-bench" in " ".join(cli("bank", "benchmark", "--data", str(tmp_path)).err.split())
+
+
+def test_empty_states_say_how_to_go_on(taught: Cli) -> None:
+    other = ("--agent", "other")
+    for command in (["status"], ["list"]):
+        assert "recollect hook post-task" in taught.ok("bank", *command, *other).err
+    assert "bank status names the domains" in taught.ok("bank", "list", "--domain", "db", *CLERK).err
+    assert taught.ok("bank", "list", *other).out == ""
+    assert "bank list" in taught.ok("bank", "retrieve", "x", *other).err
+    assert "bank consolidate makes one" in taught.ok("bank", "runs", *CLERK).err
+    assert "--min-usage" in taught.ok("bank", "learn-from", "clerk", *other).err
+
+
+def test_what_is_misspelt_is_named(taught: Cli) -> None:
+    for command in (["list"], ["retrieve", "x"]):
+        wrong = taught("bank", *command, "--kind", "stratgy", *CLERK)
+        assert wrong.code == 2
+        assert "'stratgy' is no kind of item (use strategy or guardrail)" in wrong.err
+    assert "standard input: is empty" in taught("bank", "judge", stdin="").err
+    assert "'clerk' is not another agent" in taught("bank", "learn-from", "clerk", *CLERK).err

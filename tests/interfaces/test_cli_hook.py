@@ -156,3 +156,13 @@ def test_the_ready_configuration_runs_as_it_is(tmp_path: Path, transcript: Path)
         assert done.returncode == 0, done.stderr
         said[event] = done.stdout
     assert "pytest tests/parser" in said["UserPromptSubmit"]
+
+
+def test_a_hook_says_why_nothing_was_kept(cli: Cli, tmp_path: Path) -> None:
+    task = ("--task-id", "t9", "--agent", "clerk")
+    cli.ok("hook", "pre-task", *task, "--query", "Create user bob")
+    assert "nothing says how it went" in cli.ok("hook", "post-task", *task, stdin="").err
+    assert "recollect hook pre-task" in cli.ok("hook", "post-task", *task, "--success", stdin="").err
+    assert '"steps"' in cli.ok("hook", "post-task", *task, stdin="done").err
+    missing = str(tmp_path / "none.json")
+    assert f"cannot read {missing!r}" in cli.ok("hook", "post-task", *task, "--trajectory-file", missing).err

@@ -209,3 +209,14 @@ def test_the_learned_ranking_serves_the_bank_and_nobody_else(tmp_path: Path) -> 
             assert not bank.feedback(recall.id, cited=useful), "told before"
         assert "learned" in bank.retrieve("another of topic33").hits[0].factors
         assert mem.learning(scope=AGENT).outcomes == 0, "the memory's own ranking learned nothing from it"
+
+
+def test_of_two_that_fit_alike_the_strategy_comes_before_the_guardrail(mem: Memory, bank: ReasoningBank) -> None:
+    kept(mem, "0.80 not this", plane=1, kind="guardrail")
+    strategy = kept(mem, "0.75 this", plane=2)
+    found = bank.retrieve("x", scope=AGENT, k=2)
+    assert found[0].entry.id == strategy
+    assert found[1].factors["guardrail"] == pytest.approx(-0.1)
+    assert "guardrail" not in bank.retrieve("x", scope=AGENT, kind="strategy")[0].factors
+    kept(mem, "0.95 never that", plane=3, kind="guardrail")
+    assert bank.retrieve("x", scope=AGENT)[0].entry.kind == "guardrail"  # much nearer, so it is said first

@@ -213,7 +213,7 @@ def test_whatever_a_model_writes_is_a_plan_or_unreadable(value: Any) -> None:
 @pytest.mark.parametrize(("settings", "said"), [
     ({"root": None}, "root"), ({"root": "rules"}, "root"), ({"root": "nonsense:x"}, "nonsense"),
     ({"root": ScriptedModel("x"), "calls": -1}, "calls"),
-], ids=str)  # fmt: skip
+], ids=["none", "rules", "nonsense", "calls"])  # fmt: skip
 def test_wrong_settings_are_told_at_once(settings: dict[str, Any], said: str) -> None:
     with pytest.raises(InvalidInput, match=said):
         Models(**settings)

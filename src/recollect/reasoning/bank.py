@@ -40,6 +40,7 @@ from recollect.reasoning.judge import Verdict, Verify, judge
 from recollect.reasoning.keeper import Keeper, Progress
 from recollect.reasoning.learning import Finisher
 from recollect.reasoning.matts import CONCURRENT, Matts
+from recollect.reasoning.prefer import strategies_first
 from recollect.reasoning.resume import resume
 from recollect.reasoning.stats import BankStats, sorted_items, stats_of
 from recollect.reasoning.tasks import Run, Task, Tasks, TaskState
@@ -88,7 +89,9 @@ class ReasoningBank:
         least = self._min_confidence if min_confidence is None else checked_fraction("min_confidence", min_confidence)
         filters = replace(Filters.of(kind=kinds_of(kind), tags=wanted_tags(domain)), min_confidence=least)
         wanted = self._k if k is None else k
-        return self._engine.searcher.recall(query, scope=self._scoped(scope), k=wanted, filters=filters)
+        return self._engine.searcher.recall(
+            query, scope=self._scoped(scope), k=wanted, filters=filters, refine=strategies_first
+        )
 
     def feedback(self, recall_id: str, *, cited: Sequence[int], scope: Scope | None = None) -> bool:
         """Say which hits of a recall were useful, by place: counts their use and teaches the ranking.

@@ -76,6 +76,18 @@ def repeated(trajectory: Trajectory) -> list[tuple[int, ...]]:
     return sorted((tuple(places) for places in same.values() if len(places) > 1), key=len, reverse=True)
 
 
+def prepared(trajectory: Trajectory, place: int) -> tuple[int, ...]:
+    """Places of the calls that worked right before one, back to the last time its tool failed."""
+    found: list[int] = []
+    for earlier in reversed([p for p in called(trajectory) if p < place]):
+        step = trajectory.steps[earlier]
+        if step.failed and step.action == trajectory.steps[place].action:
+            break
+        if not step.failed:
+            found.append(earlier)
+    return tuple(reversed(found[:MOST_BETWEEN]))
+
+
 def changed(before: Step, after: Step) -> dict[str, tuple[str | None, str | None]]:
     """Arguments that differ: name → as JSON before and after, None where it was not given."""
     names = dict.fromkeys([*before.arguments, *after.arguments])

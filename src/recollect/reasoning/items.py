@@ -19,6 +19,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
+from recollect.errors import InvalidInput
 from recollect.ingest.validate import MAX_TAGS, Draft
 from recollect.reasoning.domains import domain_of, domain_tags
 from recollect.types import MAX_NAME_CHARS, Entry, Kind, Scope, Shelf
@@ -111,6 +112,9 @@ def is_item(entry: Entry) -> bool:
 def kinds_of(kind: str | Sequence[str] | None) -> list[Kind]:
     """The kinds of items meant; all for None."""
     wanted = [kind] if isinstance(kind, str) else kind
+    unknown = [each for each in wanted or () if each not in ITEM_KINDS]
+    if unknown:
+        raise InvalidInput("kind", f"{unknown[0]!r} is no kind of item", f"use {' or '.join(ITEM_KINDS)}")
     return [each for each in ITEM_KINDS if wanted is None or each in wanted]
 
 

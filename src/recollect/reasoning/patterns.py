@@ -8,6 +8,7 @@ Deterministic, and only as clever as it can prove: every item names calls that w
 | a call failed, and the same call worked later                     | strategy: try again, after what was done between |
 | calls worked one after the other to a success                     | strategy: the recipe                             |
 | the same call failed again and again                              | guardrail: not unchanged                         |
+| a call failed whatever was done before it                         | guardrail: not the last two ways                 |
 | the attempt ended in a failing call, or in a wrong result         | guardrail: not this call, not this way           |
 | arguments or tools that all successes have and no failure has     | strategy; the other way round, guardrail         |
 """
@@ -22,6 +23,7 @@ from recollect.reasoning.calls import (
     called,
     changed,
     gist,
+    prepared,
     put,
     put_key,
     recipe,
@@ -50,10 +52,12 @@ def from_success(trajectory: Trajectory) -> list[Item]:
 
 def from_failure(trajectory: Trajectory, reasons: Sequence[str] = ()) -> list[Item]:
     """At most two guardrails out of an attempt that failed; `reasons` are the judge's."""
-    again = repeated(trajectory)
+    again = [places for places in repeated(trajectory) if not _varied(trajectory, places)]
     found = [_unchanged(trajectory, places) for places in again]
     open_ = _unresolved(trajectory)
-    if open_ is not None and not any(open_ in places for places in again):
+    if open_ is not None and (ways := _ways(trajectory, open_)):
+        found = [*ways, *found]
+    elif open_ is not None and not any(open_ in places for places in again):
         found.append(_failed_call(trajectory, open_))
     elif not found and (way := _wrong_way(trajectory, reasons)):
         found.append(way)
@@ -115,6 +119,30 @@ def _unchanged(trajectory: Trajectory, places: tuple[int, ...]) -> Item:
     call = put(step, trajectory.query)
     advice = f"Do not repeat {call} unchanged: it failed {len(places)} times with {_error(step)}."
     return _item("guardrail", f"{step.action}: do not repeat it unchanged", advice, trajectory, places)
+
+
+def _varied(trajectory: Trajectory, places: Sequence[int]) -> bool:
+    """Whether other things were done before each of these calls: then it was not tried again unchanged."""
+    before = [[trajectory.steps[one].call for one in prepared(trajectory, place)] for place in places]
+    return any(calls != before[0] for calls in before)
+
+
+def _ways(trajectory: Trajectory, last: int) -> list[Item]:
+    """A call that failed whatever was done before it: the last ways that were tried, where there were several."""
+    step = trajectory.steps[last]
+    tried = [place for place in called(trajectory)
+             if trajectory.steps[place].failed and trajectory.steps[place].action == step.action]  # fmt: skip
+    if not _varied(trajectory, tried):
+        return []
+    found = []
+    for place in reversed(tried):
+        before = prepared(trajectory, place)
+        if before:
+            calls = [put(trajectory.steps[one], trajectory.query) for one in (*before, place)]
+            names = dict.fromkeys(trajectory.steps[one].action for one in (*before, place))
+            advice = f"This way did not succeed: {' → '.join(calls)}. It failed with {_error(trajectory.steps[place])}."
+            found.append(_item("guardrail", f"Not enough: {' → '.join(names)}", advice, trajectory, [*before, place]))
+    return found
 
 
 def _unresolved(trajectory: Trajectory) -> int | None:

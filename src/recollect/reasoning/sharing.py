@@ -101,7 +101,8 @@ class Sharing:
                         min_usage: int = PEER_USAGE) -> list[Share]:  # fmt: skip
         """Take over what another agent is sure of and has used: copies of its strategies for this scope's agent."""
         if peer.agent is None or scope.agent is None or peer.tenant != scope.tenant or peer.agent == scope.agent:
-            raise InvalidInput("peer", "is not another agent of the same tenant", "give both scopes an agent")
+            said = f"{peer.agent!r} is not another agent of the same tenant than {scope.agent!r}"
+            raise InvalidInput("peer", said, "give both scopes an agent, each its own")
         to, source = scope.home("agent"), peer.home("agent")
         wanted = [
             entry

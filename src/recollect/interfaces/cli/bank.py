@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from recollect.errors import InvalidInput
-from recollect.interfaces.cli import bank_care, options, render
+from recollect.interfaces.cli import bank_benchmark, bank_care, options, render
 from recollect.interfaces.cli.guard import guarded
 from recollect.interfaces.cli.stdin import DASH, read_stdin
 from recollect.interfaces.cli.target import JsonFlag, Target, with_target
@@ -18,12 +18,15 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="What agents learned from their tasks: strategies and guardrails.")
 app.add_typer(bank_care.verbs)
+app.add_typer(bank_benchmark.verbs)
 
 Domain = Annotated[
     str | None,
     typer.Option("--domain", metavar="DOMAIN", help="Only of this domain, as web.admin; web.* for all below web."),
 ]
 ItemKind = Annotated[str | None, typer.Option("--kind", metavar="KIND", help="strategy or guardrail.")]
+
+BEGIN = "it begins with ReasoningBank.run_task or recollect hook post-task; --agent says whose it is"
 
 
 @app.command("status", epilog="Example: recollect bank status --agent reviewer")
@@ -45,6 +48,8 @@ def status(target: Target) -> None:
         "successes": f"{stats.successes} of {stats.successes + stats.failures} {rate}".rstrip(),
     }  # fmt: skip
     render.console().print(render.pair_table(pairs))
+    if not stats.items and not stats.tasks:
+        render.say(f"nothing was learned yet for {target}; {BEGIN}")
 
 
 @app.command("list", epilog="Example: recollect bank list --domain 'web.*' --sort usage")
@@ -65,10 +70,12 @@ def list_(
         found = ReasoningBank(memory, scope=target.scope).items(domain=domain, kind=kind, sort=sort, limit=limit)
     if target.json:
         render.print_json({"items": found})
-    else:
+    elif found:
         render.console().print(_item_table(found))
-        if not found:
-            render.say(f"nothing was learned yet for {target}")
+    elif domain or kind:
+        render.say(f"nothing of that domain and kind for {target}; recollect bank status names the domains")
+    else:
+        render.say(f"nothing was learned yet for {target}; {BEGIN}")
 
 
 @app.command("show", epilog="Example: recollect bank show ID")
@@ -117,9 +124,10 @@ def retrieve(
     if target.json:
         render.print_json(recall)
         return
-    render.console().print(render.hit_table(recall.hits, explain=explain))
-    if not recall.hits:
-        render.say(f"nothing helps with that for {target}")
+    if recall.hits:
+        render.console().print(render.hit_table(recall.hits, explain=explain))
+    else:
+        render.say(f"nothing helps with that for {target}; recollect bank list shows what was learned")
 
 
 @app.command("judge", epilog="Example: recollect bank judge trajectory.json")
@@ -201,4 +209,9 @@ def _trajectory(file: str) -> Any:  # any JSON value
     try:
         return json.loads(text)
     except (ValueError, RecursionError):
-        raise InvalidInput(file, "is not JSON", 'as in {"query": …, "steps": [{"tool": …, "args": {}}]}') from None
+        where = "standard input" if file == DASH else file
+        raise InvalidInput(
+            where,
+            "is empty" if not text.strip() else "is not JSON",
+            'as in {"query": …, "steps": [{"tool": …, "args": {}}]}',
+        ) from None

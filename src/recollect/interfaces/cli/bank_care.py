@@ -46,7 +46,8 @@ def consolidate(
         render.print_json(run)
         return
     rows = [(each.action, each.id, each.other, each.why) for each in run.decisions]
-    render.console().print(render.row_table(("done" if not dry_run else "would do", "entry", "other", "why"), rows))
+    if rows:
+        render.console().print(render.row_table(("done" if not dry_run else "would do", "entry", "other", "why"), rows))
     would = "would make" if dry_run else "made"
     render.say(f"looked at {run.entries} entries in {run.seconds:.2f} s and {would} {_counts(run)}")
     if run.left_out:
@@ -91,6 +92,9 @@ def runs(
         render.print_json({"runs": found})
         return
     rows = [(run.id, run.at.isoformat(timespec="minutes"), run.state, run.entries, _counts(run)) for run in found]
+    if not rows:
+        render.say(f"no consolidation yet for {target}; recollect bank consolidate makes one")
+        return
     render.console().print(render.row_table(("run", "when", "state", "entries", "did"), rows))
 
 
@@ -201,6 +205,11 @@ def learn_from(
         shares = Keeper(memory).learn_from_peer(
             other, scope=target.scope, min_confidence=min_confidence, min_usage=min_usage
         )
+    if not shares and not target.json:
+        render.say(
+            f"agent {peer} has nothing that is this sure and was used this often; see --min-confidence, --min-usage"
+        )
+        return
     _print_shares(shares, target)
 
 

@@ -28,6 +28,8 @@ app = typer.Typer(no_args_is_help=True, help="For agents driven from a shell: gi
 TaskId = Annotated[
     str | None, typer.Option("--task-id", metavar="ID", help="The task; the session_id of what is piped in without it.")
 ]
+SHAPES = 'one object, as in {"prompt": …} or {"steps": [{"tool": …, "args": {}, "ok": true}]}'
+SAY = "--success, --failure or --exit-code say so, or a step with ok, error or exit_code"
 TaskDomain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="What the task is about, as web.admin.")]
 
 
@@ -108,7 +110,7 @@ def post_task(
 
     from recollect.reasoning import ReasoningBank
 
-    given = _piped() if trajectory_file in (None, DASH) else _object(Path(trajectory_file or "").read_text("utf-8-sig"))
+    given = _piped() if trajectory_file in (None, DASH) else _from_file(trajectory_file or "")
     name = task_id or _word(given, "session_id", "task_id") or "task"
     work = _work(given)
     work = work if exit_code is None else replace(work, exit_code=exit_code)
@@ -123,6 +125,8 @@ def post_task(
         })  # fmt: skip
     elif out is not None:
         render.say(f"{name}: {out.verdict.outcome}, {len(out.entry_ids)} items kept")
+    else:
+        render.say(f"{name}: nothing says how it went, so nothing was kept; {SAY}")
 
 
 def _finish(bank: ReasoningBank, name: str, work: Trajectory, *, agent: str, domain: str,
@@ -143,7 +147,8 @@ def _finish(bank: ReasoningBank, name: str, work: Trajectory, *, agent: str, dom
         return bank.finish(name, work)
     except NotFound:
         if not work.query.strip():
-            raise
+            remedy = 'begin it with recollect hook pre-task, or pipe in the work with its "query"'
+            raise NotFound("task under way", name, remedy) from None
         return bank.record(work, task_id=name, agent_id=agent, domain=domain)
 
 
@@ -151,17 +156,24 @@ def _piped() -> Mapping[str, Any]:
     return {} if sys.stdin.isatty() else _object(read_stdin())
 
 
-def _object(text: str) -> Mapping[str, Any]:
+def _from_file(path: str) -> Mapping[str, Any]:
+    try:
+        return _object(Path(path).read_text("utf-8-sig"), where=path)
+    except OSError as error:
+        raise InvalidInput("--trajectory-file", f"cannot read {path!r}: {error.strerror}") from None
+
+
+def _object(text: str, *, where: str = "standard input") -> Mapping[str, Any]:
     if not text.strip():
         return {}
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        raise InvalidInput("standard input", "is not JSON", 'one object, as in {"prompt": …}') from None
+        raise InvalidInput(where, "is not JSON", SHAPES) from None
     if isinstance(value, list):
         return {"steps": value}
     if not isinstance(value, Mapping):
-        raise InvalidInput("standard input", f"is a {type(value).__name__}", 'one object, as in {"prompt": …}')
+        raise InvalidInput(where, f"is a {type(value).__name__}", SHAPES)
     return value
 
 
