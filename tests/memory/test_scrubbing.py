@@ -35,6 +35,10 @@ def fill(mem: Memory) -> str:
     mem.outcome(recall.id, refined=f"whose is {SECRETS[0]}?", scope=ADA)
     mem.edit(ids[0], scope=ADA, text=f"Edited: {ALL}", metadata={"again": ALL}, tags=[SECRETS[3]], speaker=SECRETS[0])
     mem.reflect(scope=ADA)
+    several = f"Compare Zoe with Ada: who is reached at {SECRETS[0]} or {SECRETS[1]}, and who came first?"
+    assert mem.recall(several, scope=ADA).route == "recursive"
+    mem.reason(several, scope=ADA)
+    mem.assemble(several, scope=ADA, max_tokens=200)
     return ids[0]
 
 

@@ -91,6 +91,7 @@ class Router:
 
     def recall(self, query: str, *, scope: Scope, k: int, filters: Filters, recursion: str | None = None) -> Recall:
         """The k best entries for a query, by the route that it earns; `recursion` decides for this call alone."""
+        query = self._searcher.scrubbed(checked_query(query), scope.home())  # before any plan is made of it
         decided = self.decided(query, mode=recursion)
         books = self._searches
         if books is None:
@@ -127,7 +128,7 @@ class Router:
                library: Callable[[], Library]) -> Reasoning:  # fmt: skip
         """The chain of evidence for a question: always recursive, turns of dialogues followed too. With a model, the
         conclusion is its own, and with programs it may rest on what they found."""
-        checked_query(question)
+        question = self._searcher.scrubbed(checked_query(question), scope.home())
         executor = None
         if self._recursion.mode != "off":
             plan = (FilterByRelevance(top=SOURCES), DrillDown(turns=True), Aggregate(strategy="combine"))

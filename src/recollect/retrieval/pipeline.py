@@ -93,7 +93,7 @@ class Searcher:
         started = time.perf_counter()
         query, k = checked_query(query), checked_k(k)
         home = scope.home()  # a scope without a layer sees nothing: better an error than silence
-        query = self._scrubbed(query, home)
+        query = self.scrubbed(query, home)
         vector = self._embed(query)
         recall_id = self._new_id()
         with self._ram.bank(scope.shelves()) as (bank, shelves):
@@ -114,7 +114,7 @@ class Searcher:
 
         Ranked at once and read page by page, so that a caller who picks among them may go far down.
         """
-        query = self._scrubbed(query, shelves[0] if shelves else None)
+        query = self.scrubbed(query, shelves[0] if shelves else None)
         vector = self._embed(query)
         with self._ram.bank(shelves) as (bank, there):
             ranked, _, _ = self._rank(query, vector, bank, there, k, Filters(), None, "")
@@ -150,7 +150,7 @@ class Searcher:
         if self._learned is None:
             return None
         home, recall_id = scope.home(), self._new_id()
-        query = self._scrubbed(query, home)
+        query = self.scrubbed(query, home)
         with self._ram.bank(scope.shelves()) as (bank, shelves):
             ranked, _, seen = self._rank(query, self._embed(query), bank, shelves, k, Filters(), home, recall_id)
             if seen is None or not len(ranked.rows):
@@ -164,7 +164,7 @@ class Searcher:
 
         Ranked without what was learned and not logged: nobody asked.
         """
-        text = self._scrubbed(text, shelf)
+        text = self.scrubbed(text, shelf)
         vector = self._embed(text)
         with self._ram.bank([shelf]) as (bank, shelves):
             ranked, _, _ = self._rank(text, vector, bank, shelves, k, Filters(kinds=[*kinds]), None, "")
@@ -177,9 +177,9 @@ class Searcher:
 
     def vector_of(self, query: str, *, shelves: Sequence[Shelf]) -> npt.NDArray[np.float32] | None:
         """The vector of a question, scrubbed first; None without an embedder."""
-        return self._embed(self._scrubbed(query, shelves[0] if shelves else None))
+        return self._embed(self.scrubbed(query, shelves[0] if shelves else None))
 
-    def _scrubbed(self, query: str, shelf: Shelf | None) -> str:
+    def scrubbed(self, query: str, shelf: Shelf | None) -> str:
         """The query as it may be embedded elsewhere and logged: also as what it asks for is stored."""
         return self._scrubbing.asked(shelf)(query) if self._scrubbing.on else query
 
@@ -208,7 +208,7 @@ class Searcher:
         ranked = Ranked(rows=view.rows, names=names, weights=weights, values=features(view))
         ranked = self._with_linked(ranked, view, eligible)
         if refine is not None:
-            ranked = refine(ranked, self._desk(view, live, eligible, moment, k, shelves))
+            ranked = refine(ranked, self._desk(view, live, eligible, moment, k, shelves, home))
         seen = None
         if self._learned is not None and home is not None:
             ranked, seen = self._learned.corrected(ranked, view, home, recall_id)
@@ -252,11 +252,12 @@ class Searcher:
         )  # fmt: skip
 
     def _desk(self, view: View, live: Mask | None, eligible: Mask | None, moment: datetime, k: int,
-              shelves: Sequence[Shelf]) -> Desk:  # fmt: skip
+              shelves: Sequence[Shelf], home: Shelf | None) -> Desk:  # fmt: skip
         """The same search, open for more."""
         bank = view.bank
 
         def again(query: str) -> View:
+            query = self.scrubbed(query, home)
             return self._view(query, self._embed(query), bank, live, eligible, moment, k)
 
         def read(rows: npt.NDArray[np.intp]) -> dict[int, Entry]:
