@@ -309,7 +309,7 @@ def test_a_new_user_of_the_tenant_profits_at_once_and_another_tenant_does_not(pl
     foreign = mem.learning(scope=RIVAL)
     assert (foreign.serving, foreign.prior_users, foreign.prior_steps) == ("base", 0, 0)
     assert User(mem, RIVAL, 9).recall_rate() == untrained
-    assert mem.export_learning(scope=RIVAL) == {"prior": None, "person": None}
+    assert mem.export_learning(scope=RIVAL) == {"prior": None, "person": None, "searches": None}
 
 
 def test_a_tenant_that_does_not_share_helps_nobody_new(planted: OpenMemory) -> None:
@@ -383,7 +383,7 @@ def test_relearning_after_reopening_rebuilds_the_same_state(planted: OpenMemory,
     assert everyone(again) == before
     assert User(again, ADA, 1).order() == order
     assert again.reset_learning(scope=ADA) == 4  # three people and what they share
-    assert everyone(again)[:3] == [{"prior": None, "person": None}] * 3
+    assert everyone(again)[:3] == [{"prior": None, "person": None, "searches": None}] * 3
     assert everyone(again)[3] == before[3]
     again.relearn(scope=ADA, whole=True)
     assert everyone(again) == before

@@ -34,15 +34,15 @@ WORKER_BYTES = 100_000_000
 
 
 @contextlib.contextmanager
-def watched(me: psutil.Process) -> Iterator[list[int]]:
-    """How much memory the processes below this one have, every 20 ms."""
+def watched(me: psutil.Process, mine: set[int]) -> Iterator[list[int]]:
+    """How much memory the processes below this one have, but for those that were there, every 20 ms."""
     peaks: list[int] = []
     done = threading.Event()
 
     def look() -> None:
         while not done.wait(0.02):
             with contextlib.suppress(psutil.Error):
-                peaks.extend(child.memory_info().rss for child in me.children())
+                peaks.extend(child.memory_info().rss for child in me.children() if child.pid not in mine)
 
     thread = threading.Thread(target=look)
     thread.start()
@@ -86,8 +86,9 @@ def test_an_attack_is_contained(name: str, tmp_path: Path, monkeypatch: pytest.M
         scripts["repl"] = f"```python\n{ATTACKS[name].replace('BOBS_ID', theirs)}\n```"
         plain = [hit.entry.id for hit in memory.recall(QUESTION, scope=SCOPE, k=5, recursion="off").hits]
         me = psutil.Process(os.getpid())
+        mine = {child.pid for child in me.children()}  # of other tests in this process
         before, began = me.memory_info().rss, time.perf_counter()
-        with watched(me) as peaks:
+        with watched(me, mine) as peaks:
             result = attacked(memory, model)
         assert max(peaks, default=0) < LIMITS.memory_bytes + WORKER_BYTES
         assert time.perf_counter() - began < LIMITS.timeout_s + 1
@@ -100,4 +101,4 @@ def test_an_attack_is_contained(name: str, tmp_path: Path, monkeypatch: pytest.M
         assert not any("secret" in message.text for request in model.requests for message in request.messages)
         assert memory.recall(QUESTION, scope=SCOPE).hits, "the memory goes on working"
     assert not list(tmp_path.iterdir())
-    assert not [child for child in me.children() if child.status() != psutil.STATUS_ZOMBIE]
+    assert not [child for child in me.children() if child.pid not in mine and child.status() != psutil.STATUS_ZOMBIE]
