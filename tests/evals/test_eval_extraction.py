@@ -120,7 +120,7 @@ def test_the_rules_reach_the_aims_for_every_persona() -> None:
 @pytest.mark.shared
 def test_memories_beside_the_turns_do_not_lower_recall() -> None:
     folder = shared_data("locomo")
-    plain = Settings(ks=(5,), recursion="off")  # the claim is about the plain ranking (docs/experiments.md)
+    plain = Settings(ks=(5,))
     alone = locomo.run(folder, plain)
     beside = locomo.run(folder, plain, reflected=True)
     assert beside.entries > alone.entries + 800
