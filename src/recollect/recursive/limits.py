@@ -76,10 +76,6 @@ class Meter:
         """Count time from now: a plan by a model has a deadline of its own."""
         self._began = self._now()
 
-    @property
-    def seconds_left(self) -> float:
-        return self.limits.timeout_s - self.seconds
-
     def check(self) -> None:
         """Refuse to go on after the deadline."""
         if self.seconds >= self.limits.timeout_s:

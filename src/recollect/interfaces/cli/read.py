@@ -86,7 +86,8 @@ def reason(
         render.say(f"concluded by {found.model} from {', '.join(found.cited)}")
     elif found.problem:
         render.say(f"no conclusion by a model: {found.problem}")
-    render.say(f"{len(rows)} steps, confidence {found.confidence:.2f}, {1000 * found.recall.cost.seconds:.1f} ms")
+    steps = f"{len(rows)} {'step' if len(rows) == 1 else 'steps'}"
+    render.say(f"{steps}, confidence {found.confidence:.2f}, {1000 * found.recall.cost.seconds:.1f} ms")
 
 
 @app.command("show", epilog="Example: recollect show 0198c0de-… --history")
