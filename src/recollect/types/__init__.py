@@ -1,0 +1,39 @@
+"""The nouns: what is remembered, where it lives, and what a recall answers.
+
+Frozen values without I/O. Knows nothing about how they are stored, embedded or ranked; checking of outside input
+happens once, in `ingest.validate`.
+"""
+
+from recollect.types.accounts import CacheLevel, CurvePoint, LearningStatus, Receipt, Stats
+from recollect.types.entry import Entry, Link, Turn, Version, fence_item
+from recollect.types.recall import (
+    Cost,
+    Factor,
+    Hit,
+    Reasoning,
+    ReasoningStep,
+    Recall,
+    RecallResult,
+    Step,
+    filled,
+)
+from recollect.types.scope import MAX_NAME_CHARS, Scope, Shelf
+from recollect.types.words import (
+    AUTOMATIC_LINK_TYPES,
+    KINDS,
+    LAYERS,
+    LINK_TYPES,
+    STATES,
+    Kind,
+    Layer,
+    LinkType,
+    State,
+    Trust,
+)
+
+__all__ = [
+    "AUTOMATIC_LINK_TYPES", "KINDS", "LAYERS", "LINK_TYPES", "MAX_NAME_CHARS", "STATES", "CacheLevel", "Cost",
+    "CurvePoint", "Entry", "Factor", "Hit", "Kind", "Layer", "LearningStatus", "Link", "LinkType", "Reasoning",
+    "ReasoningStep", "Recall", "RecallResult", "Receipt", "Scope", "Shelf", "State", "Stats", "Step", "Trust", "Turn",
+    "Version", "fence_item", "filled",
+]  # fmt: skip
