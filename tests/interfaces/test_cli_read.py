@@ -203,3 +203,8 @@ def test_reason_prints_what_a_model_concludes_and_why_it_does_not(filled: Cli, t
     assert "concluded by scripted from" in said.err
     script.write_text(json.dumps({"reason": ["no"]}), encoding="utf-8")
     assert "no conclusion by a model: failed: ReplyUnreadable" in filled.ok(*with_model).err
+
+
+def test_filters_that_nothing_passes_are_said_to_be_why(filled: Cli) -> None:
+    assert "passes the filters" in filled.ok("recall", "bees", "--kind", "strategy").err
+    assert "passes the filters" not in filled.ok("recall", "bees", "--kind", "fact").err

@@ -26,9 +26,9 @@ def export_to(store: Store, path: Path, *, format: str | None, scope: Scope | No
               progress: Progress | None = None) -> Written:  # fmt: skip
     """Write the whole store, or the shelves a scope sees, to a file or folder.
 
-    Without a format, a name that ends in `.jsonl` is a JSONL file and any other a Markdown folder.
+    Without a format, a name that ends in `.jsonl` is a JSONL file, and a name without an ending a Markdown folder.
     """
-    chosen = _checked_format(format) or ("jsonl" if path.suffix == ".jsonl" else "markdown")
+    chosen = _checked_format(format) or _format_of(path)
     seen = None if scope is None else frozenset(scope.shelves())
     shelves = [shelf for shelf in store.shelves() if seen is None or shelf in seen]
     if chosen == "jsonl":
@@ -46,6 +46,14 @@ def load_from(store: Store, writer: Writer, path: Path, *, format: str | None, s
         raise TransferError(f"{path} is not a {'folder' if chosen == 'markdown' else 'file'}, as {chosen} needs")
     load = load_file if chosen == "jsonl" else load_folder
     return load(store, writer, path, scope=scope, progress=progress)
+
+
+def _format_of(path: Path) -> str:
+    if path.suffix == ".jsonl":
+        return "jsonl"
+    if path.suffix and not path.is_dir():  # `backup.json` is hardly meant to become a folder
+        raise InvalidInput("path", f"{path.name!r} does not tell the format", "end it in .jsonl, or name the format")
+    return "markdown"
 
 
 def _checked_format(format: str | None) -> str | None:

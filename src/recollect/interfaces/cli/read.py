@@ -198,6 +198,8 @@ def _print_hits(found: Recall, target: Target, *, explain: bool) -> None:
         f"{len(found.hits)} of {found.searched} entries for {target}, "
         f"route {found.route}, {1000 * found.cost.seconds:.1f} ms"
     )
+    if not found.searched:
+        render.say(f"nothing there is valid and passes the filters (what there is: recollect list --db {target.db})")
 
 
 def _stat_pairs(found: Stats) -> dict[str, object]:
