@@ -15,6 +15,7 @@ import pytest
 
 from memory.world import Clock, OpenMemory
 from recollect import Memory, Recall, Scope
+from recollect.retrieval.pipeline import TIE_DECIMALS
 from recollect.retrieval.profiles import PROFILES
 from recollect.stores.base import Event
 
@@ -217,7 +218,8 @@ def test_the_learned_factor_is_explained_and_factors_add_up(planted: OpenMemory)
         assert hit.score == pytest.approx(sum(hit.factors.values()))
         assert -3.0 <= hit.factors["learned"] <= 3.0
     assert max(hits, key=lambda hit: hit.factors["learned"]).entry.at.month == 3
-    assert [hit.score for hit in hits] == sorted((hit.score for hit in hits), reverse=True)
+    scores = [round(hit.score, TIE_DECIMALS) for hit in hits]
+    assert scores == sorted(scores, reverse=True)
 
 
 def test_every_switch_is_an_event(planted: OpenMemory, clock: Clock) -> None:

@@ -16,6 +16,8 @@ from typing import Any, TypeVar
 
 from recollect.clock import Clock, aware
 from recollect.errors import EmbeddingFailed, InvalidInput, NotFound
+from recollect.ingest.terms import read_question
+from recollect.learning.echoes import MOST_RECALLS, Echoes
 from recollect.learning.example import Example, example_of
 from recollect.learning.guard import Z_GAIN
 from recollect.learning.log import RecallLog
@@ -69,6 +71,8 @@ class Serving:
     outcomes: int
     residual: LowRank | None = None
     """Matrices on top of a person's ranker."""
+    echoes: Echoes | None = None
+    """What became of the person's earlier questions; None when nothing was told yet."""
     told: int = 0
     """The same for swapping neighbours, which whoever is distrusted for citing by place must be able to disprove."""
 
@@ -100,6 +104,7 @@ class Learner:
         self._priors: dict[str, tuple[str | None, Prior]] = {}
         self._people: dict[Shelf, tuple[str | None, Person | None]] = {}
         self._serving: dict[Shelf, tuple[Prior, Person | None, Serving]] = {}
+        self._echoes: dict[Shelf, tuple[Person, Echoes]] = {}
 
     @property
     def mode(self) -> str:
@@ -117,20 +122,46 @@ class Learner:
 
     def serving(self, shelf: Shelf) -> Serving:
         """What serves this shelf, as of now in every process."""
-        if self._mode != "on":
+        if self._mode == "off":
             return Serving(level="base", ranker=None, outcomes=0)
         of_all, own = self._store.policies(shelf, profile=self._profile)
         prior, person = self._prior_in(shelf.tenant, of_all), self._person_in(shelf, own)
         held = self._serving.get(shelf)
         if held is None or held[0] is not prior or held[1] is not person:
-            level, ranker = serving(prior, person)
+            level, ranker = serving(prior, person) if self._mode == "on" else ("base", None)
             outcomes = 0 if person is None or person.guard.distrust() else person.outcomes
             residual = self._residual(shelf, person) if level == "person" else None
             told = person.outcomes if person is not None and person.guard.positional else outcomes
-            now = Serving(level=level, ranker=ranker, outcomes=outcomes, residual=residual, told=told)
+            if self._mode != "on":  # nothing is tried on someone who is only observed
+                outcomes = told = 0
+            echoes = None if person is None else self._echoes_of(shelf, person)
+            now = Serving(level=level, ranker=ranker, outcomes=outcomes, residual=residual, echoes=echoes, told=told)
             held = (prior, person, now)
             _keep(self._serving, shelf, held)
         return held[2]
+
+    def _echoes_of(self, shelf: Shelf, person: Person) -> Echoes:
+        """What a person's last outcomes say; read anew when others told some, or took some back."""
+        held = self._echoes.get(shelf)
+        if held is None or held[0] is not person or len(held[1]) > 2 * MOST_RECALLS:
+            since = self._settled(shelf.tenant).since
+            echoes = Echoes()
+            for one in self._store.recent_outcomes(shelf, recalls=MOST_RECALLS, after=since):
+                if one.kind in self.teaches and one.recall.profile == self._profile:
+                    self._echo(echoes, one.recall, one.value.get("nos", ()))
+            held = (person, echoes)
+            _keep(self._echoes, shelf, held)
+        return held[1]
+
+    def _echo(self, echoes: Echoes, recall: LoggedRecall, cited: Iterable[int]) -> None:
+        echoes.add(read_question(recall.query).terms, cited, recall.nos[: recall.shown])
+
+    def _told_of(self, recall: LoggedRecall, cited: Iterable[int], before: Person | None, after: Person) -> None:
+        """An outcome is committed: what is held here grows by it, if it missed none."""
+        held = self._echoes.get(recall.shelf)
+        if held is not None and held[0] is before:
+            self._echo(held[1], recall, cited)
+            self._echoes[recall.shelf] = (after, held[1])
 
     def _residual(self, shelf: Shelf, person: Person | None) -> LowRank | None:
         if self._tuner is None or person is None:
@@ -146,7 +177,9 @@ class Learner:
         self._log.add(recall, new=new)
 
     def forget(self, nos: Iterable[int]) -> None:
-        """Rows are gone: what is on its way to the log must not name them."""
+        """Rows are gone: what is on its way to the log must not name them, nor is any question about them kept."""
+        self._echoes.clear()
+        self._serving.clear()
         self._log.forget(nos)
 
     def write_pending(self, tx: Tx) -> Callable[[], None]:
@@ -213,13 +246,18 @@ class Learner:
         self._reinforce(tx, recall, told.kind, value, now)
         if told.kind not in self.teaches or self._mode == "off":
             return True, written
-        person = self._learn(tx, recall, set(value.get("nos", ())), tx.alive(recall.nos), now)
-        if person is None or self._tuner is None or not self._tuner.due(person):
+        cited = set(value.get("nos", ()))
+        step = self._learn(tx, recall, cited, tx.alive(recall.nos), now)
+        if step is None:
             return True, written
+        before, person = step
         tuner, shelf = self._tuner, recall.shelf
 
         def committed() -> None:
             written()
+            self._told_of(recall, cited, before, person)
+            if tuner is None or not tuner.due(person):
+                return
             try:
                 self._tune(tuner, shelf, person, number)
             except EmbeddingFailed as error:  # the outcome counts; the chunk is made up for with the next one
@@ -240,8 +278,9 @@ class Learner:
             for entry in self._store.read(recall.nos[: recall.shown]).values():
                 tx.update(judged(entry, value["success"], now), change=None)
 
-    def _learn(self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int], now: datetime) -> Person | None:
-        """The person after it; None when it teaches nothing."""
+    def _learn(self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int],
+               now: datetime) -> tuple[Person | None, Person] | None:  # fmt: skip
+        """The person before and after it; None when it teaches nothing."""
         example = self._example(recall, cited, alive)
         if example is None:
             return None
@@ -261,7 +300,7 @@ class Learner:
         tx.put_policy(tenant, shelf, person_text, profile=profile)
         _keep(self._people, shelf, (person_text, step.person))
         self._receipt(tx, tenant, step, now)
-        return step.person
+        return person, step.person
 
     def _receipt(self, tx: Tx, tenant: str, step: Advanced, now: datetime) -> None:
         """Every switch of what serves is an event."""

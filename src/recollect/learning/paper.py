@@ -68,7 +68,7 @@ class PaperLearner(Learner):
             self._queries.pop(recall_id, None)
 
     def _learn(self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int],
-               now: datetime) -> Person | None:  # fmt: skip  # noqa: ARG002  there is no switch to date
+               now: datetime) -> tuple[Person | None, Person] | None:  # fmt: skip  # noqa: ARG002  there is no switch
         query = self._queries.get(recall.id)
         if query is None or not recall.query:  # logged by another process a moment ago, or its words were forgotten
             return None

@@ -13,6 +13,7 @@
 | `session`  | 0.2   | the best base score in the entry's thread, minus the best of all                               |
 | `recency`  | 1     | as in the base                                                                                |
 | `rare`     | 3     | share of the entry's distinct terms that few entries have: rare / (distinct + 1)               |
+| `echo`     | 4     | helped with like questions of this person, or was passed over (`learning.echoes`)               |
 
 Chosen by forward selection among 68 on held-out conversations (docs/learning.md). Computed for candidates only, from
 what is in memory.
@@ -24,24 +25,26 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.ingest.terms import Trait
+from recollect.learning.echoes import Echoes
 from recollect.retrieval.dates import of_named_dates
 from recollect.retrieval.features import FEATURES, View
 from recollect.retrieval.shelf import NONE
 
-EVIDENCE = ("month", "day", "own", "before", "after", "coverage", "meaning", "when", "session", "recency", "rare")
-_SCALES = np.array([1, 1, 8, 8, 8, 4, 10, 1, 0.2, 1, 3], dtype=np.float64)
+EVIDENCE = ("month", "day", "own", "before", "after", "coverage", "meaning", "when", "session", "recency", "rare",
+            "echo")  # fmt: skip
+_SCALES = np.array([1, 1, 8, 8, 8, 4, 10, 1, 0.2, 1, 3, 4], dtype=np.float64)
 
 Column = npt.NDArray[np.floating]
 
 
-def evidence(view: View, base: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def evidence(view: View, base: npt.NDArray[np.float64], echoes: Echoes | None = None) -> npt.NDArray[np.float64]:
     """Shape (rows, features) for the rows of the view, whose base scores are given."""
     before, after = view.bank.beside("before", view.rows), view.bank.beside("after", view.rows)
     month, day = _dates(view)
     columns: list[Column] = [
         month, day, view.lexical.plain[view.rows], _of(view.lexical.plain, before), _of(view.lexical.plain, after),
         _coverage(view, before, after), view.meaning[view.rows], _when(view), _session(view, base),
-        FEATURES["recency"](view), _rare(view),
+        FEATURES["recency"](view), _rare(view), _echo(view, echoes),
     ]  # fmt: skip
     found = np.empty((len(view.rows), len(columns)))
     for number, column in enumerate(columns):
@@ -98,3 +101,12 @@ def _rare(view: View) -> Column:
     rare, distinct = (view.bank.column(name, view.rows).astype(np.float64) for name in ("rare", "distinct"))
     share: Column = rare / (distinct + 1)
     return share
+
+
+def _echo(view: View, echoes: Echoes | None) -> Column:
+    found = np.zeros(len(view.rows))
+    told = {} if echoes is None else echoes.of(view.question.terms)
+    if told:
+        nos = view.bank.column("no", view.rows).tolist()
+        found[:] = [told.get(no, 0.0) for no in nos]
+    return found

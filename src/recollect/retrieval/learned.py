@@ -86,8 +86,8 @@ class Learned:
         if view.profile.reranker == "paper":
             return self._sampled(ranked, view, home, recall_id)
         base = ranked.scores
-        features = evidence(replace(view, rows=ranked.rows), base)
         serving = self._policies.serving(home)
+        features = evidence(replace(view, rows=ranked.rows), base, serving.echoes)
         seen = Seen(
             rows=ranked.rows, base=base, features=features, level=serving.level, profile=view.profile.name,
             try_place=self._try_place(serving, view),

@@ -327,6 +327,10 @@ class Store(Protocol):
     # learning
     def logged_recall(self, recall_id: str) -> LoggedRecall | None: ...
 
+    def recent_outcomes(self, shelf: Shelf, *, recalls: int, after: int = 0) -> list[LoggedOutcome]:
+        """What was told of a shelf's last so many recalls, with numbers above `after`, in the order it was told."""
+        ...
+
     def outcomes(self, tenant: str, *, shelf: Shelf | None = None, after: int = 0,
                  limit: int = 1000) -> list[LoggedOutcome]:  # fmt: skip
         """The outcome log of a tenant, or of one of its shelves, in order, after a number: one page."""

@@ -58,6 +58,11 @@ class LearningLog:
     def outcomes(self, tenant: str, shelf: Shelf | None, after: int, limit: int) -> list[LoggedOutcome]:
         return list(islice(self._outcomes(tenant, shelf, after), limit))
 
+    def recent_outcomes(self, shelf: Shelf, recalls: int, after: int) -> list[LoggedOutcome]:
+        ours = (recall.id for recall in reversed(self.recalls.values()) if recall.shelf == shelf)
+        last = set(islice(ours, recalls))
+        return [one for one in self._outcomes(shelf.tenant, shelf, after) if one.recall.id in last]
+
     def _outcomes(self, tenant: str, shelf: Shelf | None, after: int) -> Iterator[LoggedOutcome]:
         for no, told in self.told.items():
             recall = self.recalls[told.recall_id]

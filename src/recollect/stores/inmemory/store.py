@@ -393,6 +393,10 @@ class InMemoryStore:
         with self._open_tables() as tables:
             return tables.log.recall(recall_id)
 
+    def recent_outcomes(self, shelf: Shelf, *, recalls: int, after: int = 0) -> list[LoggedOutcome]:
+        with self._open_tables() as tables:
+            return tables.log.recent_outcomes(shelf, recalls, after)
+
     def outcomes(self, tenant: str, *, shelf: Shelf | None = None, after: int = 0,
                  limit: int = 1000) -> list[LoggedOutcome]:  # fmt: skip
         with self._open_tables() as tables:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+from collections.abc import Iterable
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -32,6 +33,12 @@ FROM (SELECT o.no FROM recalls r CROSS JOIN outcomes o ON o.recall = r.no
       WHERE r.shelf = ? AND o.no > ? ORDER BY o.no LIMIT ?) page
 CROSS JOIN outcomes o ON o.no = page.no CROSS JOIN recalls r ON r.no = o.recall CROSS JOIN shelves s ON s.no = r.shelf
 ORDER BY o.no
+"""
+_RECENT = f"""
+SELECT o.no, o.kind, o.value, o.at, {_RECALL}
+FROM (SELECT no FROM recalls WHERE shelf = ? ORDER BY no DESC LIMIT ?) last
+CROSS JOIN outcomes o ON o.recall = last.no CROSS JOIN recalls r ON r.no = last.no
+CROSS JOIN shelves s ON s.no = r.shelf WHERE o.no > ? ORDER BY o.no
 """
 _TOLD = """
 SELECT r.no, EXISTS (SELECT 1 FROM outcomes o WHERE o.recall = r.no AND o.kind = ?) FROM recalls r WHERE r.id = ?
@@ -103,6 +110,14 @@ def outcomes(db: sqlite3.Connection, tenant: str, shelf: Shelf | None, after: in
         rows = db.execute(_OF_SHELF, (shelf_no_of(db, shelf), after, limit))
     else:
         return []
+    return _outcomes_from(rows)
+
+
+def recent_outcomes(db: sqlite3.Connection, shelf: Shelf, recalls: int, after: int) -> list[LoggedOutcome]:
+    return _outcomes_from(db.execute(_RECENT, (shelf_no_of(db, shelf), recalls, after)))
+
+
+def _outcomes_from(rows: Iterable[tuple[Any, ...]]) -> list[LoggedOutcome]:
     return [
         LoggedOutcome(no=no, recall=_recall_from(tuple(recall)), kind=kind, value=json.loads(value), at=from_micros(at))
         for no, kind, value, at, *recall in rows

@@ -283,6 +283,10 @@ class SqliteStore:
             found = learning_log.recall_by_id(db, recall_id)
         return None if found is None else found[0]
 
+    def recent_outcomes(self, shelf: Shelf, *, recalls: int, after: int = 0) -> list[LoggedOutcome]:
+        with self._connections.snapshot() as db:
+            return learning_log.recent_outcomes(db, shelf, recalls, after)
+
     def outcomes(self, tenant: str, *, shelf: Shelf | None = None, after: int = 0,
                  limit: int = 1000) -> list[LoggedOutcome]:  # fmt: skip
         with self._connections.snapshot() as db:

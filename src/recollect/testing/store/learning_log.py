@@ -160,6 +160,18 @@ class LearningLogContract(StoreCase):
         assert told(store, shelf=OTHER_TENANT) == told(store, tenant="rival", shelf=SHELF) == []
         assert told(store, tenant="nobody") == told(store, shelf=make_shelf("nobody")) == []
 
+    def test_recent_outcomes_are_those_of_the_last_recalls(self, store: Store) -> None:
+        log(store, *(make_recall(id) for id in "abc"), make_recall("d", shelf=OTHER_SHELF))
+        numbers = {(id, kind): tell(store, id, kind) for id, kind in [*TOLD, ("d", "ignored")]}
+        for recalls, ids in ((3, "abc"), (2, "bc"), (1, "c"), (99, "abc")):
+            found = store.recent_outcomes(SHELF, recalls=recalls)
+            assert [(one.recall.id, one.kind) for one in found] == [pair for pair in TOLD if pair[0] in ids]
+        middle = numbers[TOLD[1]] or 0
+        assert [one.no for one in store.recent_outcomes(SHELF, recalls=99, after=middle)] == [
+            numbers[pair] for pair in TOLD[2:]
+        ]
+        assert store.recent_outcomes(make_shelf("nobody"), recalls=99) == []
+
     # -- policies --------------------------------------------------------------------------------------------------
 
     def test_a_policy_is_read_and_replaced(self, store: Store) -> None:
