@@ -9,6 +9,7 @@ begins: what is forgotten there is forgotten here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 
 from recollect.locks import ForkLock
@@ -24,7 +25,7 @@ class Echoes:
 
     def __init__(self) -> None:
         self._places: dict[int, list[int]] = {}
-        self._told: list[tuple[int, Sequence[int], Sequence[int]]] = []
+        self._told: list[tuple[set[int], Sequence[int], Sequence[int]]] = []
         self._lock = ForkLock()
 
     def __len__(self) -> int:
@@ -38,24 +39,31 @@ class Echoes:
         passed = [no for no in shown if no not in helped]
         with self._lock:
             place = len(self._told)
-            self._told.append((len(distinct), [*helped], passed))
+            self._told.append((distinct, [*helped], passed))
             for term in distinct:
                 self._places.setdefault(term, []).append(place)
 
     def of(self, terms: Sequence[int]) -> dict[int, float]:
         """Row number → echo, of every row that was told of in a like question."""
-        shared: dict[int, int] = {}
-        for term in terms:
-            for place in self._places.get(term, ()):
-                shared[place] = shared.get(place, 0) + 1
+        asked = set(terms)
         helped: dict[int, float] = {}
         passed: dict[int, float] = {}
-        for place, count in shared.items():
-            size, cited, in_vain = self._told[place]
-            alike = count * count / (size * len(terms))
+        for place in self._near(asked):
+            words, cited, in_vain = self._told[place]
+            count = len(words & asked)
+            alike = count * count / (len(words) * len(asked))
             if alike >= LEAST_ALIKE:
                 for kept, nos in ((helped, cited), (passed, in_vain)):
                     for no in nos:
                         if alike > kept.get(no, 0.0):
                             kept[no] = alike
         return {no: helped.get(no, 0.0) - passed.get(no, 0.0) for no in helped | passed}
+
+    def _near(self, asked: set[int]) -> set[int]:
+        """Questions that may be like one: all that share a quarter of its terms, and so one of its rarer ones.
+
+        Sharing c of n terms with a question of m ≥ c, the square of the likeness is c²/nm ≤ c/n.
+        """
+        lists = sorted((self._places.get(term, ()) for term in asked), key=len)
+        needed = math.ceil(LEAST_ALIKE * len(asked))
+        return set().union(*lists[: len(lists) - needed + 1])
