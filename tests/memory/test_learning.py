@@ -368,6 +368,17 @@ def test_a_log_that_cannot_be_written_stops_no_recall(bees: Memory, monkeypatch:
     assert bees.outcome(recall.id, cited=[0]), "kept until the store can be written again"
 
 
+def test_a_log_that_is_late_for_the_closing_says_nothing(bees: Memory, caplog: pytest.LogCaptureFixture) -> None:
+    recall, log = bees.recall("bee", scope=ADA), bees._learner.log
+    pending = log.find(recall.id)
+    assert pending is not None
+    bees.close()
+    with caplog.at_level(logging.WARNING, logger="recollect"):
+        log._pending[recall.id] = pending  # as its thread saw it a moment before
+        log.flush()
+    assert caplog.records == []
+
+
 def test_a_commit_that_fails_loses_no_recall(bees: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     recall = bees.recall("bee", scope=ADA)
     with monkeypatch.context() as patched:

@@ -135,6 +135,8 @@ class RecallLog:
             written()
             self._failed = False
         except RecollectError as error:  # a log that cannot be written must not stop the agent
+            if self._closed:  # the thread came late: closing has written everything
+                return
             if not self._failed:  # once, not twice a second
                 _logger.warning("recalls are not logged: %s", type(error).__name__)
             self._failed = True
