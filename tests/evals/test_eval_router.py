@@ -29,3 +29,5 @@ def test_routed_recall_finds_all_support_far_more_often() -> None:
     assert routed.overall("passage").means["all@5"] >= plain.overall("passage").means["all@5"] + 10
     for one, other in zip(plain.by_conversation("passage"), routed.by_conversation("passage"), strict=True):
         assert other.means["all@5"] >= one.means["all@5"] + 5, one.label
+    for one, other in zip(plain.by_category("passage"), routed.by_category("passage"), strict=True):
+        assert other.means["all@5"] >= one.means["all@5"], one.label

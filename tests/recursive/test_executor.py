@@ -160,7 +160,7 @@ def test_both_sides_of_a_comparison_come_first() -> None:
 
 def test_neighbours_do_not_fill_the_first_places_when_all_are_asked_for() -> None:
     scope = Scope(tenant="acme", user="mel")
-    with Memory.open(":memory:", embedder="hash") as memory:
+    with Memory.open(":memory:", embedder="none") as memory:
         talks = {
             "first": ["The books I read: Dune.", "Those books I read twice, books!", "More books to read."],
             "second": ["Lovely weather.", "The books I read: Emma, and what I read of other books.", "Books, indeed."],

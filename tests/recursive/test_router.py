@@ -68,7 +68,7 @@ def test_labelled_questions_are_routed_as_they_should_be() -> None:
     ("Which band was formed first, The Exies or Circus Diablo?", "compare"),
     ("What books has Melanie read?", "gather"),
     ("What is the wifi password?", "plain"),
-    ("Would Melanie likely enjoy the song that was played?", "plain"),
+    ("Would Melanie likely enjoy the song that was played?", "suppose"),
     ("", "plain"),
     ("ねこは何匹いますか？", "plain"),
 ])  # fmt: skip

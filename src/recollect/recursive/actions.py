@@ -10,7 +10,7 @@ from typing import Literal
 
 from recollect.types import Layer
 
-Strategy = Literal["combine", "compare", "summarize"]
+Strategy = Literal["combine", "compare", "summarize", "infer"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,7 +59,7 @@ class RecursiveCall:
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
     """Order what was found: `combine` so that together they cover the question, `compare` so that each side is
-    there, `summarize` so that each place is there once."""
+    there, `summarize` so that each place is there once, `infer` so that what a person tells of the subject is."""
 
     strategy: Strategy = "combine"
 

@@ -5,6 +5,7 @@
 | `bridge`  | Who directed the film that was shot in Leland?                 | re-query with what the best hits name   |
 | `compare` | Which band was formed first, The Exies or Circus Diablo?       | each side on its own, then side by side |
 | `gather`  | What books has Melanie read?                                   | one hit a place, so that all are seen   |
+| `suppose` | Would Melanie enjoy a concert?                                 | what she says of the subject            |
 | `plain`   | What database does the API team use?                           | nothing: one search                     |
 
 English only; a question in another language is plain unless it is scored complex.
@@ -15,7 +16,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-Shape = Literal["plain", "bridge", "compare", "gather"]
+Shape = Literal["plain", "bridge", "compare", "gather", "suppose"]
 
 _ASKED = r"^\W*(?:(?:in|at|on|to|from|with|for|by)\s+)?"
 _HAS_DONE = re.compile(
@@ -25,10 +26,11 @@ _HAS_DONE = re.compile(
 )
 _PLURAL = re.compile(
     _ASKED + r"(?:what|which)\s+(?:(?!(?:do|does|did|is|was|are|were|has|have)\b)[\w'’-]+\s+){0,4}?"
-    r"(?!(?:is|was|does|has|his|this|its)\b)[\w-]*[^\Ws]s\s+(?:[\w'’-]+\s+){0,3}?"
-    r"(?:has|have|do|does|did|are|were|would|can)\b",
+    r"(?!(?:is|was|does|has|his|this|its)\b)[\w-]*[^\Ws]s\s+(?:(?!(?:did|were)\b)[\w'’-]+\s+){0,3}?"
+    r"(?:has|have|do|does|are|can)\b",
     re.I,
 )
+"""Of the present or up to it. "What gifts did Ada bring to the party?" asks for one occasion, which has one place."""
 _ARE = re.compile(_ASKED + r"(?:what|which|who) (?:are|were)\b", re.I)
 _MANY = re.compile(r"\bhow (?:many times|many|often)\b", re.I)
 _ALL = re.compile(r"\b(?:all|every|each|various|several|in common|list|across)\b", re.I)
@@ -44,7 +46,10 @@ _RELATIVE_AFTER, _LONG_WORDS = 2, 9
 READ_CHARS = 600
 """How far into a query cues are looked for: what is longer is a text, not a question."""
 
-_NAME = r"(?:the\s+|a\s+|an\s+)?[\"“]?[A-Z][\w'’.&-]*(?:\s+(?:(?:of|the|de|and|in|for|von|van|la)\s+)?[A-Z][\w'’.&-]*)*"
+_NAME = (
+    r"(?:the\s+|a\s+|an\s+)?[\"“]?[A-Z][\w'’.&-]*"
+    r"(?:\s+(?:(?:(?:of|the|de|and|in|for|von|van|la)\s+)?[A-Z][\w'’.&-]*|\d+\b))*"
+)
 _EITHER = re.compile(rf"(?P<a>{_NAME})(?P<gap>[\"”]?,?\s+or\s+)(?P<b>{_NAME})")
 _BOTH = re.compile(
     r"(?:[Aa]re|[Ww]ere|[Dd]o|[Dd]id|[Hh]ave|[Bb]oth|[Bb]etween|[Cc]ompare)\b[^?]*?"
@@ -57,8 +62,11 @@ _BETWEEN = re.compile(
 _COMPARES = re.compile(
     r"\b(?:both|same|first|earlier|older|later|larger|more|difference|differ|compare|than|between)\b|, ", re.I
 )
-_SUPPOSES = re.compile(r"\b(?:would|might|likely|probably|could)\b", re.I)
+_SUPPOSES = re.compile(
+    r"\b(?:would|wouldn['’]t|might|likely|unlikely|probably|could|couldn['’]t|possibly|perhaps)\b", re.I
+)
 """What is supposed is in no entry: covering such words leads away from those that tell."""
+_POLITE = re.compile(r"\b(?:would|could|might) (?:you|i|we)\b|\b(?:i|we|you)(?: would|['’]d)\b", re.I)
 
 
 def sides(query: str) -> tuple[str, str] | None:
@@ -76,7 +84,7 @@ def shape_of(query: str) -> Shape:
     query = query.strip()[:READ_CHARS]
     words = query.split()
     if _SUPPOSES.search(query):
-        return "plain"
+        return "plain" if _POLITE.search(query) else "suppose"
     if sides(query) is not None:
         return "compare"
     if _HAS_DONE.search(query) or _MANY.search(query):

@@ -30,6 +30,7 @@ from recollect.recursive.calls import Calls
 from recollect.recursive.cues import shape_of
 from recollect.recursive.limits import LimitMet, Meter
 from recollect.recursive.plans import Planner
+from recollect.recursive.subject import gathered, inferred
 from recollect.retrieval.desk import Desk, Rows
 from recollect.retrieval.features import MICROS_PER_DAY
 from recollect.retrieval.ranked import Ranked
@@ -40,7 +41,7 @@ CARRIED = 10
 """Best rows of another query that come into the ranking."""
 FOUND_SHARE = 0.8
 """Share of the score a row had for another query that it is lifted to."""
-OF_A_SIDE = 2
+OF_A_SIDE = 1
 """Best rows of each side of a comparison, which are lifted to all of the score they had there."""
 
 
@@ -164,8 +165,10 @@ class Executor:
             found, share = (state.sides, 1.0) if whole else (state.elsewhere, FOUND_SHARE)
             state.ranked = order.lifted(state.ranked, found, share)
             state.elsewhere, state.sides = {}, {}
-        if action.strategy == "summarize":
-            state.ranked = order.summarized(state.ranked, state.desk)
+        if action.strategy in ("summarize", "infer"):
+            self._meter.check()
+            ordered = gathered if action.strategy == "summarize" else inferred
+            state.ranked = ordered(state.ranked, state.desk)
         elif state.sources:
             self._combine(state)
         return len(state.ranked.rows)

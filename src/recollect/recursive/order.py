@@ -35,7 +35,7 @@ BROUGHT_IN = 40
 READ = 40
 """Rows whose titles and texts are compared with the sources'."""
 NEAR = 2
-_ORDERED = 40
+ORDERED = 40
 """Places that are put apart; nobody looks further down."""
 
 
@@ -121,19 +121,19 @@ def _rows(sources: list[Source]) -> Rows:
     return np.array([source.row for source in sources], dtype=np.intp)
 
 
-def summarized(ranked: Ranked, desk: Desk) -> Ranked:
-    """The ranking with the factors of `summarize`."""
-    return ranked.with_factor("apart", _near_better(ranked, desk), APART)
+def summarized(ranked: Ranked, desk: Desk, *, places: int = ORDERED) -> Ranked:
+    """The ranking with the factors of `summarize`, of which so many of the first places are right."""
+    return ranked.with_factor("apart", _near_better(ranked, desk, places), APART)
 
 
-def _near_better(ranked: Ranked, desk: Desk) -> Values:
+def _near_better(ranked: Ranked, desk: Desk, places: int) -> Values:
     """For each row how many rows chosen before it are within two places of it in its thread."""
     thread = desk.bank.column("thread", ranked.rows).astype(np.int64)
     position = desk.bank.column("position", ranked.rows).astype(np.int64)
     owner = desk.bank.owner(ranked.rows)
     scores, near = ranked.scores, np.zeros(len(ranked.rows))
     left = np.ones(len(ranked.rows), dtype=bool)
-    for _ in range(min(_ORDERED, len(ranked.rows))):
+    for _ in range(min(places, len(ranked.rows))):
         best = int(np.argmax(np.where(left, scores + APART * near, -np.inf)))
         left[best] = False
         if thread[best] != NONE:

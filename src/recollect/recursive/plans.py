@@ -51,6 +51,8 @@ class RulePlanner:
         window = [] if depth else _window(query)
         if shape == "gather":
             return (*window, *_by_layer(query, layers), Aggregate(strategy="summarize"))
+        if shape == "suppose":
+            return (*window, Aggregate(strategy="infer"))
         pair = None if depth else sides(query[:READ_CHARS])
         if pair:
             return (*window, *(RecursiveCall(sub_query=side) for side in pair), Aggregate(strategy="compare"))

@@ -24,7 +24,7 @@ from recollect.types import Layer
 
 _NO_LETTER = re.compile(r"[^a-z]")
 _LISTS, _NAMES = ("actions", "plan", "steps"), ("action", "type", "name", "op")
-_STRATEGIES: tuple[Strategy, ...] = ("combine", "compare", "summarize")
+_STRATEGIES: tuple[Strategy, ...] = ("combine", "compare", "summarize", "infer")
 _MOST_SOURCES = 10
 """Hits that one filter may let through: each is read."""
 _MOST_DAYS = 36_500.0

@@ -25,6 +25,8 @@ Rows = npt.NDArray[np.intp]
 class Desk:
     """What a refinement of a ranking works with."""
 
+    query: str
+    """What is asked, scrubbed."""
     view: View
     eligible: Mask | None
     """Rows that the recall may return; None: all that are not dead."""
@@ -73,7 +75,7 @@ class Desk:
             rows=view.rows, names=[*weights], weights=np.array([*weights.values()], dtype=np.float64),
             values=features(view),
         )  # fmt: skip
-        return ranked, replace(self, view=view)
+        return ranked, replace(self, query=query, view=view)
 
 
 class Refine(Protocol):

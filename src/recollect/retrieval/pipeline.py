@@ -208,7 +208,7 @@ class Searcher:
         ranked = Ranked(rows=view.rows, names=names, weights=weights, values=features(view))
         ranked = self._with_linked(ranked, view, eligible)
         if refine is not None:
-            ranked = refine(ranked, self._desk(view, live, eligible, moment, k, shelves, home))
+            ranked = refine(ranked, self._desk(query, view, live, eligible, moment, k, shelves, home))
         seen = None
         if self._learned is not None and home is not None:
             ranked, seen = self._learned.corrected(ranked, view, home, recall_id)
@@ -251,7 +251,7 @@ class Searcher:
             reference=min(to_micros(moment), newest),
         )  # fmt: skip
 
-    def _desk(self, view: View, live: Mask | None, eligible: Mask | None, moment: datetime, k: int,
+    def _desk(self, query: str, view: View, live: Mask | None, eligible: Mask | None, moment: datetime, k: int,
               shelves: Sequence[Shelf], home: Shelf | None) -> Desk:  # fmt: skip
         """The same search, open for more."""
         bank = view.bank
@@ -271,7 +271,9 @@ class Searcher:
             return [(ends[a], ends[b], type_, sure) for a, b, type_, sure in edges if a in ends and b in ends]
 
         layers = [shelf.layer for shelf in shelves]
-        return Desk(view=view, eligible=eligible, layers=layers, again=again, read=read, linked=linked)
+        return Desk(
+            query=query, view=view, eligible=eligible, layers=layers, again=again, read=read, linked=linked
+        )  # fmt: skip
 
     def _with_linked(self, ranked: Ranked, view: View, eligible: Mask | None) -> Ranked:
         """Candidates that hand-made links bring in, lifted to a share of the score they are linked to."""
