@@ -15,13 +15,14 @@ from pathlib import Path
 
 from rich.console import Console
 
-from bench import bank, consolidation, forget, fresh, ingest, learn, middleware, recall, remember
+from bench import bank, consolidation, forget, fresh, ingest, learn, middleware, recall, recursive, remember
 from bench.banks import Banks
 from bench.plot import Points, svg
 from bench.report import Table, as_json, note, show, write_json
 
 SUBJECTS = (
     "recall",
+    "recursive",
     "remember",
     "ingest",
     "memory",
@@ -93,6 +94,7 @@ def _calls(banks: Banks, sizes: list[int], *, quick: bool) -> dict[str, Callable
     forget_size, forgotten = (1_000, [1, 100]) if quick else (FORGET_SIZE, [1, 1_000])
     return {
         "recall": lambda: recall.measure(banks, sizes, recalls),
+        "recursive": lambda: recursive.measure(banks, sizes, recalls // 2),
         "remember": lambda: remember.measure(banks, sizes, adds),
         "ingest": lambda: ingest.measure(banks, sizes, batch, repeats),
         "memory": lambda: fresh.measure_memory({size: banks.path("sessions", size) for size in sizes}),

@@ -14,6 +14,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 COLUMNS = {
     "recall": {"bank", "entries", "call", "p50_ms", "p95_ms", "cpu_ms", "floor_p50_ms", "ratio", "cpu_ratio"},
+    "recursive": {"bank", "entries", "call", "own_p50_ms", "cpu_ms", "plain_own_p50_ms", "ratio", "cpu_ratio"},
     "remember": {"durability", "entries", "call", "p50_ms", "cpu_ms", "floor_p50_ms", "ratio", "cpu_ratio"},
     "ingest": {"entries_before", "batch", "per_s", "cpu_us"},
     "memory": {"entries", "rss_added_mb", "per_100k_mb", "file_bytes_per_entry"},

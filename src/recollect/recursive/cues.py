@@ -26,11 +26,11 @@ _HAS_DONE = re.compile(
 )
 _PLURAL = re.compile(
     _ASKED + r"(?:what|which)\s+(?:(?!(?:do|does|did|is|was|are|were|has|have)\b)[\w'’-]+\s+){0,4}?"
-    r"(?!(?:is|was|does|has|his|this|its)\b)[\w-]*[^\Ws]s\s+(?:(?!(?:did|were)\b)[\w'’-]+\s+){0,3}?"
-    r"(?:has|have|do|does|are|can)\b",
+    r"(?!(?:is|was|does|has|his|this|its)\b)[\w-]*[^\Ws]s\s+(?:(?!did\b)[\w'’-]+\s+){0,3}?"
+    r"(?:has|have|do|does|are|were|can)\b",
     re.I,
 )
-"""Of the present or up to it. "What gifts did Ada bring to the party?" asks for one occasion, which has one place."""
+"""Not with "did": "What gifts did Ada bring to the party?" asks for one occasion, which has one place."""
 _ARE = re.compile(_ASKED + r"(?:what|which|who) (?:are|were)\b", re.I)
 _MANY = re.compile(r"\bhow (?:many times|many|often)\b", re.I)
 _ALL = re.compile(r"\b(?:all|every|each|various|several|in common|list|across)\b", re.I)

@@ -11,9 +11,9 @@ without stop words, a supposition also without the words of supposing, and its s
     detail  = n / (1 + n) for n words that few entries have
     kept    = what the two best hits for the question as it was asked need to stay first
 
-w are the profile's weights; `event` is for what was done, `detail` for what is supposed. Where the question names
-nobody who speaks here, and without an embedder, all of this is left out. Weights were set on the five LoCoMo conversations at hand, chosen
-alike with each of them left out in turn (docs/experiments.md).
+w: the profile's weights. `event` is for what was done, `detail` for what is supposed. Where the question names nobody
+who speaks here, and without an embedder, all of this is left out. Weights were set on the five LoCoMo conversations at
+hand; leaving out one of them at a time chooses nearly the same (docs/experiments.md).
 """
 
 from __future__ import annotations
