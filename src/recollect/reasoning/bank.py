@@ -247,7 +247,7 @@ class ReasoningBank:
     def stats(self, *, scope: Scope | None = None) -> BankStats:
         """How much the scope's bank holds, and how tasks went."""
         wanted = self._scoped(scope)
-        return stats_of(self._memory, self._tasks, wanted)
+        return stats_of(self._memory, self._tasks, wanted, self.keeper.stages(scope=wanted))
 
     # -- inside --------------------------------------------------------------------------------------------------
 

@@ -76,10 +76,10 @@ def read_rows(store: Store, shelf: Shelf, *, progress: Callable[[int], None] | N
     width = 0 if (model := store.model()) is None else model.width
     parts: list[Floats] = []
     for page in live_pages(store, shelf):
-        stored = store.index_of([no for no, _ in page])
+        stored = store.vectors_of([no for no, _ in page])
         block = np.zeros((len(page), width), dtype=np.float32)
         for place, (no, entry) in enumerate(page):
-            vector = stored.get(no, (None, None))[1]
+            vector = stored.get(no)
             if vector is not None:
                 block[place] = vector
             ids.append(entry.id)
@@ -90,7 +90,10 @@ def read_rows(store: Store, shelf: Shelf, *, progress: Callable[[int], None] | N
         if progress is not None:
             progress(len(ids))
     order = sorted(range(len(ids)), key=ids.__getitem__)
-    vectors = np.concatenate(parts)[order] if parts else np.zeros((0, width), dtype=np.float32)
+    vectors = np.concatenate(parts) if parts else np.zeros((0, width), dtype=np.float32)
+    parts.clear()  # the vectors are most of what a run holds: never three times
+    if order != [*range(len(ids))]:
+        vectors = vectors[order]
     coded = np.array([codes[place] for place in order], dtype=np.int64).reshape(-1, 2)
     table = np.array([numbers[place] for place in order], dtype=np.float64).reshape(-1, 5)
     return Rows(

@@ -24,6 +24,7 @@ SHARED_FOR_AMOUNTS = 0.75
 """The same, where only an amount differs: other steps often have other amounts."""
 
 _TOKEN = re.compile(r"\d+(?:\.\d+)?|[a-z]+(?:['’][a-z]+)?")
+_DIGIT = re.compile(r"\d")
 _DENIALS = frozenset(
     """
     not no never avoid avoids avoiding without cannot stop fail fails failed failing wrong break breaks broke forbid
@@ -105,10 +106,10 @@ def read(text: str, *, warns: bool = False) -> Stance:
     words = _TOKEN.findall(lowered)
     denials = sum(map(_DENIALS.__contains__, words)) + lowered.count("n't")
     advises = denials > 0 or not _ADVICE.isdisjoint(words)
-    amounts, numbers = _quantities(words)
+    amounts, numbers = _quantities(words) if _DIGIT.search(lowered) else ([], [])
     return Stance(
         against=denials % 2 == 1 if advises else warns,
-        sides=frozenset(_SIDE[word] for word in words if word in _SIDE),
+        sides=frozenset([_SIDE[word] for word in words if word in _SIDE]),
         amounts=frozenset(amounts), numbers=frozenset(numbers), order=_order(lowered),
     )  # fmt: skip
 
@@ -140,7 +141,7 @@ def _quantities(words: list[str]) -> tuple[list[tuple[str, str]], list[str]]:
 
 def _order(text: str) -> int:
     """Whether the first word that only one side of "instead of" has, in the order of the alphabet, stands before it."""
-    found = _INSTEAD.search(text)
+    found = _INSTEAD.search(text) if any(word in text for word in (" of", "than", " not ")) else None
     if found is None:
         return 0
     before, after = (

@@ -10,6 +10,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from recollect.clock import Clock, from_micros, system_clock
 from recollect.stores.base import (
     Delta,
@@ -159,7 +161,8 @@ class SqliteStore:
             rows = db.execute("SELECT no FROM entries WHERE shelf = ? AND session_id = ?", (shelf_no, session_id))
             return {no for (no,) in rows}
 
-    def links(self, ids: Sequence[str]) -> list[Link]:
+    def links(self, ids: Sequence[str], *, types: Sequence[str] | None = None) -> list[Link]:
+        of_type = "" if types is None else f" AND l.type IN ({marks(types)})"
         found: dict[tuple[Any, ...], None] = {}
         with self._connections.reading() as db:
             for part in in_parts(ids):
@@ -169,9 +172,9 @@ class SqliteStore:
                         SELECT a.id, b.id, l.type, l.confidence, l.automatic, l.created_at
                         FROM entries x JOIN links l ON l.{end} = x.no
                         JOIN entries a ON a.no = l.source JOIN entries b ON b.no = l.target
-                        WHERE x.id IN ({marks(part)})
+                        WHERE x.id IN ({marks(part)}){of_type}
                         """,
-                        tuple(part),
+                        (*part, *(types or ())),
                     )
                     found.update(dict.fromkeys(rows))
         return [
@@ -373,6 +376,17 @@ class SqliteStore:
                 )
                 for row in rows:
                     found[row[9]] = (None, None) if row[10] is None else (index_from(row[:8]), vector_from(row[8]))
+        return found
+
+    def vectors_of(self, nos: Sequence[int]) -> dict[int, Vector]:
+        found: dict[int, Vector] = {}
+        with self._connections.reading() as db:
+            for part in in_parts(nos):
+                rows = db.execute(
+                    f"SELECT entry, vector FROM index_records WHERE entry IN ({marks(part)}) AND vector IS NOT NULL",
+                    tuple(part),
+                )
+                found.update((no, np.frombuffer(vector, dtype="<f4")) for no, vector in rows)
         return found
 
     def check(self) -> Iterator[Flaw]:
