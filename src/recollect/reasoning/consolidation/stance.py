@@ -14,7 +14,6 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from recollect.ingest.hashing import hash64
 from recollect.ingest.stopwords import STOP_WORDS
 from recollect.ingest.terms import stem
 from recollect.types import Entry
@@ -90,6 +89,7 @@ _SIDE = {
     for form in (_forms(word) if len(word) > 3 else (word,))
 }
 """Word of a pair, in any form → the pair's number, and which side of it."""
+_COMMON = frozenset(_SIDE[word] for word in _BOTH_SIDES)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,11 +112,10 @@ class Stance:
 
     @property
     def key(self) -> int:
-        """Equal for texts that take the same side, whatever their words."""
-        plain = [side for side in self.sides if _BOTH_SIDES.isdisjoint(_PAIRS[side[0]][side[1]].split())]
-        parts = (self.against, sorted(plain), sorted(self.amounts), sorted(self.numbers), self.order, self.turn,
-                 self.unless)  # fmt: skip
-        return hash64(repr(parts)) >> 1
+        """Equal, within one process, for texts that take the same side, whatever their words."""
+        return hash(
+            (self.against, self.sides - _COMMON, self.amounts, self.numbers, self.order, self.turn, self.unless)
+        )
 
 
 def stance_of(entry: Entry) -> Stance:

@@ -24,7 +24,9 @@ SELECT_ENTRY = ", ".join(f"e.{column}" for column in ENTRY_COLUMNS) + ", s.tenan
 """What `entry_from` reads, from `entries e JOIN shelves s`."""
 
 _KEPT = tuple(each.name for each in fields(Entry) if each.name != "shelf")
+_decode = json.JSONDecoder().raw_decode
 _dumps = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes one for every call
+_LISTS = frozenset({"turn_refs", "tags", "metadata"})
 _TIMES = frozenset({"at", "created_at", "updated_at", "valid_from", "valid_to"})
 
 
@@ -41,6 +43,16 @@ def entry_row(entry: Entry) -> tuple[Any, ...]:
         entry.session_id, _json(entry.turn_refs), entry.content_hash, entry.source, entry.speaker, entry.title,
         _json(entry.tags), _json(entry.metadata), entry.text, None if entry.evidence == entry.text else entry.evidence,
     )  # fmt: skip
+
+
+def column_of(entry: Entry, column: str) -> Any:  # whatever SQLite keeps
+    """The value of one of `ENTRY_COLUMNS`."""
+    value = getattr(entry, column)
+    if column in _TIMES:
+        return None if value is None else to_micros(value)
+    if column in _LISTS:
+        return _json(value)
+    return None if column == "evidence" and value == entry.text else value
 
 
 def entry_from(row: tuple[Any, ...]) -> Entry:
@@ -67,7 +79,7 @@ def _entry_from(row: tuple[Any, ...]) -> Entry:
         updated_at=first if updated == at else from_micros(updated),
         valid_from=first if valid_from == at else from_micros(valid_from),
         valid_to=None if valid_to is None else from_micros(valid_to),
-        metadata={} if metadata == "{}" else json.loads(metadata),
+        metadata={} if metadata == "{}" else _loads(metadata),
     )  # fmt: skip
 
 
@@ -122,4 +134,12 @@ def _json(value: Any) -> str:
 
 def list_from(text: str) -> list[Any]:
     """A JSON list; most are empty."""
-    return [] if text == "[]" else json.loads(text)
+    return [] if text == "[]" else _loads(text)
+
+
+def _loads(text: str) -> Any:  # any JSON value
+    """`json.loads` of what was written here: without looking for blanks around it."""
+    value, end = _decode(text)
+    if end != len(text):
+        raise ValueError(f"more than one JSON value, from character {end}")
+    return value

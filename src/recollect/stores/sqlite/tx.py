@@ -31,7 +31,7 @@ from recollect.stores.logged import own_recall
 from recollect.stores.owned import checked_call, own_dossier, own_job
 from recollect.stores.sqlite import calls as ledger
 from recollect.stores.sqlite import changes, dossiers, jobs, learning_log, sessions
-from recollect.stores.sqlite.queries import alive, entries_by_id, in_parts, marks, matching, shelf_no_of
+from recollect.stores.sqlite.queries import alive, entries_by_id, in_parts, marks, matching, numbered_by_id, shelf_no_of
 from recollect.stores.sqlite.rows import (
     ENTRY_COLUMNS,
     entry_row,
@@ -71,6 +71,8 @@ class SqliteTx:
         self._numbers: dict[Shelf, int] = {}
         self._seqs: dict[int, int] = {}
         self._nos: dict[str, int] = {}
+        self._own: dict[tuple[str, int], int] = {}
+        """Row numbers of entries that were read, by id and shelf."""
         self._latest: dict[Shelf, Neighbour] = {}
         self._model: tuple[int, Model] | None = None
         self._model_known = False
@@ -119,7 +121,9 @@ class SqliteTx:
         return None if row is None else self.get([shelf], [row[0]])[row[0]]
 
     def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
-        return entries_by_id(self._db, shelves, ids)
+        found, nos = numbered_by_id(self._db, shelves, ids)
+        self._own.update(nos)
+        return found
 
     def add(self, record: Record) -> None:
         entry = record.entry
@@ -176,6 +180,8 @@ class SqliteTx:
         return alive(self._db, nos)
 
     def _row_no(self, entry_id: str, shelf_no: int) -> int:
+        if (known := self._own.get((entry_id, shelf_no))) is not None:
+            return known
         row = self._db.execute("SELECT no FROM entries WHERE id = ? AND shelf = ?", (entry_id, shelf_no)).fetchone()
         if row is None:
             raise StoreError(f"no entry {entry_id!r} on this shelf to change")
@@ -202,6 +208,7 @@ class SqliteTx:
             counted["dossiers"] += dossiers.forget_entry(self._db, no)
             self._db.execute("DELETE FROM entries WHERE no = ?", (no,))
             self._nos.pop(entry_id, None)
+            self._own.pop((entry_id, shelf_no), None)
             self._db.execute("INSERT INTO removed VALUES (?, ?, ?)", (shelf_no, seq, no))
         learning_log.blank_queries(self._db, shelf_no, {no for no, _ in rows})
         return Removed(ids=[entry_id for _, entry_id in rows], entries=len(rows), **counted)
