@@ -110,12 +110,17 @@ def _calls(banks: Banks, sizes: list[int], *, quick: bool) -> dict[str, Callable
 
 
 def _lines(tables: Sequence[Table]) -> dict[str, Points]:
-    """Whatever was measured at several sizes: recall and remember, each with its floor."""
+    """Whatever was measured at several sizes: recall, remember and consolidate, each with its floor."""
     lines: dict[str, list[tuple[float, float]]] = {}
     for table in tables:
         for row in table.rows:
+            if table.subject == "consolidation" and row["duplicates"] == consolidation.DUPLICATES[0]:
+                for name, column in (("consolidate, CPU", "first_cpu_s"), ("bare product", "floor_cpu_s")):
+                    point = (float(row["entries"]), 1000 * float(row[column]))
+                    lines.setdefault(name, []).append(point)
+                continue
             where = row.get("bank") or row.get("durability")
-            if not where or row["call"] not in ("recall", "remember"):
+            if not where or row.get("call") not in ("recall", "remember"):
                 continue
             size = float(row["entries"])
             lines.setdefault(f"{row['call']}, {where}", []).append((size, float(row["p50_ms"])))

@@ -1,4 +1,4 @@
-"""A process that consolidates a bank until it is killed, and one that undoes."""
+"""Processes that consolidate a bank, undo, and work with it, until they are killed or told to stop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from recollect import Memory, Scope
+from recollect import InvalidInput, Memory, NotFound, Scope
+from recollect.reasoning import ReasoningBank
 from recollect.reasoning.consolidation.settings import ConsolidationSettings
 from recollect.reasoning.keeper import Keeper
 
@@ -48,3 +49,48 @@ def undo_slowly(path: Path, minutes_ahead: float, told: Connection) -> None:
                 keeper.undo(run.id, scope=AGENT, progress=tell)
         told.send("done")
         time.sleep(60)
+
+
+def _wait_for(signal: Path, told: Connection) -> None:
+    """Say that all is open, and begin when everyone may."""
+    told.send("ready")
+    while not signal.exists():
+        time.sleep(0.001)
+
+
+def consolidate_together(path: Path, go: Path, told: Connection) -> None:
+    """Consolidate in small batches, at the same time as others; tell the run and its merges."""
+    with Memory.open(path, embedder=EMBEDDER, background=False) as mem:
+        keeper = Keeper(mem, settings=ConsolidationSettings(batch=2, decay_rate=1.0))
+        _wait_for(go, told)
+        run = keeper.consolidate(scope=AGENT, progress=lambda *_: time.sleep(0.002))
+        told.send((run.id, run.counts["merge"]))
+
+
+def work_meanwhile(path: Path, go: Path, stop: Path, told: Connection) -> None:
+    """Learn, retrieve and use until told to stop; tell what was learned and how often something was used."""
+    with Memory.open(path, embedder=EMBEDDER, background=False) as mem:
+        bank = ReasoningBank(mem, scope=AGENT)
+        learned: list[str] = []
+        used = 0
+        _wait_for(go, told)
+        while not stop.exists():
+            learned += mem.remember(f"Sort what is new {len(learned)}", scope=AGENT, kind="strategy")
+            found = bank.retrieve("read the row", k=3)
+            used += bank.feedback(found.id, cited=[0])
+        told.send((learned, used))
+
+
+def undo_meanwhile(path: Path, go: Path, stop: Path, told: Connection) -> None:
+    """Take runs back as soon as they can be, until told to stop."""
+    with Memory.open(path, embedder=EMBEDDER, background=False) as mem:
+        keeper = Keeper(mem)
+        undone = 0
+        _wait_for(go, told)
+        while not stop.exists():
+            try:
+                keeper.undo(scope=AGENT)
+                undone += 1
+            except (NotFound, InvalidInput):  # none yet, or one that is running
+                time.sleep(0.005)
+        told.send(undone)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from reasoning.consolidation_world import AGENT, SHELF, Clock, Keeper, TableEmbe
 from reasoning.test_alike import SEED_MATRIX
 from recollect import InvalidInput, Memory, NotFound, Scope
 from recollect.reasoning.consolidation.report import RUN, RUN_PART
+from recollect.reasoning.consolidation.run import STALE_S
 from recollect.reasoning.consolidation.settings import ConsolidationSettings
 from recollect.stores.base import Selection
 
@@ -271,3 +273,43 @@ def test_the_history_of_an_entry_tells_which_run_changed_it(mem: Memory, keeper:
     keeper.undo(scope=AGENT)
     changes = [version.change for version in mem.history(best, scope=AGENT)]
     assert changes == ["remembered", f"consolidated {run.id}", f"undone {run.id}"]
+
+
+def test_whatever_took_part_in_a_run_is_active_and_only_what_changed_is_written(
+    mem: Memory, keeper: Keeper, clock: Clock
+) -> None:
+    best, folded = learn(mem, TOKEN, usage_count=4, success_count=1), learn(mem, TOKEN_AGAIN)
+    other = learn(mem, "Read the price from the second table.", usage_count=1)
+
+    def stages() -> list[str]:
+        return [keeper.stages(scope=AGENT).of(mem.get(id, scope=AGENT)) for id in (best, folded, other)]
+
+    assert stages() == ["reinforced", "stored", "retrieved"]
+    seen: list[list[str]] = []
+    before = mem.get(other, scope=AGENT)
+    run = keeper.consolidate(scope=AGENT, progress=lambda *_: seen.append(stages()))
+    assert seen[0] == ["consolidating"] * 3
+    assert stages() == ["active", "pruned", "active"]
+    assert mem.get(other, scope=AGENT) == before, "what a run only looked at is not written"
+    clock.now += timedelta(minutes=1)
+    late = learn(mem, "Sort the orders by date.")
+    assert keeper.stages(scope=AGENT).of(mem.get(late, scope=AGENT)) == "stored"
+    keeper.consolidate(scope=AGENT, dry_run=True)
+    assert keeper.stages(scope=AGENT).of(mem.get(late, scope=AGENT)) == "stored"
+    keeper.undo(run.id, scope=AGENT)
+    assert stages() == ["reinforced", "stored", "retrieved"]
+    actions = [event.action for event in mem._store.events(AGENT.tenant, limit=1000)]
+    assert [one for one in reversed(actions) if one.startswith("consolidat")] == ["consolidating", "consolidate"]
+
+
+def test_a_run_that_died_leaves_nothing_consolidating_for_good(mem: Memory, keeper: Keeper, clock: Clock) -> None:
+    item = learn(mem, TOKEN)
+
+    def die(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        keeper.consolidate(scope=AGENT, progress=die)
+    assert keeper.stages(scope=AGENT).of(mem.get(item, scope=AGENT)) == "consolidating"
+    clock.now += timedelta(seconds=STALE_S)
+    assert keeper.stages(scope=AGENT).of(mem.get(item, scope=AGENT)) == "stored"

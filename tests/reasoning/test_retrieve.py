@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import random
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 from zlib import crc32
@@ -220,3 +222,58 @@ def test_of_two_that_fit_alike_the_strategy_comes_before_the_guardrail(mem: Memo
     assert "guardrail" not in bank.retrieve("x", scope=AGENT, kind="strategy")[0].factors
     kept(mem, "0.95 never that", plane=3, kind="guardrail")
     assert bank.retrieve("x", scope=AGENT)[0].entry.kind == "guardrail"  # much nearer, so it is said first
+
+
+TEAM = Scope(tenant="acme", agent="a1", team="ops")
+
+
+def _plain_best(rows: list[dict[str, Any]], newest: int, like: str, least: float, kind: str | None) -> list[float]:
+    """Scores of the rows that pass, best first, as the equations say: row by row, without an array."""
+    scores = [
+        0.65 * row["cosine"] + 0.15 * math.exp(-(row["days"] - newest) / 30)
+        + 0.20 * min(row["sure"] * math.sqrt(row["usage"] / 10), 1) - 0.1 * (row["kind"] == "guardrail")
+        for row in rows
+        if row["kind"] in ([kind] if kind else ("strategy", "guardrail")) and row["sure"] >= least
+        and (not like or row["domain"] == like or (like.endswith(".*") and f"{row['domain']}.".startswith(like[:-1])))
+    ]  # fmt: skip
+    return sorted(scores, reverse=True)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_best_item_is_the_one_that_the_equations_give(seed: int) -> None:
+    """Two layers, ties, filters, several domains, items gone and added: against the equations row by row."""
+    dice = random.Random(seed)
+    mem = Memory.open(":memory:", embedder=Angles(), clock=lambda: NOON, background=False)
+    bank = ReasoningBank(mem, scope=TEAM)
+    numbers = count()
+    rows: dict[str, dict[str, Any]] = {}
+
+    def add() -> None:
+        row: dict[str, Any] = {
+            "cosine": dice.randrange(10) / 10, "days": dice.randrange(1, 60), "usage": dice.randrange(30),
+            "sure": dice.choice([0.2, 0.3, 0.5, 0.9]), "domain": dice.choice(["web.admin", "web.shop", "db"]),
+            "kind": dice.choice(["strategy", "guardrail", "note"]), "layer": dice.choice(["agent", "agent", "team"]),
+        }  # fmt: skip
+        (entry_id,) = mem.remember(
+            f"{row['cosine']} item {next(numbers)}", scope=TEAM, layer=row["layer"], kind=row["kind"], title="3 x",
+            tags=domain_tags(row["domain"]), confidence=row["sure"], at=NOON - timedelta(days=row["days"]),
+        )  # fmt: skip
+        with mem._store.transact() as tx:
+            tx.update(replace(mem.get(entry_id, scope=TEAM), usage_count=row["usage"]), change=None)
+        rows[entry_id] = row
+
+    for _ in range(dice.randrange(1, 60)):
+        add()
+    for _ in range(12):
+        like, least = dice.choice(["", "web.*", "web.admin", "db"]), dice.choice([0.0, 0.3, 0.5])
+        kind = dice.choice([None, "strategy", "guardrail"])
+        newest = min((row["days"] for row in rows.values()), default=0)
+        expected = _plain_best(list(rows.values()), newest, like, least, kind)
+        found = bank.retrieve("q", domain=like or None, min_confidence=least, kind=kind)
+        assert [hit.score for hit in found.hits] == pytest.approx(expected[:1], abs=2e-3)  # ties within three decimals
+        assert found.searched == len(expected)
+        if rows and dice.random() < 0.5:
+            gone = dice.choice(list(rows))
+            mem.forget(ids=[gone], scope=TEAM, layer=rows.pop(gone)["layer"])
+        for _ in range(dice.randrange(4)):
+            add()

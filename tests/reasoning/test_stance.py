@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from reasoning.advice_pairs.load import Half, pairs, score
 from recollect.reasoning.consolidation.stance import contradiction, read, reordered, stance_of
 from recollect.testing.builders import make_entry
 from recollect.types import Entry, Kind
@@ -66,3 +67,29 @@ def test_the_same_words_in_another_order_are_noticed() -> None:
     assert reordered("Send day, month, year", "Send year, month, day")
     assert not reordered("Send day, month, year", "Send day, month, year.")
     assert not reordered("Send day and month", "Send year and month")
+
+
+@pytest.mark.parametrize(("half", "precision", "recall"), [("seen", 1.0, 0.95), ("held", 0.9, 0.6)])
+def test_contradictions_among_labelled_pairs_are_found(half: Half, precision: float, recall: float) -> None:
+    """The bounds are what was measured, rounded down; docs/consolidation.md has the table."""
+    given = pairs(half)
+    assert len(given) >= 40
+    found = score(given)
+    assert found.precision >= precision
+    assert found.recall >= recall
+    assert all(bool(pair.found) == bool(contradiction(pair.other, pair.one)) for pair in given), "either way round"
+
+
+def test_a_denial_in_the_condition_is_none_of_the_advice() -> None:
+    did = "Submit the form twice when the first click has no effect."
+    assert not read(did).against
+    assert contradiction(entry(did), entry(did, "guardrail")) == "outcome"
+    assert read(did).key != read("Submit the form twice when the first click has an effect.").key  # never one
+    assert contradiction(entry(did), entry("Submit the form twice when the first click has an effect.")) == ""
+
+
+def test_what_comes_before_what_is_read_from_both_words() -> None:
+    before = entry("Run the tests before the merge.")
+    assert contradiction(before, entry("Run the tests after the merge.")) == "exclusive"
+    assert contradiction(before, entry("Do not merge before the tests were run.")) == ""
+    assert contradiction(before, entry("Merge only after the tests were run.")) == ""

@@ -9,7 +9,12 @@ from hypothesis import strategies as st
 from recollect.retrieval.pipeline import _highest
 
 
-@given(seed=st.integers(0, 10_000), size=st.integers(1, 2_000), count=st.integers(1, 120), ties=st.booleans())
+@given(
+    seed=st.integers(0, 10_000),
+    size=st.integers(1, 2_000) | st.integers(4_096, 9_000),
+    count=st.integers(1, 120),
+    ties=st.booleans(),
+)
 def test_the_highest_are_those_that_a_full_partition_gives(seed: int, size: int, count: int, ties: bool) -> None:
     dice, count = np.random.default_rng(seed), min(count, size)
     scores = (dice.integers(0, 9, size) if ties else dice.normal(size=size)).astype(np.float32)

@@ -30,6 +30,12 @@ def assert_same(quick: Postings, naive: Naive) -> None:
             number: float(terms[term]) for number, terms in naive.items() if term in terms
         }
         assert len(set(rows.tolist())) == len(rows)
+    wanted = [77, *reversed(TERMS), 0]
+    rows, counts, sizes = quick.find_all(wanted)
+    found = [quick.find(term) for term in wanted]
+    assert rows.tolist() == [row for one, _ in found for row in one.tolist()]
+    assert counts.tolist() == [count for _, one in found for count in one.tolist()]
+    assert sizes == [len(one) for one, _ in found]
 
 
 @settings(max_examples=150, deadline=None)

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import lru_cache
 
 from recollect.clock import NewId, TimeOrderedIds
 from recollect.errors import InvalidInput, NotFound, ScopeError
@@ -56,6 +57,12 @@ MIN_CONFIDENCE = 0.3
 _FREE = Cost()
 
 
+@lru_cache(maxsize=64)
+def _filters(kinds: tuple[str, ...], tags: tuple[str, ...], least: float) -> Filters:
+    """Agents ask for the same few domains again and again."""
+    return replace(Filters.of(kind=kinds, tags=tags), min_confidence=least)
+
+
 class ReasoningBank:
     """Learning from tasks on top of a memory."""
 
@@ -87,7 +94,7 @@ class ReasoningBank:
                  kind: str | Sequence[str] | None = None, min_confidence: float | None = None) -> Recall:  # fmt: skip
         """The `k` items that help most with a task: of a `domain` (`web.admin`), or of all below one (`web.*`)."""
         least = self._min_confidence if min_confidence is None else checked_fraction("min_confidence", min_confidence)
-        filters = replace(Filters.of(kind=kinds_of(kind), tags=wanted_tags(domain)), min_confidence=least)
+        filters = _filters((*kinds_of(kind),), (*wanted_tags(domain),), least)
         wanted = self._k if k is None else k
         return self._engine.searcher.recall(
             query, scope=self._scoped(scope), k=wanted, filters=filters, refine=strategies_first
@@ -240,7 +247,7 @@ class ReasoningBank:
     def stats(self, *, scope: Scope | None = None) -> BankStats:
         """How much the scope's bank holds, and how tasks went."""
         wanted = self._scoped(scope)
-        return stats_of(self._memory, self._tasks, wanted)
+        return stats_of(self._memory, self._tasks, wanted, self.keeper.stages(scope=wanted))
 
     # -- inside --------------------------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ MOST_STRATEGIES, MOST_GUARDRAILS, MOST_CONTRASTS = 3, 2, 5
 MAX_ITEM_CHARS = 2_000
 MAX_EVIDENCE_CHARS = 4_000
 
-Stage = Literal["stored", "retrieved", "reinforced", "active", "pruned"]
+Stage = Literal["stored", "retrieved", "reinforced", "consolidating", "active", "pruned"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,10 +119,8 @@ def kinds_of(kind: str | Sequence[str] | None) -> list[Kind]:
 
 
 def stage_of(entry: Entry) -> Stage:
-    """How far an item has come: kept, put before an agent, judged by how that went, taken over by a consolidation.
-
-    `consolidated` in the metadata says that a consolidation looked at it and kept it.
-    """
+    """How far an item has come by itself: kept, put before an agent, judged by how that went, changed and kept by a
+    consolidation (`consolidated` in the metadata). What a run only looked at, `consolidation.stages` knows."""
     if entry.state in ("pruned", "superseded"):
         return "pruned"
     if entry.metadata.get("consolidated"):

@@ -16,6 +16,7 @@ from recollect.reasoning.consolidation.report import Consolidation, Undone
 from recollect.reasoning.consolidation.rows import live_pages
 from recollect.reasoning.consolidation.run import Consolidator
 from recollect.reasoning.consolidation.settings import ConsolidationSettings
+from recollect.reasoning.consolidation.stages import Stages, stages_of
 from recollect.reasoning.consolidation.watch import CONSOLIDATE, ConsolidationWatch
 from recollect.reasoning.engine import scrubbing_of
 from recollect.reasoning.graph import Path, walk
@@ -71,6 +72,10 @@ class Keeper:
     def runs(self, *, scope: Scope, layer: str | None = None, limit: int = 20) -> list[Consolidation]:
         """The consolidations of a shelf, newest first."""
         return self._consolidator.runs(_shelf(scope, layer), limit=checked_count("limit", limit, least=1))
+
+    def stages(self, *, scope: Scope) -> Stages:
+        """How far the items of a scope have come: `stages(scope=scope).of(entry)`."""
+        return stages_of(self._store, checked_scope(scope).shelves(), self._clock())
 
     # -- review --------------------------------------------------------------------------------------------------
 

@@ -20,5 +20,5 @@ _GUARDRAIL = KINDS.index("guardrail")
 
 def strategies_first(ranked: Ranked, desk: Desk) -> Ranked:
     """The ranking with guardrails a little lower; unchanged where there are none."""
-    guardrails = (desk.view.bank.column("kind", ranked.rows) == _GUARDRAIL).astype(np.float64)
-    return ranked.with_factor(FACTOR, guardrails, -GUARDRAIL_SHARE) if guardrails.any() else ranked
+    guardrails = desk.view.bank.column("kind", ranked.rows) == _GUARDRAIL
+    return ranked.with_factor(FACTOR, guardrails, -GUARDRAIL_SHARE) if np.count_nonzero(guardrails) else ranked

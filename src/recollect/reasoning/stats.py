@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from recollect.errors import InvalidInput
 from recollect.memory import Memory
+from recollect.reasoning.consolidation.stages import Stages
 from recollect.reasoning.domains import domain_of
-from recollect.reasoning.items import ITEM_KINDS, bank_shelf, stage_of
+from recollect.reasoning.items import ITEM_KINDS, bank_shelf
 from recollect.reasoning.tasks import Tasks
 from recollect.types import Entry, Scope
 
@@ -46,7 +47,7 @@ class BankStats:
         return self.successes / judged if judged else None
 
 
-def stats_of(memory: Memory, tasks: Tasks, scope: Scope) -> BankStats:
+def stats_of(memory: Memory, tasks: Tasks, scope: Scope, stages: Stages) -> BankStats:
     """Counted anew."""
     entries = memory.entries(scope=scope, kind=ITEM_KINDS, limit=2**31)
     live = [entry for entry in entries if entry.state in ("active", "flagged")]
@@ -54,7 +55,7 @@ def stats_of(memory: Memory, tasks: Tasks, scope: Scope) -> BankStats:
     verdicts = [task.verdict.success for task in made if task.verdict is not None]
     return BankStats(
         items=len(live), by_kind=dict(Counter(entry.kind for entry in live)),
-        by_stage=dict(Counter(stage_of(entry) for entry in entries)),
+        by_stage=dict(Counter(stages.of(entry) for entry in entries)),
         by_domain=dict(Counter(domain_of(entry.tags) or "(none)" for entry in live)),
         mean_confidence=sum(entry.confidence for entry in live) / len(live) if live else 0.0,
         uses=sum(entry.usage_count for entry in live), tasks=len(made),

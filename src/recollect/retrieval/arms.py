@@ -18,8 +18,9 @@ Meaning, for unit vectors q and v and neighbour weights w:
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
@@ -47,66 +48,65 @@ class Lexical:
 
 def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -> Lexical:
     """The lexical arm for every row, about 0 … 2."""
-    total = bank.size if live is None else int(live.sum())
-    bm25, of_names = np.zeros(len(bank), dtype=np.float32), None
+    total = bank.size if live is None else int(np.count_nonzero(live))
+    rows, counts, sizes = _rows_with(bank, question.terms, live)
+    idfs = [math.log(1 + (total - size + 0.5) / (size + 0.5)) for size in sizes]
+    bm25 = np.zeros(len(bank), dtype=np.float32)
+    gains = counts
+    if len(rows):
+        gains = _saturated(counts, bank.column("length", rows), profile)
+        gains *= np.array(idfs, dtype=np.float32).repeat(sizes)
+        np.add.at(bm25, rows, gains)  # term by term, as they lie
+    of_names = None
     best = best_plain = 0.0
     found: list[tuple[float, npt.NDArray[np.intp]]] = []
-    for term, (rows, gains) in zip(question.terms, _gains(bank, question.terms, profile, live), strict=True):
-        idf = math.log(1 + (total - len(rows) + 0.5) / (len(rows) + 0.5))
-        attainable = idf if len(rows) else profile.absent_share * idf
+    speakers = [shelf.speakers for shelf in bank.shelves if shelf.speakers]
+    ends = [*accumulate(sizes)]
+    for term, idf, size, end in zip(question.terms, idfs, sizes, ends, strict=True):
+        attainable = idf if size else profile.absent_share * idf
         best += attainable
-        gains *= np.float32(idf)
-        bm25[rows] += gains
-        if any(signed64(term) in shelf.speakers for shelf in bank.shelves):
+        if any(signed64(term) in names for names in speakers):
             of_names = np.zeros(len(bank), dtype=np.float32) if of_names is None else of_names
-            of_names[rows] += gains
+            of_names[rows[end - size : end]] += gains[end - size : end]
         else:
             best_plain += attainable
-            found.append((idf, rows))
+            found.append((idf, rows[end - size : end]))
     plain = (bm25 if of_names is None else bm25 - of_names) / np.float32(best_plain or 1.0)
     if best <= 0:
         return Lexical(score=bm25, plain=plain, found=found)
-    spread = [_with_neighbours(shelf, bm25[start : start + len(shelf)], profile)
-              for shelf, start in zip(bank.shelves, bank.starts, strict=False)]  # fmt: skip
+    spread = [_with_neighbours(shelf, bm25[start : start + len(shelf)], profile) for shelf, start in bank.filled]
     score = (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)
     return Lexical(score=score, plain=plain, found=found)
 
 
-def _gains(bank: Bank, terms: Sequence[int], profile: Profile,
-           live: Mask | None) -> Iterator[tuple[npt.NDArray[np.intp], Scores]]:  # fmt: skip
-    """For each term the rows of the bank that have it, and each one's saturated count of it."""
-    found = [_rows_with(bank, term, live) for term in terms]
-    if not found:
-        return
-    counts, lengths = (np.concatenate([one[part] for one in found]) for part in (1, 2))
-    gains = _saturated(counts, lengths, profile)  # of all terms at once: fewer calls of numpy
-    start = 0
-    for rows, *_ in found:
-        yield rows, gains[start : start + len(rows)]
-        start += len(rows)
-
-
-Found = tuple[npt.NDArray[np.intp], npt.NDArray[np.float32], npt.NDArray[np.int32]]
-
-
-def _rows_with(bank: Bank, term: int, live: Mask | None) -> Found:
-    """Rows that have a term, how often each has it, and how long each is."""
-    parts = [_rows_on(shelf, start, term) for shelf, start in zip(bank.shelves, bank.starts, strict=False)]
-    rows, counts, lengths = parts[0] if len(parts) == 1 else map(np.concatenate, zip(*parts, strict=True))
-    if live is None:
-        return rows, counts, lengths
+def _rows_with(bank: Bank, terms: Sequence[int],
+               live: Mask | None) -> tuple[npt.NDArray[np.intp], Scores, list[int]]:  # fmt: skip
+    """Rows that have each term, one term's after another's, how often each has it, and how many a term has."""
+    parts = [shelf.postings.find_all(terms) for shelf, _ in bank.filled]
+    if len(parts) == 1:
+        rows, counts, sizes = parts[0][0].astype(np.intp), *parts[0][1:]
+    else:
+        rows, counts, sizes = _term_by_term(parts, [start for _, start in bank.filled])
+    if live is None or not len(rows):
+        return rows, counts, sizes
     kept = live[rows]
-    return rows[kept], counts[kept], lengths[kept]
+    before = np.append(0, np.cumsum(kept))[[0, *accumulate(sizes)]]
+    return rows[kept], counts[kept], np.diff(before).tolist()
 
 
-def _rows_on(shelf: ShelfIndex, start: np.intp, term: int) -> Found:
-    rows, counts = shelf.postings.find(term)
-    return rows + start, counts, shelf.length[rows]
+def _term_by_term(parts: Sequence[tuple[npt.NDArray[np.int32], Scores, list[int]]],
+                  starts: Sequence[int]) -> tuple[npt.NDArray[np.intp], Scores, list[int]]:  # fmt: skip
+    """What several shelves have of each term, from first to last shelf within a term."""
+    rows = np.concatenate([part[0] + np.intp(start) for part, start in zip(parts, starts, strict=True)])
+    counts = np.concatenate([part[1] for part in parts])
+    of_term = np.concatenate([np.repeat(np.arange(len(part[2])), part[2]) for part in parts])
+    order = np.argsort(of_term, kind="stable")
+    return rows[order], counts[order], [sum(sizes) for sizes in zip(*(part[2] for part in parts), strict=True)]
 
 
-def _saturated(counts: npt.NDArray[np.float32], lengths: npt.NDArray[np.int32], profile: Profile) -> Scores:
+def _saturated(counts: Scores, lengths: npt.NDArray[np.generic], profile: Profile) -> Scores:
     k1, b = profile.k1, profile.b
-    damping = k1 * (1 - b + b * np.maximum(np.float32(1), lengths / np.float32(profile.pivot_terms)))
+    damping = k1 * (1 - b + b * np.maximum(1.0, lengths.astype(np.float64) / profile.pivot_terms))
     saturated: Scores = (counts * np.float32(k1 + 1) / (counts + damping)).astype(np.float32)
     return saturated
 
@@ -134,7 +134,7 @@ def _with_neighbours(shelf: ShelfIndex, bm25: Scores, profile: Profile) -> Score
 def meaning(bank: Bank, query: npt.NDArray[np.float32], profile: Profile) -> tuple[Scores, Scores]:
     """The vector arm for every row: plain cosine, and cosine with the neighbourhood; each in -1 … 1."""
     plain, blended = [], []
-    for shelf in bank.shelves:
+    for shelf, _ in bank.filled:
         cosine = shelf.vectors @ query
         plain.append(cosine)
         blended.append(_blended(shelf, cosine, profile))

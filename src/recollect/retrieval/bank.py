@@ -27,28 +27,47 @@ class Bank:
     def __init__(self, shelves: Sequence[ShelfIndex]) -> None:
         self.shelves = list(shelves)
         starts = [0, *accumulate(len(shelf) for shelf in self.shelves)]
+        self._length = starts[-1]
         self.starts = np.array(starts)
-        dead = [row + start for shelf, start in zip(self.shelves, starts, strict=False) for row in shelf.dead]
+        filled = [(shelf, start) for shelf, start in zip(self.shelves, starts, strict=False) if len(shelf)]
+        self.filled = filled or [(shelf, 0) for shelf in self.shelves[:1]]
+        """The shelves that have rows, each with its first; one at least where there is any."""
+        self._only = self.filled[0][0] if len(self.filled) == 1 else None
+        self._side_by_side: dict[str, npt.NDArray[np.generic]] = {}
+        dead = [row + start for shelf, start in filled for row in shelf.dead]
         self.dead = np.array(dead, dtype=np.intp)
 
     def __len__(self) -> int:
-        return int(self.starts[-1])
+        return self._length
 
     @property
     def size(self) -> int:
         """Rows that are there."""
         return len(self) - len(self.dead)
 
+    @property
+    def threaded(self) -> bool:
+        """Whether any row has a neighbour."""
+        return any(shelf.threaded for shelf, _ in self.filled)
+
+    @property
+    def in_threads(self) -> bool:
+        """Whether any row is of a thread."""
+        return any(shelf.in_threads for shelf, _ in self.filled)
+
     def column(self, name: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.generic]:
         """Values of a column for some rows."""
-        if len(self.shelves) == 1:
-            values: npt.NDArray[np.generic] = getattr(self.shelves[0], name)[rows]
+        if self._only is not None:
+            values: npt.NDArray[np.generic] = getattr(self._only, name)[rows]
             return values
-        return np.concatenate([getattr(shelf, name) for shelf in self.shelves])[rows]
+        whole = self._side_by_side.get(name)
+        if whole is None:
+            whole = self._side_by_side[name] = np.concatenate([getattr(shelf, name) for shelf, _ in self.filled])
+        return whole[rows]
 
     def vectors(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
-        if len(self.shelves) == 1:
-            return self.shelves[0].vectors[rows]
+        if self._only is not None:
+            return self._only.vectors[rows]
         owner = self.owner(rows)
         found = np.empty((len(rows), self.shelves[0].vectors.shape[1]), dtype=np.float32)
         for number in set(owner.tolist()):
@@ -58,21 +77,17 @@ class Bank:
 
     def owner(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """Which shelf each row is of; smaller is more specific."""
-        return np.searchsorted(self.starts, rows, side="right") - 1
+        return self.starts.searchsorted(rows, side="right") - 1
 
     def beside(self, name: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
         """The neighbouring row (`before` or `after`) of each row, or -1."""
         local = self.column(name, rows).astype(np.intp)
-        if len(self.shelves) == 1:
+        if self._only is not None:
             return local
         return np.where(local < 0, -1, local + self.starts[self.owner(rows)])
 
     def rows_of(self, nos: Sequence[int]) -> list[int]:
-        return [
-            int(start) + row
-            for shelf, start in zip(self.shelves, self.starts, strict=False)
-            for row in shelf.rows_of(nos)
-        ]
+        return [start + row for shelf, start in self.filled for row in shelf.rows_of(nos)]
 
     def live(self, moment: datetime) -> Mask | None:
         """Rows valid at a moment; None when that is all that are not dead."""
@@ -87,10 +102,12 @@ class Bank:
                  filters.since, filters.until, filters.min_confidence)  # fmt: skip
         if not self.shelves or all(one is None for one in given):
             return None
-        return np.concatenate([
-            shelf.alive & _wanted(shelf, filters, store) & (filters.layers is None or layer in filters.layers)
-            for shelf, layer in zip(self.shelves, layers, strict=True)
-        ])  # fmt: skip
+        masks = [
+            _wanted(shelf, filters, store) if filters.layers is None or layer in filters.layers
+            else np.zeros(len(shelf), dtype=bool)
+            for shelf, layer in zip(self.shelves, layers, strict=True) if len(shelf)
+        ]  # fmt: skip
+        return masks[0] if len(masks) == 1 else np.concatenate([np.zeros(0, dtype=bool), *masks])
 
 
 def _live(shelf: ShelfIndex, micros: int) -> Mask:
@@ -99,7 +116,16 @@ def _live(shelf: ShelfIndex, micros: int) -> Mask:
 
 
 def _wanted(shelf: ShelfIndex, filters: Filters, store: Store) -> Mask:
-    mask = np.ones(len(shelf), dtype=bool)
+    """Rows of a shelf that pass; found once, until the shelf changes or other times are asked for."""
+    if filters.since is not None or filters.until is not None:  # hardly ever twice the same
+        return _passing(shelf, filters, store)
+    what = ("passing", filters.kinds and (*filters.kinds,), filters.tags and (*filters.tags,), filters.session_id,
+            filters.except_session, filters.min_confidence)  # fmt: skip
+    return shelf.answer(what, lambda: _passing(shelf, filters, store))
+
+
+def _passing(shelf: ShelfIndex, filters: Filters, store: Store) -> Mask:
+    mask = shelf.alive.copy()
     if filters.kinds is not None:
         of_kind = np.zeros(len(KINDS), dtype=bool)
         of_kind[[KINDS.index(kind) for kind in filters.kinds]] = True

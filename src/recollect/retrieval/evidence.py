@@ -32,23 +32,36 @@ from recollect.retrieval.shelf import NONE
 
 EVIDENCE = ("month", "day", "own", "before", "after", "coverage", "meaning", "when", "session", "recency", "rare",
             "echo")  # fmt: skip
+MONTH, DAY, OWN, BEFORE, AFTER, COVERAGE, MEANING, WHEN, SESSION, RECENCY, RARE, ECHO = range(len(EVIDENCE))
 _SCALES = np.array([1, 1, 8, 8, 8, 4, 10, 1, 0.2, 1, 3, 4], dtype=np.float64)
 
 Column = npt.NDArray[np.floating]
 
 
-def evidence(view: View, base: npt.NDArray[np.float64], echoes: Echoes | None = None) -> npt.NDArray[np.float64]:
-    """Shape (rows, features) for the rows of the view, whose base scores are given."""
-    before, after = view.bank.beside("before", view.rows), view.bank.beside("after", view.rows)
-    month, day = _dates(view)
-    columns: list[Column] = [
-        month, day, view.lexical.plain[view.rows], _of(view.lexical.plain, before), _of(view.lexical.plain, after),
-        _coverage(view, before, after), view.meaning[view.rows], _when(view), _session(view, base),
-        FEATURES["recency"](view), _rare(view), _echo(view, echoes),
-    ]  # fmt: skip
-    found = np.empty((len(view.rows), len(columns)))
-    for number, column in enumerate(columns):
-        found[:, number] = column
+def evidence(view: View, base: npt.NDArray[np.float64], echoes: Echoes | None = None,
+             recency: Column | None = None) -> npt.NDArray[np.float64]:  # fmt: skip
+    """Shape (rows, features) for the rows of the view, whose base scores are given; so is `recency` where known."""
+    rows, plain = view.rows, view.lexical.plain
+    found = np.zeros((len(rows), len(EVIDENCE)))
+    if view.question.dates:
+        found[:, MONTH], found[:, DAY] = of_named_dates(view.question, view.bank, rows)
+    found[:, OWN] = plain[rows]
+    if view.bank.threaded:
+        before, after = view.bank.beside("before", rows), view.bank.beside("after", rows)
+        found[:, BEFORE], found[:, AFTER] = _of(plain, before), _of(plain, after)
+        found[:, COVERAGE] = _coverage(view, before, after)
+    else:
+        found[:, COVERAGE] = _own_coverage(view)
+    found[:, MEANING] = view.meaning[rows]
+    if view.question.asks_when:
+        found[:, WHEN] = view.bank.column("traits", rows).astype(np.int64) & int(Trait.TIMED) != 0
+    found[:, SESSION] = _session(view, base)
+    found[:, RECENCY] = FEATURES["recency"](view) if recency is None else recency
+    rare, distinct = (view.bank.column(name, rows).astype(np.float64) for name in ("rare", "distinct"))
+    found[:, RARE] = rare / (distinct + 1)
+    told = {} if echoes is None else echoes.of(view.question.terms)
+    if told:
+        found[:, ECHO] = [told.get(no, 0.0) for no in view.bank.column("no", rows).tolist()]
     found *= _SCALES
     return found
 
@@ -58,12 +71,15 @@ def _of(values: npt.NDArray[np.float32], rows: npt.NDArray[np.intp]) -> Column:
     return np.where(rows >= 0, values[np.maximum(rows, 0)], np.float32(0))
 
 
-def _dates(view: View) -> tuple[Column, Column]:
-    if not view.question.dates:
-        none = np.zeros(len(view.rows))
-        return none, none
-    in_month, in_day = of_named_dates(view.question, view.bank, view.rows)
-    return in_month.astype(np.float64), in_day.astype(np.float64)
+def _own_coverage(view: View) -> Column:
+    """`coverage` where no row has a neighbour."""
+    if not view.lexical.found:
+        return np.zeros(len(view.rows))
+    idfs, having = zip(*view.lexical.found, strict=True)
+    covered = np.zeros(len(view.bank))
+    np.add.at(covered, np.concatenate(having), np.array(idfs).repeat([len(rows) for rows in having]))
+    share: Column = covered[view.rows] / (sum(idfs) or 1.0)
+    return share
 
 
 def _coverage(view: View, before: npt.NDArray[np.intp], after: npt.NDArray[np.intp]) -> Column:
@@ -77,15 +93,10 @@ def _coverage(view: View, before: npt.NDArray[np.intp], after: npt.NDArray[np.in
     return covered / total if total else covered
 
 
-def _when(view: View) -> Column:
-    if not view.question.asks_when:
-        return np.zeros(len(view.rows))
-    traits = view.bank.column("traits", view.rows).astype(np.int64)
-    timed: Column = ((traits & int(Trait.TIMED)) != 0).astype(np.float64)
-    return timed
-
-
 def _session(view: View, base: npt.NDArray[np.float64]) -> Column:
+    top = float(base.max(initial=-np.inf))
+    if not view.bank.in_threads:
+        return base - top
     thread = view.bank.column("thread", view.rows).astype(np.int64)
     order = np.argsort(thread, kind="stable")
     first = np.ones(len(thread), dtype=np.bool_)
@@ -93,20 +104,4 @@ def _session(view: View, base: npt.NDArray[np.float64]) -> Column:
     best = np.empty(len(thread))
     if len(thread):
         best[order] = np.maximum.reduceat(base[order], np.flatnonzero(first))[np.cumsum(first) - 1]
-    gap: Column = np.where(thread == NONE, base, best) - base.max(initial=-np.inf)
-    return gap
-
-
-def _rare(view: View) -> Column:
-    rare, distinct = (view.bank.column(name, view.rows).astype(np.float64) for name in ("rare", "distinct"))
-    share: Column = rare / (distinct + 1)
-    return share
-
-
-def _echo(view: View, echoes: Echoes | None) -> Column:
-    found = np.zeros(len(view.rows))
-    told = {} if echoes is None else echoes.of(view.question.terms)
-    if told:
-        nos = view.bank.column("no", view.rows).tolist()
-        found[:] = [told.get(no, 0.0) for no in nos]
-    return found
+    return np.where(thread == NONE, base, best) - top

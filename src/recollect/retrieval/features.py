@@ -108,9 +108,10 @@ def _unsure(view: View) -> npt.NDArray[np.floating]:
 def _reliability(view: View) -> npt.NDArray[np.floating]:
     confidence = view.bank.column("confidence", view.rows).astype(np.float64)
     usage = view.bank.column("usage", view.rows).astype(np.float64)
-    age_days = np.maximum(view.reference - view.bank.column("at", view.rows).astype(np.int64), 0) / MICROS_PER_DAY
-    kept = 0.5 ** (age_days / view.profile.confidence_half_life_days)
-    return np.minimum(confidence * kept * np.sqrt(usage / 10), 1.0)
+    if view.profile.confidence_half_life_days < np.inf:
+        age_days = np.maximum(view.reference - view.bank.column("at", view.rows).astype(np.int64), 0) / MICROS_PER_DAY
+        confidence *= 0.5 ** (age_days / view.profile.confidence_half_life_days)
+    return np.minimum(confidence * np.sqrt(usage / 10), 1.0)
 
 
 FEATURES: dict[str, Feature] = {

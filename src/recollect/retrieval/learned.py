@@ -87,7 +87,9 @@ class Learned:
             return self._sampled(ranked, view, home, recall_id)
         base = ranked.scores
         serving = self._policies.serving(home)
-        features = evidence(replace(view, rows=ranked.rows), base, serving.echoes)
+        known = ranked.values[:, ranked.names.index("recency")] if "recency" in ranked.names else None
+        view = view if view.rows is ranked.rows else replace(view, rows=ranked.rows)
+        features = evidence(view, base, serving.echoes, known)
         seen = Seen(
             rows=ranked.rows, base=base, features=features, level=serving.level, profile=view.profile.name,
             try_place=self._try_place(serving, view),
@@ -149,14 +151,14 @@ class Learned:
         """What was shown, and the best that was not; nothing of either when there was nothing to see."""
         if seen is None:
             seen = Seen.of_nothing(profile)
-        place = {row: number for number, row in enumerate(seen.rows.tolist())}
-        first = [place[row] for row in shown.tolist()]
+        places = seen.rows.tolist()
+        first = [places.index(row) for row in shown.tolist()]
         best = np.argsort(-seen.base, kind="stable")[:LOGGED_ROWS].tolist()
-        kept = [*dict.fromkeys(first + best)]
+        kept = np.array([*dict.fromkeys(first + best)], dtype=np.intp)
         return LoggedRecall(
             id=recall_id, shelf=home, at=self._clock(), query=query, profile=seen.profile,
             level=with_swap(seen.level, seen.swap),
-            nos=bank.column("no", seen.rows[kept]).tolist() if kept else [], shown=len(first),
+            nos=bank.column("no", seen.rows[kept]).tolist() if len(kept) else [], shown=len(first),
             base=seen.base[kept].astype(np.float32),
             names=list(EVIDENCE) if seen.features.shape[1] else [],
             features=seen.features[kept].astype(np.float32),

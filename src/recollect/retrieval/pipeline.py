@@ -40,6 +40,8 @@ FOLD_DEPTH = 3
 """How many times k are looked at for memories and turns that share a place."""
 _EPISODE, _SUMMARY = KINDS.index("episode"), KINDS.index("summary")
 _NOTHING: frozenset[int] = frozenset()
+FEW = 4096
+"""Rows of a bank up to which partitioning all of them is quickest."""
 TIE_DECIMALS = 3
 """Scores that agree to this many decimals are a tie, which the more specific layer wins."""
 
@@ -198,7 +200,7 @@ class Searcher:
         moment = filters.as_of or self._clock()
         live = bank.live(moment)
         eligible = _both(live, bank.wanted(filters, self._store, [shelf.layer for shelf in shelves]))
-        searched = bank.size if eligible is None else int(eligible.sum())
+        searched = bank.size if eligible is None else int(np.count_nonzero(eligible))
         names = [*self._profile.weights]
         weights = np.array([*self._profile.weights.values()], dtype=np.float64)
         if searched == 0:
@@ -215,7 +217,7 @@ class Searcher:
         wanted = k if seen is None else k + SPARE
         if home is None:
             ranked = self._ordered(ranked, bank, wanted)
-        elif not (bank.column("kind", ranked.rows) == _EPISODE).any():  # nothing to fold, so no depth is needed
+        elif not _has_turns(ranked, bank, filters):  # nothing to fold, so no depth is needed
             ranked = self._ordered(ranked, bank, k if seen is None or seen.try_place is None else wanted)
         else:
             ranked = self._folded(self._ordered(ranked, bank, FOLD_DEPTH * wanted), bank, wanted)
@@ -232,16 +234,15 @@ class Searcher:
         """Both arms over the bank, and its best rows as candidates."""
         profile = self._profile
         question = read_question(query)
-        nothing = np.zeros(len(bank), dtype=np.float32)
+        nothing, base = np.zeros((2, len(bank)), dtype=np.float32)
         if "terms" in profile.weights or self._learned is not None:
             lexical = words(bank, question, profile, live)
         else:
             lexical = Lexical(score=nothing, plain=nothing, found=[])
         similarity, blended = (nothing, nothing) if vector is None else meaning(bank, vector, profile)
-        base = np.float32(profile.weights.get("terms", 0.0)) * lexical.score
-        base += np.float32(profile.weights.get("meaning", 0.0)) * blended
-        if "similarity" in profile.weights:
-            base += np.float32(profile.weights["similarity"]) * similarity
+        for name, arm in (("terms", lexical.score), ("meaning", blended), ("similarity", similarity)):
+            if name in profile.weights:
+                base += np.float32(profile.weights[name]) * arm
         if question.dates and "date" in profile.weights:
             base += (profile.weights["date"] * dated(question, bank)).astype(np.float32)
         newest = max(shelf.newest for shelf in bank.shelves)
@@ -299,9 +300,8 @@ class Searcher:
 
     def _ordered(self, ranked: Ranked, bank: Bank, k: int) -> Ranked:
         """The best k: by score, then the more specific layer, then the older row."""
-        nos = bank.column("no", ranked.rows)
-        order = np.lexsort((nos, bank.owner(ranked.rows), -np.round(ranked.scores, TIE_DECIMALS)))
         weight = self._profile.diversity
+        order = _order(bank, ranked.rows, np.rint(ranked.scores * 10**TIE_DECIMALS), k)
         if not weight or self._embedder is None:
             return ranked.take(order[:k])
         if k == 1:  # nothing to be unlike
@@ -377,26 +377,43 @@ def _both(a: Mask | None, b: Mask | None) -> Mask | None:
     return a & b
 
 
+def _has_turns(ranked: Ranked, bank: Bank, filters: Filters) -> bool:
+    if filters.kinds is not None and "episode" not in filters.kinds:
+        return False
+    return bool(np.count_nonzero(bank.column("kind", ranked.rows) == _EPISODE))
+
+
+def _order(bank: Bank, rows: npt.NDArray[np.intp], scores: npt.NDArray[np.float64], k: int) -> npt.NDArray[np.intp]:
+    """Places from the best on; where one is asked for, only those that share the best score."""
+    if k == 1 and len(rows):
+        best = np.flatnonzero(scores == scores.max())
+        if len(best) == 1:
+            return best
+    return np.lexsort((bank.column("no", rows), bank.owner(rows), -scores))
+
+
 def _best(base: npt.NDArray[np.float32], bank: Bank, eligible: Mask | None, count: int) -> npt.NDArray[np.intp]:
-    """Rows of the highest base scores, in row order."""
-    there = bank.size if eligible is None else int(eligible.sum())
+    """Rows of the highest base scores, in row order; those of the others are lost."""
+    there = bank.size if eligible is None else int(np.count_nonzero(eligible))
     count = min(count, there)
     if count == len(base):
         return np.arange(len(base))
     if eligible is not None:
-        base = np.where(eligible, base, np.float32(-np.inf))
+        np.putmask(base, ~eligible, -np.inf)
     elif len(bank.dead):
         base[bank.dead] = -np.inf
-    return np.sort(_highest(base, count))
+    rows = _highest(base, count)
+    rows.sort()
+    return rows
 
 
 def _highest(base: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.intp]:
-    """Places of the highest scores, as `argpartition` gives them, in a third of its time where they are few.
+    """Places of the highest scores, as `argpartition` gives them, in a third of its time where they are few of many.
 
     In each of `count` groups of places one score is the highest: nothing below the lowest of these can be wanted.
     """
     size = len(base) // count
-    if size >= 8:
+    if size >= 8 and len(base) >= FEW:
         bound = base[: size * count].reshape(size, count).max(axis=0).min()
         near = np.flatnonzero(base >= bound)
         scores = base[near]
@@ -404,7 +421,7 @@ def _highest(base: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.intp]:
         last = scores[order[-count]]  # partitioned: the lowest that is taken
         if not (scores[order[:-count]] == last).any():  # else: which of equal ones is taken depends on all places
             return near[order[-count:]]
-    return np.argpartition(base, -count)[-count:]
+    return base.argpartition(-count)[-count:]
 
 
 def _lifts(edges: Sequence[tuple[int, int, str, float]], scores: dict[int, float]) -> dict[int, float]:

@@ -16,6 +16,7 @@ Counts = npt.NDArray[np.float32]
 
 _NO_ROWS: Rows = np.empty(0, dtype=np.int32)
 _NO_COUNTS: Counts = np.empty(0, dtype=np.float32)
+_NO_NUMBERS = np.empty(0, dtype=np.uint16)
 _SMALLEST_FOLD = 1024
 """Rows kept aside before folding is worth its sort; beyond it, an eighth of the block."""
 
@@ -66,6 +67,25 @@ class Postings:
             np.concatenate([rows, np.array(aside[0], dtype=np.int32)]),
             np.concatenate([counts, np.array(aside[1], dtype=np.float32)]),
         )
+
+    def find_all(self, terms: Sequence[int]) -> tuple[Rows, Counts, list[int]]:
+        """`find` for several terms at once: their rows and counts one after another, and how many each term has."""
+        rows, counts, sizes = [_NO_ROWS], [_NO_NUMBERS], []
+        places = self._terms.searchsorted(np.array(terms, dtype=np.uint64)).tolist()
+        for term, place in zip(terms, places, strict=True):
+            size = 0
+            if place < len(self._terms) and self._terms[place] == term:
+                start, end = self._starts[place : place + 2].tolist()
+                rows.append(self._rows[start:end])
+                counts.append(self._counts[start:end])
+                size = end - start
+            if term in self._aside:
+                more, numbers = self._aside[term]
+                rows.append(np.array(more, dtype=np.int32))
+                counts.append(np.array(numbers, dtype=np.uint16))
+                size += len(more)
+            sizes.append(size)
+        return np.concatenate(rows), np.concatenate(counts).astype(np.float32), sizes
 
     def spread(self, terms: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
         """In how many rows each term is."""

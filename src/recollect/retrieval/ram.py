@@ -9,7 +9,7 @@ import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 
 from recollect.embeddings.base import Embedder, check_served
 from recollect.locks import ForkLock
@@ -23,7 +23,7 @@ PAGE_ROWS = 8192
 
 
 class _SharedLock:
-    """Many readers or one writer; a waiting writer goes before new readers."""
+    """Many readers or one writer (`alone`); a waiting writer goes before new readers."""
 
     def __init__(self) -> None:
         self._condition = threading.Condition()
@@ -31,17 +31,17 @@ class _SharedLock:
         self._writing = False
         self._writers_waiting = 0
 
-    @contextmanager
-    def shared(self) -> Iterator[None]:
+    def begin(self) -> None:
+        """Read beside others, until `end`."""
         with self._condition:
             while self._writing or self._writers_waiting:
                 self._condition.wait()
             self._readers += 1
-        try:
-            yield
-        finally:
-            with self._condition:
-                self._readers -= 1
+
+    def end(self) -> None:
+        with self._condition:
+            self._readers -= 1
+            if self._writers_waiting:
                 self._condition.notify_all()
 
     @contextmanager
@@ -81,6 +81,8 @@ class Ram:
         self._on_removed = on_removed
         self._pid = os.getpid()
         self._held: OrderedDict[int, Held] = OrderedDict()
+        self._numbers: dict[Shelf, int] = {}
+        """Of the shelves held."""
         self._grown = False
         self._lock = ForkLock()
 
@@ -95,18 +97,23 @@ class Ram:
         if self._grown:  # once for all of them: a bank may have a thousand shelves
             self._grown = False
             self._evict(keep={one.index.shelf_no for one in held})
-        with ExitStack() as stack:
+        locks: list[_SharedLock] = []
+        try:
             # One order for everyone, so that two recalls and two updates cannot wait for each other in a ring.
             for one in sorted(held, key=lambda h: h.index.shelf_no):
-                stack.enter_context(one.lock.shared())
+                one.lock.begin()
+                locks.append(one.lock)
             yield Bank([one.index for one in held]), [one.shelf for one in held]
+        finally:
+            for lock in reversed(locks):
+                lock.end()
 
     def _current(self, shelf: Shelf, head: Head) -> Held:
         with self._lock:
             held = self._held.get(head.shelf_no)
             if held is None:
                 held = Held(shelf, ShelfIndex(head.shelf_no, self._width(), self._weights))
-                self._held[head.shelf_no] = held
+                self._replace(shelf, held)
             self._held.move_to_end(head.shelf_no)
         if held.index.known_seq < head.seq:
             with held.lock.alone():
@@ -116,6 +123,15 @@ class Ram:
                     self._update(held.index)
                     self._grown = True
         return held
+
+    def _replace(self, shelf: Shelf, held: Held) -> None:
+        """Hold a shelf, and none that had its name before. The lock is taken."""
+        before = self._held.get(self._numbers.get(shelf, -1))
+        if before is not None:  # dropped and begun anew by another process, while two threads here looked
+            self._let_go(before.index.shelf_no)
+            self._on_removed(before.index.nos())
+        self._held[held.index.shelf_no] = held
+        self._numbers[shelf] = held.index.shelf_no
 
     def _update(self, index: ShelfIndex) -> None:
         if not len(index):
@@ -139,13 +155,14 @@ class Ram:
         if os.getpid() != self._pid:
             with self._lock:
                 self._pid = os.getpid()
-                self._held = OrderedDict()
+                self._held, self._numbers = OrderedDict(), {}
 
     def _drop_replaced(self, shelves: Sequence[Shelf], heads: Sequence[Head | None]) -> None:
         """Let go of shelves that another process dropped, or dropped and began anew."""
-        now = {shelf: head and head.shelf_no for shelf, head in zip(shelves, heads, strict=True)}
-        with self._lock:
-            stale = [held.shelf for no, held in self._held.items() if held.shelf in now and now[held.shelf] != no]
+        stale = [
+            shelf for shelf, head in zip(shelves, heads, strict=True)
+            if (held := self._numbers.get(shelf)) is not None and (head is None or head.shelf_no != held)
+        ]  # fmt: skip
         if stale:
             self.forget(stale)
 
@@ -155,7 +172,16 @@ class Ram:
             for number in [n for n in self._held if n not in keep]:
                 if total <= self._max_bytes:
                     return
-                total -= self._held.pop(number).index.nbytes
+                total -= self._let_go(number)
+
+    def _let_go(self, number: int) -> int:
+        """Hold a shelf no longer; returns how many bytes that frees. The lock is taken."""
+        held = self._held.pop(number, None)
+        if held is None:
+            return 0
+        if self._numbers.get(held.shelf) == number:
+            del self._numbers[held.shelf]
+        return held.index.nbytes
 
     def forget(self, shelves: Sequence[Shelf]) -> int:
         """Drop from memory what was removed from these shelves; returns how many rows that was."""
@@ -169,7 +195,7 @@ class Ram:
             before = held.index.held
             if head is None or head.shelf_no != held.index.shelf_no:
                 with self._lock:
-                    self._held.pop(held.index.shelf_no, None)
+                    self._let_go(held.index.shelf_no)
                 self._on_removed(held.index.nos())
                 dropped += before
             else:
@@ -180,3 +206,4 @@ class Ram:
     def clear(self) -> None:
         with self._lock:
             self._held.clear()
+            self._numbers.clear()

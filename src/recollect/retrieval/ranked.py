@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from recollect.types import filled
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ranked:
@@ -25,9 +27,11 @@ class Ranked:
 
     def take(self, places: Sequence[int] | npt.NDArray[np.intp]) -> Ranked:
         order = np.asarray(places, dtype=np.intp)
-        return Ranked(rows=self.rows[order], names=self.names, weights=self.weights, values=self.values[order])
+        values = self.values.take(order, axis=0)
+        return filled(Ranked, rows=self.rows.take(order), names=self.names, weights=self.weights, values=values)
 
-    def with_factor(self, name: str, values: npt.NDArray[np.float64], weight: float) -> Ranked:
+    def with_factor(self, name: str, values: npt.NDArray[np.float64] | npt.NDArray[np.bool_],
+                    weight: float) -> Ranked:  # fmt: skip
         """The ranking with one factor more; one that is there already with this weight grows instead."""
         if name in self.names and self.weights[(place := self.names.index(name))] == weight:
             added = self.values.copy()
@@ -35,4 +39,6 @@ class Ranked:
             return Ranked(rows=self.rows, names=self.names, weights=self.weights, values=added)
         grown = np.empty((len(self.rows), len(self.names) + 1))
         grown[:, :-1], grown[:, -1] = self.values, values
-        return Ranked(rows=self.rows, names=[*self.names, name], weights=np.append(self.weights, weight), values=grown)
+        weights = np.empty(len(self.weights) + 1)
+        weights[:-1], weights[-1] = self.weights, weight
+        return filled(Ranked, rows=self.rows, names=[*self.names, name], weights=weights, values=grown)

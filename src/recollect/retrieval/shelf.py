@@ -6,7 +6,7 @@ they become many. Knows nothing about queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -94,7 +94,7 @@ class ShelfIndex:
         """Rows that are gone: empty, without postings, never to be returned."""
         self._row_of: dict[int, int] = {}
         self._tails: dict[int, int] = {}
-        self._having: dict[tuple[str, ...], npt.NDArray[np.bool_]] = {}
+        self._answers: dict[Hashable, npt.NDArray[np.bool_]] = {}
         self._columns = {name: np.zeros(0, dtype=dtype) for name, dtype in _COLUMNS.items()}
         self._vectors = np.zeros((0, width), dtype=np.float32)
         self._show()
@@ -112,6 +112,11 @@ class ShelfIndex:
         return [*self._row_of]
 
     @property
+    def in_threads(self) -> bool:
+        """Whether any row is of a thread."""
+        return bool(self._tails)
+
+    @property
     def vectors(self) -> npt.NDArray[np.float32]:
         return self._vectors[: self._size]
 
@@ -126,13 +131,22 @@ class ShelfIndex:
 
     def having(self, what: tuple[str, ...], ask: Callable[[], set[int]]) -> npt.NDArray[np.bool_]:
         """The rows that a store names when asked; the answer is kept until the shelf changes."""
-        found = self._having.get(what)
-        if found is None or len(found) != self._size:
+
+        def mark() -> npt.NDArray[np.bool_]:
             found = np.zeros(self._size, dtype=bool)
             found[self.rows_of(ask())] = True
-            if len(self._having) >= _MOST_ANSWERS:
-                self._having.clear()
-            self._having[what] = found
+            return found
+
+        return self.answer(what, mark)
+
+    def answer(self, what: Hashable, find: Callable[[], npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
+        """A mask of the rows, found once and kept until the shelf changes; not to be written to."""
+        found = self._answers.get(what)
+        if found is None or len(found) != self._size:
+            found = find()
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            self._answers[what] = found
         return found
 
     def all_valid_at(self, moment: int) -> bool:
@@ -143,7 +157,7 @@ class ShelfIndex:
 
     def apply(self, delta: Delta) -> None:
         """Bring the rows up to date."""
-        self._having.clear()
+        self._answers.clear()
         gone = [row for no in delta.removed if (row := self._kill(no)) is not None]
         fresh: list[Slim] = []
         for slim in delta.rows:

@@ -80,10 +80,12 @@ class Tx(Protocol):
         ...
 
     def update(self, entry: Entry, *, change: str | None, index: IndexRecord | None = None,
-               vector: Vector | None = None) -> None:  # fmt: skip
+               vector: Vector | None = None, before: Entry | None = None) -> None:  # fmt: skip
         """Replace an entry of the same id and shelf.
 
         `change` names the change and keeps the entry as it stood (`Replaced`); None keeps nothing (mere counters).
+        `before` is the entry as this transaction has read it, if it has: it need not be read again then, and what is
+        equal in both need not be written.
         `index` and `vector` are given when the text changed; every vector of the old text goes then, given or not.
         """
         ...
@@ -292,8 +294,8 @@ class Store(Protocol):
         """Row numbers of the entries of a session."""
         ...
 
-    def links(self, ids: Sequence[str]) -> list[Link]:
-        """Every edge that starts or ends at one of these entries, in a stable order."""
+    def links(self, ids: Sequence[str], *, types: Sequence[str] | None = None) -> list[Link]:
+        """Every edge that starts or ends at one of these entries, in a stable order; of these types only, if given."""
         ...
 
     def linked(self, nos: Sequence[int]) -> list[tuple[int, int, str, float]]:
@@ -387,6 +389,10 @@ class Store(Protocol):
 
     def index_of(self, nos: Sequence[int]) -> dict[int, tuple[IndexRecord | None, Vector | None]]:
         """Stored index record and vector by row number, for verification; rows that are gone are left out."""
+        ...
+
+    def vectors_of(self, nos: Sequence[int]) -> dict[int, Vector]:
+        """Stored vectors by row number; rows that are gone or have none are left out."""
         ...
 
     # care

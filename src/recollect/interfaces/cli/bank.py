@@ -14,6 +14,7 @@ from recollect.interfaces.cli.stdin import DASH, read_stdin
 from recollect.interfaces.cli.target import JsonFlag, Target, with_target
 
 if TYPE_CHECKING:
+    from recollect.reasoning.consolidation.stages import Stages
     from recollect.types import Entry
 
 app = typer.Typer(no_args_is_help=True, help="What agents learned from their tasks: strategies and guardrails.")
@@ -67,11 +68,13 @@ def list_(
     from recollect.reasoning import ReasoningBank
 
     with target.open(background=False) as memory:
-        found = ReasoningBank(memory, scope=target.scope).items(domain=domain, kind=kind, sort=sort, limit=limit)
+        bank = ReasoningBank(memory, scope=target.scope)
+        found = bank.items(domain=domain, kind=kind, sort=sort, limit=limit)
+        stages = bank.keeper.stages(scope=target.scope)
     if target.json:
         render.print_json({"items": found})
     elif found:
-        render.console().print(_item_table(found))
+        render.console().print(_item_table(found, stages))
     elif domain or kind:
         render.say(f"nothing of that domain and kind for {target}; recollect bank status names the domains")
     else:
@@ -83,17 +86,19 @@ def list_(
 def show(target: Target, id: options.EntryId) -> None:
     """Print one strategy or guardrail: what it says, what it rests on, how it did."""
     from recollect.reasoning import ReasoningBank
-    from recollect.reasoning.items import origin_of, stage_of
+    from recollect.reasoning.items import origin_of
 
     with target.open(background=False) as memory:
-        entry = ReasoningBank(memory, scope=target.scope).item(id)
+        bank = ReasoningBank(memory, scope=target.scope)
+        entry = bank.item(id)
+        stage = bank.keeper.stages(scope=target.scope).of(entry)
     origin = origin_of(entry)
     if target.json:
-        render.print_json({"item": entry, "origin": origin, "stage": stage_of(entry)})
+        render.print_json({"item": entry, "origin": origin, "stage": stage})
         return
     pairs = {
         "id": entry.id, "kind": entry.kind, "title": entry.title, "text": entry.text, "evidence": entry.evidence,
-        "domain": "" if origin is None else origin.domain, "stage": stage_of(entry), "state": entry.state,
+        "domain": "" if origin is None else origin.domain, "stage": stage, "state": entry.state,
         "confidence": f"{entry.confidence:.2f}",
         "used": f"{entry.usage_count} times, {entry.success_count} successes, {entry.failure_count} failures",
         "learned from": "" if origin is None else f"task {origin.task} ({origin.outcome}), by {origin.by}",
@@ -190,12 +195,11 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{n} {name}" for name, n in counts.items()) or "none"
 
 
-def _item_table(found: list[Entry]) -> Any:  # a table
+def _item_table(found: list[Entry], stages: Stages) -> Any:  # a table
     from recollect.reasoning.domains import domain_of
-    from recollect.reasoning.items import stage_of
 
     rows = [
-        (entry.kind, domain_of(entry.tags), f"{entry.confidence:.2f}", entry.usage_count, stage_of(entry),
+        (entry.kind, domain_of(entry.tags), f"{entry.confidence:.2f}", entry.usage_count, stages.of(entry),
          f"{entry.text}\n{entry.id}")
         for entry in found
     ]  # fmt: skip

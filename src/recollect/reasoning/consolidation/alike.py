@@ -64,8 +64,10 @@ class Components:
     def sets(self) -> list[Ints]:
         """Sets of more than one row, each ascending, in order of their first rows."""
         order = np.argsort(self._parent, kind="stable")
-        cuts = np.flatnonzero(np.diff(self._parent[order])) + 1
-        return [part for part in np.split(order, cuts) if len(part) > 1]
+        sizes = np.bincount(self._parent, minlength=len(order))[self._parent[order]]
+        several = order[sizes > 1]  # most rows are alone
+        cuts = np.flatnonzero(np.diff(self._parent[several])) + 1
+        return [part for part in np.split(several, cuts) if len(part)]
 
 
 @dataclass(frozen=True, kw_only=True)

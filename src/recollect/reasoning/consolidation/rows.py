@@ -5,10 +5,11 @@ Texts are read a page at a time and dropped again, so a large bank costs its vec
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from recollect.clock import to_micros
 from recollect.ingest.hashing import hash64
@@ -71,41 +72,46 @@ def read_rows(store: Store, shelf: Shelf, *, progress: Callable[[int], None] | N
     """Everything there is to consolidate on a shelf. What was flagged waits for people, but is still compared."""
     ids: list[str] = []
     hashes: list[str] = []
-    numbers: list[tuple[float, ...]] = []
-    codes: list[tuple[int, int]] = []
     width = 0 if (model := store.model()) is None else model.width
-    parts: list[Floats] = []
+    vectors: list[Floats] = []
+    codes: list[Ints] = [np.zeros((0, 2), dtype=np.int64)]
+    numbers: list[npt.NDArray[np.float64]] = [np.zeros((0, 5))]
     for page in live_pages(store, shelf):
-        stored = store.index_of([no for no, _ in page])
-        block = np.zeros((len(page), width), dtype=np.float32)
-        for place, (no, entry) in enumerate(page):
-            vector = stored.get(no, (None, None))[1]
-            if vector is not None:
-                block[place] = vector
-            ids.append(entry.id)
-            hashes.append(entry.content_hash)
-            codes.append(codes_of(entry))
-            numbers.append(_numbers(entry))
-        parts.append(block)
+        entries = [entry for _, entry in page]
+        vectors.append(_vectors(store, [no for no, _ in page], width))
+        ids += [entry.id for entry in entries]
+        hashes += [entry.content_hash for entry in entries]
+        codes.append(np.array([codes_of(entry) for entry in entries], dtype=np.int64))
+        numbers.append(np.array([_numbers(entry) for entry in entries], dtype=np.float64))
         if progress is not None:
             progress(len(ids))
     order = sorted(range(len(ids)), key=ids.__getitem__)
-    vectors = np.concatenate(parts)[order] if parts else np.zeros((0, width), dtype=np.float32)
-    coded = np.array([codes[place] for place in order], dtype=np.int64).reshape(-1, 2)
-    table = np.array([numbers[place] for place in order], dtype=np.float64).reshape(-1, 5)
+    coded, table = np.concatenate(codes)[order], np.concatenate(numbers)[order]
+    together = np.concatenate([np.zeros((0, width), dtype=np.float32), *vectors])
+    vectors.clear()  # they are most of what a run holds: never three times
     return Rows(
         ids=[ids[place] for place in order], hashes=[hashes[place] for place in order],
-        vectors=vectors, realms=coded[:, 0], groups=coded[:, 1],
+        vectors=together if order == [*range(len(ids))] else together[order], realms=coded[:, 0], groups=coded[:, 1],
         confidence=table[:, 0].astype(np.float32), usage=table[:, 1].astype(np.int64),
         created=table[:, 2].astype(np.int64), updated=table[:, 3].astype(np.int64),
         promoted=table[:, 4].astype(np.int64),
     )  # fmt: skip
 
 
+def _vectors(store: Store, nos: Sequence[int], width: int) -> Floats:
+    """Of a page; zeros where there is none."""
+    found = np.zeros((len(nos), width), dtype=np.float32)
+    stored = store.vectors_of(nos)
+    for place, no in enumerate(nos):
+        if no in stored:
+            found[place] = stored[no]
+    return found
+
+
 def codes_of(entry: Entry) -> tuple[int, int]:
-    """Realm and group of an entry."""
+    """Realm and group of an entry, as this process numbers them."""
     realm = hash64(domain_of(entry.tags)) >> 1
-    return realm, hash64(f"{realm} {entry.kind} {entry.trust} {stance_of(entry).key}") >> 1
+    return realm, hash((realm, entry.kind, entry.trust, stance_of(entry).key))
 
 
 def _numbers(entry: Entry) -> tuple[float, ...]:

@@ -21,7 +21,7 @@ from recollect.reasoning.consolidation.rings import leads_to
 from recollect.reasoning.consolidation.rows import LIVE, Rows, read_rows
 from recollect.reasoning.consolidation.settings import ConsolidationSettings
 from recollect.reasoning.consolidation.settle import Case, Decision, Settled, marked, settle
-from recollect.stores.base import Dossier, Event, Replaced, Store, Tx
+from recollect.stores.base import Dossier, Event, Store, Tx
 from recollect.types import Entry, Link, Shelf
 
 Progress = Callable[[int, int], None]
@@ -47,16 +47,20 @@ class Consolidator:
         """Consolidate a shelf. `finish` is called in the transaction that ends the run; `dry_run` writes nothing."""
         began = time.perf_counter()
         tell = progress or _say_nothing
+        at = self.clock()  # before anything is read: what is older took part
         rows = read_rows(self.store, shelf)
         total = 2 * len(rows)
+        run = Consolidation(
+            id=self.new_id(), shelf=shelf, at=at, state="running", entries=len(rows), counts=counted([]),
+            dry_run=dry_run,
+        )  # fmt: skip
+        if not dry_run and len(rows):
+            self._begin(run)
         cases, left_out = find_cases(
             self.store, shelf, rows, now=self.clock(), settings=self.settings,
             progress=lambda done, of: tell(len(rows) * done // of, total),
         )  # fmt: skip
-        run = Consolidation(
-            id=self.new_id(), shelf=shelf, at=self.clock(), state="running", entries=len(rows), left_out=left_out,
-            counts=counted([]), dry_run=dry_run,
-        )  # fmt: skip
+        run = replace(run, left_out=left_out)
         decisions: list[Decision] = []
         places = {id: place for place, id in enumerate(rows.ids)}
         done = len(rows)
@@ -72,6 +76,13 @@ class Consolidator:
         if not dry_run:
             self._end(run, finish)
         return run
+
+    def _begin(self, run: Consolidation) -> None:
+        """Say that the shelf's entries are being consolidated."""
+        with self.store.transact() as tx:
+            tx.put_dossier(run.dossier(state="running", now=self.clock()))
+            detail: dict[str, int | float | str] = {"run": run.id, "entries": run.entries}
+            tx.audit(Event(at=run.at, tenant=run.shelf.tenant, action="consolidating", detail=detail))
 
     def _end(self, run: Consolidation, finish: Finish | None) -> None:
         with self.store.transact() as tx:
@@ -114,8 +125,7 @@ class Consolidator:
         changes: list[Change] = []
         for id, entry in after.items():
             kept = marked(entry, run.id) if entry.state in LIVE else entry
-            tx.add_replaced(Replaced(entry=found[id], change=_label(run.id), changed_at=kept.updated_at))
-            tx.update(kept, change=None)  # the state before is at hand, and need not be read again
+            tx.update(kept, change=_label(run.id), before=found[id])
             changes.append(change_of(found[id], kept))
         for decision in (decision for one in settled for decision in one.decisions):
             tx.audit(_event(decision, run))
@@ -145,7 +155,8 @@ class Consolidator:
         if not links:
             return []
         ends = sorted({end for link in links for end in (link.source, link.target)})
-        there = {(link.source, link.target, link.type) for link in self.store.links(ends)}
+        types = sorted({link.type for link in links} | {"supersedes"})
+        there = {(link.source, link.target, link.type) for link in self.store.links(ends, types=types)}
         replacing = {source for source, _, type_ in there if type_ == "supersedes"}
 
         def closes_ring(link: Link) -> bool:

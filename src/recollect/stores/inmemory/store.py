@@ -90,7 +90,8 @@ class InMemoryTx:
         self._do(changes.add, detached(record.entry), own_index(record.index), _optional_bytes(record.vector))
 
     def update(self, entry: Entry, *, change: str | None, index: IndexRecord | None = None,
-               vector: Vector | None = None) -> None:  # fmt: skip
+               vector: Vector | None = None, before: Entry | None = None) -> None:  # fmt: skip
+        del before  # it is at hand anyway
         own = None if index is None else own_index(index)
         self._do(changes.update, detached(entry), change, own, _optional_bytes(vector))
 
@@ -335,11 +336,12 @@ class InMemoryStore:
         with self._open_tables() as tables:
             return tables.in_session(shelf_no, session_id)
 
-    def links(self, ids: Sequence[str]) -> list[Link]:
+    def links(self, ids: Sequence[str], *, types: Sequence[str] | None = None) -> list[Link]:
         """In the order of their sources, targets and types."""
         with self._open_tables() as tables:
             nos = [tables.row_of[entry_id] for entry_id in ids if entry_id in tables.row_of]
             found = [tables.links[key] for key in tables.link_keys(nos)]
+        found = [link for link in found if types is None or link.type in types]
         return sorted(found, key=lambda link: (link.source, link.target, link.type))
 
     def linked(self, nos: Sequence[int]) -> list[tuple[int, int, str, float]]:
@@ -468,6 +470,12 @@ class InMemoryStore:
             vectors = tables.served_vectors()
             rows = [tables.rows[no] for no in nos if no in tables.rows]
             return {row.no: (row.index, _optional_vector(vectors.get(row.no))) for row in rows}
+
+    def vectors_of(self, nos: Sequence[int]) -> dict[int, Vector]:
+        with self._open_tables() as tables:
+            vectors = tables.served_vectors()
+            found = {no: _optional_vector(vectors.get(no)) for no in nos if no in tables.rows}
+            return {no: vector for no, vector in found.items() if vector is not None}
 
     # -- care ------------------------------------------------------------------------------------------------------
 

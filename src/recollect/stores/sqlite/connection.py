@@ -28,17 +28,44 @@ def translated() -> Iterator[None]:
     """Driver errors as `StoreError`s: nothing of `sqlite3` escapes the store."""
     try:
         yield
-    except sqlite3.OperationalError as error:
+    except sqlite3.Error as error:
+        raise _told(error) from error
+
+
+def _told(error: sqlite3.Error) -> StoreError:
+    """A driver error in our words."""
+    if isinstance(error, sqlite3.OperationalError):
         text = str(error)
         if "locked" in text or "busy" in text:
-            raise StoreBusy(f"another writer held the file for over {BUSY_TIMEOUT_S:.0f} s ({text})") from error
-        raise StoreError(f"the store could not be read or written: {text}") from error
-    except sqlite3.IntegrityError as error:
-        raise StoreError(f"refused by the store: {error}") from error
-    except sqlite3.DatabaseError as error:
-        raise StoreCorrupt(f"the file is damaged or no SQLite file: {error}") from error
-    except sqlite3.Error as error:
-        raise StoreError(f"the store failed: {error}") from error
+            return StoreBusy(f"another writer held the file for over {BUSY_TIMEOUT_S:.0f} s ({text})")
+        return StoreError(f"the store could not be read or written: {text}")
+    if isinstance(error, sqlite3.IntegrityError):
+        return StoreError(f"refused by the store: {error}")
+    if isinstance(error, sqlite3.DatabaseError):
+        return StoreCorrupt(f"the file is damaged or no SQLite file: {error}")
+    return StoreError(f"the store failed: {error}")
+
+
+class _Reading:
+    """What `Connections.reading` gives: written out, because every recall reads several times."""
+
+    __slots__ = ("_connection", "_connections")
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._connection = self._connections._take()
+        return self._connection
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        try:
+            _roll_back(self._connection)
+            self._connections._give_back(self._connection)
+        except sqlite3.Error as own:
+            raise _told(own) from own
+        if isinstance(error, sqlite3.Error):
+            raise _told(error) from error
 
 
 class Connections:
@@ -108,20 +135,17 @@ class Connections:
                 _roll_back(self._writer)
                 raise
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
+    def reading(self) -> _Reading:
         """A connection that sees committed data."""
+        return _Reading(self)
+
+    def _take(self) -> sqlite3.Connection:
         self._alive()
+        with self._pool_lock:
+            if self._idle:
+                return self._idle.pop()
         with translated():
-            with self._pool_lock:
-                connection = self._idle.pop() if self._idle else None
-            if connection is None:
-                connection = self._connect()
-            try:
-                yield connection
-            finally:
-                _roll_back(connection)
-                self._give_back(connection)
+            return self._connect()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:

@@ -48,16 +48,25 @@ def alive(db: sqlite3.Connection, nos: Sequence[int]) -> set[int]:
 
 def entries_by_id(db: sqlite3.Connection, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
     """Entries by public id, only from these shelves."""
+    return numbered_by_id(db, shelves, ids)[0]
+
+
+def numbered_by_id(db: sqlite3.Connection, shelves: Sequence[Shelf],
+                   ids: Sequence[str]) -> tuple[dict[str, Entry], dict[tuple[str, int], int]]:  # fmt: skip
+    """The same, and their row numbers by id and number of the shelf."""
     numbers = shelf_nos(db, shelves)
     found: dict[str, Entry] = {}
+    nos: dict[tuple[str, int], int] = {}
     for part in in_parts([str(entry_id) for entry_id in ids]):
         rows = db.execute(
-            f"SELECT {SELECT_ENTRY} FROM entries e JOIN shelves s ON s.no = e.shelf "
+            f"SELECT {SELECT_ENTRY}, e.no, e.shelf FROM entries e JOIN shelves s ON s.no = e.shelf "
             f"WHERE e.id IN ({marks(part)}) AND e.shelf IN ({marks(numbers)})",
             (*part, *numbers),
         )
-        found.update((entry.id, entry) for entry in map(entry_from, rows))
-    return found
+        for row in rows:
+            found[row[0]] = entry_from(row[:-2])
+            nos[row[0], row[-1]] = row[-2]
+    return found, nos
 
 
 def marks(values: Sequence[Any]) -> str:

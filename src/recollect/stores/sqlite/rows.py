@@ -23,19 +23,36 @@ ENTRY_COLUMNS = (
 SELECT_ENTRY = ", ".join(f"e.{column}" for column in ENTRY_COLUMNS) + ", s.tenant, s.layer, s.layer_id"
 """What `entry_from` reads, from `entries e JOIN shelves s`."""
 
+_KEPT = tuple(each.name for each in fields(Entry) if each.name != "shelf")
+_decode = json.JSONDecoder().raw_decode
+_dumps = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes one for every call
+_LISTS = frozenset({"turn_refs", "tags", "metadata"})
 _TIMES = frozenset({"at", "created_at", "updated_at", "valid_from", "valid_to"})
 
 
 def entry_row(entry: Entry) -> tuple[Any, ...]:
     """The values of `ENTRY_COLUMNS`."""
+    first = to_micros(entry.at)  # as in `_entry_from`
     return (
         entry.id, entry.kind, entry.state, entry.trust, entry.confidence, entry.repeats, entry.usage_count,
-        entry.success_count, entry.failure_count, entry.token_count, to_micros(entry.at), to_micros(entry.created_at),
-        to_micros(entry.updated_at), to_micros(entry.valid_from),
+        entry.success_count, entry.failure_count, entry.token_count, first,
+        first if entry.created_at is entry.at else to_micros(entry.created_at),
+        first if entry.updated_at is entry.at else to_micros(entry.updated_at),
+        first if entry.valid_from is entry.at else to_micros(entry.valid_from),
         None if entry.valid_to is None else to_micros(entry.valid_to), entry.thread, entry.position,
         entry.session_id, _json(entry.turn_refs), entry.content_hash, entry.source, entry.speaker, entry.title,
         _json(entry.tags), _json(entry.metadata), entry.text, None if entry.evidence == entry.text else entry.evidence,
     )  # fmt: skip
+
+
+def column_of(entry: Entry, column: str) -> Any:  # whatever SQLite keeps
+    """The value of one of `ENTRY_COLUMNS`."""
+    value = getattr(entry, column)
+    if column in _TIMES:
+        return None if value is None else to_micros(value)
+    if column in _LISTS:
+        return _json(value)
+    return None if column == "evidence" and value == entry.text else value
 
 
 def entry_from(row: tuple[Any, ...]) -> Entry:
@@ -50,26 +67,29 @@ def _entry_from(row: tuple[Any, ...]) -> Entry:
     (id_, kind, state, trust, confidence, repeats, usage, success, failure, tokens, at, created, updated, valid_from,
      valid_to, thread, position, session_id, turn_refs, content_hash, source, speaker, title, tags, metadata, text,
      evidence, tenant, layer, layer_id) = row  # fmt: skip
+    first = from_micros(at)  # what was never changed since it was made has one time only
     return filled(
         Entry,
-        id=id_, shelf=Shelf(tenant=tenant, layer=layer, layer_id=layer_id), kind=kind, text=text, title=title,
+        id=id_, shelf=filled(Shelf, tenant=tenant, layer=layer, layer_id=layer_id), kind=kind, text=text, title=title,
         tags=list_from(tags), evidence=text if evidence is None else evidence, source=source, speaker=speaker,
         session_id=session_id, turn_refs=list_from(turn_refs), thread=thread, position=position, confidence=confidence,
         trust=trust, state=state, repeats=repeats, usage_count=usage, success_count=success, failure_count=failure,
-        token_count=tokens, content_hash=content_hash, at=from_micros(at), created_at=from_micros(created),
-        updated_at=from_micros(updated), valid_from=from_micros(valid_from),
+        token_count=tokens, content_hash=content_hash, at=first,
+        created_at=first if created == at else from_micros(created),
+        updated_at=first if updated == at else from_micros(updated),
+        valid_from=first if valid_from == at else from_micros(valid_from),
         valid_to=None if valid_to is None else from_micros(valid_to),
-        metadata={} if metadata == "{}" else json.loads(metadata),
+        metadata={} if metadata == "{}" else _loads(metadata),
     )  # fmt: skip
 
 
 def snapshot_of(entry: Entry) -> str:
     """An entry as JSON, without its shelf: a version never moves."""
-    values = {f.name: getattr(entry, f.name) for f in fields(entry) if f.name != "shelf"}
+    values = {name: getattr(entry, name) for name in _KEPT}
     for name in _TIMES:
         moment: datetime | None = values[name]
         values[name] = None if moment is None else to_micros(moment)
-    return json.dumps(values, ensure_ascii=False)
+    return _dumps(values)
 
 
 def entry_of_snapshot(snapshot: str, shelf: Shelf) -> Entry:
@@ -109,9 +129,17 @@ def vector_from(blob: bytes | None) -> Vector | None:
 def _json(value: Any) -> str:
     if not value:
         return "{}" if isinstance(value, dict) else "[]"
-    return json.dumps(value, ensure_ascii=False)
+    return _dumps(value)
 
 
 def list_from(text: str) -> list[Any]:
     """A JSON list; most are empty."""
-    return [] if text == "[]" else json.loads(text)
+    return [] if text == "[]" else _loads(text)
+
+
+def _loads(text: str) -> Any:  # any JSON value
+    """`json.loads` of what was written here: without looking for blanks around it."""
+    value, end = _decode(text)
+    if end != len(text):
+        raise ValueError(f"more than one JSON value, from character {end}")
+    return value

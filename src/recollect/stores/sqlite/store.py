@@ -6,8 +6,11 @@ import json
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from recollect.clock import Clock, from_micros, system_clock
 from recollect.stores.base import (
@@ -56,6 +59,16 @@ WHERE e.shelf = ? AND e.seq > ? AND e.no > ? ORDER BY e.no LIMIT ?
 # A whole shelf is read along the index of shelves, in row order; a few changes along the index of changes.
 _SLIM_ALL, _SLIM_CHANGED = _SLIM.format(index="entries_by_shelf"), _SLIM.format(index="entries_by_change")
 
+MOST_HEADS = 8
+"""Shelves asked for in one statement: as many as a scope has, and one."""
+
+
+@lru_cache(maxsize=MOST_HEADS)
+def _heads(count: int) -> str:
+    """One statement for several shelves: each of its own would take a lock of its own."""
+    one = "SELECT {}, no, seq FROM shelves WHERE tenant = ? AND layer = ? AND layer_id = ?"
+    return " UNION ALL ".join(one.format(place) for place in range(count))
+
 
 class SqliteStore:
     """A memory in one file. Several threads and processes may use it at once."""
@@ -74,15 +87,14 @@ class SqliteStore:
             yield SqliteTx(connection)
 
     def heads(self, shelves: Sequence[Shelf]) -> list[Head | None]:
+        found: dict[int, Head] = {}
         with self._connections.reading() as db:
-            rows = [
-                db.execute(
-                    "SELECT no, seq FROM shelves WHERE tenant = ? AND layer = ? AND layer_id = ?",
-                    (shelf.tenant, shelf.layer, shelf.layer_id),
-                ).fetchone()
-                for shelf in shelves
-            ]
-        return [None if row is None else Head(shelf_no=row[0], seq=row[1]) for row in rows]
+            for start in range(0, len(shelves), MOST_HEADS):
+                part = shelves[start : start + MOST_HEADS]
+                values = [value for shelf in part for value in (shelf.tenant, shelf.layer, shelf.layer_id)]
+                for place, no, seq in db.execute(_heads(len(part)), values):
+                    found[start + place] = Head(shelf_no=no, seq=seq)
+        return [found.get(place) for place in range(len(shelves))]
 
     def delta(self, shelf_no: int, since: int, *, after: int = 0, limit: int | None = None) -> Delta:
         with self._connections.snapshot() as db:
@@ -149,7 +161,8 @@ class SqliteStore:
             rows = db.execute("SELECT no FROM entries WHERE shelf = ? AND session_id = ?", (shelf_no, session_id))
             return {no for (no,) in rows}
 
-    def links(self, ids: Sequence[str]) -> list[Link]:
+    def links(self, ids: Sequence[str], *, types: Sequence[str] | None = None) -> list[Link]:
+        of_type = "" if types is None else f" AND l.type IN ({marks(types)})"
         found: dict[tuple[Any, ...], None] = {}
         with self._connections.reading() as db:
             for part in in_parts(ids):
@@ -159,9 +172,9 @@ class SqliteStore:
                         SELECT a.id, b.id, l.type, l.confidence, l.automatic, l.created_at
                         FROM entries x JOIN links l ON l.{end} = x.no
                         JOIN entries a ON a.no = l.source JOIN entries b ON b.no = l.target
-                        WHERE x.id IN ({marks(part)})
+                        WHERE x.id IN ({marks(part)}){of_type}
                         """,
-                        tuple(part),
+                        (*part, *(types or ())),
                     )
                     found.update(dict.fromkeys(rows))
         return [
@@ -363,6 +376,17 @@ class SqliteStore:
                 )
                 for row in rows:
                     found[row[9]] = (None, None) if row[10] is None else (index_from(row[:8]), vector_from(row[8]))
+        return found
+
+    def vectors_of(self, nos: Sequence[int]) -> dict[int, Vector]:
+        found: dict[int, Vector] = {}
+        with self._connections.reading() as db:
+            for part in in_parts(nos):
+                rows = db.execute(
+                    f"SELECT entry, vector FROM index_records WHERE entry IN ({marks(part)}) AND vector IS NOT NULL",
+                    tuple(part),
+                )
+                found.update((no, np.frombuffer(vector, dtype="<f4")) for no, vector in rows)
         return found
 
     def check(self) -> Iterator[Flaw]:

@@ -30,8 +30,8 @@ from recollect.stores.base import (
 from recollect.stores.logged import own_recall
 from recollect.stores.owned import checked_call, own_dossier, own_job
 from recollect.stores.sqlite import calls as ledger
-from recollect.stores.sqlite import dossiers, jobs, learning_log, sessions
-from recollect.stores.sqlite.queries import alive, entries_by_id, in_parts, marks, matching, shelf_no_of
+from recollect.stores.sqlite import changes, dossiers, jobs, learning_log, sessions
+from recollect.stores.sqlite.queries import alive, entries_by_id, in_parts, marks, matching, numbered_by_id, shelf_no_of
 from recollect.stores.sqlite.rows import (
     ENTRY_COLUMNS,
     entry_row,
@@ -71,6 +71,8 @@ class SqliteTx:
         self._numbers: dict[Shelf, int] = {}
         self._seqs: dict[int, int] = {}
         self._nos: dict[str, int] = {}
+        self._own: dict[tuple[str, int], int] = {}
+        """Row numbers of entries that were read, by id and shelf."""
         self._latest: dict[Shelf, Neighbour] = {}
         self._model: tuple[int, Model] | None = None
         self._model_known = False
@@ -119,7 +121,9 @@ class SqliteTx:
         return None if row is None else self.get([shelf], [row[0]])[row[0]]
 
     def get(self, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
-        return entries_by_id(self._db, shelves, ids)
+        found, nos = numbered_by_id(self._db, shelves, ids)
+        self._own.update(nos)
+        return found
 
     def add(self, record: Record) -> None:
         entry = record.entry
@@ -136,18 +140,22 @@ class SqliteTx:
             self._db.executemany("INSERT INTO entry_tags VALUES (?, ?, ?)", [(shelf_no, tag, no) for tag in entry.tags])
 
     def update(self, entry: Entry, *, change: str | None, index: IndexRecord | None = None,
-               vector: Vector | None = None) -> None:  # fmt: skip
+               vector: Vector | None = None, before: Entry | None = None) -> None:  # fmt: skip
         self._check_width(vector)
         shelf_no = self._shelf_no(entry.shelf)
         no = self._row_no(entry.id, shelf_no)
         if change is not None:
-            before = entries_by_id(self._db, [entry.shelf], [entry.id])[entry.id]
-            self.add_replaced(Replaced(entry=before, change=change, changed_at=entry.updated_at))
+            old = before or entries_by_id(self._db, [entry.shelf], [entry.id])[entry.id]
+            self._keep_replaced(no, Replaced(entry=old, change=change, changed_at=entry.updated_at))
         self._latest.clear()  # it may be the latest, and no longer offered
         seq = self._seq(shelf_no)
-        self._db.execute(_UPDATE_ENTRY, (seq, *entry_row(entry), no))
-        self._db.execute("DELETE FROM entry_tags WHERE entry = ?", (no,))
-        self._db.executemany("INSERT INTO entry_tags VALUES (?, ?, ?)", [(shelf_no, tag, no) for tag in entry.tags])
+        if before is None:
+            self._db.execute(_UPDATE_ENTRY, (seq, *entry_row(entry), no))
+        else:
+            changes.write(self._db, no, seq, before, entry)
+        if before is None or before.tags != entry.tags:
+            self._db.execute("DELETE FROM entry_tags WHERE entry = ?", (no,))
+            self._db.executemany("INSERT INTO entry_tags VALUES (?, ?, ?)", [(shelf_no, tag, no) for tag in entry.tags])
         if index is not None:
             self.put_index([(no, index)])
         if index is not None or vector is not None:  # an old vector would be one of another text
@@ -172,10 +180,13 @@ class SqliteTx:
         return alive(self._db, nos)
 
     def _row_no(self, entry_id: str, shelf_no: int) -> int:
+        if (known := self._own.get((entry_id, shelf_no))) is not None:
+            return known
         row = self._db.execute("SELECT no FROM entries WHERE id = ? AND shelf = ?", (entry_id, shelf_no)).fetchone()
         if row is None:
             raise StoreError(f"no entry {entry_id!r} on this shelf to change")
-        return int(row[0])
+        self._nos[entry_id] = no = int(row[0])
+        return no
 
     def remove(self, shelf: Shelf, selection: Selection) -> Removed:
         shelf_no = shelf_no_of(self._db, shelf)
@@ -197,6 +208,7 @@ class SqliteTx:
             counted["dossiers"] += dossiers.forget_entry(self._db, no)
             self._db.execute("DELETE FROM entries WHERE no = ?", (no,))
             self._nos.pop(entry_id, None)
+            self._own.pop((entry_id, shelf_no), None)
             self._db.execute("INSERT INTO removed VALUES (?, ?, ?)", (shelf_no, seq, no))
         learning_log.blank_queries(self._db, shelf_no, {no for no, _ in rows})
         return Removed(ids=[entry_id for _, entry_id in rows], entries=len(rows), **counted)
@@ -234,7 +246,9 @@ class SqliteTx:
         )  # fmt: skip
 
     def add_replaced(self, replaced: Replaced) -> None:
-        no = self._row_no(replaced.entry.id, self._shelf_no(replaced.entry.shelf))
+        self._keep_replaced(self._row_no(replaced.entry.id, self._shelf_no(replaced.entry.shelf)), replaced)
+
+    def _keep_replaced(self, no: int, replaced: Replaced) -> None:
         self._db.execute(
             "INSERT INTO replaced (entry, change, changed_at, snapshot) VALUES (?, ?, ?, ?)",
             (no, replaced.change, to_micros(replaced.changed_at), snapshot_of(replaced.entry)),

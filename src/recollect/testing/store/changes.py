@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,6 +68,34 @@ class ChangesContract(StoreCase):
         assert [row.no for row in changes_since(store, 1).rows] == [1, 3, 4]
         assert [row.no for row in changes_since(store, 2).rows] == [1, 3]
         assert changes_since(store, 3) == Delta(seq=3, rows=[], removed=[])
+
+    def test_an_entry_whose_state_before_is_given_is_changed_like_any_other(self, store: Store) -> None:
+        plain, told = make_entry("a", tags=["x"]), make_entry("b", tags=["x"], evidence="said")
+        add(store, make_record("a", tags=["x"]), make_record("b", tags=["x"], evidence="said"))
+        steps: list[dict[str, Any]] = [
+            {"usage_count": 3, "metadata": {"one": 1}, "updated_at": minutes_later(1)},
+            {"state": "superseded", "valid_to": minutes_later(2), "tags": ["y", "x"]},
+            {"text": "new words", "title": "new", "content_hash": "other", "confidence": 0.25},
+            {"text": "said", "tags": []},  # for one of them the evidence is the text now, for the other no longer
+            {"valid_to": None},
+            {},
+        ]
+        for number, fields in enumerate(steps):
+            with store.transact() as tx:
+                for before, of in ((plain, "a"), (told, "b")):
+                    own = {**fields, **({"content_hash": f"other {of}"} if "content_hash" in fields else {})}
+                    given = tx.get([SHELF], [of])[of]
+                    assert given == before
+                    after = replace(before, **own)
+                    tx.update(after, change=f"step {number}", before=given)
+                    plain, told = (after, told) if of == "a" else (plain, after)
+            assert store.read([1, 2]) == {1: plain, 2: told}
+            assert store.tagged(1, ["x"]) == ({1, 2} if "x" in plain.tags else set())
+            assert [old.change for old in store.replaced("a")] == [f"step {n}" for n in range(number + 1)]
+            assert store.heads([SHELF]) == [Head(shelf_no=1, seq=number + 2)]
+        assert store.replaced("b")[0].entry == make_entry("b", tags=["x"], evidence="said")
+        with pytest.raises(StoreError), store.transact() as tx:
+            tx.update(make_entry("nobody"), change=None, before=make_entry("nobody"))
 
     def test_counting_a_use_changes_the_count_and_the_time_alone(self, store: Store) -> None:
         records = [

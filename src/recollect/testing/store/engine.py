@@ -66,6 +66,7 @@ CALLS: dict[str, Callable[[Store], object]] = {
     "model": lambda store: store.model(),
     "without_vector": lambda store: store.without_vector(MODEL, after=0, limit=1),
     "index_of": lambda store: store.index_of([1]),
+    "vectors_of": lambda store: store.vectors_of([1]),
     "check": lambda store: list(store.check()),
     "mend": lambda store: store.mend(),
     "scrub": lambda store: store.scrub(),

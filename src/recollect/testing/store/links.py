@@ -24,6 +24,13 @@ class LinksContract(StoreCase):
         assert store.links(["c"]) == [automatic]
         assert _ends(store.links(["a"])) == {("a", "b"), ("c", "a")}
 
+    def test_only_links_of_the_types_asked_for_are_given(self, store: Store) -> None:
+        refines, follows = make_link("a", "b", "refines"), make_link("c", "a", "follows", automatic=True)
+        _three(store, refines, follows)
+        assert store.links(["a"], types=["refines"]) == store.links(["b"], types=["follows", "refines"]) == [refines]
+        assert store.links(["a"], types=["follows"]) == [follows]
+        assert store.links(["a"], types=[]) == store.links(["b"], types=["follows"]) == []
+
     def test_a_link_asked_for_at_both_ends_comes_once(self, store: Store) -> None:
         _three(store, make_link("a", "b"))
         assert len(store.links(["a", "b", "a", "nobody"])) == 1
