@@ -122,7 +122,7 @@ class Tasks:
         if to not in NEXT[task.state]:
             raise Overtaken(f"task {task.id} cannot go from {task.state} to {to}")
         moved = replace(task, state=to, updated_at=max(self._clock(), task.updated_at), **changes)
-        if not tx.put_dossier(_dossier(moved)):
+        if not tx.put_dossier(_dossier(moved)):  # what came out of it, or what it was given: it may quote either
             raise Overtaken(f"an item of task {task.id} was forgotten meanwhile")
         self._event(tx, moved, task.state, to)
         return moved
@@ -181,7 +181,7 @@ def _dossier(task: Task) -> Dossier:
         "entries": list(task.entry_ids), "why": task.why,
     }  # fmt: skip
     return Dossier(
-        shelf=task.shelf, kind=KIND, key=task.id, state=task.state, body=body, names=task.entry_ids,
+        shelf=task.shelf, kind=KIND, key=task.id, state=task.state, body=body, names=(*task.entry_ids, *task.shown),
         session=task.session_id, created_at=task.created_at, updated_at=task.updated_at,
     )  # fmt: skip
 

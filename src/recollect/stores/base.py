@@ -235,6 +235,10 @@ class Tx(Protocol):
         """Replace a job of the same id, shelf, kind and key."""
         ...
 
+    def prune_jobs(self, before: datetime) -> int:
+        """Drop the jobs that were done before a moment; returns how many."""
+        ...
+
     # dossiers
     def put_dossier(self, dossier: Dossier) -> bool:
         """Keep it, in the place of the one of its shelf, kind and key; when that was made stays. The shelf is made when

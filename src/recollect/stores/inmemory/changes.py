@@ -277,6 +277,10 @@ def put_job(tables: Tables, job: Job) -> None:
     tables.jobs.put(job)
 
 
+def prune_jobs(tables: Tables, before: datetime) -> int:
+    return tables.jobs.prune(before)
+
+
 def put_dossier(tables: Tables, dossier: Dossier) -> bool:
     """False when an entry that it names is gone, or of another tenant."""
     named = [tables.rows[no].entry for name in dossier.names if (no := tables.row_of.get(name)) is not None]

@@ -221,6 +221,9 @@ class InMemoryTx:
     def put_job(self, job: Job) -> None:
         self._do(changes.put_job, own_job(job))
 
+    def prune_jobs(self, before: datetime) -> int:
+        return self._do(changes.prune_jobs, before)
+
     # -- dossiers --------------------------------------------------------------------------------------------------
 
     def put_dossier(self, dossier: Dossier) -> bool:

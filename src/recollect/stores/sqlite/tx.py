@@ -495,6 +495,9 @@ class SqliteTx:
     def put_job(self, job: Job) -> None:
         jobs.put(self._db, own_job(job))
 
+    def prune_jobs(self, before: datetime) -> int:
+        return jobs.prune(self._db, before)
+
     # -- dossiers ------------------------------------------------------------------------------------------------
 
     def put_dossier(self, dossier: Dossier) -> bool:
