@@ -10,6 +10,7 @@ from typing import Protocol
 from recollect.clock import Clock, aware
 from recollect.errors import InvalidInput, NotFound
 from recollect.ingest.copies import Copies, copies_of, cut, ids_on
+from recollect.ingest.elsewhere import drop_elsewhere
 from recollect.ingest.validate import checked_flag, checked_ids, checked_layer, checked_session_id
 from recollect.stores.base import Event, Removed, Selection, Store, Tx
 from recollect.types import Entry, Receipt, Scope, Shelf
@@ -61,7 +62,7 @@ class Forgetter:
             else:
                 own = [(home, id) for page in ids_on(self._store, home, _ITEMS) for id in page]
                 copied = self._copies(tx, own, now)
-                removed = [tx.drop_shelf(home)]
+                removed = [drop_elsewhere(tx, self._store, home, None), tx.drop_shelf(home)]
             total = added([*removed, *copied.values()])
             if total != Removed():
                 tx.audit(Event(
@@ -116,6 +117,7 @@ class Forgetter:
         if derived:
             removed.append(tx.remove(shelf, Selection(ids=derived)))
         if turns:
+            removed.append(drop_elsewhere(tx, self._store, shelf, session_id))
             removed.append(tx.remove_turns(shelf, session_id=session_id))
         return removed, copied
 

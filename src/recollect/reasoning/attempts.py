@@ -19,7 +19,7 @@ from recollect.reasoning.items import bank_shelf
 from recollect.reasoning.judge import Verdict, Verify, judge, verified
 from recollect.reasoning.learning import Finisher
 from recollect.reasoning.tasks import NEXT, Task, Tasks
-from recollect.reasoning.trajectory import Trajectory, bounded, mapped, trajectory_of
+from recollect.reasoning.trajectory import Trajectory, bounded, mapped, said, trajectory_of
 from recollect.reasoning.work import Execute, TaskResult, Work
 from recollect.types import Recall, Scope
 
@@ -75,8 +75,8 @@ def done_with(value: object, work: Work) -> Done:
 
 def failed_with(error: Exception, work: Work) -> Done:
     """Work that ended in an exception, with what that carries of it."""
-    trajectory = _so_far(getattr(error, "trajectory", None), work.query)
-    told = bounded(replace(trajectory, error=f"{type(error).__name__}: {error}"))
+    trajectory = _so_far(error, work.query)
+    told = bounded(replace(trajectory, error=f"{type(error).__name__}: {said(error)}"))
     return Done(trajectory=told, exception=error)
 
 
@@ -92,7 +92,9 @@ class Attempts:
     def begin(self, order: Order, look: Callable[[], Recall], *, number: int = 1, run_id: str = "",
               previous: tuple[tuple[Trajectory, Verdict], ...] = ()) -> Work:  # fmt: skip
         """An attempt, written down and given what the bank knows."""
-        kept: Task | None = self._guarded(lambda: self._tasks.open(self._task(order, number, run_id)))
+        kept: Task | None = self._guarded(
+            lambda: self._tasks.open(self._task(order, number, run_id), home=order.scope.home())
+        )
         recall = self._guarded(look)
         if kept is not None:
             opened = kept
@@ -130,9 +132,9 @@ class Attempts:
             task = self._tasks.move(task, "judging", trajectory=scrubbed)
             task = self._finisher.judge(task)
             verdict = task.verdict or judge(scrubbed)
-        except RecollectError as error:
+        except Exception as error:  # of the store, a model, or ours: the agent has done its work
             _note(error)
-            fault = f"{type(error).__name__}: {error}"
+            fault = f"{type(error).__name__}: {said(error)}"
             return Made(work=replace(work, task=task), trajectory=trajectory, verdict=judge(trajectory), fault=fault)
         return Made(work=replace(work, task=task), trajectory=trajectory, verdict=verdict)
 
@@ -143,9 +145,9 @@ class Attempts:
             return made.result()
         try:
             ended, distilled = self._finisher.finish(task)
-        except RecollectError as error:
+        except Exception as error:  # of the store, a model, or ours: the agent has done its work
             _note(error)
-            return made.result(fault=f"{type(error).__name__}: {error}")
+            return made.result(fault=f"{type(error).__name__}: {said(error)}")
         return made.result(ended, distilled=distilled)
 
     def abandon(self, work: Work, why: str) -> None:
@@ -170,13 +172,13 @@ class Attempts:
             return None
 
 
-def _so_far(carried: object, query: str) -> Trajectory:
+def _so_far(error: Exception, query: str) -> Trajectory:
     """What an exception carries of the work until then (`error.trajectory`), if it is one."""
     try:
-        return trajectory_of(carried, query=query)
-    except RecollectError:
+        return trajectory_of(getattr(error, "trajectory", None), query=query)
+    except Exception:  # whatever an exception of anybody's does when it is looked at
         return Trajectory(query=query)
 
 
-def _note(error: RecollectError) -> None:
+def _note(error: Exception) -> None:
     _log.warning("a task goes on without the bank: %s", type(error).__name__)

@@ -20,6 +20,7 @@ from recollect.reasoning.items import bank_shelf
 from recollect.reasoning.judge import Verify
 from recollect.reasoning.learning import Finisher
 from recollect.reasoning.tasks import Run, Task, Tasks
+from recollect.reasoning.trajectory import said
 from recollect.reasoning.work import Execute, RunResult, TaskResult, best_of
 from recollect.types import Recall
 
@@ -96,8 +97,8 @@ class Matts:
         run = replace(run, attempts=tuple(task.id for task in kept))
         try:
             ended, run, distilled = self._finisher.finish_run(kept, run, best=best.id)
-        except RecollectError as error:
-            fault = f"{type(error).__name__}: {error}"
+        except Exception as error:  # of the store, a model, or ours: the agents have done their work
+            fault = f"{type(error).__name__}: {said(error)}"
             return RunResult(run=run, best=best, attempts=[one.result() for one in made], fault=fault)
         results = [_result(one, ended, distilled) for one in made]
         return RunResult(

@@ -18,6 +18,7 @@ from typing import Any, Literal, cast, get_args
 
 from recollect.clock import Clock
 from recollect.errors import RecollectError
+from recollect.ingest.elsewhere import point_at
 from recollect.reasoning.judge import Verdict
 from recollect.reasoning.trajectory import Trajectory, as_value, trajectory_of
 from recollect.stores.base import Dossier, Event, Store, Tx
@@ -101,10 +102,12 @@ class Tasks:
         self._store = store
         self._clock = clock
 
-    def open(self, task: Task) -> Task:
-        """A new attempt, ready."""
+    def open(self, task: Task, *, home: Shelf | None = None) -> Task:
+        """A new attempt, ready; `home` is where its session lies, when that is not where the task does."""
         with self._store.transact() as tx:
             tx.put_dossier(_dossier(task))
+            if task.session_id is not None and home is not None and home != task.shelf:
+                point_at(tx, home, _dossier(task))
             self._event(tx, task, "", task.state)
         return task
 
