@@ -27,6 +27,8 @@ from recollect.types import Shelf
 Progress = Callable[[int, int], None]
 SWEEP_S = 60.0
 """How often idle sessions are looked for."""
+PRUNE_S = 3600.0
+"""How often jobs that have long been done are dropped."""
 
 
 class Work:
@@ -59,8 +61,11 @@ class Work:
             background=background,
         )  # fmt: skip
         self._worker = Worker(self._queue, self._reflections.handlers)
+        self._keep_jobs_days = settings.keep_jobs_days
         if settings.idle_minutes is not None:
             self._worker.every(SWEEP_S, self.watch.sweep)
+        if settings.keep_jobs_days is not None:
+            self._worker.every(PRUNE_S, self.prune)
 
     @property
     def queue(self) -> Queue:
@@ -76,7 +81,7 @@ class Work:
 
     def meter(self, model: Model, shelf: Shelf, session_id: str | None = None) -> Meter:
         """Any model as it may be asked for a shelf: scrubbed, counted, under the budget."""
-        return self._metered(self._scrubbed(model, shelf), tenant=shelf.tenant, session=session_id)
+        return self._metered(self._scrubbed(model, shelf), tenant=shelf.tenant, session=session_id, shelf=shelf)
 
     def _scrubbed(self, model: Model, shelf: Shelf) -> Model:
         """The model as it may be asked: of what the scrubbing takes out it is told nothing."""
@@ -105,7 +110,12 @@ class Work:
 
     def run(self, *, tenant: str | None, progress: Progress | None) -> int:
         self.watch.sweep(tenant=tenant)
+        self.prune()
         return self._worker.run_until_empty(tenant=tenant, progress=progress)
+
+    def prune(self) -> int:
+        """Drop jobs that were done longer ago than they are kept; returns how many."""
+        return 0 if self._keep_jobs_days is None else self._queue.prune(self._keep_jobs_days)
 
     def retry(self, tenant: str, job_id: str | None) -> int:
         dead = self._store.jobs(tenant=tenant, states=["dead"], limit=100_000)

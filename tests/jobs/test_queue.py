@@ -305,6 +305,19 @@ def test_nothing_that_anybody_said_is_kept(queue: Queue, error: Exception) -> No
     assert failed.error.startswith(type(error).__name__)
 
 
+def test_what_is_done_is_dropped_after_some_days(queue: Queue, clock: Clock) -> None:
+    add(queue, "k")
+    job = claimed(queue)
+    with queue.store.transact() as tx:
+        queue.finish(tx, job)
+    add(queue, "waits")
+    clock.forward(7 * 86_400)
+    assert queue.prune(7) == 0
+    clock.forward(1)
+    assert queue.prune(7) == 1
+    assert [job.key for job in queue.store.jobs()] == ["waits"]
+
+
 def test_what_helps_is_kept() -> None:
     assert told(EmbeddingFailed("embedder 'x': host answered HTTP 429: slow down (wait)")) == (
         "EmbeddingFailed: embedder '…': host answered HTTP 429"

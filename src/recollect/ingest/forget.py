@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import fields
+from dataclasses import fields, replace
+from datetime import datetime
 from typing import Protocol
 
 from recollect.clock import Clock, aware
 from recollect.errors import InvalidInput, NotFound
+from recollect.ingest.copies import Copies, copies_of, cut, ids_on
+from recollect.ingest.elsewhere import drop_elsewhere
 from recollect.ingest.validate import checked_flag, checked_ids, checked_layer, checked_session_id
 from recollect.stores.base import Event, Removed, Selection, Store, Tx
 from recollect.types import Entry, Receipt, Scope, Shelf
 
 _PAGE = 500
+ITEMS = ("strategy", "guardrail")
+"""Kinds of entries that can have been shared."""
+_ITEMS = Selection(kinds=ITEMS)
 
 
 class Caches(Protocol):
@@ -48,14 +54,16 @@ class Forgetter:
         shelves = scope.shelves() if ids is not None else [home]
         with self._store.transact() as tx:
             committed = self._before(tx) if self._before is not None else None
-            if ids is not None:
-                removed = self._by_ids(tx, shelves, checked_ids(ids), bool(turns))
-            elif session_id is not None:
-                removed = self._by_session(tx, home, checked_session_id(session_id), turns is not False)
-            else:
-                removed = [tx.drop_shelf(home)]
-            total = added(removed)
             now = self._clock()
+            if ids is not None:
+                removed, copied = self._by_ids(tx, shelves, checked_ids(ids), bool(turns), now)
+            elif session_id is not None:
+                removed, copied = self._by_session(tx, home, checked_session_id(session_id), turns is not False, now)
+            else:
+                own = [(home, id) for page in ids_on(self._store, home, _ITEMS) for id in page]
+                copied = self._copies(tx, own, now)
+                removed = [drop_elsewhere(tx, self._store, home, None), tx.drop_shelf(home)]
+            total = added([*removed, *copied.values()])
             if total != Removed():
                 tx.audit(Event(
                     at=now, tenant=scope.tenant, action="forget",
@@ -65,36 +73,53 @@ class Forgetter:
             committed()
         if total == Removed():
             return Receipt(at=now, shelves=shelves, kept=self._kept(scope, shelves))
-        cached = self._caches.forget(shelves)
+        touched = [*dict.fromkeys([*shelves, *copied])]
+        cached = self._caches.forget(touched)
         scrubbed = self._store.scrub()
         return Receipt(
             **_numbers(total), ids=total.ids, cached=cached, at=now,
-            shelves=shelves, kept=self._kept(scope, shelves), scrubbed=scrubbed,
+            copies=sum(part.entries for part in copied.values()), shelves=touched, scrubbed=scrubbed,
+            kept=self._kept(scope, shelves),
         )  # fmt: skip
 
-    def _by_ids(self, tx: Tx, shelves: Sequence[Shelf], ids: list[str], turns: bool) -> list[Removed]:
+    def _copies(self, tx: Tx, going: Sequence[tuple[Shelf, str]], now: datetime) -> dict[Shelf, Removed]:
+        """Copies that were shared of these, removed: what is erased is erased wherever it went."""
+        copies = copies_of(self._store, going) if going else Copies(go={}, stay=[])
+        for copy in copies.stay:
+            cut(tx, copy, now)
+        return {shelf: tx.remove(shelf, Selection(ids=ids)) for shelf, ids in copies.go.items()}
+
+    def _by_ids(self, tx: Tx, shelves: Sequence[Shelf], ids: list[str], turns: bool,
+                now: datetime) -> tuple[list[Removed], dict[Shelf, Removed]]:  # fmt: skip
         found = tx.get(shelves, ids)
         missing = [entry_id for entry_id in ids if entry_id not in found]
         if missing:
             raise NotFound("entry", str(missing[0]), "nothing was forgotten")
         removed: list[Removed] = []
+        items = [(entry.shelf, id) for id, entry in found.items() if entry.kind in ITEMS]
+        copied = self._copies(tx, items, now)
+        found = {id: entry for id, entry in found.items() if not any(id in part.ids for part in copied.values())}
         for shelf in dict.fromkeys(entry.shelf for entry in found.values()):
             here = [entry_id for entry_id, entry in found.items() if entry.shelf == shelf]
             if turns:
                 removed.append(tx.remove_turns(shelf, entry_ids=here))
             removed.append(tx.remove(shelf, Selection(ids=here)))
-        return removed
+        return removed, copied
 
-    def _by_session(self, tx: Tx, shelf: Shelf, session_id: str, turns: bool) -> list[Removed]:
+    def _by_session(self, tx: Tx, shelf: Shelf, session_id: str, turns: bool,
+                    now: datetime) -> tuple[list[Removed], dict[Shelf, Removed]]:  # fmt: skip
         """Everything of a session, and the memories of other sessions that its words were merged into: they hold them,
         in their text, their evidence or an older version."""
         derived = self._derived_from(tx, shelf, session_id)
+        own = [id for page in ids_on(self._store, shelf, replace(_ITEMS, session_id=session_id)) for id in page]
+        copied = self._copies(tx, [(shelf, id) for id in [*own, *derived]], now)
         removed = [tx.remove(shelf, Selection(session_id=session_id))]
         if derived:
             removed.append(tx.remove(shelf, Selection(ids=derived)))
         if turns:
+            removed.append(drop_elsewhere(tx, self._store, shelf, session_id))
             removed.append(tx.remove_turns(shelf, session_id=session_id))
-        return removed
+        return removed, copied
 
     def _derived_from(self, tx: Tx, shelf: Shelf, session_id: str) -> list[str]:
         """Entries of other sessions that were derived from turns of this one."""

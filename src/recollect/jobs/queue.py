@@ -179,6 +179,15 @@ class Queue:
             except LeaseLost:
                 return
 
+    def prune(self, days: float) -> int:
+        """Drop jobs that were done more than so many days ago, in whatever process; returns how many.
+
+        They were kept as the record that something is done; whoever would queue it again finds that out by itself.
+        """
+        before = self._clock() - timedelta(days=days)
+        with self.store.transact() as tx:
+            return tx.prune_jobs(before)
+
     def retry(self, id: str, *, tenant: str | None = None) -> Job:
         """Queue a dead job again with all its attempts, or let one that waits be due at once."""
         now = self._clock()

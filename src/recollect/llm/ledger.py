@@ -10,7 +10,7 @@ import itertools
 import logging
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC
 
 from recollect.clock import Clock, aware, system_clock
@@ -21,6 +21,7 @@ from recollect.llm.count import most_input_tokens
 from recollect.llm.prices import Prices
 from recollect.locks import ForkLock
 from recollect.stores.base import Call, Store
+from recollect.types import Shelf
 
 _log = logging.getLogger("recollect.llm")
 _NOTHING = Cost(tokens=0, usd=0.0)
@@ -66,6 +67,8 @@ class _Visit:
     request: Request
     ticket: int = -1
     given_up: bool = False
+    stored: bool = False
+    """Whether the store had the session when the call began."""
 
 
 class Meter:
@@ -73,11 +76,14 @@ class Meter:
 
     Over a cap, `complete` raises `BudgetExceeded` before anything is sent. A model without a price counts as costing
     nothing: caps in dollars do not hold it, those in tokens do. That is logged once.
+
+    `shelf` is where the session is kept. One that was there when a call began and is forgotten when it ends is not
+    named in the ledger: the call is counted for the tenant alone.
     """
 
     def __init__(self, model: Model, store: Store, *, tenant: str, session: str | None = None,
                  budget: Budget | None = None, prices: Prices | None = None, clock: Clock = system_clock,
-                 in_flight: InFlight | None = None) -> None:  # fmt: skip
+                 in_flight: InFlight | None = None, shelf: Shelf | None = None) -> None:  # fmt: skip
         self.model = model
         self.budget = budget or NO_CAPS
         self.prices = prices or Prices.load()
@@ -86,7 +92,8 @@ class Meter:
         self._session = session
         self._clock = aware(clock)
         self._in_flight = in_flight or InFlight()
-        self._unwritten: list[tuple[Call, int]] = []
+        self._shelf = shelf
+        self._unwritten: list[tuple[Call, _Visit]] = []
         self._lock = ForkLock()
         self.priced = self.prices.of(model.name) is not None
         """Whether the model has a price."""
@@ -141,6 +148,7 @@ class Meter:
         with self._in_flight.lock:
             if not visit.given_up:
                 self.budget.check(wanted, self._spent)
+                visit.stored = self._is_stored()
                 visit.ticket = self._in_flight.hold(self._tenant, self._session, wanted)
 
     def _give_up(self, visit: _Visit) -> None:
@@ -168,20 +176,28 @@ class Meter:
         )  # fmt: skip
         self._in_flight.settle(visit.ticket, Cost(tokens=read + written, usd=call.usd))
         with self._lock:
-            waiting, self._unwritten = [*self._unwritten, (call, visit.ticket)], []
+            waiting, self._unwritten = [*self._unwritten, (call, visit)], []
             self._write(waiting)
 
-    def _write(self, waiting: list[tuple[Call, int]]) -> None:
+    def _is_stored(self) -> bool:
+        if self._shelf is None or self._session is None:
+            return False
+        return self._store.session(self._shelf, self._session) is not None
+
+    def _write(self, waiting: list[tuple[Call, _Visit]]) -> None:
         """A ledger that cannot be written to now does not cost the caller its answer: the calls wait for the next."""
         try:
-            with self._store.transact() as tx:
-                tx.add_calls([call for call, _ in waiting])
+            with self._store.transact() as tx:  # nobody forgets anything meanwhile
+                gone = any(visit.stored for _, visit in waiting) and not self._is_stored()
+                tx.add_calls(
+                    [replace(call, session=None) if gone and visit.stored else call for call, visit in waiting]
+                )
         except StoreError as error:
             self._unwritten = waiting
             _log.warning("%d model calls are not in the ledger yet: %s", len(waiting), type(error).__name__)
             return
-        for _, ticket in waiting:
-            self._in_flight.settle(ticket, None)
+        for _, visit in waiting:
+            self._in_flight.settle(visit.ticket, None)
 
 
 def _once_per_name() -> Callable[[str], None]:

@@ -18,8 +18,8 @@ from recollect.reasoning.engine import Engine
 from recollect.reasoning.items import bank_shelf
 from recollect.reasoning.judge import Verdict, Verify, judge, verified
 from recollect.reasoning.learning import Finisher
-from recollect.reasoning.tasks import Task, Tasks
-from recollect.reasoning.trajectory import Trajectory, bounded, mapped, trajectory_of
+from recollect.reasoning.tasks import NEXT, Task, Tasks
+from recollect.reasoning.trajectory import Trajectory, bounded, mapped, said, trajectory_of
 from recollect.reasoning.work import Execute, TaskResult, Work
 from recollect.types import Recall, Scope
 
@@ -59,6 +59,27 @@ class Made:
         )  # fmt: skip
 
 
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    """What came of an agent's work: what it gave back, or what it raised."""
+
+    trajectory: Trajectory
+    value: Any = None  # whatever the agent gave back
+    exception: Exception | None = None
+
+
+def done_with(value: object, work: Work) -> Done:
+    """Work that ended; raises where what it gave back is no trajectory, which is a failure of its own."""
+    return Done(trajectory=trajectory_of(value, query=work.query), value=value)
+
+
+def failed_with(error: Exception, work: Work) -> Done:
+    """Work that ended in an exception, with what that carries of it."""
+    trajectory = _so_far(error, work.query)
+    told = bounded(replace(trajectory, error=f"{type(error).__name__}: {said(error)}"))
+    return Done(trajectory=told, exception=error)
+
+
 class Attempts:
     """Begins attempts, does their work, and ends them."""
 
@@ -71,7 +92,9 @@ class Attempts:
     def begin(self, order: Order, look: Callable[[], Recall], *, number: int = 1, run_id: str = "",
               previous: tuple[tuple[Trajectory, Verdict], ...] = ()) -> Work:  # fmt: skip
         """An attempt, written down and given what the bank knows."""
-        kept: Task | None = self._guarded(lambda: self._tasks.open(self._task(order, number, run_id)))
+        kept: Task | None = self._guarded(
+            lambda: self._tasks.open(self._task(order, number, run_id), home=order.scope.home())
+        )
         recall = self._guarded(look)
         if kept is not None:
             opened = kept
@@ -85,20 +108,19 @@ class Attempts:
 
     def do(self, work: Work, execute: Execute, verify: Verify | None) -> Made:
         """The work done and judged; what it raises is a failure, and what interrupts it leaves it abandoned."""
-        value: Any = None
-        exception: Exception | None = None
         try:
-            value = execute(work)
-            trajectory = trajectory_of(value, query=work.query)
+            done = done_with(execute(work), work)
         except Exception as error:  # an agent that fails is what this learns from
-            exception = error
-            carried = getattr(error, "trajectory", None)
-            trajectory = _so_far(carried, work.query)
-            trajectory = bounded(replace(trajectory, error=f"{type(error).__name__}: {error}"))
+            done = failed_with(error, work)
         except BaseException as error:
             self.abandon(work, type(error).__name__)
             raise
-        return replace(self.told(work, verified(trajectory, verify)), value=value, exception=exception)
+        return self.settle(work, done, verify)
+
+    def settle(self, work: Work, done: Done, verify: Verify | None) -> Made:
+        """Work that is over, looked at by the caller's own check, kept and judged."""
+        made = self.told(work, verified(done.trajectory, verify))
+        return replace(made, value=done.value, exception=done.exception)
 
     def told(self, work: Work, trajectory: Trajectory) -> Made:
         """A trajectory for an attempt that was begun: kept, then judged."""
@@ -110,9 +132,9 @@ class Attempts:
             task = self._tasks.move(task, "judging", trajectory=scrubbed)
             task = self._finisher.judge(task)
             verdict = task.verdict or judge(scrubbed)
-        except RecollectError as error:
+        except Exception as error:  # of the store, a model, or ours: the agent has done its work
             _note(error)
-            fault = f"{type(error).__name__}: {error}"
+            fault = f"{type(error).__name__}: {said(error)}"
             return Made(work=replace(work, task=task), trajectory=trajectory, verdict=judge(trajectory), fault=fault)
         return Made(work=replace(work, task=task), trajectory=trajectory, verdict=verdict)
 
@@ -123,15 +145,15 @@ class Attempts:
             return made.result()
         try:
             ended, distilled = self._finisher.finish(task)
-        except RecollectError as error:
+        except Exception as error:  # of the store, a model, or ours: the agent has done its work
             _note(error)
-            return made.result(fault=f"{type(error).__name__}: {error}")
+            return made.result(fault=f"{type(error).__name__}: {said(error)}")
         return made.result(ended, distilled=distilled)
 
     def abandon(self, work: Work, why: str) -> None:
         """The work will not come to an end."""
         task = work.task
-        if task is not None and task.state in ("ready", "executing"):
+        if task is not None and "abandoned" in NEXT[task.state]:
             self._guarded(lambda: self._tasks.move(task, "abandoned", why=why))
 
     def _task(self, order: Order, number: int, run_id: str) -> Task:
@@ -150,13 +172,13 @@ class Attempts:
             return None
 
 
-def _so_far(carried: object, query: str) -> Trajectory:
+def _so_far(error: Exception, query: str) -> Trajectory:
     """What an exception carries of the work until then (`error.trajectory`), if it is one."""
     try:
-        return trajectory_of(carried, query=query)
-    except RecollectError:
+        return trajectory_of(getattr(error, "trajectory", None), query=query)
+    except Exception:  # whatever an exception of anybody's does when it is looked at
         return Trajectory(query=query)
 
 
-def _note(error: RecollectError) -> None:
+def _note(error: Exception) -> None:
     _log.warning("a task goes on without the bank: %s", type(error).__name__)

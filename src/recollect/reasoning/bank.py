@@ -156,9 +156,11 @@ class ReasoningBank:
 
     def abandon(self, task_id: str, *, why: str = "", scope: Scope | None = None) -> int:
         """Give up every attempt at a task that was begun and not finished; returns how many."""
-        begun = self._tasks.find(bank_shelf(self._scoped(scope)), task_id, states=("ready", "executing"))
+        shelf = bank_shelf(self._scoped(scope))
+        begun = self._tasks.find(shelf, task_id, states=("ready", "executing"))
+        told = self._engine.scrubbing.sent(shelf)(checked_line("why", why)) if begun else ""
         for task in begun:
-            self._tasks.move(task, "abandoned", why=why)
+            self._tasks.move(task, "abandoned", why=told)
         return len(begun)
 
     def matts_parallel(self, *, task_id: str, query: str, execute: Execute, agent_id: str = "", domain: str = "",

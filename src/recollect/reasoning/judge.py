@@ -25,6 +25,7 @@ from recollect.llm.structured import read_json
 from recollect.reasoning.prompts import prompt
 from recollect.reasoning.shown import shown_steps, shown_task
 from recollect.reasoning.trajectory import Trajectory, bounded
+from recollect.reasoning.trajectory import said as text_of
 from recollect.reflection.parse import clean_line
 
 JUDGE_TOKENS = 512
@@ -79,7 +80,7 @@ def verified(trajectory: Trajectory, verify: Verify | None) -> Trajectory:
     try:
         said = verify(trajectory)
     except Exception as error:  # whatever an assertion raises, it did not hold
-        said = {f"{name}: {type(error).__name__} {error}".strip(): False}
+        said = {f"{name}: {type(error).__name__} {text_of(error)}".strip(): False}
     if said is None:
         return trajectory
     if isinstance(said, Mapping):

@@ -20,6 +20,7 @@ from recollect.reasoning.items import bank_shelf
 from recollect.reasoning.judge import Verify
 from recollect.reasoning.learning import Finisher
 from recollect.reasoning.tasks import Run, Task, Tasks
+from recollect.reasoning.trajectory import said
 from recollect.reasoning.work import Execute, RunResult, TaskResult, best_of
 from recollect.types import Recall
 
@@ -39,7 +40,7 @@ class Matts:
     def parallel(self, order: Order, look: Callable[[], Recall], execute: Execute, verify: Verify | None, *, k: int,
                  concurrency: int) -> RunResult:  # fmt: skip
         """k attempts, at most `concurrency` at a time."""
-        run = self._open(order, "parallel")
+        run = self.open(order, "parallel")
         stop = Flag()
 
         def one(number: int) -> Made | None:
@@ -53,12 +54,12 @@ class Matts:
 
         with ThreadPoolExecutor(max_workers=concurrency) as pool:
             made = [made for made in pool.map(one, range(1, k + 1)) if made is not None]
-        return self._end(run, made)
+        return self.end(run, made)
 
     def sequential(self, order: Order, look: Callable[[], Recall], execute: Execute, verify: Verify | None, *,
                    r: int) -> RunResult:  # fmt: skip
         """Up to r attempts, each shown those before it, until one succeeds."""
-        run = self._open(order, "sequential")
+        run = self.open(order, "sequential")
         made: list[Made] = []
         for number in range(1, r + 1):
             previous = tuple((one.trajectory, one.verdict) for one in made)
@@ -66,9 +67,10 @@ class Matts:
             made.append(self._attempts.do(work, execute, verify))
             if made[-1].verdict.success or isinstance(made[-1].exception, BudgetExceeded):
                 break
-        return self._end(run, made)
+        return self.end(run, made)
 
-    def _open(self, order: Order, mode: str) -> Run:
+    def open(self, order: Order, mode: str) -> Run:
+        """A run, written down."""
         now = self._clock()
         run = Run(
             id=self._new_id(), shelf=bank_shelf(order.scope), task_id=order.task_id, mode=mode, created_at=now,
@@ -79,7 +81,15 @@ class Matts:
         except RecollectError:  # the attempts say so too, each for itself
             return run
 
-    def _end(self, run: Run, made: list[Made]) -> RunResult:
+    def give_up(self, run: Run, why: str) -> None:
+        """The run will not come to an end."""
+        try:
+            self._tasks.put_run(replace(run, state="abandoned", why=why))
+        except RecollectError:
+            return  # `resume` finds it
+
+    def end(self, run: Run, made: list[Made]) -> RunResult:
+        """All that was made, compared, distilled together and kept with the run."""
         kept = [one.work.task for one in made if one.work.task is not None and one.work.task.state == "distilling"]
         best = best_of([one.result() for one in made])
         if not kept:
@@ -87,8 +97,8 @@ class Matts:
         run = replace(run, attempts=tuple(task.id for task in kept))
         try:
             ended, run, distilled = self._finisher.finish_run(kept, run, best=best.id)
-        except RecollectError as error:
-            fault = f"{type(error).__name__}: {error}"
+        except Exception as error:  # of the store, a model, or ours: the agents have done their work
+            fault = f"{type(error).__name__}: {said(error)}"
             return RunResult(run=run, best=best, attempts=[one.result() for one in made], fault=fault)
         results = [_result(one, ended, distilled) for one in made]
         return RunResult(

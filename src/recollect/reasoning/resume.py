@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
 
+from recollect.errors import ModelFailed, StoreError
 from recollect.reasoning.judge import Verdict
 from recollect.reasoning.learning import Finisher
-from recollect.reasoning.tasks import UNFINISHED, Overtaken, Task, Tasks
+from recollect.reasoning.tasks import NEXT, UNFINISHED, Overtaken, Task, Tasks
 from recollect.reasoning.trajectory import Trajectory
 from recollect.reasoning.work import TaskResult, best_of
 from recollect.types import Shelf
@@ -25,7 +28,7 @@ def resume(tasks: Tasks, finisher: Finisher, shelf: Shelf, before: datetime) -> 
     ended: list[Task] = []
     runs: dict[str, list[Task]] = {}
     for task in reversed(left):  # oldest first
-        try:
+        with _ending(tasks, [task]):
             if task.state in ("ready", "executing"):
                 ended.append(tasks.move(task, "abandoned", why=LOST))
             elif task.run_id and task.state in ("judging", "distilling"):
@@ -33,13 +36,9 @@ def resume(tasks: Tasks, finisher: Finisher, shelf: Shelf, before: datetime) -> 
                 runs.setdefault(task.run_id, []).append(judged)
             else:
                 ended.append(finisher.finish(task)[0])
-        except Overtaken:
-            continue
     for run_id, made in runs.items():
-        try:
+        with _ending(tasks, made):
             ended += _finish_run(tasks, finisher, shelf, run_id, made)
-        except Overtaken:
-            continue
     _give_up_runs(tasks, shelf, before)
     return ended
 
@@ -51,6 +50,25 @@ def _finish_run(tasks: Tasks, finisher: Finisher, shelf: Shelf, run_id: str, mad
     best = best_of([_result(task) for task in made]).id
     run = replace(run, attempts=tuple(task.id for task in made))
     return finisher.finish_run(made, run, best=best)[0]
+
+
+@contextmanager
+def _ending(tasks: Tasks, attempts: Sequence[Task]) -> Iterator[None]:
+    """Attempts that cannot be ended, whatever is wrong with them, must not keep the others from it: they are abandoned.
+
+    A store or a model that does not answer is nobody's fault: that goes on up, and another time will do.
+    """
+    try:
+        yield
+    except Overtaken:
+        return
+    except (StoreError, ModelFailed):
+        raise
+    except Exception as error:
+        for task in attempts:
+            now = tasks.get(task.shelf, task.id)
+            if now is not None and "abandoned" in NEXT[now.state]:
+                tasks.move(now, "abandoned", why=type(error).__name__)
 
 
 def _give_up_runs(tasks: Tasks, shelf: Shelf, before: datetime) -> None:

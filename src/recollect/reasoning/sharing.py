@@ -15,6 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from recollect.errors import InvalidInput, NotFound
+from recollect.ingest.copies import SHARE, SHARED
 from recollect.ingest.remember import Writer, keep
 from recollect.ingest.validate import Draft, check
 from recollect.reasoning.consolidation.rings import leads_to
@@ -24,10 +25,6 @@ from recollect.reasoning.items import ORIGIN, is_item
 from recollect.stores.base import Dossier, Event, Record, Store, Tx
 from recollect.types import LAYERS, Entry, Link, Scope, Shelf
 
-SHARE = "share"
-"""The kind of the dossier of a share; kept on the shelf of the original."""
-SHARED = "shared"
-"""Key of a copy's metadata: where it comes from."""
 SOURCE = "sharing"
 WIDER_LAYERS = ("team", "org", "company")
 MIN_JUDGED = 10

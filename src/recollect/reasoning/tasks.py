@@ -18,6 +18,7 @@ from typing import Any, Literal, cast, get_args
 
 from recollect.clock import Clock
 from recollect.errors import RecollectError
+from recollect.ingest.elsewhere import point_at
 from recollect.reasoning.judge import Verdict
 from recollect.reasoning.trajectory import Trajectory, as_value, trajectory_of
 from recollect.stores.base import Dossier, Event, Store, Tx
@@ -101,10 +102,12 @@ class Tasks:
         self._store = store
         self._clock = clock
 
-    def open(self, task: Task) -> Task:
-        """A new attempt, ready."""
+    def open(self, task: Task, *, home: Shelf | None = None) -> Task:
+        """A new attempt, ready; `home` is where its session lies, when that is not where the task does."""
         with self._store.transact() as tx:
             tx.put_dossier(_dossier(task))
+            if task.session_id is not None and home is not None and home != task.shelf:
+                point_at(tx, home, _dossier(task))
             self._event(tx, task, "", task.state)
         return task
 
@@ -122,7 +125,7 @@ class Tasks:
         if to not in NEXT[task.state]:
             raise Overtaken(f"task {task.id} cannot go from {task.state} to {to}")
         moved = replace(task, state=to, updated_at=max(self._clock(), task.updated_at), **changes)
-        if not tx.put_dossier(_dossier(moved)):
+        if not tx.put_dossier(_dossier(moved)):  # what came out of it, or what it was given: it may quote either
             raise Overtaken(f"an item of task {task.id} was forgotten meanwhile")
         self._event(tx, moved, task.state, to)
         return moved
@@ -181,7 +184,7 @@ def _dossier(task: Task) -> Dossier:
         "entries": list(task.entry_ids), "why": task.why,
     }  # fmt: skip
     return Dossier(
-        shelf=task.shelf, kind=KIND, key=task.id, state=task.state, body=body, names=task.entry_ids,
+        shelf=task.shelf, kind=KIND, key=task.id, state=task.state, body=body, names=(*task.entry_ids, *task.shown),
         session=task.session_id, created_at=task.created_at, updated_at=task.updated_at,
     )  # fmt: skip
 

@@ -144,7 +144,7 @@ def step_of(value: object) -> Step:
         arguments = {"input": arguments}
     ok = value.get("ok")
     return Step(
-        action=_text(named["action"]), arguments=_plain({str(k): v for k, v in (arguments or {}).items()}),
+        action=_text(named["action"]), arguments=_arguments(arguments or {}),
         text=_text(named["text"]), result=_text(named["result"]), error=_text(named["error"]),
         exit_code=_code("step.exit_code", value.get("exit_code")), ok=ok if isinstance(ok, bool) else None,
     )  # fmt: skip
@@ -161,17 +161,18 @@ def bounded(trajectory: Trajectory) -> Trajectory:
 
 
 def mapped(trajectory: Trajectory, change: Callable[[str], str]) -> Trajectory:
-    """The trajectory with every text in it changed, names of actions and keys of arguments apart."""
+    """The trajectory with every text in it changed: an agent's action may be a whole command, a key an address."""
 
     def of(value: Any) -> Any:  # any JSON value
         if isinstance(value, str):
             return change(value)
         if isinstance(value, dict):
-            return {key: of(one) for key, one in value.items()}
+            return {change(key): of(one) for key, one in value.items()}
         return [of(one) for one in value] if isinstance(value, list) else value
 
     steps = tuple(
-        replace(step, arguments=of(step.arguments), text=change(step.text) if step.text else "",
+        replace(step, action=change(step.action) if step.action else "", arguments=of(step.arguments),
+                text=change(step.text) if step.text else "",
                 result=change(step.result) if step.result else "", error=change(step.error) if step.error else "")
         for step in trajectory.steps
     )  # fmt: skip
@@ -208,16 +209,29 @@ def _text(value: object) -> str:
     if isinstance(value, str):
         return value
     if isinstance(value, BaseException):
-        return f"{type(value).__name__}: {value}"
+        return f"{type(value).__name__}: {said(value)}"
     return json.dumps(_plain(value), ensure_ascii=False)
+
+
+def said(value: object) -> str:
+    """The text of a value; where that cannot be had, what it is."""
+    try:
+        return str(value)
+    except Exception:  # an object of anybody's
+        return f"[{type(value).__name__}]"
+
+
+def _arguments(given: Mapping[Any, Any]) -> dict[str, Any]:
+    plain = _plain({said(key): value for key, value in given.items()})
+    return plain if isinstance(plain, dict) else {"input": plain}
 
 
 def _plain(value: Any) -> Any:
     """Any value as one of JSON: what is none becomes its text."""
     try:
-        plain = json.loads(json.dumps(value, ensure_ascii=False, default=str))
-    except (TypeError, ValueError, RecursionError):
-        return str(value)
+        plain = json.loads(json.dumps(value, ensure_ascii=False, default=said), parse_constant=str)
+    except (TypeError, ValueError, RecursionError):  # a ring, too deep, a number of thousands of digits
+        return said(value)
     if isinstance(plain, dict) and len(plain) > MAX_ARGUMENTS:
         return dict(list(plain.items())[:MAX_ARGUMENTS])
     return plain

@@ -26,13 +26,15 @@ class ReflectionSettings:
     """Memories from one window at most; what comes beyond is dropped and counted."""
     summarize_above: int = 30
     """Turns of a session without a summary beyond which a summariser, if there is one, writes one."""
+    keep_jobs_days: float | None = 7.0
+    """Jobs that are done are dropped after this long; None keeps them."""
 
     def __post_init__(self) -> None:
         for each in fields(self):
             value = getattr(self, each.name)
-            if value is None and each.name in ("every_turns", "idle_minutes"):
+            if value is None and each.name in ("every_turns", "idle_minutes", "keep_jobs_days"):
                 continue
-            least = 0 if each.name in ("context_turns", "idle_minutes") else 1
-            number = int | float if each.name == "idle_minutes" else int
+            least = 0 if each.name in ("context_turns", "idle_minutes", "keep_jobs_days") else 1
+            number = int | float if each.name in ("idle_minutes", "keep_jobs_days") else int
             if isinstance(value, bool) or not isinstance(value, number) or not value >= least:
                 raise InvalidInput(f"reflection.{each.name}", f"{value!r} is not a number of at least {least}")

@@ -11,7 +11,7 @@ memory is brought up to date by asking for what is newer.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Protocol
@@ -237,13 +237,25 @@ class Tx(Protocol):
         """Replace a job of the same id, shelf, kind and key."""
         ...
 
+    def prune_jobs(self, before: datetime) -> int:
+        """Drop the jobs that were done before a moment; returns how many."""
+        ...
+
     # dossiers
     def put_dossier(self, dossier: Dossier) -> bool:
         """Keep it, in the place of the one of its shelf, kind and key; when that was made stays. The shelf is made when
         new. False, and nothing happens, when an entry that it names, of any shelf of the tenant, is gone."""
         ...
 
+    def put_bodies(self, shelf: Shelf, kind: str, bodies: Mapping[str, dict[str, Any]], at: datetime) -> None:
+        """Many dossiers by key that are nothing but a body, each as `put_dossier` would keep it."""
+        ...
+
     def dossier(self, shelf: Shelf, kind: str, key: str) -> Dossier | None: ...
+
+    def bodies(self, shelf: Shelf, kind: str, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Bodies of many dossiers by key, without those that are not there."""
+        ...
 
     def drop_dossier(self, shelf: Shelf, kind: str, key: str) -> bool: ...
 
@@ -372,6 +384,10 @@ class Store(Protocol):
 
     # dossiers
     def dossier(self, shelf: Shelf, kind: str, key: str) -> Dossier | None: ...
+
+    def bodies(self, shelf: Shelf, kind: str, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        """Bodies of many dossiers by key, without those that are not there."""
+        ...
 
     def dossiers(self, *, tenant: str | None = None, shelf: Shelf | None = None, kinds: Sequence[str] | None = None,
                  states: Sequence[str] | None = None, limit: int = 100) -> list[Dossier]:  # fmt: skip

@@ -45,8 +45,13 @@ def own_job(job: Job) -> Job:
 
 def own_dossier(dossier: Dossier) -> Dossier:
     """A copy that shares nothing that can be changed; each entry is named once."""
-    body = _own(dossier.body, f"the body of {dossier.kind} {dossier.key!r}")
+    body = own_body(dossier.body, dossier.kind, dossier.key)
     return replace(dossier, body=body, names=tuple(dict.fromkeys(dossier.names)))
+
+
+def own_body(body: dict[str, Any], kind: str, key: str) -> dict[str, Any]:
+    """The body of a dossier, as it comes back from JSON."""
+    return _own(body, f"the body of {kind} {key!r}")
 
 
 def job_problem(job: Job) -> str | None:

@@ -26,6 +26,8 @@ class Receipt:
     dossiers: int = 0
     """What mechanisms had written down about it: tasks, searches, runs."""
     cached: int = 0
+    copies: int = 0
+    """How many of the entries were copies that had been shared to other shelves: they went with their originals."""
     ids: list[str] = field(default_factory=list)
     shelves: list[Shelf] = field(default_factory=list)
     kept: Mapping[str, int] = field(default_factory=dict)

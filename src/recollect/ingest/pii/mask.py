@@ -34,9 +34,9 @@ class CountedUp:
 
     def __call__(self, found: Sequence[Finding]) -> list[int]:
         given = []
-        for one in found:
-            known = self._numbers.setdefault(one.type, {})
-            given.append(known.setdefault(one.value, len(known) + 1))
+        for _, _, type_, value in found:
+            known = self._numbers.setdefault(type_, {})
+            given.append(known.setdefault(value, len(known) + 1))
         return given
 
 
@@ -70,11 +70,13 @@ def masked(text: str, numbering: Numbering, finders: Sequence[Finder] = ()) -> S
     counts: Counter[str] = Counter()
     while found := find(text, others=finders):
         parts, place = [], 0
-        for one, number in zip(found, numbering(found), strict=True):
-            parts += [text[place : one.start], placeholder(one.type, number)]
-            place = one.end
-        text = "".join([*parts, text[place:]])
-        counts.update(one.type for one in found)
+        for (start, end, type_, _), number in zip(found, numbering(found), strict=True):
+            parts.append(text[place:start])
+            parts.append(placeholder(type_, number))
+            place = end
+        parts.append(text[place:])
+        text = "".join(parts)
+        counts.update([one[2] for one in found])
     return Scrubbed(text=text, counts=dict(counts))
 
 

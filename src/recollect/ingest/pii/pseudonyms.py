@@ -7,7 +7,6 @@ hundred million social security numbers there are. A shelf's salt and numbers go
 
 from __future__ import annotations
 
-import hashlib
 import hmac
 import secrets
 from collections.abc import Mapping, Sequence
@@ -31,35 +30,38 @@ class Pseudonyms:
         self._clock = clock
 
     def known(self, shelf: Shelf, found: Sequence[Finding]) -> list[int | None]:
-        """The numbers that are given already; writes nothing."""
+        """The numbers that are given already; writes nothing. Two reads, however many there are."""
         head = self._store.dossier(shelf, HEAD, _HEAD_KEY)
         if head is None:
             return [None] * len(found)
-        keys = [_key(head.body["salt"], one) for one in found]
-        given = {key: self._store.dossier(shelf, ONE, key) for key in dict.fromkeys(keys)}
-        return [None if (one := given[key]) is None else int(one.body["number"]) for key in keys]
+        keys = _keys(head.body["salt"], found)
+        given = self._store.bodies(shelf, ONE, [*dict.fromkeys(keys)])
+        return [None if (one := given.get(key)) is None else int(one["number"]) for key in keys]
 
     def numbered(self, shelf: Shelf, found: Sequence[Finding]) -> list[int]:
         """The numbers of all, new ones given where there are none: a transaction, only then."""
         known = self.known(shelf, found)
-        if None not in known:
-            return [number for number in known if number is not None]
-        with self._store.transact() as tx:
-            return self._given(tx, shelf, found)
+        new = [one for one, number in zip(found, known, strict=True) if number is None]
+        if new:
+            with self._store.transact() as tx:
+                given = iter(self._given(tx, shelf, new))
+            return [next(given) if number is None else number for number in known]
+        return [number for number in known if number is not None]
 
     def _given(self, tx: Tx, shelf: Shelf, found: Sequence[Finding]) -> list[int]:
         body = self._head(tx, shelf)
         last: dict[str, int] = body["last"]
-        numbers = []
-        for one in found:
-            key = _key(body["salt"], one)
-            there = tx.dossier(shelf, ONE, key)
-            if there is None:
+        keys = _keys(body["salt"], found)
+        there = tx.bodies(shelf, ONE, [*dict.fromkeys(keys)])
+        new: dict[str, dict[str, Any]] = {}
+        for one, key in zip(found, keys, strict=True):
+            if key not in there:
                 last[one.type] = last.get(one.type, 0) + 1
-                tx.put_dossier(self._dossier(shelf, ONE, key, {"number": last[one.type]}))
-            numbers.append(last[one.type] if there is None else int(there.body["number"]))
-        tx.put_dossier(self._dossier(shelf, HEAD, _HEAD_KEY, body))
-        return numbers
+                there[key] = new[key] = {"number": last[one.type]}
+        if new:
+            tx.put_bodies(shelf, ONE, new, self._clock())
+            tx.put_dossier(self._dossier(shelf, HEAD, _HEAD_KEY, body))
+        return [int(there[key]["number"]) for key in keys]
 
     def count(self, tx: Tx, shelf: Shelf, counts: Mapping[str, int]) -> None:
         """Add to how often something was taken out."""
@@ -84,6 +86,11 @@ class Pseudonyms:
         return Dossier(shelf=shelf, kind=kind, key=key, body=body, created_at=now, updated_at=now)
 
 
-def _key(salt: str, found: Finding) -> str:
-    told = f"{found.type}\x1f{found.value}".encode("utf-8", "surrogatepass")
-    return hmac.new(bytes.fromhex(salt), told, hashlib.sha256).hexdigest()
+def _keys(salt: str, found: Sequence[Finding]) -> list[str]:
+    """What the values are known by; each is computed once."""
+    key, known = bytes.fromhex(salt), dict[tuple[str, str], str]()
+    for _, _, type_, value in found:
+        if (type_, value) not in known:
+            told = f"{type_}\x1f{value}".encode("utf-8", "surrogatepass")
+            known[type_, value] = hmac.digest(key, told, "sha256").hex()
+    return [known[one.type, one.value] for one in found]

@@ -35,11 +35,11 @@ _KEY_MARKS = (
 
 def api_keys(text: str) -> Iterator[Finding]:
     for found in _KEY.finditer(text) if any(mark in text for mark in _KEY_MARKS) else ():
-        yield Finding(start=found.start(), end=found.end(), type="API_KEY", value=found[0])
+        yield Finding(found.start(), found.end(), "API_KEY", found[0])
     lower = text.lower()
     for mark, form in _AFTER_WORDS:
         for found in form.finditer(text) if mark in lower else ():
-            yield Finding(start=found.start(1), end=found.end(1), type="API_KEY", value=found[1])
+            yield Finding(found.start(1), found.end(1), "API_KEY", found[1])
 
 
 _JWT = re.compile(r"(?<![\w-])eyJ[\w-]{6,4096}\.eyJ[\w-]{2,65536}\.[\w-]*(?:\.[\w-]+){0,2}")
@@ -47,7 +47,7 @@ _JWT = re.compile(r"(?<![\w-])eyJ[\w-]{6,4096}\.eyJ[\w-]{2,65536}\.[\w-]*(?:\.[\
 
 def web_tokens(text: str) -> Iterator[Finding]:
     for found in _JWT.finditer(text) if "eyJ" in text else ():
-        yield Finding(start=found.start(), end=found.end(), type="JWT", value=found[0])
+        yield Finding(found.start(), found.end(), "JWT", found[0])
 
 
 _BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----")
@@ -64,4 +64,4 @@ def private_keys(text: str) -> Iterator[Finding]:
         body = _BODY.match(text, begin.end(), limit)
         stop = end.end() if end else body.end() if body else begin.end()
         stop = begin.start() + len(text[begin.start() : stop].rstrip())
-        yield Finding(start=begin.start(), end=stop, type="PRIVATE_KEY", value=text[begin.start() : stop])
+        yield Finding(begin.start(), stop, "PRIVATE_KEY", text[begin.start() : stop])

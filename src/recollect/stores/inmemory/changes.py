@@ -6,9 +6,10 @@ arguments and the tables alone, so that it can be played again on a second copy 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Any
 
 from recollect.errors import StoreError
 from recollect.stores.base import Call, Dossier, Event, IndexRecord, Job, LoggedRecall, Model, Removed, Replaced
@@ -276,6 +277,10 @@ def put_job(tables: Tables, job: Job) -> None:
     tables.jobs.put(job)
 
 
+def prune_jobs(tables: Tables, before: datetime) -> int:
+    return tables.jobs.prune(before)
+
+
 def put_dossier(tables: Tables, dossier: Dossier) -> bool:
     """False when an entry that it names is gone, or of another tenant."""
     named = [tables.rows[no].entry for name in dossier.names if (no := tables.row_of.get(name)) is not None]
@@ -284,6 +289,12 @@ def put_dossier(tables: Tables, dossier: Dossier) -> bool:
     _board(tables, dossier.shelf)
     tables.dossiers.put(dossier)
     return True
+
+
+def put_bodies(tables: Tables, shelf: Shelf, kind: str, bodies: Mapping[str, dict[str, Any]], at: datetime) -> None:
+    _board(tables, shelf)
+    for key, body in bodies.items():
+        tables.dossiers.put(Dossier(shelf=shelf, kind=kind, key=key, body=body, created_at=at, updated_at=at))
 
 
 def drop_dossier(tables: Tables, shelf: Shelf, kind: str, key: str) -> bool:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from recollect.stores.base import Dossier
+from recollect.stores.owned import own_body
 from recollect.types import Shelf
 
 
@@ -29,6 +31,10 @@ class Dossiers:
                 and (states is None or dossier.state in states)
             ):
                 yield dossier
+
+    def bodies(self, shelf: Shelf, kind: str, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        found = {key: self.by_key.get((shelf, kind, key)) for key in keys}
+        return {key: own_body(one.body, kind, key) for key, one in found.items() if one is not None}
 
     def put(self, dossier: Dossier) -> None:
         key = (dossier.shelf, dossier.kind, dossier.key)

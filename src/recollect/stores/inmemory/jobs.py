@@ -61,6 +61,9 @@ class Jobs:
             raise StoreError(f"no job {job.id!r} of this shelf, kind and key to replace")
         self.by_id[job.id] = replace(job, created_at=self.by_id[job.id].created_at)
 
+    def prune(self, before: datetime) -> int:
+        return self._drop([job for job in self.by_id.values() if job.state == "done" and job.updated_at < before])
+
     def drop_shelf(self, shelf: Shelf) -> int:
         return self._drop([job for job in self.by_id.values() if job.shelf == shelf])
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -47,7 +47,7 @@ from recollect.stores.inmemory.learning_log import Told
 from recollect.stores.inmemory.references import broken_references
 from recollect.stores.inmemory.tables import Tables, detached, own_index
 from recollect.stores.logged import own_recall
-from recollect.stores.owned import checked_by, checked_call, own_dossier, own_job
+from recollect.stores.owned import checked_by, checked_call, own_body, own_dossier, own_job
 from recollect.types import Entry, Layer, Link, Shelf, Turn
 
 P = ParamSpec("P")
@@ -222,10 +222,20 @@ class InMemoryTx:
     def put_job(self, job: Job) -> None:
         self._do(changes.put_job, own_job(job))
 
+    def prune_jobs(self, before: datetime) -> int:
+        return self._do(changes.prune_jobs, before)
+
     # -- dossiers --------------------------------------------------------------------------------------------------
 
     def put_dossier(self, dossier: Dossier) -> bool:
         return self._do(changes.put_dossier, own_dossier(dossier))
+
+    def put_bodies(self, shelf: Shelf, kind: str, bodies: Mapping[str, dict[str, Any]], at: datetime) -> None:
+        own = {key: own_body(body, kind, key) for key, body in bodies.items()}
+        self._do(changes.put_bodies, shelf, kind, own, at)
+
+    def bodies(self, shelf: Shelf, kind: str, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        return self._tables.dossiers.bodies(shelf, kind, keys)
 
     def dossier(self, shelf: Shelf, kind: str, key: str) -> Dossier | None:
         found = self._tables.dossiers.by_key.get((shelf, kind, key))
@@ -437,6 +447,10 @@ class InMemoryStore:
         with self._open_tables() as tables:
             found = tables.dossiers.by_key.get((shelf, kind, key))
             return None if found is None else own_dossier(found)
+
+    def bodies(self, shelf: Shelf, kind: str, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        with self._open_tables() as tables:
+            return tables.dossiers.bodies(shelf, kind, keys)
 
     def dossiers(self, *, tenant: str | None = None, shelf: Shelf | None = None, kinds: Sequence[str] | None = None,
                  states: Sequence[str] | None = None, limit: int = 100) -> list[Dossier]:  # fmt: skip

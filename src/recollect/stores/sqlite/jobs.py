@@ -77,6 +77,10 @@ def put(db: sqlite3.Connection, job: Job) -> None:
         raise StoreError(f"no job {job.id!r} of this shelf, kind and key to replace")
 
 
+def prune(db: sqlite3.Connection, before: datetime) -> int:
+    return db.execute("DELETE FROM jobs WHERE state = 'done' AND updated_at < ?", (to_micros(before),)).rowcount
+
+
 def listed(db: sqlite3.Connection, *, tenant: str | None, shelf: Shelf | None, states: Sequence[str] | None,
            kinds: Sequence[str] | None, limit: int) -> list[Job]:  # fmt: skip
     where, values = _conditions(kinds=kinds, tenant=tenant, states=states, shelf=shelf)

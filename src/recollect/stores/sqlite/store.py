@@ -331,6 +331,10 @@ class SqliteStore:
         with self._connections.reading() as db:
             return dossiers.by_key(db, shelf, kind, key)
 
+    def bodies(self, shelf: Shelf, kind: str, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        with self._connections.reading() as db:
+            return dossiers.bodies(db, shelf, kind, keys)
+
     def dossiers(self, *, tenant: str | None = None, shelf: Shelf | None = None, kinds: Sequence[str] | None = None,
                  states: Sequence[str] | None = None, limit: int = 100) -> list[Dossier]:  # fmt: skip
         with self._connections.reading() as db:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -28,7 +28,7 @@ from recollect.stores.base import (
     Vector,
 )
 from recollect.stores.logged import own_recall
-from recollect.stores.owned import checked_call, own_dossier, own_job
+from recollect.stores.owned import checked_call, own_body, own_dossier, own_job
 from recollect.stores.sqlite import calls as ledger
 from recollect.stores.sqlite import changes, dossiers, jobs, learning_log, sessions
 from recollect.stores.sqlite.queries import alive, entries_by_id, in_parts, marks, matching, numbered_by_id, shelf_no_of
@@ -509,6 +509,9 @@ class SqliteTx:
     def put_job(self, job: Job) -> None:
         jobs.put(self._db, own_job(job))
 
+    def prune_jobs(self, before: datetime) -> int:
+        return jobs.prune(self._db, before)
+
     # -- dossiers ------------------------------------------------------------------------------------------------
 
     def put_dossier(self, dossier: Dossier) -> bool:
@@ -518,6 +521,13 @@ class SqliteTx:
             return False
         dossiers.put(self._db, self._shelf_no(own.shelf), own, named)
         return True
+
+    def put_bodies(self, shelf: Shelf, kind: str, bodies: Mapping[str, dict[str, Any]], at: datetime) -> None:
+        own = {key: own_body(body, kind, key) for key, body in bodies.items()}
+        dossiers.put_bodies(self._db, self._shelf_no(shelf), kind, own, at)
+
+    def bodies(self, shelf: Shelf, kind: str, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
+        return dossiers.bodies(self._db, shelf, kind, keys)
 
     def dossier(self, shelf: Shelf, kind: str, key: str) -> Dossier | None:
         return dossiers.by_key(self._db, shelf, kind, key)

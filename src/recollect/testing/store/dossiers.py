@@ -47,6 +47,27 @@ class DossiersContract(StoreCase):
         with store.transact() as tx:
             assert tx.remove(SHELF, Selection(ids=["a"])).dossiers == 0
 
+    def test_many_bodies_at_once_are_as_one_by_one(self, store: Store) -> None:
+        add(store, make_record("a"))
+        put(store, make_dossier("k", kind="one", state="begun", body={"n": 0}, names=("a",), session="monday"))
+        put(store, make_dossier("k", kind="other", body={"n": 7}))
+        at = minutes_later(5)
+        with store.transact() as tx:
+            tx.put_bodies(SHELF, "one", {"k": {"n": 1}, "ü": {"n": 2}}, at)
+            assert tx.bodies(SHELF, "one", ["ü", "k", "missing"]) == {"k": {"n": 1}, "ü": {"n": 2}}
+            tx.put_bodies(OTHER_SHELF, "one", {}, at)
+        assert store.bodies(SHELF, "one", ["ü"]) == {"ü": {"n": 2}}
+        assert store.bodies(OTHER_SHELF, "one", ["k"]) == store.bodies(SHELF, "one", []) == {}
+        assert store.bodies(SHELF, "other", ["k"]) == {"k": {"n": 7}}
+        kept = store.dossier(SHELF, "one", "k")
+        first = make_dossier("k", kind="one", state="", body={"n": 1}, updated_at=at)
+        assert kept == first
+        assert store.dossier(SHELF, "one", "ü") == replace(first, key="ü", body={"n": 2}, created_at=at)
+        with store.transact() as tx:
+            assert tx.remove(SHELF, Selection(ids=["a"])).dossiers == 0
+            with pytest.raises(StoreError, match="JSON"):
+                tx.put_bodies(SHELF, "one", {"k": {"n": object()}}, at)
+
     def test_shelves_and_kinds_keep_theirs_apart(self, store: Store) -> None:
         put(store, make_dossier("k"))
         put(store, make_dossier("k", kind="run"))

@@ -43,6 +43,16 @@ class JobsContract(StoreCase):
         assert queue(store, *others) == [True, True, True]
         assert ids(store.jobs()) == ["second", "b", "a", "first"]
 
+    def test_only_what_was_done_before_a_moment_is_pruned(self, store: Store) -> None:
+        for number, state in enumerate(("done", "done", "dead", "queued")):
+            queue(store, make_job(f"j{number}", key=f"k{number}"))
+            put(store, f"j{number}", state=state, updated_at=minutes_later(number))
+        with store.transact() as tx:
+            assert tx.prune_jobs(minutes_later(1)) == 1  # the second was done at that very moment
+            assert tx.prune_jobs(minutes_later(1)) == 0
+        assert ids(store.jobs()) == ["j3", "j2", "j1"]
+        assert queue(store, make_job("again", key="k0")) == [True]
+
     def test_an_id_is_unique_over_the_whole_store(self, store: Store) -> None:
         queue(store, make_job("j"))
         with pytest.raises(StoreError):
