@@ -140,7 +140,7 @@ def test_text_that_is_nothing_but_findings_is_masked_in_linear_time(form: str) -
 
 
 def test_numbers_are_asked_for_and_given_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """However many findings: two reads, and one transaction with two reads and two writes when some are new."""
+    """However many findings: two reads, and one transaction with three reads and two writes when some are new."""
     done: list[str] = []
     for owner in (InMemoryStore, InMemoryTx):
         for name in ("dossier", "bodies", "put_dossier", "put_bodies", "transact"):
@@ -152,11 +152,31 @@ def test_numbers_are_asked_for_and_given_all_at_once(monkeypatch: pytest.MonkeyP
         text = " ".join(f"u{number}@example.com" for number in range(count))
         numbers = pseudonyms.numbered(shelf, find(text))
         assert numbers == [*range(1, count + 1)]
-        assert len(done) <= 7
+        assert len(done) <= 8
         done.clear()
         assert pseudonyms.numbered(shelf, find(text)) == numbers
         assert done == ["dossier", "bodies"]
         done.clear()
+
+
+def test_a_shelf_that_is_forgotten_while_numbers_are_given_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, shelf = InMemoryStore(), Scope(tenant="acme", user="u").home()
+    pseudonyms = Pseudonyms(store, clock=system_clock)
+    assert pseudonyms.numbered(shelf, find("a@x.io")) == [1]
+    looked_up = Pseudonyms._looked_up
+
+    def meanwhile(self: Pseudonyms, *asked: Any) -> Any:
+        seen = looked_up(self, *asked)
+        with store.transact() as tx:
+            tx.drop_shelf(shelf)
+        pseudonyms_of_others = Pseudonyms(store, clock=system_clock)
+        monkeypatch.setattr(Pseudonyms, "_looked_up", looked_up)
+        assert pseudonyms_of_others.numbered(shelf, find("c@x.io")) == [1]
+        return seen
+
+    monkeypatch.setattr(Pseudonyms, "_looked_up", meanwhile)
+    assert pseudonyms.numbered(shelf, find("a@x.io b@x.io")) == [2, 3]
+    assert pseudonyms.known(shelf, find("a@x.io b@x.io c@x.io")) == [2, 3, 1]
 
 
 def counting(done: list[str], name: str, call: Callable[..., Any]) -> Callable[..., Any]:

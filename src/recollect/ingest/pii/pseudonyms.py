@@ -31,22 +31,29 @@ class Pseudonyms:
 
     def known(self, shelf: Shelf, found: Sequence[Finding]) -> list[int | None]:
         """The numbers that are given already; writes nothing. Two reads, however many there are."""
+        return self._looked_up(shelf, found)[1]
+
+    def _looked_up(self, shelf: Shelf, found: Sequence[Finding]) -> tuple[str, list[int | None]]:
+        """The shelf's salt, empty when it has none, and the numbers under it."""
         head = self._store.dossier(shelf, HEAD, _HEAD_KEY)
         if head is None:
-            return [None] * len(found)
-        keys = _keys(head.body["salt"], found)
+            return "", [None] * len(found)
+        salt = head.body["salt"]
+        keys = _keys(salt, found)
         given = self._store.bodies(shelf, ONE, [*dict.fromkeys(keys)])
-        return [None if (one := given.get(key)) is None else int(one["number"]) for key in keys]
+        return salt, [None if (one := given.get(key)) is None else int(one["number"]) for key in keys]
 
     def numbered(self, shelf: Shelf, found: Sequence[Finding]) -> list[int]:
         """The numbers of all, new ones given where there are none: a transaction, only then."""
-        known = self.known(shelf, found)
+        salt, known = self._looked_up(shelf, found)
         new = [one for one, number in zip(found, known, strict=True) if number is None]
-        if new:
-            with self._store.transact() as tx:
-                given = iter(self._given(tx, shelf, new))
-            return [next(given) if number is None else number for number in known]
-        return [number for number in known if number is not None]
+        if not new:
+            return [number for number in known if number is not None]
+        with self._store.transact() as tx:
+            if salt and self._head(tx, shelf)["salt"] != salt:  # forgotten meanwhile, and begun anew
+                return self._given(tx, shelf, found)
+            given = iter(self._given(tx, shelf, new))
+        return [next(given) if number is None else number for number in known]
 
     def _given(self, tx: Tx, shelf: Shelf, found: Sequence[Finding]) -> list[int]:
         body = self._head(tx, shelf)
