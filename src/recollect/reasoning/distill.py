@@ -32,6 +32,8 @@ MIN_SHARE = 0.15
 _REFERENCE = re.compile(r"(?:(?P<attempt>\d{1,3})\s*\.\s*)?(?P<step>\d{1,4})")
 _NUMBER = re.compile(r"\d+")
 
+UNSURE_VERDICT = "unsure verdict"
+
 Judged = tuple[Trajectory, Verdict]
 
 
@@ -48,7 +50,12 @@ class Distilled:
 
 def distill(trajectory: Trajectory, verdict: Verdict, model: Model | None = None, *,
             earlier: Sequence[Judged] = ()) -> Distilled:  # fmt: skip
-    """The items of one attempt. `earlier` are other attempts at the same task, for comparing without a model."""
+    """The items of one attempt. `earlier` are other attempts at the same task, for comparing without a model.
+
+    None where the verdict is too unsure to teach.
+    """
+    if not verdict.teaches:
+        return Distilled(items=[], dropped=Counter({UNSURE_VERDICT: 1}))
     if model is not None:
         name = "distill_success" if verdict.success else "distill_failure"
         shown = f"{shown_task(trajectory.query)}\n{shown_steps(trajectory)}\n{_shown_verdict(verdict)}"
@@ -61,13 +68,17 @@ def distill(trajectory: Trajectory, verdict: Verdict, model: Model | None = None
 
 
 def distill_attempts(attempts: Sequence[Judged], model: Model | None = None) -> Distilled:
-    """The items of several attempts at one task, side by side."""
+    """The items of several attempts at one task, side by side; those with a verdict too unsure to teach do not count."""
+    unsure = sum(not verdict.teaches for _, verdict in attempts)
+    attempts = [attempt for attempt in attempts if attempt[1].teaches]
+    if not attempts:
+        return Distilled(items=[], dropped=Counter({UNSURE_VERDICT: unsure}))
     won = [trajectory for trajectory, verdict in attempts if verdict.success]
     lost = [trajectory for trajectory, verdict in attempts if not verdict.success]
     if model is None:
         return Distilled(items=from_contrast(won, lost))
     shown = shown_attempts([(trajectory, verdict.success) for trajectory, verdict in attempts])
-    query = attempts[0][0].query if attempts else ""
+    query = attempts[0][0].query
     return _asked(
         model, "contrast", f"{shown_task(query)}\n{shown}", [trajectory for trajectory, _ in attempts],
         lambda: from_contrast(won, lost), kind=None, most=MOST_CONTRASTS,
@@ -78,6 +89,7 @@ def _by_rules(trajectory: Trajectory, verdict: Verdict, earlier: Sequence[Judged
     """Of this attempt, or of what differs from earlier ones that went the other way; within the same limits."""
     if not verdict.success:
         return from_failure(trajectory, verdict.reasons)
+    earlier = [(other, judged) for other, judged in earlier if judged.teaches]
     lost = [other for other, judged in earlier if not judged.success]
     won = [other for other, judged in earlier if judged.success]
     if lost:

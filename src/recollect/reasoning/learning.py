@@ -114,19 +114,21 @@ class Finisher:
         return writer.records_of(entries) if entries else []
 
     def reinforce(self, task: Task) -> Task:
-        """Tell what became of the recall, and count the use of what was shown.
+        """Tell what became of the recall, and count the use of what was shown; of an unsure verdict, only what was used.
 
         The log takes a verdict once, so a second try after a crash changes nothing; the use is counted together with
         the last transition.
         """
-        success = _verdict(task).success
+        verdict = _verdict(task)
+        success = verdict.success if verdict.teaches else None
         told = not task.shown or self._tell(task, success)
         with self._engine.store.transact() as tx:
             moved = self._tasks.move_in(tx, task, "reinforced")
-            self._count(tx, task, success, also_judge=not told)
+            if success is not None:
+                self._count(tx, task, success, also_judge=not told)
         return moved
 
-    def _tell(self, task: Task, success: bool) -> bool:
+    def _tell(self, task: Task, success: bool | None) -> bool:
         """Into the outcome log; False when the log does not have the recall (learning is off, or a crash took it)."""
         learner, tenant = self._engine.learner, task.shelf.tenant
         used = _done(task).used
@@ -135,8 +137,9 @@ class Finisher:
                 cited = [place for place in used if place < len(task.shown)]
                 told = told_of(cited=cited, used=None, ignored=False, refined=None, success=None)
                 learner.outcome(task.recall_id, told, tenant=tenant)
-            told = told_of(cited=None, used=None, ignored=False, refined=None, success=success)
-            learner.outcome(task.recall_id, told, tenant=tenant)
+            if success is not None:
+                told = told_of(cited=None, used=None, ignored=False, refined=None, success=success)
+                learner.outcome(task.recall_id, told, tenant=tenant)
         except NotFound:
             return False
         return True
