@@ -271,11 +271,11 @@ class Learner:
         return person is not None and person.guard.trusted
 
     def _reinforce(self, tx: Tx, recall: LoggedRecall, kind: str, value: dict[str, Any], now: datetime) -> None:
-        """Count use, and let success and failure change how sure the shown entries are."""
+        """Count use, and let success and failure change how sure the shown entries are, or those that it is about."""
         if kind == "cited":
             tx.count_use(value["nos"], now)
         elif kind == "verdict":
-            for entry in self._store.read(recall.nos[: recall.shown]).values():
+            for entry in self._store.read(value.get("nos", recall.nos[: recall.shown])).values():
                 tx.update(judged(entry, value["success"], now), change=None)
 
     def _learn(self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int],

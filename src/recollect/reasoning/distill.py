@@ -68,7 +68,7 @@ def distill(trajectory: Trajectory, verdict: Verdict, model: Model | None = None
 
 
 def distill_attempts(attempts: Sequence[Judged], model: Model | None = None) -> Distilled:
-    """The items of several attempts at one task, side by side; those with a verdict too unsure to teach do not count."""
+    """The items of several attempts at one task, side by side; one with a verdict too unsure to teach is left out."""
     unsure = sum(not verdict.teaches for _, verdict in attempts)
     attempts = [attempt for attempt in attempts if attempt[1].teaches]
     if not attempts:

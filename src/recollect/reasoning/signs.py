@@ -55,7 +55,7 @@ def _of_the_end(trajectory: Trajectory) -> Iterator[Sign]:
     last = trajectory.steps[-1] if trajectory.steps else None
     if trajectory.exit_code == 0:
         yield Sign(3.0, "exit code 0")
-    if last is not None and last.said_ok:
+    if last is not None and last.said_ok and not _ENDING.match(last.action):  # anything can be handed in
         yield Sign(0.5, f"the last step worked: {last.call}")
     said = trajectory.output or (last.text if last is not None and not last.action else "")
     if _LIMIT.search(said):
