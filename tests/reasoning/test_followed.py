@@ -51,7 +51,7 @@ def test_what_failed_loses_although_the_task_succeeded(bank: ReasoningBank) -> N
     assert out.recall is not None
     assert [hit.entry.id for hit in out.recall.hits] == [id]
     assert (item.success_count, item.failure_count, item.usage_count) == (0, 1, 1)
-    assert item.confidence == pytest.approx(0.25)
+    assert item.confidence == pytest.approx(0.2)
     assert id not in [hit.entry.id for hit in bank.retrieve("Create user dan")]
 
 

@@ -142,3 +142,24 @@ def test_a_check_that_raises_has_failed() -> None:
     verdict = judge(verified(OPEN, tables_are_set))
     assert not verdict.success
     assert "tables_are_set: AssertionError no table" in verdict.reasons[0]
+
+
+LONG = a_try("Book a table", *({"tool": "look", "args": {"page": page}, "result": "x" * 900} for page in range(40)))
+
+
+def test_a_model_that_refuses_a_long_trajectory_is_shown_less_of_it() -> None:
+    model = ScriptedModel([ModelFailed("does not fit into 4096 tokens"), '{"success": true, "confidence": 0.9}'])
+    assert judge(LONG, model).success
+    whole, short = (request.messages[1].text for request in model.requests)
+    assert len(short) < 6_000 < len(whole)
+    assert "Step 0 |" in short
+    assert "Step 39 |" in short
+
+
+@pytest.mark.parametrize(
+    ("trajectory", "failed"), [(LONG, ModelFailed("busy", retryable=True)), (OPEN, ModelFailed("no such model"))]
+)
+def test_it_is_not_asked_again_where_less_would_not_help(trajectory: Trajectory, failed: ModelFailed) -> None:
+    model = ScriptedModel([failed, '{"success": true}'])
+    verdict = judge(trajectory, model)
+    assert (verdict.success, verdict.fallback, len(model.requests)) == (False, "the model could not answer", 1)

@@ -23,6 +23,7 @@ from typing import Any
 from recollect.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
 from recollect.llm.base import Message, Model, Request
 from recollect.llm.structured import read_json
+from recollect.reasoning.asking import asked
 from recollect.reasoning.prompts import prompt
 from recollect.reasoning.shown import shown_steps, shown_task
 from recollect.reasoning.signs import signs_of
@@ -140,14 +141,14 @@ def _failure(confidence: float, *reasons: str) -> Verdict:
 
 
 def _by_model(trajectory: Trajectory, model: Model) -> Verdict:
-    request = Request(
-        messages=(
-            Message(role="system", text=prompt("judge")),
-            Message(role="user", text=f"{shown_task(trajectory.query)}\n{shown_steps(trajectory)}"),
-        ),
-        purpose="judge", max_output_tokens=JUDGE_TOKENS, temperature=0.0, json=True,
-    )  # fmt: skip
-    return read_verdict(model.complete(request).text, by=model.name)
+    def request(room: int) -> Request:
+        shown = f"{shown_task(trajectory.query)}\n{shown_steps(trajectory, room=room)}"
+        return Request(
+            messages=(Message(role="system", text=prompt("judge")), Message(role="user", text=shown)),
+            purpose="judge", max_output_tokens=JUDGE_TOKENS, temperature=0.0, json=True,
+        )  # fmt: skip
+
+    return read_verdict(asked(model, request), by=model.name)
 
 
 def read_verdict(answer: str, *, by: str) -> Verdict:

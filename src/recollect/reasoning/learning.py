@@ -30,7 +30,7 @@ from recollect.types import Entry, Shelf
 EARLIER_ATTEMPTS = 50
 """Of a shelf's latest tasks, looked through for other attempts at the same one."""
 
-REFUTED_STEP = 0.25
+REFUTED_STEP = 0.3
 """What an item loses when its advice was followed and failed: that is seen, where a verdict is an opinion."""
 
 ModelFor = Callable[[Task], "Model | None"]
