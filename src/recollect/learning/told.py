@@ -19,14 +19,18 @@ class Told:
     value: dict[str, Any]
     places: tuple[int, ...] | None = None
 
-    def logged(self, recall: LoggedRecall) -> dict[str, Any]:
-        """The value as the log keeps it: places become row numbers."""
+    def rows(self, recall: LoggedRecall) -> list[int]:
+        """Row numbers of the entries it is about: those at its places, without places all that were shown."""
         if self.places is None:
-            return self.value
+            return list(recall.nos[: recall.shown])
         for place in self.places:
             if place >= recall.shown:
                 raise InvalidInput(self.kind, f"{place} is past the {recall.shown} hits of this recall", "count from 0")
-        return {**self.value, "nos": [recall.nos[place] for place in self.places]}
+        return [recall.nos[place] for place in self.places]
+
+    def logged(self, recall: LoggedRecall) -> dict[str, Any]:
+        """The value as the log keeps it: cited places become row numbers."""
+        return {"nos": self.rows(recall)} if self.kind == "cited" else self.value
 
 
 def told_of(*, cited: Sequence[int] | None, used: float | None, ignored: bool, refined: str | None,
