@@ -27,6 +27,7 @@ from recollect.reasoning.asking import asked
 from recollect.reasoning.prompts import prompt
 from recollect.reasoning.shown import shown_steps, shown_task
 from recollect.reasoning.signs import signs_of
+from recollect.reasoning.swayed import speaks_to_a_judge
 from recollect.reasoning.trajectory import Trajectory, bounded
 from recollect.reasoning.trajectory import said as text_of
 from recollect.reflection.parse import clean_line
@@ -148,7 +149,13 @@ def _by_model(trajectory: Trajectory, model: Model) -> Verdict:
             purpose="judge", max_output_tokens=JUDGE_TOKENS, temperature=0.0, json=True,
         )  # fmt: skip
 
-    return read_verdict(asked(model, request), by=model.name)
+    verdict = read_verdict(asked(model, request), by=model.name)
+    if verdict.success and speaks_to_a_judge(trajectory):
+        reasons = _reasons(
+            ["unsure, so a failure: its steps hold words that tell a judge what to say", *verdict.reasons]
+        )
+        return replace(verdict, success=False, confidence=UNSURE, reasons=reasons)
+    return verdict
 
 
 def read_verdict(answer: str, *, by: str) -> Verdict:
