@@ -1,4 +1,4 @@
-"""Words in a trajectory that tell a judge what to say. A page or a tool's answer can hold them, and small models obey."""
+"""Words in a trajectory that tell a judge what to say: a page or a tool can hold them, and small models obey."""
 
 from __future__ import annotations
 
