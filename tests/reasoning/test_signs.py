@@ -161,3 +161,9 @@ def test_a_verdict_is_bounded_and_success_needs_a_sign_for_it(steps: list[dict[s
     assert 0.5 <= verdict.confidence <= (SUREST_SUCCESS if verdict.success else SUREST_FAILURE)
     if verdict.success:
         assert any(sign.weight > 0 for sign in signs_of(trajectory))
+
+
+def test_a_closing_remark_after_work_that_says_it_worked_is_no_answer() -> None:
+    verdict = judge(tried({"tool": "bash", "args": {"command": "make"}, "ok": True}, output="All good."))
+    assert verdict.success
+    assert verdict.teaches

@@ -105,7 +105,9 @@ def _of_repeats(calls: Sequence[Step]) -> Iterator[Sign]:
 
 def _of_the_answer(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:
     answer = answer_of(trajectory).strip().strip(".").casefold()
-    if not calls or not answer or len(answer) > SHORT_ANSWER_CHARS or answer in _YES_NO:
+    if not answer or len(answer) > SHORT_ANSWER_CHARS or answer in _YES_NO:
+        return
+    if not calls or any(step.said_ok for step in calls):  # where things are done, the last words are a remark
         return
     if not any(answer in step.result.casefold() for step in calls):
         yield Sign(-0.4, "the answer stands in nothing that was seen")
