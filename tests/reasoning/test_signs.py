@@ -111,7 +111,7 @@ def test_a_page_that_strangers_wrote_proves_nothing() -> None:
     ("trajectory", "reason"),
     [
         (tried(search("a", "x"), search("b", error="not found")), "the last call failed"),
-        (tried(search("a", "x"), search("b", "y")), "ended without an answer"),
+        (tried(search("a", "x"), search("b", "y")), "without an answer"),
         (tried(search("a", "x"), search("a", "x"), output="x"), "called again unchanged"),
         (tried(search("a", error="none"), output="Rome"), "never worked afterwards"),
         (tried(search("a", "Paris"), output="Stopped: maximum number of steps reached"), "a limit"),
@@ -146,6 +146,14 @@ def test_handing_in_an_answer_always_works_and_shows_nothing() -> None:
     assert answer_of(found) == "Paris"
     assert not judge(found).success
     assert judge(tried(search("a", "Paris"), {"tool": "save", "args": {}, "ok": True})).success
+
+
+def test_trying_again_until_it_works_is_no_loop_and_doing_needs_no_answer() -> None:
+    """The right way to use a busy service must not look like a failure, or a guardrail against it is learned."""
+    busy, done = ({"tool": "fetch", "args": {"id": 1}, **end} for end in ({"error": "503"}, {}))
+    wait = {"tool": "wait", "args": {"seconds": 5}}
+    assert not judge(tried(busy, wait, done)).teaches
+    assert judge(tried(busy, wait, busy)).teaches
 
 
 _steps = st.fixed_dictionaries(

@@ -21,6 +21,7 @@ SHORT_ANSWER_CHARS = 80
 """An answer that is no longer can be looked up in what was seen."""
 _ENDING = re.compile(r"(?:finish|submit|answer|final_?answer|final|respond|terminate|conclude)$", re.IGNORECASE)
 _CHANGING = re.compile(r"(?:^|_)(?:edit|write|patch|replace|insert|create|delete|rename|move|apply)", re.IGNORECASE)
+_LOOKING = re.compile(r"(?:search|look_?up|find|query|browse|grep|read|list|view)", re.IGNORECASE)
 _GIVEN_UP = re.compile(
     r"\b(?:I(?:'m| am| was| have been)? (?:unable|not able)|I (?:could|can|did) ?not|I (?:couldn't|can't|didn't)|"
     r"I failed|I (?:have to )?give up|I do(?: not|n't) know)\b",
@@ -62,8 +63,9 @@ def _of_the_end(trajectory: Trajectory) -> Iterator[Sign]:
         yield Sign(-1.5, "it ran into a limit")
     if _GIVEN_UP.search(said):
         yield Sign(-0.4, "the agent says that it could not do it")
-    if trajectory.steps and not answer_of(trajectory) and not (last and (last.said_ok or not last.action)):
-        yield Sign(-2.0, "it ended without an answer")
+    looked = last is not None and _LOOKING.match(last.action) and not last.said_ok
+    if last is not None and looked and (last.result or last.failed) and not answer_of(trajectory):
+        yield Sign(-1.0, "it ended in looking something up, without an answer")
 
 
 def _of_checks(trajectory: Trajectory) -> Iterator[Sign]:
@@ -98,9 +100,12 @@ def _of_failures(calls: Sequence[Step]) -> Iterator[Sign]:
 
 
 def _of_repeats(calls: Sequence[Step]) -> Iterator[Sign]:
-    again = [call for call, times in Counter(step.call for step in calls if not step.said_ok).items() if times > 1]
+    """A call that was made again and brought the same again, also the last time."""
+    times = Counter((step.call, step.error or step.result, step.failed) for step in calls if not step.said_ok)
+    last = {step.call: (step.call, step.error or step.result, step.failed) for step in calls}
+    again = [call for call, brought in last.items() if times[brought] > 1]
     if again:
-        yield Sign(-1.2, f"called again unchanged: {again[0]}")
+        yield Sign(-1.2, f"called again unchanged, with the same result: {again[0]}")
 
 
 def _of_the_answer(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:
