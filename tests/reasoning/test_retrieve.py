@@ -229,12 +229,17 @@ TEAM = Scope(tenant="acme", agent="a1", team="ops")
 
 def _plain_best(rows: list[dict[str, Any]], newest: int, like: str, least: float, kind: str | None) -> list[float]:
     """Scores of the rows that pass, best first, as the equations say: row by row, without an array."""
-    scores = [
-        0.65 * row["cosine"] + 0.15 * math.exp(-(row["days"] - newest) / 30)
-        + 0.20 * min(row["sure"] * math.sqrt(row["usage"] / 10), 1) - 0.1 * (row["kind"] == "guardrail")
-        for row in rows
+    passing = [
+        row for row in rows
         if row["kind"] in ([kind] if kind else ("strategy", "guardrail")) and row["sure"] >= least
         and (not like or row["domain"] == like or (like.endswith(".*") and f"{row['domain']}.".startswith(like[:-1])))
+    ]  # fmt: skip
+    nearest = max((row["cosine"] for row in passing if row["kind"] == "strategy"), default=-1.0)
+    scores = [
+        0.65 * row["cosine"] + 0.15 * math.exp(-(row["days"] - newest) / 30)
+        + 0.20 * min(row["sure"] * math.sqrt(row["usage"] / 10), 1)
+        - 0.1 * (row["kind"] == "guardrail" and nearest >= 0.9 * row["cosine"] - 1e-6)
+        for row in passing
     ]  # fmt: skip
     return sorted(scores, reverse=True)
 

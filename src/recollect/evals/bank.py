@@ -11,6 +11,8 @@ allowed. What the agent knows of a rule it read in an item that the bank retriev
     k = 2, 3, 4         more items a task
     successes only      items out of failures are forgotten again
     verdicts 30 % wrong the judge is wrong in three of ten tasks
+    verdicts at chance  it is wrong in every other, and sure of it
+    rules judge         nobody says how it went, and tools say only what failed: the judge without a model decides
     gullible            the agent follows items that are about something else
     rules change        half-way every rule is drawn anew; compared with the same change without a bank
 """
@@ -51,6 +53,8 @@ class Way:
     failures: bool = True
     wrong: float = 0.0
     """Share of verdicts that say the opposite."""
+    silent: bool = False
+    """Whether nobody says how it went, and tools say only that they failed."""
     gullible: bool = False
     changes: bool = False
     tries: int = TRIES
@@ -67,8 +71,11 @@ WAYS = {
     "k = 4": Way(k=4),
     "successes only": Way(failures=False),
     "verdicts 30 % wrong": Way(wrong=0.3),
+    "verdicts at chance": Way(wrong=0.5),
+    "rules judge": Way(silent=True),
     "gullible": Way(gullible=True),
     "gullible, k = 4": Way(gullible=True, k=4),
+    "gullible, verdicts at chance": Way(gullible=True, wrong=0.5),
     "rules change": Way(changes=True),
     "rules change, without": Way(changes=True, bank=False),
 }
@@ -167,16 +174,21 @@ class _Life:
         if not self._way.learns:
             return agent([hit.entry.text for hit in self._bank.retrieve(task.query, domain=DOMAIN).hits])
 
-        def execute(work: Work) -> dict[str, Any]:  # a trajectory
+        done: list[dict[str, Any]] = []
+
+        def execute(work: Work) -> dict[str, Any]:  # a trajectory, as the bank is to see it
             made = agent([hit.entry.text for hit in work.hits])
+            done.append(made)
+            if self._way.silent:
+                steps = [{**step, "ok": step["ok"] and None} for step in made["steps"]]
+                return {**made, "steps": steps, "checks": {}}
             return {**made, "verdict": not made["checks"][CHECK]} if wrong else made
 
         out = self._bank.run_task(
             task_id=f"task-{task.number}", agent_id="clerk", query=task.query, domain=DOMAIN, execute=execute
         )
         self._after(out)
-        work: dict[str, Any] = out.value
-        return work
+        return done[0]
 
     def _after(self, out: TaskResult) -> None:
         """Jobs that came due are done at once; where only successes may teach, a failure's items go."""

@@ -1,18 +1,24 @@
 """What the rules make of real trajectories: is the judge right, does distilling find anything, is a sibling found?
 
-Two readings of a tool that raised no error: it said nothing about how it went (`as given`), or it worked (`no error =
-ok`). The judge is compared with always saying what is more frequent. For retrieval a bank learns the first trial of
-every task, with the true label, and is asked with what the user said first in each of the other trials: does it give an
-item of the same task? Only sets whose trials put the task in other words are asked.
+For retrieval a bank learns the first trial of every task, with the true label, and is asked with what the user said
+first in each of the other trials: at which rank is an item of the same task? It is compared with chance, and with
+looking for the first trial whose own first words are most alike, which is as well as the task's words allow. Only sets
+whose trials put the task in other words are asked.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from recollect.embeddings.base import Embedder
+from recollect.embeddings.choose import choose_embedder
+from recollect.evals import bank_judged
+from recollect.evals.bank_judged import Judged
 from recollect.evals.bank_report import as_json
 from recollect.evals.bank_traces import Trace, load
 from recollect.evals.intervals import Interval, interval
@@ -20,25 +26,28 @@ from recollect.evals.run import Progress, Steps
 from recollect.memory import Memory
 from recollect.reasoning import ReasoningBank
 from recollect.reasoning.items import origin_of
-from recollect.reasoning.judge import judge
 from recollect.types import Scope
 
 if TYPE_CHECKING:
     from rich.table import Table
 
 SCOPE = Scope(tenant="eval", agent="reader")
-READINGS = ("as given", "no error = ok")
 CUTOFFS = (1, 3, 5)
+DEPTH = 60
+"""Items that are looked through for one of the same task; one below counts as not found."""
+
+Ranks = list[tuple[str, "int | None"]]
+"""For each query the task and the rank of the first right one, None when there is none."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Judged:
-    """How often the judge agreed with the label."""
+class Found:
+    """How well siblings were found, in percent."""
 
-    accuracy: Interval
-    precision: float | None
-    """Of what it called a success; None when it never did."""
-    recall: float | None
+    at: dict[int, Interval]
+    """Queries with the right one among the first so many."""
+    mrr: Interval
+    """Mean of 1 / rank."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,13 +57,11 @@ class SetReport:
     name: str
     traces: int
     tasks: int
-    majority: float
-    """Accuracy, in percent, of always saying the more frequent label."""
-    judged: dict[str, Judged]
+    judged: list[Judged]
     taught: float
     """Share of trajectories, in percent, that gave an item when told how they went."""
-    found: dict[int, Interval] = field(default_factory=dict)
-    """Queries, in percent, with an item of the same task among the first so many; empty when not asked."""
+    found: dict[str, Found] = field(default_factory=dict)
+    """By the bank, and by plain similarity of the task's words; empty when not asked."""
     chance: float = 0.0
 
 
@@ -67,40 +74,22 @@ def run(folder: Path, *, embedder: str = "static", progress: Progress | None = N
 
 def _measured(name: str, traces: list[Trace], embedder: str, steps: Steps) -> SetReport:
     tasks = {trace.task for trace in traces}
-    right = sum(trace.success for trace in traces)
     taught = 0
     with Memory.open(":memory:", embedder=embedder, background=False) as memory:
         bank = ReasoningBank(memory, scope=SCOPE)
         for trace in traces:
             taught += bool(bank.distill(trace.trajectory, trace.success).items)
             steps.advance()
-        found = _siblings(bank, traces, steps)
+        found = _siblings(bank, traces, choose_embedder(embedder), steps)
     return SetReport(
-        name=name, traces=len(traces), tasks=len(tasks), majority=100.0 * max(right, len(traces) - right) / len(traces),
-        judged={reading: _judged(traces, reading) for reading in READINGS}, taught=100.0 * taught / len(traces),
-        found=found, chance=100.0 / len(tasks),
+        name=name, traces=len(traces), tasks=len(tasks), judged=bank_judged.judged(name, traces),
+        taught=100.0 * taught / len(traces), found=found, chance=100.0 / len(tasks),
     )  # fmt: skip
 
 
-def _judged(traces: Sequence[Trace], reading: str) -> Judged:
-    said = [judge(_read(trace, reading).trajectory).success for trace in traces]
-    pairs = [*zip(traces, said, strict=True)]
-    yes, truly = [one for one, ok in pairs if ok], [ok for one, ok in pairs if one.success]
-    return Judged(
-        accuracy=interval((one.task, 100.0 * (one.success == ok)) for one, ok in pairs),
-        precision=sum(one.success for one in yes) / len(yes) if yes else None,
-        recall=sum(truly) / len(truly) if truly else None,
-    )
-
-
-def _read(trace: Trace, reading: str) -> Trace:
-    if reading == "as given":
-        return trace
-    steps = tuple(step if step.failed or not step.action else replace(step, ok=True) for step in trace.trajectory.steps)
-    return replace(trace, trajectory=replace(trace.trajectory, steps=steps))
-
-
-def _siblings(bank: ReasoningBank, traces: Sequence[Trace], steps: Steps) -> dict[int, Interval]:
+def _siblings(
+    bank: ReasoningBank, traces: Sequence[Trace], embedder: Embedder | None, steps: Steps
+) -> dict[str, Found]:
     """Learn the first trial of each task, ask with the others."""
     first = {trace.task: trace for trace in reversed(traces)}
     rest = [trace for trace in traces if trace is not first[trace.task]]
@@ -109,14 +98,33 @@ def _siblings(bank: ReasoningBank, traces: Sequence[Trace], steps: Steps) -> dic
     for trace in first.values():
         bank.record(trace.trajectory, task_id=trace.task, verdict=trace.success)
         steps.advance()
-    hits: dict[int, list[tuple[str, float]]] = {k: [] for k in CUTOFFS}
+    ranks: Ranks = []
     for trace in rest:
-        recall = bank.retrieve(trace.trajectory.query, k=max(CUTOFFS))
-        origins = [origin.task if (origin := origin_of(hit.entry)) else "" for hit in recall.hits]
-        for k, values in hits.items():
-            values.append((trace.task, 100.0 * (trace.task in origins[:k])))
+        hits = bank.retrieve(trace.trajectory.query, k=DEPTH).hits
+        origins = list(dict.fromkeys(origin.task for hit in hits if (origin := origin_of(hit.entry))))
+        ranks.append((trace.task, 1 + origins.index(trace.task) if trace.task in origins else None))
         steps.advance()
-    return {k: interval(values) for k, values in hits.items()}
+    found = {"the bank": _found(ranks)}
+    return found if embedder is None else {**found, "plain similarity": _found(_plain(first, rest, embedder))}
+
+
+def _plain(first: dict[str, Trace], rest: Sequence[Trace], embedder: Embedder) -> Ranks:
+    """Ranks of the right first trial by similarity of first words; of those that are just as alike half come before."""
+    tasks = list(first)
+    known = embedder.embed([first[task].trajectory.query for task in tasks])
+    ranks: Ranks = []
+    for trace in rest:
+        alike = np.asarray(known) @ np.asarray(embedder.embed_query(trace.trajectory.query))
+        own = alike[tasks.index(trace.task)]
+        ranks.append((trace.task, 1 + int((alike > own).sum()) + (int((alike == own).sum()) - 1) // 2))
+    return ranks
+
+
+def _found(ranks: Ranks) -> Found:
+    return Found(
+        at={k: interval((task, 100.0 * (rank is not None and rank <= k)) for task, rank in ranks) for k in CUTOFFS},
+        mrr=interval((task, 0.0 if rank is None else 100.0 / rank) for task, rank in ranks),
+    )
 
 
 def tables(reports: Sequence[SetReport]) -> list[Table]:
@@ -124,22 +132,20 @@ def tables(reports: Sequence[SetReport]) -> list[Table]:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
-    first = Table(title="the judge without a model, in percent", box=SIMPLE_HEAD, header_style="bold")
+    first = bank_judged.table([row for one in reports for row in one.judged])
     second = Table(title="distilled, and found from a sibling, in percent", box=SIMPLE_HEAD, header_style="bold")
-    found = [f"found@{k}" for k in CUTOFFS]
-    for table, columns in (
-        (first, ("set", "reading", "accuracy", "more frequent label", "precision", "recall")),
-        (second, ("set", "trajectories", "tasks", "gave an item", *found, "by chance")),
-    ):
-        for column in columns:
-            table.add_column(column, justify="left" if column in ("set", "reading") else "right")
+    left = ("set", "by")
+    for column in (
+        "set", "trajectories", "tasks", "gave an item", "by", *(f"found@{k}" for k in CUTOFFS), "1 / rank", "by chance",
+    ):  # fmt: skip
+        second.add_column(column, justify="left" if column in left else "right")
     for one in reports:
-        for reading, told in one.judged.items():
-            shares = [_share(told.precision), _share(told.recall)]
-            first.add_row(one.name, reading, str(told.accuracy), f"{one.majority:.1f}", *shares)
-        again = [str(one.found[k]) if k in one.found else "" for k in CUTOFFS]
-        chance = f"{one.chance:.1f}" if one.found else ""
-        second.add_row(one.name, str(one.traces), str(one.tasks), f"{one.taught:.1f}", *again, chance)
+        said = [one.name, str(one.traces), str(one.tasks), f"{one.taught:.1f}"]
+        if not one.found:
+            second.add_row(*said)
+        for by, found in one.found.items():
+            second.add_row(*said, by, *(str(found.at[k]) for k in CUTOFFS), str(found.mrr), f"{one.chance:.1f}")
+            said = ["", "", "", ""]
     return [first, second]
 
 
@@ -148,18 +154,14 @@ def document(reports: Sequence[SetReport]) -> dict[str, Any]:  # any JSON value
     return {
         "sets": [
             {
-                "set": one.name, "trajectories": one.traces, "tasks": one.tasks, "majority": round(one.majority, 4),
-                "judge": {
-                    reading: {"accuracy": as_json(told.accuracy), "precision": told.precision, "recall": told.recall}
-                    for reading, told in one.judged.items()
+                "set": one.name, "trajectories": one.traces, "tasks": one.tasks,
+                "judge": bank_judged.document(one.judged), "gave_an_item": round(one.taught, 4),
+                "found": {
+                    by: {"at": {str(k): as_json(at) for k, at in found.at.items()}, "mrr": as_json(found.mrr)}
+                    for by, found in one.found.items()
                 },
-                "gave_an_item": round(one.taught, 4), "found": {str(k): as_json(at) for k, at in one.found.items()},
                 "chance": round(one.chance, 4),
             }
             for one in reports
         ]
     }  # fmt: skip
-
-
-def _share(value: float | None) -> str:
-    return "" if value is None else f"{100 * value:.1f}"

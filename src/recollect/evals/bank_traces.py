@@ -13,7 +13,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,8 @@ _HEADING = re.compile(r"^-+ BEGIN (CORRECT|INCORRECT|HALTED) AGENTS -+\s*$")
 _LINE = re.compile(r"^(Thought|Action|Observation) (\d+): ?(.*)$")
 _ACTION = re.compile(r"^(\w+)\[(.*)\]\s*$")
 _ASKED_AGAIN = "You have attempted to answer following question before"
+_OVER = "###STOP###"
+"""Said by a simulated user who has nothing more to ask."""
 _FAILED = ("Could not find", "No Results", "No more results", "The last page Searched was not found", "Invalid Action")
 
 
@@ -55,10 +57,15 @@ def load(folder: Path) -> dict[str, list[Trace]]:
         elif path.suffix == ".txt":
             text = path.read_text(encoding="utf-8", errors="replace")
             found.setdefault("hotpotqa", []).extend(_hotpotqa(text))
-    found = {name: traces for name, traces in found.items() if traces}
+    found = {name: _once(traces) for name, traces in found.items() if traces}
     if not found:
         raise InvalidInput("--data", f"no labelled trajectories in {str(folder)!r}", REMEDY)
     return found
+
+
+def _once(traces: list[Trace]) -> list[Trace]:
+    """Each attempt once: a log that lists a solved task again in every later trial did not do it again."""
+    return list({(one.task, one.trajectory.text, one.success): one for one in reversed(traces)}.values())[::-1]
 
 
 def _taubench(value: Any) -> Iterator[Trace]:  # whatever the file holds
@@ -71,20 +78,26 @@ def _taubench(value: Any) -> Iterator[Trace]:  # whatever the file holds
 
 
 def _dialogue(messages: list[Any]) -> Trajectory:
-    """A dialogue with tools: the task is what the user said first, a step is a call with what came back."""
-    asked = next((str(one.get("content")) for one in messages if one.get("role") == "user"), "")
-    results = {one.get("tool_call_id"): str(one.get("content") or "") for one in messages if one.get("role") == "tool"}
-    steps = []
+    """A dialogue with tools: the task is what the user said first; what was said later, and calls, are the steps.
+
+    A result belongs to the call right before it: some files give several calls of one run the same id.
+    """
+    steps: list[Step] = []
+    asked = ""
     for message in messages:
+        role, said = message.get("role"), str(message.get("content") or "")
+        if role == "user" and not asked:
+            asked = said
+        elif role == "tool" and steps:
+            failed = said.startswith("Error")
+            steps[-1] = replace(steps[-1], result="" if failed else said, error=said if failed else "")
+        elif role in ("user", "assistant") and said and said != _OVER:
+            steps.append(Step(text=f"{'User' if role == 'user' else 'Agent'}: {said.removesuffix(_OVER).strip()}"))
         for call in message.get("tool_calls") or []:
-            result = results.get(call.get("id"), "")
-            failed = result.startswith("Error")
-            steps.append(Step(
-                action=call["function"]["name"], arguments=_arguments(call["function"]["arguments"]),
-                result="" if failed else result, error=result if failed else "",
-            ))  # fmt: skip
-    said = [str(one.get("content")) for one in messages if one.get("role") == "assistant" and one.get("content")]
-    return trajectory_of(Trajectory(query=asked, steps=tuple(steps), output=said[-1] if said else ""))
+            called = call["function"]
+            steps.append(Step(action=called["name"], arguments=_arguments(called["arguments"])))
+    last = [str(one["content"]) for one in messages if one.get("role") == "assistant" and one.get("content")]
+    return trajectory_of(Trajectory(query=asked, steps=tuple(steps), output=last[-1] if last else ""))
 
 
 def _arguments(text: str) -> dict[str, Any]:  # any JSON values

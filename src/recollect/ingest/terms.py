@@ -35,6 +35,8 @@ class Trait(IntFlag):
     FIRST_PERSON = 4
 
 
+TASK_LEAD, TASK_END = "For tasks like “", "”: "
+"""Around the task that a strategy or guardrail is for, at the beginning of its text."""
 _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
 _WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _IS_CJK = re.compile(rf"[{_CJK}]")
@@ -121,7 +123,13 @@ def record_of(entry: Entry) -> IndexRecord:
 
 
 def embedding_text(entry: Entry) -> str:
-    """What is embedded for an entry: who said it, under which title, and the words."""
+    """What is embedded for an entry: who said it, under which title, and the words.
+
+    Of what a task taught, the task it is for and the title: it is looked for with the words of a task, and calls with
+    their arguments would drown these.
+    """
+    if entry.title and entry.text.startswith(TASK_LEAD) and TASK_END in entry.text:
+        return f"{entry.text.partition(TASK_END)[0]}”. {entry.title}"
     text = f"{entry.title}. {entry.text}" if entry.title else entry.text
     return f"{entry.speaker}: {text}" if entry.speaker else text
 

@@ -243,7 +243,7 @@ class Learner:
         number = tx.add_outcome(recall_id, told.kind, value, now)
         if number is None:
             return False, written
-        self._reinforce(tx, recall, told.kind, value, now)
+        self._reinforce(tx, told, told.rows(recall), now)
         if told.kind not in self.teaches or self._mode == "off":
             return True, written
         cited = set(value.get("nos", ()))
@@ -270,13 +270,13 @@ class Learner:
         person = self._person_in(shelf, tx.policies(shelf, profile=self._profile)[1])
         return person is not None and person.guard.trusted
 
-    def _reinforce(self, tx: Tx, recall: LoggedRecall, kind: str, value: dict[str, Any], now: datetime) -> None:
-        """Count use, and let success and failure change how sure the shown entries are."""
-        if kind == "cited":
-            tx.count_use(value["nos"], now)
-        elif kind == "verdict":
-            for entry in self._store.read(recall.nos[: recall.shown]).values():
-                tx.update(judged(entry, value["success"], now), change=None)
+    def _reinforce(self, tx: Tx, told: Told, rows: Sequence[int], now: datetime) -> None:
+        """Count use, and let success and failure change how sure the entries are that it is about."""
+        if told.kind == "cited":
+            tx.count_use(rows, now)
+        elif told.kind == "verdict":
+            for entry in self._store.read(rows).values():
+                tx.update(judged(entry, told.value["success"], now), change=None)
 
     def _learn(self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int],
                now: datetime) -> tuple[Person | None, Person] | None:  # fmt: skip

@@ -18,12 +18,12 @@ SUCCESS_STEP, SUREST = 0.05, 0.95
 FAILURE_STEP, LEAST_SURE = 0.10, 0.05
 
 
-def judged(entry: Entry, success: bool, now: datetime) -> Entry:
-    """An entry that was part of a success or a failure."""
+def judged(entry: Entry, success: bool, now: datetime, *, step: float = FAILURE_STEP) -> Entry:
+    """An entry that was part of a success or a failure; `step` is what a failure costs."""
     if success:
         surer = max(entry.confidence, min(SUREST, round(entry.confidence + SUCCESS_STEP, 6)))
         entry = replace(entry, confidence=surer, success_count=entry.success_count + 1)
     else:
-        doubted = min(entry.confidence, max(LEAST_SURE, round(entry.confidence - FAILURE_STEP, 6)))
+        doubted = min(entry.confidence, max(LEAST_SURE, round(entry.confidence - step, 6)))
         entry = replace(entry, confidence=doubted, failure_count=entry.failure_count + 1)
     return replace(entry, updated_at=max(now, entry.updated_at))

@@ -13,20 +13,24 @@ from recollect.stores.base import LoggedRecall
 
 @dataclass(frozen=True, kw_only=True)
 class Told:
-    """One kind of outcome; `places` only of `cited`."""
+    """One kind of outcome; `places` of `cited`, and of a `verdict` that is about some of the shown only."""
 
     kind: str
     value: dict[str, Any]
-    places: tuple[int, ...] = ()
+    places: tuple[int, ...] | None = None
+
+    def rows(self, recall: LoggedRecall) -> list[int]:
+        """Row numbers of the entries it is about: those at its places, without places all that were shown."""
+        if self.places is None:
+            return list(recall.nos[: recall.shown])
+        for place in self.places:
+            if place >= recall.shown:
+                raise InvalidInput(self.kind, f"{place} is past the {recall.shown} hits of this recall", "count from 0")
+        return [recall.nos[place] for place in self.places]
 
     def logged(self, recall: LoggedRecall) -> dict[str, Any]:
         """The value as the log keeps it: cited places become row numbers."""
-        if self.kind != "cited":
-            return self.value
-        for place in self.places:
-            if place >= recall.shown:
-                raise InvalidInput("cited", f"{place} is past the {recall.shown} hits of this recall", "count from 0")
-        return {"nos": [recall.nos[place] for place in self.places]}
+        return {"nos": self.rows(recall)} if self.kind == "cited" else self.value
 
 
 def told_of(*, cited: Sequence[int] | None, used: float | None, ignored: bool, refined: str | None,

@@ -37,7 +37,9 @@ class LocalModel(Provider):
         self.path = find_weights(source)
         super().__init__(f"local:{self.path.stem}")
         self._context_tokens = context_tokens
-        self._load = {"n_ctx": context_tokens, "n_threads": threads, "seed": seed, "verbose": False}
+        self._load = {
+            "n_ctx": context_tokens, "n_threads": threads, "n_threads_batch": threads, "seed": seed, "verbose": False,
+        }  # fmt: skip
         self._lock = threading.Lock()
         self._llama: Any = None  # llama_cpp.Llama, which has no types
 

@@ -41,13 +41,14 @@ from recollect.reasoning.judge import Verdict, Verify, judge
 from recollect.reasoning.keeper import Keeper, Progress
 from recollect.reasoning.learning import Finisher
 from recollect.reasoning.matts import CONCURRENT, Matts
-from recollect.reasoning.prefer import strategies_first
+from recollect.reasoning.prefer import preferred, strategies_first
 from recollect.reasoning.resume import resume
 from recollect.reasoning.stats import BankStats, sorted_items, stats_of
 from recollect.reasoning.tasks import Run, Task, Tasks, TaskState
 from recollect.reasoning.trajectory import Trajectory, mapped, trajectory_of
 from recollect.reasoning.work import Execute, RunResult, TaskResult, Work
 from recollect.reflection.apply import scope_of
+from recollect.retrieval.desk import Refine
 from recollect.retrieval.filters import Filters
 from recollect.types import Cost, Entry, Recall, Scope
 
@@ -92,13 +93,13 @@ class ReasoningBank:
 
     def retrieve(self, query: str, *, domain: str | None = None, k: int | None = None, scope: Scope | None = None,
                  kind: str | Sequence[str] | None = None, min_confidence: float | None = None) -> Recall:  # fmt: skip
-        """The `k` items that help most with a task: of a `domain` (`web.admin`), or of all below one (`web.*`)."""
+        """The `k` items that help most with a task: of a `domain` (`web.admin`), or of all below one (`web.*`).
+
+        However little they fit: an agent is given fewer where others fit much less than the best.
+        """
         least = self._min_confidence if min_confidence is None else checked_fraction("min_confidence", min_confidence)
         filters = _filters((*kinds_of(kind),), (*wanted_tags(domain),), least)
-        wanted = self._k if k is None else k
-        return self._engine.searcher.recall(
-            query, scope=self._scoped(scope), k=wanted, filters=filters, refine=strategies_first
-        )
+        return self._found(query, filters, k, scope, strategies_first)
 
     def feedback(self, recall_id: str, *, cited: Sequence[int], scope: Scope | None = None) -> bool:
         """Say which hits of a recall were useful, by place: counts their use and teaches the ranking.
@@ -267,8 +268,15 @@ class ReasoningBank:
         )  # fmt: skip
 
     def _look(self, order: Order, k: int | None, within: str | None) -> Recall:
+        """What an agent is given: at most `k` items, and none that fits much less than the best."""
         domain = order.domain if within is None else within
-        return self.retrieve(order.query, domain=domain or None, k=k, scope=order.scope)
+        kinds, tags = kinds_of(None), wanted_tags(domain or None)
+        filters = _filters((*kinds,), (*tags,), self._min_confidence)
+        return self._found(order.query, filters, k, order.scope, preferred)
+
+    def _found(self, query: str, filters: Filters, k: int | None, scope: Scope | None, refine: Refine) -> Recall:
+        wanted = self._k if k is None else k
+        return self._engine.searcher.recall(query, scope=self._scoped(scope), k=wanted, filters=filters, refine=refine)
 
     def _scoped(self, scope: Scope | None) -> Scope:
         wanted = self._scope if scope is None else checked_scope(scope)

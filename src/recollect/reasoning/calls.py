@@ -15,9 +15,13 @@ from recollect.reasoning.trajectory import Step, Trajectory
 
 FROM_TASK = "[from the task]"
 """Stands for a value that the task itself names: the next task names another."""
+FOUND = "[as found]"
+"""Stands for a value that an earlier step of the attempt brought up: an id that was looked up, what a user said."""
 OPEN = "…"
 """The same in the words of the task."""
 MAX_VALUE_CHARS = 120
+MOST_WORDS = 8
+"""A value of more words is prose: it is cut, unless it made the difference."""
 MOST_BETWEEN = 3
 _WORDS = re.compile(r"[^\W_]+(?:[@.+_/-][^\W_]+)*")
 
@@ -104,12 +108,22 @@ def uses(trajectory: Trajectory, *, working: bool) -> Iterator[Use]:
                 yield Use(action=step.action, name=name, value=_key(value), step=place)
 
 
-def put(step: Step, query: str, *, literal: Collection[str] = ()) -> str:
-    """The call as advice: values that the task names are left open, but for the arguments that made the difference."""
-    named = ", ".join(
-        f"{name}={put_value(value, '' if name in literal else query)}" for name, value in step.arguments.items()
-    )
+def put(step: Step, query: str, *, literal: Collection[str] = (), seen: str = "") -> str:
+    """The call as advice: values that the task names, or that `seen` brought up, are left open, and prose is cut, but
+    for the arguments that made the difference."""
+
+    def said(name: str, value: Any) -> str:  # any JSON value
+        return put_value(value, "") if name in literal else put_value(value, query, seen=seen, most_words=MOST_WORDS)
+
+    named = ", ".join(f"{name}={said(name, value)}" for name, value in step.arguments.items())
     return f"{step.action}({named})"
+
+
+def put_at(trajectory: Trajectory, place: int, *, literal: Collection[str] = ()) -> str:
+    """The call at a place as advice."""
+    earlier = trajectory.steps[:place]
+    seen = "\n".join(part for step in earlier for part in (step.text, step.result, step.error) if part)
+    return put(trajectory.steps[place], trajectory.query, literal=literal, seen=seen)
 
 
 def settled(trajectory: Trajectory) -> dict[str, set[str]]:
@@ -138,15 +152,19 @@ def gist(trajectory: Trajectory) -> str:
     return text
 
 
-def put_value(value: Any, query: str) -> str:  # any JSON value
-    """A value as advice: as JSON writes it, or `FROM_TASK`."""
+def put_value(value: Any, query: str, *, seen: str = "", most_words: int | None = None) -> str:  # any JSON value
+    """A value as advice: as JSON writes it, `FROM_TASK`, or `FOUND` where it looks like an id and was seen."""
     if _of_task(value, query):
         return FROM_TASK
+    if _found(value, seen):
+        return FOUND
     if isinstance(value, Mapping):
-        inside = ", ".join(f"{json.dumps(str(name))}: {put_value(one, query)}" for name, one in value.items())
-        return _cut("{" + inside + "}")
+        inside = [f"{json.dumps(str(name))}: {put_value(one, query, seen=seen)}" for name, one in value.items()]
+        return _cut("{" + ", ".join(inside) + "}")
     if isinstance(value, list):
-        return _cut("[" + ", ".join(put_value(one, query) for one in value) + "]")
+        return _cut("[" + ", ".join(dict.fromkeys(put_value(one, query, seen=seen) for one in value)) + "]")
+    if most_words is not None and isinstance(value, str) and len(words := value.split()) > most_words:
+        value = " ".join(words[:most_words]) + "…"
     return _cut(json.dumps(value, ensure_ascii=False))
 
 
@@ -184,6 +202,14 @@ def _of_task(value: Any, query: str) -> bool:  # any JSON value
         return False
     query = query.casefold()
     return text in _WORDS.findall(query) or (" " in text and text in query)
+
+
+def _found(value: Any, seen: str) -> bool:  # any JSON value
+    """Whether a value with a digit in it stands in what was seen: an id, a date, a price, rather than a choice."""
+    if isinstance(value, bool) or not isinstance(value, str | int | float) or not seen:
+        return False
+    text = str(value).strip()
+    return len(text) > 1 and any(map(str.isdigit, text)) and text.casefold() in seen.casefold()
 
 
 def _given(step: Step, name: str) -> str | None:

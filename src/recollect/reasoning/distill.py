@@ -15,6 +15,7 @@ from recollect.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
 from recollect.ingest.terms import terms
 from recollect.llm.base import Message, Model, Request
 from recollect.llm.structured import read_json
+from recollect.reasoning.asking import asked
 from recollect.reasoning.items import MOST_CONTRASTS, MOST_GUARDRAILS, MOST_STRATEGIES, Item, ItemKind
 from recollect.reasoning.judge import Verdict
 from recollect.reasoning.patterns import LINE_CHARS, from_contrast, from_failure, from_success
@@ -32,6 +33,8 @@ MIN_SHARE = 0.15
 _REFERENCE = re.compile(r"(?:(?P<attempt>\d{1,3})\s*\.\s*)?(?P<step>\d{1,4})")
 _NUMBER = re.compile(r"\d+")
 
+UNSURE_VERDICT = "unsure verdict"
+
 Judged = tuple[Trajectory, Verdict]
 
 
@@ -48,10 +51,19 @@ class Distilled:
 
 def distill(trajectory: Trajectory, verdict: Verdict, model: Model | None = None, *,
             earlier: Sequence[Judged] = ()) -> Distilled:  # fmt: skip
-    """The items of one attempt. `earlier` are other attempts at the same task, for comparing without a model."""
+    """The items of one attempt. `earlier` are other attempts at the same task, for comparing without a model.
+
+    None where the verdict is too unsure to teach.
+    """
+    if not verdict.teaches:
+        return Distilled(items=[], dropped=Counter({UNSURE_VERDICT: 1}))
     if model is not None:
         name = "distill_success" if verdict.success else "distill_failure"
-        shown = f"{shown_task(trajectory.query)}\n{shown_steps(trajectory)}\n{_shown_verdict(verdict)}"
+
+        def shown(room: int) -> str:
+            steps = shown_steps(trajectory, room=room)
+            return f"{shown_task(trajectory.query)}\n{steps}\n{_shown_verdict(verdict)}"
+
         kind: ItemKind = "strategy" if verdict.success else "guardrail"
         most = MOST_STRATEGIES if verdict.success else MOST_GUARDRAILS
         return _asked(
@@ -61,15 +73,22 @@ def distill(trajectory: Trajectory, verdict: Verdict, model: Model | None = None
 
 
 def distill_attempts(attempts: Sequence[Judged], model: Model | None = None) -> Distilled:
-    """The items of several attempts at one task, side by side."""
+    """The items of several attempts at one task, side by side; one with a verdict too unsure to teach is left out."""
+    unsure = sum(not verdict.teaches for _, verdict in attempts)
+    attempts = [attempt for attempt in attempts if attempt[1].teaches]
+    if not attempts:
+        return Distilled(items=[], dropped=Counter({UNSURE_VERDICT: unsure}))
     won = [trajectory for trajectory, verdict in attempts if verdict.success]
     lost = [trajectory for trajectory, verdict in attempts if not verdict.success]
     if model is None:
         return Distilled(items=from_contrast(won, lost))
-    shown = shown_attempts([(trajectory, verdict.success) for trajectory, verdict in attempts])
-    query = attempts[0][0].query if attempts else ""
+
+    def shown(room: int) -> str:
+        told = [(trajectory, verdict.success) for trajectory, verdict in attempts]
+        return f"{shown_task(attempts[0][0].query)}\n{shown_attempts(told, room=room)}"
+
     return _asked(
-        model, "contrast", f"{shown_task(query)}\n{shown}", [trajectory for trajectory, _ in attempts],
+        model, "contrast", shown, [trajectory for trajectory, _ in attempts],
         lambda: from_contrast(won, lost), kind=None, most=MOST_CONTRASTS,
     )  # fmt: skip
 
@@ -78,6 +97,7 @@ def _by_rules(trajectory: Trajectory, verdict: Verdict, earlier: Sequence[Judged
     """Of this attempt, or of what differs from earlier ones that went the other way; within the same limits."""
     if not verdict.success:
         return from_failure(trajectory, verdict.reasons)
+    earlier = [(other, judged) for other, judged in earlier if judged.teaches]
     lost = [other for other, judged in earlier if not judged.success]
     won = [other for other, judged in earlier if judged.success]
     if lost:
@@ -85,14 +105,16 @@ def _by_rules(trajectory: Trajectory, verdict: Verdict, earlier: Sequence[Judged
     return from_success(trajectory)
 
 
-def _asked(model: Model, name: str, shown: str, trajectories: Sequence[Trajectory], rules: Callable[[], list[Item]], *,
-           kind: ItemKind | None, most: int) -> Distilled:  # fmt: skip
-    request = Request(
-        messages=(Message(role="system", text=prompt(name)), Message(role="user", text=shown)),
-        purpose="distill", max_output_tokens=DISTILL_TOKENS, json=True,
-    )  # fmt: skip
+def _asked(model: Model, name: str, shown: Callable[[int], str], trajectories: Sequence[Trajectory],
+           rules: Callable[[], list[Item]], *, kind: ItemKind | None, most: int) -> Distilled:  # fmt: skip
+    def request(room: int) -> Request:
+        return Request(
+            messages=(Message(role="system", text=prompt(name)), Message(role="user", text=shown(room))),
+            purpose="distill", max_output_tokens=DISTILL_TOKENS, json=True,
+        )  # fmt: skip
+
     try:
-        answer = model.complete(request).text
+        answer = asked(model, request)
         items, dropped = read_items(answer, trajectories, kind=kind, most=most)
     except BudgetExceeded:
         return Distilled(items=rules(), fallback="over the budget")

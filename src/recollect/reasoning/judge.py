@@ -6,10 +6,11 @@
 | an uncaught exception, a failed assertion, an exit code other than 0 | failure                                      |
 | the caller's assertions, all of them holding | success                                                              |
 | a model, if there is one | its verdict, at temperature 0; anything but a clear yes is a failure                     |
-| an exit code of 0, or a last step that said it worked | success, less surely                                        |
-| nothing                 | failure: nothing shows that it succeeded                                                  |
+| the [signs](signs.py): an exit code of 0, a last step that said it worked, test runs, errors, loops, no answer |    |
+|                         | success where more speaks for it than against it, else failure; how sure, by how much     |
+| nothing                 | failure, as unsure as can be: it teaches nothing                                          |
 
-Words in what the agent wrote decide nothing: "complete" is what failing agents say too.
+No word that the agent wrote speaks for it: "complete" is what failing agents say too.
 """
 
 from __future__ import annotations
@@ -22,8 +23,11 @@ from typing import Any
 from recollect.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
 from recollect.llm.base import Message, Model, Request
 from recollect.llm.structured import read_json
+from recollect.reasoning.asking import asked
 from recollect.reasoning.prompts import prompt
 from recollect.reasoning.shown import shown_steps, shown_task
+from recollect.reasoning.signs import signs_of
+from recollect.reasoning.swayed import speaks_to_a_judge
 from recollect.reasoning.trajectory import Trajectory, bounded
 from recollect.reasoning.trajectory import said as text_of
 from recollect.reflection.parse import clean_line
@@ -32,6 +36,10 @@ JUDGE_TOKENS = 512
 MAX_REASONS, MAX_REASON_CHARS = 5, 300
 UNSURE = 0.5
 """How sure the rules are when nothing says how it went."""
+SUREST_SUCCESS, SUREST_FAILURE = 0.8, 0.9
+"""How sure signs can make the rules: less than what leaves no room for an opinion."""
+TEACHES = 0.6
+"""A verdict less sure than this is kept and told, but teaches nothing: no items, nothing surer or less sure."""
 LEAST_SURE = 0.5
 """A model that says success less surely than this is unsure."""
 
@@ -53,6 +61,11 @@ class Verdict:
     @property
     def outcome(self) -> str:
         return "success" if self.success else "failure"
+
+    @property
+    def teaches(self) -> bool:
+        """Whether it is sure enough to learn from."""
+        return self.confidence >= TEACHES
 
 
 def judge(trajectory: Trajectory, model: Model | None = None) -> Verdict:
@@ -106,15 +119,18 @@ def _decided(trajectory: Trajectory) -> Verdict | None:
 
 
 def _by_signals(trajectory: Trajectory) -> Verdict:
-    """Exit codes and what tools themselves said, when nobody else says anything."""
-    if trajectory.exit_code == 0:
-        return _success(0.8, "exit code 0")
-    telling = [step for step in trajectory.steps if step.failed or step.said_ok]
-    if telling and telling[-1].failed:
-        return _failure(0.7, f"the last step that says how it went failed: {telling[-1].line}")
-    if telling and trajectory.steps[-1].said_ok:
-        return _success(0.6, f"the last step worked: {telling[-1].call}")
-    return _failure(UNSURE, "nothing shows that it succeeded")
+    """What exit codes, tools and the way it ended add up to, when nobody else says anything."""
+    signs = sorted(signs_of(trajectory), key=lambda sign: sign.weight)
+    odds = sum(sign.weight for sign in signs)
+    speak_for = [sign.reason for sign in reversed(signs) if sign.weight > 0]
+    against = [sign.reason for sign in signs if sign.weight < 0]
+    if speak_for and odds > 0:
+        return _success(min(_sure(odds), SUREST_SUCCESS), *speak_for)
+    return _failure(max(UNSURE, min(_sure(-odds), SUREST_FAILURE)), *(against or ["nothing shows that it succeeded"]))
+
+
+def _sure(odds: float) -> float:
+    return round(1 / (1 + math.exp(-odds)), 3)
 
 
 def _success(confidence: float, *reasons: str) -> Verdict:
@@ -126,14 +142,20 @@ def _failure(confidence: float, *reasons: str) -> Verdict:
 
 
 def _by_model(trajectory: Trajectory, model: Model) -> Verdict:
-    request = Request(
-        messages=(
-            Message(role="system", text=prompt("judge")),
-            Message(role="user", text=f"{shown_task(trajectory.query)}\n{shown_steps(trajectory)}"),
-        ),
-        purpose="judge", max_output_tokens=JUDGE_TOKENS, temperature=0.0, json=True,
-    )  # fmt: skip
-    return read_verdict(model.complete(request).text, by=model.name)
+    def request(room: int) -> Request:
+        shown = f"{shown_task(trajectory.query)}\n{shown_steps(trajectory, room=room)}"
+        return Request(
+            messages=(Message(role="system", text=prompt("judge")), Message(role="user", text=shown)),
+            purpose="judge", max_output_tokens=JUDGE_TOKENS, temperature=0.0, json=True,
+        )  # fmt: skip
+
+    verdict = read_verdict(asked(model, request), by=model.name)
+    if verdict.success and speaks_to_a_judge(trajectory):
+        reasons = _reasons(
+            ["unsure, so a failure: its steps hold words that tell a judge what to say", *verdict.reasons]
+        )
+        return replace(verdict, success=False, confidence=UNSURE, reasons=reasons)
+    return verdict
 
 
 def read_verdict(answer: str, *, by: str) -> Verdict:

@@ -6,27 +6,32 @@ called and texts embedded before the transaction that keeps the items.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from recollect.errors import NotFound
 from recollect.ingest.remember import keep
 from recollect.ingest.validate import check
-from recollect.learning.reinforce import judged
-from recollect.learning.told import told_of
+from recollect.learning.reinforce import FAILURE_STEP, judged
+from recollect.learning.told import Told, told_of
 from recollect.llm.base import Model
 from recollect.reasoning.consolidation.watch import ConsolidationWatch
 from recollect.reasoning.distill import Distilled, distill, distill_attempts
 from recollect.reasoning.engine import Engine
+from recollect.reasoning.followed import refuted
 from recollect.reasoning.items import Origin, Outcome, draft_of
 from recollect.reasoning.judge import Verdict, judge
 from recollect.reasoning.tasks import Run, Task, Tasks
 from recollect.reasoning.trajectory import Trajectory
 from recollect.reflection.apply import scope_of
 from recollect.stores.base import Event, Record, Tx
+from recollect.types import Entry, Shelf
 
 EARLIER_ATTEMPTS = 50
 """Of a shelf's latest tasks, looked through for other attempts at the same one."""
+
+REFUTED_STEP = 0.3
+"""What an item loses when its advice was followed and failed: that is seen, where a verdict is an opinion."""
 
 ModelFor = Callable[[Task], "Model | None"]
 
@@ -116,17 +121,35 @@ class Finisher:
     def reinforce(self, task: Task) -> Task:
         """Tell what became of the recall, and count the use of what was shown.
 
-        The log takes a verdict once, so a second try after a crash changes nothing; the use is counted together with
-        the last transition.
+        A verdict is about the items that were used, where the trajectory says which, and not about those whose advice
+        was seen to fail: these lose whatever the verdict. An unsure verdict is about none. The log takes a verdict
+        once, so a second try after a crash changes nothing; the rest is written together with the last transition.
         """
-        success = _verdict(task).success
-        told = not task.shown or self._tell(task, success)
+        verdict, used = _verdict(task), _used(task)
+        failed = self._refuted(task, used)
+        about = [place for place in used if place not in failed] if verdict.teaches else []
+        told = not task.shown or self._tell(task, verdict.success, about)
         with self._engine.store.transact() as tx:
             moved = self._tasks.move_in(tx, task, "reinforced")
-            self._count(tx, task, success, also_judge=not told)
+            self._count(tx, task, dict.fromkeys(about, verdict.success), also_judge=not told)
+            self._count(tx, task, dict.fromkeys(failed, False), also_judge=True, step=REFUTED_STEP)
         return moved
 
-    def _tell(self, task: Task, success: bool) -> bool:
+    def _refuted(self, task: Task, used: Sequence[int]) -> list[int]:
+        """Places of the items that were given and used, whose advice this attempt followed to an error."""
+        if not any(step.failed for step in _done(task).steps):
+            return []
+        there = self._shown(self._engine.store.get, task)
+        return [place for place in used
+                if (entry := there.get(task.shown[place])) and refuted(entry.text, _done(task))]  # fmt: skip
+
+    def _shown(self, get: Callable[[Sequence[Shelf], Sequence[str]], dict[str, Entry]], task: Task) -> dict[str, Entry]:
+        """The items that it was given, which are still there."""
+        shelves = {*self._engine.store.where(task.shown).values()}
+        there = get([*shelves], task.shown)
+        return {id: entry for id, entry in there.items() if entry.tenant == task.shelf.tenant}
+
+    def _tell(self, task: Task, success: bool, about: Sequence[int]) -> bool:
         """Into the outcome log; False when the log does not have the recall (learning is off, or a crash took it)."""
         learner, tenant = self._engine.learner, task.shelf.tenant
         used = _done(task).used
@@ -135,28 +158,36 @@ class Finisher:
                 cited = [place for place in used if place < len(task.shown)]
                 told = told_of(cited=cited, used=None, ignored=False, refined=None, success=None)
                 learner.outcome(task.recall_id, told, tenant=tenant)
-            told = told_of(cited=None, used=None, ignored=False, refined=None, success=success)
-            learner.outcome(task.recall_id, told, tenant=tenant)
+            if about:
+                verdict = Told(kind="verdict", value={"success": success}, places=tuple(about))
+                learner.outcome(task.recall_id, verdict, tenant=tenant)
         except NotFound:
             return False
         return True
 
-    def _count(self, tx: Tx, task: Task, success: bool, *, also_judge: bool) -> None:
-        """One more use of each item shown, unless the log counted those used; and an event each."""
+    def _count(self, tx: Tx, task: Task, how: Mapping[int, bool], *, also_judge: bool,
+               step: float = FAILURE_STEP) -> None:  # fmt: skip
+        """One more use of each of these items, unless the log counted those used; and an event each."""
         now = self._engine.clock()
-        counted = _done(task).used is not None and not also_judge  # `cited` did
-        shelves = [*{self._engine.store.where([id]).get(id): None for id in task.shown}]
-        there = tx.get([shelf for shelf in shelves if shelf is not None], task.shown)
-        for entry in there.values():
-            if entry.tenant != task.shelf.tenant:
+        counted = _done(task).used is not None  # `cited` did
+        there = self._shown(tx.get, task) if how else {}
+        for place, success in how.items():
+            entry = there.get(task.shown[place])
+            if entry is None:
                 continue
             if also_judge:
-                entry = judged(entry, success, now)
+                entry = judged(entry, success, now, step=step)
             if not counted:
                 entry = replace(entry, usage_count=entry.usage_count + 1, updated_at=max(now, entry.updated_at))
             tx.update(entry, change=None)
             detail: dict[str, int | float | str] = {"task": task.id, "success": int(success)}
             tx.audit(Event(at=now, tenant=entry.tenant, action="reinforce", entry_id=entry.id, detail=detail))
+
+
+def _used(task: Task) -> list[int]:
+    """Places of the items shown that count as used: all, when the trajectory does not say."""
+    used = _done(task).used
+    return [*range(len(task.shown))] if used is None else sorted({place for place in used if place < len(task.shown)})
 
 
 def _done(task: Task) -> Trajectory:

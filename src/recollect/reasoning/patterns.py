@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from recollect.ingest.terms import TASK_END, TASK_LEAD
 from recollect.reasoning.calls import (
     Turnaround,
     actions,
@@ -25,6 +26,7 @@ from recollect.reasoning.calls import (
     gist,
     prepared,
     put,
+    put_at,
     put_key,
     recipe,
     repeated,
@@ -77,23 +79,25 @@ def from_contrast(successes: Sequence[Trajectory], failures: Sequence[Trajectory
 
 def _turned(trajectory: Trajectory, turn: Turnaround) -> Item | None:
     """A call that failed and then worked."""
-    query, steps = trajectory.query, trajectory.steps
+    steps = trajectory.steps
     last, worked = steps[turn.failed[-1]], steps[turn.worked]
     different = changed(last, worked)
-    between = [put(steps[place], query) for place in turn.between]
+    between = [put_at(trajectory, place) for place in turn.between]
     first = f"First {', then '.join(between)}; then" if between else ""
     if different:
         now = ", ".join(_put_argument(name, pair[1]) for name, pair in different.items())
         then = ", ".join(_put_argument(name, pair[0]) for name, pair in different.items())
-        call = put(worked, query, literal=different)
+        call = put_at(trajectory, turn.worked, literal=different)
         advice = f"{first or 'Call'} {call}. {worked.action} failed with {then}: {_error(last)}."
         title = f"{worked.action}: {now}, not {then}"
     elif between:
-        advice = f"{first} call {put(worked, query)}: before that it failed with {_error(last)}."
+        advice = f"{first} call {put_at(trajectory, turn.worked)}: before that it failed with {_error(last)}."
         title = f"{worked.action}: first {', then '.join(between)}"
     else:
         tries = len(turn.failed) + 1
-        advice = f"Try {put(worked, query)} again when it fails with {_error(last)}: it worked at try {tries}."
+        advice = (
+            f"Try {put_at(trajectory, turn.worked)} again when it fails with {_error(last)}: it worked at try {tries}."
+        )
         title = f"{worked.action}: try again, it worked at try {tries}"
     return _item("strategy", title, advice, trajectory, (*turn.failed, *turn.between, turn.worked))
 
@@ -103,8 +107,7 @@ def _recipe(trajectory: Trajectory) -> Item | None:
     places = recipe(trajectory)[-RECIPE_STEPS:]
     if places:
         lessons = settled(trajectory)
-        steps = [trajectory.steps[place] for place in places]
-        calls = [put(step, trajectory.query, literal=lessons.get(step.action, ())) for step in steps]
+        calls = [put_at(trajectory, place, literal=lessons.get(trajectory.steps[place].action, ())) for place in places]
         names = list(dict.fromkeys(trajectory.steps[place].action for place in places))
         return _item("strategy", " → ".join(names), f"This worked: {' → '.join(calls)}.", trajectory, places)
     places = [place for place, step in enumerate(trajectory.steps) if step.text and not step.failed][-RECIPE_STEPS:]
@@ -116,7 +119,7 @@ def _recipe(trajectory: Trajectory) -> Item | None:
 
 def _unchanged(trajectory: Trajectory, places: tuple[int, ...]) -> Item:
     step = trajectory.steps[places[-1]]
-    call = put(step, trajectory.query)
+    call = put_at(trajectory, places[-1])
     advice = f"Do not repeat {call} unchanged: it failed {len(places)} times with {_error(step)}."
     return _item("guardrail", f"{step.action}: do not repeat it unchanged", advice, trajectory, places)
 
@@ -138,7 +141,7 @@ def _ways(trajectory: Trajectory, last: int) -> list[Item]:
     for place in reversed(tried):
         before = prepared(trajectory, place)
         if before:
-            calls = [put(trajectory.steps[one], trajectory.query) for one in (*before, place)]
+            calls = [put_at(trajectory, one) for one in (*before, place)]
             names = dict.fromkeys(trajectory.steps[one].action for one in (*before, place))
             advice = f"This way did not succeed: {' → '.join(calls)}. It failed with {_error(trajectory.steps[place])}."
             found.append(_item("guardrail", f"Not enough: {' → '.join(names)}", advice, trajectory, [*before, place]))
@@ -155,7 +158,7 @@ def _unresolved(trajectory: Trajectory) -> int | None:
 
 def _failed_call(trajectory: Trajectory, place: int) -> Item:
     step = trajectory.steps[place]
-    advice = f"Do not rely on {put(step, trajectory.query)}: it failed with {_error(step)}."
+    advice = f"Do not rely on {put_at(trajectory, place)}: it failed with {_error(step)}."
     return _item("guardrail", f"{step.action}: failed with {_error(step, 50)}", advice, trajectory, [place])
 
 
@@ -165,7 +168,7 @@ def _wrong_way(trajectory: Trajectory, reasons: Sequence[str]) -> Item | None:
     why = clean_line("; ".join(reasons))[:ERROR_CHARS] or clean_line(trajectory.error)[:ERROR_CHARS]
     if not why or not (places or trajectory.error):
         return None
-    calls = " → ".join(put(trajectory.steps[place], trajectory.query) for place in places)
+    calls = " → ".join(put_at(trajectory, place) for place in places)
     way = f"This way did not succeed: {calls}." if calls else "This did not succeed."
     title = f"Not enough: {' → '.join(actions(trajectory, working=True))}" if calls else f"Failed: {why}"
     return _item("guardrail", title, f"{way} {why}", trajectory, places, fallback=trajectory.error)
@@ -241,7 +244,7 @@ def _quoted(kind: ItemKind, title: str, advice: str, trajectory: Trajectory, ste
     """An item that begins with the sort of task it is for and quotes the steps it rests on."""
     like = clean_line(gist(trajectory))
     like = like if len(like) <= GIST_CHARS else like[: GIST_CHARS - 1].rstrip() + "…"
-    text = f"For tasks like “{like}”: {advice}" if like else advice
+    text = f"{TASK_LEAD}{like}{TASK_END}{advice}" if like else advice
     title = clean_line(title)
     title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
     evidence = "\n".join(step.line[:LINE_CHARS] for step in steps) or fallback

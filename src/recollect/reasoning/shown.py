@@ -10,6 +10,8 @@ from recollect.reasoning.trajectory import Trajectory
 MAX_LINE_CHARS = 1_200
 MAX_SHOWN_CHARS = 24_000
 """Of all the steps a model is shown at once; where they are more, the middle is left out."""
+SHORT_SHOWN_CHARS = 5_000
+"""The same for a model that refused more: with the instructions, within a context of 4,096 tokens."""
 
 
 def shown_task(query: str) -> str:
@@ -26,9 +28,9 @@ def shown_steps(trajectory: Trajectory, *, prefix: str = "", room: int = MAX_SHO
     return "\n".join(["<trajectory>", *lines, "</trajectory>"])
 
 
-def shown_attempts(attempts: Sequence[tuple[Trajectory, bool | None]]) -> str:
+def shown_attempts(attempts: Sequence[tuple[Trajectory, bool | None]], *, room: int = MAX_SHOWN_CHARS) -> str:
     """Several attempts, each with its verdict, numbered from 1."""
-    room = MAX_SHOWN_CHARS // max(1, len(attempts))
+    room //= max(1, len(attempts))
     told = {True: "success", False: "failure", None: "not judged"}
     return "\n".join(
         f"Attempt {number} | {told[success]}\n{shown_steps(trajectory, prefix=f'{number}.', room=room)}"

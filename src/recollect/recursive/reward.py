@@ -40,7 +40,7 @@ class Became:
 def became(told: Told) -> Became:
     """An outcome as it was told: cited hits are a quality, none cited is ignored; work that failed counts alike."""
     if told.kind == "cited":
-        count = len(told.places)
+        count = len(told.places or ())
         return Became(kind="used", quality=min(count / ENOUGH_CITED, 1.0)) if count else Became(kind="ignored")
     if told.kind == "used":
         return Became(kind="used", quality=float(told.value["quality"]))

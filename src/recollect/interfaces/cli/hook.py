@@ -137,10 +137,9 @@ def _finish(bank: ReasoningBank, name: str, work: Trajectory, *, agent: str, dom
     failures would teach nothing.
     """
     from recollect.errors import NotFound
-    from recollect.reasoning.judge import UNSURE
     from recollect.reasoning.judge import judge as judged
 
-    if not model and judged(work).confidence <= UNSURE:
+    if not model and not judged(work).teaches:
         bank.abandon(name, why="nothing says how it went")
         return None
     try:
