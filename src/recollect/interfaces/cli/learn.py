@@ -189,9 +189,17 @@ def _print_status(found: LearningStatus, target: Target) -> None:
     if target.json:
         render.print_json(found)
         return
-    pairs = {name.replace("_", " "): value for name, value in vars(found).items() if name != "weights"}
+    tables = ("weights", "searches")
+    pairs = {name.replace("_", " "): value for name, value in vars(found).items() if name not in tables}
     rounded = {name: f"{value:+.3f}" if isinstance(value, float) else value for name, value in pairs.items()}
     out = render.console()
     out.print(render.pair_table({"for": target, **rounded}))
     if found.weights:
         out.print(render.row_table(("weight", "value"), [(n, f"{w:+.3f}") for n, w in found.weights.items()]))
+    if found.searches:
+        rows = [
+            (one.shape, str(one.outcomes), one.serves, f"{one.starts:.1f}",
+             ", ".join(f"{way} {reward:+.2f}" for way, reward in one.rewards.items()))
+            for one in found.searches
+        ]  # fmt: skip
+        out.print(render.row_table(("questions", "outcomes", "searched by", "recursive from", "mean rewards"), rows))
