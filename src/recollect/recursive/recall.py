@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from recollect.errors import InvalidInput
 from recollect.ingest.validate import checked_fraction, checked_query
@@ -187,7 +188,9 @@ class Router:
         planner, calls = self._planner(scope, meter)
         layers = [shelf.layer for shelf in scope.shelves()]
         try:
-            plan = plan_of(choice, query, decided.shape, planner=planner, layers=layers)
+            make = partial(plan_of, choice, query, decided.shape, planner=planner, layers=layers)
+            own = choice == "planner" and not isinstance(planner, RulePlanner | ModelPlanner)
+            plan = meter.within(make) if own else make()
         except Exception:  # a planner is anybody's code
             return None
         if calls is not None:
