@@ -90,7 +90,11 @@ def test_practice_says_where_to_look_first_but_decides_nothing() -> None:
     found: Practice = {"compare": seen}
     policy = Policy(seed=1).begun(found, 20)
     assert policy.family("compare").serves == "planner"
-    assert policy.family("compare").to_try(("planner", "plain", "parts"), 1) == "parts"
+    assert (
+        policy.family("compare").to_try(("planner", "plain", "parts"), 1) == "plain"
+    )  # the floor is to be known first
+    floor = policy.learned("compare", "plain", 0.2).learned("compare", "plain", 0.2)
+    assert floor.family("compare").to_try(("planner", "plain", "parts"), 1) == "parts"
     assert policy.begun(found, 20) is policy
     assert loads(dumps(policy), seed=0) == policy
     for _ in range(3):

@@ -103,8 +103,11 @@ class Family:
         return one.mean - two.mean > Z * math.hypot(one.error, two.error)
 
     def to_try(self, among: Sequence[Choice], dice: int) -> Choice:
-        """The choice that may be the best for all that is known; of those never tried, one by the dice."""
+        """The choice that may be the best for all that is known; of those never tried, one by the dice. Plain search
+        comes first, since nothing may be worse."""
         others = [choice for choice in among if choice != self.serves]
+        if "plain" in others and not self._known("plain"):
+            return "plain"
         return max(others, key=lambda choice: (self._hope(choice), hash64(f"{dice}:{choice}")))
 
     def _hope(self, choice: Choice) -> float:
