@@ -34,6 +34,6 @@ from recollect.types.words import (
 __all__ = [
     "AUTOMATIC_LINK_TYPES", "KINDS", "LAYERS", "LINK_TYPES", "MAX_NAME_CHARS", "STATES", "CacheLevel", "Cost",
     "CurvePoint", "Entry", "Factor", "Hit", "Kind", "Layer", "LearningStatus", "Link", "LinkType", "Reasoning",
-    "ReasoningStep", "Recall", "RecallResult", "Receipt", "Scope", "Searching", "Shelf", "State", "Stats", "Step", "Trust",
-    "Turn", "Version", "fence_item", "filled",
+    "ReasoningStep", "Recall", "RecallResult", "Receipt", "Scope", "Searching", "Shelf", "State", "Stats", "Step",
+    "Trust", "Turn", "Version", "fence_item", "filled",
 ]  # fmt: skip
