@@ -111,10 +111,13 @@ class Memory:
         self._recursion = recursion_of(recursion, profile)
         self._searches = None
         if learning != "off" and self._recursion.mode != "off" and self._recursion.learns:
-            self._searches = Searches(store, self._learner, explore=self._recursion.explore, clock=clock)
+            self._searches = Searches(
+                store, self._learner, explore=self._recursion.explore, clock=clock,
+                threshold=self._recursion.threshold, share=self._recursion.share,
+            )  # fmt: skip
         minds = Minds(metered=partial(_metered, weakref.ref(self)), reasoner=llm)
         self._router = Router(self._searcher, self._recursion, minds=minds, searches=self._searches)
-        self._trainer = CombinedMemoryTrainer(store, self._learner, self._searches)
+        self._trainer = CombinedMemoryTrainer(store, self._learner, self._searches, clock=clock)
         self._writer = Writer(store, embedder, scrubber=self._scrubbing, clock=clock, new_id=new_id)
         self._changer = Changer(store, embedder, scrubbing=self._scrubbing, clock=clock)
         self._forgetter = Forgetter(store, self._searcher, clock=clock, before=self._learner.write_pending)
@@ -321,7 +324,7 @@ class Memory:
 
     def learning(self, *, scope: Scope) -> LearningStatus:
         """What serves the scope's home layer now, and on which evidence."""
-        return self._learner.status(checked_scope(scope).home())
+        return self._trainer.status(checked_scope(scope).home(), self._recursion.threshold)
 
     def learning_curve(self, *, scope: Scope) -> list[CurvePoint]:
         """How learning came to where it is: one point per outcome of the scope's home, replayed from the log."""
@@ -339,8 +342,8 @@ class Memory:
         labelled = None if pairs is None else [
             (self._searcher.examine(checked_query(query), scope=scope), checked_ids(ids)) for query, ids in pairs
         ]  # fmt: skip
-        self._learner.relearn(home.tenant, labelled, whole=checked_flag("whole", whole))
-        return self._learner.status(home)
+        self._trainer.relearn(home.tenant, labelled, whole=checked_flag("whole", whole))
+        return self._trainer.status(home, self._recursion.threshold)
 
     def reset_learning(self, *, scope: Scope) -> int:
         """Forget what the tenant's users taught, for good: what was told so far stays in the log and teaches no more.
@@ -351,7 +354,7 @@ class Memory:
 
     def share_learning(self, on: bool, *, scope: Scope) -> None:
         """Whether the tenant's users learn from each other (numbers only); off also drops what was shared."""
-        self._learner.share(checked_scope(scope).tenant, checked_flag("on", on))
+        self._trainer.share(checked_scope(scope).tenant, checked_flag("on", on))
 
     def export_learning(self, *, scope: Scope) -> dict[str, Any]:
         """What was learned for the tenant and the scope's home, as JSON: numbers only."""
@@ -361,7 +364,7 @@ class Memory:
         """Put what `export_learning` returned in the place of what was learned; parts it does not have stay."""
         home = checked_scope(scope).home()
         self._trainer.load(home, dict(state))
-        return self._learner.status(home)
+        return self._trainer.status(home, self._recursion.threshold)
 
     def practise(self, *, scope: Scope, tasks: int = 60) -> int:
         """Try every way to search on questions made from the scope's own entries, once, so that learning which serves

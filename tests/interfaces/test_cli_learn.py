@@ -254,3 +254,16 @@ def test_charts_of_little_or_nothing() -> None:
     assert chart.spark([0.0, 1.0, 2.0]) == "▁▅█"
     assert chart.svg({}, title="<t>", x="x", y="y").startswith("<svg")
     assert "&lt;t&gt;" in chart.svg({"a": [(0.0, 1.0), (1.0, 2.0)]}, title="<t>", x="x", y="y")
+
+
+def test_practise_is_done_once(cli: Cli) -> None:
+    cli.remember("The bakery opens at six.")
+    assert "nothing to practise" in cli("practise").err
+    cli.remember("Overdrive Maximus was shot in Leland in 1986.", "--title", "Leland", "--tag", "film")
+    cli.remember("Stefan Kingsley directed Overdrive Maximus.", "--title", "Overdrive Maximus", "--tag", "film")
+    assert cli.json("practise", "--tasks", "4") == {"tasks": 3}
+    assert "nothing to practise" in cli("practise").err
+    status = cli.json("learn", "status")["searches"]
+    assert {one["serves"] for one in status} == {"planner"}
+    assert all(one["starts"] == 0.3 for one in status)
+    assert "searched by" in cli("learn", "status").out

@@ -208,3 +208,22 @@ def test_reason_prints_what_a_model_concludes_and_why_it_does_not(filled: Cli, t
 def test_filters_that_nothing_passes_are_said_to_be_why(filled: Cli) -> None:
     assert "passes the filters" in filled.ok("recall", "bees", "--kind", "strategy").err
     assert "passes the filters" not in filled.ok("recall", "bees", "--kind", "fact").err
+
+
+def test_assemble_prints_a_block_within_the_budget_and_says_what_was_left_out(filled: Cli) -> None:
+    question = "Which runtime does Ada prefer, and what is the build server called?"
+    answer = filled.json("assemble", question, "--budget", "60")
+    assert 0 < answer["tokens"] <= 60
+    assert len(answer["hits"]) + len(answer["left_out"]) == 3
+    assert {one["why"] for one in answer["left_out"]} <= {"budget", "nothing new"}
+    assert answer["recalls"][0]["route"] in ("hybrid", "recursive")
+    done = filled("assemble", question, "--budget", "60")
+    assert done.out.strip() == answer["text"].strip()
+    assert f"{len(answer['hits'])} entries in {answer['tokens']} of 60 tokens" in done.err
+    assert filled.json("assemble", question, "--kind", "preference")["left_out"] == []
+
+
+def test_assemble_refuses_a_budget_that_is_none(filled: Cli) -> None:
+    done = filled("assemble", "Ada", "--budget", "-1")
+    assert done.code == 2
+    assert "max_tokens" in done.err

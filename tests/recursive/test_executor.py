@@ -183,7 +183,7 @@ def test_a_profile_of_another_scale_stays_plain() -> None:
 
 
 def test_outcomes_of_recursive_recalls_teach() -> None:
-    with filled() as memory:
+    with filled(recursion=Recursion(explore=0.0)) as memory:
         for _ in range(3):
             found = memory.recall(QUESTION, scope=SCOPE)
             assert found.route == "recursive"

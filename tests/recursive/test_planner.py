@@ -100,6 +100,7 @@ def test_parts_are_planned_by_the_other_model_side_by_side_and_no_deeper_than_th
 
 @pytest.mark.parametrize("reply", [
     "I would search for it.", "", "{}", '{"actions": []}', '{"actions": [{"action": "drop_table"}]}', "[1, 2]",
+    '{"actions": [{"action": "recursive_call", "sub_query": "…"}, {"action": "aggregate", "strategy": "compare"}]}',
     ModelFailed("no service"), RuntimeError("anything"),
 ], ids=repr)  # fmt: skip
 def test_where_a_model_fails_rules_plan(reply: Any) -> None:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from recollect.learning.guard import Evidence
 from recollect.learning.told import told_of
+from recollect.recursive.choices import Choice
 from recollect.recursive.reward import Became, became, reward_of
-from recollect.recursive.trainer import MOST_WEIGHT, Policy, dumps, loads
+from recollect.recursive.trainer import MOST_WEIGHT, Policy, Practice, dumps, loads
 
 from .search_world import BEST, PLAIN, SHAPES, Life, value
 
@@ -83,11 +85,18 @@ def test_nothing_is_tried_without_exploration() -> None:
 
 
 def test_practice_says_where_to_look_first_but_decides_nothing() -> None:
-    found = {"compare": {"planner": [0.0] * 20, "parts": [1.0] * 20, "plain": [0.2] * 20}}
-    policy = Policy(seed=1).begun(found, 20)  # type: ignore[arg-type]
+    rewards: dict[Choice, float] = {"planner": 0.0, "parts": 1.0, "plain": 0.2}
+    seen = {choice: Evidence(n=20, total=20 * one, squares=20 * one * one) for choice, one in rewards.items()}
+    found: Practice = {"compare": seen}
+    policy = Policy(seed=1).begun(found, 20)
     assert policy.family("compare").serves == "planner"
-    assert policy.family("compare").to_try(("planner", "plain", "parts"), 1) == "parts"
-    assert policy.begun(found, 20) is policy  # type: ignore[arg-type]
+    assert (
+        policy.family("compare").to_try(("planner", "plain", "parts"), 1) == "plain"
+    )  # the floor is to be known first
+    floor = policy.learned("compare", "plain", 0.2).learned("compare", "plain", 0.2)
+    assert floor.family("compare").to_try(("planner", "plain", "parts"), 1) == "parts"
+    assert policy.begun(found, 20) is policy
+    assert loads(dumps(policy), seed=0) == policy
     for _ in range(3):
         policy = policy.learned("compare", "parts", 1.0).learned("compare", "planner", 0.0)
     assert policy.family("compare").serves == "parts"

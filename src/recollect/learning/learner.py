@@ -481,12 +481,12 @@ class Learner:
         with self._store.transact() as tx:
             before = tx.policy(tenant, None, profile=SETTLED)
             dropped = tx.drop_policies(tenant) - (before is not None)
-            settled = Tenant(shares=loads_tenant(before).shares, since=self._last_told(tenant))
+            settled = Tenant(shares=loads_tenant(before).shares, since=self.last_told(tenant))
             self._settle(tx, tenant, settled)
             tx.audit(Event(at=self._clock(), tenant=tenant, action="reset_learning", detail={"states": dropped}))
         return dropped
 
-    def _last_told(self, tenant: str) -> int:
+    def last_told(self, tenant: str) -> int:
         """The number of the tenant's last outcome, 0 when there is none: the smallest with none after it."""
         low, high = 0, 1
         while self._store.outcomes(tenant, after=high, limit=1):

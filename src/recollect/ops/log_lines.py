@@ -25,11 +25,13 @@ from recollect.learning.tenant import PROFILE as SETTLED
 from recollect.learning.tenant import Tenant, dumps_tenant, loads_tenant
 from recollect.ops import plain
 from recollect.ops.plain import Fields, Plain
+from recollect.recursive.lessons import FIELDS, lesson_of, plain_lesson
+from recollect.recursive.lessons import KINDS as LESSONS
 from recollect.stores.base import LoggedRecall, Selection, Store, Tx
 from recollect.types import Shelf
 
 PAGE = 500
-KINDS = ("cited", "used", "ignored", "refined", "verdict")
+KINDS = ("cited", "used", "ignored", "refined", "verdict", *LESSONS)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -143,6 +145,10 @@ def outcome_of(fields: Fields) -> OutcomeLine:
 
 def _value_of(kind: str, fields: Fields) -> Plain:
     """What an outcome of this kind says."""
+    if kind in LESSONS:
+        given = {name: fields.take(name, lambda value: value) for name in FIELDS}
+        fields.done()
+        return plain_lesson(lesson_of(given))
     checks: dict[str, tuple[str, Callable[[Any], Any]]] = {  # any JSON value
         "cited": ("entries", _list_of(plain.checked_id)),
         "used": ("quality", lambda value: validate.checked_fraction("quality", value)),

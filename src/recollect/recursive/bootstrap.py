@@ -17,12 +17,14 @@ from dataclasses import dataclass, replace
 
 from recollect.ingest.hashing import hash64
 from recollect.ingest.terms import words
+from recollect.learning.guard import Evidence
 from recollect.recursive.choices import Choice, choices_for
 from recollect.recursive.cues import Shape, shape_of
 from recollect.recursive.plans import RulePlanner
 from recollect.recursive.recall import Recursion, Router
 from recollect.recursive.reward import Became, reward_of
 from recollect.recursive.searches import Chosen, Searches
+from recollect.recursive.trainer import Practice
 from recollect.retrieval.pipeline import Searcher
 from recollect.stores.base import Selection, Store
 from recollect.types import Entry, Recall, Scope
@@ -65,16 +67,18 @@ def tasks_from(entries: Sequence[Entry], linked: Linked, *, count: int, seed: in
     return list(tasks.values())
 
 
-def practised(tasks: Sequence[Task], attempt: Attempt) -> dict[Shape, dict[Choice, list[float]]]:
+def practised(tasks: Sequence[Task], attempt: Attempt) -> Practice:
     """The rewards of every choice on every task, by shape."""
-    rewards: dict[Shape, dict[Choice, list[float]]] = {}
+    rewards: dict[Shape, dict[Choice, Evidence]] = {}
     for task in tasks:
         found = rewards.setdefault(task.shape, {})
         for choice in choices_for(task.shape, RulePlanner()):
             recall, tokens = attempt(task.query, task.shape, choice)
             share = len(task.right & {hit.entry.id for hit in recall.hits}) / min(len(task.right), K)
             became = Became(kind="used", quality=min(share, 1.0)) if share else Became(kind="ignored")
-            found.setdefault(choice, []).append(reward_of(became, tokens))
+            reward = reward_of(became, tokens)
+            one = Evidence(n=1.0, total=reward, squares=reward * reward)
+            found[choice] = found.get(choice, Evidence()).plus(one)
     return rewards
 
 
@@ -100,7 +104,7 @@ def practise(store: Store, searcher: Searcher, recursion: Recursion, searches: S
     tasks = tasks_from([entry for _, entry in found], linked, count=count, seed=policy.seed)
     rewards = practised(tasks, attempt)
     if tasks:
-        searches.begin(scope.home(), lambda policy: policy.begun(rewards, len(tasks)))
+        searches.begin(scope.home(), rewards, len(tasks))
     return len(tasks)
 
 

@@ -22,7 +22,7 @@ import numpy.typing as npt
 
 from recollect.ingest.terms import record_of, terms, words
 from recollect.retrieval.bank import Bank
-from recollect.retrieval.desk import Desk, Rows
+from recollect.retrieval.desk import Check, Desk, Rows
 from recollect.retrieval.shelf import NONE
 from recollect.types import Entry
 
@@ -35,6 +35,11 @@ _LINK_VALUE = 1.0
 _ASIDE = re.compile(r"\s*\([^)]*\)")
 
 Values = npt.NDArray[np.float64]
+_TERMS_A_CHECK = 20
+
+
+def _go_on() -> None:
+    """A check that stops nothing."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -48,15 +53,18 @@ class Source:
     """Rows it is linked to by hand, and how."""
 
 
-def source_of(desk: Desk, row: int, entry: Entry, *, walk_links: bool = True) -> Source:
-    """Follow the rare terms and the links of one entry."""
+def source_of(desk: Desk, row: int, entry: Entry, *, walk_links: bool = True, check: Check = _go_on) -> Source:
+    """Follow the rare terms and the links of one entry; `check` may stop it on the way."""
     bank = desk.bank
     own = record_of(entry).terms
     own = own[~np.isin(own, np.array(desk.view.question.terms, dtype=np.uint64))]
     held_by = sum((shelf.postings.spread(own) for shelf in bank.shelves), np.zeros(len(own), dtype=np.int64))
     rare = np.flatnonzero((held_by > 1) & (held_by <= FEW))[:MOST_TERMS]
     thread, shares = _thread(bank, row), dict[int, float]()
-    for term, count in zip(own[rare].tolist(), held_by[rare].tolist(), strict=True):
+    check()
+    for number, (term, count) in enumerate(zip(own[rare].tolist(), held_by[rare].tolist(), strict=True)):
+        if number % _TERMS_A_CHECK == 0:
+            check()
         weight = _idf(bank.size, count) / 10
         for other in _rows_with(bank, term):
             if other != row and (thread[1] == NONE or _thread(bank, other) != thread):
@@ -76,7 +84,8 @@ def matrix(sources: list[Source], rows: Rows) -> Values:
     return found
 
 
-def mentions(desk: Desk, sources: list[Source], entries: dict[int, Entry], rows: Rows) -> tuple[Values, Values]:
+def mentions(desk: Desk, sources: list[Source], entries: dict[int, Entry], rows: Rows,
+             check: Check = _go_on) -> tuple[Values, Values]:  # fmt: skip
     """`named` and `names` for the rows whose entries were read, each of shape (rows, sources)."""
     named, names = np.zeros((len(rows), len(sources))), np.zeros((len(rows), len(sources)))
     known = set(desk.view.question.terms)
@@ -87,6 +96,7 @@ def mentions(desk: Desk, sources: list[Source], entries: dict[int, Entry], rows:
         entry = entries.get(row)
         if entry is None:
             continue
+        check()
         text, title = entry.text.lower(), _title(entry)
         for column, source in enumerate(sources):
             if source.row == row or (source.entry.thread is not None and source.entry.thread == entry.thread):

@@ -6,25 +6,29 @@ An outcome teaches both in one transaction, so neither can be ahead of the other
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 
+from recollect.clock import Clock
 from recollect.errors import InvalidInput
-from recollect.learning.learner import Learner
+from recollect.learning.learner import Labelled, Learner
 from recollect.learning.told import Told
 from recollect.recursive.searches import Searches
+from recollect.recursive.teaching import Teacher
 from recollect.recursive.trainer import PROFILE, dumps, loads
 from recollect.stores.base import Store
-from recollect.types import Shelf
+from recollect.types import LearningStatus, Shelf
 
 
 class CombinedMemoryTrainer:
     """Tells outcomes to both, saves and loads both."""
 
-    def __init__(self, store: Store, learner: Learner, searches: Searches | None) -> None:
+    def __init__(self, store: Store, learner: Learner, searches: Searches | None, *, clock: Clock) -> None:
         """Without `searches` only entries are learned about."""
         self._store = store
         self._learner = learner
         self._searches = searches
+        self._teacher = Teacher(store, clock=clock) if searches is None else searches.teacher
 
     def outcome(self, recall_id: str, told: Told, *, tenant: str | None) -> bool:
         """Append an outcome to the log and learn from it; False when one of this kind was told before."""
@@ -34,6 +38,22 @@ class CombinedMemoryTrainer:
                 self._searches.told(tx, recall_id, told)
         written()
         return counts
+
+    def relearn(self, tenant: str, labelled: Labelled | None = None, *, whole: bool = False) -> None:
+        """Learn the tenant's log anew, both halves; see `Learner.relearn`."""
+        self._learner.relearn(tenant, labelled, whole=whole)
+        self._teacher.relearn(tenant)
+
+    def share(self, tenant: str, on: bool) -> None:
+        """Switch whether a tenant's people learn from each other; both halves are learned anew with it."""
+        self._learner.share(tenant, on)
+        self._teacher.relearn(tenant)
+
+    def status(self, home: Shelf, threshold: float) -> LearningStatus:
+        """How far both have come; `threshold` is that of the settings."""
+        found = self._learner.status(home)
+        searches = () if self._searches is None else self._teacher.status(home, threshold)
+        return replace(found, searches=searches)
 
     def save(self, home: Shelf) -> dict[str, Any]:
         """What was learned for a tenant and a home, as JSON: numbers and names of plans, no text."""
@@ -50,4 +70,5 @@ class CombinedMemoryTrainer:
         with self._store.transact() as tx:
             self._learner.load_in(tx, home, state)
             if policy is not None:
-                tx.put_policy(home.tenant, None, dumps(policy), profile=PROFILE)
+                here = replace(policy, practised_after=0)  # outcomes are counted otherwise here
+                tx.put_policy(home.tenant, None, dumps(here), profile=PROFILE)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -29,10 +30,11 @@ from recollect.recursive.bridges import Source, source_of
 from recollect.recursive.calls import Calls
 from recollect.recursive.cues import shape_of
 from recollect.recursive.limits import LimitMet, Meter
-from recollect.recursive.plans import Planner
+from recollect.recursive.planner import ModelPlanner
+from recollect.recursive.plans import Planner, RulePlanner
 from recollect.recursive.subject import gathered, inferred
-from recollect.retrieval.desk import Desk, Rows
-from recollect.retrieval.features import MICROS_PER_DAY
+from recollect.retrieval.desk import Desk, Rows, Vector
+from recollect.retrieval.features import MICROS_PER_DAY, View
 from recollect.retrieval.ranked import Ranked
 from recollect.types import KINDS, Entry, Step
 
@@ -69,6 +71,8 @@ class Executor:
         """The model calls that were made for the plan, if any."""
         self._plan = plan
         self._planner = planner
+        self._prompt = isinstance(planner, RulePlanner | ModelPlanner)
+        """Whether the planner answers at once: a model's plans are all made before."""
         self._meter = meter
         self.steps: list[Step] = []
         self.via: dict[str, tuple[str, str]] = {}
@@ -119,20 +123,37 @@ class Executor:
                 return self._aggregate(action, state)
 
     def _search(self, action: SearchLayer, state: State) -> int:
-        ranked, _ = state.desk.about(action.query)
+        ranked, _ = self._about(action.query, state.desk)
         if action.layer is not None:
             ranked = ranked.take(np.flatnonzero(state.desk.on_layers(ranked.rows, [action.layer])))
         return _carry(ranked, state)
 
+    def _about(self, query: str, desk: Desk) -> tuple[Ranked, Desk]:
+        """The ranking for another query."""
+        return desk.about(query, self._vector(desk, query), self._meter.check)
+
+    def _view(self, desk: Desk, query: str) -> View:
+        """Both arms for another query."""
+        return desk.again(query, self._vector(desk, query), self._meter.check)
+
+    def _vector(self, desk: Desk, query: str) -> Vector | None:
+        """The vector of another query. A search is not begun where the time left will not do, by the first one."""
+        self._meter.check(ahead_s=desk.seconds)
+        embed = desk.embed
+        vector = None if embed is None else self._meter.within(partial(embed, query))
+        self._meter.check(ahead_s=desk.seconds)
+        return vector
+
     def _call(self, action: RecursiveCall, state: State) -> int:
         if state.depth + 1 >= self._meter.limits.depth:
             raise LimitMet(f"depth {self._meter.limits.depth}")
-        ranked, desk = state.desk.about(action.sub_query)
+        ranked, desk = self._about(action.sub_query, state.desk)
         deeper = State(ranked=ranked, desk=desk, depth=state.depth + 1)
         shape = shape_of(action.sub_query)
         if shape != "plain":  # a plain question needs no plan: its one search has just been made
             layers = list(desk.layers)
-            self._run(self._planner.plan(action.sub_query, shape, layers=layers, depth=deeper.depth), deeper)
+            plan = partial(self._planner.plan, action.sub_query, shape, layers=layers, depth=deeper.depth)
+            self._run(plan() if self._prompt else self._meter.within(plan), deeper)
         found = _carry(deeper.ranked, state)
         best = deeper.ranked.take(np.argsort(-deeper.ranked.scores, kind="stable")[:OF_A_SIDE])
         for row, score in zip(best.rows.tolist(), best.scores.tolist(), strict=True):
@@ -152,7 +173,7 @@ class Executor:
             self._meter.check()
             if (entry := entries.get(row)) is not None:
                 self._meter.spend(tokens=entry.token_count)
-                state.sources.append(source_of(state.desk, row, entry))
+                state.sources.append(source_of(state.desk, row, entry, check=self._meter.check))
         new = order.brought_in(state.sources)
         new = new[state.desk.on_layers(new, [action.target] if action.target else [])]
         before = len(state.ranked.rows)
@@ -168,18 +189,19 @@ class Executor:
         if action.strategy in ("summarize", "infer"):
             self._meter.check()
             ordered = gathered if action.strategy == "summarize" else inferred
-            state.ranked = ordered(state.ranked, state.desk)
+            state.ranked = ordered(state.ranked, state.desk, partial(self._view, state.desk))
         elif state.sources:
             self._combine(state)
         return len(state.ranked.rows)
 
     def _combine(self, state: State) -> None:
         rows = order.to_read(state.ranked, state.desk, state.sources)
+        self._meter.check()
         entries = state.desk.read(rows)
         self._meter.spend(tokens=sum(entry.token_count for entry in entries.values()))
         self._meter.check()
         before = state.ranked
-        state.ranked, via = order.combined(before, state.desk, state.sources, entries)
+        state.ranked, via = order.combined(before, state.desk, state.sources, entries, check=self._meter.check)
         if state.depth == 0:
             self._note_ways(state, entries, via)
 

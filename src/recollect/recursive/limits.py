@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, fields
+from typing import TypeVar
 
 from recollect.errors import InvalidInput
 
 DEEPEST = 3
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,7 +81,32 @@ class Meter:
         """Count time from now: a plan by a model has a deadline of its own."""
         self._began = self._now()
 
-    def check(self) -> None:
-        """Refuse to go on after the deadline."""
-        if self.seconds >= self.limits.timeout_s:
+    def check(self, *, ahead_s: float = 0.0) -> None:
+        """Refuse to go on after the deadline, or with what takes until then, as far as can be foretold."""
+        if self.seconds + ahead_s >= self.limits.timeout_s:
             raise LimitMet(f"{self.limits.timeout_s} s")
+
+    def within(self, work: Callable[[], T]) -> T:
+        """What somebody's code gives, if it does so before the deadline; else it is left behind on its thread."""
+        self.check()
+        done: queue.SimpleQueue[Callable[[], T]] = queue.SimpleQueue()
+
+        def run() -> None:
+            try:
+                value = work()
+            except Exception as error:  # over to the thread that waits
+                raised = error
+
+                def again() -> T:
+                    raise raised
+
+                done.put(again)
+            else:
+                done.put(lambda: value)
+
+        threading.Thread(target=run, daemon=True).start()
+        try:
+            told = done.get(timeout=max(self.limits.timeout_s - self.seconds, 0.0))
+        except queue.Empty:
+            raise LimitMet(f"{self.limits.timeout_s} s") from None
+        return told()

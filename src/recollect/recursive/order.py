@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from recollect.recursive.bridges import Source, Values, matrix, mentions
-from recollect.retrieval.desk import Desk, Rows
+from recollect.retrieval.desk import Check, Desk, Rows
 from recollect.retrieval.ranked import Ranked
 from recollect.retrieval.shelf import NONE
 from recollect.types import Entry
@@ -79,12 +79,13 @@ def to_read(ranked: Ranked, desk: Desk, sources: list[Source]) -> Rows:
     return ranked.rows[best]
 
 
-def combined(ranked: Ranked, desk: Desk, sources: list[Source], read: dict[int, Entry]) -> tuple[Ranked, list[int]]:
+def combined(ranked: Ranked, desk: Desk, sources: list[Source], read: dict[int, Entry], *,
+             check: Check) -> tuple[Ranked, list[int]]:  # fmt: skip
     """The ranking with the factors of `combine`, and for each row the source it goes with (-1: none)."""
     base, rows = ranked.scores, ranked.rows
     place = {row: number for number, row in enumerate(rows.tolist())}
     own = np.array([base[place[source.row]] for source in sources])
-    named, names = mentions(desk, sources, read, rows)
+    named, names = mentions(desk, sources, read, rows, check)
     shares = matrix(sources, rows)
     bridged = (shares > 0) | (named > 0) | (names > 0)
     if not bridged.any():

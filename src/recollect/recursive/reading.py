@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from recollect.errors import InvalidInput, ReplyUnreadable
+from recollect.ingest.terms import words
 from recollect.ingest.validate import checked_query
 from recollect.llm.structured import read_json
 from recollect.recursive.actions import (
@@ -42,7 +43,8 @@ def plan_of(text: str, layers: Layers, *, most: int) -> Plan:
     found = value if isinstance(value, list) else next((value[key] for key in _LISTS if key in value), [value])
     items = found if isinstance(found, list) else [found]
     actions = [action for item in items if (action := _action(item, layers)) is not None]
-    if not actions:
+    asks = any(not isinstance(action, Aggregate) for action in actions)
+    if not actions or (not asks and len(actions) < len(items)):  # what is left of it does nothing
         raise ReplyUnreadable(f"the model's answer of {len(text)} characters holds no action of a plan")
     last = next((action for action in reversed(actions) if isinstance(action, Aggregate)), Aggregate())
     doing = [action for action in actions if not isinstance(action, Aggregate)]
@@ -66,12 +68,12 @@ def _action(item: Any, layers: Layers) -> Action | None:  # Any: as a model wrot
 
 
 def _search(given: Given, layers: Layers) -> Action:
-    query = checked_query(_text(given, "query", "sub_query", "text"))
+    query = _question(_text(given, "query", "sub_query", "text"))
     return SearchLayer(query=query, layer=_layer(given.get("layer"), layers))
 
 
 def _call(given: Given, layers: Layers) -> Action:  # noqa: ARG001 - one shape for all
-    return RecursiveCall(sub_query=checked_query(_text(given, "sub_query", "query", "question", "subquery")))
+    return RecursiveCall(sub_query=_question(_text(given, "sub_query", "query", "question", "subquery")))
 
 
 def _drill(given: Given, layers: Layers) -> Action:
@@ -103,6 +105,13 @@ _READ: dict[str, Callable[[Given, Layers], Action | None]] = {
 
 def _text(given: Given, *keys: str) -> str:
     return next((value for key in keys if isinstance(value := given.get(key), str)), "")
+
+
+def _question(text: str) -> str:
+    """A query with a word in it: small models copy the dots of the prompt's example."""
+    if not words(text):
+        raise InvalidInput("query", f"{text!r:.40} has no word", "a query names what is looked for")
+    return checked_query(text)
 
 
 def _layer(value: object, layers: Layers) -> Layer | None:

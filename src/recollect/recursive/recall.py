@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 from recollect.errors import InvalidInput
 from recollect.ingest.validate import checked_fraction, checked_query
@@ -21,11 +22,11 @@ from recollect.recursive.plans import SOURCES, Planner, RulePlanner
 from recollect.recursive.reason import Get, Links, reasoned
 from recollect.recursive.repl import Repl, ReplLimits
 from recollect.recursive.router import THRESHOLD, Route, route
-from recollect.recursive.searches import Chosen, Searches
+from recollect.recursive.searches import Chosen, Searches, within
 from recollect.retrieval.filters import Filters
 from recollect.retrieval.pipeline import Searcher
 from recollect.retrieval.profiles import Profile
-from recollect.types import Reasoning, ReasoningStep, Recall, Scope
+from recollect.types import Reasoning, ReasoningStep, Recall, Scope, Shelf
 
 MODES = ("on", "off", "always")
 ROUTE = "recursive"
@@ -38,7 +39,11 @@ class Recursion:
     mode: str = "on"
     """`on` (the router decides), `off` (always plain) or `always`."""
     threshold: float = THRESHOLD
-    """The score from which on a question is recursive; raise it to roll out in stages."""
+    """The score from which on a question is recursive; raise it to roll out in stages. Outcomes may move it by 0.2 for
+    the questions of a shape; above 1 nothing is recursive."""
+    share: float = 1.0
+    """Share of questions that may be recursive at all, the same ones every time: 0.1 for a first stage. The rest is
+    searched plainly and is what the others are compared with."""
     limits: Limits = field(default_factory=Limits)
     planner: Planner = field(default_factory=RulePlanner)
     models: Models | None = None
@@ -52,6 +57,7 @@ class Recursion:
     def __post_init__(self) -> None:
         checked_recursion(self.mode)
         checked_fraction("recursion.explore", self.explore)
+        checked_fraction("recursion.share", self.share)
         if isinstance(self.threshold, bool) or not isinstance(self.threshold, int | float):
             raise InvalidInput("recursion.threshold", f"{self.threshold!r} is not a number", "use 0 … 1")
 
@@ -92,26 +98,29 @@ class Router:
     def recall(self, query: str, *, scope: Scope, k: int, filters: Filters, recursion: str | None = None) -> Recall:
         """The k best entries for a query, by the route that it earns; `recursion` decides for this call alone."""
         query = self._searcher.scrubbed(checked_query(query), scope.home())  # before any plan is made of it
+        home, books = scope.home(), self._searches
         decided = self.decided(query, mode=recursion)
-        books = self._searches
-        if books is None:
-            executor = None if decided is None else self.executor(query, decided, scope=scope)
-            return self._found(executor, query, scope=scope, k=k, filters=filters)
-        executor, home = None, scope.home()
-        chosen = None if decided is None else self._chosen(query, decided, scope, recursion)
+        chosen = None if decided is None else self._chosen(query, decided, home, recursion)
+        executor = None
         if decided is not None and chosen is not None:
             executor = self.executor(query, decided, scope=scope, chosen=chosen)
         found = self._found(executor, query, scope=scope, k=k, filters=filters)
-        kept = chosen is not None and (executor is not None or chosen.choice == "plain")
-        books.asked(found, home, plain=not kept)
-        if chosen is not None and kept:
-            books.note(found, chosen, home, tokens=0 if executor is None else executor.tokens)
+        if books is not None:
+            kept = chosen is not None and (executor is not None or chosen.choice == "plain")
+            books.asked(found, home, plain=not kept)
+            if chosen is not None and kept:
+                books.note(found, chosen, home, tokens=0 if executor is None else executor.tokens)
         return found
 
-    def _chosen(self, query: str, decided: Route, scope: Scope, mode: str | None) -> Chosen:
-        if self._searches is None or "always" in (mode, self._recursion.mode):
-            return Chosen(shape=decided.shape)
-        return self._searches.choose(query, decided.shape, scope.home(), self._recursion.planner)
+    def _chosen(self, query: str, decided: Route, home: Shelf, mode: str | None) -> Chosen | None:
+        """How a question is searched; None: plainly."""
+        planned = Chosen(shape=decided.shape, score=decided.score)
+        settings = self._recursion
+        if "always" in (mode, settings.mode):
+            return planned if mode in (None, "always") or decided.recursive else None
+        if self._searches is None:
+            return planned if decided.recursive and within(settings.share, home, query) else None
+        return self._searches.choose(query, decided, home, settings.planner)
 
     def _found(self, executor: Executor | None, query: str, *, scope: Scope, k: int, filters: Filters) -> Recall:
         if executor is None:
@@ -165,13 +174,10 @@ class Router:
         return replace(found, route=ROUTE, trace=tuple(executor.steps), cost=cost)
 
     def decided(self, query: str, *, mode: str | None = None) -> Route | None:
-        """The recursive route of a query, or None for the plain one."""
+        """What the words of a query say about its route; None where nothing is recursive."""
         settings = self._recursion
         mode = settings.mode if mode is None or settings.mode == "off" else checked_recursion(mode)
-        if mode == "off":
-            return None
-        decided = route(checked_query(query), threshold=settings.threshold)
-        return decided if mode == "always" or decided.recursive else None
+        return None if mode == "off" else route(checked_query(query), threshold=settings.threshold)
 
     def executor(self, query: str, decided: Route, *, scope: Scope, chosen: Chosen | None = None) -> Executor | None:
         """What runs the query's plan, or None where plain search is chosen: a planner that fails leads there too."""
@@ -182,7 +188,9 @@ class Router:
         planner, calls = self._planner(scope, meter)
         layers = [shelf.layer for shelf in scope.shelves()]
         try:
-            plan = plan_of(choice, query, decided.shape, planner=planner, layers=layers)
+            make = partial(plan_of, choice, query, decided.shape, planner=planner, layers=layers)
+            own = choice == "planner" and not isinstance(planner, RulePlanner | ModelPlanner)
+            plan = meter.within(make) if own else make()
         except Exception:  # a planner is anybody's code
             return None
         if calls is not None:

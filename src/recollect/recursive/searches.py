@@ -3,7 +3,8 @@
 Written with the recall log: a search waits in memory and reaches the store in the background, or with its outcome, in
 that one's transaction. What became of it is told by `outcome`, by a context that it was put into, by the same question
 asked anew, or by being left alone. Only `outcome` of people whose feedback is trusted is evidence for what serves (the
-rest moves weights); those who become trusted bring what they told before. Nothing is tried on who tells nothing.
+rest moves weights); those who become trusted bring what they told before. Nothing is tried on who tells nothing. Of
+plain questions only those whose score is near the recursive ones are written down, and only of who tells outcomes.
 """
 
 from __future__ import annotations
@@ -11,23 +12,25 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 
 from recollect.clock import Clock, aware
 from recollect.ingest.hashing import hash64
 from recollect.ingest.terms import read_question
 from recollect.learning.learner import Learner
-from recollect.learning.tenant import PROFILE as SETTLED
-from recollect.learning.tenant import loads_tenant
 from recollect.learning.told import Told
 from recollect.locks import ForkLock
 from recollect.recursive.choices import Choice, choices_for
 from recollect.recursive.cues import Shape
+from recollect.recursive.lessons import INFERRED, SEARCHED
 from recollect.recursive.plans import Planner
 from recollect.recursive.reward import Became, became
-from recollect.recursive.trainer import PROFILE, Policy, dumps, loads
+from recollect.recursive.router import THRESHOLD, Route
+from recollect.recursive.routing import REACH
+from recollect.recursive.teaching import Teacher
+from recollect.recursive.trainer import Policy, Practice
 from recollect.recursive.trajectory import KIND, TAUGHT, TOLD, Trajectory, actions_of, trajectory_of
-from recollect.stores.base import Event, Store, Tx
+from recollect.stores.base import Store, Tx
 from recollect.types import Recall, Shelf
 
 MOST_KEPT = 200
@@ -40,6 +43,7 @@ REFINED_WITHIN = timedelta(minutes=5)
 REFINED_SHARE = 0.5
 """Share of the terms of the earlier question that the same question asked anew has."""
 ABANDONED_AFTER = timedelta(minutes=30)
+_TINY = 1e-9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +53,10 @@ class Chosen:
     shape: Shape
     choice: Choice = "planner"
     explored: bool = False
+    score: float = 0.0
+    """What the router gave the question."""
+    near: bool = False
+    """It is plain, or a try, beside the recursive ones: what becomes of it says something of routing alone."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -62,7 +70,12 @@ class _Last:
 class Searches:
     """Chooses, keeps books and learns. Shares the learner's log and its mode."""
 
-    def __init__(self, store: Store, learner: Learner, *, explore: float, clock: Clock) -> None:
+    def __init__(self, store: Store, learner: Learner, *, explore: float, clock: Clock, threshold: float = THRESHOLD,
+                 share: float = 1.0) -> None:  # fmt: skip
+        """`threshold` and `share` say which questions may be recursive, as in `Recursion`."""
+        self.teacher = Teacher(store, clock=clock)
+        self._threshold = threshold
+        self._share = share
         self._store = store
         self._learner = learner
         self._explore = explore
@@ -76,18 +89,38 @@ class Searches:
 
     # -- choosing ------------------------------------------------------------------------------------------------
 
-    def choose(self, query: str, shape: Shape, home: Shelf, planner: Planner) -> Chosen:
-        """The choice for a question that the router sends here."""
+    def choose(self, query: str, routed: Route, home: Shelf, planner: Planner) -> Chosen | None:
+        """How a question is searched, by its score and what was learned; None: plainly, and nobody needs to know."""
+        shape, score = routed.shape, routed.score
+        may = within(self._share, home, query)
         if self._learner.mode != "on":
-            return Chosen(shape=shape)
+            chosen = Chosen(shape=shape, score=score, choice="planner" if may else "plain")
+            return chosen if routed.recursive else None
+        if score < self._threshold - REACH - _TINY:
+            return None
+        policy = self.policy(home)
         explore = self._explore if self._learner.serving(home).outcomes else 0.0
-        choice, tried = self.policy(home).choose(shape, choices_for(shape, planner), query=query, explore=explore)
-        return Chosen(shape=shape, choice=choice, explored=tried)
+        if score < policy.routing.starts(shape, self._threshold):
+            return self._beside(query, routed, policy, explore, may=may)
+        if not may:
+            return Chosen(shape=shape, score=score, choice="plain")
+        choice, tried = policy.choose(shape, choices_for(shape, planner), query=query, explore=explore)
+        return Chosen(shape=shape, score=score, choice=choice, explored=tried)
+
+    def _beside(self, query: str, routed: Route, policy: Policy, explore: float, *, may: bool) -> Chosen | None:
+        """A plain question: noted or tried where that can become evidence for routing."""
+        shape, score = routed.shape, routed.score
+        if not explore or not policy.routing.near(shape, score, self._threshold):
+            return None
+        if not may or not policy.tries(shape, score, query=query, explore=explore):
+            return Chosen(shape=shape, score=score, choice="plain", near=True)
+        serves = policy.family(shape).serves
+        choice: Choice = "planner" if serves == "plain" else serves
+        return Chosen(shape=shape, score=score, choice=choice, explored=True, near=True)
 
     def policy(self, home: Shelf) -> Policy:
-        """What serves a home: its own state where the tenant's people do not learn from each other."""
-        of_all, own = self._store.policies(home, profile=PROFILE)
-        return loads(own or of_all, seed=_seed(home.tenant))
+        """What serves a home."""
+        return self.teacher.policy(home)
 
     # -- keeping books -------------------------------------------------------------------------------------------
 
@@ -114,14 +147,18 @@ class Searches:
                 self._last.setdefault(home, last)
 
     def note(self, found: Recall, chosen: Chosen, home: Shelf, *, tokens: int) -> None:
-        """Write a search down; it reaches the store in the background."""
+        """Write a search down; it reaches the store in the background. Of one that was near, only who is told of it
+        says anything: what its session shows is not looked for."""
         trajectory = Trajectory(
             id=found.id, shelf=home, query=found.query, shape=chosen.shape, choice=chosen.choice,
             explored=chosen.explored, at=self._clock(), actions=actions_of(found.trace), tokens=tokens,
             shown=tuple(hit.entry.id for hit in found.hits), depth=max((step.depth for step in found.trace), default=0),
+            score=chosen.score, near=chosen.near, seconds=found.cost.seconds,
         )  # fmt: skip
         with self._lock:
             self._add(trajectory)
+            if chosen.near:
+                return
             self._last[home] = _Last(
                 trajectory=replace(trajectory, query=""), terms=frozenset(read_question(found.query).terms)
             )
@@ -179,8 +216,8 @@ class Searches:
         if tx.put_dossier(one.dossier(self._clock())):
             if before is None:
                 self._trim(tx, one.shelf)
-            if one.outcome is not None:
-                self._teach(tx, [one], counts=False)
+            if one.outcome is not None and self._learner.mode != "off" and tx.logged_recall(one.id) is not None:
+                self.teacher.teach(tx, one.id, one.shelf, one.lesson(trusted=False), kind=INFERRED)
 
     def _trim(self, tx: Tx, shelf: Shelf) -> None:
         count = self._written.get(shelf, 0)
@@ -214,53 +251,25 @@ class Searches:
             if last is not None and last.trajectory.id == recall_id:
                 del self._last[before.shelf]
         one = before.ended(became(told))
-        if self._learner.trusts(tx, one.shelf):
-            self._absorb(tx, one)
+        trusted = self._learner.trusts(tx, one.shelf)
+        if self._learner.mode != "off":
+            self.teacher.teach(tx, recall_id, one.shelf, one.lesson(trusted=trusted), kind=SEARCHED)
+        if trusted:
+            self._mark_taught(tx, one)
         else:
             tx.put_dossier(one.dossier(self._clock()))
 
-    def _absorb(self, tx: Tx, one: Trajectory) -> None:
-        """What a trusted person told, now and before they were trusted, becomes evidence."""
+    def _mark_taught(self, tx: Tx, one: Trajectory) -> None:
+        """What a trusted person told, now and before they were trusted, is evidence."""
         waiting = self._store.dossiers(shelf=one.shelf, kinds=[KIND], states=[TOLD], limit=2 * MOST_KEPT)
-        earlier = [trajectory_of(kept) for kept in reversed(waiting) if kept.key != one.id]
-        lessons = [old for old in earlier if old.outcome is not None and old.outcome.by == "told"]
-        for lesson in (*lessons, one):
+        earlier = [trajectory_of(kept) for kept in waiting if kept.key != one.id]
+        for lesson in (*(old for old in earlier if old.outcome is not None and old.outcome.by == "told"), one):
             tx.put_dossier(replace(lesson, state=TAUGHT).dossier(self._clock()))
-        self._teach(tx, [*lessons, one], counts=True)
 
-    def _teach(self, tx: Tx, lessons: list[Trajectory], *, counts: bool) -> None:
-        if self._learner.mode == "off" or not lessons:
-            return
-        shelf = lessons[0].shelf
-        shares = loads_tenant(tx.policy(shelf.tenant, None, profile=SETTLED)).shares
-        of = None if shares else shelf
-        before = loads(tx.policy(shelf.tenant, of, profile=PROFILE), seed=_seed(shelf.tenant))
-        after = before
-        for one in lessons:
-            if one.reward is not None:
-                after = after.learned(one.shape, one.choice, one.reward, counts=counts)
-        tx.put_policy(shelf.tenant, of, dumps(after), profile=PROFILE)
-        self._receipt(tx, shelf.tenant, before, after, self._clock())
-
-    def _receipt(self, tx: Tx, tenant: str, before: Policy, after: Policy, now: datetime) -> None:
-        """Every switch of what serves is an event."""
-        for shape, family in after.families.items():
-            served = before.family(shape).serves
-            if family.serves != served:
-                tx.audit(Event(at=now, tenant=tenant, action="learn", detail={
-                    "from": served, "to": family.serves, "why": f"searches of shape {shape}: {served} "
-                    f"{family.of(served).seen}, {family.serves} {family.of(family.serves).seen}",
-                    "outcomes": family.outcomes,
-                }))  # fmt: skip
-
-    def begin(self, home: Shelf, change: Callable[[Policy], Policy]) -> Policy:
-        """Put another state in the place of the tenant's, made from the present one."""
-        with self._store.transact() as tx:
-            shares = loads_tenant(tx.policy(home.tenant, None, profile=SETTLED)).shares
-            of = None if shares else home
-            policy = change(loads(tx.policy(home.tenant, of, profile=PROFILE), seed=_seed(home.tenant)))
-            tx.put_policy(home.tenant, of, dumps(policy), profile=PROFILE)
-        return policy
+    def begin(self, home: Shelf, practice: Practice, tasks: int) -> None:
+        """Begin with what synthetic tasks said."""
+        self._learner.log.flush()
+        self.teacher.begin(home, practice, tasks, last=self._learner.last_told(home.tenant))
 
     def kept(self, home: Shelf, *, limit: int = 100) -> list[Trajectory]:
         """Searches of a home, newest first."""
@@ -273,5 +282,7 @@ def _same(terms: frozenset[int], query: str) -> bool:
     return bool(terms) and new != terms and len(terms & new) >= REFINED_SHARE * len(terms)
 
 
-def _seed(tenant: str) -> int:
-    return hash64(f"searches:{tenant}") % (1 << 53)
+def within(share: float, home: Shelf, query: str) -> bool:
+    """Whether a question is among the share that may be recursive: always the same for who asks it."""
+    dice = hash64(f"share:{home.tenant}\x1f{home.layer}\x1f{home.layer_id}\x1f{query}")
+    return dice % 10_000 < 10_000 * share

@@ -18,6 +18,7 @@ hand; leaving out one of them at a time chooses nearly the same (docs/experiment
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -27,6 +28,7 @@ from recollect.ingest.terms import Trait, terms
 from recollect.recursive.bridges import Values
 from recollect.recursive.order import summarized
 from recollect.retrieval.desk import Desk
+from recollect.retrieval.features import View
 from recollect.retrieval.ranked import Ranked
 
 TELLER = 0.7
@@ -57,17 +59,21 @@ SUPPOSES = Manner(
 )  # fmt: skip
 
 
-def gathered(ranked: Ranked, desk: Desk) -> Ranked:
+Ask = Callable[[str], View]
+"""Both arms for another query, within the time that is left."""
+
+
+def gathered(ranked: Ranked, desk: Desk, ask: Ask) -> Ranked:
     """The ranking for what asks for all of a kind: one hit a place (`summarize`)."""
-    again = _asked_again(ranked, desk, GATHERS)
+    again = _asked_again(ranked, desk, ask, GATHERS)
     if again is None:
         return summarized(ranked, desk)
     return _kept(summarized(ranked, desk, places=KEPT), summarized(again, desk))
 
 
-def inferred(ranked: Ranked, desk: Desk) -> Ranked:
+def inferred(ranked: Ranked, desk: Desk, ask: Ask) -> Ranked:
     """The ranking for what is supposed of somebody (`infer`)."""
-    again = _asked_again(ranked, desk, SUPPOSES)
+    again = _asked_again(ranked, desk, ask, SUPPOSES)
     return ranked if again is None else _kept(ranked, again)
 
 
@@ -80,7 +86,7 @@ def subject_of(query: str, named: set[int], without: frozenset[int] = frozenset(
     )  # fmt: skip
 
 
-def _asked_again(ranked: Ranked, desk: Desk, manner: Manner) -> Ranked | None:
+def _asked_again(ranked: Ranked, desk: Desk, ask: Ask, manner: Manner) -> Ranked | None:
     """The ranking with the factors above but `kept`; None where nobody who speaks here is named, or nothing else is,
     or without vectors: a name is one word among others there, and does no harm."""
     bank = desk.bank
@@ -90,7 +96,7 @@ def _asked_again(ranked: Ranked, desk: Desk, manner: Manner) -> Ranked | None:
     subject = subject_of(desk.query, named, manner.without)
     if not subject:
         return None
-    view = desk.again(subject)
+    view = ask(subject)
     ranked = desk.with_rows(ranked, view.rows)
     rows, weights = ranked.rows, view.profile.weights
     words, meaning = weights.get("terms", 0.0), weights.get("meaning", 0.0)

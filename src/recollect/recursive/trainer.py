@@ -8,7 +8,8 @@ A family is the shape of a question. For each family and choice there is a weigh
 What serves is the planner's plan, until another choice's mean reward is above its by a bound; of several that are, the
 one with the greatest weight; and none that does worse than plain search does. What was put in place by a bound is taken
 back by the mean, as in `learning.guard`. Choices are tried now and then, by dice whose seed is kept with the state, so
-that a run can be repeated. Knows neither stores nor plans.
+that a run can be repeated. From which score on a question comes here at all is learned beside it (`routing`). Knows
+neither stores nor plans.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from recollect.ingest.hashing import hash64
 from recollect.learning.guard import Evidence
 from recollect.recursive.choices import CHOICES, Choice
 from recollect.recursive.cues import Shape
+from recollect.recursive.routing import SHAPES, Routing, plain_routing, routing_of
 
 PROFILE = "searches"
 """The profile under which states are kept."""
@@ -101,13 +103,20 @@ class Family:
         return one.mean - two.mean > Z * math.hypot(one.error, two.error)
 
     def to_try(self, among: Sequence[Choice], dice: int) -> Choice:
-        """The choice that may be the best for all that is known; of those never tried, one by the dice."""
+        """The choice that may be the best for all that is known; of those never tried, one by the dice. Plain search
+        comes first, since nothing may be worse."""
         others = [choice for choice in among if choice != self.serves]
+        if "plain" in others and not self._known("plain"):
+            return "plain"
         return max(others, key=lambda choice: (self._hope(choice), hash64(f"{dice}:{choice}")))
 
     def _hope(self, choice: Choice) -> float:
         seen = self.of(choice).seen
         return seen.mean + HOPE / math.sqrt(seen.n) if seen.n else math.inf
+
+
+Practice = Mapping[Shape, Mapping[Choice, Evidence]]
+"""Rewards of choices on synthetic tasks."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -116,8 +125,12 @@ class Policy:
 
     seed: int = 0
     families: Mapping[Shape, Family] = field(default_factory=dict)
+    routing: Routing = field(default_factory=Routing)
     bootstrapped: int = 0
     """Synthetic tasks that it began with."""
+    practice: Practice = field(default_factory=dict)
+    """What they said, which is not in the log; and after which outcome they came."""
+    practised_after: int = 0
 
     @property
     def outcomes(self) -> int:
@@ -133,17 +146,31 @@ class Policy:
         if not explore or len(among) < 2:
             return serves, False
         share = min(0.5, explore * (TIMES_YOUNG if family.outcomes < YOUNG else 1.0))
-        dice = hash64(f"{self.seed}:{family.outcomes}:{query}")
+        dice = self._dice(family.outcomes, query)
         if dice % 10_000 >= 10_000 * share:
             return serves, False
         return family.to_try(among, dice), True
 
-    def learned(self, shape: Shape, choice: Choice, reward: float, *, counts: bool = True) -> Policy:
-        """After one reward."""
-        family = self.family(shape).learned(choice, reward, counts=counts)
-        return replace(self, families={**self.families, shape: family})
+    def tries(self, shape: Shape, score: float, *, query: str, explore: float) -> bool:
+        """Whether a plain question beside the recursive ones is tried as one of them."""
+        band = self.routing.band(shape, score)
+        dice = self._dice(round(band.plain.n + band.recursive.n, 6), query)
+        return dice % 10_000 < 10_000 * band.rate(explore)
 
-    def begun(self, rewards: Mapping[Shape, Mapping[Choice, Sequence[float]]], tasks: int) -> Policy:
+    def _dice(self, moment: float, query: str) -> int:
+        return hash64(f"{self.seed}:{moment}:{query}")
+
+    def learned(self, shape: Shape, choice: Choice, reward: float, *, counts: bool = True, score: float | None = None,
+                near: bool = False, seconds: float = 0.0) -> Policy:  # fmt: skip
+        """After one reward; of a question that was `near` the recursive ones only routing learns."""
+        families, routing = self.families, self.routing
+        if not near:
+            families = {**families, shape: self.family(shape).learned(choice, reward, counts=counts)}
+        if counts and score is not None:
+            routing = routing.learned(shape, score, reward, recursive=choice != "plain", seconds=seconds)
+        return replace(self, families=families, routing=routing)
+
+    def begun(self, practice: Practice, tasks: int, *, after: int = 0) -> Policy:
         """Begun with synthetic tasks, of which the reward of every choice is known; what outcomes taught stays.
 
         Only once: practice that is repeated must not grow into evidence.
@@ -151,22 +178,19 @@ class Policy:
         if self.bootstrapped or not tasks:
             return self
         families = dict(self.families)
-        for shape, found in rewards.items():
+        for shape, found in practice.items():
             family = self.family(shape)
-            mean = sum(sum(values) for values in found.values()) / max(sum(map(len, found.values())), 1)
+            mean = sum(one.total for one in found.values()) / max(sum(one.n for one in found.values()), 1)
             tried = dict(family.tried)
-            for choice, values in found.items():
-                known = tried.get(choice, Tried())
-                for value in values:
-                    known = known.step((value - mean) / max(len(values), 1))
-                synthetic = Evidence(n=len(values), total=sum(values), squares=sum(value * value for value in values))
-                tried[choice] = replace(known, seen=known.seen.plus(synthetic, SYNTHETIC))
+            for choice, seen in found.items():
+                known = tried.get(choice, Tried()).step(seen.mean - mean)
+                tried[choice] = replace(known, seen=known.seen.plus(seen, SYNTHETIC))
             families[shape] = replace(family, tried=tried, baseline=family.baseline if family.outcomes else mean)
-        return replace(self, families=families, bootstrapped=tasks)
+        return replace(self, families=families, bootstrapped=tasks, practice=practice, practised_after=after)
 
 
 def dumps(policy: Policy) -> str:
-    """The state as text."""
+    """The state as text: equal states give equal texts."""
     return json.dumps({
         "format": FORMAT, "kind": "searches", "seed": policy.seed, "bootstrapped": policy.bootstrapped,
         "families": {
@@ -179,7 +203,13 @@ def dumps(policy: Policy) -> str:
             }
             for shape, family in policy.families.items()
         },
-    }, separators=(",", ":"))  # fmt: skip
+        "routing": plain_routing(policy.routing),
+        "practice": {
+            shape: {choice: [seen.n, seen.total, seen.squares] for choice, seen in found.items()}
+            for shape, found in policy.practice.items()
+        },
+        "practised_after": policy.practised_after,
+    }, separators=(",", ":"), sort_keys=True)  # fmt: skip
 
 
 def loads(text: str | None, *, seed: int) -> Policy:
@@ -191,6 +221,8 @@ def loads(text: str | None, *, seed: int) -> Policy:
         return Policy(
             seed=int(value["seed"]), bootstrapped=int(value["bootstrapped"]),
             families={shape: _family(one) for shape, one in value["families"].items()},
+            routing=routing_of(value.get("routing", {})), practice=_practice(value.get("practice", {})),
+            practised_after=int(value.get("practised_after", 0)),
         )  # fmt: skip
     except (KeyError, TypeError, ValueError, AttributeError):
         return Policy(seed=seed)
@@ -203,3 +235,12 @@ def _family(value: dict[str, Any]) -> Family:  # as JSON gives it
             tried[choice] = Tried(weight=weight, seen=Evidence(n=n, total=total, squares=squares))
     serves: Choice = value["serves"] if value["serves"] in CHOICES else "planner"
     return Family(outcomes=int(value["outcomes"]), baseline=float(value["baseline"]), tried=tried, serves=serves)
+
+
+def _practice(value: dict[str, Any]) -> Practice:  # as JSON gives it
+    found: dict[Shape, dict[Choice, Evidence]] = {}
+    for shape in SHAPES:
+        for choice, (n, total, squares) in value.get(shape, {}).items():
+            if choice in CHOICES and all(math.isfinite(number) for number in (n, total, squares)):
+                found.setdefault(shape, {})[choice] = Evidence(n=n, total=total, squares=squares)
+    return found

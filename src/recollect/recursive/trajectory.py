@@ -6,12 +6,14 @@ them, and it goes with its shelf. Times of actions are seconds since the search 
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from recollect.recursive.choices import Choice
 from recollect.recursive.cues import Shape
+from recollect.recursive.lessons import Lesson
 from recollect.recursive.reward import Became, reward_of
 from recollect.stores.base import Dossier
 from recollect.types import Shelf, Step
@@ -23,7 +25,7 @@ OPEN, TOLD, TAUGHT = "open", "told", "taught"
 
 @dataclass(frozen=True, kw_only=True)
 class Trajectory:
-    """A search that the router thought worth several steps."""
+    """A search that the router thought worth several steps, or nearly."""
 
     id: str
     shelf: Shelf
@@ -38,6 +40,11 @@ class Trajectory:
     """Ids of the hits."""
     tokens: int = 0
     depth: int = 0
+    score: float = 0.0
+    """What the router gave the question."""
+    near: bool = False
+    """It was left plain, or tried, beside those that are recursive."""
+    seconds: float = 0.0
     outcome: Became | None = None
     state: str = OPEN
     reward: float | None = field(default=None)
@@ -46,10 +53,18 @@ class Trajectory:
         """With what became of it, and so its reward."""
         return replace(self, outcome=outcome, reward=reward_of(outcome, self.tokens), state=TOLD)
 
+    def lesson(self, *, trusted: bool) -> Lesson:
+        """What it teaches, once it has ended."""
+        return Lesson(
+            shape=self.shape, choice=self.choice, reward=self.reward or 0.0, score=round(self.score, 6),
+            near=self.near, seconds=float(math.floor(self.seconds)), trusted=trusted,
+        )  # fmt: skip
+
     def dossier(self, now: datetime) -> Dossier:
         body: dict[str, Any] = {
             "query": self.query, "shape": self.shape, "choice": self.choice, "explored": self.explored,
             "actions": list(self.actions), "results": len(self.shown), "tokens": self.tokens, "depth": self.depth,
+            "score": self.score, "near": self.near, "seconds": self.seconds,
             "outcome": None if self.outcome is None else
             {"kind": self.outcome.kind, "quality": self.outcome.quality, "by": self.outcome.by},
             "reward": self.reward,
@@ -68,6 +83,7 @@ def trajectory_of(dossier: Dossier) -> Trajectory:
         id=dossier.key, shelf=dossier.shelf, query=body["query"], shape=body["shape"], choice=body["choice"],
         at=dossier.created_at, explored=body["explored"], actions=tuple(body["actions"]), shown=dossier.names,
         tokens=body["tokens"], depth=body["depth"], state=dossier.state, reward=body["reward"],
+        score=body.get("score", 0.0), near=body.get("near", False), seconds=body.get("seconds", 0.0),
         outcome=None if told is None else Became(kind=told["kind"], quality=told["quality"], by=told["by"]),
     )  # fmt: skip
 

@@ -19,6 +19,9 @@ from recollect.retrieval.ranked import Ranked
 from recollect.types import Entry, Layer
 
 Rows = npt.NDArray[np.intp]
+Vector = npt.NDArray[np.float32]
+Check = Callable[[], None]
+"""Raises when it is time to stop."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -32,8 +35,12 @@ class Desk:
     """Rows that the recall may return; None: all that are not dead."""
     layers: Sequence[Layer]
     """The layer of each shelf of the bank."""
-    again: Callable[[str], View]
-    """Both arms for another query, with its best rows as candidates."""
+    embed: Callable[[str], Vector | None] | None
+    """The vector of another query, which may be slow to come; None where there is no embedder."""
+    again: Callable[[str, Vector | None, Check], View]
+    """Both arms for another query and its vector, with its best rows as candidates."""
+    seconds: float
+    """What both arms took for the query of the recall, and so may take for another."""
     read: Callable[[Rows], dict[int, Entry]]
     """Texts of rows, by row."""
     linked: Callable[[Rows], list[tuple[int, int, str, float]]]
@@ -67,9 +74,9 @@ class Desk:
             values=np.vstack([ranked.values, values]),
         )  # fmt: skip
 
-    def about(self, query: str) -> tuple[Ranked, Desk]:
-        """The ranking for another query, and the desk of that."""
-        view = self.again(query)
+    def about(self, query: str, vector: Vector | None, check: Check) -> tuple[Ranked, Desk]:
+        """The ranking for another query, and the desk of that; `check` is called on the way and may stop it."""
+        view = self.again(query, vector, check)
         weights = view.profile.weights
         ranked = Ranked(
             rows=view.rows, names=[*weights], weights=np.array([*weights.values()], dtype=np.float64),

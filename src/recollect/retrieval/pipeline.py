@@ -24,7 +24,7 @@ from recollect.retrieval.arms import Lexical, meaning, words
 from recollect.retrieval.bank import Bank, Mask
 from recollect.retrieval.browse import nearest, newest
 from recollect.retrieval.cache import EntryCache
-from recollect.retrieval.desk import Desk, Refine
+from recollect.retrieval.desk import Check, Desk, Refine, Vector
 from recollect.retrieval.diversify import diversify
 from recollect.retrieval.features import FEATURES, View, dated, features
 from recollect.retrieval.filters import Filters
@@ -206,11 +206,13 @@ class Searcher:
         if searched == 0:
             empty = np.empty(0, dtype=np.intp)
             return Ranked(rows=empty, names=names, weights=weights, values=np.empty((0, len(names)))), 0, None
+        began = time.perf_counter()
         view = self._view(query, vector, bank, live, eligible, moment, k)
+        took = time.perf_counter() - began
         ranked = Ranked(rows=view.rows, names=names, weights=weights, values=features(view))
         ranked = self._with_linked(ranked, view, eligible)
         if refine is not None:
-            ranked = refine(ranked, self._desk(query, view, live, eligible, moment, k, shelves, home))
+            ranked = refine(ranked, self._desk(query, view, live, eligible, moment, k, shelves, home, took))
         seen = None
         if self._learned is not None and home is not None:
             ranked, seen = self._learned.corrected(ranked, view, home, recall_id)
@@ -230,8 +232,8 @@ class Searcher:
         return ranked, searched, seen
 
     def _view(self, query: str, vector: npt.NDArray[np.float32] | None, bank: Bank, live: Mask | None,
-              eligible: Mask | None, moment: datetime, k: int) -> View:  # fmt: skip
-        """Both arms over the bank, and its best rows as candidates."""
+              eligible: Mask | None, moment: datetime, k: int, check: Check | None = None) -> View:  # fmt: skip
+        """Both arms over the bank, and its best rows as candidates; between them `check` may stop it."""
         profile = self._profile
         question = read_question(query)
         nothing, base = np.zeros((2, len(bank)), dtype=np.float32)
@@ -239,6 +241,8 @@ class Searcher:
             lexical = words(bank, question, profile, live)
         else:
             lexical = Lexical(score=nothing, plain=nothing, found=[])
+        if check is not None:
+            check()
         similarity, blended = (nothing, nothing) if vector is None else meaning(bank, vector, profile)
         for name, arm in (("terms", lexical.score), ("meaning", blended), ("similarity", similarity)):
             if name in profile.weights:
@@ -253,13 +257,15 @@ class Searcher:
         )  # fmt: skip
 
     def _desk(self, query: str, view: View, live: Mask | None, eligible: Mask | None, moment: datetime, k: int,
-              shelves: Sequence[Shelf], home: Shelf | None) -> Desk:  # fmt: skip
+              shelves: Sequence[Shelf], home: Shelf | None, took: float) -> Desk:  # fmt: skip
         """The same search, open for more."""
         bank = view.bank
 
-        def again(query: str) -> View:
-            query = self.scrubbed(query, home)
-            return self._view(query, self._embed(query), bank, live, eligible, moment, k)
+        def embed(query: str) -> Vector | None:
+            return self._embed(self.scrubbed(query, home))
+
+        def again(query: str, vector: Vector | None, check: Check) -> View:
+            return self._view(self.scrubbed(query, home), vector, bank, live, eligible, moment, k, check)
 
         def read(rows: npt.NDArray[np.intp]) -> dict[int, Entry]:
             nos, seqs = _named(bank, rows)
@@ -273,7 +279,8 @@ class Searcher:
 
         layers = [shelf.layer for shelf in shelves]
         return Desk(
-            query=query, view=view, eligible=eligible, layers=layers, again=again, read=read, linked=linked
+            query=query, view=view, eligible=eligible, layers=layers, read=read, linked=linked, again=again,
+            embed=None if self._embedder is None else embed, seconds=took,
         )  # fmt: skip
 
     def _with_linked(self, ranked: Ranked, view: View, eligible: Mask | None) -> Ranked:

@@ -4,7 +4,7 @@ Frozen values without I/O. Knows nothing about how they are stored, embedded or 
 happens once, in `ingest.validate`.
 """
 
-from recollect.types.accounts import CacheLevel, CurvePoint, LearningStatus, Receipt, Stats
+from recollect.types.accounts import CacheLevel, CurvePoint, LearningStatus, Receipt, Searching, Stats
 from recollect.types.entry import Entry, Link, Turn, Version, fence_item
 from recollect.types.recall import (
     Cost,
@@ -34,6 +34,6 @@ from recollect.types.words import (
 __all__ = [
     "AUTOMATIC_LINK_TYPES", "KINDS", "LAYERS", "LINK_TYPES", "MAX_NAME_CHARS", "STATES", "CacheLevel", "Cost",
     "CurvePoint", "Entry", "Factor", "Hit", "Kind", "Layer", "LearningStatus", "Link", "LinkType", "Reasoning",
-    "ReasoningStep", "Recall", "RecallResult", "Receipt", "Scope", "Shelf", "State", "Stats", "Step", "Trust", "Turn",
-    "Version", "fence_item", "filled",
+    "ReasoningStep", "Recall", "RecallResult", "Receipt", "Scope", "Searching", "Shelf", "State", "Stats", "Step",
+    "Trust", "Turn", "Version", "fence_item", "filled",
 ]  # fmt: skip

@@ -75,6 +75,20 @@ class Stats:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Searching:
+    """How questions of one shape are searched, as far as outcomes taught."""
+
+    shape: str
+    outcomes: int
+    serves: str
+    """The way that serves: `planner` until another is proven."""
+    starts: float
+    """The score from which on these questions are recursive: that of the settings, unless learned otherwise."""
+    rewards: dict[str, float]
+    """Mean reward of each way that was tried."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class LearningStatus:
     """How far learning has come for a scope's home, and what serves it."""
 
@@ -103,6 +117,8 @@ class LearningStatus:
     """Whether the tenant's users learn from each other."""
     last_change: datetime | None
     weights: dict[str, float]
+    searches: tuple[Searching, ...] = ()
+    """How questions that need several entries are searched, by their shape."""
 
 
 @dataclass(frozen=True, kw_only=True)

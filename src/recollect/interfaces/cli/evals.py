@@ -1,4 +1,7 @@
-"""`recollect eval`: measure recall on public sets. Verbs: locomo, realmem, multihop, learn, extraction, router."""
+"""`recollect eval`: measure recall on public sets, and learning in a world of its own.
+
+Verbs: locomo, realmem, multihop, learn, extraction, router, policy.
+"""
 
 from __future__ import annotations
 
@@ -225,6 +228,32 @@ def router(
             for one in report.habits
         ]
         render.console().print(render.row_table((report.metric, "overall", *categories), rows))
+
+
+@app.command("policy", epilog="Example: recollect eval policy --seeds 5 --feedback inverted")
+@guarded
+def policy(
+    ctx: typer.Context,
+    seeds: Annotated[int, typer.Option("--seeds", metavar="N", min=1, help="Lives, each in a world of its own.")] = 5,
+    outcomes: Annotated[int, typer.Option("--outcomes", metavar="N", min=1, help="Outcomes of each life.")] = 300,
+    feedback: Annotated[str, typer.Option("--feedback", metavar="KIND", help="honest, random or inverted.")] = "honest",
+    json: JsonFlag = False,
+) -> None:
+    """Does the memory learn how to search? Four families of questions, of each of which another way is best.
+
+    Real memories, recalls and outcomes; the world is made from a seed, so no data is needed.
+    """
+    from recollect.evals import policy
+
+    with render.progress_bar("living") as progress:
+        report = policy.run(seeds=seeds, outcomes=outcomes, feedback=feedback, progress=progress)
+    if _wants_json(ctx, json):
+        render.print_json(report.as_json())
+    else:
+        render.console().print(
+            render.row_table(("percent of the best way of each family", "mean (95 %)"), report.rows())
+        )
+        render.say(f"{seeds} lives of {outcomes} outcomes, {feedback} feedback")
 
 
 def _measure(run: Runner, dataset: str, data: Path | None, settings: Settings, *, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""`recollect outcome` and `recollect learn`: tell what became of a recall, and look after what was learned from it.
+"""`recollect outcome`, `practise` and `learn`: tell what became of a recall, and look after what was learned from it.
 
 Verbs of the group: status, plot, replay, export, share, reset.
 """
@@ -58,6 +58,28 @@ def outcome(
         render.print_json({"recall_id": recall_id, "counted": counted})
     else:
         render.say("counted" if counted else "was counted already")
+
+
+@verbs.command("practise", epilog="Example: recollect practise --user ada --tasks 30")
+@with_target
+def practise(
+    target: Target,
+    tasks: Annotated[int, typer.Option("--tasks", metavar="N", help="Questions at most.")] = 60,
+) -> None:
+    """Try every way to search on questions made from the scope's own entries, so that learning does not begin blind.
+
+    Once for a tenant. Nothing is logged, and nothing served changes before outcomes say so.
+    """
+    with target.open(background=False) as memory:
+        done = memory.practise(scope=target.scope, tasks=tasks)
+    if target.json:
+        render.print_json({"tasks": done})
+    elif done:
+        render.say(f"practised on {done} {'question' if done == 1 else 'questions'} of {target}")
+    else:
+        render.say(
+            f"nothing to practise for {target}: it was done before, or no two entries name each other or share a tag"
+        )
 
 
 @app.command("status", epilog="Example: recollect learn status --user ada")
@@ -189,9 +211,17 @@ def _print_status(found: LearningStatus, target: Target) -> None:
     if target.json:
         render.print_json(found)
         return
-    pairs = {name.replace("_", " "): value for name, value in vars(found).items() if name != "weights"}
+    tables = ("weights", "searches")
+    pairs = {name.replace("_", " "): value for name, value in vars(found).items() if name not in tables}
     rounded = {name: f"{value:+.3f}" if isinstance(value, float) else value for name, value in pairs.items()}
     out = render.console()
     out.print(render.pair_table({"for": target, **rounded}))
     if found.weights:
         out.print(render.row_table(("weight", "value"), [(n, f"{w:+.3f}") for n, w in found.weights.items()]))
+    if found.searches:
+        rows = [
+            (one.shape, str(one.outcomes), one.serves, f"{one.starts:.1f}",
+             ", ".join(f"{way} {reward:+.2f}" for way, reward in one.rewards.items()))
+            for one in found.searches
+        ]  # fmt: skip
+        out.print(render.row_table(("questions", "outcomes", "searched by", "recursive from", "mean rewards"), rows))

@@ -1,7 +1,8 @@
-"""Verbs that look: recall, show, history, list, stats, events."""
+"""Verbs that look: recall, assemble, reason, show, history, list, stats, events."""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Annotated
 
 import typer
@@ -58,6 +59,50 @@ def recall(
         _print_hits(found, target, explain=explain)
         if found.hits and learning != "off":
             render.say(f"recall {found.id} (say what became of it: recollect outcome {found.id} --cited 0)")
+
+
+@app.command("assemble", epilog='Example: recollect assemble "Who leads the team that owns billing?" --budget 800')
+@with_target
+def assemble(
+    target: Target,
+    question: Annotated[list[str] | None, typer.Argument(metavar="QUESTION", help='"-" reads standard input.')] = None,
+    budget: Annotated[int, typer.Option("--budget", metavar="N", help="Tokens that the context may have.")] = 1500,
+    k: Annotated[int, typer.Option("-k", "--k", metavar="N", help="How many hits to choose from.")] = 40,
+    kind: Kinds = None,
+    tag: Tags = None,
+    layer: Layers = None,
+    since: Since = None,
+    until: Until = None,
+    as_of: AsOf = None,
+    recursion: Annotated[
+        str, typer.Option("--recursion", metavar="MODE", help="on (questions decide), off (always plain) or always.")
+    ] = "on",
+) -> None:
+    """Print the fenced block for a prompt whose entries together say most about a question within a token budget.
+
+    What was left out is counted on standard error; with --json it is named, with the reason.
+    """
+    with target.open(background=False) as memory:
+        found = memory.assemble(
+            text_from(question or []).rstrip("\n"), scope=target.scope, max_tokens=budget, k=k, kind=kind or None,
+            tags=tag or None, layer=layer or None, since=since, until=until, as_of=as_of, recursion=recursion,
+        )  # fmt: skip
+    if target.json:
+        recalls = [{"id": one.id, "route": one.route} for one in found.recalls]
+        render.print_json({**vars(found), "recalls": recalls})
+        return
+    render.print_lines(filter(None, [found.text]))
+    reasons = Counter(one.why for one in found.left_out)
+    left = ", ".join(f"{count} for {why}" for why, count in reasons.items())
+    render.say(
+        f"{len(found)} entries in {found.tokens} of {found.max_tokens} tokens"
+        f"{', the last one cut' if found.cut else ''}; left out: {left or 'none'}"
+    )
+    for one in found.recalls:
+        if one.hits:
+            render.say(
+                f"recall {one.id}, route {one.route} (say what became of it: recollect outcome {one.id} --used 1)"
+            )
 
 
 @app.command("reason", epilog='Example: recollect reason "Who leads the team that owns the billing service?"')
