@@ -65,6 +65,7 @@ CALLS: dict[str, Callable[[Store], object]] = {
     "idle_sessions": lambda store: store.idle_sessions(minutes_later(0)),
     "model": lambda store: store.model(),
     "without_vector": lambda store: store.without_vector(MODEL, after=0, limit=1),
+    "vectors": lambda store: store.vectors([1]),
     "index_of": lambda store: store.index_of([1]),
     "check": lambda store: list(store.check()),
     "mend": lambda store: store.mend(),
