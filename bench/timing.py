@@ -68,6 +68,14 @@ class Times:
     def cpu_p50_ms(self) -> float:
         return 1000 * float(np.median(self.cpu))
 
+    @property
+    def cpu_p99_ms(self) -> float:
+        return 1000 * float(np.percentile(self.cpu, 99))
+
+    @property
+    def cpu_mean_ms(self) -> float:
+        return 1000 * fmean(self.cpu)
+
 
 def take_turns(calls: dict[str, Call], *, rounds: int, warm_up: int = 3,
                before: Call | None = None) -> dict[str, Times]:  # fmt: skip

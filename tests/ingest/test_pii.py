@@ -21,7 +21,7 @@ from recollect.ingest.pii.find import PLACEHOLDER, find
 from recollect.ingest.pii.mask import CountedUp, scrub_text
 from recollect.ingest.pii.pseudonyms import Pseudonyms
 from recollect.stores.inmemory import InMemoryStore
-from recollect.stores.inmemory.store import InMemoryTx
+from recollect.stores.inmemory.tx import InMemoryTx
 
 CASES = [*load("seen"), *load("held")]
 POSITIVES = [case for case in CASES if case.find]

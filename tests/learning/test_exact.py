@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -29,6 +31,39 @@ def test_solving_gives_what_elimination_gives(seed: int, size: int) -> None:
     root = dice.normal(size=(size, size))
     matrix, right = root @ root.T + np.eye(size), dice.normal(size=size)
     np.testing.assert_allclose(exact.solve(matrix, right), np.linalg.solve(matrix, right), rtol=1e-8, atol=1e-10)
+
+
+def loops(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """What `solve` writes out: L Lᵀ = matrix and L y = right, row by row, then Lᵀ x = y from the last."""
+    lower: list[list[float]] = []
+    for row in (*matrix, right):
+        done: list[float] = []
+        for known in lower:
+            value = row[len(done)]
+            for a, b in zip(done, known, strict=False):
+                value -= a * b
+            done.append(value / known[len(done)])
+        if len(lower) < len(right):
+            pivot = row[len(done)]
+            for a in done:
+                pivot -= a * a
+            lower.append([*done, math.sqrt(pivot)])
+        else:
+            x = done
+    for i in reversed(range(len(x))):
+        for k in range(i + 1, len(x)):
+            x[i] -= lower[k][i] * x[k]
+        x[i] /= lower[i][i]
+    return x
+
+
+@settings(deadline=None)
+@given(seed=seeds, size=st.integers(1, 14))
+def test_what_is_written_out_is_what_loops_do_to_the_bit(seed: int, size: int) -> None:
+    dice = np.random.default_rng(seed)
+    root = dice.normal(size=(size, size)) * 10.0 ** dice.integers(-3, 3, size=size)
+    matrix, right = root @ root.T + np.eye(size), dice.normal(size=size)
+    assert exact.solve(matrix, right) == loops(matrix.tolist(), right.tolist())
 
 
 def test_a_matrix_that_is_not_positive_definite_has_no_solution() -> None:

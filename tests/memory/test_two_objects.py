@@ -52,6 +52,21 @@ def test_a_forget_is_seen_by_the_other_at_once(pair: tuple[Memory, Memory]) -> N
     assert [hit.entry.id for hit in b.recall("bee", scope=ADA)] == [third]
 
 
+def test_a_recall_at_hand_is_told_of_only_while_it_is_in_the_log(pair: tuple[Memory, Memory]) -> None:
+    a, b = pair
+    a.remember("first bee", scope=ADA)
+    first, second = b.recall("bee", scope=ADA), b.recall("which bee?", scope=ADA)
+    b._learner._log.flush()
+    held = b._learner._log.at_hand(second.id)
+    assert held is not None
+    assert held.query == ""  # numbers only
+    assert b.outcome(first.id, cited=[0])
+    assert not a.outcome(first.id, cited=[])
+    a.forget(everything=True, scope=ADA)
+    with pytest.raises(NotFound):
+        b.outcome(second.id, cited=[0])
+
+
 def test_supersession_repeats_and_links_are_seen_by_the_other_at_once(pair: tuple[Memory, Memory]) -> None:
     a, b = pair
     (old,) = a.remember("the old rule", scope=ADA, at="2020-01-01")

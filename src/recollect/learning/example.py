@@ -15,6 +15,7 @@ import numpy.typing as npt
 from recollect.learning.exact import Array, total
 from recollect.learning.swaps import pairs, swap_of
 from recollect.stores.base import LoggedRecall
+from recollect.types import filled
 
 Flags = npt.NDArray[np.bool_]
 Places = npt.NDArray[np.intp]
@@ -46,10 +47,15 @@ class Example:
     @property
     def taught(self) -> Places:
         """The rows that teach, as indices: all shown, then the unshown among the `PLACES` best by base."""
-        best = best_places(self.base)
+        best = self.best
         return np.concatenate([np.arange(self.shown), best[best >= self.shown]])
 
-    # Both kept once computed: a person's ranker and the prior learn from the same example.
+    # Kept once computed: an example is judged first, then a person's ranker and the prior learn from it.
+
+    @cached_property
+    def best(self) -> Places:
+        """Where the best by base are, as `best_places` gives them."""
+        return best_places(self.base)
 
     @cached_property
     def lesson(self) -> Array:
@@ -91,4 +97,4 @@ def example_of(recall: LoggedRecall, cited_nos: Set[int], alive: set[int]) -> Ex
     if not shown:
         return None
     cited = np.array([no in cited_nos for no in nos[:shown]], dtype=np.bool_)
-    return Example(base=base, features=features, shown=shown, cited=cited, swapped=swapped)
+    return filled(Example, base=base, features=features, shown=shown, cited=cited, swapped=swapped)

@@ -23,6 +23,7 @@ from dataclasses import dataclass, field
 
 from recollect.learning.exact import Array
 from recollect.learning.example import Flags
+from recollect.types import filled
 
 MEMORY = 500
 """Outcomes that evidence remembers (exponentially), so that drift is seen."""
@@ -60,7 +61,8 @@ class Evidence:
     def add(self, x: float) -> Evidence:
         """One more value; all earlier ones fade a little."""
         keep = 1.0 - 1.0 / MEMORY
-        return Evidence(n=self.n * keep + 1.0, total=self.total * keep + x, squares=self.squares * keep + x * x)
+        n, total, squares = self.n * keep + 1.0, self.total * keep + x, self.squares * keep + x * x
+        return filled(Evidence, n=n, total=total, squares=squares)
 
     def plus(self, other: Evidence, most: float = math.inf) -> Evidence:
         """Both together, the other counting as at most `most` values."""
@@ -129,7 +131,8 @@ class Guard:
             return Guard(gain=self.gain, lost=True, placed=placed, positional=positional)
         agree = self.agree.add(found[0])
         trusted = not positional and (agree.mean >= AGREEMENT_BAR if self.trusted else earned(agree))
-        return Guard(
+        return filled(
+            Guard,
             agree=agree,
             gain=self.gain if self.lost else self.gain.add(found[1]),
             beats=self.beats,
@@ -173,13 +176,17 @@ def earned(agree: Evidence) -> bool:
 
 def auc(scores: Array, cited: Flags) -> float:
     """Share of (cited, not cited) pairs in the right order, minus 1/2; equals count half. Needs both sorts."""
-    return _auc(scores.tolist(), cited.tolist())
+    return auc_of(scores.tolist(), cited.tolist())
 
 
-def _auc(scores: list[float], cited: list[bool]) -> float:  # in plain Python, as there are some five
+def auc_of(scores: list[float], cited: list[bool]) -> float:
+    """The same of lists: in plain Python, as there are some five."""
     above = [score for score, flag in zip(scores, cited, strict=True) if flag]
     below = [score for score, flag in zip(scores, cited, strict=True) if not flag]
-    right = sum((a > b) + 0.5 * (a == b) for a in above for b in below)
+    right = 0.0
+    for a in above:
+        for b in below:
+            right += 1.0 if a > b else 0.5 if a == b else 0.0
     return right / (len(above) * len(below)) - 0.5
 
 
@@ -188,5 +195,5 @@ def compare(base: Array, learned: Array, cited: Flags) -> tuple[float, float] | 
     flags = cited.tolist()
     if all(flags) or not any(flags):
         return None
-    agreement = _auc(base.tolist(), flags)
-    return agreement, _auc(learned.tolist(), flags) - agreement
+    agreement = auc_of(base.tolist(), flags)
+    return agreement, auc_of(learned.tolist(), flags) - agreement

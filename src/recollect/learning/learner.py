@@ -1,56 +1,43 @@
 """Learning in a store: outcomes in, policies out, each outcome one transaction.
 
 The arithmetic is `policy.advance`, one fold step; told at once or replayed from the log it is the same step over the
-same numbers, so a replay rebuilds the same weights bit for bit.
+same numbers, so a replay rebuilds the same weights bit for bit. What is kept is in `states`, the replay in `relearner`,
+the low-rank residual in `tuned`.
 """
 
 from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
-from recollect.clock import Clock, aware
 from recollect.errors import EmbeddingFailed, InvalidInput, NotFound
 from recollect.ingest.terms import read_question
 from recollect.learning.echoes import MOST_RECALLS, Echoes
-from recollect.learning.example import Example, example_of
 from recollect.learning.guard import Z_GAIN
-from recollect.learning.log import RecallLog
-from recollect.learning.lowrank import CHUNK, LowRank
-from recollect.learning.policy import Advanced, Person, Prior, advance, serving
-from recollect.learning.ranker import Ranker
+from recollect.learning.policy import Advanced, Person, advance, serving
 from recollect.learning.reinforce import judged
-from recollect.learning.replay import Replay
+from recollect.learning.relearner import Labelled
 from recollect.learning.residual import Residual
+from recollect.learning.serving import Serving
 from recollect.learning.state import dumps_person, dumps_prior, loads_person, loads_prior
+from recollect.learning.states import TEACHES, keep
 from recollect.learning.tenant import PROFILE as SETTLED
-from recollect.learning.tenant import Tenant, dumps_tenant, loads_tenant
+from recollect.learning.tenant import Tenant, loads_tenant
 from recollect.learning.told import Told
-from recollect.learning.tune import Chunks, Tuner, served
-from recollect.stores.base import Event, LoggedOutcome, LoggedRecall, Store, Tx
-from recollect.types import LearningStatus, Shelf
+from recollect.learning.tuned import Tuned
+from recollect.stores.base import Event, LoggedRecall, Tx
+from recollect.types import LearningStatus, Shelf, altered
+
+__all__ = ["MODES", "TEACHES", "Labelled", "Learner", "Serving", "checked_mode"]
 
 MODES = ("on", "observe", "off")
-TEACHES = ("cited", "ignored", "refined")
-"""Kinds of outcome that say which of the shown were useful; asking anew says that none was. `used` does not say which:
-credited to all that was shown, it rewards being shown (measured: Recall@5 23.1 to 16.3 with `reasoningbank`)."""
-PAGE = 500
-REBUILT = 1000
-"""Outcomes in a log that is replayed for a missing chunk of the residual, some half a second; beyond, it starts afresh,
-and `relearn` rebuilds it."""
-
-Labelled = Sequence[tuple[LoggedRecall | None, Sequence[str]]]
-"""Recalls with the ids of the right entries."""
 
 _logger = logging.getLogger(__name__)
-
-K = TypeVar("K")
-V = TypeVar("V")
 
 
 def checked_mode(mode: object) -> str:
@@ -59,64 +46,12 @@ def checked_mode(mode: object) -> str:
     return str(mode)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Serving:
-    """Which ranking serves a shelf now: a level, its weights (None for the base), and how many outcomes it rests on.
-
-    None while a person's feedback is distrusted: what it says of a candidate that is tried teaches nothing.
-    """
-
-    level: str
-    ranker: Ranker | None
-    outcomes: int
-    residual: LowRank | None = None
-    """Matrices on top of a person's ranker."""
-    echoes: Echoes | None = None
-    """What became of the person's earlier questions; None when nothing was told yet."""
-    told: int = 0
-    """The same for swapping neighbours, which whoever is distrusted for citing by place must be able to disprove."""
-
-
-class Learner:
+class Learner(Tuned):
     """Turns outcomes into policies. `names` are the features that recalls are logged with.
 
     States belong to a profile: its base scores are what a correction is learned for, so only recalls that it ranked
     teach it, whoever tells of them.
     """
-
-    teaches: tuple[str, ...] = TEACHES
-
-    def __init__(self, store: Store, *, mode: str, names: Sequence[str], clock: Clock, profile: str = "default",
-                 start: Prior | None = None, log: RecallLog | None = None,
-                 tuner: Tuner | None = None) -> None:  # fmt: skip
-        """`start` is the prior of tenants who have none of their own yet; `log` is one to share with another learner
-        of the same store, so that either is told of the recalls of both; `tuner` needs an embedder."""
-        self._tuner = tuner
-        self._tuned = f"{profile}/residual"
-        self._start = start or Prior()
-        self._profile = profile
-        self._store = store
-        self._mode = mode
-        self._names = list(names)
-        self._clock = aware(clock)
-        self._log = log or RecallLog(store)
-        # What states were read last, each with its text: most are read again as they were.
-        self._priors: dict[str, tuple[str | None, Prior]] = {}
-        self._people: dict[Shelf, tuple[str | None, Person | None]] = {}
-        self._serving: dict[Shelf, tuple[Prior, Person | None, Serving]] = {}
-        self._echoes: dict[Shelf, tuple[Person, Echoes]] = {}
-
-    @property
-    def mode(self) -> str:
-        return self._mode
-
-    @property
-    def log(self) -> RecallLog:
-        return self._log
-
-    @property
-    def names(self) -> list[str]:
-        return self._names
 
     # -- serving -------------------------------------------------------------------------------------------------
 
@@ -137,7 +72,7 @@ class Learner:
             echoes = None if person is None else self._echoes_of(shelf, person)
             now = Serving(level=level, ranker=ranker, outcomes=outcomes, residual=residual, echoes=echoes, told=told)
             held = (prior, person, now)
-            _keep(self._serving, shelf, held)
+            keep(self._serving, shelf, held)
         return held[2]
 
     def _echoes_of(self, shelf: Shelf, person: Person) -> Echoes:
@@ -150,7 +85,7 @@ class Learner:
                 if one.kind in self.teaches and one.recall.profile == self._profile:
                     self._echo(echoes, one.recall, one.value.get("nos", ()))
             held = (person, echoes)
-            _keep(self._echoes, shelf, held)
+            keep(self._echoes, shelf, held)
         return held[1]
 
     def _echo(self, echoes: Echoes, recall: LoggedRecall, cited: Iterable[int]) -> None:
@@ -163,59 +98,9 @@ class Learner:
             self._echo(held[1], recall, cited)
             self._echoes[recall.shelf] = (after, held[1])
 
-    def _residual(self, shelf: Shelf, person: Person | None) -> LowRank | None:
-        if self._tuner is None or person is None:
-            return None
-        return self._tuner.serving(person, lambda: self._store.policy(shelf.tenant, shelf, profile=self._tuned))
-
     def residual(self, shelf: Shelf) -> Residual | None:  # noqa: ARG002  `PaperLearner` has one
         """The matrices of the paper's reranker, where that serves."""
         return None
-
-    def record(self, recall: LoggedRecall, *, new: bool) -> None:
-        """Log a recall; it reaches the store in the background. `new`: its shelf was not there when it was made."""
-        self._log.add(recall, new=new)
-
-    def forget(self, nos: Iterable[int]) -> None:
-        """Rows are gone: what is on its way to the log must not name them, nor is any question about them kept."""
-        self._echoes.clear()
-        self._serving.clear()
-        self._log.forget(nos)
-
-    def write_pending(self, tx: Tx) -> Callable[[], None]:
-        """Put logged recalls that are still on their way into a transaction; see `RecallLog.write`."""
-        return self._log.write(tx)
-
-    def _prior(self, tenant: str) -> Prior:
-        return self._prior_in(tenant, self._store.policy(tenant, None, profile=self._profile))
-
-    def _prior_in(self, tenant: str, text: str | None) -> Prior:
-        """The prior kept in this text, or the one to start with."""
-        held = self._priors.get(tenant)
-        if held is None or held[0] != text:
-            fresh = text is None and self._start.ranker is not None
-            held = (text, self._begin(self._settled(tenant)) if fresh else loads_prior(text, self._names))
-            _keep(self._priors, tenant, held)
-        return held[1]
-
-    def _settled(self, tenant: str) -> Tenant:
-        return loads_tenant(self._store.policy(tenant, None, profile=SETTLED))
-
-    def _begin(self, settled: Tenant) -> Prior:
-        """Where a tenant's learning begins: as pretrained, or at the prior to start with unless it shares nothing."""
-        start = settled.start(self._profile, self._names) or (self._start if settled.shares else Prior())
-        return replace(start, shares=settled.shares)
-
-    def _person(self, shelf: Shelf) -> Person | None:
-        return self._person_in(shelf, self._store.policy(shelf.tenant, shelf, profile=self._profile))
-
-    def _person_in(self, shelf: Shelf, text: str | None) -> Person | None:
-        """The person kept in this text."""
-        held = self._people.get(shelf)
-        if held is None or held[0] != text:
-            held = (text, loads_person(text, self._names))
-            _keep(self._people, shelf, held)
-        return held[1]
 
     # -- outcomes ------------------------------------------------------------------------------------------------
 
@@ -226,28 +111,29 @@ class Learner:
         written()
         return counts
 
-    @contextmanager
-    def ready(self, recall_id: str, told: Told) -> Iterator[None]:  # noqa: ARG002  this learner needs nothing
+    def ready(self, recall_id: str, told: Told) -> AbstractContextManager[None]:  # noqa: ARG002  nothing is needed
         """To be entered before a transaction with `outcome_in`: what may be slow happens here."""
-        yield
+        return nullcontext()
 
     def outcome_in(self, tx: Tx, recall_id: str, told: Told, *,
                    tenant: str | None) -> tuple[bool, Callable[[], None]]:  # fmt: skip
         """`outcome` within someone's transaction; what comes second is to be called when that is committed."""
         now = self._clock()
         written = self._log.write(tx, wanted=recall_id)
-        recall = tx.logged_recall(recall_id)
+        recall = self._recall_in(tx, recall_id)
         if recall is None or (tenant is not None and recall.shelf.tenant != tenant):
             raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
         value = told.logged(recall)
         number = tx.add_outcome(recall_id, told.kind, value, now)
         if number is None:
             return False, written
+        teaches = told.kind in self.teaches and self._mode != "off"
+        alive = tx.alive(recall.nos) if teaches else set()  # first: with it the transaction knows the cited rows
         self._reinforce(tx, told, told.rows(recall), now)
-        if told.kind not in self.teaches or self._mode == "off":
+        if not teaches:
             return True, written
         cited = set(value.get("nos", ()))
-        step = self._learn(tx, recall, cited, tx.alive(recall.nos), now)
+        step = self._learn(tx, recall, cited, alive, now)
         if step is None:
             return True, written
         before, person = step
@@ -264,6 +150,12 @@ class Learner:
                 _logger.warning("the residual is not learned: %s", type(error).__name__)
 
         return True, committed
+
+    def _recall_in(self, tx: Tx, recall_id: str) -> LoggedRecall | None:
+        """A logged recall, as of this transaction."""
+        recall = self._log.at_hand(recall_id)
+        query = None if recall is None else tx.logged_query(recall)
+        return tx.logged_recall(recall_id) if recall is None or query is None else altered(recall, query=query)
 
     def trusts(self, tx: Tx, shelf: Shelf) -> bool:
         """Whether a person's feedback is trusted, as of this transaction."""
@@ -295,10 +187,10 @@ class Learner:
         if prior_text is None or step.prior is not prior:
             prior_text = dumps_prior(step.prior, self._names)
             tx.put_policy(tenant, None, prior_text, profile=profile)
-            _keep(self._priors, tenant, (prior_text, step.prior))
+            keep(self._priors, tenant, (prior_text, step.prior))
         person_text = dumps_person(step.person, self._names)
         tx.put_policy(tenant, shelf, person_text, profile=profile)
-        _keep(self._people, shelf, (person_text, step.person))
+        keep(self._people, shelf, (person_text, step.person))
         self._receipt(tx, tenant, step, now)
         return person, step.person
 
@@ -311,147 +203,6 @@ class Learner:
                 "from": before, "to": after, "why": step.why, "outcomes": step.person.outcomes,
                 "gain": round(gain.mean, 4), "bound": round(gain.bound(-Z_GAIN), 4) if gain.n >= 2 else 0.0,
             }))  # fmt: skip
-
-    def _example(self, recall: LoggedRecall, cited: set[int], alive: set[int]) -> Example | None:
-        """What a recall teaches; None when another profile or other features ranked it, or nothing of it is left."""
-        ours = recall.profile == self._profile and recall.names == self._names
-        return example_of(recall, cited, alive) if ours else None
-
-    # -- the residual --------------------------------------------------------------------------------------------
-
-    def _tune(self, tuner: Tuner, shelf: Shelf, person: Person, number: int) -> None:
-        """Learn the chunk that ended with outcome `number`, outside of its transaction: queries are embedded for it."""
-        before = self._store.policy(shelf.tenant, shelf, profile=self._tuned)
-        state = tuner.loads(before)
-        if (state.chunks + 1) * CHUNK == person.outcomes:
-            since = max(state.last, self._settled(shelf.tenant).since)
-            told = [one for one, _ in self._logged(shelf.tenant, shelf, since) if one.no <= number]
-            state = tuner.after(state, person, told)
-        else:  # a chunk is missing, or vectors are of another model now
-            state = self._rebuilt(tuner, shelf, number) if number <= REBUILT else tuner.fresh()
-            state = replace(state, chunks=person.outcomes // CHUNK, last=number)
-        with self._store.transact() as tx:
-            own = loads_person(tx.policy(shelf.tenant, shelf, profile=self._profile), self._names)
-            if own is None or tx.policy(shelf.tenant, shelf, profile=self._tuned) != before:
-                return  # reset, or learned by another process
-            self._put_residual(tx, shelf, own, state)
-
-    def _rebuilt(self, tuner: Tuner, shelf: Shelf, number: int) -> LowRank:
-        """A person's matrices after outcome `number`, from the log."""
-        chunks = Chunks(tuner)
-        for step in self.replay(shelf.tenant).steps():
-            if step.shelf == shelf and step.told.no <= number:
-                chunks.add(step.told, step.after.person)
-        return chunks.states.get(shelf) or tuner.fresh()
-
-    def _put_residual(self, tx: Tx, shelf: Shelf, person: Person, state: LowRank) -> None:
-        """Keep matrices, and say in the person's state whether they serve. Every switch is an event."""
-        text = state.dumps()
-        tx.put_policy(shelf.tenant, shelf, text, profile=self._tuned)
-        serves = served(state, text)
-        if serves != person.residual:
-            kept = dumps_person(replace(person, residual=serves), self._names)
-            tx.put_policy(shelf.tenant, shelf, kept, profile=self._profile)
-        if bool(serves) != bool(person.residual):
-            gain = state.gain
-            tx.audit(Event(at=self._clock(), tenant=shelf.tenant, action="learn", detail={
-                "from": "linear" if serves else "residual", "to": "residual" if serves else "linear",
-                "why": f"the order with the low-rank residual against the linear one: gain {gain}",
-                "outcomes": person.outcomes, "gain": round(gain.mean, 4),
-            }))  # fmt: skip
-
-    # -- replay --------------------------------------------------------------------------------------------------
-
-    def _told(self, tenant: str, shelf: Shelf | None = None, after: int = 0) -> Iterator[LoggedOutcome]:
-        """Every outcome that teaches, in order."""
-        while page := self._store.outcomes(tenant, shelf=shelf, after=after, limit=PAGE):
-            after = page[-1].no
-            yield from (one for one in page if one.kind in self.teaches)
-
-    def _logged(self, tenant: str, shelf: Shelf | None = None,
-                after: int = 0) -> Iterator[tuple[LoggedOutcome, Example]]:  # fmt: skip
-        """Every outcome with what it teaches today: forgotten entries are left out."""
-        for one in self._told(tenant, shelf, after):
-            alive = self._store.alive(one.recall.nos)
-            example = self._example(one.recall, set(one.value.get("nos", ())), alive)
-            if example is not None:
-                yield one, example
-
-    def _past(self, shelf: Shelf, since: int) -> Iterator[Example]:
-        """A person's examples as committed: without the one that is being told."""
-        return (example for _, example in self._logged(shelf.tenant, shelf, since))
-
-    def replay(self, tenant: str, settled: Tenant | None = None) -> Replay:
-        """A tenant's log since its last reset, to be learned from the start."""
-        settled = settled or self._settled(tenant)
-        return Replay(
-            prior=self._begin(settled), last=settled.since, log=lambda after: self._logged(tenant, after=after)
-        )
-
-    def relearn(self, tenant: str, labelled: Labelled | None = None, *, whole: bool = False) -> None:
-        """Learn the log since the last reset anew, or with `whole` all of it, which takes the reset back.
-
-        Labelled recalls are learned before it, into the prior. They take the place of those that were learned before;
-        None leaves these as they are.
-        """
-        self._log.flush()
-        before = self._settled(tenant)
-        settled = self._resettled(before, labelled, whole)
-        replay = self.replay(tenant, settled)
-        tuned = self._followed(replay)
-        with self._store.transact() as tx:
-            now = loads_tenant(tx.policy(tenant, None, profile=SETTLED))
-            if now != before:  # reset, or shared otherwise, while this was learned
-                settled = self._resettled(now, labelled, whole)
-                replay, tuned = self.replay(tenant, settled), {}
-            for _ in replay.steps():  # what was told while the rest was learned
-                pass
-            for profile in (self._profile, self._tuned):
-                tx.drop_policies(tenant, profile=profile)
-            self._settle(tx, tenant, settled)
-            tx.put_policy(tenant, None, dumps_prior(replay.prior, self._names), profile=self._profile)
-            for shelf, person in replay.people.items():
-                tx.put_policy(tenant, shelf, dumps_person(person, self._names), profile=self._profile)
-            for shelf, state in tuned.items():
-                tx.put_policy(tenant, shelf, state.dumps(), profile=self._tuned)
-            tx.audit(Event(at=self._clock(), tenant=tenant, action="relearn", detail={"people": len(replay.people)}))
-
-    def _followed(self, replay: Replay) -> dict[Shelf, LowRank]:
-        """Take the steps of a replay, chunk by chunk with the residual; its states."""
-        chunks = None if self._tuner is None else Chunks(self._tuner)
-        for step in replay.steps():
-            state = None if chunks is None else chunks.add(step.told, step.after.person)
-            if state is not None:
-                replay.people[step.shelf] = replace(step.after.person, residual=served(state, state.dumps()))
-        return {} if chunks is None else chunks.states
-
-    def _resettled(self, settled: Tenant, labelled: Labelled | None, whole: bool) -> Tenant:
-        """The settings that a replay begins with."""
-        if whole:
-            settled = replace(settled, since=0)
-        if labelled is None:
-            return settled
-        bare = settled.with_start(self._profile, None, self._names)
-        start = self._pretrained(self._begin(bare), labelled)
-        return bare if start is None else bare.with_start(self._profile, start, self._names)
-
-    def _settle(self, tx: Tx, tenant: str, settled: Tenant) -> None:
-        """Keep settings; the usual ones need no row."""
-        if settled != loads_tenant(tx.policy(tenant, None, profile=SETTLED)):
-            tx.put_policy(tenant, None, dumps_tenant(settled), profile=SETTLED)
-
-    def _pretrained(self, prior: Prior, labelled: Labelled) -> Prior | None:
-        """The prior after pairs of a query and its right entries; None when they teach nothing."""
-        ranker = first = prior.ranker or Ranker.fresh(len(self._names))
-        for recall, ids in labelled:
-            if recall is None:
-                continue
-            ids_of = {no: entry.id for no, entry in self._store.read(recall.nos).items()}
-            right = {no for no, entry_id in ids_of.items() if entry_id in set(ids)}
-            example = self._example(_shown_first(recall, right), right, set(ids_of))
-            if example is not None:
-                ranker = ranker.updated(example)
-        return None if ranker is first else replace(prior, ranker=ranker)
 
     # -- looking and settings ------------------------------------------------------------------------------------
 
@@ -530,24 +281,3 @@ class Learner:
         if person is not None:
             text = dumps_person(replace(person, residual=0), self._names)
             tx.put_policy(shelf.tenant, shelf, text, profile=self._profile)
-
-    def close(self) -> None:
-        self._log.close()
-
-
-def _keep(held: dict[K, V], key: K, value: V) -> None:
-    """Into a cache of at most `PAGE` of a kind."""
-    if len(held) >= PAGE:
-        held.clear()
-    held[key] = value
-
-
-def _shown_first(recall: LoggedRecall, right: set[int]) -> LoggedRecall:
-    """The recall as if the right rows had been shown as well: a label says more than what was shown."""
-    shown = [place for place, no in enumerate(recall.nos) if place < recall.shown or no in right]
-    rest = [place for place in range(len(recall.nos)) if place not in set(shown)]
-    order = shown + rest
-    return replace(
-        recall, nos=[recall.nos[place] for place in order], shown=len(shown), base=recall.base[order],
-        features=recall.features[order],
-    )  # fmt: skip

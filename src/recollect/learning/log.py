@@ -18,10 +18,13 @@ from typing import Protocol
 from recollect.errors import RecollectError
 from recollect.locks import ForkLock
 from recollect.stores.base import LoggedRecall, Store, Tx
+from recollect.types import filled
 
 FLUSH_AFTER_S = 0.5
 MOST_PENDING = 512
 """Recalls held back at most; beyond them the oldest are dropped, should the store be unwritable for long."""
+MOST_RECENT = 512
+"""Recalls that were written and are still at hand, some 3 KB each: most outcomes come soon after their recall."""
 
 _logger = logging.getLogger(__name__)
 
@@ -42,6 +45,7 @@ class RecallLog:
         self._store = store
         self._pending: OrderedDict[str, LoggedRecall] = OrderedDict()
         self._of_new: set[str] = set()
+        self._recent: OrderedDict[str, LoggedRecall] = OrderedDict()
         self._lock = ForkLock()
         self._wake = threading.Event()
         self._pid: int | None = None
@@ -70,6 +74,12 @@ class RecallLog:
         with self._lock:
             return self._pending.get(recall_id)
 
+    def at_hand(self, recall_id: str) -> LoggedRecall | None:
+        """A recall that this process made lately, numbers only: they never change. Whether it still counts, or what
+        became of its words, only the store can say."""
+        with self._lock:
+            return self._pending.get(recall_id) or self._recent.get(recall_id)
+
     def _start(self) -> None:
         """One thread per process, begun with the first recall; it ends with the log."""
         if self._pid != os.getpid():
@@ -83,11 +93,11 @@ class RecallLog:
         A forgetting may have overtaken it, and a late log must bring nothing back: recalls of a shelf that is gone are
         not written (but the one `wanted` is), and those that showed what is gone lose their query.
         """
+        if not self._pending:
+            return self._write_beside(tx)
         with self._lock:
             recalls = [*self._pending.values()]
             new = {*self._of_new} | {wanted}
-        if not recalls:
-            return self._write_beside(tx)
         shelves = list(dict.fromkeys(recall.shelf for recall in recalls))
         there = {shelf for shelf, head in zip(shelves, self._store.heads(shelves), strict=True) if head is not None}
         shown = self._store.alive(list({no for recall in recalls for no in recall.nos[: recall.shown]}))
@@ -116,6 +126,7 @@ class RecallLog:
         """Take the query out of what is pending and showed one of these rows, which are gone."""
         gone = set(nos)
         with self._lock:
+            self._recent.clear()
             for recall in [*self._pending.values()]:
                 if not gone.isdisjoint(recall.nos[: recall.shown]):
                     self._pending[recall.id] = replace(recall, query="")
@@ -123,8 +134,11 @@ class RecallLog:
     def _drop(self, recalls: Sequence[LoggedRecall]) -> None:
         with self._lock:
             for recall in recalls:
-                self._pending.pop(recall.id, None)
                 self._of_new.discard(recall.id)
+                if self._pending.pop(recall.id, None) is not None:
+                    self._recent[recall.id] = filled(LoggedRecall, **{**vars(recall), "query": ""})
+            while len(self._recent) > MOST_RECENT:
+                self._recent.popitem(last=False)
 
     def flush(self) -> None:
         if not self._pending and not any(books.waits for books in self._beside):
@@ -147,6 +161,7 @@ class RecallLog:
         with self._lock:
             self._closed = True
             self._pending.clear()
+            self._recent.clear()
         self._wake.set()
 
 

@@ -19,14 +19,15 @@ from __future__ import annotations
 import base64
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 import numpy as np
 
 from recollect.learning.exact import Array
-from recollect.learning.example import Flags
-from recollect.learning.guard import LEAST, Evidence, auc
+from recollect.learning.example import Flags, Places
+from recollect.learning.guard import LEAST, Evidence, auc_of
 from recollect.learning.ranker import MIN_BASE_WEIGHT, UNSHOWN_LOG
 from recollect.learning.residual import Factors
 
@@ -94,26 +95,39 @@ class LowRank:
         """
         if not len(self.query.left) or not len(rows):
             return np.zeros(len(rows))
-        turned, moved = query + self.query.of(query), self.memory.of(rows)  # (d,), (n, d)
-        raw = SCALE * (np.einsum("nd,d->n", rows, turned - query) + np.einsum("nd,d->n", moved, turned))
-        centred = raw - (raw if best is None else raw[best]).mean()
-        moves: Array = np.clip(np.nan_to_num(centred, nan=0.0), -MAX_RESIDUAL, MAX_RESIDUAL)
-        return moves
+        raw = SCALE * np.einsum("nd,d->n", rows, self._pulls(query))
+        return _bounded(raw, lambda values: (values if best is None else values[best]).mean())
+
+    def _pulls(self, queries: Array) -> Array:
+        """W_q q + W_mᵀ q' of one query (d,) or of each row: r_i = 10 m_i · of that, so no row is multiplied by W_m."""
+        by_query = self.query.of(queries)
+        pulls: Array = by_query + Factors(self.memory.right, self.memory.left).of(queries + by_query)
+        return pulls
 
     def seen(self, chunk: Sequence[Pairs], base_weight: float) -> LowRank:
         """After one more chunk: judged by it, then taught. `base_weight` says how noisy citations are."""
+        if not chunk:
+            return replace(self, beats=_beats(self.gain, self.beats), chunks=self.chunks + 1)
+        rows = _Rows.of_chunk(chunk)
+        moves = np.zeros(len(rows.ahead))
+        if len(self.query.left):
+            moves = rows.moves(self._pulls(np.array([pairs.query for pairs in chunk])))
         gain = self.gain
-        steps: list[tuple[Array, Array]] = []
-        for pairs in chunk:
-            moves = self.moves(pairs.query, pairs.rows)
-            if pairs.cited.any() and not pairs.cited.all():
-                ahead = pairs.ahead[: pairs.shown]
-                gain = gain.add(auc(ahead + moves[: pairs.shown], pairs.cited) - auc(ahead, pairs.cited))
-            if pairs.cited.any():
-                steps.append((pairs.query, _slope(pairs, pairs.ahead + moves, max(base_weight, MIN_BASE_WEIGHT))))
+        linear, moved = rows.ahead.tolist(), (rows.ahead + moves).tolist()
+        for pairs, first in zip(chunk, rows.starts.tolist(), strict=True):
+            flags, shown = pairs.cited.tolist(), slice(first, first + pairs.shown)
+            if any(flags) and not all(flags):
+                gain = gain.add(auc_of(moved[shown], flags) - auc_of(linear[shown], flags))
         if gain.n >= LEAST and _bound(gain, Z_RESIDUAL) < 0.0:
             return replace(LowRank.fresh(self.width), chunks=self.chunks + 1)
-        return replace(self._taught(steps), gain=gain, beats=_beats(gain, self.beats), chunks=self.chunks + 1)
+        slopes = rows.slopes(rows.ahead + moves, max(base_weight, MIN_BASE_WEIGHT))
+        steps: dict[bytes, tuple[Array, Array]] = {}
+        for pairs, slope in zip(chunk, slopes, strict=True):
+            if pairs.cited.any():
+                before = steps.get(key := pairs.query.tobytes())  # the same question again is one step, not two
+                steps[key] = (pairs.query, slope if before is None else before[1] + slope)
+        taught = self._taught([*steps.values()])
+        return replace(taught, gain=gain, beats=_beats(gain, self.beats), chunks=self.chunks + 1)
 
     def _taught(self, steps: Sequence[tuple[Array, Array]]) -> LowRank:
         if not steps:
@@ -173,12 +187,58 @@ def _bound(gain: Evidence, z: float) -> float:
     return gain.mean + z * math.sqrt(max(gain.variance, MIN_VARIANCE) / gain.n)
 
 
-def _slope(pairs: Pairs, scores: Array, base_weight: float) -> Array:
-    """v = η Σ (y_i - p_i) m_i of the listwise loss, shape (d,)."""
-    logits = base_weight * scores
-    logits[pairs.shown :] += UNSHOWN_LOG
-    raised = np.exp(logits - logits.max())
-    pull = -raised / raised.sum()
-    pull[: pairs.shown][pairs.cited] += 1.0 / int(pairs.cited.sum())
-    found: Array = STEP * SCALE * np.einsum("n,nd->d", pull, pairs.rows)
-    return found
+def _bounded(raw: Array, mean: Callable[[Array], Array]) -> Array:
+    """clip(r - mean of r); what is no number moves nothing."""
+    centred = raw - mean(raw)
+    centred[np.isnan(centred)] = 0.0
+    moves: Array = np.minimum(np.maximum(centred, -MAX_RESIDUAL), MAX_RESIDUAL)
+    return moves
+
+
+class _Rows(NamedTuple):
+    """All N rows of a chunk, one recall after the other: softmax and means are taken of all at once."""
+
+    chunk: Sequence[Pairs]
+    ahead: Array
+    starts: Places
+    """Where each recall begins, shape (recalls,)."""
+    of: Places
+    """Which recall a row is of, shape (N,)."""
+    unshown: Array
+    """What an unshown row's logit lacks, 0 for shown ones."""
+    wanted: Array
+    """y: 1/c on each of a recall's c cited rows."""
+
+    @classmethod
+    def of_chunk(cls, chunk: Sequence[Pairs]) -> _Rows:
+        counts = [len(pairs.rows) for pairs in chunk]
+        starts = np.cumsum([0, *counts[:-1]])
+        unshown, wanted = np.full(sum(counts), UNSHOWN_LOG), np.zeros(sum(counts))
+        for pairs, first in zip(chunk, starts.tolist(), strict=True):
+            unshown[first : first + pairs.shown] = 0.0
+            if pairs.cited.any():
+                wanted[first : first + pairs.shown] = pairs.cited / pairs.cited.sum()
+        return cls(
+            chunk=chunk, ahead=np.concatenate([pairs.ahead for pairs in chunk]), starts=starts,
+            of=np.repeat(np.arange(len(chunk)), counts), unshown=unshown, wanted=wanted,
+        )  # fmt: skip
+
+    def moves(self, pulls: Array) -> Array:
+        """What to add to each score; `pulls` (recalls, d)."""
+        raw = np.concatenate(
+            [np.einsum("nd,d->n", pairs.rows, pull) for pairs, pull in zip(self.chunk, pulls, strict=True)]
+        )
+        return _bounded(SCALE * raw, self._means)
+
+    def _means(self, values: Array) -> Array:
+        """The mean over a row's recall, for each row."""
+        means: Array = np.add.reduceat(values, self.starts) / np.bincount(self.of)
+        return means[self.of]
+
+    def slopes(self, scores: Array, base_weight: float) -> list[Array]:
+        """v = η Σ (y_i - p_i) m_i of the listwise loss, shape (d,), for each recall."""
+        logits = base_weight * scores + self.unshown
+        raised = np.exp(logits - np.maximum.reduceat(logits, self.starts)[self.of])
+        p = raised / np.add.reduceat(raised, self.starts)[self.of]
+        shares = np.split(STEP * SCALE * (self.wanted - p), self.starts[1:])
+        return [np.einsum("n,nd->d", share, pairs.rows) for share, pairs in zip(shares, self.chunk, strict=True)]

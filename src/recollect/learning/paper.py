@@ -83,12 +83,12 @@ class PaperLearner(Learner):
     def _grown(self, state: Residual, recall: LoggedRecall, query: Vector, cited: set[int],
                alive: set[int]) -> Residual:  # fmt: skip
         """Equation 3 on what is still there of a recall."""
-        vectors = self._store.index_of([no for no in recall.nos if no in alive])
-        rows = [no for no in recall.nos if no in vectors and vectors[no][1] is not None]
+        vectors = self._store.vectors([no for no in recall.nos if no in alive])
+        rows = [no for no in recall.nos if no in vectors]
         shown = [rows.index(no) for no in recall.nos[: recall.shown] if no in rows]
         if not shown or state.width != len(query):
             return state
-        matrix: npt.NDArray[np.float64] = np.stack([np.asarray(vectors[no][1], dtype=np.float64) for no in rows])
+        matrix: npt.NDArray[np.float64] = np.array([vectors[no] for no in rows], dtype=np.float64)
         flags = np.array([rows[place] in cited for place in shown])
         return state.updated(np.asarray(query, dtype=np.float64), matrix, shown, flags)
 

@@ -16,6 +16,7 @@ from typing import Literal
 from recollect.learning.example import Example
 from recollect.learning.guard import LEAST, Evidence, Guard, compare
 from recollect.learning.ranker import Ranker, updated
+from recollect.types import altered
 
 Level = Literal["base", "prior", "person"]
 
@@ -87,12 +88,12 @@ def advance(prior: Prior, person: Person | None, example: Example, *, past: Call
         person = Person(own=prior.person(width))
     before = person.level
     base, shown = example.base[: example.shown], example.shown
-    learned = base + person.own.correction(example.base, example.features)[:shown]
+    learned = base + person.own.correction(example.base, example.features, example.best)[:shown]
     found = compare(base, learned, example.cited)
     believed = person.guard
     guard = believed.see(found, example.by_place)
     own, shared = _taught(prior, person, guard, example)
-    person = replace(
+    person = altered(
         person,
         own=own,
         guard=guard,
@@ -107,7 +108,7 @@ def advance(prior: Prior, person: Person | None, example: Example, *, past: Call
         if shared is None:
             prior, person = _absorb(prior, person, example, past)
         else:
-            prior = replace(prior, ranker=shared, gain=prior.gain if found is None else prior.gain.add(found[1]))
+            prior = altered(prior, ranker=shared, gain=prior.gain if found is None else prior.gain.add(found[1]))
     person = _judged(prior, person)
     fault = fault or _loss(believed, guard)
     level = _level(prior, person)

@@ -12,6 +12,7 @@ whether it may serve.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -20,7 +21,8 @@ import numpy as np
 
 from recollect.learning import exact
 from recollect.learning.exact import Array
-from recollect.learning.example import Example, best_places
+from recollect.learning.example import Example, Places, best_places
+from recollect.types import filled
 
 UNSHOWN_LOG = -1.2039728043259361
 """log 0.3: an unshown row is unlabelled, not refused, so it counts as three tenths of a row."""
@@ -63,7 +65,7 @@ class Ranker:
         """How many features it weighs."""
         return len(self.theta) - 1
 
-    @property
+    @cached_property
     def weights(self) -> Array:
         """What each feature adds to the base score, shape (F,)."""
         found: Array = self.theta[1:] / max(float(self.theta[0]), MIN_BASE_WEIGHT)
@@ -80,16 +82,17 @@ class Ranker:
         share = min(1.0, PERSON_START / max(self.steps, 1))
         return Ranker(theta=self.theta, precision=start + (self.precision - start) * share, steps=0)
 
-    def correction(self, base: Array, features: Array) -> Array:
+    def correction(self, base: Array, features: Array, best: Places | None = None) -> Array:
         """What to add to each base score, shape (c,), within ±`MAX_CORRECTION` for any input.
 
-        Centred before it is clipped: uncentred, all rows end at one bound, and learning is silently dead.
+        `best` are the places of the best by base, where they are known already. Centred before it is clipped:
+        uncentred, all rows end at one bound, and learning is silently dead.
         """
         if len(base) == 0:
             return np.zeros(0)
         with np.errstate(all="ignore"):
             raw = exact.times(features, self.weights)  # (c, F) · (F,) -> (c,)
-            best = best_places(base)
+            best = best_places(base) if best is None else best
             centred = raw - exact.total(raw[best]) / len(best)
         # What is no number moves nothing: a damaged row is ranked as if untrained.
         centred[np.isnan(centred)] = 0.0
@@ -108,22 +111,20 @@ def updated(rankers: Sequence[Ranker], example: Example) -> list[Ranker]:
     if not example.cited.any():
         return [*rankers]
     with np.errstate(all="ignore"):
-        theta = np.array([ranker.theta for ranker in rankers])  # (R, F+1)
-        gradient, curvature = _slopes(theta, example)
-        # theta += A⁻¹ Σ (target - p) z
-        precision = [ranker.precision + curvature[n] for n, ranker in enumerate(rankers)]
-        theta += [exact.solve(matrix, gradient[n]) for n, matrix in enumerate(precision)]
-    finite = np.isfinite(theta).all(axis=1).tolist()  # a precision that is not finite has no solution
-    np.minimum(np.maximum(theta, -MAX_WEIGHT), MAX_WEIGHT, out=theta)
-    theta[:, 0] = np.minimum(np.maximum(theta[:, 0], 0.0), MAX_BASE_WEIGHT)
-    grown = [
-        Ranker(theta=theta[n], precision=precision[n], steps=ranker.steps + 1) if finite[n] else ranker
-        for n, ranker in enumerate(rankers)
-    ]
-    for n, ranker in enumerate(grown):
-        if finite[n]:
-            vars(ranker)["finite"] = True  # known, and asked for next
-    return grown
+        gradient, curvature = _slopes(np.array([ranker.theta for ranker in rankers]), example)
+        return [_moved(ranker, gradient[n], ranker.precision + curvature[n]) for n, ranker in enumerate(rankers)]
+
+
+def _moved(ranker: Ranker, gradient: Array, precision: Array) -> Ranker:
+    """theta += A⁻¹ Σ (target - p) z, clipped; A is the precision with this recall's curvature."""
+    step = exact.solve(precision, gradient)
+    theta = [a + b for a, b in zip(ranker.theta.tolist(), step, strict=True)]
+    if not all(map(math.isfinite, theta)):  # a precision that is not finite has no solution
+        return ranker
+    theta = [min(max(weight, -MAX_WEIGHT), MAX_WEIGHT) for weight in theta]
+    theta[0] = min(max(theta[0], 0.0), MAX_BASE_WEIGHT)
+    # `finite` is known, and asked for next.
+    return filled(Ranker, theta=np.array(theta), precision=precision, steps=ranker.steps + 1, finite=True)
 
 
 def _slopes(theta: Array, example: Example) -> tuple[Array, Array]:

@@ -29,6 +29,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from recollect.learning.basis import Basis
 from recollect.learning.exact import Array
 from recollect.learning.example import Flags
 from recollect.stores.base import Vector
@@ -75,10 +76,9 @@ class Factors(NamedTuple):
         left, right = np.concatenate([self.left, left]), np.concatenate([self.right, right])  # (r, d) each
         if len(left) > cap:
             # W = Q_lᵀ (R_lᵀ R_r) Q_r: the SVD of the small middle one is that of W.
-            (r_left, q_left), (r_right, q_right) = _basis(left), _basis(right)
-            u, size, vt = np.linalg.svd(r_left.T @ r_right)
-            left = np.einsum("rc,rd->cd", u[:, :cap] * size[:cap], q_left)
-            right = np.einsum("cr,rd->cd", vt[:cap], q_right)
+            of_left, of_right = Basis.of(left), Basis.of(right)
+            u, size, vt = np.linalg.svd(of_left.parts.T @ of_right.parts)
+            left, right = of_left.mixed((u[:, :cap] * size[:cap]).T), of_right.mixed(vt[:cap])
         return Factors(left.astype(np.float32), right.astype(np.float32))
 
 
@@ -196,24 +196,6 @@ def sample(scores: Array, m: int, dice: np.random.Generator, *, tau: float = TAU
     """Equation 2's Gumbel top-M: m places, the first drawn first. Without chance, take the best by score instead."""
     keys = scores / tau + dice.gumbel(size=len(scores))
     return [int(place) for place in np.argsort(-keys, kind="stable")[:m]]
-
-
-def _basis(rows: Array) -> tuple[Array, Array]:
-    """R (r, r) and orthonormal Q (r, d) with rows = R · Q; a row that depends on those before it gets a zero row in Q.
-
-    Gram-Schmidt, twice over, which is as good as Householder; LAPACK's would wake BLAS's threads.
-    """
-    basis, parts = np.zeros_like(rows), np.zeros((len(rows), len(rows)))
-    for i, row in enumerate(rows):
-        rest = row
-        for _ in range(2):
-            share = np.einsum("rd,d->r", basis[:i], rest)
-            rest = rest - np.einsum("r,rd->d", share, basis[:i])
-            parts[i, :i] += share
-        length = float(np.sqrt(np.einsum("d,d->", rest, rest)))
-        if length > 1e-12 * float(np.sqrt(np.einsum("d,d->", row, row))):
-            basis[i], parts[i, i] = rest / length, length
-    return parts, basis
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,8 @@
 A ranker is {"theta": [F+1 numbers], "precision": text, "steps": n}, theta[0] being the weight on the base score;
 evidence is [n, total, squares]. Numbers are written so that reading them gives the same bits. The precision is
 symmetric: its lower half, row by row, as little-endian float64 in base64. (Written as numbers it took a fifth of the
-time of an outcome; a list of all (F+1)² of them is still read.)
+time of an outcome; a list of all (F+1)² of them is still read. The text is put together by hand for the same reason:
+it is written twice with every outcome, and an encoder takes twice as long.)
 A state of another format, made with other features, or unreadable, counts as none: the log rebuilds it.
 """
 
@@ -30,38 +31,30 @@ from recollect.learning.ranker import Ranker
 
 FORMAT = 1
 _ENCODER = json.JSONEncoder(separators=(",", ":"))
+_FLAG = {True: "true", False: "false"}
 
 
 def dumps_prior(prior: Prior, names: Sequence[str]) -> str:
     """The prior as text; `names` are the features its weights belong to, in order."""
-    return _text("prior", names, {
-        "ranker": None if prior.ranker is None else _ranker(prior.ranker),
-        "gain": _evidence(prior.gain),
-        "users": prior.users,
-        "shares": prior.shares,
-    })  # fmt: skip
+    ranker = "null" if prior.ranker is None else _ranker(prior.ranker)
+    return (
+        f'{_head("prior", tuple(names))}"ranker":{ranker},"gain":{_evidence(prior.gain)},'
+        f'"users":{prior.users},"shares":{_FLAG[prior.shares]}}}'
+    )
 
 
 def dumps_person(person: Person, names: Sequence[str]) -> str:
     """The person as text; `names` are the features the weights belong to, in order."""
-    return _text("person", names, {
-        "own": _ranker(person.own),
-        "agree": _evidence(person.guard.agree),
-        "gain": _evidence(person.guard.gain),
-        "beats": person.guard.beats,
-        "trusted": person.guard.trusted,
-        "lost": person.guard.lost,
-        "shortfall": person.guard.shortfall,
-        "placed": person.guard.placed,
-        "positional": person.guard.positional,
-        "outcomes": person.outcomes,
-        "absorbed": person.absorbed,
-        "lent": _evidence(person.lent),
-        "barren": person.barren,
-        "residual": person.residual,
-        "level": person.level,
-        "changed_at": None if person.changed_at is None else person.changed_at.isoformat(),
-    })  # fmt: skip
+    guard = person.guard
+    changed = "null" if person.changed_at is None else f'"{person.changed_at.isoformat()}"'
+    return (
+        f'{_head("person", tuple(names))}"own":{_ranker(person.own)},"agree":{_evidence(guard.agree)},'
+        f'"gain":{_evidence(guard.gain)},"beats":{_FLAG[guard.beats]},"trusted":{_FLAG[guard.trusted]},'
+        f'"lost":{_FLAG[guard.lost]},"shortfall":{_numbers(guard.shortfall)},"placed":{_numbers(guard.placed)},'
+        f'"positional":{_FLAG[guard.positional]},"outcomes":{person.outcomes},"absorbed":{_FLAG[person.absorbed]},'
+        f'"lent":{_evidence(person.lent)},"barren":{person.barren},"residual":{person.residual},'
+        f'"level":"{person.level}","changed_at":{changed}}}'
+    )
 
 
 def loads_prior(text: str | None, names: Sequence[str]) -> Prior:
@@ -105,19 +98,26 @@ def loads_person(text: str | None, names: Sequence[str]) -> Person | None:
         return None
 
 
-def _text(kind: str, names: Sequence[str], fields: dict[str, Any]) -> str:
-    return _ENCODER.encode({"format": FORMAT, "kind": kind, "names": list(names), **fields})
+@lru_cache(maxsize=16)
+def _head(kind: str, names: tuple[str, ...]) -> str:
+    """How a text begins, up to the fields of the state."""
+    return _ENCODER.encode({"format": FORMAT, "kind": kind, "names": names})[:-1] + ","
 
 
-def _ranker(ranker: Ranker) -> dict[str, Any]:
-    rows, columns = _lower(len(ranker.theta))
-    half = ranker.precision.take(rows * len(ranker.theta) + columns)
+def _ranker(ranker: Ranker) -> str:
+    half = ranker.precision.take(_lower_places(len(ranker.theta)))
     text = base64.b64encode(half.astype("<f8", copy=False).tobytes()).decode("ascii")
-    return {"theta": ranker.theta.tolist(), "precision": text, "steps": ranker.steps}
+    return f'{{"theta":{_numbers(ranker.theta.tolist())},"precision":"{text}","steps":{ranker.steps}}}'
 
 
-def _evidence(evidence: Evidence) -> list[float]:
-    return [evidence.n, evidence.total, evidence.squares]
+def _evidence(evidence: Evidence) -> str:
+    return _numbers([evidence.n, evidence.total, evidence.squares])
+
+
+def _numbers(value: float | list[float]) -> str:
+    """A number or a list of them. Python writes a float as JSON does, unless it is not finite (`nan`, `inf`)."""
+    text = repr(value).replace(" ", "")
+    return _ENCODER.encode(value) if "n" in text else text
 
 
 def _read(text: str | None) -> dict[str, Any] | None:
@@ -148,6 +148,13 @@ def _to_precision(value: str | list[float], size: int) -> Array:
     precision = np.empty((size, size))
     precision[rows, columns] = precision[columns, rows] = half.reshape(len(rows))
     return precision
+
+
+@lru_cache(maxsize=4)
+def _lower_places(size: int) -> Places:
+    """The same as places in the matrix written row by row."""
+    rows, columns = _lower(size)
+    return rows * size + columns
 
 
 @lru_cache(maxsize=4)

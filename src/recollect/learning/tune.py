@@ -13,11 +13,12 @@ from dataclasses import replace
 import numpy as np
 
 from recollect.ingest.hashing import hash64
+from recollect.learning.exact import Array
 from recollect.learning.example import example_of
 from recollect.learning.lowrank import CHUNK, ROWS, LowRank, Pairs
 from recollect.learning.policy import Person
 from recollect.stores.base import LoggedOutcome, LoggedRecall, Store, Vector
-from recollect.types import Shelf
+from recollect.types import Shelf, filled
 
 EmbedQuery = Callable[[str], Vector]
 
@@ -30,6 +31,7 @@ class Tuner:
         self._embed_query = embed_query
         self._width = width
         self._held: tuple[int, LowRank] | None = None
+        self._last: tuple[str | None, LowRank] | None = None
 
     def due(self, person: Person) -> bool:
         """Whether a chunk ended with this person's last outcome."""
@@ -39,7 +41,14 @@ class Tuner:
         return LowRank.fresh(self._width)
 
     def loads(self, text: str | None) -> LowRank:
-        return LowRank.loads(text, self._width)
+        """The state in this text, which most often was written last."""
+        last = self._last
+        return last[1] if last is not None and last[0] == text else LowRank.loads(text, self._width)
+
+    def dumps(self, state: LowRank) -> str:
+        text = state.dumps()
+        self._last = (text, state)
+        return text
 
     def serving(self, person: Person, text: Callable[[], str | None]) -> LowRank | None:
         """The matrices that serve a person, read only when they are not those at hand; None when none do."""
@@ -57,29 +66,42 @@ class Tuner:
         last = chunk[-1].no if chunk else state.last
         if not person.guard.trusted:
             return replace(state, chunks=state.chunks + 1, last=last)
-        indexed = self._store.index_of(list({no for one in chunk for no in _near(one.recall)}))
-        vectors = {no: vector for no, (_, vector) in indexed.items() if vector is not None}
-        pairs = [self._pairs(one.recall, set(one.value.get("nos", ())), vectors, person) for one in chunk]
+        vectors = self._store.vectors(list({no for one in chunk for no in _near(one.recall)}))
+        rows = {no: vector for no, vector in vectors.items() if len(vector) == self._width}
+        places = {no: place for place, no in enumerate(rows)}
+        matrix = np.array([*rows.values()], dtype=np.float64).reshape(len(rows), self._width)  # once for all recalls
+        pairs = [self._pairs(one.recall, set(one.value.get("nos", ())), places, matrix, person) for one in chunk]
         seen = state.seen([one for one in pairs if one is not None], float(person.own.theta[0]))
         return replace(seen, last=last)
 
-    def _pairs(self, recall: LoggedRecall, cited: set[int], vectors: dict[int, Vector], person: Person) -> Pairs | None:
-        """A recall with its vectors; None when its words were forgotten, or nothing of what it showed is left."""
-        nos = [no for no in _near(recall) if no in vectors and len(vectors[no]) == self._width]
-        example = example_of(recall, cited, set(nos)) if recall.query else None
+    def _pairs(self, recall: LoggedRecall, cited: set[int], places: dict[int, int], matrix: Array,
+               person: Person) -> Pairs | None:  # fmt: skip
+        """A recall with its vectors; None when its words were forgotten, or nothing of what it showed is left.
+
+        `places` are those of rows in the matrix of vectors.
+        """
+        nos = [no for no in _near(recall) if no in places]
+        example = example_of(_cut(recall), cited, set(nos)) if recall.query else None
         if example is None or len(example.base) != len(nos) or example.features.shape[1] != person.own.width:
             return None
-        query = self._embed_query(recall.query)
         return Pairs(
-            query=np.asarray(query, dtype=np.float64), rows=np.array([vectors[no] for no in nos], dtype=np.float64),
-            ahead=example.base + person.own.correction(example.base, example.features), shown=example.shown,
-            cited=example.cited,
+            query=np.asarray(self._embed_query(recall.query), dtype=np.float64),
+            rows=matrix.take([places[no] for no in nos], axis=0),
+            ahead=example.base + person.own.correction(example.base, example.features, example.best),
+            shown=example.shown, cited=example.cited,
         )  # fmt: skip
 
 
 def _near(recall: LoggedRecall) -> list[int]:
     """The rows of a recall that teach."""
     return recall.nos[: max(ROWS, recall.shown)]
+
+
+def _cut(recall: LoggedRecall) -> LoggedRecall:
+    """The recall with these rows alone."""
+    nos = _near(recall)
+    cut = {"nos": nos, "base": recall.base[: len(nos)], "features": recall.features[: len(nos)]}
+    return filled(LoggedRecall, **{**vars(recall), **cut})
 
 
 def served(state: LowRank, text: str) -> int:

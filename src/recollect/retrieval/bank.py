@@ -119,8 +119,8 @@ def _wanted(shelf: ShelfIndex, filters: Filters, store: Store) -> Mask:
     """Rows of a shelf that pass; found once, until the shelf changes or other times are asked for."""
     if filters.since is not None or filters.until is not None:  # hardly ever twice the same
         return _passing(shelf, filters, store)
-    what = ("passing", filters.kinds and (*filters.kinds,), filters.tags and (*filters.tags,), filters.session_id,
-            filters.except_session, filters.min_confidence)  # fmt: skip
+    kinds, tags = (None if names is None else tuple(names) for names in (filters.kinds, filters.tags))
+    what = ("passing", kinds, tags, filters.session_id, filters.except_session, filters.min_confidence)
     return shelf.answer(what, lambda: _passing(shelf, filters, store))
 
 

@@ -189,6 +189,11 @@ class Tx(Protocol):
 
     def logged_recall(self, recall_id: str) -> LoggedRecall | None: ...
 
+    def logged_query(self, recall: LoggedRecall) -> str | None:
+        """The words of a logged recall, empty when they were forgotten; None when it is not in the log. For who has its
+        numbers, which never change, and needs no more."""
+        ...
+
     def add_outcome(self, recall_id: str, kind: str, value: dict[str, Any], at: datetime) -> int | None:
         """Append to the log and return its number; None when this recall has an outcome of this kind already."""
         ...
@@ -403,12 +408,12 @@ class Store(Protocol):
         """Entries that have no vector of this model yet, in row order."""
         ...
 
-    def index_of(self, nos: Sequence[int]) -> dict[int, tuple[IndexRecord | None, Vector | None]]:
-        """Stored index record and vector by row number, for verification; rows that are gone are left out."""
+    def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
+        """The vectors that are served, by row number; rows without one are left out."""
         ...
 
-    def vectors_of(self, nos: Sequence[int]) -> dict[int, Vector]:
-        """Stored vectors by row number; rows that are gone or have none are left out."""
+    def index_of(self, nos: Sequence[int]) -> dict[int, tuple[IndexRecord | None, Vector | None]]:
+        """Stored index record and vector by row number, for verification; rows that are gone are left out."""
         ...
 
     # care

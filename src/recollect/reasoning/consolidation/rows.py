@@ -101,7 +101,7 @@ def read_rows(store: Store, shelf: Shelf, *, progress: Callable[[int], None] | N
 def _vectors(store: Store, nos: Sequence[int], width: int) -> Floats:
     """Of a page; zeros where there is none."""
     found = np.zeros((len(nos), width), dtype=np.float32)
-    stored = store.vectors_of(nos)
+    stored = store.vectors(nos)
     for place, no in enumerate(nos):
         if no in stored:
             found[place] = stored[no]

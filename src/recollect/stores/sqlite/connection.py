@@ -10,7 +10,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
 from recollect.clock import Clock
@@ -29,43 +29,20 @@ def translated() -> Iterator[None]:
     try:
         yield
     except sqlite3.Error as error:
-        raise _told(error) from error
+        raise _translation(error) from error
 
 
-def _told(error: sqlite3.Error) -> StoreError:
-    """A driver error in our words."""
+def _translation(error: sqlite3.Error) -> StoreError:
+    text = str(error)
     if isinstance(error, sqlite3.OperationalError):
-        text = str(error)
         if "locked" in text or "busy" in text:
             return StoreBusy(f"another writer held the file for over {BUSY_TIMEOUT_S:.0f} s ({text})")
         return StoreError(f"the store could not be read or written: {text}")
     if isinstance(error, sqlite3.IntegrityError):
-        return StoreError(f"refused by the store: {error}")
+        return StoreError(f"refused by the store: {text}")
     if isinstance(error, sqlite3.DatabaseError):
-        return StoreCorrupt(f"the file is damaged or no SQLite file: {error}")
-    return StoreError(f"the store failed: {error}")
-
-
-class _Reading:
-    """What `Connections.reading` gives: written out, because every recall reads several times."""
-
-    __slots__ = ("_connection", "_connections")
-
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
-
-    def __enter__(self) -> sqlite3.Connection:
-        self._connection = self._connections._take()
-        return self._connection
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        try:
-            _roll_back(self._connection)
-            self._connections._give_back(self._connection)
-        except sqlite3.Error as own:
-            raise _told(own) from own
-        if isinstance(error, sqlite3.Error):
-            raise _told(error) from error
+        return StoreCorrupt(f"the file is damaged or no SQLite file: {text}")
+    return StoreError(f"the store failed: {text}")
 
 
 class Connections:
@@ -119,33 +96,13 @@ class Connections:
             self._of_parent = (self._writer, self._idle)
             self._start()
 
-    @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """One write transaction, serialised over threads and processes; rolled back when the block raises."""
-        self._alive()
-        with self._write_lock, translated():
-            self._alive()  # it may have been closed while we waited
-            if self._writer.in_transaction:
-                raise StoreError("a transaction is open in this thread already")
-            self._writer.execute("BEGIN IMMEDIATE")
-            try:
-                yield self._writer
-                self._writer.execute("COMMIT")
-            except BaseException:
-                _roll_back(self._writer)
-                raise
+        return _Writing(self)
 
-    def reading(self) -> _Reading:
+    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """A connection that sees committed data."""
         return _Reading(self)
-
-    def _take(self) -> sqlite3.Connection:
-        self._alive()
-        with self._pool_lock:
-            if self._idle:
-                return self._idle.pop()
-        with translated():
-            return self._connect()
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -184,6 +141,76 @@ class Connections:
                 for connection in (*self._idle, self._writer):
                     connection.close()
             self._idle = []
+
+
+# Classes, not generators: those took as long as the statements that begin and end a transaction.
+
+
+class _Writing:
+    """`Connections.writing`."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def __enter__(self) -> sqlite3.Connection:
+        connections = self._connections
+        connections._alive()
+        self._lock = connections._write_lock
+        self._lock.acquire()
+        try:
+            connections._alive()  # it may have been closed while we waited
+            self._db = connections._writer
+            if self._db.in_transaction:
+                raise StoreError("a transaction is open in this thread already")
+            self._db.execute("BEGIN IMMEDIATE")
+        except BaseException as error:
+            self._lock.release()
+            if isinstance(error, sqlite3.Error):
+                raise _translation(error) from error
+            raise
+        return self._db
+
+    def __exit__(self, type_: object, error: BaseException | None, trace: object) -> None:
+        try:
+            if error is None:
+                self._db.execute("COMMIT")
+        except sqlite3.Error as failed:
+            raise _translation(failed) from failed
+        finally:
+            try:
+                _roll_back(self._db)
+            finally:
+                self._lock.release()
+        if isinstance(error, sqlite3.Error):
+            raise _translation(error) from error
+
+
+class _Reading:
+    """`Connections.reading`."""
+
+    def __init__(self, connections: Connections) -> None:
+        self._connections = connections
+
+    def __enter__(self) -> sqlite3.Connection:
+        connections = self._connections
+        connections._alive()
+        with connections._pool_lock:
+            idle = connections._idle.pop() if connections._idle else None
+        if idle is None:
+            with translated():
+                idle = connections._connect()
+        self._db = idle
+        return idle
+
+    def __exit__(self, type_: object, error: BaseException | None, trace: object) -> None:
+        try:
+            _roll_back(self._db)
+        except sqlite3.Error as failed:
+            raise _translation(failed) from failed
+        finally:
+            self._connections._give_back(self._db)
+        if isinstance(error, sqlite3.Error):
+            raise _translation(error) from error
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:

@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from recollect.clock import from_micros, to_micros
-from recollect.errors import StoreCorrupt, StoreError
+from recollect.errors import StoreCorrupt
 from recollect.stores.base import LoggedOutcome, LoggedRecall, Vector
 from recollect.stores.sqlite.queries import shelf_no_of
-from recollect.types import Shelf
+from recollect.types import Shelf, filled
 
 _RECALL = """
 r.id, s.tenant, s.layer, s.layer_id, r.at, r.query, r.profile, r.level, r.shown, r.nos, r.base, r.names, r.features
@@ -40,9 +40,6 @@ FROM (SELECT no FROM recalls WHERE shelf = ? ORDER BY no DESC LIMIT ?) last
 CROSS JOIN outcomes o ON o.recall = last.no CROSS JOIN recalls r ON r.no = last.no
 CROSS JOIN shelves s ON s.no = r.shelf WHERE o.no > ? ORDER BY o.no
 """
-_TOLD = """
-SELECT r.no, EXISTS (SELECT 1 FROM outcomes o WHERE o.recall = r.no AND o.kind = ?) FROM recalls r WHERE r.id = ?
-"""
 
 
 # -- recalls -------------------------------------------------------------------------------------------------------
@@ -62,12 +59,18 @@ def add_recall(db: sqlite3.Connection, shelf_no: int, recall: LoggedRecall) -> N
     )  # fmt: skip
 
 
-def recall_by_id(db: sqlite3.Connection, recall_id: str) -> tuple[LoggedRecall, int] | None:
-    """The recall, and the number of its shelf."""
+def recall_by_id(db: sqlite3.Connection, recall_id: str) -> tuple[LoggedRecall, int, int] | None:
+    """The recall, the number of its shelf and its own."""
     row = db.execute(
-        f"SELECT {_RECALL}, s.no FROM recalls r JOIN shelves s ON s.no = r.shelf WHERE r.id = ?", (recall_id,)
+        f"SELECT {_RECALL}, s.no, r.no FROM recalls r JOIN shelves s ON s.no = r.shelf WHERE r.id = ?", (recall_id,)
     ).fetchone()
-    return None if row is None else (_recall_from(row[:-1]), row[-1])
+    return None if row is None else (_recall_from(row[:-2]), row[-2], row[-1])
+
+
+def numbers_of(db: sqlite3.Connection, recall_id: str) -> tuple[int, int, str] | None:
+    """The number of a recall, that of its shelf, and its words."""
+    row = db.execute("SELECT no, shelf, query FROM recalls WHERE id = ?", (recall_id,)).fetchone()
+    return None if row is None else (int(row[0]), int(row[1]), str(row[2]))
 
 
 def recalls_on(db: sqlite3.Connection, shelf_no: int) -> int:
@@ -89,17 +92,17 @@ def blank_queries(db: sqlite3.Connection, shelf_no: int, nos: set[int]) -> None:
 # -- outcomes ------------------------------------------------------------------------------------------------------
 
 
-def add_outcome(db: sqlite3.Connection, recall_id: str, kind: str, value: dict[str, Any], at: datetime) -> int | None:
-    row = db.execute(_TOLD, (kind, recall_id)).fetchone()
-    if row is None:
-        raise StoreError(f"no recall {recall_id!r} in the log to tell an outcome of")
-    if row[1]:
-        return None
-    added = db.execute(
-        "INSERT INTO outcomes (recall, kind, value, at) VALUES (?, ?, ?, ?)",
-        (row[0], kind, json.dumps(value, ensure_ascii=False), to_micros(at)),
-    )
-    return added.lastrowid
+def add_outcome(db: sqlite3.Connection, recall_no: int, kind: str, value: dict[str, Any], at: datetime) -> int | None:
+    """The outcome's number; None when the recall has one of this kind."""
+    try:
+        return db.execute(
+            "INSERT INTO outcomes (recall, kind, value, at) VALUES (?, ?, ?, ?)",
+            (recall_no, kind, json.dumps(value, ensure_ascii=False), to_micros(at)),
+        ).lastrowid
+    except sqlite3.IntegrityError as error:
+        if error.sqlite_errorname != "SQLITE_CONSTRAINT_UNIQUE":
+            raise
+        return None  # only this statement is undone, its number with it
 
 
 def outcomes(db: sqlite3.Connection, tenant: str, shelf: Shelf | None, after: int, limit: int) -> list[LoggedOutcome]:
@@ -175,7 +178,8 @@ def _recall_from(row: tuple[Any, ...]) -> LoggedRecall:
     try:
         columns = [*_names(names)]
         numbers = np.frombuffer(nos, dtype="<i8").tolist()
-        return LoggedRecall(
+        return filled(
+            LoggedRecall,
             id=id_, shelf=Shelf(tenant=tenant, layer=layer, layer_id=layer_id), at=from_micros(at), query=query,
             profile=profile, level=level, shown=shown, nos=numbers, names=columns,
             base=_array(base).reshape(len(numbers)), features=_array(features).reshape(len(numbers), len(columns)),

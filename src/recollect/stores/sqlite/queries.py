@@ -46,6 +46,24 @@ def alive(db: sqlite3.Connection, nos: Sequence[int]) -> set[int]:
     return found
 
 
+def shelves_of(db: sqlite3.Connection, nos: Sequence[int], *, likely: int) -> dict[int, int]:
+    """Those of the row numbers that are there, each with the number of its shelf. No number may come twice."""
+    found: dict[int, int] = {}
+    for part in in_parts(nos):
+        # Most often all are on one shelf: one row says so, and its index is a few pages where the entries are many.
+        # Joined, not IN, for which SQLite would sort the numbers into a table first: a third of the time.
+        (count,) = db.execute(
+            f"WITH asked (no) AS (VALUES {', '.join(['(?)'] * len(part))}) SELECT count(*) FROM asked "
+            "CROSS JOIN entries e INDEXED BY entries_by_shelf ON e.shelf = ? AND e.no = asked.no",
+            (*part, likely),
+        ).fetchone()
+        if count == len(part):
+            found.update(dict.fromkeys(part, likely))
+        else:
+            found.update(db.execute(f"SELECT no, shelf FROM entries WHERE no IN ({marks(part)})", tuple(part)))
+    return found
+
+
 def entries_by_id(db: sqlite3.Connection, shelves: Sequence[Shelf], ids: Sequence[str]) -> dict[str, Entry]:
     """Entries by public id, only from these shelves."""
     return numbered_by_id(db, shelves, ids)[0]

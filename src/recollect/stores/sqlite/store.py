@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -81,10 +83,8 @@ class SqliteStore:
     def location(self) -> str:
         return str(self._path)
 
-    @contextmanager
-    def transact(self) -> Iterator[Tx]:
-        with self._connections.writing() as connection:
-            yield SqliteTx(connection)
+    def transact(self) -> AbstractContextManager[Tx]:
+        return _Transaction(self._connections.writing())
 
     def heads(self, shelves: Sequence[Shelf]) -> list[Head | None]:
         found: dict[int, Head] = {}
@@ -369,6 +369,17 @@ class SqliteStore:
             ).fetchall()
         return [(row[-1], entry_from(row[:-1])) for row in rows]
 
+    def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
+        found: dict[int, Vector] = {}
+        with self._connections.reading() as db:
+            for part in in_parts(nos):
+                rows = db.execute(
+                    f"SELECT entry, vector FROM index_records WHERE entry IN ({marks(part)}) AND vector IS NOT NULL",
+                    tuple(part),
+                )
+                found.update((no, np.frombuffer(blob, dtype="<f4")) for no, blob in rows)
+        return found
+
     def index_of(self, nos: Sequence[int]) -> dict[int, tuple[IndexRecord | None, Vector | None]]:
         found: dict[int, tuple[IndexRecord | None, Vector | None]] = {}
         with self._connections.reading() as db:
@@ -380,17 +391,6 @@ class SqliteStore:
                 )
                 for row in rows:
                     found[row[9]] = (None, None) if row[10] is None else (index_from(row[:8]), vector_from(row[8]))
-        return found
-
-    def vectors_of(self, nos: Sequence[int]) -> dict[int, Vector]:
-        found: dict[int, Vector] = {}
-        with self._connections.reading() as db:
-            for part in in_parts(nos):
-                rows = db.execute(
-                    f"SELECT entry, vector FROM index_records WHERE entry IN ({marks(part)}) AND vector IS NOT NULL",
-                    tuple(part),
-                )
-                found.update((no, np.frombuffer(vector, dtype="<f4")) for no, vector in rows)
         return found
 
     def check(self) -> Iterator[Flaw]:
@@ -411,3 +411,17 @@ class SqliteStore:
 
     def close(self) -> None:
         self._connections.close()
+
+
+class _Transaction:
+    """A write transaction as the port knows it."""
+
+    def __init__(self, writing: AbstractContextManager[sqlite3.Connection]) -> None:
+        self._writing = writing
+
+    def __enter__(self) -> Tx:
+        return SqliteTx(self._writing.__enter__())
+
+    def __exit__(self, type_: type[BaseException] | None, error: BaseException | None,
+                 trace: TracebackType | None) -> bool | None:  # fmt: skip
+        return self._writing.__exit__(type_, error, trace)

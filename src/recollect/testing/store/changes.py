@@ -104,7 +104,8 @@ class ChangesContract(StoreCase):
         ]  # fmt: skip
         add(store, *records)
         with store.transact() as tx:
-            tx.count_use([1, 2, 3, 99], minutes_later(5))
+            assert tx.alive([1, 2, 3]) == {1, 2, 3}
+            tx.count_use([1, 2, 1, 3, 99], minutes_later(5))
             tx.count_use([], minutes_later(6))
         assert store.read([1, 2, 3]) == {
             1: replace(records[0].entry, usage_count=3, updated_at=minutes_later(5)),

@@ -145,8 +145,13 @@ class EntriesContract(StoreCase):
     def test_alive_tells_which_row_numbers_are_there(self, store: Store) -> None:
         add(store, make_record("a"), make_record("b"), make_record("c"))
         with store.transact() as tx:
+            assert tx.alive([2, 1, 2]) == {1, 2}
             tx.remove(SHELF, Selection(ids=["b"]))
             assert tx.alive([3, 2, 1, 99]) == {1, 3}
+            tx.add(make_record("d", shelf=OTHER_SHELF))
+            assert tx.alive([1, 4]) == {1, 4}
+            tx.drop_shelf(OTHER_SHELF)
+            assert tx.alive([1, 4]) == {1}
             assert tx.alive([]) == set()
         assert store.alive([3, 2, 1, 99]) == {1, 3}
 

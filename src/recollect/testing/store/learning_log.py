@@ -46,6 +46,20 @@ class LearningLogContract(StoreCase):
         assert found is not None
         assert plain(found) == plain(make_recall("r"))
 
+    def test_a_recall_is_logged_for_as_long_as_its_shelf_is_there(self, store: Store) -> None:
+        recall = make_recall("r")
+        with store.transact() as tx:
+            assert tx.logged_query(recall) is None
+            tx.add_recalls([recall])
+            assert tx.logged_query(recall) == recall.query
+            assert tx.add_outcome("r", "ignored", {}, minutes_later(1)) is not None
+        with store.transact() as tx:
+            assert tx.logged_query(recall) == recall.query
+            tx.drop_shelf(SHELF)
+            assert tx.logged_query(recall) is None
+            with pytest.raises(StoreError, match="'r'"):
+                tx.add_outcome("r", "cited", {}, minutes_later(2))
+
     def test_rows_and_features_may_be_none(self, store: Store) -> None:
         log(store, make_recall("empty", nos=[]), make_recall("bare", names=[]))
         shapes = [found.features.shape for id in ("empty", "bare") if (found := store.logged_recall(id))]
@@ -124,6 +138,7 @@ class LearningLogContract(StoreCase):
         assert tell(store, "r", "ignored") is not None
         assert tell(store, "s", "verdict") is not None
         assert told(store) == [("r", "verdict"), ("r", "ignored"), ("s", "verdict")]
+        assert [outcome.no - first for outcome in store.outcomes("acme")] == [0, 1, 2]  # what is refused uses up none
         assert store.outcomes("acme")[0].value == {"success": True}
 
     def test_an_outcome_of_an_unknown_recall_is_refused(self, store: Store) -> None:

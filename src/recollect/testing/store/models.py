@@ -185,13 +185,15 @@ class ModelsContract(StoreCase):
         assert np.array_equal(vector, make_vector("a"))
         assert found[2][1] is None
 
-    def test_vectors_are_given_for_rows_that_have_one(self, embedding: Store) -> None:
+    def test_vectors_are_those_of_the_rows_that_have_one(self, embedding: Store) -> None:
         add(embedding, make_record("a", vector=make_vector("a")), make_record("b"))
-        found = embedding.vectors_of([1, 2, 99])
+        with embedding.transact() as tx:
+            tx.put_vectors(OTHER_MODEL, [(1, make_vector("a", width=WIDE))])  # waits, and is not served
+        found = embedding.vectors([1, 2, 99])
         assert found.keys() == {1}
         assert found[1].dtype == np.float32
         assert np.array_equal(found[1], make_vector("a"))
-        assert embedding.vectors_of([]) == {}
+        assert embedding.vectors([]) == {}
 
     def test_index_records_can_be_put_again(self, store: Store) -> None:
         add(store, make_record("a"), make_record("b"))
