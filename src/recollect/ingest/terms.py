@@ -138,6 +138,7 @@ def forget_words() -> None:
     """Empty the caches that hold words of texts."""
     _term.cache_clear()
     hash64.cache_clear()
+    read_question.cache_clear()
 
 
 def _traits(text: str, found: Sequence[str]) -> Trait:
@@ -173,6 +174,7 @@ class Question:
 _ASKS_WHEN = re.compile(r"\b(?:when|what (?:time|date|day|year|month)|how long ago|which (?:day|month|year))\b", re.I)
 
 
+@lru_cache(maxsize=512)  # asked again when it is told what became of it
 def read_question(query: str) -> Question:
     """The terms of a query; if only stop words are in it, those are taken after all."""
     plain = words(query)
