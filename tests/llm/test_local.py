@@ -91,7 +91,8 @@ def test_weights_load_at_the_first_call_and_again_after_closing(played: LocalMod
     assert played.complete(make_request()).input_tokens == 5
     first = loaded(played)
     assert first.options == {
-        "model_path": str(played.path), "n_ctx": 512, "n_threads": 2, "seed": 0, "verbose": False,
+        "model_path": str(played.path), "n_ctx": 512, "n_threads": 2, "n_threads_batch": 2, "seed": 0,
+        "verbose": False,
     }  # fmt: skip
     played.close()
     played.close()

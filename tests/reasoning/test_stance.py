@@ -18,6 +18,7 @@ def entry(text: str, kind: Kind = "strategy") -> Entry:
 
 CONTRADICTING = [
     ("Always retry the request after a 429 response.", "Never retry the request after a 429 response.", "negation"),
+    ("Always retry the request after a refusal.", "Never retry the request after a refusal.", "negation"),
     ("Retry on 429.", "Do not retry on 429.", "negation"),
     ("Retry on 429.", "Don't retry on 429.", "negation"),
     ("Submit the form with cookies enabled.", "Submitting the form with cookies enabled failed.", "negation"),

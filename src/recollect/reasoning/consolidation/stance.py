@@ -171,7 +171,10 @@ _EMPTY = frozenset(
 
 def subject_of(text: str) -> frozenset[str]:
     """Stems of what a text speaks of: no denials, no words of opposed pairs, no numbers, no empty words."""
-    words = _TOKEN.findall(_plain(text))
+    return _subject(_TOKEN.findall(_plain(text)))
+
+
+def _subject(words: list[str]) -> frozenset[str]:
     told = [word for word in words if not word[0].isdigit() and word not in _DENIALS and word not in _SIDE]
     return frozenset(stem(word) for word in told if not word.endswith("n't")) - _EMPTY
 
@@ -209,7 +212,7 @@ def _turn(text: str) -> int:
 
 def _first(before: str, after: str) -> int:
     """Whether the first word that only one of two parts has, in the order of the alphabet, stands in the first one."""
-    one, other = ({stem(word) for word in _TOKEN.findall(part)} - _EMPTY for part in (before, after))
+    one, other = (_subject(_TOKEN.findall(part)) for part in (before, after))
     apart = one ^ other
     return 0 if not apart else 1 if min(apart) in one else -1
 
