@@ -37,12 +37,15 @@ WORKER_BYTES = 100_000_000
 def watched(me: psutil.Process, mine: set[int]) -> Iterator[list[int]]:
     """How much memory the processes below this one have, but for those that were there, every 20 ms."""
     peaks: list[int] = []
+    own = me.cmdline()
     done = threading.Event()
 
     def look() -> None:
         while not done.wait(0.02):
             with contextlib.suppress(psutil.Error):
-                peaks.extend(child.memory_info().rss for child in me.children() if child.pid not in mine)
+                new = [child for child in me.children() if child.pid not in mine]
+                # A child that has not begun its own program yet is a copy of this process, and counts as large.
+                peaks.extend(child.memory_info().rss for child in new if child.cmdline() != own)
 
     thread = threading.Thread(target=look)
     thread.start()
