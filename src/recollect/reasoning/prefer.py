@@ -41,8 +41,8 @@ def fitting(ranked: Ranked) -> Ranked:
 def strategies_first(ranked: Ranked, desk: Desk) -> Ranked:
     """The ranking with guardrails a little lower, where a strategy fits about as well; unchanged where none does."""
     guardrails = desk.view.bank.column("kind", ranked.rows) == _GUARDRAIL
-    if not guardrails.any() or guardrails.all() or SIMILARITY not in ranked.names:
+    if np.count_nonzero(guardrails) in (0, len(guardrails)) or SIMILARITY not in ranked.names:
         return ranked
     similarity = ranked.values[:, ranked.names.index(SIMILARITY)]
-    matched = guardrails & (float(similarity[~guardrails].max()) >= ALIKE * similarity)
-    return ranked.with_factor(FACTOR, matched.astype(np.float64), -GUARDRAIL_SHARE) if matched.any() else ranked
+    matched = guardrails & (ALIKE * similarity <= similarity[~guardrails].max())
+    return ranked.with_factor(FACTOR, matched, -GUARDRAIL_SHARE) if np.count_nonzero(matched) else ranked

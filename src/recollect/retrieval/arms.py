@@ -39,7 +39,7 @@ class Lexical:
     """The lexical arm: the score that ranks, and what learning looks at beside it."""
 
     score: Scores
-    """With the neighbourhood, as a share of the best attainable."""
+    """With the neighbourhood, as a share of the best attainable; only where the profile weighs `terms`."""
     plain: Scores
     """Each row's own share over the query terms that are nobody's name."""
     found: list[tuple[float, npt.NDArray[np.intp]]]
@@ -72,7 +72,7 @@ def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -
             best_plain += attainable
             found.append((idf, rows[end - size : end]))
     plain = (bm25 if of_names is None else bm25 - of_names) / np.float32(best_plain or 1.0)
-    if best <= 0:
+    if best <= 0 or "terms" not in profile.weights:  # then nobody asks for the score
         return Lexical(score=bm25, plain=plain, found=found)
     spread = [_with_neighbours(shelf, bm25[start : start + len(shelf)], profile) for shelf, start in bank.filled]
     score = (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)

@@ -23,7 +23,7 @@ from recollect.retrieval.evidence import EVIDENCE, evidence
 from recollect.retrieval.features import View
 from recollect.retrieval.ranked import Ranked
 from recollect.stores.base import LoggedRecall
-from recollect.types import Shelf
+from recollect.types import Shelf, filled
 
 SPARE = 5
 """Rows ranked beyond those asked for: the last slot may try one of them."""
@@ -90,8 +90,8 @@ class Learned:
         known = ranked.values[:, ranked.names.index("recency")] if "recency" in ranked.names else None
         view = view if view.rows is ranked.rows else replace(view, rows=ranked.rows)
         features = evidence(view, base, serving.echoes, known)
-        seen = Seen(
-            rows=ranked.rows, base=base, features=features, level=serving.level, profile=view.profile.name,
+        seen = filled(
+            Seen, rows=ranked.rows, base=base, features=features, level=serving.level, profile=view.profile.name,
             try_place=self._try_place(serving, view),
             swap=lot(TIMES_EXPLORE * self._explore, serving.told, view.question.terms),
         )  # fmt: skip
@@ -155,11 +155,11 @@ class Learned:
         first = [places.index(row) for row in shown.tolist()]
         best = np.argsort(-seen.base, kind="stable")[:LOGGED_ROWS].tolist()
         kept = np.array([*dict.fromkeys(first + best)], dtype=np.intp)
-        return LoggedRecall(
-            id=recall_id, shelf=home, at=self._clock(), query=query, profile=seen.profile,
+        return filled(
+            LoggedRecall, id=recall_id, shelf=home, at=self._clock(), query=query, profile=seen.profile,
             level=with_swap(seen.level, seen.swap),
-            nos=bank.column("no", seen.rows[kept]).tolist() if len(kept) else [], shown=len(first),
-            base=seen.base[kept].astype(np.float32),
+            nos=bank.column("no", seen.rows.take(kept)).tolist() if len(kept) else [], shown=len(first),
+            base=seen.base.take(kept).astype(np.float32),
             names=list(EVIDENCE) if seen.features.shape[1] else [],
-            features=seen.features[kept].astype(np.float32),
+            features=seen.features.take(kept, axis=0).astype(np.float32),
         )  # fmt: skip

@@ -106,9 +106,9 @@ class Searcher:
                     seen, ranked.rows, bank, recall_id=recall_id, home=home, query=query, profile=self._profile.name
                 )
                 self._learned.record(recall, new=home not in shelves)
-        return Recall(
-            id=recall_id, query=query, hits=self._hits(ranked, nos, seqs), route=ROUTE, searched=searched,
-            cost=Cost(seconds=time.perf_counter() - started, embedded_texts=int(vector is not None)),
+        return filled(
+            Recall, id=recall_id, query=query, hits=self._hits(ranked, nos, seqs), route=ROUTE, searched=searched,
+            cost=Cost(seconds=time.perf_counter() - started, embedded_texts=int(vector is not None)), trace=(),
         )  # fmt: skip
 
     def search(self, query: str, *, shelves: Sequence[Shelf], k: int, page: int) -> Iterator[list[Hit]]:
@@ -250,8 +250,8 @@ class Searcher:
         if question.dates and "date" in profile.weights:
             base += (profile.weights["date"] * dated(question, bank)).astype(np.float32)
         newest = max(shelf.newest for shelf in bank.shelves)
-        return View(
-            bank=bank, rows=_best(base, bank, eligible, max(profile.candidates, 2 * k)), question=question,
+        return filled(
+            View, bank=bank, rows=_best(base, bank, eligible, max(profile.candidates, 2 * k)), question=question,
             profile=profile, lexical=lexical, meaning=blended, similarity=similarity, vector=vector,
             reference=min(to_micros(moment), newest),
         )  # fmt: skip
