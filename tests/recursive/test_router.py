@@ -65,10 +65,10 @@ def test_labelled_questions_are_routed_as_they_should_be() -> None:
 
 @pytest.mark.parametrize(("query", "shape"), [
     ("Who directed the film that was shot in Leland?", "bridge"),
-    ("Which band was formed first, The Exies or Circus Diablo?", "compare"),
-    ("What books has Melanie read?", "gather"),
+    ("Which bridge was built first, the Alder or the Birch Bridge?", "compare"),
+    ("What books has Ada borrowed?", "gather"),
     ("What is the wifi password?", "plain"),
-    ("Would Melanie likely enjoy the song that was played?", "suppose"),
+    ("Would Ada likely enjoy the song that was played?", "suppose"),
     ("", "plain"),
     ("ねこは何匹いますか？", "plain"),
 ])  # fmt: skip

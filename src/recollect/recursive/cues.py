@@ -3,9 +3,9 @@
 | shape     | example                                                        | what helps                              |
 |-----------|----------------------------------------------------------------|-----------------------------------------|
 | `bridge`  | Who directed the film that was shot in Leland?                 | re-query with what the best hits name   |
-| `compare` | Which band was formed first, The Exies or Circus Diablo?       | each side on its own, then side by side |
-| `gather`  | What books has Melanie read?                                   | one hit a place, so that all are seen   |
-| `suppose` | Would Melanie enjoy a concert?                                 | what she says of the subject            |
+| `compare` | Which bridge was built first, the Alder or the Birch Bridge?   | each side on its own, then side by side |
+| `gather`  | What books has Ada borrowed?                                   | one hit a place, so that all are seen   |
+| `suppose` | Would Ada enjoy a concert?                                     | what she says of the subject            |
 | `plain`   | What database does the API team use?                           | nothing: one search                     |
 
 English only; a question in another language is plain unless it is scored complex.
