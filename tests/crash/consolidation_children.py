@@ -10,10 +10,21 @@ from pathlib import Path
 from recollect import InvalidInput, Memory, NotFound, Scope
 from recollect.reasoning import ReasoningBank
 from recollect.reasoning.consolidation.settings import ConsolidationSettings
+from recollect.reasoning.domains import domain_tags
 from recollect.reasoning.keeper import Keeper
 
 EMBEDDER = "hash:8"
 AGENT = Scope(tenant="acme", agent="solver")
+
+
+def remember_families(mem: Memory, count: int) -> None:
+    """Families of three that say the same."""
+    for family in range(count):
+        for copy in range(3):
+            mem.remember(
+                f"Read the {chr(97 + family)} row first" + "." * copy, scope=AGENT, kind="strategy",
+                evidence=f"{family} {copy}", tags=domain_tags(f"shop.{chr(97 + family)}"),
+            )  # fmt: skip
 
 
 def consolidate_slowly(path: Path, minutes_ahead: float, told: Connection) -> None:

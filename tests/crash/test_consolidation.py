@@ -11,11 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from crash.consolidation_children import AGENT, EMBEDDER, consolidate_slowly, undo_slowly
+from crash.consolidation_children import AGENT, EMBEDDER, consolidate_slowly, remember_families, undo_slowly
 from crash.test_processes import child
 from memory.world import NOON
 from recollect import Memory
-from recollect.reasoning.domains import domain_tags
 from recollect.reasoning.keeper import Keeper
 from recollect.stores.base import Selection
 
@@ -54,12 +53,7 @@ def test_killed_in_the_middle_it_is_gone_on_with_and_all_of_it_can_be_undone(tmp
     dice = random.Random(5)
     path = tmp_path / "memory.db"
     with Memory.open(path, embedder=EMBEDDER, background=False) as mem:
-        for family in range(FAMILIES):
-            for copy in range(3):
-                mem.remember(
-                    f"Read the {chr(97 + family)} row first" + "." * copy, scope=AGENT, kind="strategy",
-                    evidence=f"{family} {copy}", tags=domain_tags(f"shop.{chr(97 + family)}"),
-                )  # fmt: skip
+        remember_families(mem, FAMILIES)
         before = picture(mem)
         used = sum(row[2] for row in before)
     kills = killed_until_done(consolidate_slowly, path, dice, 1)

@@ -11,11 +11,17 @@ from typing import Any
 
 import pytest
 
-from crash.consolidation_children import AGENT, EMBEDDER, consolidate_together, undo_meanwhile, work_meanwhile
+from crash.consolidation_children import (
+    AGENT,
+    EMBEDDER,
+    consolidate_together,
+    remember_families,
+    undo_meanwhile,
+    work_meanwhile,
+)
 from crash.test_consolidation import Picture, picture
 from crash.test_processes import child
 from recollect import Memory
-from recollect.reasoning.domains import domain_tags
 from recollect.reasoning.keeper import Keeper
 
 pytestmark = pytest.mark.crash
@@ -23,14 +29,9 @@ FAMILIES = 24
 
 
 def fill(path: Path) -> Picture:
-    """Families of three that say the same."""
+    """A bank, and what is in it."""
     with Memory.open(path, embedder=EMBEDDER, background=False, durability="normal") as mem:
-        for family in range(FAMILIES):
-            for copy in range(3):
-                mem.remember(
-                    f"Read the {chr(97 + family)} row first" + "." * copy, scope=AGENT, kind="strategy",
-                    evidence=f"{family} {copy}", tags=domain_tags(f"shop.{chr(97 + family)}"),
-                )  # fmt: skip
+        remember_families(mem, FAMILIES)
         return picture(mem)
 
 

@@ -12,7 +12,17 @@ from hypothesis import strategies as st
 
 from recollect.ingest.hashing import hash64
 from recollect.ingest.link import jaccard
-from recollect.ingest.terms import Trait, analyze, embedding_text, name_hash, read_question, record_of, terms, words
+from recollect.ingest.terms import (
+    Trait,
+    analyze,
+    embedding_text,
+    forget_words,
+    name_hash,
+    read_question,
+    record_of,
+    terms,
+    words,
+)  # fmt: skip
 from recollect.testing.builders import make_entry
 
 GOLDEN = {
@@ -144,3 +154,13 @@ def test_nearly_identical_texts_nearly_always_share_a_sketch() -> None:
         assert jaccard(a, b) > 0.9
         shared += any(x == y != 0 for x, y in zip(a.near, b.near, strict=True))
     assert shared >= 185
+
+
+def test_a_question_that_was_read_is_known_until_words_are_forgotten() -> None:
+    first = read_question("which heron nests by the zqx weir?")
+    assert read_question("which heron nests by the zqx weir?") is first
+    forget_words()
+    assert read_question.cache_info().currsize == 0
+    again = read_question("which heron nests by the zqx weir?")
+    assert again is not first
+    assert again.terms == first.terms

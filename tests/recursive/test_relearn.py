@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,18 +15,9 @@ from recollect.recursive.teaching import WAITING
 from recollect.recursive.trainer import PROFILE, Policy
 
 from .test_routing import NEAR
-from .world import PASSAGES, QUESTION, SCOPE, filled
+from .world import PASSAGES, QUESTION, SCOPE, Time, filled
 
 BOB = Scope(tenant="acme", user="bob", team="core")
-
-
-class Time:
-    def __init__(self) -> None:
-        self.now = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        self.now += timedelta(milliseconds=1)
-        return self.now
 
 
 def states(memory: Memory) -> dict[str, str | None]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -13,21 +13,10 @@ from recollect.recursive.trainer import PROFILE, Policy, dumps
 from recollect.recursive.trajectory import Trajectory
 from recollect.stores.base import Dossier
 
-from .world import QUESTION, SCOPE, filled
+from .world import QUESTION, SCOPE, Time, filled
 
 HOME = SCOPE.home()
 PLAIN_QUESTION = "bakery"
-
-
-class Time:
-    """A clock to be moved by hand."""
-
-    def __init__(self) -> None:
-        self.now = datetime(2026, 1, 1, tzinfo=UTC)
-
-    def __call__(self) -> datetime:
-        self.now += timedelta(milliseconds=1)
-        return self.now
 
 
 def books(memory: Memory) -> Searches:

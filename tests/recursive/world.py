@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from recollect import Memory, Scope
@@ -20,6 +21,17 @@ PASSAGES = [
     ("Parking", "Parking is free on Sundays."),
 ]
 QUESTION = "Who directed the film that was shot in Leland in 1986?"
+
+
+class Time:
+    """A clock to be moved by hand, that ticks whenever it is read."""
+
+    def __init__(self) -> None:
+        self.now = datetime(2026, 1, 1, tzinfo=UTC)
+
+    def __call__(self) -> datetime:
+        self.now += timedelta(milliseconds=1)
+        return self.now
 
 
 def filled(**options: Any) -> Memory:  # the keywords of Memory.open
