@@ -12,13 +12,13 @@ help: ## list the verbs
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once)"
-	@$(PYTHON) -c 'import sys; sys.exit("recollect needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -c 'import sys; sys.exit("wellworn needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
 	@$(PYTHON) -m venv $(VENV)
 	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
 demo: $(READY) ## remember conversations, recall, explain, forget: no key, no server, no download
-	@$(BIN)/recollect demo
+	@$(BIN)/wellworn demo
 
 test: $(READY) ## the whole suite
 	@$(BIN)/python -m pytest -n 2
@@ -40,7 +40,7 @@ layers: $(READY) ## imports run downward only
 	@$(BIN)/lint-imports --no-cache
 
 golden: $(READY) ## renew the golden files
-	@RECOLLECT_GOLDEN=write $(BIN)/python -m pytest -n 2 -k golden
+	@WELLWORN_GOLDEN=write $(BIN)/python -m pytest -n 2 -k golden
 
 bench: $(READY) ## speed and size, as ratios to a baseline in the same run
 	@$(BIN)/python -m bench

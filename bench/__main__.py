@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy loads, for recollect and for the floor alike
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # before numpy loads, for wellworn and for the floor alike
 
 import argparse
 import json
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     sizes = options.sizes or (QUICK_SIZES if options.quick else SIZES)
     console = Console(width=None if sys.stdout.isatty() else 150)
     tables = []
-    with tempfile.TemporaryDirectory(prefix="recollect-bench-") as scratch:
+    with tempfile.TemporaryDirectory(prefix="wellworn-bench-") as scratch:
         calls = _calls(Banks.beside(Path(scratch)), sizes, quick=options.quick)
         for subject in subjects:
             note(f"measuring {subject} …")
@@ -72,8 +72,14 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="python -m bench", description="Speed and size, as ratios to a bare baseline."
     )
-    parser.add_argument("subjects", nargs="*", default="all", metavar="SUBJECT", choices=[*SUBJECTS, "all"],
-                        help=f"{', '.join(SUBJECTS)} or all (the default)")  # fmt: skip
+    parser.add_argument(
+        "subjects",
+        nargs="*",
+        default="all",
+        metavar="SUBJECT",
+        choices=[*SUBJECTS, "all"],
+        help=f"{', '.join(SUBJECTS)} or all (the default)",
+    )
     parser.add_argument("--sizes", type=_sizes, help="entries in the banks, as in 1000,10000,100000")
     parser.add_argument("--json", action="store_true", help="print the results as JSON instead of tables")
     parser.add_argument("--quick", action="store_true", help="small and few, to see that everything runs")

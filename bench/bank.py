@@ -11,10 +11,10 @@ from bench.banks import SEED, Banks, SeededEmbedder
 from bench.corpus import WIDTH, Corpus, Matrix, unit_vectors
 from bench.report import Row, Table
 from bench.timing import Times, ratio, take_turns
-from recollect import Memory, Scope
-from recollect.reasoning import ReasoningBank
-from recollect.reasoning.domains import domain_tags
-from recollect.reasoning.items import ITEM_KINDS
+from wellworn import Memory, Scope
+from wellworn.tasks import ReasoningBank
+from wellworn.tasks.domains import domain_tags
+from wellworn.tasks.items import ITEM_KINDS
 
 AGENT = Scope(tenant="bench", agent="a1", user="ada")
 DOMAINS = ("web.admin", "web.shop", "web.api", "db.sql", "db.files")
@@ -49,12 +49,17 @@ def _fill(memory: Memory, size: int) -> None:
     texts = Corpus(41).texts(size)
     memory.remember_many(
         [
-            {"text": f"{text} ({number})", "kind": ITEM_KINDS[number % 4 == 0], "confidence": float(sure),
-             "tags": domain_tags(DOMAINS[number % len(DOMAINS)])}
+            {
+                "text": f"{text} ({number})",
+                "kind": ITEM_KINDS[number % 4 == 0],
+                "confidence": float(sure),
+                "tags": domain_tags(DOMAINS[number % len(DOMAINS)]),
+            }
             for number, (text, sure) in enumerate(zip(texts, dice.uniform(0.2, 0.95, size), strict=True))
         ],
-        scope=AGENT, layer="agent",
-    )  # fmt: skip
+        scope=AGENT,
+        layer="agent",
+    )
     with memory._store.transact() as tx:
         for entry in memory.entries(scope=AGENT, limit=size):
             tx.update(replace(entry, usage_count=int(dice.integers(0, 40))), change=None)
@@ -62,21 +67,31 @@ def _fill(memory: Memory, size: int) -> None:
 
 def _times(bank: ReasoningBank, domain: str | None, rounds: int, size: int) -> dict[str, Times]:
     queries, vectors, probes = Corpus(42).queries(rounds + 3), unit_vectors(size, SEED), unit_vectors(64, 3)
-    return take_turns({
-        "retrieve": lambda n: bank.retrieve(queries[n], domain=domain, k=K),
-        "embed": lambda n: bank._engine.searcher._embed(queries[n]),
-        "floor": lambda n: _scan(vectors, probes[n % len(probes)]),
-    }, rounds=rounds)  # fmt: skip
+    return take_turns(
+        {
+            "retrieve": lambda n: bank.retrieve(queries[n], domain=domain, k=K),
+            "embed": lambda n: bank._engine.searcher._embed(queries[n]),
+            "floor": lambda n: _scan(vectors, probes[n % len(probes)]),
+        },
+        rounds=rounds,
+    )
 
 
 def _row(call: str, size: int, times: dict[str, Times]) -> Row:
     found, embed, floor = times["retrieve"], times["embed"], times["floor"]
     return {
-        "call": call, "width": WIDTH, "entries": size, "p50_ms": found.p50_ms, "p95_ms": found.p95_ms,
-        "cpu_ms": found.cpu_p50_ms, "less_ms": found.p50_ms - embed.p50_ms,
-        "less_cpu_ms": found.cpu_p50_ms - embed.cpu_p50_ms, "floor_cpu_ms": floor.cpu_p50_ms,
-        "ratio": ratio(found, floor), "cpu_ratio": found.cpu_p50_ms / floor.cpu_p50_ms,
-    }  # fmt: skip
+        "call": call,
+        "width": WIDTH,
+        "entries": size,
+        "p50_ms": found.p50_ms,
+        "p95_ms": found.p95_ms,
+        "cpu_ms": found.cpu_p50_ms,
+        "less_ms": found.p50_ms - embed.p50_ms,
+        "less_cpu_ms": found.cpu_p50_ms - embed.cpu_p50_ms,
+        "floor_cpu_ms": floor.cpu_p50_ms,
+        "ratio": ratio(found, floor),
+        "cpu_ratio": found.cpu_p50_ms / floor.cpu_p50_ms,
+    }
 
 
 def _scan(vectors: Matrix, query: Matrix) -> object:

@@ -1,7 +1,7 @@
 """Filled memory files, made once per size and kept in a temporary folder; every measurement that writes gets a copy.
 
 `sessions` holds dialogues of 20 turns, so that rows have neighbours; `notes` holds single texts. Turns are written
-many to a transaction through recollect's own `Writer` and `keep`: one commit per turn would make filling the slow part.
+many to a transaction through wellworn's own `Writer` and `keep`: one commit per turn would make filling the slow part.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ from typing import Literal
 
 import numpy as np
 
-import recollect
+import wellworn
 from bench import corpus
 from bench.corpus import WIDTH, Corpus, Matrix, unit_vectors
-from recollect import Memory, Scope
-from recollect.clock import TimeOrderedIds, system_clock
-from recollect.embeddings.static import StaticEmbedder
-from recollect.ingest.hashing import content_hash, thread_of
-from recollect.ingest.remember import Writer, keep
-from recollect.ingest.scrub import keep_all
-from recollect.ingest.validate import Draft, check
-from recollect.ops.reembed import adopt_model
-from recollect.stores.sqlite import SqliteStore
-from recollect.types import Entry, Turn
+from wellworn import Memory, Scope
+from wellworn.core.clock import TimeOrderedIds, system_clock
+from wellworn.core.types import Entry, Turn
+from wellworn.ingest.hashing import content_hash, thread_of
+from wellworn.ingest.remember import Writer, keep
+from wellworn.ingest.scrub import keep_all
+from wellworn.ingest.validate import Draft, check
+from wellworn.models.embedders.static import StaticEmbedder
+from wellworn.ops.reembed import adopt_model
+from wellworn.store.sqlite import SqliteStore
 
 Variant = Literal["sessions", "notes"]
 VARIANTS: tuple[Variant, ...] = ("sessions", "notes")
@@ -75,7 +75,7 @@ class Banks:
 
     @classmethod
     def beside(cls, scratch: Path) -> Banks:
-        kept = Path(tempfile.gettempdir()) / "recollect-bench"
+        kept = Path(tempfile.gettempdir()) / "wellworn-bench"
         kept.mkdir(exist_ok=True)
         return cls(kept=kept, scratch=scratch)
 
@@ -101,7 +101,7 @@ def open_memory(path: Path, *, durability: str = "full", static_queries: bool = 
 
 def _fingerprint() -> str:
     """Of the code that decides what a file holds: other tables, analysis or texts, another file."""
-    package = Path(recollect.__file__).parent
+    package = Path(wellworn.__file__).parent
     files = (package / "stores/sqlite/schema.py", package / "ingest/terms.py", Path(corpus.__file__))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
@@ -124,12 +124,20 @@ def _fill_sessions(path: Path, size: int) -> None:
         with store.transact() as tx:
             for record in records:
                 entry = record.entry
-                number = tx.open_session(entry.shelf, str(entry.session_id), entry.at)
+                number = tx.open_session(entry.partition, str(entry.session_id), entry.at)
                 keep(tx, record, entry.created_at)
-                tx.add_turn(entry.shelf, Turn(
-                    session_id=str(entry.session_id), number=number, role="user", text=entry.text, at=entry.at,
-                    speaker=entry.speaker, entry_id=entry.id,
-                ))  # fmt: skip
+                tx.add_turn(
+                    entry.partition,
+                    Turn(
+                        session_id=str(entry.session_id),
+                        number=number,
+                        role="user",
+                        text=entry.text,
+                        at=entry.at,
+                        speaker=entry.speaker,
+                        entry_id=entry.id,
+                    ),
+                )
     store.close()
 
 
@@ -139,8 +147,13 @@ def _turn(writer: Writer, number: int, text: str) -> Entry:
     session_id = f"session {session}"
     at = STARTED + timedelta(minutes=30 * session, seconds=40 * turn)
     draft = Draft(
-        text=text, kind="episode", session_id=session_id, turn_refs=[turn], at=at,
-        speaker="Ada" if turn % 2 else "Grace", source="user",
-    )  # fmt: skip
+        text=text,
+        kind="episode",
+        session_id=session_id,
+        turn_refs=[turn],
+        at=at,
+        speaker="Ada" if turn % 2 else "Grace",
+        source="user",
+    )
     entry = writer.entry_of(check(draft, SCOPE, at), at, thread=thread_of("session", session_id), position=turn)
     return replace(entry, content_hash=content_hash(entry))

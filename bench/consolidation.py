@@ -20,8 +20,8 @@ import numpy as np
 
 from bench.corpus import WIDTH, Matrix
 from bench.report import Row, Table
-from recollect import Memory, Scope
-from recollect.reasoning.keeper import Keeper
+from wellworn import Memory, Scope
+from wellworn.tasks.keeper import Keeper
 
 T = TypeVar("T")
 
@@ -51,8 +51,11 @@ def measure(folder: Path, sizes: list[int]) -> Table:
         path = folder / f"strategies-{size}-{share}.db"
         told = subprocess.run(
             [sys.executable, "-m", "bench.consolidation", str(path), str(size), str(share)],
-            check=True, capture_output=True, text=True, env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
-        )  # fmt: skip
+            check=True,
+            capture_output=True,
+            text=True,
+            env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        )
         rows.append(json.loads(told.stdout))
         path.unlink()
     return Table(subject="consolidation", says=SAYS, rows=rows)
@@ -117,12 +120,20 @@ def run(path: Path, size: int, share: float) -> Row:
     made = vectors(size, share)
     floor_cpu, floor_s = _floor(made)
     return {
-        "entries": size, "duplicates": share, "first_s": first_s, "first_cpu_s": first_cpu, "again_s": again_s,
+        "entries": size,
+        "duplicates": share,
+        "first_s": first_s,
+        "first_cpu_s": first_cpu,
+        "again_s": again_s,
         "again_cpu_s": again_cpu,
-        "floor_s": floor_s, "floor_cpu_s": floor_cpu, "ratio": first_cpu / floor_cpu,
-        "again_ratio": again_cpu / floor_cpu, "added_mb": peak - before, "peak_mb": peak,
+        "floor_s": floor_s,
+        "floor_cpu_s": floor_cpu,
+        "ratio": first_cpu / floor_cpu,
+        "again_ratio": again_cpu / floor_cpu,
+        "added_mb": peak - before,
+        "peak_mb": peak,
         "merged": done.counts["merge"],
-    }  # fmt: skip
+    }
 
 
 def _floor(made: Matrix) -> tuple[float, float]:

@@ -1,7 +1,7 @@
 """Made-up texts that are like real ones where it matters for cost: length, word frequencies, sessions.
 
 About half of the words are English stop words; the rest come from a vocabulary whose frequencies fall off as
-1 / (rank + 10), as those of content words do. Everything follows from a seed. Knows nothing about recollect's index.
+1 / (rank + 10), as those of content words do. Everything follows from a seed. Knows nothing about wellworn's index.
 """
 
 from __future__ import annotations

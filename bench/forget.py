@@ -34,6 +34,9 @@ def _row(banks: Banks, size: int, count: int, repeats: int) -> Row:
             after.append(time.perf_counter() - forgot)
     path.unlink()
     return {
-        "entries": size, "forgotten": count, "forget_p50_ms": 1000 * median(spent),
-        "per_entry_us": 1e6 * median(spent) / count, "next_recall_p50_ms": 1000 * median(after),
-    }  # fmt: skip
+        "entries": size,
+        "forgotten": count,
+        "forget_p50_ms": 1000 * median(spent),
+        "per_entry_us": 1e6 * median(spent) / count,
+        "next_recall_p50_ms": 1000 * median(after),
+    }

@@ -13,10 +13,13 @@ from bench.report import Row, Table
 
 IMPORT_AIM_CPU_S = 0.150
 STATEMENTS = (
-    "pass", "import numpy", "import recollect", "from recollect import Memory",
-    "from recollect import Memory, Scope; m = Memory.open(':memory:'); s = Scope(tenant='t', user='u'); "
+    "pass",
+    "import numpy",
+    "import wellworn",
+    "from wellworn import Memory",
+    "from wellworn import Memory, Scope; m = Memory.open(':memory:'); s = Scope(tenant='t', user='u'); "
     "m.remember('Ada likes tokio.', scope=s); m.recall('tokio', scope=s)",
-)  # fmt: skip
+)
 SAYS_IMPORT = (
     f"Fresh interpreters, its own start not counted. CPU and wall medians. Aim: < {IMPORT_AIM_CPU_S:.3f} CPU s."
 )
@@ -40,9 +43,11 @@ def _import_row(statement: str, repeats: int) -> Row:
     runs = [tuple(map(float, _python("-c", script).split())) for _ in range(repeats)]
     label = "Memory.open, remember, recall (static)" if "Memory.open" in statement else statement
     return {
-        "statement": label, "cpu_s": median(cpu for cpu, _ in runs), "best_cpu_s": min(cpu for cpu, _ in runs),
+        "statement": label,
+        "cpu_s": median(cpu for cpu, _ in runs),
+        "best_cpu_s": min(cpu for cpu, _ in runs),
         "wall_s": median(wall for _, wall in runs),
-    }  # fmt: skip
+    }
 
 
 def measure_memory(paths: dict[int, Path]) -> Table:
@@ -54,10 +59,15 @@ def _memory_row(size: int, path: Path) -> Row:
     found = json.loads(_python("-m", "bench.fresh", str(path)))
     added = found["rss_after_mb"] - found["rss_before_mb"]
     return {
-        "entries": size, "rss_added_mb": added, "per_100k_mb": added * 100_000 / size,
-        "vectors_mb": size * 256 * 4 / 1e6, "peak_mb": found["peak_mb"], "first_recall_s": found["first_recall_s"],
-        "first_recall_cpu_s": found["first_recall_cpu_s"], "file_bytes_per_entry": round(path.stat().st_size / size),
-    }  # fmt: skip
+        "entries": size,
+        "rss_added_mb": added,
+        "per_100k_mb": added * 100_000 / size,
+        "vectors_mb": size * 256 * 4 / 1e6,
+        "peak_mb": found["peak_mb"],
+        "first_recall_s": found["first_recall_s"],
+        "first_recall_cpu_s": found["first_recall_cpu_s"],
+        "file_bytes_per_entry": round(path.stat().st_size / size),
+    }
 
 
 def _python(*arguments: str) -> str:
@@ -77,10 +87,12 @@ def _load(path: Path) -> dict[str, float]:
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
         after = process.memory_info().rss
     return {
-        "rss_before_mb": before / 1e6, "rss_after_mb": after / 1e6,
+        "rss_before_mb": before / 1e6,
+        "rss_after_mb": after / 1e6,
         "peak_mb": _peak_bytes() / 1e6,
-        "first_recall_s": wall, "first_recall_cpu_s": cpu,
-    }  # fmt: skip
+        "first_recall_s": wall,
+        "first_recall_cpu_s": cpu,
+    }
 
 
 def _peak_bytes() -> int:

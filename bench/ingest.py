@@ -9,7 +9,7 @@ from statistics import median
 from bench.banks import SCOPE, Banks, SeededEmbedder
 from bench.corpus import Corpus, Matrix
 from bench.report import Row, Table
-from recollect import Memory
+from wellworn import Memory
 
 AIM = 5_000
 SAYS = (
@@ -42,10 +42,12 @@ def measure(banks: Banks, sizes: list[int], batch: int, repeats: int) -> Table:
 def _row(banks: Banks, size: int, batch: int, repeats: int) -> Row:
     runs = [_run(banks, size, batch, seed) for seed in range(repeats)]
     return {
-        "entries_before": size, "batch": batch, "per_s": round(batch / median(wall for wall, _ in runs)),
+        "entries_before": size,
+        "batch": batch,
+        "per_s": round(batch / median(wall for wall, _ in runs)),
         "best_per_s": round(batch / min(wall for wall, _ in runs)),
         "cpu_us": 1e6 * median(cpu for _, cpu in runs) / batch,
-    }  # fmt: skip
+    }
 
 
 def _run(banks: Banks, size: int, batch: int, seed: int) -> tuple[float, float]:

@@ -12,7 +12,7 @@ from bench.banks import SCOPE, SEED, Banks, SeededEmbedder
 from bench.corpus import Corpus, Matrix
 from bench.report import Row, Table
 from bench.timing import Call, Times, take_turns
-from recollect import Memory
+from wellworn import Memory
 
 WIDTHS = [256, 1536]
 K = 5
@@ -36,10 +36,16 @@ def measure(banks: Banks, size: int, rounds: int, taught: int = TAUGHT) -> Table
 
 def _row(call: str, width: int, entries: int, found: Times, floor: Times) -> Row:
     return {
-        "call": call, "width": width, "entries": entries, "p50_ms": found.p50_ms, "cpu_ms": found.cpu_p50_ms,
-        "cpu_mean_ms": found.cpu_mean_ms, "cpu_p99_ms": found.cpu_p99_ms, "floor_cpu_ms": floor.cpu_p50_ms,
+        "call": call,
+        "width": width,
+        "entries": entries,
+        "p50_ms": found.p50_ms,
+        "cpu_ms": found.cpu_p50_ms,
+        "cpu_mean_ms": found.cpu_mean_ms,
+        "cpu_p99_ms": found.cpu_p99_ms,
+        "floor_cpu_ms": floor.cpu_p50_ms,
         "cpu_ratio": found.cpu_p50_ms / floor.cpu_p50_ms,
-    }  # fmt: skip
+    }
 
 
 # -- outcome -------------------------------------------------------------------------------------------------------
@@ -56,8 +62,13 @@ def _outcome(scratch: Path, width: int, profile: str, rounds: int) -> Row:
         times = take_turns(
             {"outcome": lambda n: memory.outcome(ids[n], cited=[0, 1]), "floor": _dense_update(width)}, rounds=rounds
         )
-    return _row("outcome" if profile == "default" else f"outcome, {profile}", width, OUTCOME_ENTRIES,
-                times["outcome"], times["floor"])  # fmt: skip
+    return _row(
+        "outcome" if profile == "default" else f"outcome, {profile}",
+        width,
+        OUTCOME_ENTRIES,
+        times["outcome"],
+        times["floor"],
+    )
 
 
 def _embed(width: int) -> Callable[[list[str]], Matrix]:
@@ -106,10 +117,13 @@ def _opened(path: Path, learning: str) -> Memory:
 
 
 def _against(off: Memory, on: Memory, queries: list[str], rounds: int) -> tuple[Times, Times]:
-    times = take_turns({
-        "on": lambda n: on.recall(queries[n], scope=SCOPE, k=K),
-        "off": lambda n: off.recall(queries[n], scope=SCOPE, k=K),
-    }, rounds=rounds)  # fmt: skip
+    times = take_turns(
+        {
+            "on": lambda n: on.recall(queries[n], scope=SCOPE, k=K),
+            "off": lambda n: off.recall(queries[n], scope=SCOPE, k=K),
+        },
+        rounds=rounds,
+    )
     return times["on"], times["off"]
 
 

@@ -21,9 +21,9 @@ from bench.corpus import Corpus
 from bench.remember import bare_commit
 from bench.report import Row, Table
 from bench.timing import Times, own_time, take_turns
-from recollect import Memory
-from recollect.middleware import loop
-from recollect.middleware.loop import MiddlewareContext, create_memory_middleware
+from wellworn import Memory
+from wellworn.integrations import loop
+from wellworn.integrations.loop import MiddlewareContext, create_memory_middleware
 
 SYSTEM = "You are a patient assistant."
 WARM_UP = 3
@@ -63,7 +63,7 @@ class RMMSubject:
     def __init__(self, memory: Memory, session_id: str) -> None:
         from langchain_core.language_models.fake_chat_models import FakeListChatModel
 
-        from recollect.middleware.langchain import RMMMiddleware
+        from wellworn.integrations.langchain import RMMMiddleware
 
         self._middleware = RMMMiddleware(memory, tenant=SCOPE.tenant)
         self._model = FakeListChatModel(responses=["unused"])
@@ -202,12 +202,21 @@ def _row(name: str, session: int, memory: Memory, found: Times, floor: Times, pa
     recall, block, learning = (parts.p50_ms(part) for part in ("recall", "block", "learning"))
     storing = parts.p50_ms("storing") - learning  # told within the transaction that stores the turns
     return {
-        "middleware": name, "session": session, "entries": memory.stats(scope=SCOPE).entries, "p50_ms": found.p50_ms,
-        "own_p50_ms": found.own_p50_ms, "own_p95_ms": found.own_p95_ms, "cpu_ms": found.cpu_p50_ms, "recall": recall,
-        "block": block, "storing": storing, "learning": learning,
-        "rest": max(0.0, found.own_p50_ms - recall - block - storing - learning), "floor_own_ms": floor.own_p50_ms,
+        "middleware": name,
+        "session": session,
+        "entries": memory.stats(scope=SCOPE).entries,
+        "p50_ms": found.p50_ms,
+        "own_p50_ms": found.own_p50_ms,
+        "own_p95_ms": found.own_p95_ms,
+        "cpu_ms": found.cpu_p50_ms,
+        "recall": recall,
+        "block": block,
+        "storing": storing,
+        "learning": learning,
+        "rest": max(0.0, found.own_p50_ms - recall - block - storing - learning),
+        "floor_own_ms": floor.own_p50_ms,
         "floor_cpu_ms": floor.cpu_p50_ms,
-    }  # fmt: skip
+    }
 
 
 def _remove(*paths: Path) -> None:

@@ -8,7 +8,7 @@ from bench.banks import SCOPE, VARIANTS, Banks, Variant, open_memory
 from bench.corpus import WIDTH, Corpus, Matrix, unit_vectors
 from bench.report import Row, Table
 from bench.timing import Times, ratio, take_turns
-from recollect import Memory
+from wellworn import Memory
 
 K = 5
 AIM = 4.0
@@ -34,15 +34,21 @@ def _rows(banks: Banks, variant: Variant, size: int, rounds: int) -> list[Row]:
         probes = unit_vectors(64, seed=3)
         queries = Corpus(11).queries(rounds + 3)
         # One memory after the other: each holds its own index, and two at once would share the processor's cache.
-        times = take_turns({
-            "recall": lambda n: plain.recall(queries[n], scope=SCOPE, k=K),
-            "floor": lambda n: _scan(vectors, probes[n % len(probes)]),
-        }, rounds=rounds)  # fmt: skip
+        times = take_turns(
+            {
+                "recall": lambda n: plain.recall(queries[n], scope=SCOPE, k=K),
+                "floor": lambda n: _scan(vectors, probes[n % len(probes)]),
+            },
+            rounds=rounds,
+        )
         plain_row = _row("recall", variant, size, times)
-        times = take_turns({
-            "with embedding": lambda n: embedding.recall(queries[n], scope=SCOPE, k=K),
-            "floor": lambda n: _scan(vectors, probes[n % len(probes)]),
-        }, rounds=rounds)  # fmt: skip
+        times = take_turns(
+            {
+                "with embedding": lambda n: embedding.recall(queries[n], scope=SCOPE, k=K),
+                "floor": lambda n: _scan(vectors, probes[n % len(probes)]),
+            },
+            rounds=rounds,
+        )
         embedding_row = _row("with embedding", variant, size, times)
         added = _after_adds(plain, queries, vectors, probes[0], max(10, rounds // 5))
     path.unlink()
@@ -51,20 +57,30 @@ def _rows(banks: Banks, variant: Variant, size: int, rounds: int) -> list[Row]:
 
 def _after_adds(memory: Memory, queries: list[str], vectors: Matrix, probe: Matrix, rounds: int) -> dict[str, Times]:
     texts = Corpus(12).texts(rounds + 3)
-    return take_turns({
-        "after an add": lambda n: memory.recall(queries[n], scope=SCOPE, k=K),
-        "floor": lambda _: _scan(vectors, probe),
-    }, rounds=rounds, before=lambda n: memory.remember(texts[n], scope=SCOPE))  # fmt: skip
+    return take_turns(
+        {
+            "after an add": lambda n: memory.recall(queries[n], scope=SCOPE, k=K),
+            "floor": lambda _: _scan(vectors, probe),
+        },
+        rounds=rounds,
+        before=lambda n: memory.remember(texts[n], scope=SCOPE),
+    )
 
 
 def _row(call: str, variant: Variant, size: int, times: dict[str, Times]) -> Row:
     found, floor = times[call], times["floor"]
     return {
-        "bank": variant, "entries": size, "call": call, "p50_ms": found.p50_ms, "p95_ms": found.p95_ms,
+        "bank": variant,
+        "entries": size,
+        "call": call,
+        "p50_ms": found.p50_ms,
+        "p95_ms": found.p95_ms,
         "cpu_ms": found.cpu_p50_ms,
-        "floor_p50_ms": floor.p50_ms, "floor_cpu_ms": floor.cpu_p50_ms, "ratio": ratio(found, floor),
+        "floor_p50_ms": floor.p50_ms,
+        "floor_cpu_ms": floor.cpu_p50_ms,
+        "ratio": ratio(found, floor),
         "cpu_ratio": found.cpu_p50_ms / floor.cpu_p50_ms,
-    }  # fmt: skip
+    }
 
 
 def _scan(vectors: Matrix, query: Matrix) -> object:
@@ -75,6 +91,6 @@ def _scan(vectors: Matrix, query: Matrix) -> object:
 def _stored_vectors(memory: Memory) -> Matrix:
     """A copy of the vectors the memory searches, in the same order and layout."""
     memory.recall("warm", scope=SCOPE, k=1)
-    with memory._searcher._ram.bank(SCOPE.shelves()) as (bank, _):
-        copy: Matrix = np.concatenate([shelf.vectors for shelf in bank.shelves]).reshape(-1, WIDTH)
+    with memory._searcher._ram.bank(SCOPE.partitions()) as (bank, _):
+        copy: Matrix = np.concatenate([partition.vectors for partition in bank.partitions]).reshape(-1, WIDTH)
     return copy

@@ -8,7 +8,7 @@ from bench.banks import SCOPE, VARIANTS, Banks, Variant, open_memory
 from bench.corpus import Corpus
 from bench.report import Row, Table
 from bench.timing import take_turns
-from recollect.recursive.router import route
+from wellworn.search.steps.router import route
 
 K = 5
 AIM = 5.0
@@ -30,12 +30,7 @@ SHAPES: dict[str, Asked] = {
 
 def measure(banks: Banks, sizes: list[int], rounds: int) -> Table:
     """p50 of both routes for each kind of bank, size and shape."""
-    rows = [
-        _row(banks, variant, size, shape, rounds)
-        for variant in VARIANTS
-        for size in sizes
-        for shape in SHAPES
-    ]  # fmt: skip
+    rows = [_row(banks, variant, size, shape, rounds) for variant in VARIANTS for size in sizes for shape in SHAPES]
     return Table(subject="recursive", says=SAYS, rows=rows)
 
 
@@ -55,15 +50,24 @@ def _row(banks: Banks, variant: Variant, size: int, shape: str, rounds: int) -> 
     path, asked = banks.copy(variant, size, "recursive"), questions(shape, rounds + 3)
     with open_memory(path, static_queries=True) as memory:
         memory.recall("warm", scope=SCOPE, k=1)
-        times = take_turns({
-            "recursive": lambda n: memory.recall(asked[n], scope=SCOPE, k=K),
-            "plain": lambda n: memory.recall(asked[n], scope=SCOPE, k=K, recursion="off"),
-        }, rounds=rounds)  # fmt: skip
+        times = take_turns(
+            {
+                "recursive": lambda n: memory.recall(asked[n], scope=SCOPE, k=K),
+                "plain": lambda n: memory.recall(asked[n], scope=SCOPE, k=K, recursion="off"),
+            },
+            rounds=rounds,
+        )
     path.unlink()
     found, plain = times["recursive"], times["plain"]
     return {
-        "bank": variant, "entries": size, "call": shape, "own_p50_ms": found.own_p50_ms,
-        "own_p95_ms": found.own_p95_ms, "cpu_ms": found.cpu_p50_ms, "plain_own_p50_ms": plain.own_p50_ms,
-        "plain_cpu_ms": plain.cpu_p50_ms, "ratio": found.own_p50_ms / plain.own_p50_ms,
+        "bank": variant,
+        "entries": size,
+        "call": shape,
+        "own_p50_ms": found.own_p50_ms,
+        "own_p95_ms": found.own_p95_ms,
+        "cpu_ms": found.cpu_p50_ms,
+        "plain_own_p50_ms": plain.own_p50_ms,
+        "plain_cpu_ms": plain.cpu_p50_ms,
+        "ratio": found.own_p50_ms / plain.own_p50_ms,
         "cpu_ratio": found.cpu_p50_ms / plain.cpu_p50_ms,
-    }  # fmt: skip
+    }

@@ -10,7 +10,7 @@ from bench.banks import SCOPE, Banks, open_memory
 from bench.corpus import Corpus, unit_vectors
 from bench.report import Row, Table
 from bench.timing import ratio, take_turns
-from recollect.clock import TimeOrderedIds
+from wellworn.core.clock import TimeOrderedIds
 
 AIM = 3.0
 SAYS = (
@@ -34,23 +34,34 @@ def _rows(banks: Banks, mode: str, size: int, rounds: int) -> list[Row]:
     with open_memory(path, durability=mode) as memory:
         session = memory.session(scope=SCOPE, session_id="now")
         commit = bare_commit(bare_path, mode, size)
-        times = take_turns({
-            "remember": lambda n: memory.remember(texts[2 * n], scope=SCOPE),
-            "session add": lambda n: session.add("user", texts[2 * n + 1]),
-            "floor": lambda n: commit(texts[2 * n]),
-        }, rounds=rounds)  # fmt: skip
+        times = take_turns(
+            {
+                "remember": lambda n: memory.remember(texts[2 * n], scope=SCOPE),
+                "session add": lambda n: session.add("user", texts[2 * n + 1]),
+                "floor": lambda n: commit(texts[2 * n]),
+            },
+            rounds=rounds,
+        )
     path.unlink()
     bare_path.unlink()
     floor = times["floor"]
     return [
         {
-            "durability": mode, "entries": size, "call": call, "p50_ms": found.p50_ms, "mean_ms": found.mean_ms,
-            "p95_ms": found.p95_ms, "cpu_ms": found.cpu_p50_ms, "floor_p50_ms": floor.p50_ms,
-            "floor_cpu_ms": floor.cpu_p50_ms, "ratio": ratio(found, floor),
+            "durability": mode,
+            "entries": size,
+            "call": call,
+            "p50_ms": found.p50_ms,
+            "mean_ms": found.mean_ms,
+            "p95_ms": found.p95_ms,
+            "cpu_ms": found.cpu_p50_ms,
+            "floor_p50_ms": floor.p50_ms,
+            "floor_cpu_ms": floor.cpu_p50_ms,
+            "ratio": ratio(found, floor),
             "cpu_ratio": found.cpu_p50_ms / floor.cpu_p50_ms,
         }
-        for call, found in times.items() if call != "floor"
-    ]  # fmt: skip
+        for call, found in times.items()
+        if call != "floor"
+    ]
 
 
 def bare_commit(path: Path, mode: str, size: int) -> Callable[[str], object]:

@@ -40,12 +40,16 @@ def as_json(tables: Sequence[Table], *, sizes: Sequence[int], quick: bool) -> di
         "quick": quick,
         "sizes": list(sizes),
         "machine": {
-            "processor": platform.machine(), "cores": os.cpu_count(), "load_1min": round(os.getloadavg()[0], 2),
-            "python": platform.python_version(), "numpy": np.__version__, "sqlite": sqlite3.sqlite_version,
+            "processor": platform.machine(),
+            "cores": os.cpu_count(),
+            "load_1min": round(os.getloadavg()[0], 2),
+            "python": platform.python_version(),
+            "numpy": np.__version__,
+            "sqlite": sqlite3.sqlite_version,
             "blas_threads": os.environ.get("OPENBLAS_NUM_THREADS", "default"),
         },
         "subjects": {table.subject: {"method": table.says, "rows": table.rows} for table in tables},
-    }  # fmt: skip
+    }
 
 
 def write_json(results: dict[str, Any], folder: Path) -> Path:

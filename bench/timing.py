@@ -77,8 +77,9 @@ class Times:
         return 1000 * fmean(self.cpu)
 
 
-def take_turns(calls: dict[str, Call], *, rounds: int, warm_up: int = 3,
-               before: Call | None = None) -> dict[str, Times]:  # fmt: skip
+def take_turns(
+    calls: dict[str, Call], *, rounds: int, warm_up: int = 3, before: Call | None = None
+) -> dict[str, Times]:
     """Time each call once a round; every other round in the opposite order, so that none always follows the same.
 
     `before` begins each round, untimed.

@@ -4,7 +4,7 @@
     export ANTHROPIC_API_KEY=…
     python examples/anthropic_loop.py
 
-Without a key it talks to a stand-in on this machine. RECOLLECT_EXAMPLE_MODEL names another model.
+Without a key it talks to a stand-in on this machine. WELLWORN_EXAMPLE_MODEL names another model.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from anthropic import Anthropic
 from anthropic.types import MessageParam
 from stand_in import endpoint
 
-from recollect import Memory, Scope
-from recollect.middleware.loop import MemoryMiddleware, MiddlewareContext, create_memory_middleware
+from wellworn import Memory, Scope
+from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext, create_memory_middleware
 
-MODEL = os.environ.get("RECOLLECT_EXAMPLE_MODEL", "claude-sonnet-5-5")
+MODEL = os.environ.get("WELLWORN_EXAMPLE_MODEL", "claude-sonnet-5-5")
 SYSTEM = "You are a patient assistant."
 
 

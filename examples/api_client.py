@@ -13,8 +13,8 @@ import json
 import re
 from dataclasses import dataclass, replace
 
-from recollect import Memory, Scope
-from recollect.reasoning import ReasoningBank, Work
+from wellworn import Memory, Scope
+from wellworn.tasks import ReasoningBank, Work
 
 SETTING = re.compile(r'\b(wait_s|timeout_s|header)=("[^"]*"|[\d.]+)')
 
@@ -60,9 +60,12 @@ class Client:
             return {"steps": [call]}
 
         run = self._bank.matts_sequential(
-            task_id=f"{resource}-{id}", query=f"GET /{resource} number {id}", domain=f"api.{resource}",
-            execute=attempt, r=4,
-        )  # fmt: skip
+            task_id=f"{resource}-{id}",
+            query=f"GET /{resource} number {id}",
+            domain=f"api.{resource}",
+            execute=attempt,
+            r=4,
+        )
         return len(run.attempts)
 
 

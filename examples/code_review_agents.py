@@ -14,8 +14,8 @@ import random
 import re
 from dataclasses import dataclass
 
-from recollect import Memory, Scope
-from recollect.reasoning import ReasoningBank, Work
+from wellworn import Memory, Scope
+from wellworn.tasks import ReasoningBank, Work
 
 CHECKS = {
     "security": ("sql from strings", "unescaped output", "missing csrf token", "secret in code", "open redirect"),

@@ -19,8 +19,8 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
-from recollect import Memory, Scope
-from recollect.middleware.langchain import RMMContext, RMMMiddleware
+from wellworn import Memory, Scope
+from wellworn.integrations.langchain import RMMContext, RMMMiddleware
 
 
 class Parrot(BaseChatModel):
@@ -43,9 +43,13 @@ def main(location: str | Path = ":memory:") -> None:
     with Memory.open(location) as memory:
         middleware = RMMMiddleware(memory)
         agent = create_agent(
-            Parrot(), [], middleware=[middleware], context_schema=RMMContext, checkpointer=InMemorySaver(),
+            Parrot(),
+            [],
+            middleware=[middleware],
+            context_schema=RMMContext,
+            checkpointer=InMemorySaver(),
             system_prompt="You are a patient assistant.",
-        )  # fmt: skip
+        )
 
         def ask(day: str, text: str, *, last: bool = False) -> None:
             done = agent.invoke(

@@ -1,6 +1,6 @@
-"""A LangGraph agent whose long-term memory is a recollect file: it outlives threads, runs and processes.
+"""A LangGraph agent whose long-term memory is a wellworn file: it outlives threads, runs and processes.
 
-Runs as it is, with a stand-in for the model; put your own in `answer`. Needs `pip install 'recollect[langchain]'`.
+Runs as it is, with a stand-in for the model; put your own in `answer`. Needs `pip install 'wellworn[langchain]'`.
 
     python examples/langgraph_store.py
 """
@@ -17,8 +17,8 @@ from langgraph.graph import END, START, StateGraph
 from langgraph.graph.state import CompiledStateGraph
 from langgraph.runtime import Runtime
 
-from recollect import Memory
-from recollect.middleware.langgraph_store import RecollectStore
+from wellworn import Memory
+from wellworn.integrations.langgraph_store import WellwornStore
 
 
 class State(TypedDict, total=False):
@@ -53,7 +53,7 @@ def agent_on(memory: Memory) -> CompiledStateGraph[State, Context, State, State]
     graph.add_node("talk", talk)
     graph.add_edge(START, "talk")
     graph.add_edge("talk", END)
-    store = RecollectStore(memory, tenant="examples", fields=["text"])
+    store = WellwornStore(memory, tenant="examples", fields=["text"])
     return graph.compile(store=store, checkpointer=InMemorySaver())
 
 

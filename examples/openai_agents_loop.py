@@ -5,7 +5,7 @@
     export OPENAI_BASE_URL=http://localhost:8000/v1          # or any compatible service
     python examples/openai_agents_loop.py
 
-With neither set it talks to a stand-in on this machine. RECOLLECT_EXAMPLE_MODEL names another model.
+With neither set it talks to a stand-in on this machine. WELLWORN_EXAMPLE_MODEL names another model.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from agents import Agent, OpenAIChatCompletionsModel, RunConfig, RunContextWrapp
 from openai import AsyncOpenAI
 from stand_in import endpoint
 
-from recollect import Memory, Scope
-from recollect.middleware.loop import MemoryMiddleware, MiddlewareContext, create_memory_middleware
+from wellworn import Memory, Scope
+from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext, create_memory_middleware
 
-MODEL = os.environ.get("RECOLLECT_EXAMPLE_MODEL", "gpt-4o-mini")
+MODEL = os.environ.get("WELLWORN_EXAMPLE_MODEL", "gpt-4o-mini")
 SYSTEM = "You are a patient assistant."
 
 

@@ -5,7 +5,7 @@
     export OPENAI_BASE_URL=http://localhost:8000/v1          # or vLLM, llama.cpp's server, LM Studio, a gateway
     python examples/openai_loop.py
 
-With neither set it talks to a stand-in on this machine. RECOLLECT_EXAMPLE_MODEL names another model.
+With neither set it talks to a stand-in on this machine. WELLWORN_EXAMPLE_MODEL names another model.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from openai import OpenAI
 from openai.types.chat import ChatCompletionMessageParam
 from stand_in import endpoint
 
-from recollect import Memory, Scope
-from recollect.middleware.loop import MemoryMiddleware, MiddlewareContext, create_memory_middleware
+from wellworn import Memory, Scope
+from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext, create_memory_middleware
 
-MODEL = os.environ.get("RECOLLECT_EXAMPLE_MODEL", "gpt-4o-mini")
+MODEL = os.environ.get("WELLWORN_EXAMPLE_MODEL", "gpt-4o-mini")
 SYSTEM = "You are a patient assistant."
 
 
@@ -31,8 +31,7 @@ def ask(client: OpenAI, middleware: MemoryMiddleware, history: list[ChatCompleti
         MiddlewareContext(user_input=question, current_system_prompt=SYSTEM)
     )  # the memories are in this one call only: the history stays as it was said
     reply = client.chat.completions.create(
-        model=MODEL,
-        messages=[{"role": "system", "content": system}, *history, {"role": "user", "content": question}],
+        model=MODEL, messages=[{"role": "system", "content": system}, *history, {"role": "user", "content": question}]
     )
     answer = reply.choices[0].message.content or ""
     plain = middleware.plain(question, answer)  # without the citation at its end

@@ -2,10 +2,10 @@
 
     pip install 'pydantic-ai-slim[openai]'
     export OPENAI_API_KEY=…
-    export RECOLLECT_EXAMPLE_MODEL=openai:gpt-4o-mini        # or any other name that pydantic-ai knows
+    export WELLWORN_EXAMPLE_MODEL=openai:gpt-4o-mini        # or any other name that pydantic-ai knows
     python examples/pydantic_ai_loop.py
 
-Without RECOLLECT_EXAMPLE_MODEL a function of this file is the model, and no key is needed.
+Without WELLWORN_EXAMPLE_MODEL a function of this file is the model, and no key is needed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from stand_in import answer
 
-from recollect import Memory, Scope
-from recollect.middleware.loop import MemoryMiddleware, MiddlewareContext, create_memory_middleware
+from wellworn import Memory, Scope
+from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext, create_memory_middleware
 
 SYSTEM = "You are a patient assistant."
 
@@ -63,7 +63,7 @@ def stand_in(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 
 def main() -> None:
     ada = Scope(tenant="examples", user="ada")
-    agent = agent_with_memory(os.environ.get("RECOLLECT_EXAMPLE_MODEL") or FunctionModel(stand_in))
+    agent = agent_with_memory(os.environ.get("WELLWORN_EXAMPLE_MODEL") or FunctionModel(stand_in))
     with Memory.open("pydantic_ai_loop.db") as memory:
         for session_id, questions in (
             ("monday", ["My bicycle is a green Brompton.", "I take my tea without milk."]),

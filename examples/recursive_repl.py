@@ -1,7 +1,7 @@
 """A question over everything, answered by programs that a model writes and a sandbox runs.
 
 Runs as it is, with a scripted model; put the name of yours in its place, as in Models(root="openai:gpt-5.6-terra",
-sub="openai:gpt-5.6-luna", repl=ReplLimits()). Needs the sandbox: pip install 'recollect[repl]'.
+sub="openai:gpt-5.6-luna", repl=ReplLimits()). Needs the sandbox: pip install 'wellworn[repl]'.
 
     python examples/recursive_repl.py
 """
@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import re
 
-from recollect import Memory, Models, Recursion, ReplLimits, Scope
-from recollect.llm import Request, ScriptedModel
+from wellworn import Memory, Models, Recursion, ReplLimits, Scope
+from wellworn.models.llms import Request, ScriptedModel
 
 TEAMS = {"Atlas": "retries twice", "Boreas": "fails at once", "Cygnus": "retries twice", "Draco": "fails at once"}
 

@@ -66,14 +66,23 @@ def _as_openai(said: str) -> dict[str, Any]:
     choice = {"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": said}}
     usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
     return {
-        "id": "stand-in", "object": "chat.completion", "created": 0, "model": "stand-in", "choices": [choice],
+        "id": "stand-in",
+        "object": "chat.completion",
+        "created": 0,
+        "model": "stand-in",
+        "choices": [choice],
         "usage": usage,
-    }  # fmt: skip
+    }
 
 
 def _as_anthropic(said: str) -> dict[str, Any]:
     return {
-        "id": "stand-in", "type": "message", "role": "assistant", "model": "stand-in", "stop_reason": "end_turn",
-        "stop_sequence": None, "content": [{"type": "text", "text": said}],
+        "id": "stand-in",
+        "type": "message",
+        "role": "assistant",
+        "model": "stand-in",
+        "stop_reason": "end_turn",
+        "stop_sequence": None,
+        "content": [{"type": "text", "text": said}],
         "usage": {"input_tokens": 1, "output_tokens": 1},
-    }  # fmt: skip
+    }

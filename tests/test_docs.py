@@ -5,7 +5,7 @@ How a page is run: its Python and console blocks in order, in one empty folder, 
     <!-- no-run: why -->     above a block: it is not run
     <!-- output -->          above a ```text block: what the Python block before it prints, exactly
 
-Of a ```console or ```bash block the lines after `$ ` run in one shell if one of them calls `recollect`; others (pip,
+Of a ```console or ```bash block the lines after `$ ` run in one shell if one of them calls `wellworn`; others (pip,
 make) are for people. What else stands in a console block is not compared.
 """
 
@@ -28,16 +28,16 @@ from typing import Any
 import pytest
 import typer.main
 
-import recollect
-from recollect import AsyncMemory, Memory, Session
-from recollect.aio import AsyncSession
-from recollect.ingest import validate
-from recollect.interfaces.cli import app
-from recollect.interfaces.cli.target import SHARED
-from recollect.middleware.loop import create_memory_middleware
-from recollect.retrieval.profiles import PROFILES
-from recollect.stores.sqlite import SqliteStore
-from recollect.types import KINDS, LAYERS, LINK_TYPES, MAX_NAME_CHARS, STATES
+import wellworn
+from wellworn import AsyncMemory, Memory, Session
+from wellworn.aio import AsyncSession
+from wellworn.cli import app
+from wellworn.cli.target import SHARED
+from wellworn.core.types import KINDS, LAYERS, LINK_TYPES, MAX_NAME_CHARS, STATES
+from wellworn.ingest import validate
+from wellworn.integrations.loop import create_memory_middleware
+from wellworn.search.profiles import PROFILES
+from wellworn.store.sqlite import SqliteStore
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -67,11 +67,13 @@ def blocks_of(page: Path) -> list[Block]:
     text = page.read_text(encoding="utf-8")
     return [
         Block(
-            language=found["language"], code=found["code"], mark=found["mark"] or "",
+            language=found["language"],
+            code=found["code"],
+            mark=found["mark"] or "",
             line=text.count("\n", 0, found.start("code")) + 1,
         )
         for found in _BLOCK.finditer(text)
-    ]  # fmt: skip
+    ]
 
 
 def name_of(page: Path) -> str:
@@ -103,7 +105,7 @@ def first_cells(text: str) -> dict[str, list[str]]:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.exists()], ids=name_of)
 def test_every_block_of_a_page_runs(page: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    for name in [name for name in os.environ if name.startswith(("RECOLLECT_", "OPENAI_", "ANTHROPIC_", "OLLAMA_"))]:
+    for name in [name for name in os.environ if name.startswith(("WELLWORN_", "OPENAI_", "ANTHROPIC_", "OLLAMA_"))]:
         monkeypatch.delenv(name)
     # A module, not a dict: dataclasses and type hints in a block look their names up there.
     module = ModuleType("__page__")
@@ -131,13 +133,19 @@ def run_python(block: Block, where: str, module: ModuleType) -> str:
 def run_console(block: Block, where: str, folder: Path) -> None:
     commands = re.findall(r"^\$ (.*(?:\n> .*)*)", block.code, re.MULTILINE)
     script = "\n".join(command.replace("\n> ", "\n") for command in commands)
-    if not re.search(r"\brecollect [a-z-]", script):
+    if not re.search(r"\bwellworn [a-z-]", script):
         return
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(
-        ["sh", "-euc", script], cwd=folder, env={**os.environ, "PATH": path, "PYTHONWARNINGS": "error"},
-        stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120, check=False,
-    )  # fmt: skip
+        ["sh", "-euc", script],
+        cwd=folder,
+        env={**os.environ, "PATH": path, "PYTHONWARNINGS": "error"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
     assert done.returncode == 0, f"{where}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
 
 
@@ -185,7 +193,7 @@ def test_a_decision_says_context_choice_and_price(path: Path) -> None:
 
 
 # Any: typer brings a copy of click under a private name, so the types of commands cannot be named.
-def commands(group: Any, name: str = "recollect") -> Iterator[tuple[str, Any]]:
+def commands(group: Any, name: str = "wellworn") -> Iterator[tuple[str, Any]]:
     yield name, group
     for word, command in getattr(group, "commands", {}).items():
         yield from commands(command, f"{name} {word}")
@@ -196,13 +204,13 @@ COMMANDS = dict(commands(typer.main.get_command(app)))
 
 def test_the_reference_has_a_heading_for_every_command_and_no_other() -> None:
     text = (DOCS / "reference.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^## (recollect.*)$", text, re.MULTILINE)) == set(COMMANDS)
+    assert set(re.findall(r"^## (wellworn.*)$", text, re.MULTILINE)) == set(COMMANDS)
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_the_reference_names_every_option_of_a_command(name: str) -> None:
     text = section("reference.md", f"## {name}")
-    shared = {f"--{option}" for option in (*SHARED, "json", "help")} if name != "recollect" else {"--help"}
+    shared = {f"--{option}" for option in (*SHARED, "json", "help")} if name != "wellworn" else {"--help"}
     for parameter in COMMANDS[name].params:
         if parameter.param_type_name == "argument":
             assert f"`{parameter.metavar or parameter.name.upper()}" in text, parameter.name
@@ -260,12 +268,21 @@ def public(face: type) -> set[str]:
 
 def test_the_reference_names_everything_that_is_exported() -> None:
     text = (DOCS / "reference.md").read_text(encoding="utf-8")
-    assert [name for name in recollect.__all__ if f"`{name}`" not in text and f"## {name}" not in text] == []
+    assert [name for name in wellworn.__all__ if f"`{name}`" not in text and f"## {name}" not in text] == []
 
 
 def test_the_reference_names_every_field_of_the_values_it_describes() -> None:
-    for face in (recollect.Entry, recollect.Hit, recollect.Recall, recollect.Receipt, recollect.Stats, recollect.Turn,
-                 recollect.Version, recollect.Link, recollect.Scope):  # fmt: skip
+    for face in (
+        wellworn.Entry,
+        wellworn.Hit,
+        wellworn.Recall,
+        wellworn.Receipt,
+        wellworn.Stats,
+        wellworn.Turn,
+        wellworn.Version,
+        wellworn.Link,
+        wellworn.Scope,
+    ):
         rows = first_cells(section("reference.md", f"### {face.__name__}"))
         expected = set(getattr(face, "__dataclass_fields__"))  # noqa: B009  a dataclass, which mypy cannot see here
         assert set(rows) >= expected, (face.__name__, sorted(expected - set(rows)))
@@ -274,22 +291,26 @@ def test_the_reference_names_every_field_of_the_values_it_describes() -> None:
 def test_the_reference_states_the_limits_and_the_vocabulary() -> None:
     text = (DOCS / "reference.md").read_text(encoding="utf-8")
     limits: list[Any] = [
-        validate.MAX_TEXT_BYTES, validate.MAX_QUERY_CHARS, validate.MAX_METADATA_BYTES, validate.MAX_K,
-        validate.MAX_TAGS, MAX_NAME_CHARS,
-    ]  # fmt: skip
+        validate.MAX_TEXT_BYTES,
+        validate.MAX_QUERY_CHARS,
+        validate.MAX_METADATA_BYTES,
+        validate.MAX_K,
+        validate.MAX_TAGS,
+        MAX_NAME_CHARS,
+    ]
     assert [limit for limit in limits if f"{limit:,}" not in section("reference.md", "## Limits")] == []
     assert [word for word in (*KINDS, *LAYERS, *LINK_TYPES, *STATES) if f"`{word}`" not in text] == []
 
 
 def test_the_reference_names_every_environment_variable() -> None:
     sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    used = set(re.findall(r"""["']((?:RECOLLECT|OPENAI|ANTHROPIC|OLLAMA)_[A-Z_]+)["']""", sources))
+    used = set(re.findall(r"""["']((?:WELLWORN|OPENAI|ANTHROPIC|OLLAMA)_[A-Z_]+)["']""", sources))
     assert used <= set(first_cells(section("reference.md", "## Environment variables")))
 
 
 def test_the_reference_draws_every_error() -> None:
     text = section("reference.md", "## Errors")
-    errors = [name for name, value in vars(recollect.errors).items() if isinstance(value, type)]
+    errors = [name for name, value in vars(wellworn.core.errors).items() if isinstance(value, type)]
     assert [name for name in errors if name not in text] == []
 
 

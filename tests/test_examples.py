@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from llm.service import Service, chat, claude, refusal, serving
+from models.llms.service import Service, chat, claude, refusal, serving
 
 HELPERS = {"stand_in"}
 EXAMPLES = sorted(path for path in (Path(__file__).parent.parent / "examples").glob("*.py") if path.stem not in HELPERS)
@@ -46,14 +46,20 @@ def run(name: str, folder: Path, service: Service | None = None, *, said: str = 
         environment |= {"OPENAI_BASE_URL": service.url, "OPENAI_API_KEY": "sk-test", "OLLAMA_HOST": service.address}
         environment |= {"ANTHROPIC_BASE_URL": service.address, "ANTHROPIC_API_KEY": "sk-test"}
     return subprocess.run(
-        [sys.executable, "-W", "error", str(path)], cwd=folder, env=environment, input=said, capture_output=True,
-        text=True, timeout=60, check=False,
-    )  # fmt: skip
+        [sys.executable, "-W", "error", str(path)],
+        cwd=folder,
+        env=environment,
+        input=said,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
 
 
 def _leads_out(name: str) -> bool:
     """Whether a variable would send an example to another service than ours."""
-    return name.upper().endswith("_PROXY") or name.startswith(("OPENAI_", "ANTHROPIC_", "RECOLLECT_"))
+    return name.upper().endswith("_PROXY") or name.startswith(("OPENAI_", "ANTHROPIC_", "WELLWORN_"))
 
 
 @pytest.mark.parametrize("name", [example.stem for example in EXAMPLES])

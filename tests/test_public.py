@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-import recollect
-from recollect import AsyncMemory, Memory, Scope, Session
-from recollect.aio import AsyncSession
+import wellworn
+from wellworn import AsyncMemory, Memory, Scope, Session
+from wellworn.aio import AsyncSession
 
 ADA = Scope(tenant="acme", user="ada")
 
@@ -30,47 +30,63 @@ def run(code: str, *flags: str) -> str:
 
 
 def test_every_exported_name_is_there_and_listed_once() -> None:
-    assert len(set(recollect.__all__)) == len(recollect.__all__)
-    assert sorted(recollect.__all__) == sorted(recollect.__dir__())
-    for name in recollect.__all__:
-        assert getattr(recollect, name) is not None
-        assert getattr(recollect, name) is getattr(importlib.import_module("recollect"), name)
-    assert set(recollect._HOME) | {"__version__"} == set(recollect.__all__)
+    assert len(set(wellworn.__all__)) == len(wellworn.__all__)
+    assert sorted(wellworn.__all__) == sorted(wellworn.__dir__())
+    for name in wellworn.__all__:
+        assert getattr(wellworn, name) is not None
+        assert getattr(wellworn, name) is getattr(importlib.import_module("wellworn"), name)
+    assert set(wellworn._HOME) | {"__version__"} == set(wellworn.__all__)
 
 
 def test_names_that_type_checkers_see_are_those_that_are_there() -> None:
-    source = Path(recollect.__file__).read_text(encoding="utf-8")
+    source = Path(wellworn.__file__).read_text(encoding="utf-8")
     block = source[source.index("if TYPE_CHECKING:") : source.index("__version__")]
-    for name in set(recollect.__all__) - {"__version__"}:
+    for name in set(wellworn.__all__) - {"__version__"}:
         assert name in block
 
 
 def test_a_name_that_is_not_there_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="Nonsense"):
-        recollect.Nonsense  # noqa: B018
+        wellworn.Nonsense  # noqa: B018
 
 
 def test_the_names_of_the_issue_are_there() -> None:
     for name in ("Memory", "Scope", "AsyncMemory"):
-        assert name in recollect.__all__
-    for verb in ("remember", "remember_many", "session", "recall", "get", "edit", "link", "history", "forget", "stats",
-                 "verify", "export", "load", "close", "supersede", "open"):  # fmt: skip
+        assert name in wellworn.__all__
+    for verb in (
+        "remember",
+        "remember_many",
+        "session",
+        "recall",
+        "get",
+        "edit",
+        "link",
+        "history",
+        "forget",
+        "stats",
+        "verify",
+        "export",
+        "load",
+        "close",
+        "supersede",
+        "open",
+    ):
         assert callable(getattr(Memory, verb))
 
 
 def test_every_error_a_caller_is_told_to_catch_can_be_imported_from_the_face() -> None:
-    from recollect import errors
+    from wellworn import errors
 
     raised = {
         name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == errors.__name__
     }
-    assert raised <= set(recollect.__all__)
+    assert raised <= set(wellworn.__all__)
 
 
 def test_the_version_is_that_of_the_package() -> None:
     from importlib.metadata import version
 
-    assert recollect.__version__ == version("recollect")
+    assert wellworn.__version__ == version("wellworn")
 
 
 # -- the awaitable twin ------------------------------------------------------------------------------------------
@@ -128,7 +144,7 @@ def test_the_twin_does_the_same_things(tmp_path: Path) -> None:
             await mem.forget(everything=True, scope=ADA)
             await mem.load(tmp_path / "out.jsonl")
             assert (await mem.stats(scope=ADA)).entries == 3
-        with pytest.raises(recollect.StoreError, match="closed"):
+        with pytest.raises(wellworn.StoreError, match="closed"):
             await mem.stats(scope=ADA)
 
     asyncio.run(live())
@@ -179,12 +195,27 @@ def test_many_calls_of_the_twin_at_once_all_arrive(tmp_path: Path) -> None:
 
 # -- importing ---------------------------------------------------------------------------------------------------
 
-HEAVY = ("numpy", "langchain_core", "langchain", "httpx", "typer", "rich", "yaml", "tokenizers", "safetensors", "torch",
-         "sentence_transformers", "wordllama", "Stemmer", "asyncio", "sqlite3")  # fmt: skip
+HEAVY = (
+    "numpy",
+    "langchain_core",
+    "langchain",
+    "httpx",
+    "typer",
+    "rich",
+    "yaml",
+    "tokenizers",
+    "safetensors",
+    "torch",
+    "sentence_transformers",
+    "wordllama",
+    "Stemmer",
+    "asyncio",
+    "sqlite3",
+)
 
 
-def test_importing_recollect_loads_nothing_heavy() -> None:
-    loaded = run(f"import sys, recollect; print([m for m in {HEAVY!r} if m in sys.modules])")
+def test_importing_wellworn_loads_nothing_heavy() -> None:
+    loaded = run(f"import sys, wellworn; print([m for m in {HEAVY!r} if m in sys.modules])")
     assert loaded.strip() == "[]"
 
 
@@ -202,7 +233,7 @@ def test_using_a_memory_loads_no_framework_and_no_command_line() -> None:
     )
     code = f"""
 import sys
-from recollect import Memory, Scope
+from wellworn import Memory, Scope
 scope = Scope(tenant="acme", user="ada")
 mem = Memory.open(":memory:")
 mem.remember("Ada prefers tokio over async-std.", scope=scope)
@@ -231,8 +262,8 @@ def test_importing_opens_no_socket() -> None:
 import sys
 opened = []
 sys.addaudithook(lambda event, args: opened.append((event, args)) if event.startswith("socket.") else None)
-import recollect
-[getattr(recollect, name) for name in recollect.__all__]
+import wellworn
+[getattr(wellworn, name) for name in wellworn.__all__]
 assert not opened, opened
 """
     run(code)
@@ -240,7 +271,7 @@ assert not opened, opened
 
 def test_remembering_and_recalling_never_goes_to_the_network(tmp_path: Path) -> None:
     code = f"""{NO_NETWORK}
-from recollect import Memory, Scope
+from wellworn import Memory, Scope
 scope = Scope(tenant="acme", user="ada")
 with Memory.open({str(tmp_path / "memory.db")!r}) as mem:
     mem.remember("Ada prefers tokio over async-std.", scope=scope, kind="preference", tags=["rust"])
@@ -257,7 +288,7 @@ print("done")
 
 def test_the_example_of_the_docstring_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    lines = [line[4:] for line in (recollect.__doc__ or "").splitlines() if line.startswith("    ")]
+    lines = [line[4:] for line in (wellworn.__doc__ or "").splitlines() if line.startswith("    ")]
     assert len(lines) >= 5
     names: dict[str, object] = {}
     exec("\n".join(lines[:-1]), names)

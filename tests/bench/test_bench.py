@@ -32,8 +32,12 @@ def quick_run(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any],
     out = tmp_path_factory.mktemp("bench")
     run = subprocess.run(
         [sys.executable, "-m", "bench", "all", "--quick", "--json", "--out", str(out)],
-        cwd=ROOT, check=False, capture_output=True, text=True, timeout=300,
-    )  # fmt: skip
+        cwd=ROOT,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
     assert run.returncode == 0, run.stderr
     return json.loads(run.stdout), out
 
@@ -78,9 +82,13 @@ def test_learning_covers_outcomes_of_both_widths_and_a_ranker_that_serves(
 ) -> None:
     rows = quick_run[0]["subjects"]["learn"]["rows"]
     assert [(row["call"], row["width"]) for row in rows] == [
-        ("outcome", 256), ("outcome", 1536), ("outcome, paper", 256), ("outcome, paper", 1536),
-        ("recall, untrained", 256), ("recall, learned (person)", 256),
-    ]  # fmt: skip
+        ("outcome", 256),
+        ("outcome", 1536),
+        ("outcome, paper", 256),
+        ("outcome, paper", 1536),
+        ("recall, untrained", 256),
+        ("recall, learned (person)", 256),
+    ]
 
 
 def test_the_results_file_equals_what_was_printed(quick_run: tuple[dict[str, Any], Path]) -> None:

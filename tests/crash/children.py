@@ -7,7 +7,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from recollect import Memory, Scope
+from wellworn import Memory, Scope
 
 ADA = Scope(tenant="acme", user="ada")
 EMBEDDER = "hash:8"
@@ -38,9 +38,10 @@ def write_batches(path: Path, name: str, count: int, told: Connection) -> None:
     with Memory.open(path, embedder=EMBEDDER, durability="normal") as mem:
         told.send(0)
         mem.remember_many(
-            [f"{name} item {n}" for n in range(count)], scope=Scope(tenant="acme", user=name),
+            [f"{name} item {n}" for n in range(count)],
+            scope=Scope(tenant="acme", user=name),
             progress=lambda done, _: told.send(done),
-        )  # fmt: skip
+        )
 
 
 def race(path: Path, number: int, count: int, start: Barrier, told: Connection) -> None:

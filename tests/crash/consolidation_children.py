@@ -7,11 +7,11 @@ from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from recollect import InvalidInput, Memory, NotFound, Scope
-from recollect.reasoning import ReasoningBank
-from recollect.reasoning.consolidation.settings import ConsolidationSettings
-from recollect.reasoning.domains import domain_tags
-from recollect.reasoning.keeper import Keeper
+from wellworn import InvalidInput, Memory, NotFound, Scope
+from wellworn.tasks import ReasoningBank
+from wellworn.tasks.consolidation.settings import ConsolidationSettings
+from wellworn.tasks.domains import domain_tags
+from wellworn.tasks.keeper import Keeper
 
 EMBEDDER = "hash:8"
 AGENT = Scope(tenant="acme", agent="solver")
@@ -22,9 +22,12 @@ def remember_families(mem: Memory, count: int) -> None:
     for family in range(count):
         for copy in range(3):
             mem.remember(
-                f"Read the {chr(97 + family)} row first" + "." * copy, scope=AGENT, kind="strategy",
-                evidence=f"{family} {copy}", tags=domain_tags(f"shop.{chr(97 + family)}"),
-            )  # fmt: skip
+                f"Read the {chr(97 + family)} row first" + "." * copy,
+                scope=AGENT,
+                kind="strategy",
+                evidence=f"{family} {copy}",
+                tags=domain_tags(f"shop.{chr(97 + family)}"),
+            )
 
 
 def consolidate_slowly(path: Path, minutes_ahead: float, told: Connection) -> None:

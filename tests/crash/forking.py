@@ -7,9 +7,9 @@ import sys
 import time
 from collections.abc import Callable
 
-from recollect import Memory, Scope
-from recollect.jobs import Queue, Worker
-from recollect.stores.sqlite import SqliteStore
+from wellworn import Memory, Scope
+from wellworn.jobs import Queue, Worker
+from wellworn.store.sqlite import SqliteStore
 
 ADA = Scope(tenant="acme", user="ada")
 

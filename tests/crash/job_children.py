@@ -9,12 +9,12 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
-from recollect.jobs import Backoff, Queue, Worker
-from recollect.stores.base import Job
-from recollect.stores.sqlite import SqliteStore
-from recollect.testing.builders import make_record, make_shelf
+from wellworn.jobs import Backoff, Queue, Worker
+from wellworn.store.port import Job
+from wellworn.store.sqlite import SqliteStore
+from wellworn.testing.builders import make_new_entry, make_partition
 
-SHELF = make_shelf()
+PARTITION = make_partition()
 PARTS = 5
 """Entries that a job writes."""
 
@@ -37,7 +37,7 @@ def leave_a_trace(queue: Queue, told: Connection) -> Callable[[Job], None]:
         with queue.store.transact() as tx:
             for part in range(PARTS):
                 name = f"{job.id} {job.attempts} {part}"
-                tx.add(make_record(name, title=job.key, text=name))
+                tx.add(make_new_entry(name, title=job.key, text=name))
                 say("written", job)
             say("finishing", job)
             queue.finish(tx, job, {"entries": PARTS})
@@ -66,12 +66,12 @@ def race_for_jobs(path: Path, number: int, each: int, start: Barrier, told: Conn
         added = 0
         for n in range(each):
             with queue.store.transact() as tx:
-                added += queue.add(tx, SHELF, "write", f"k{n}", {"n": n})
+                added += queue.add(tx, PARTITION, "write", f"k{n}", {"n": n})
 
         def write(job: Job) -> None:
             with queue.store.transact() as tx:
                 name = f"{number} {job.id} {job.attempts}"
-                tx.add(make_record(name, title=job.key, text=name))
+                tx.add(make_new_entry(name, title=job.key, text=name))
                 queue.finish(tx, job)
             ran.append(job.key)
 

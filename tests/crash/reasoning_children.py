@@ -7,8 +7,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from crash.children import ADA, EMBEDDER
-from recollect import Memory
-from recollect.reasoning import ReasoningBank, Work
+from wellworn import Memory
+from wellworn.tasks import ReasoningBank, Work
 
 
 def learn_for_ever(path: Path, life: int, told: Connection) -> None:

@@ -9,8 +9,8 @@ from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from recollect import Memory
-from recollect.llm.base import Request
+from wellworn import Memory
+from wellworn.models.llms.base import Request
 
 EMBEDDER = "hash:8"
 _TOWN = re.compile(r"\| I live in (town\d+)")

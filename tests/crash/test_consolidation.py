@@ -14,9 +14,9 @@ import pytest
 from crash.consolidation_children import AGENT, EMBEDDER, consolidate_slowly, remember_families, undo_slowly
 from crash.test_processes import child
 from memory.world import NOON
-from recollect import Memory
-from recollect.reasoning.keeper import Keeper
-from recollect.stores.base import Selection
+from wellworn import Memory
+from wellworn.store.port import Selection
+from wellworn.tasks.keeper import Keeper
 
 pytestmark = pytest.mark.crash
 FAMILIES = 20
@@ -28,8 +28,9 @@ def picture(mem: Memory) -> Picture:
     return sorted((e.id, e.state, e.usage_count, e.confidence, e.evidence) for _, e in rows)
 
 
-def killed_until_done(act: Callable[[Path, float, Connection], None], path: Path, dice: random.Random,
-                      first: int) -> int:  # fmt: skip
+def killed_until_done(
+    act: Callable[[Path, float, Connection], None], path: Path, dice: random.Random, first: int
+) -> int:
     """Start it again and again, killing each after a few batches; how many were killed before one came to its end."""
     for attempt in range(first, first + 30):
         with child(act, path, 5.0 * attempt) as (process, listening):

@@ -21,8 +21,8 @@ from crash.consolidation_children import (
 )
 from crash.test_consolidation import Picture, picture
 from crash.test_processes import child
-from recollect import Memory
-from recollect.reasoning.keeper import Keeper
+from wellworn import Memory
+from wellworn.tasks.keeper import Keeper
 
 pytestmark = pytest.mark.crash
 FAMILIES = 24

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from crash.job_children import PARTS, SHELF, open_queue, race_for_jobs, work_for_ever
+from crash.job_children import PARTITION, PARTS, open_queue, race_for_jobs, work_for_ever
 from crash.test_processes import PROCESSES, child, heard
-from recollect.jobs import Queue
-from recollect.stores.base import Selection
+from wellworn.jobs import Queue
+from wellworn.store.port import Selection
 
 pytestmark = pytest.mark.crash
 KILLS = 40
@@ -20,7 +20,7 @@ LEASE_S = 0.05
 
 
 def traces(queue: Queue) -> Counter[str]:
-    rows = queue.store.select([SHELF], Selection(), limit=100_000)
+    rows = queue.store.select([PARTITION], Selection(), limit=100_000)
     return Counter(entry.title for _, entry in rows)
 
 
@@ -34,7 +34,7 @@ def test_a_worker_killed_40_times_does_every_job_exactly_once(tmp_path: Path) ->
     for _ in range(KILLS):
         with queue.store.transact() as tx:
             for n in range(added, added + 5):
-                assert queue.add(tx, SHELF, "write", f"k{n}", {})
+                assert queue.add(tx, PARTITION, "write", f"k{n}", {})
         added += 5
         with child(work_for_ever, path, LEASE_S) as (process, listening):
             said = [listening.recv() for _ in range(dice.randint(1, 30)) if listening.poll(60)]

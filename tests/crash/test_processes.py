@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 
 from crash.children import ADA, EMBEDDER, race, write_batches, write_for_ever
-from recollect import Memory, Scope
-from recollect.ingest.remember import BATCH_ENTRIES
+from wellworn import Memory, Scope
+from wellworn.ingest.remember import BATCH_ENTRIES
 
 pytestmark = pytest.mark.crash
 PROCESSES = multiprocessing.get_context("forkserver")
-PROCESSES.set_forkserver_preload(["crash.children", "recollect.memory"])
+PROCESSES.set_forkserver_preload(["crash.children", "wellworn.memory"])
 
 
 @contextmanager
@@ -88,7 +88,7 @@ def test_a_writer_killed_25_times_loses_nothing_it_had_acknowledged(tmp_path: Pa
     assert kills == 25
     assert len(kept) > 40  # many more on a machine with nothing else to do
     with Memory.open(path, embedder=EMBEDDER) as mem:
-        found = mem._store.get(ADA.shelves(), list(kept))
+        found = mem._store.get(ADA.partitions(), list(kept))
         for entry_id, text in kept.items():
             if entry_id in gone:
                 assert entry_id not in found

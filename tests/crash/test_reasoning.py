@@ -12,8 +12,8 @@ import pytest
 from crash.children import ADA, EMBEDDER
 from crash.reasoning_children import learn_for_ever
 from crash.test_processes import child
-from recollect import Memory
-from recollect.reasoning import ReasoningBank
+from wellworn import Memory
+from wellworn.tasks import ReasoningBank
 
 pytestmark = pytest.mark.crash
 LIVES = 16

@@ -12,7 +12,7 @@ import pytest
 from crash.children import ADA
 from crash.reflection_children import EMBEDDER, reflect_for_ever
 from crash.test_processes import child
-from recollect import Memory
+from wellworn import Memory
 
 pytestmark = pytest.mark.crash
 SESSIONS = 60

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from recollect import Memory, Scope
+from wellworn import Memory, Scope
 
 ADA = Scope(tenant="acme", user="ada")
 
@@ -76,7 +76,7 @@ def test_recalls_while_others_write_and_forget(mem: Memory) -> None:
             for options in ({}, {"tags": "bee"}, {"session_id": "a"}, {"kind": "episode"}):
                 hits = mem.recall("bee number", scope=ADA, k=20, **options).hits  # type: ignore[arg-type]
                 assert len({hit.entry.id for hit in hits}) == len(hits)
-                assert all(hit.entry.shelf == ADA.shelves()[0] for hit in hits)
+                assert all(hit.entry.partition == ADA.partitions()[0] for hit in hits)
 
     run_together(write("a"), write("b"), read, read, read)
     assert str(mem.verify()).startswith("no flaws")
@@ -127,7 +127,7 @@ def test_a_forget_in_the_middle_of_a_recall_leaves_nothing_in_the_cache(mem: Mem
 
 
 def test_closing_while_others_work_ends_in_clean_errors(mem: Memory) -> None:
-    from recollect.errors import StoreClosed
+    from wellworn.core.errors import StoreClosed
 
     mem.remember_many([f"bee {n}" for n in range(50)], scope=ADA)
     begun = threading.Barrier(4)
@@ -151,6 +151,8 @@ def test_closing_while_others_work_ends_in_clean_errors(mem: Memory) -> None:
         mem.close()
 
     run_together(
-        work(lambda n: mem.recall("bee", scope=ADA)), work(lambda n: mem.remember(f"new {n}", scope=ADA)),
-        work(lambda n: mem.stats(scope=ADA)), close,
-    )  # fmt: skip
+        work(lambda n: mem.recall("bee", scope=ADA)),
+        work(lambda n: mem.remember(f"new {n}", scope=ADA)),
+        work(lambda n: mem.stats(scope=ADA)),
+        close,
+    )

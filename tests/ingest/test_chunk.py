@@ -7,16 +7,36 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.ingest.chunk import MAX_TOKENS, MOST_OVERLAP_TOKENS, chunk
-from recollect.tokens import count_tokens
+from wellworn.core.tokens import count_tokens
+from wellworn.ingest.chunk import MAX_TOKENS, MOST_OVERLAP_TOKENS, chunk
 
 parts = st.one_of(
     st.text(max_size=80),
-    st.sampled_from([
-        "word ", "Sentence one. ", "\n\n", "\n", " ", "x" * 700, "語" * 300, "。", "...", "? ", "\t", "\u3000", "a-b/c",
-        "é" * 40, "🙂" * 260, "1234567 ", "\r\n\r\n", "…” ", "`code()` ", "\x1c",
-    ]),
-)  # fmt: skip
+    st.sampled_from(
+        [
+            "word ",
+            "Sentence one. ",
+            "\n\n",
+            "\n",
+            " ",
+            "x" * 700,
+            "語" * 300,
+            "。",
+            "...",
+            "? ",
+            "\t",
+            "\u3000",
+            "a-b/c",
+            "é" * 40,
+            "🙂" * 260,
+            "1234567 ",
+            "\r\n\r\n",
+            "…” ",
+            "`code()` ",
+            "\x1c",
+        ]
+    ),
+)
 documents = st.lists(st.tuples(parts, st.integers(1, 60)), min_size=1, max_size=12).map(
     lambda found: "".join(part * times for part, times in found)
 )

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.ingest.dates import NamedDate, named_dates
-from recollect.ingest.terms import read_question, words
+from wellworn.ingest.dates import NamedDate, named_dates
+from wellworn.ingest.terms import read_question, words
 
 
 def named(query: str) -> list[NamedDate]:
@@ -45,10 +45,26 @@ def test_a_month_or_day_that_is_named(query: str, dates: list[tuple[int, int | N
 @pytest.mark.parametrize(
     "query",
     [
-        "", "May I ask who may come?", "and may it stay so", "What did May say?", "the march on Washington",
-        "march on", "Jan told me", "Mar del Plata", "in 2023", "a 2023 model", "on the 8th", "on Friday", "decisive",
-        "20 mayors", "marching", "3 to 5 apples", "may 80 people come", "call 2023-13", "version 19-05",
+        "",
+        "May I ask who may come?",
+        "and may it stay so",
+        "What did May say?",
+        "the march on Washington",
+        "march on",
+        "Jan told me",
+        "Mar del Plata",
+        "in 2023",
+        "a 2023 model",
+        "on the 8th",
+        "on Friday",
+        "decisive",
+        "20 mayors",
+        "marching",
+        "3 to 5 apples",
+        "may 80 people come",
+        "call 2023-13",
+        "version 19-05",
     ],
-)  # fmt: skip
+)
 def test_what_only_looks_like_a_date(query: str) -> None:
     assert named(query) == []

@@ -1,4 +1,4 @@
-"""The receipt of a forget counts the logged recalls that went: those that showed an entry, or all of the shelf's."""
+"""The receipt of a forget counts the logged recalls that went: those that showed an entry, or all of the partition's."""
 
 from __future__ import annotations
 
@@ -7,20 +7,20 @@ from pathlib import Path
 
 import pytest
 
-from recollect.ingest.forget import Forgetter
-from recollect.stores.base import Store
-from recollect.stores.inmemory import InMemoryStore
-from recollect.stores.sqlite import SqliteStore
-from recollect.testing.builders import NOON, make_recall, make_record, make_shelf
-from recollect.testing.store.case import add
-from recollect.testing.store.learning_log import log, tell
-from recollect.types import Receipt, Scope
+from wellworn.core.types import Receipt, Scope
+from wellworn.ingest.forget import Forgetter
+from wellworn.store.inmemory import InMemoryStore
+from wellworn.store.port import Store
+from wellworn.store.sqlite import SqliteStore
+from wellworn.testing.builders import NOON, make_new_entry, make_partition, make_recall
+from wellworn.testing.store.case import add
+from wellworn.testing.store.learning_log import log, tell
 
 SECRET = "zqxmarker"
 
 
 class NoCaches:
-    def forget(self, shelves: object) -> int:
+    def forget(self, partitions: object) -> int:
         return 0
 
 
@@ -31,9 +31,9 @@ def forget(store: Store, *, ids: list[str] | None = None) -> Receipt:
 
 
 def filled(store: Store) -> Store:
-    add(store, make_record("a"))
+    add(store, make_new_entry("a"))
     log(store, make_recall("r", query=SECRET), make_recall("s", nos=[2]), make_recall("t", nos=[3]))
-    log(store, make_recall("other", nos=[4], shelf=make_shelf("ben")))
+    log(store, make_recall("other", nos=[4], partition=make_partition("ben")))
     tell(store, "r", "refined", {"query": SECRET})
     return store
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.ingest.hashing import content_hash, hash64, signed64, text_hash, thread_of
-from recollect.testing.builders import make_entry
+from wellworn.ingest.hashing import content_hash, hash64, signed64, text_hash, thread_of
+from wellworn.testing.builders import make_entry
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=50))
@@ -43,10 +43,13 @@ def test_the_same_words_in_another_turn_are_another_episode() -> None:
         return content_hash(make_entry("1", text="yes", **({"kind": "episode"} | given)))
 
     hashes = [
-        episode(session_id="s", turn_refs=[0]), episode(session_id="s", turn_refs=[1]),
-        episode(session_id="t", turn_refs=[0]), episode(), episode(session_id="s1", turn_refs=[11]),
+        episode(session_id="s", turn_refs=[0]),
+        episode(session_id="s", turn_refs=[1]),
+        episode(session_id="t", turn_refs=[0]),
+        episode(),
+        episode(session_id="s1", turn_refs=[11]),
         episode(session_id="s11", turn_refs=[1]),
-    ]  # fmt: skip
+    ]
     assert len(set(hashes)) == len(hashes)
     assert episode() == content_hash(make_entry("2", text="yes", kind="note", session_id="s", turn_refs=[0]))
 

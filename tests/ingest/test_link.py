@@ -6,16 +6,16 @@ from datetime import timedelta
 
 import pytest
 
-from recollect.ingest.link import jaccard, plan_links
-from recollect.ingest.terms import analyze
-from recollect.stores.base import Neighbour, Record
-from recollect.testing.builders import NOON, make_entry
+from wellworn.ingest.link import jaccard, plan_links
+from wellworn.ingest.terms import analyze
+from wellworn.store.port import Neighbour, NewEntry
+from wellworn.testing.builders import NOON, make_entry
 
 TEXT = "the old mill by the river burned down last summer"
 
 
-def record(text: str = TEXT) -> Record:
-    return Record(entry=make_entry("new", text=text), index=analyze(text), vector=None)
+def record(text: str = TEXT) -> NewEntry:
+    return NewEntry(entry=make_entry("new", text=text), index=analyze(text), vector=None)
 
 
 def neighbour(name: str, *, text: str | None = None, minutes: float = 60) -> Neighbour:
@@ -35,13 +35,18 @@ def test_no_neighbours_no_links() -> None:
 
 def test_each_rule_draws_its_own_link() -> None:
     found = plan(
-        session=[neighbour("s1"), neighbour("s2")], related=[neighbour("r")], similar=[neighbour("n", text=TEXT)],
+        session=[neighbour("s1"), neighbour("s2")],
+        related=[neighbour("r")],
+        similar=[neighbour("n", text=TEXT)],
         latest=neighbour("l", minutes=1),
-    )  # fmt: skip
+    )
     assert found == [
-        ("context_of", "s1", 1.0), ("context_of", "s2", 1.0), ("related_to", "r", 1.0), ("similar_to", "n", 1.0),
+        ("context_of", "s1", 1.0),
+        ("context_of", "s2", 1.0),
+        ("related_to", "r", 1.0),
+        ("similar_to", "n", 1.0),
         ("follows", "l", 1.0),
-    ]  # fmt: skip
+    ]
 
 
 @pytest.mark.parametrize(("minutes", "count"), [(0, 1), (4.99, 1), (5, 0), (-4.99, 1), (-5, 0)])

@@ -13,15 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingest.pii_corpus.load import load
-from recollect import Scope
-from recollect.clock import system_clock
-from recollect.errors import InvalidInput, PersonalData
-from recollect.ingest.pii.checks import iban_checks, luhn
-from recollect.ingest.pii.find import PLACEHOLDER, find
-from recollect.ingest.pii.mask import CountedUp, scrub_text
-from recollect.ingest.pii.pseudonyms import Pseudonyms
-from recollect.stores.inmemory import InMemoryStore
-from recollect.stores.inmemory.tx import InMemoryTx
+from wellworn import Scope
+from wellworn.core.clock import system_clock
+from wellworn.core.errors import InvalidInput, PersonalData
+from wellworn.ingest.pii.checks import iban_checks, luhn
+from wellworn.ingest.pii.find import PLACEHOLDER, find
+from wellworn.ingest.pii.mask import CountedUp, scrub_text
+from wellworn.ingest.pii.pseudonyms import Pseudonyms
+from wellworn.store.inmemory import InMemoryStore
+from wellworn.store.inmemory.tx import InMemoryTx
 
 CASES = [*load("seen"), *load("held")]
 POSITIVES = [case for case in CASES if case.find]
@@ -99,11 +99,44 @@ def test_modes() -> None:
 
 
 SEEDS = [
-    "a", "1", "@", "a@", "a@a.", "a.", "1 ", "1-", "1.", "(1", "+1 2", "00", "::", "f:", "2001:db8:", "eyJ", "sk-a",
-    "xoxb-", "-----BEGIN PRIVATE KEY-----", "eyJaaaaaaaaa.eyJaaaaaa.", "://a:b", "://:@", "?token=", "&key=a",
-    "AA11 AA11 ", "tel 1", "tel 030 12", "ssn 1", "%40", "１", "\u200b", "é@é.", "[A", "Bearer a",
-    "secretaccesskey=", "a_", "'a",
-]  # fmt: skip
+    "a",
+    "1",
+    "@",
+    "a@",
+    "a@a.",
+    "a.",
+    "1 ",
+    "1-",
+    "1.",
+    "(1",
+    "+1 2",
+    "00",
+    "::",
+    "f:",
+    "2001:db8:",
+    "eyJ",
+    "sk-a",
+    "xoxb-",
+    "-----BEGIN PRIVATE KEY-----",
+    "eyJaaaaaaaaa.eyJaaaaaa.",
+    "://a:b",
+    "://:@",
+    "?token=",
+    "&key=a",
+    "AA11 AA11 ",
+    "tel 1",
+    "tel 030 12",
+    "ssn 1",
+    "%40",
+    "１",
+    "\u200b",
+    "é@é.",
+    "[A",
+    "Bearer a",
+    "secretaccesskey=",
+    "a_",
+    "'a",
+]
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -115,11 +148,20 @@ def test_a_text_made_to_be_slow_takes_no_longer_than_twice_half_of_it(seed: str)
 
 
 DENSE = [
-    "u{0}@example.com ", "u{0}\u200b@ex.com, ", "+49 30 {0:07d} ", "415-555-{0:04d} ", "10.1.{1}.7 ",
-    "2001:db8::{1:x} ", "123-45-6789 ", "4111111111111111 ", "DE89370400440532013000 ", "?token=abc{0}de ",
-    "a://u:p{0}@h ", "tel 030 {0:07d} ",
+    "u{0}@example.com ",
+    "u{0}\u200b@ex.com, ",
+    "+49 30 {0:07d} ",
+    "415-555-{0:04d} ",
+    "10.1.{1}.7 ",
+    "2001:db8::{1:x} ",
+    "123-45-6789 ",
+    "4111111111111111 ",
+    "DE89370400440532013000 ",
+    "?token=abc{0}de ",
+    "a://u:p{0}@h ",
+    "tel 030 {0:07d} ",
     "u{0}@ex.com +49 30 {0:07d} 10.1.{1}.4 4111111111111111 ",
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("form", DENSE)
@@ -143,40 +185,40 @@ def test_numbers_are_asked_for_and_given_all_at_once(monkeypatch: pytest.MonkeyP
     """However many findings: two reads, and one transaction with three reads and two writes when some are new."""
     done: list[str] = []
     for owner in (InMemoryStore, InMemoryTx):
-        for name in ("dossier", "bodies", "put_dossier", "put_bodies", "transact"):
+        for name in ("record", "bodies", "put_record", "put_bodies", "transact"):
             if own := owner.__dict__.get(name):
                 monkeypatch.setattr(owner, name, counting(done, name, own))
-    store, shelf = InMemoryStore(), Scope(tenant="acme", user="u").home()
+    store, partition = InMemoryStore(), Scope(tenant="acme", user="u").home()
     pseudonyms = Pseudonyms(store, clock=system_clock)
     for count in (1, 10, 1000):
         text = " ".join(f"u{number}@example.com" for number in range(count))
-        numbers = pseudonyms.numbered(shelf, find(text))
+        numbers = pseudonyms.numbered(partition, find(text))
         assert numbers == [*range(1, count + 1)]
         assert len(done) <= 8
         done.clear()
-        assert pseudonyms.numbered(shelf, find(text)) == numbers
-        assert done == ["dossier", "bodies"]
+        assert pseudonyms.numbered(partition, find(text)) == numbers
+        assert done == ["record", "bodies"]
         done.clear()
 
 
-def test_a_shelf_that_is_forgotten_while_numbers_are_given_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    store, shelf = InMemoryStore(), Scope(tenant="acme", user="u").home()
+def test_a_partition_that_is_forgotten_while_numbers_are_given_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
+    store, partition = InMemoryStore(), Scope(tenant="acme", user="u").home()
     pseudonyms = Pseudonyms(store, clock=system_clock)
-    assert pseudonyms.numbered(shelf, find("a@x.io")) == [1]
+    assert pseudonyms.numbered(partition, find("a@x.io")) == [1]
     looked_up = Pseudonyms._looked_up
 
     def meanwhile(self: Pseudonyms, *asked: Any) -> Any:
         seen = looked_up(self, *asked)
         with store.transact() as tx:
-            tx.drop_shelf(shelf)
+            tx.drop_partition(partition)
         pseudonyms_of_others = Pseudonyms(store, clock=system_clock)
         monkeypatch.setattr(Pseudonyms, "_looked_up", looked_up)
-        assert pseudonyms_of_others.numbered(shelf, find("c@x.io")) == [1]
+        assert pseudonyms_of_others.numbered(partition, find("c@x.io")) == [1]
         return seen
 
     monkeypatch.setattr(Pseudonyms, "_looked_up", meanwhile)
-    assert pseudonyms.numbered(shelf, find("a@x.io b@x.io")) == [2, 3]
-    assert pseudonyms.known(shelf, find("a@x.io b@x.io c@x.io")) == [2, 3, 1]
+    assert pseudonyms.numbered(partition, find("a@x.io b@x.io")) == [2, 3]
+    assert pseudonyms.known(partition, find("a@x.io b@x.io c@x.io")) == [2, 3, 1]
 
 
 def counting(done: list[str], name: str, call: Callable[..., Any]) -> Callable[..., Any]:
@@ -193,8 +235,12 @@ def test_what_looks_like_the_beginning_of_another_hides_nothing() -> None:
     assert len(find("DE89370400440532013000 DE89370400440532013000 DE89370400440532013000")) == 3
 
 
-@given(st.lists(st.sampled_from(["0", "0", "1", "ab", "00FF", "0db8"]), min_size=8, max_size=8), st.booleans(),
-       st.integers(0, 7), st.integers(1, 8))  # fmt: skip
+@given(
+    st.lists(st.sampled_from(["0", "0", "1", "ab", "00FF", "0db8"]), min_size=8, max_size=8),
+    st.booleans(),
+    st.integers(0, 7),
+    st.integers(1, 8),
+)
 def test_addresses_of_version_6_come_down_to_one_form(groups: list[str], short: bool, first: int, count: int) -> None:
     groups[0] = "2001"
     written = ":".join(groups)

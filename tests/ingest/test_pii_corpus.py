@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from ingest.pii_corpus.load import Case, load
-from recollect.ingest.pii.find import find
-from recollect.ingest.pii.finding import TYPES
+from wellworn.ingest.pii.find import find
+from wellworn.ingest.pii.finding import TYPES
 
 LEAST = 0.98
 

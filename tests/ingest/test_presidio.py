@@ -14,11 +14,11 @@ from typing import Any
 
 import pytest
 
-from recollect import Memory, Scope
-from recollect.errors import InvalidInput, MissingExtra
-from recollect.ingest.pii.mask import scrub_text
-from recollect.ingest.pii.presidio import PresidioFinder
-from recollect.ingest.pii.scrubbing import Scrub
+from wellworn import Memory, Scope
+from wellworn.core.errors import InvalidInput, MissingExtra
+from wellworn.ingest.pii.mask import scrub_text
+from wellworn.ingest.pii.presidio import PresidioFinder
+from wellworn.ingest.pii.scrubbing import Scrub
 
 
 @dataclass
@@ -34,15 +34,21 @@ class RecognizerResult:
 class Analyzer:
     """Knows two names, a date, and one thing it is not sure of."""
 
-    KNOWN = (("PERSON", "Ada Lovelace", 0.85), ("PERSON", "Bo", 0.85), ("DATE_TIME", "Friday", 0.9),
-             ("LOCATION", "Rome", 0.3),
-             ("EMAIL_ADDRESS", "ada@example.com", 1.0), ("PERSON", "EMAIL_1", 0.9))  # fmt: skip
+    KNOWN = (
+        ("PERSON", "Ada Lovelace", 0.85),
+        ("PERSON", "Bo", 0.85),
+        ("DATE_TIME", "Friday", 0.9),
+        ("LOCATION", "Rome", 0.3),
+        ("EMAIL_ADDRESS", "ada@example.com", 1.0),
+        ("PERSON", "EMAIL_1", 0.9),
+    )
 
     def __init__(self) -> None:
         self.asked: list[dict[str, Any]] = []
 
-    def analyze(self, text: str, language: str, entities: list[str] | None = None,
-                score_threshold: float | None = None) -> list[RecognizerResult]:  # fmt: skip
+    def analyze(
+        self, text: str, language: str, entities: list[str] | None = None, score_threshold: float | None = None
+    ) -> list[RecognizerResult]:
         self.asked.append({"language": language, "entities": entities, "score_threshold": score_threshold})
         return [
             RecognizerResult(type_, found.start(), found.end(), score)
@@ -122,7 +128,7 @@ def test_a_model_that_is_not_installed_is_named_and_never_fetched() -> None:
 
 def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "presidio_analyzer", None)
-    with pytest.raises(MissingExtra, match=r"recollect\[presidio\]"):
+    with pytest.raises(MissingExtra, match=r"wellworn\[presidio\]"):
         scrub_text("x", finders=[PresidioFinder()])
     with pytest.raises(InvalidInput, match="min_score"):
         PresidioFinder(min_score=2)

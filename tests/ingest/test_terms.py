@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.ingest.hashing import hash64
-from recollect.ingest.link import jaccard
-from recollect.ingest.terms import (
+from wellworn.ingest.hashing import hash64
+from wellworn.ingest.link import jaccard
+from wellworn.ingest.terms import (
     Trait,
     analyze,
     embedding_text,
@@ -22,8 +22,8 @@ from recollect.ingest.terms import (
     record_of,
     terms,
     words,
-)  # fmt: skip
-from recollect.testing.builders import make_entry
+)
+from wellworn.testing.builders import make_entry
 
 GOLDEN = {
     # These numbers are in files on users' disks: a change needs a new ANALYSIS_VERSION and a rebuild.
@@ -39,7 +39,7 @@ def test_hashes_are_those_that_lie_in_files_already() -> None:
 
 
 def test_hashes_do_not_depend_on_the_process() -> None:
-    code = "from recollect.ingest.terms import terms; print(terms('running bees in 東京, café'))"
+    code = "from wellworn.ingest.terms import terms; print(terms('running bees in 東京, café'))"
     outputs = {
         subprocess.run(
             [sys.executable, "-c", code], env={"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True
@@ -52,10 +52,18 @@ def test_hashes_do_not_depend_on_the_process() -> None:
 @pytest.mark.parametrize(
     ("a", "b"),
     [
-        ("running", "runs"), ("BEES", "bee"), ("café", "cafe"), ("Ｆｕｌｌ", "full"), ("naïve", "NAIVE"),
-        ("O’Brien", "O'Brien"), ("Straße", "Straße"), ("ﬁne", "fine"), ("cafe\u0301", "café"), ("Ελλάδα", "ελλαδα"),
+        ("running", "runs"),
+        ("BEES", "bee"),
+        ("café", "cafe"),
+        ("Ｆｕｌｌ", "full"),
+        ("naïve", "NAIVE"),
+        ("O’Brien", "O'Brien"),
+        ("Straße", "Straße"),
+        ("ﬁne", "fine"),
+        ("cafe\u0301", "café"),
+        ("Ελλάδα", "ελλαδα"),
     ],
-)  # fmt: skip
+)
 def test_spellings_of_one_word_are_one_term(a: str, b: str) -> None:
     assert terms(a) == terms(b) != []
 
@@ -109,8 +117,11 @@ def test_the_record_of_an_entry_is_the_analysis_of_its_fields() -> None:
     record, wanted = record_of(entry), analyze("likes tea", title="Drinks", tags=["hot"], speaker="Ada")
     assert (record.terms == wanted.terms).all()
     assert (record.near, record.traits, record.speaker, record.length) == (
-        wanted.near, wanted.traits, wanted.speaker, wanted.length,
-    )  # fmt: skip
+        wanted.near,
+        wanted.traits,
+        wanted.speaker,
+        wanted.length,
+    )
     assert embedding_text(entry) == "Ada: Drinks. likes tea"
 
 
@@ -123,11 +134,18 @@ def test_very_many_repeats_are_counted_as_the_most_that_fits() -> None:
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        ("Where?", Trait.QUESTION), ("你好？ ", Trait.QUESTION), ("x" * 300 + "?", Trait(0)), ("No.", Trait(0)),
-        ("on Monday", Trait.TIMED), ("in 1999", Trait.TIMED), ("mayor", Trait(0)), ("I am", Trait.FIRST_PERSON),
-        ("my cat last week?", Trait.QUESTION | Trait.TIMED | Trait.FIRST_PERSON), ("at 5 pm", Trait.TIMED),
+        ("Where?", Trait.QUESTION),
+        ("你好？ ", Trait.QUESTION),
+        ("x" * 300 + "?", Trait(0)),
+        ("No.", Trait(0)),
+        ("on Monday", Trait.TIMED),
+        ("in 1999", Trait.TIMED),
+        ("mayor", Trait(0)),
+        ("I am", Trait.FIRST_PERSON),
+        ("my cat last week?", Trait.QUESTION | Trait.TIMED | Trait.FIRST_PERSON),
+        ("at 5 pm", Trait.TIMED),
     ],
-)  # fmt: skip
+)
 def test_traits_of_a_text(text: str, expected: Trait) -> None:
     assert Trait(analyze(text).traits) == expected
 

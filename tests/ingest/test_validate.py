@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect import InvalidInput, Scope
-from recollect.ingest.times import as_time
-from recollect.ingest.validate import (
+from wellworn import InvalidInput, Scope
+from wellworn.ingest.times import as_time
+from wellworn.ingest.validate import (
     Draft,
     check,
     checked_fraction,
@@ -21,7 +21,7 @@ from recollect.ingest.validate import (
     checked_text,
     checked_turn_refs,
     drafts_of,
-)  # fmt: skip
+)
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ADA = Scope(tenant="acme", user="ada")
@@ -64,7 +64,7 @@ def test_a_lone_surrogate_is_named_with_its_place(text: str, place: int) -> None
         (datetime(2026, 5, 1, 9, tzinfo=timezone(timedelta(hours=9))), datetime(2026, 5, 1, tzinfo=UTC)),
         (None, None),
     ],
-)  # fmt: skip
+)
 def test_moments_are_read_as_utc(given: object, expected: datetime | None) -> None:
     moment = as_time("at", given)  # type: ignore[arg-type]
     assert moment == expected

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from jobs.world import ENGINES, Clock, make_queue, open_store
-from recollect.jobs import Queue
-from recollect.stores.base import Store
+from wellworn.jobs import Queue
+from wellworn.store.port import Store
 
 
 @pytest.fixture

@@ -13,10 +13,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invariant, rule
 
-from jobs.world import ENGINES, SHELVES, STEADY, Clock, effect, effects, open_store, writer
-from recollect.errors import InvalidInput, LeaseLost, NotFound, StoreBusy
-from recollect.jobs import Queue, Worker
-from recollect.stores.base import Job
+from jobs.world import ENGINES, PARTITIONS, STEADY, Clock, effect, effects, open_store, writer
+from wellworn.core.errors import InvalidInput, LeaseLost, NotFound, StoreBusy
+from wellworn.jobs import Queue, Worker
+from wellworn.store.port import Job
 
 KEYS = ["a", "b", "c"]
 LEASE_S = 60.0
@@ -43,10 +43,10 @@ class Jobs(RuleBasedStateMachine):
 
     @rule(key=st.sampled_from(KEYS), place=st.integers(0, 2))
     def add(self, key: str, place: int) -> None:
-        key, shelf = f"{key}{place}", SHELVES[place]
+        key, partition = f"{key}{place}", PARTITIONS[place]
         for queue in self.queues:
             with queue.store.transact() as tx:
-                assert queue.add(tx, shelf, "write", key, {"place": place}) == (key not in self.added)
+                assert queue.add(tx, partition, "write", key, {"place": place}) == (key not in self.added)
         self.added.add(key)
 
     @rule(target=claims, worker=st.sampled_from("vw"), tenant=st.sampled_from([None, None, "acme", "rival"]))

@@ -6,21 +6,21 @@ from datetime import timedelta
 
 import pytest
 
-from jobs.world import SHELF, SHELVES, Clock, add, effect, effects, make_queue, state_of
-from recollect.errors import (
+from jobs.world import PARTITION, PARTITIONS, Clock, add, effect, effects, make_queue, state_of
+from wellworn.core.errors import (
     EmbeddingFailed,
     InvalidInput,
     LeaseLost,
     MissingExtra,
     NotFound,
-    RecollectError,
     StoreBusy,
     StoreError,
+    WellwornError,
 )
-from recollect.jobs import Backoff, Queue
-from recollect.jobs.failures import MOST_CHARS, is_permanent, told
-from recollect.stores.base import Job, Store
-from recollect.testing.builders import make_job, make_record, make_turn, minutes_later
+from wellworn.jobs import Backoff, Queue
+from wellworn.jobs.failures import MOST_CHARS, is_permanent, told
+from wellworn.store.port import Job, Store
+from wellworn.testing.builders import make_job, make_new_entry, make_turn, minutes_later
 
 SECRET = "zqxmarker"
 
@@ -37,9 +37,9 @@ def claimed(queue: Queue, worker: str = "w", **chosen: str) -> Job:
 def test_a_job_is_added_with_the_reason_for_it_or_not_at_all(queue: Queue) -> None:
     def add_and_fail() -> None:
         with queue.store.transact() as tx:
-            assert queue.add(tx, SHELF, "write", "k", {})
-            tx.add(make_record("a"))
-            tx.add_turn(SHELF, make_turn(0))  # of a session that was not opened
+            assert queue.add(tx, PARTITION, "write", "k", {})
+            tx.add(make_new_entry("a"))
+            tx.add_turn(PARTITION, make_turn(0))  # of a session that was not opened
 
     with pytest.raises(StoreError):
         add_and_fail()
@@ -58,8 +58,12 @@ def test_a_finished_job_and_its_effects_last_together(queue: Queue, clock: Clock
         done = queue.finish(tx, job, {"entries": 1})
     assert queue.store.jobs() == [done]
     assert (done.state, done.result, done.attempts, done.worker, done.updated_at) == (
-        "done", {"entries": 1}, 1, None, clock(),
-    )  # fmt: skip
+        "done",
+        {"entries": 1},
+        1,
+        None,
+        clock(),
+    )
     assert effects(queue.store) == {"k": 1}
     assert queue.claim("w") is None
 
@@ -107,12 +111,12 @@ def test_a_lease_is_renewed_and_not_once_it_is_lost(queue: Queue, clock: Clock) 
 
 def test_a_job_gone_with_its_session_is_lost_to_its_worker(queue: Queue) -> None:
     with queue.store.transact() as tx:
-        tx.open_session(SHELF, "monday", minutes_later(0))
-        tx.add_turn(SHELF, make_turn(0))
-        queue.add(tx, SHELF, "write", "k", {"session": "monday"})
+        tx.open_session(PARTITION, "monday", minutes_later(0))
+        tx.add_turn(PARTITION, make_turn(0))
+        queue.add(tx, PARTITION, "write", "k", {"session": "monday"})
     job = claimed(queue)
     with queue.store.transact() as tx:
-        tx.remove_turns(SHELF, session_id="monday")
+        tx.remove_turns(PARTITION, session_id="monday")
     with pytest.raises(LeaseLost), queue.store.transact() as tx:
         queue.finish(tx, job)
     assert queue.fail(job, StoreBusy("x")) is None
@@ -123,14 +127,14 @@ def test_a_job_gone_with_its_session_is_lost_to_its_worker(queue: Queue) -> None
 
 def test_turns_removed_under_a_running_job_make_it_run_again(queue: Queue) -> None:
     with queue.store.transact() as tx:
-        tx.add(make_record("e"))
-        tx.open_session(SHELF, "monday", minutes_later(0))
-        tx.add_turn(SHELF, make_turn(0, entry_id="e"))
-        tx.add_turn(SHELF, make_turn(1))
-        queue.add(tx, SHELF, "write", "k", {"session": "monday"})
+        tx.add(make_new_entry("e"))
+        tx.open_session(PARTITION, "monday", minutes_later(0))
+        tx.add_turn(PARTITION, make_turn(0, entry_id="e"))
+        tx.add_turn(PARTITION, make_turn(1))
+        queue.add(tx, PARTITION, "write", "k", {"session": "monday"})
     job = claimed(queue)
     with queue.store.transact() as tx:
-        tx.remove_turns(SHELF, entry_ids=["e"])
+        tx.remove_turns(PARTITION, entry_ids=["e"])
     with pytest.raises(LeaseLost), queue.store.transact() as tx:
         queue.finish(tx, job)
     assert claimed(queue).attempts == 2
@@ -165,7 +169,7 @@ def test_a_job_may_be_told_to_wait_longer(queue: Queue, clock: Clock) -> None:
     assert failed.due_at == tomorrow
 
 
-class HopelessError(RecollectError):
+class HopelessError(WellwornError):
     retryable = False
 
 
@@ -243,7 +247,7 @@ def test_only_dead_and_waiting_jobs_of_the_tenant_are_tried_again(queue: Queue) 
         queue.finish(tx, job)
     with pytest.raises(InvalidInput, match="is done"):
         queue.retry(job.id)
-    add(queue, "theirs", shelf=SHELVES[2])
+    add(queue, "theirs", partition=PARTITIONS[2])
     theirs = queue.store.jobs()[0]
     for id, tenant in (("nobody", None), (theirs.id, "acme")):
         with pytest.raises(NotFound):
@@ -253,7 +257,7 @@ def test_only_dead_and_waiting_jobs_of_the_tenant_are_tried_again(queue: Queue) 
 
 def test_jobs_are_claimed_by_kind_and_tenant(queue: Queue) -> None:
     add(queue, "a", kind="sum")
-    add(queue, "b", shelf=SHELVES[2])
+    add(queue, "b", partition=PARTITIONS[2])
     assert queue.claim("w", kinds=["x"]) is None
     assert claimed(queue, tenant="rival").key == "b"
     job = queue.claim("w", kinds=["sum"])

@@ -11,10 +11,10 @@ from collections.abc import Callable
 
 import pytest
 
-from jobs.world import SHELF, SHELVES, Clock, add, effect, effects, make_queue, state_of, writer
-from recollect.errors import StoreBusy
-from recollect.jobs import Queue, Worker
-from recollect.stores.base import Job, Store
+from jobs.world import PARTITION, PARTITIONS, Clock, add, effect, effects, make_queue, state_of, writer
+from wellworn.core.errors import StoreBusy
+from wellworn.jobs import Queue, Worker
+from wellworn.store.port import Job, Store
 
 LONG = 600.0
 """Seconds that no test waits: what happens sooner was not polled for."""
@@ -48,7 +48,7 @@ def test_a_job_that_a_handler_adds_is_run_too(queue: Queue, store: Store) -> Non
     def write_and_go_on(job: Job) -> None:
         with store.transact() as tx:
             effect(tx, job)
-            queue.add(tx, SHELF, "write", job.key + "'", {})
+            queue.add(tx, PARTITION, "write", job.key + "'", {})
             queue.finish(tx, job)
 
     add(queue, "a", kind="more")
@@ -65,7 +65,7 @@ def test_a_worker_takes_only_jobs_that_it_can_do(queue: Queue) -> None:
 def test_a_worker_takes_the_job_or_tenant_asked_for(queue: Queue) -> None:
     worker = Worker(queue, {"write": writer(queue)})
     add(queue, "a", "b")
-    add(queue, "c", shelf=SHELVES[2])
+    add(queue, "c", partition=PARTITIONS[2])
     last = queue.store.jobs()[1]
     assert [job and job.key for job in (worker.run_one(id=last.id), worker.run_one(tenant="rival"))] == ["b", "c"]
     assert worker.run_until_empty(tenant="rival") == 0

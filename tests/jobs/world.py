@@ -8,15 +8,15 @@ from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 
-from recollect.jobs import Backoff, Queue
-from recollect.stores.base import Job, Selection, Store, Tx
-from recollect.stores.inmemory import InMemoryStore
-from recollect.stores.sqlite import SqliteStore
-from recollect.testing.builders import NOON, make_record, make_shelf
-from recollect.types import Shelf
+from wellworn.core.types import Partition
+from wellworn.jobs import Backoff, Queue
+from wellworn.store.inmemory import InMemoryStore
+from wellworn.store.port import Job, Selection, Store, Tx
+from wellworn.store.sqlite import SqliteStore
+from wellworn.testing.builders import NOON, make_new_entry, make_partition
 
-SHELF = make_shelf()
-SHELVES = [SHELF, make_shelf("bob"), make_shelf(tenant="rival")]
+PARTITION = make_partition()
+PARTITIONS = [PARTITION, make_partition("bob"), make_partition(tenant="rival")]
 ENGINES = ("inmemory", "sqlite")
 STEADY = Backoff(first_s=10, jitter=0)
 _ids = count()
@@ -39,23 +39,22 @@ def open_store(engine: str, folder: Path, name: str = "jobs") -> Store:
     return InMemoryStore() if engine == "inmemory" else SqliteStore(folder / f"{name}.db", durability="normal")
 
 
-def make_queue(store: Store, clock: Clock | None = None, *, max_attempts: int = 3,
-               backoff: Backoff = STEADY) -> Queue:  # fmt: skip
+def make_queue(store: Store, clock: Clock | None = None, *, max_attempts: int = 3, backoff: Backoff = STEADY) -> Queue:
     return Queue(
         store, clock=clock or Clock(), new_id=lambda: f"job {next(_ids)}", max_attempts=max_attempts, backoff=backoff
     )
 
 
-def add(queue: Queue, *keys: str, kind: str = "write", shelf: Shelf = SHELF) -> list[bool]:
+def add(queue: Queue, *keys: str, kind: str = "write", partition: Partition = PARTITION) -> list[bool]:
     """In a transaction of their own."""
     with queue.store.transact() as tx:
-        return [queue.add(tx, shelf, kind, key, {"n": n}) for n, key in enumerate(keys)]
+        return [queue.add(tx, partition, kind, key, {"n": n}) for n, key in enumerate(keys)]
 
 
 def effect(tx: Tx, job: Job) -> None:
     """Leaves a trace of this attempt: an entry whose id is new every time, and whose title is the job's key."""
     name = f"{job.id} {next(_ids)}"
-    tx.add(make_record(name, shelf=job.shelf, title=job.key, text=name))
+    tx.add(make_new_entry(name, partition=job.partition, title=job.key, text=name))
 
 
 def writer(queue: Queue) -> Callable[[Job], None]:
@@ -71,7 +70,7 @@ def writer(queue: Queue) -> Callable[[Job], None]:
 
 def effects(store: Store) -> Counter[str]:
     """How often each key left its trace."""
-    return Counter(entry.title for _, entry in store.select(store.shelves(), Selection(), limit=100_000))
+    return Counter(entry.title for _, entry in store.select(store.partitions(), Selection(), limit=100_000))
 
 
 def state_of(queue: Queue, key: str) -> str:

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.learning.basis import Basis
-from recollect.learning.residual import Factors
+from wellworn.learning.basis import Basis
+from wellworn.learning.residual import Factors
 
 DICE = np.random.default_rng(5)
 

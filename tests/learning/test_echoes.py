@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.learning.echoes import Echoes
+from wellworn.learning.echoes import Echoes
 
 TERMS = st.lists(st.integers(0, 8), min_size=1, max_size=6, unique=True)
 NOS = st.lists(st.integers(0, 6), min_size=1, max_size=5, unique=True)

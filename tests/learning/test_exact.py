@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.learning import exact
+from wellworn.learning import exact
 
 seeds = st.integers(0, 10_000)
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.learning.guard import AGREEMENT_BAR, LEAST, MEMORY, Evidence, Guard, auc, compare, earned
+from wellworn.learning.guard import AGREEMENT_BAR, LEAST, MEMORY, Evidence, Guard, auc, compare, earned
 
 YES, NO = Evidence(n=100, total=20, squares=8), Evidence(n=100, total=-20, squares=8)
 HONEST = Evidence(n=100, total=25, squares=12)

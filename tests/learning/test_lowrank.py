@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.learning.guard import Evidence
-from recollect.learning.lowrank import CHUNK, MAX_RESIDUAL, RANK, ROWS, SCALE, STEP, LowRank, Pairs
-from recollect.learning.residual import Factors
+from wellworn.learning.guard import Evidence
+from wellworn.learning.lowrank import CHUNK, MAX_RESIDUAL, RANK, ROWS, SCALE, STEP, LowRank, Pairs
+from wellworn.learning.residual import Factors
 
 D, SHOWN = 12, 5
 
@@ -25,9 +25,12 @@ def pairs(dice: np.random.Generator, width: int = D) -> Pairs:
     cited = dice.uniform(size=SHOWN) < 0.4
     cited[0] = True
     return Pairs(
-        query=unit(dice.normal(size=width)), rows=unit(dice.normal(size=(ROWS, width))),
-        ahead=dice.normal(size=ROWS), shown=SHOWN, cited=cited,
-    )  # fmt: skip
+        query=unit(dice.normal(size=width)),
+        rows=unit(dice.normal(size=(ROWS, width))),
+        ahead=dice.normal(size=ROWS),
+        shown=SHOWN,
+        cited=cited,
+    )
 
 
 def whole(factors: Factors) -> np.ndarray:
@@ -129,7 +132,17 @@ def test_a_state_is_small_and_comes_back_byte_for_byte() -> None:
     assert again.moves(one.query, one.rows).tobytes() == state.moves(one.query, one.rows).tobytes()
 
 
-@pytest.mark.parametrize("text", [None, "", "{", "[]", '{"format": 1}', LowRank.fresh(8).dumps(),
-                                  LowRank.fresh(D).dumps().replace("[0, 0]", "[1, 0]")])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        None,
+        "",
+        "{",
+        "[]",
+        '{"format": 1}',
+        LowRank.fresh(8).dumps(),
+        LowRank.fresh(D).dumps().replace("[0, 0]", "[1, 0]"),
+    ],
+)
 def test_what_is_no_state_of_this_width_counts_as_none(text: str | None) -> None:
     assert LowRank.loads(text, D).dumps() == LowRank.fresh(D).dumps()

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from learning.world import NAMES, START, WIDTH, Feedback, User, always_last, at_random, honest, inverted, recall_of
-from recollect.learning.example import Example
-from recollect.learning.guard import LEAST, Evidence, Guard
-from recollect.learning.policy import Person, Prior, advance, serving
-from recollect.learning.ranker import Ranker
-from recollect.learning.state import dumps_person, dumps_prior, loads_person, loads_prior
+from wellworn.learning.example import Example
+from wellworn.learning.guard import LEAST, Evidence, Guard
+from wellworn.learning.policy import Person, Prior, advance, serving
+from wellworn.learning.ranker import Ranker
+from wellworn.learning.state import dumps_person, dumps_prior, loads_person, loads_prior
 
 SEEDS = range(6)
 

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from learning.world import NAMES, SHOWN, WIDTH, example, honest, inverted, question, recall_of, shown_by
-from recollect.learning.example import Example, example_of
-from recollect.learning.ranker import MAX_BASE_WEIGHT, MAX_CORRECTION, MAX_WEIGHT, PERSON_START, Ranker, updated
-from recollect.stores.base import LoggedRecall
-from recollect.types import Shelf
+from wellworn.core.types import Partition
+from wellworn.learning.example import Example, example_of
+from wellworn.learning.ranker import MAX_BASE_WEIGHT, MAX_CORRECTION, MAX_WEIGHT, PERSON_START, Ranker, updated
+from wellworn.store.port import LoggedRecall
 
 seeds = st.integers(0, 10_000)
 anything = st.floats(allow_nan=True, allow_infinity=True)
@@ -74,8 +74,21 @@ def test_one_step_is_newtons() -> None:
     eye, h = np.eye(WIDTH + 1), 1e-4
     at = ranker.theta
     gradient = np.array([(loss(at + h * e) - loss(at - h * e)) / (2 * h) for e in eye])
-    bend = np.array([[(loss(at + h * a + h * b) - loss(at + h * a - h * b) - loss(at - h * a + h * b)
-                       + loss(at - h * a - h * b)) / (4 * h * h) for a in eye] for b in eye])  # fmt: skip
+    bend = np.array(
+        [
+            [
+                (
+                    loss(at + h * a + h * b)
+                    - loss(at + h * a - h * b)
+                    - loss(at - h * a + h * b)
+                    + loss(at - h * a - h * b)
+                )
+                / (4 * h * h)
+                for a in eye
+            ]
+            for b in eye
+        ]
+    )
     after = ranker.updated(taught_by)
     np.testing.assert_allclose(after.precision - ranker.precision, bend, atol=1e-5)
     np.testing.assert_allclose(after.theta, at - np.linalg.solve(after.precision, gradient), atol=1e-7)
@@ -170,9 +183,18 @@ def logged(nos: list[int], shown: int) -> LoggedRecall:
     base = np.linspace(1, 0, len(nos)).astype(np.float32)
     features = (np.arange(2 * len(nos)).reshape(-1, 2) / 3).astype(np.float32)
     return LoggedRecall(
-        id="r", shelf=Shelf(tenant="t", layer="user", layer_id="u"), at=datetime(2026, 1, 1, tzinfo=UTC), query="q",
-        profile="default", level="base", nos=nos, shown=shown, base=base, names=["a", "b"], features=features,
-    )  # fmt: skip
+        id="r",
+        partition=Partition(tenant="t", layer="user", layer_id="u"),
+        at=datetime(2026, 1, 1, tzinfo=UTC),
+        query="q",
+        profile="default",
+        level="base",
+        nos=nos,
+        shown=shown,
+        base=base,
+        names=["a", "b"],
+        features=features,
+    )
 
 
 def test_an_example_leaves_out_what_was_forgotten() -> None:

@@ -7,8 +7,8 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from recollect.learning import residual
-from recollect.learning.residual import (
+from wellworn.learning import residual
+from wellworn.learning.residual import (
     BASELINE,
     BATCH,
     CANDIDATES,
@@ -22,7 +22,7 @@ from recollect.learning.residual import (
     chances,
     sample,
     start,
-)  # fmt: skip
+)
 
 D = 24
 

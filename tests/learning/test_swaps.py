@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from recollect.learning.example import Example
-from recollect.learning.guard import Guard
-from recollect.learning.swaps import FROM, LEVELS, lot, pairs, swap_of, swapped, with_swap, without_swap
+from wellworn.learning.example import Example
+from wellworn.learning.guard import Guard
+from wellworn.learning.swaps import FROM, LEVELS, lot, pairs, swap_of, swapped, with_swap, without_swap
 
 
 def test_every_other_pair_changes_places() -> None:

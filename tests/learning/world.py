@@ -8,10 +8,10 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from recollect.learning.exact import Array
-from recollect.learning.example import Example, Flags
-from recollect.learning.policy import Advanced, Person, Prior, advance, serving
-from recollect.learning.ranker import Ranker
+from wellworn.learning.exact import Array
+from wellworn.learning.example import Example, Flags
+from wellworn.learning.policy import Advanced, Person, Prior, advance, serving
+from wellworn.learning.ranker import Ranker
 
 NAMES = ["decides", "hint", "noise_a", "noise_b"]
 WIDTH, ROWS, SHOWN = len(NAMES), 40, 5

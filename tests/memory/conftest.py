@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from memory.world import Clock, OpenMemory
-from recollect import Memory
+from wellworn import Memory
 
 
 @pytest.fixture

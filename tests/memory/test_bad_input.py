@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from memory.world import ADA, OpenMemory, picture, texts
-from recollect import EmbeddingFailed, InvalidInput, Memory, NotFound, RecollectError, Scope, ScopeError
-from recollect.errors import UnknownKind
-from recollect.ingest.chunk import chunk
+from wellworn import EmbeddingFailed, InvalidInput, Memory, NotFound, Scope, ScopeError, WellwornError
+from wellworn.core.errors import UnknownKind
+from wellworn.ingest.chunk import chunk
 
 LONE = "half \ud83d of a pair"
 DEEP: dict[str, Any] = {}
@@ -28,7 +28,7 @@ def refused(mem: Memory, call: Callable[[], object], *names: str) -> None:
     """The call raises one of our errors, naming what is wrong, quickly and without changing anything."""
     before = picture(mem)
     started = perf_counter()
-    with pytest.raises(RecollectError) as error:
+    with pytest.raises(WellwornError) as error:
         call()
     assert perf_counter() - started < 5
     for name in names:
@@ -40,34 +40,117 @@ def refused(mem: Memory, call: Callable[[], object], *names: str) -> None:
 # -- every parameter of remember ---------------------------------------------------------------------------------
 
 BAD: list[tuple[str, Any]] = [
-    ("text", ""), ("text", " \n\t\u3000"), ("text", "nul \x00 inside"), ("text", LONE), ("text", "x" * 10_000_000),
-    ("text", "語" * 4_000_000), ("text", b"bytes"), ("text", None), ("text", 5), ("text", ["a"]),
-    ("kind", "gossip"), ("kind", None), ("kind", ["fact"]), ("kind", 5), ("kind", "Fact"), ("kind", ""),
-    ("title", None), ("title", 5), ("title", "x" * 300), ("title", "\x00"), ("title", LONE),
-    ("tags", "rust"), ("tags", None), ("tags", 5), ("tags", [5]), ("tags", [""]), ("tags", ["\x00"]),
-    ("tags", ["x" * 300]), ("tags", [LONE]), ("tags", [str(n) for n in range(65)]), ("tags", b"ab"), ("tags", [None]),
-    ("layer", "planet"), ("layer", 5), ("layer", ["user"]), ("layer", "org"),
-    ("session_id", ""), ("session_id", 5), ("session_id", "\x00"), ("session_id", "x" * 300), ("session_id", LONE),
-    ("turn_refs", 5), ("turn_refs", None), ("turn_refs", "12"), ("turn_refs", [-1]), ("turn_refs", [1.5]),
-    ("turn_refs", [True]), ("turn_refs", [2**31]), ("turn_refs", ["1"]), ("turn_refs", [10**30]),
-    ("evidence", ""), ("evidence", 5), ("evidence", "\x00"), ("evidence", LONE), ("evidence", "x" * 10_000_000),
-    ("source", None), ("source", 5), ("source", "\x00"), ("source", "x" * 300), ("source", LONE),
-    ("speaker", 5), ("speaker", "\x00"), ("speaker", "x" * 300), ("speaker", LONE),
-    ("confidence", -0.1), ("confidence", 1.1), ("confidence", math.nan), ("confidence", math.inf),
-    ("confidence", "0.5"), ("confidence", None), ("confidence", True), ("confidence", [0.5]),
+    ("text", ""),
+    ("text", " \n\t\u3000"),
+    ("text", "nul \x00 inside"),
+    ("text", LONE),
+    ("text", "x" * 10_000_000),
+    ("text", "語" * 4_000_000),
+    ("text", b"bytes"),
+    ("text", None),
+    ("text", 5),
+    ("text", ["a"]),
+    ("kind", "gossip"),
+    ("kind", None),
+    ("kind", ["fact"]),
+    ("kind", 5),
+    ("kind", "Fact"),
+    ("kind", ""),
+    ("title", None),
+    ("title", 5),
+    ("title", "x" * 300),
+    ("title", "\x00"),
+    ("title", LONE),
+    ("tags", "rust"),
+    ("tags", None),
+    ("tags", 5),
+    ("tags", [5]),
+    ("tags", [""]),
+    ("tags", ["\x00"]),
+    ("tags", ["x" * 300]),
+    ("tags", [LONE]),
+    ("tags", [str(n) for n in range(65)]),
+    ("tags", b"ab"),
+    ("tags", [None]),
+    ("layer", "planet"),
+    ("layer", 5),
+    ("layer", ["user"]),
+    ("layer", "org"),
+    ("session_id", ""),
+    ("session_id", 5),
+    ("session_id", "\x00"),
+    ("session_id", "x" * 300),
+    ("session_id", LONE),
+    ("turn_refs", 5),
+    ("turn_refs", None),
+    ("turn_refs", "12"),
+    ("turn_refs", [-1]),
+    ("turn_refs", [1.5]),
+    ("turn_refs", [True]),
+    ("turn_refs", [2**31]),
+    ("turn_refs", ["1"]),
+    ("turn_refs", [10**30]),
+    ("evidence", ""),
+    ("evidence", 5),
+    ("evidence", "\x00"),
+    ("evidence", LONE),
+    ("evidence", "x" * 10_000_000),
+    ("source", None),
+    ("source", 5),
+    ("source", "\x00"),
+    ("source", "x" * 300),
+    ("source", LONE),
+    ("speaker", 5),
+    ("speaker", "\x00"),
+    ("speaker", "x" * 300),
+    ("speaker", LONE),
+    ("confidence", -0.1),
+    ("confidence", 1.1),
+    ("confidence", math.nan),
+    ("confidence", math.inf),
+    ("confidence", "0.5"),
+    ("confidence", None),
+    ("confidence", True),
+    ("confidence", [0.5]),
     ("confidence", 10**400),
-    ("trust", "maybe"), ("trust", None), ("trust", True), ("trust", ["trusted"]),
-    ("at", "yesterday"), ("at", 5), ("at", ""), ("at", "2026-13-01"), ("at", True), ("at", "10000-01-01"),
-    ("at", timedelta(1)), ("at", "0001-01-01T00:00+23:59"), ("at", "\x00"), ("at", LONE), ("at", "x" * 10_000_000),
+    ("trust", "maybe"),
+    ("trust", None),
+    ("trust", True),
+    ("trust", ["trusted"]),
+    ("at", "yesterday"),
+    ("at", 5),
+    ("at", ""),
+    ("at", "2026-13-01"),
+    ("at", True),
+    ("at", "10000-01-01"),
+    ("at", timedelta(1)),
+    ("at", "0001-01-01T00:00+23:59"),
+    ("at", "\x00"),
+    ("at", LONE),
+    ("at", "x" * 10_000_000),
     ("at", datetime.max.replace(tzinfo=UTC).astimezone(UTC).replace(tzinfo=UTC).isoformat()[:-6] + "-23:59"),
-    ("valid_from", "soon"), ("valid_from", 5.0), ("valid_to", "later"), ("valid_to", []),
+    ("valid_from", "soon"),
+    ("valid_from", 5.0),
+    ("valid_to", "later"),
+    ("valid_to", []),
     ("valid_to", "2000-01-01"),
-    ("metadata", []), ("metadata", "x"), ("metadata", 5), ("metadata", 0), ("metadata", [("a", 1)]),
-    ("metadata", {"x": object()}), ("metadata", {"x": math.nan}), ("metadata", {"x": {1, 2}}),
-    ("metadata", {"x": LONE}), ("metadata", {"x": b"y"}), ("metadata", {("a",): 1}), ("metadata", CIRCLE),
-    ("metadata", DEEP), ("metadata", {"x": "y" * 100_000}), ("metadata", {"x": datetime.now(UTC)}),
+    ("metadata", []),
+    ("metadata", "x"),
+    ("metadata", 5),
+    ("metadata", 0),
+    ("metadata", [("a", 1)]),
+    ("metadata", {"x": object()}),
+    ("metadata", {"x": math.nan}),
+    ("metadata", {"x": {1, 2}}),
+    ("metadata", {"x": LONE}),
+    ("metadata", {"x": b"y"}),
+    ("metadata", {("a",): 1}),
+    ("metadata", CIRCLE),
+    ("metadata", DEEP),
+    ("metadata", {"x": "y" * 100_000}),
+    ("metadata", {"x": datetime.now(UTC)}),
     ("metadata", {1: "one", "1": "the other one"}),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("name", "value"), BAD, ids=[f"{name}-{n}" for n, (name, _) in enumerate(BAD)])
@@ -78,8 +161,23 @@ def test_every_bad_value_of_remember_is_named_and_changes_nothing(mem: Memory, n
     refused(mem, lambda: mem.remember_many(["fine too", call], scope=ADA), name)
 
 
-@pytest.mark.parametrize("items", [5, None, "one text", {"text": "one mapping"}, b"x", [5], [None], [["x"]], [{}],
-                                   [{"text": "x", "colour": "red"}], [{5: "x"}]], ids=str)  # fmt: skip
+@pytest.mark.parametrize(
+    "items",
+    [
+        5,
+        None,
+        "one text",
+        {"text": "one mapping"},
+        b"x",
+        [5],
+        [None],
+        [["x"]],
+        [{}],
+        [{"text": "x", "colour": "red"}],
+        [{5: "x"}],
+    ],
+    ids=str,
+)
 def test_items_that_are_none_are_refused(mem: Memory, items: Any) -> None:
     refused(mem, lambda: mem.remember_many(items, scope=ADA), "items")
 
@@ -89,18 +187,26 @@ def test_an_unknown_kind_lists_the_known_ones(mem: Memory) -> None:
         mem.remember("x", scope=ADA, kind="gossip")
 
 
-@pytest.mark.parametrize("scope", [None, "acme", 5, {"tenant": "acme"}, ADA.shelves()[0]])
+@pytest.mark.parametrize("scope", [None, "acme", 5, {"tenant": "acme"}, ADA.partitions()[0]])
 def test_no_operation_runs_without_a_scope(mem: Memory, scope: Any) -> None:
     for call in (
-        lambda: mem.remember("x", scope=scope), lambda: mem.remember_many([], scope=scope),
-        lambda: mem.session(scope=scope, session_id="s"), lambda: mem.sessions(scope=scope),
-        lambda: mem.recall("x", scope=scope), lambda: mem.get("x", scope=scope), lambda: mem.entries(scope=scope),
-        lambda: mem.edit("x", scope=scope, text="y"), lambda: mem.supersede("x", "y", scope=scope),
-        lambda: mem.link("x", "y", "supports", scope=scope), lambda: mem.unlink("x", "y", "supports", scope=scope),
-        lambda: mem.links("x", scope=scope), lambda: mem.history("x", scope=scope),
-        lambda: mem.forget(everything=True, scope=scope), lambda: mem.stats(scope=scope),
+        lambda: mem.remember("x", scope=scope),
+        lambda: mem.remember_many([], scope=scope),
+        lambda: mem.session(scope=scope, session_id="s"),
+        lambda: mem.sessions(scope=scope),
+        lambda: mem.recall("x", scope=scope),
+        lambda: mem.get("x", scope=scope),
+        lambda: mem.entries(scope=scope),
+        lambda: mem.edit("x", scope=scope, text="y"),
+        lambda: mem.supersede("x", "y", scope=scope),
+        lambda: mem.link("x", "y", "supports", scope=scope),
+        lambda: mem.unlink("x", "y", "supports", scope=scope),
+        lambda: mem.links("x", scope=scope),
+        lambda: mem.history("x", scope=scope),
+        lambda: mem.forget(everything=True, scope=scope),
+        lambda: mem.stats(scope=scope),
         lambda: mem.events(scope=scope),
-    ):  # fmt: skip
+    ):
         with pytest.raises(ScopeError, match="scope"):
             call()
 
@@ -115,14 +221,47 @@ def test_a_scope_is_made_of_names(name: str, value: Any) -> None:
 # -- recall ------------------------------------------------------------------------------------------------------
 
 BAD_RECALLS: list[tuple[str, Any]] = [
-    ("query", ""), ("query", "  \n"), ("query", None), ("query", 5), ("query", b"x"), ("query", "\x00"),
-    ("query", LONE), ("query", "x" * 10_000_000), ("k", 0), ("k", -5), ("k", 10**9), ("k", "5"), ("k", None),
-    ("k", 10**5000), ("k", 2.5), ("kind", "gossip"), ("kind", 5), ("kind", [5]), ("kind", ["fact", "gossip"]),
-    ("tags", 5), ("tags", [5]), ("tags", [""]), ("tags", "\x00"), ("tags", LONE), ("layer", "planet"), ("layer", 5),
-    ("layer", [5]), ("session_id", 5), ("session_id", ""), ("session_id", "\x00"), ("session_id", LONE),
-    ("since", "then"), ("since", 5), ("until", "then"), ("until", []), ("as_of", "then"), ("as_of", 5.5),
-    ("min_score", "1"), ("min_score", math.nan), ("min_score", [1]),
-]  # fmt: skip
+    ("query", ""),
+    ("query", "  \n"),
+    ("query", None),
+    ("query", 5),
+    ("query", b"x"),
+    ("query", "\x00"),
+    ("query", LONE),
+    ("query", "x" * 10_000_000),
+    ("k", 0),
+    ("k", -5),
+    ("k", 10**9),
+    ("k", "5"),
+    ("k", None),
+    ("k", 10**5000),
+    ("k", 2.5),
+    ("kind", "gossip"),
+    ("kind", 5),
+    ("kind", [5]),
+    ("kind", ["fact", "gossip"]),
+    ("tags", 5),
+    ("tags", [5]),
+    ("tags", [""]),
+    ("tags", "\x00"),
+    ("tags", LONE),
+    ("layer", "planet"),
+    ("layer", 5),
+    ("layer", [5]),
+    ("session_id", 5),
+    ("session_id", ""),
+    ("session_id", "\x00"),
+    ("session_id", LONE),
+    ("since", "then"),
+    ("since", 5),
+    ("until", "then"),
+    ("until", []),
+    ("as_of", "then"),
+    ("as_of", 5.5),
+    ("min_score", "1"),
+    ("min_score", math.nan),
+    ("min_score", [1]),
+]
 
 
 @pytest.mark.parametrize(("name", "value"), BAD_RECALLS, ids=[f"{n}-{i}" for i, (n, _) in enumerate(BAD_RECALLS)])
@@ -135,17 +274,25 @@ def test_every_bad_value_of_recall_is_named(mem: Memory, name: str, value: Any) 
 # -- ids ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("bad", ["", "no-such-id", "\x00", LONE, 5, None, b"x", ["x"], {}, "x" * 1_000_000,
-                                 "' OR 1=1 --"], ids=lambda v: repr(v)[:20])  # fmt: skip
+@pytest.mark.parametrize(
+    "bad",
+    ["", "no-such-id", "\x00", LONE, 5, None, b"x", ["x"], {}, "x" * 1_000_000, "' OR 1=1 --"],
+    ids=lambda v: repr(v)[:20],
+)
 def test_a_bad_id_is_not_found_or_refused_by_every_verb(mem: Memory, bad: Any) -> None:
     (good,) = mem.remember("was here before", scope=ADA)
     for call in (
-        lambda: mem.get(bad, scope=ADA), lambda: mem.edit(bad, scope=ADA, text="y"),
-        lambda: mem.history(bad, scope=ADA), lambda: mem.links(bad, scope=ADA),
-        lambda: mem.link(good, bad, "supports", scope=ADA), lambda: mem.link(bad, good, "supports", scope=ADA),
-        lambda: mem.unlink(bad, good, "supports", scope=ADA), lambda: mem.supersede(bad, good, scope=ADA),
-        lambda: mem.supersede(good, bad, scope=ADA), lambda: mem.forget(ids=[good, bad], scope=ADA),
-    ):  # fmt: skip
+        lambda: mem.get(bad, scope=ADA),
+        lambda: mem.edit(bad, scope=ADA, text="y"),
+        lambda: mem.history(bad, scope=ADA),
+        lambda: mem.links(bad, scope=ADA),
+        lambda: mem.link(good, bad, "supports", scope=ADA),
+        lambda: mem.link(bad, good, "supports", scope=ADA),
+        lambda: mem.unlink(bad, good, "supports", scope=ADA),
+        lambda: mem.supersede(bad, good, scope=ADA),
+        lambda: mem.supersede(good, bad, scope=ADA),
+        lambda: mem.forget(ids=[good, bad], scope=ADA),
+    ):
         before = picture(mem)
         with pytest.raises((NotFound, InvalidInput)):
             call()
@@ -174,7 +321,7 @@ def test_superseding_at_the_end_of_the_calendar_is_no_crash(mem: Memory) -> None
     before = picture(mem)
     try:
         mem.supersede(old, new, scope=ADA)
-    except RecollectError:
+    except WellwornError:
         assert picture(mem) == before
     assert mem.verify().ok
 
@@ -185,9 +332,19 @@ def test_the_largest_text_that_is_allowed_is_stored_whole(mem: Memory) -> None:
     assert "".join(mem.get(entry_id, scope=ADA).evidence for entry_id in ids) == text
 
 
-@pytest.mark.parametrize("text", ["." * 200_000, "?!" * 100_000 + "x", "\n" * 200_000 + "x", "a." * 100_000,
-                                  "\n " * 100_000 + "x", "…" * 100_000, " \t" * 100_000 + "y"],
-                         ids=["dots", "marks", "lines", "a-dots", "blank-lines", "ellipses", "blanks"])  # fmt: skip
+@pytest.mark.parametrize(
+    "text",
+    [
+        "." * 200_000,
+        "?!" * 100_000 + "x",
+        "\n" * 200_000 + "x",
+        "a." * 100_000,
+        "\n " * 100_000 + "x",
+        "…" * 100_000,
+        " \t" * 100_000 + "y",
+    ],
+    ids=["dots", "marks", "lines", "a-dots", "blank-lines", "ellipses", "blanks"],
+)
 def test_no_text_takes_longer_than_its_length_deserves(text: str) -> None:
     for size, limit_s in ((6_000, 0.3), (len(text), 10.0)):  # a quadratic chunker needs a second for the first
         started = perf_counter()
@@ -198,8 +355,9 @@ def test_no_text_takes_longer_than_its_length_deserves(text: str) -> None:
 @pytest.mark.parametrize("k1", ["'; DROP TABLE entries; --", '"quoted" OR *', "100% _like_", "\\x00 {json: []}"])
 def test_sql_in_any_name_is_only_a_name(mem: Memory, k1: str) -> None:
     scope = Scope(tenant=k1, user=k1)
-    (entry_id,) = mem.remember(k1, scope=scope, title=k1, tags=[k1], session_id=k1, source=k1, speaker=k1,
-                               metadata={k1: k1})  # fmt: skip
+    (entry_id,) = mem.remember(
+        k1, scope=scope, title=k1, tags=[k1], session_id=k1, source=k1, speaker=k1, metadata={k1: k1}
+    )
     mem.session(scope=scope, session_id=k1).add(k1, k1)
     entry = mem.get(entry_id, scope=scope)
     assert (entry.title, entry.tags, entry.session_id, entry.metadata) == (k1, [k1.strip()], k1, {k1: k1})
@@ -339,5 +497,5 @@ def test_a_clock_without_a_zone_tells_utc(opened: OpenMemory) -> None:
     ids=["list", "five", "class", "none"],
 )
 def test_nonsense_given_to_open_is_one_of_our_errors(opened: OpenMemory, options: dict[str, Any]) -> None:
-    with pytest.raises(RecollectError):
+    with pytest.raises(WellwornError):
         opened(**options).remember("x", scope=ADA)

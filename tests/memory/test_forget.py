@@ -17,14 +17,14 @@ from memory.world import (
     OpenMemory,
     file_bytes,
     holds_text,
+    partition_picture,
     picture,
-    shelf_picture,
     texts,
-)  # fmt: skip
-from recollect import InvalidInput, Memory, NotFound, Scope, ScopeError
-from recollect.ingest.hashing import hash64
-from recollect.ingest.terms import _term
-from recollect.testing.builders import make_call, make_job
+)
+from wellworn import InvalidInput, Memory, NotFound, Scope, ScopeError
+from wellworn.ingest.hashing import hash64
+from wellworn.ingest.terms import _term
+from wellworn.testing.builders import make_call, make_job
 
 MARKER = "zqxmarker"
 ADA_IN_ORG = Scope(tenant="acme", user="ada", org="all")
@@ -36,13 +36,18 @@ def fill(mem: Memory, scope: Scope, word: str, count: int = 12) -> list[str]:
     ids = mem.remember_many(
         [
             {
-                "text": f"{word} fact {n} of many", "title": f"{word} title", "tags": [f"{word}-tag", "plain"],
-                "speaker": word, "evidence": f"said: {word} {n}", "metadata": {word: [word]}, "source": word,
+                "text": f"{word} fact {n} of many",
+                "title": f"{word} title",
+                "tags": [f"{word}-tag", "plain"],
+                "speaker": word,
+                "evidence": f"said: {word} {n}",
+                "metadata": {word: [word]},
+                "source": word,
             }
             for n in range(count)
         ],
         scope=scope,
-    )  # fmt: skip
+    )
     mem.remember((f"{word} goes on and on. " * 20 + "\n\n") * 10, scope=scope, session_id=f"{word}-session")
     mem.edit(ids[0], scope=scope, text=f"{word} was edited", title=f"{word} again")
     mem.supersede(ids[1], ids[2], scope=scope)
@@ -67,7 +72,7 @@ def test_ids_are_removed_with_all_that_hangs_on_them(mem: Memory, clock: Clock) 
     assert receipt.ids == [second]
     assert receipt.cached >= 1
     assert receipt.at == clock.now
-    assert receipt.shelves == ADA.shelves()
+    assert receipt.partitions == ADA.partitions()
     with pytest.raises(NotFound):
         mem.get(second, scope=ADA)
     assert set(texts(mem, "bees", ADA)) == {"one bee", "three bees"}
@@ -169,12 +174,12 @@ def test_nobody_else_is_touched(mem: Memory) -> None:
     fill(mem, ADA, MARKER)
     for number, scope in enumerate(others):
         fill(mem, scope, f"other{number}", 6)
-    before = [shelf_picture(mem, scope.shelves()[0]) for scope in others]
+    before = [partition_picture(mem, scope.partitions()[0]) for scope in others]
     answers = [[(h.entry, h.score) for h in mem.recall("fact of many", scope=scope, k=9)] for scope in others]
     mem.forget(session_id=f"{MARKER}-session", scope=ADA)
     mem.forget(ids=[mem.entries(scope=ADA)[0].id], scope=ADA)
     mem.forget(everything=True, scope=ADA)
-    assert [shelf_picture(mem, scope.shelves()[0]) for scope in others] == before
+    assert [partition_picture(mem, scope.partitions()[0]) for scope in others] == before
     assert [[(h.entry, h.score) for h in mem.recall("fact of many", scope=s, k=9)] for s in others] == answers
 
 
@@ -186,16 +191,16 @@ def test_the_rows_of_others_are_byte_identical(path: Path, opened: OpenMemory) -
     def raw(keep: str) -> dict[str, list[Any]]:
         with sqlite3.connect(path) as db:
             rows = {
-                "entries": "SELECT e.* FROM entries e JOIN shelves s ON s.no = e.shelf WHERE {}",
-                "index_records": "SELECT i.* FROM index_records i JOIN shelves s ON s.no = i.shelf WHERE {}",
-                "tags": "SELECT t.* FROM entry_tags t JOIN shelves s ON s.no = t.shelf WHERE {}",
+                "entries": "SELECT e.* FROM entries e JOIN partitions s ON s.no = e.partition WHERE {}",
+                "index_records": "SELECT i.* FROM index_records i JOIN partitions s ON s.no = i.partition WHERE {}",
+                "tags": "SELECT t.* FROM entry_tags t JOIN partitions s ON s.no = t.partition WHERE {}",
                 "links": "SELECT l.* FROM links l JOIN entries e ON e.no IN (l.source, l.target) "
-                "JOIN shelves s ON s.no = e.shelf WHERE {}",
+                "JOIN partitions s ON s.no = e.partition WHERE {}",
                 "replaced": "SELECT r.* FROM replaced r JOIN entries e ON e.no = r.entry "
-                "JOIN shelves s ON s.no = e.shelf WHERE {}",
+                "JOIN partitions s ON s.no = e.partition WHERE {}",
                 "turns": "SELECT t.* FROM turns t JOIN sessions n ON n.no = t.session "
-                "JOIN shelves s ON s.no = n.shelf WHERE {}",
-                "shelves": "SELECT * FROM shelves s WHERE {}",
+                "JOIN partitions s ON s.no = n.partition WHERE {}",
+                "partitions": "SELECT * FROM partitions s WHERE {}",
             }
             found = {name: db.execute(sql.format(keep) + " ORDER BY 1, 2").fetchall() for name, sql in rows.items()}
         db.close()
@@ -245,13 +250,25 @@ def test_a_forgotten_person_can_come_back_with_an_empty_memory(mem: Memory) -> N
 @pytest.mark.parametrize(
     "wrong",
     [
-        {}, {"ids": ["x"], "everything": True}, {"ids": [], "session_id": "s"}, {"everything": False},
-        {"session_id": "s", "everything": True}, {"ids": "an-id"}, {"session_id": ""}, {"session_id": 5},
-        {"everything": "no"}, {"everything": 1}, {"ids": 5}, {"ids": [5]}, {"ids": [["x"]]}, {"ids": [None]},
-        {"session_id": "s", "turns": "no"}, {"everything": True, "layer": 5},
+        {},
+        {"ids": ["x"], "everything": True},
+        {"ids": [], "session_id": "s"},
+        {"everything": False},
+        {"session_id": "s", "everything": True},
+        {"ids": "an-id"},
+        {"session_id": ""},
+        {"session_id": 5},
+        {"everything": "no"},
+        {"everything": 1},
+        {"ids": 5},
+        {"ids": [5]},
+        {"ids": [["x"]]},
+        {"ids": [None]},
+        {"session_id": "s", "turns": "no"},
+        {"everything": True, "layer": 5},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_what_to_forget_must_be_said_clearly(mem: Memory, wrong: dict[str, Any]) -> None:
     mem.session(scope=ADA, session_id="s").add("user", "still here")
     before = picture(mem)
@@ -293,9 +310,14 @@ def test_no_byte_of_it_is_left_in_the_files(path: Path, opened: OpenMemory, how:
         )
         mem.remember(f"Ben says {n} " + "y" * (53 * n % 700), scope=BEN, tags=[f"t{n}", "u"])
         (entry_id,) = mem.remember(
-            f"{MARKER} note {n} " + "z" * (71 * n % 1500), scope=ADA, session_id="gone", title=f"{MARKER} {n}",
-            evidence=f"{MARKER} said " + "e" * (29 * n % 2500), source=MARKER, metadata={MARKER: "m" * (n * 11)},
-        )  # fmt: skip
+            f"{MARKER} note {n} " + "z" * (71 * n % 1500),
+            scope=ADA,
+            session_id="gone",
+            title=f"{MARKER} {n}",
+            evidence=f"{MARKER} said " + "e" * (29 * n % 2500),
+            source=MARKER,
+            metadata={MARKER: "m" * (n * 11)},
+        )
         mem.edit(entry_id, scope=ADA, text=f"{MARKER} edited {n} " + "w" * (13 * n % 300))
         mem.edit(entry_id, scope=ADA, title=f"{MARKER} again", tags=[f"{MARKER}#{n}", "plain"])
     assert MARKER.encode() in file_bytes(path)
@@ -315,10 +337,10 @@ def test_jobs_and_the_ledger_do_not_name_it_any_more(path: Path, opened: OpenMem
     session = mem.session(scope=ADA, session_id=name)
     ids = [session.add("user", f"turn {n}") for n in range(3)]
     for n, state in enumerate(["queued", "done", "dead"] * 20):
-        job = make_job(f"j{n}", shelf=ADA.home(), key=f"{name}:{n}", payload={"session": name}, state=state)
+        job = make_job(f"j{n}", partition=ADA.home(), key=f"{name}:{n}", payload={"session": name}, state=state)
         with mem._store.transact() as tx:  # between others', so that pages are shared
             tx.add_job(job)
-            tx.add_job(make_job(f"b{n}", shelf=BEN.home(), payload={"session": "ben's"}))
+            tx.add_job(make_job(f"b{n}", partition=BEN.home(), payload={"session": "ben's"}))
             tx.add_calls([make_call(session=name), make_call(session="ben's")])
     assert MARKER.encode() in file_bytes(path)
     if how == "everything":

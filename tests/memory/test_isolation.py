@@ -10,9 +10,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memory.world import Clock, shelf_picture
-from recollect import Memory, NotFound, Scope
-from recollect.types import Shelf
+from memory.world import Clock, partition_picture
+from wellworn import Memory, NotFound, Scope
+from wellworn.core.types import Partition
 
 SCOPES = [
     Scope(tenant="acme", user="ada"),
@@ -46,11 +46,11 @@ calls = st.one_of(
 
 
 class World:
-    """A memory, every id that was ever given out with the shelf it lies on, and a way to act on any of them."""
+    """A memory, every id that was ever given out with the partition it lies on, and a way to act on any of them."""
 
     def __init__(self, mem: Memory) -> None:
         self.mem = mem
-        self.home: dict[str, Shelf] = {}
+        self.home: dict[str, Partition] = {}
 
     def keep(self, ids: list[str], scope: Scope, layer: str | None = None) -> None:
         for entry_id in ids:
@@ -63,8 +63,8 @@ class World:
     def act(self, action: str, scope: Scope, word: str, pick: int) -> None:
         chosen = list(self.home)[pick % len(self.home)] if self.home else "nothing"
         other = list(self.home)[pick // 7 % len(self.home)] if self.home else "nothing"
-        seen = self.home.get(chosen) in scope.shelves()
-        both = seen and self.home.get(other) in scope.shelves()
+        seen = self.home.get(chosen) in scope.partitions()
+        both = seen and self.home.get(other) in scope.partitions()
         mem = self.mem
         acts: dict[str, Callable[[], Any]] = {  # whatever the verb answers
             "remember": lambda: self.keep(mem.remember(f"{word} {pick % 9}", scope=scope, tags=[word, "t"]), scope),
@@ -78,7 +78,7 @@ class World:
             "forget id": lambda: self.guarded(seen, chosen, lambda: mem.forget(ids=[chosen], scope=scope, turns=True)),
             "forget session": lambda: mem.forget(session_id=word, scope=scope),
             "forget all": lambda: mem.forget(everything=True, scope=scope),
-        }  # fmt: skip
+        }
         with suppress(ValueError):  # InvalidInput: the same text again, an entry linked to itself
             acts[action]()
 
@@ -94,27 +94,27 @@ class World:
     def check_recall(self, scope: Scope, word: str, pick: int) -> None:
         options: list[dict[str, Any]] = [{}, {"tags": "t"}, {"session_id": word}, {"kind": "note"}]  # filters
         for hit in self.mem.recall(word, scope=scope, k=50, **options[pick % 4]):
-            assert hit.entry.shelf in scope.shelves()
-            assert self.home[hit.entry.id] == hit.entry.shelf
+            assert hit.entry.partition in scope.partitions()
+            assert self.home[hit.entry.id] == hit.entry.partition
         for entry in self.mem.entries(scope=scope, limit=1000):
-            assert entry.shelf in scope.shelves()
+            assert entry.partition in scope.partitions()
         for event in self.mem.events(scope=scope, limit=1000):
             assert event.tenant == scope.tenant
 
     def check_read(self, scope: Scope, entry_id: str) -> None:
-        assert self.mem.get(entry_id, scope=scope).shelf == self.home[entry_id]
+        assert self.mem.get(entry_id, scope=scope).partition == self.home[entry_id]
         for version in self.mem.history(entry_id, scope=scope):
-            assert version.entry.shelf == self.home[entry_id]
+            assert version.entry.partition == self.home[entry_id]
         for link in self.mem.links(entry_id, scope=scope):
-            assert {self.home[link.source], self.home[link.target]} <= set(scope.shelves())
+            assert {self.home[link.source], self.home[link.target]} <= set(scope.partitions())
 
-    def beyond(self, scope: Scope) -> dict[Shelf, Any]:  # a picture of every shelf out of the scope's sight
+    def beyond(self, scope: Scope) -> dict[Partition, Any]:  # a picture of every partition out of the scope's sight
         links_apart = {"links": None}  # an entry in sight may be linked with one that is not
         return {
-            shelf: shelf_picture(self.mem, shelf) | links_apart
-            for shelf in self.mem._store.shelves()
-            if shelf not in scope.shelves() and self.mem._store.counts([shelf])["entries"]
-        }  # a shelf without entries may be there for the log of someone's recalls, which is written in the background
+            partition: partition_picture(self.mem, partition) | links_apart
+            for partition in self.mem._store.partitions()
+            if partition not in scope.partitions() and self.mem._store.counts([partition])["entries"]
+        }  # a partition without entries may be there for the log of someone's recalls, which is written in the background
 
 
 def run(mem: Memory, steps: list[tuple[str, Scope, str, int]]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from memory.world import ADA, Clock
-from recollect import InvalidInput, Memory, ReflectionSettings
+from wellworn import InvalidInput, Memory, ReflectionSettings
 
 
 def test_jobs_that_were_done_a_week_ago_are_dropped_where_work_is_done() -> None:

@@ -17,9 +17,9 @@ from typing import Any
 import pytest
 
 from memory.world import ADA, BEN, FOREIGN_ADA, Clock, OpenMemory, file_bytes, holds_text, picture
-from recollect import InvalidInput, Memory, NotFound, Scope
-from recollect.errors import StoreError
-from recollect.stores.base import Tx
+from wellworn import InvalidInput, Memory, NotFound, Scope
+from wellworn.core.errors import StoreError
+from wellworn.store.port import Tx
 
 MARKER = "zqxmarker"
 SOON = 5.0
@@ -51,8 +51,12 @@ def eventually(true: Callable[[], bool]) -> bool:
 def test_an_outcome_counts_once_per_kind(bees: Memory) -> None:
     recall = bees.recall("bee", scope=ADA)
     kinds: list[dict[str, Any]] = [
-        {"cited": [0, 2]}, {"used": 0.8}, {"ignored": True}, {"refined": "the other bee"}, {"success": True},
-    ]  # fmt: skip
+        {"cited": [0, 2]},
+        {"used": 0.8},
+        {"ignored": True},
+        {"refined": "the other bee"},
+        {"success": True},
+    ]
     for kind in kinds:
         assert bees.outcome(recall.id, **kind) is True
     before = learned(bees)
@@ -76,12 +80,36 @@ def test_places_may_come_as_any_sequence(bees: Memory) -> None:
 
 
 BAD: list[dict[str, Any]] = [
-    {}, {"ignored": False}, {"cited": [0], "used": 0.5}, {"cited": [], "ignored": True}, {"used": 0.1, "success": True},
-    {"cited": [5]}, {"cited": [0, 99]}, {"cited": [-1]}, {"cited": [True]}, {"cited": [False]}, {"cited": [0.0]},
-    {"cited": ["0"]}, {"cited": "01"}, {"cited": 0}, {"cited": [None]}, {"cited": [0, False]}, {"cited": [[0]]},
-    {"cited": [{}]}, {"used": 1.5}, {"used": -0.1}, {"used": float("nan")}, {"used": True}, {"used": "much"},
-    {"ignored": 1}, {"ignored": "yes"}, {"refined": ""}, {"refined": 7}, {"success": 1}, {"success": "yes"},
-]  # fmt: skip
+    {},
+    {"ignored": False},
+    {"cited": [0], "used": 0.5},
+    {"cited": [], "ignored": True},
+    {"used": 0.1, "success": True},
+    {"cited": [5]},
+    {"cited": [0, 99]},
+    {"cited": [-1]},
+    {"cited": [True]},
+    {"cited": [False]},
+    {"cited": [0.0]},
+    {"cited": ["0"]},
+    {"cited": "01"},
+    {"cited": 0},
+    {"cited": [None]},
+    {"cited": [0, False]},
+    {"cited": [[0]]},
+    {"cited": [{}]},
+    {"used": 1.5},
+    {"used": -0.1},
+    {"used": float("nan")},
+    {"used": True},
+    {"used": "much"},
+    {"ignored": 1},
+    {"ignored": "yes"},
+    {"refined": ""},
+    {"refined": 7},
+    {"success": 1},
+    {"success": "yes"},
+]
 
 
 @pytest.mark.parametrize("told", BAD, ids=str)
@@ -134,8 +162,9 @@ def test_without_learning_there_is_no_recall_to_tell_of(opened: OpenMemory) -> N
     assert mem.learning(scope=ADA).mode == "off"
 
 
-@pytest.mark.parametrize("option", [{"learning": "sometimes"}, {"learning": None}, {"explore": 1.5}, {"explore": -1},
-                                    {"explore": True}])  # fmt: skip
+@pytest.mark.parametrize(
+    "option", [{"learning": "sometimes"}, {"learning": None}, {"explore": 1.5}, {"explore": -1}, {"explore": True}]
+)
 def test_bad_settings_make_no_file(path: Path, opened: OpenMemory, option: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         opened(path, **option)
@@ -179,7 +208,7 @@ def test_forgetting_a_person_takes_recalls_outcomes_and_policy(path: Path, opene
     receipt = mem.forget(everything=True, scope=ADA)
     assert (receipt.recalls, receipt.scrubbed) == (5, True)
     assert MARKER.encode() not in file_bytes(path)
-    assert mem._store.outcomes("acme", shelf=ADA.home()) == []
+    assert mem._store.outcomes("acme", partition=ADA.home()) == []
     assert mem.export_learning(scope=ADA)["person"] is None
     assert mem.export_learning(scope=BEN)["person"] == bens
     assert mem.learning(scope=ADA).outcomes == 0
@@ -201,7 +230,7 @@ def test_a_pending_log_does_not_bring_back_what_was_forgotten(path: Path, opened
     mem._learner._log.flush()
     mem.close()
     assert MARKER.encode() not in file_bytes(path)
-    assert opened(path)._store.shelves() == ([ADA.home()] if again else [])
+    assert opened(path)._store.partitions() == ([ADA.home()] if again else [])
 
 
 def test_an_outcome_does_not_bring_back_what_was_forgotten(path: Path, opened: OpenMemory) -> None:
@@ -211,7 +240,7 @@ def test_an_outcome_does_not_bring_back_what_was_forgotten(path: Path, opened: O
     mem.forget(everything=True, scope=ADA)
     with pytest.raises(NotFound):
         mem.outcome(recall.id, cited=[0])
-    assert mem._store.shelves() == []
+    assert mem._store.partitions() == []
     assert MARKER.encode() not in file_bytes(path)
 
 
@@ -255,7 +284,7 @@ def test_a_recall_is_told_of_in_another_memory_within_a_moment(path: Path, opene
 
 
 def test_a_new_users_recall_is_told_of_elsewhere_too(path: Path, opened: OpenMemory) -> None:
-    """They have no shelf of their own yet: what they see is the organisation's."""
+    """They have no partition of their own yet: what they see is the organisation's."""
     first = opened(path)
     first.remember("a bee", scope=ADA_IN_ORG, layer="org")
     recall = first.recall("bee", scope=ADA_IN_ORG)
@@ -354,9 +383,10 @@ def broken(*_: Any) -> AbstractContextManager[Tx]:
     raise StoreError("the disk is full")
 
 
-def test_a_log_that_cannot_be_written_stops_no_recall(bees: Memory, monkeypatch: pytest.MonkeyPatch,
-                                                      caplog: pytest.LogCaptureFixture) -> None:  # fmt: skip
-    with caplog.at_level(logging.WARNING, logger="recollect"):
+def test_a_log_that_cannot_be_written_stops_no_recall(
+    bees: Memory, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.WARNING, logger="wellworn"):
         with monkeypatch.context() as patched:
             patched.setattr(bees._store, "transact", broken)
             recall = bees.recall(f"bee {MARKER}", scope=ADA)
@@ -373,7 +403,7 @@ def test_a_log_that_is_late_for_the_closing_says_nothing(bees: Memory, caplog: p
     pending = log.find(recall.id)
     assert pending is not None
     bees.close()
-    with caplog.at_level(logging.WARNING, logger="recollect"):
+    with caplog.at_level(logging.WARNING, logger="wellworn"):
         log._pending[recall.id] = pending  # as its thread saw it a moment before
         log.flush()
     assert caplog.records == []
@@ -416,9 +446,18 @@ def test_a_citation_counts_as_use_and_leaves_no_version(bees: Memory, clock: Clo
 
 @pytest.mark.parametrize(
     ("start", "success", "after"),
-    [(0.8, True, 0.85), (0.93, True, 0.95), (0.95, True, 0.95), (1.0, True, 1.0), (0.8, False, 0.7),
-     (0.1, False, 0.05), (0.05, False, 0.05), (0.0, False, 0.0), (0.0, True, 0.05)],
-)  # fmt: skip
+    [
+        (0.8, True, 0.85),
+        (0.93, True, 0.95),
+        (0.95, True, 0.95),
+        (1.0, True, 1.0),
+        (0.8, False, 0.7),
+        (0.1, False, 0.05),
+        (0.05, False, 0.05),
+        (0.0, False, 0.0),
+        (0.0, True, 0.05),
+    ],
+)
 def test_success_and_failure_change_confidence(mem: Memory, start: float, success: bool, after: float) -> None:
     (entry_id,) = mem.remember("a bee", scope=ADA, confidence=start)
     mem.outcome(mem.recall("bee", scope=ADA).id, success=success)

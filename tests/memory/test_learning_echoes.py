@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from memory.world import OpenMemory
-from recollect import Memory, Recall, Scope
-from recollect.retrieval.evidence import EVIDENCE
+from wellworn import Memory, Recall, Scope
+from wellworn.search.evidence import EVIDENCE
 
 ADA = Scope(tenant="acme", user="ada", org="all")
 BEN = Scope(tenant="acme", user="ben", org="all")

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from memory.world import OpenMemory
-from recollect import Memory, Scope
-from recollect.learning.policy import Prior
-from recollect.learning.ranker import Ranker
-from recollect.learning.state import dumps_prior
-from recollect.retrieval.evidence import EVIDENCE
+from wellworn import Memory, Scope
+from wellworn.learning.policy import Prior
+from wellworn.learning.ranker import Ranker
+from wellworn.learning.state import dumps_prior
+from wellworn.search.evidence import EVIDENCE
 
 ADA = Scope(tenant="acme", user="ada")
 OLD = [name for name in EVIDENCE if name != "rare"]
@@ -37,8 +37,9 @@ def log_recall(mem: Memory, recall_id: str, names: Sequence[str]) -> None:
 
 
 @pytest.mark.parametrize("names", [OLD, [*OLD, "rare"][::-1], []], ids=["without rare", "other order", "none"])
-def test_a_recall_logged_with_other_features_teaches_nothing(opened: OpenMemory, location: str,
-                                                             names: list[str]) -> None:  # fmt: skip
+def test_a_recall_logged_with_other_features_teaches_nothing(
+    opened: OpenMemory, location: str, names: list[str]
+) -> None:
     mem = filled(opened, location)
     log_recall(mem, "old", names)
     assert mem.outcome("old", cited=[1], scope=ADA)

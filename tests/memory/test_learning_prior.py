@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from recollect import InvalidInput, Memory, Scope
-from recollect.learning.guard import Evidence
-from recollect.learning.policy import Prior
-from recollect.learning.ranker import Ranker
-from recollect.learning.state import dumps_prior
-from recollect.retrieval.evidence import EVIDENCE
+from wellworn import InvalidInput, Memory, Scope
+from wellworn.learning.guard import Evidence
+from wellworn.learning.policy import Prior
+from wellworn.learning.ranker import Ranker
+from wellworn.learning.state import dumps_prior
+from wellworn.search.evidence import EVIDENCE
 
 ADA = Scope(tenant="acme", user="ada")
 

@@ -10,12 +10,12 @@ import pytest
 
 from memory.test_learning_world import ADA, ENOUGH, Places, User, honest, planted
 from memory.world import OpenMemory
-from recollect import Memory
-from recollect.errors import EmbeddingFailed
-from recollect.learning.lowrank import CHUNK, LowRank
-from recollect.types import Shelf
+from wellworn import Memory
+from wellworn.core.errors import EmbeddingFailed
+from wellworn.core.types import Partition
+from wellworn.learning.lowrank import CHUNK, LowRank
 
-HOME = Shelf(tenant="acme", layer="user", layer_id="ada")
+HOME = Partition(tenant="acme", layer="user", layer_id="ada")
 TUNED = "blind/residual"
 
 __all__ = ["planted"]

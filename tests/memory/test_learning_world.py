@@ -14,18 +14,30 @@ from typing import Any
 import pytest
 
 from memory.world import Clock, OpenMemory
-from recollect import Memory, Recall, Scope
-from recollect.retrieval.pipeline import TIE_DECIMALS
-from recollect.retrieval.profiles import PROFILES
-from recollect.stores.base import Event
+from wellworn import Memory, Recall, Scope
+from wellworn.search.pipeline import TIE_DECIMALS
+from wellworn.search.profiles import PROFILES
+from wellworn.store.port import Event
 
 ADA = Scope(tenant="acme", user="ada", org="all")
 BEN = Scope(tenant="acme", user="ben", org="all")
 EVE = Scope(tenant="acme", user="eve", org="all")
 RIVAL = Scope(tenant="rival", user="ada", org="all")
 
-MONTHS = ("January", "February", "March", "April", "May", "June", "July", "August", "September", "October",
-          "November", "December")  # fmt: skip
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 HINTS = ("garden", "river", "market", "window")
 TOPICS = ("apples", "bridges", "candles", "drums", "engines", "feathers")
 BLIND = replace(
@@ -92,8 +104,9 @@ def fill(mem: Memory, scope: Scope) -> None:
             for topic in TOPICS
             for month in range(12)
         ],
-        scope=scope, layer="org",
-    )  # fmt: skip
+        scope=scope,
+        layer="org",
+    )
 
 
 @dataclass
@@ -120,10 +133,13 @@ class User:
     def recall_rate(self, questions: int = 40) -> float:
         """Share of fresh questions whose answer is shown. Asking teaches nothing."""
         found = asks(999)
-        return sum(
-            bool(ask.right(self.mem.recall(ask.query, scope=self.scope, k=K)))
-            for ask, _ in zip(found, range(questions), strict=False)
-        ) / questions  # fmt: skip
+        return (
+            sum(
+                bool(ask.right(self.mem.recall(ask.query, scope=self.scope, k=K)))
+                for ask, _ in zip(found, range(questions), strict=False)
+            )
+            / questions
+        )
 
     def order(self) -> list[list[str]]:
         found = asks(998)
@@ -143,8 +159,7 @@ def planted(opened: OpenMemory) -> OpenMemory:
     """Opens a memory that holds the world for both tenants."""
 
     def open_(location: str | Path = ":memory:", **options: Any) -> Memory:  # the keywords of Memory.open
-        given = {"embedder": None, "explore": 0.0, "durability": "normal", "new_id": ids(), "profile": BLIND,
-                 **options}  # fmt: skip
+        given = {"embedder": None, "explore": 0.0, "durability": "normal", "new_id": ids(), "profile": BLIND, **options}
         mem = opened(location, **given)
         for scope in (ADA, RIVAL):
             fill(mem, scope)
@@ -189,8 +204,9 @@ def test_without_learning_on_nothing_moves(planted: OpenMemory, mode: str) -> No
     assert ada.recall_rate() == rate
 
 
-def test_what_was_observed_serves_once_learning_is_on_and_not_when_off(planted: OpenMemory, path: Path,
-                                                                      opened: OpenMemory) -> None:  # fmt: skip
+def test_what_was_observed_serves_once_learning_is_on_and_not_when_off(
+    planted: OpenMemory, path: Path, opened: OpenMemory
+) -> None:
     mem = planted(path, learning="observe")
     User(mem, ADA, 1).tell(ENOUGH)
     mem.close()
@@ -252,8 +268,11 @@ def test_the_curve_ends_where_the_status_is(planted: OpenMemory) -> None:
     assert [point.number for point in points] == list(range(1, ENOUGH + 1))
     last = points[-1]
     assert (last.gain, last.bound, last.level, last.weights) == (
-        status.gain, status.bound, status.level, status.weights,
-    )  # fmt: skip
+        status.gain,
+        status.bound,
+        status.level,
+        status.weights,
+    )
     assert points[0].level == "base"
 
 
@@ -356,8 +375,12 @@ def everyone(mem: Memory) -> list[dict[str, Any]]:
 
 def interleaved(mem: Memory, clock: Clock) -> None:
     """Four people, one of them a liar and one of another tenant, in turns."""
-    users = [(User(mem, ADA, 1), honest), (User(mem, BEN, 2), honest), (User(mem, EVE, 3), inverted),
-             (User(mem, RIVAL, 4), honest)]  # fmt: skip
+    users = [
+        (User(mem, ADA, 1), honest),
+        (User(mem, BEN, 2), honest),
+        (User(mem, EVE, 3), inverted),
+        (User(mem, RIVAL, 4), honest),
+    ]
     for _ in range(ENOUGH // 5):
         for user, cite in users:
             clock.forward(seconds=1.234567)
@@ -375,8 +398,9 @@ def test_relearning_rebuilds_the_same_state_bit_for_bit(planted: OpenMemory, loc
         assert everyone(mem) == before
 
 
-def test_relearning_after_reopening_rebuilds_the_same_state(planted: OpenMemory, path: Path, clock: Clock,
-                                                            opened: OpenMemory) -> None:  # fmt: skip
+def test_relearning_after_reopening_rebuilds_the_same_state(
+    planted: OpenMemory, path: Path, clock: Clock, opened: OpenMemory
+) -> None:
     mem = planted(path)
     interleaved(mem, clock)
     before, order = everyone(mem), User(mem, ADA, 1).order()

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from memory.world import ADA, BEN, FOREIGN_ADA, Clock, OpenMemory, holds_text
-from recollect import EmbedderMismatch, InvalidInput, Memory, RecollectError, Scope, StoreError
-from recollect.errors import StoreClosed
+from wellworn import EmbedderMismatch, InvalidInput, Memory, Scope, StoreError, WellwornError
+from wellworn.core.errors import StoreClosed
 
 
 def test_stats_count_what_the_scope_sees(mem: Memory) -> None:
@@ -43,8 +43,16 @@ def test_events_tell_what_was_done_newest_first_and_never_say_a_word_of_it(mem: 
     mem.forget(ids=[b], scope=ADA)
     events = mem.events(scope=ADA)
     assert [event.action for event in events][::-1] == [
-        "remember", "remember", "repeat", "edit", "link", "unlink", "supersede", "remember", "forget",
-    ]  # fmt: skip
+        "remember",
+        "remember",
+        "repeat",
+        "edit",
+        "link",
+        "unlink",
+        "supersede",
+        "remember",
+        "forget",
+    ]
     assert "secret" not in str(events)
     assert [event.action for event in mem.events(scope=ADA, limit=2)] == ["forget", "remember"]
 
@@ -232,5 +240,5 @@ def test_words_only_and_an_embedder_can_take_turns_on_one_file(path: Path, opene
 
 
 def test_every_error_has_one_base(opened: OpenMemory) -> None:
-    with pytest.raises(RecollectError):
+    with pytest.raises(WellwornError):
         opened("redis://localhost")

@@ -9,10 +9,20 @@ from typing import Any
 import pytest
 
 from memory.world import ADA, BEN, NOON, Clock, OpenMemory, picture
-from recollect import InvalidInput, Memory, NotFound, Scope
+from wellworn import InvalidInput, Memory, NotFound, Scope
 
-TEXTS = ["a mill by the river", "seven green bottles", "the price of copper", "how moss grows", "an owl at night",
-         "winter tyres", "jazz in Lisbon", "rules of chess", "salt and iron", "a broken kettle"]  # fmt: skip
+TEXTS = [
+    "a mill by the river",
+    "seven green bottles",
+    "the price of copper",
+    "how moss grows",
+    "an owl at night",
+    "winter tyres",
+    "jazz in Lisbon",
+    "rules of chess",
+    "salt and iron",
+    "a broken kettle",
+]
 
 
 def links_from(mem: Memory, entry_id: str) -> set[tuple[str, str]]:
@@ -142,9 +152,13 @@ def test_bad_links_are_refused_and_change_nothing(mem: Memory, clock: Clock) -> 
     (bens,) = mem.remember("of Ben", scope=BEN)
     before = picture(mem)
     for source, target, type_, error in (
-        (a, a, "supports", InvalidInput), (a, b, "likes", InvalidInput), (a, b, None, InvalidInput),
-        (a, bens, "supports", NotFound), (bens, a, "supports", NotFound), (a, "nothing", "supports", NotFound),
-    ):  # fmt: skip
+        (a, a, "supports", InvalidInput),
+        (a, b, "likes", InvalidInput),
+        (a, b, None, InvalidInput),
+        (a, bens, "supports", NotFound),
+        (bens, a, "supports", NotFound),
+        (a, "nothing", "supports", NotFound),
+    ):
         with pytest.raises(error):
             mem.link(source, target, type_, scope=ADA)  # type: ignore[arg-type]
     for confidence in (-0.1, 1.1, float("nan"), "1", None, True):

@@ -10,11 +10,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.world import ADA, BEN, NOON, Clock, OpenMemory, texts
-from recollect import InvalidInput, Memory, Profile, Recall, Scope, ScopeError
-from recollect.embeddings.hashing import HashEmbedder
-from recollect.stores.inmemory import InMemoryStore
-from recollect.stores.sqlite import SqliteStore
-from recollect.types import LAYERS
+from wellworn import InvalidInput, Memory, Profile, Recall, Scope, ScopeError
+from wellworn.core.types import LAYERS
+from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.store.inmemory import InMemoryStore
+from wellworn.store.sqlite import SqliteStore
 
 FACTS = [
     "Ada prefers tokio over async-std.",
@@ -141,7 +141,7 @@ def test_min_score_cuts_off_what_scores_less(full: Memory) -> None:
 
 
 @pytest.fixture
-def shelf(mem: Memory) -> Memory:
+def partition(mem: Memory) -> Memory:
     mem.remember("tea in the morning", scope=ADA, kind="preference", tags=["drink", "hot"], at="2026-01-01")
     mem.remember("tea is made of leaves", scope=ADA, kind="fact", tags=["drink"], at="2026-02-01")
     mem.remember("tea strategy for guests", scope=ADA, kind="strategy", at="2026-03-01", session_id="s1")
@@ -171,16 +171,16 @@ def shelf(mem: Memory) -> Memory:
     ],
     ids=lambda value: str(value) if isinstance(value, dict) else "",
 )
-def test_a_filter_keeps_what_it_names(shelf: Memory, options: dict[str, Any], expected: set[str]) -> None:
-    found = shelf.recall("tea", scope=ADA, k=10, **options)
+def test_a_filter_keeps_what_it_names(partition: Memory, options: dict[str, Any], expected: set[str]) -> None:
+    found = partition.recall("tea", scope=ADA, k=10, **options)
     assert {hit.entry.text for hit in found} == expected
     assert found.searched == len(expected)
 
 
 @pytest.mark.parametrize("name", ["kind", "layer"])
-def test_an_empty_list_means_the_same_alone_and_beside_another_filter(shelf: Memory, name: str) -> None:
-    alone = shelf.recall("tea", scope=ADA, k=10, **{name: []})  # type: ignore[arg-type]
-    beside = shelf.recall("tea", scope=ADA, k=10, since="2000-01-01", **{name: []})  # type: ignore[arg-type]
+def test_an_empty_list_means_the_same_alone_and_beside_another_filter(partition: Memory, name: str) -> None:
+    alone = partition.recall("tea", scope=ADA, k=10, **{name: []})  # type: ignore[arg-type]
+    beside = partition.recall("tea", scope=ADA, k=10, since="2000-01-01", **{name: []})  # type: ignore[arg-type]
     assert len(alone) == len(beside)
 
 
@@ -191,18 +191,16 @@ def test_a_filter_reaches_entries_that_many_better_ones_stand_before(mem: Memory
     assert texts(mem, "tea tea tea", ADA, tags="rare") == ["a word about something else"]
 
 
-def test_an_unknown_layer_or_kind_is_an_error_that_lists_the_known_ones(shelf: Memory) -> None:
+def test_an_unknown_layer_or_kind_is_an_error_that_lists_the_known_ones(partition: Memory) -> None:
     with pytest.raises(InvalidInput, match=r"gossip.*preference"):
-        shelf.recall("tea", scope=ADA, kind="gossip")
+        partition.recall("tea", scope=ADA, kind="gossip")
     with pytest.raises(ScopeError, match=r"planet.*company"):
-        shelf.recall("tea", scope=ADA, layer="planet")
+        partition.recall("tea", scope=ADA, layer="planet")
 
 
 # -- layers ------------------------------------------------------------------------------------------------------
 
-EVERYWHERE = Scope(
-    tenant="acme", agent="a", user="ada", session="s", project="p", team="t", org="o", company="c",
-)  # fmt: skip
+EVERYWHERE = Scope(tenant="acme", agent="a", user="ada", session="s", project="p", team="t", org="o", company="c")
 
 
 @pytest.mark.parametrize("order", [LAYERS, LAYERS[::-1]])
@@ -349,10 +347,26 @@ def test_words_alone_find_without_any_embedder(opened: OpenMemory, location: str
 
 
 QUERIES = [
-    '" OR 1=1 --', "'; DROP TABLE entries; --", "bees AND NOT roof", "NEAR(bees roof, 2)", 'bees*"', "text:bees",
-    "^bees", "{bees roof}: x", "-bees", "(((", "\\", "%", "_", "?", "...", "the of and", "bees\nroof\t", "🐝",
+    '" OR 1=1 --',
+    "'; DROP TABLE entries; --",
+    "bees AND NOT roof",
+    "NEAR(bees roof, 2)",
+    'bees*"',
+    "text:bees",
+    "^bees",
+    "{bees roof}: x",
+    "-bees",
+    "(((",
+    "\\",
+    "%",
+    "_",
+    "?",
+    "...",
+    "the of and",
+    "bees\nroof\t",
+    "🐝",
     "a" * 20_000,
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q[:20])

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from memory.world import Clock, OpenMemory
-from recollect import Memory, Scope
-from recollect.errors import InvalidInput, ModelFailed, NotFound
-from recollect.llm import ScriptedModel
-from recollect.llm.budget import Budget
-from recollect.reflection.settings import ReflectionSettings
-from recollect.types import Entry
+from wellworn import Memory, Scope
+from wellworn.core.errors import InvalidInput, ModelFailed, NotFound
+from wellworn.core.types import Entry
+from wellworn.models.llms import ScriptedModel
+from wellworn.models.llms.budget import Budget
+from wellworn.reflection.settings import ReflectionSettings
 
 ADA = Scope(tenant="acme", user="ada")
 KINDS = ["fact", "preference", "pattern"]
@@ -74,13 +74,16 @@ def test_what_no_turn_says_is_dropped_and_counted(opened: OpenMemory) -> None:
     ("action", "texts", "states"),
     [
         ("Add()", {"Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg."}, {"active"}),
-        ('Merge(0, "Ada lives in Berlin and Hamburg with her cat Momo.")',
-         {"Ada lives in Berlin and Hamburg with her cat Momo."}, {"active"}),
+        (
+            'Merge(0, "Ada lives in Berlin and Hamburg with her cat Momo.")',
+            {"Ada lives in Berlin and Hamburg with her cat Momo."},
+            {"active"},
+        ),
         ("Supersede(0)", {"Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg."}, {"active", "superseded"}),
         ("Correct(0)", {"Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg."}, {"active", "pruned"}),
         ("Merge(4, 'x')", {"Ada lives in Berlin with her cat Momo.", "Ada lives in Hamburg."}, None),
     ],
-)  # fmt: skip
+)
 def test_the_model_adds_merges_supersedes_or_corrects(
     location: str, opened: OpenMemory, action: str, texts: set[str], states: set[str] | None
 ) -> None:
@@ -243,8 +246,9 @@ def test_an_unreadable_answer_leaves_it_to_rules(opened: OpenMemory) -> None:
 def test_every_call_is_in_the_ledger(opened: OpenMemory) -> None:
     model = ScriptedModel(
         {"extract": [BERLIN, _memories(("Ada lives in Hamburg.", [0]))], "update": "0: Add()"},
-        input_tokens=100, output_tokens=10,
-    )  # fmt: skip
+        input_tokens=100,
+        output_tokens=10,
+    )
     mem = opened(llm=model)
     for session_id, text in (("monday", "I live in Berlin with my cat Momo."), ("tuesday", "I live in Hamburg.")):
         _talk(mem, session_id, text)
@@ -305,10 +309,14 @@ def test_untrusted_turns_make_untrusted_memories(opened: OpenMemory) -> None:
 
 
 def test_either_speaker_of_a_dialogue_is_remembered(opened: OpenMemory) -> None:
-    answer = json.dumps({"extracted_memories": [
-        {"summary": "Bob plays the cello.", "reference": [1], "speaker": "Bob"},
-        {"summary": "Ada plays the violin.", "reference": [0], "speaker": "Ada"},
-    ]})  # fmt: skip
+    answer = json.dumps(
+        {
+            "extracted_memories": [
+                {"summary": "Bob plays the cello.", "reference": [1], "speaker": "Bob"},
+                {"summary": "Ada plays the violin.", "reference": [0], "speaker": "Ada"},
+            ]
+        }
+    )
     mem = opened(llm=_model(answer))
     session = mem.session(scope=ADA, session_id="monday")
     session.add("Ada", "I play the violin.")
@@ -409,9 +417,11 @@ def test_a_summary_of_untrusted_turns_is_untrusted(opened: OpenMemory) -> None:
 def test_over_the_budget_nothing_is_summarised(opened: OpenMemory) -> None:
     summarizer = ScriptedModel({"summarize": "Ada talked about her garden."})
     mem = opened(
-        summarizer=summarizer, reflection=ReflectionSettings(summarize_above=2), background=False,
+        summarizer=summarizer,
+        reflection=ReflectionSettings(summarize_above=2),
+        background=False,
         budget=Budget(per_session_tokens=10),
-    )  # fmt: skip
+    )
     _talk(mem, "monday", "About my garden.", "And the roses.")
     mem.run_jobs()
     assert summarizer.requests == []

@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 
 from memory.world import ADA, BEN, NOON, Clock, OpenMemory, picture
-from recollect import Draft, InvalidInput, Memory, Scope, ScopeError
-from recollect.tokens import count_tokens
+from wellworn import Draft, InvalidInput, Memory, Scope, ScopeError
+from wellworn.core.tokens import count_tokens
 
 
 def prose(paragraphs: int, *, seed: int = 1, sentences: tuple[int, int] = (3, 7)) -> str:
@@ -31,10 +31,22 @@ _WORDS = re.findall(r"\w+", "the river ran past a mill where grain was ground an
 
 def test_a_short_text_is_one_entry_with_everything_that_was_said_about_it(mem: Memory) -> None:
     (entry_id,) = mem.remember(
-        "Ada prefers tokio over async-std.", scope=ADA, kind="preference", title="Runtimes", tags=["rust", "async"],
-        session_id="monday", turn_refs=[3, 4], source="import", speaker="Ada", confidence=0.6, trust="untrusted",
-        at="2026-04-01T09:30", valid_from="2026-04-01", valid_to="2027-04-01", metadata={"n": [1, {"deep": None}]},
-    )  # fmt: skip
+        "Ada prefers tokio over async-std.",
+        scope=ADA,
+        kind="preference",
+        title="Runtimes",
+        tags=["rust", "async"],
+        session_id="monday",
+        turn_refs=[3, 4],
+        source="import",
+        speaker="Ada",
+        confidence=0.6,
+        trust="untrusted",
+        at="2026-04-01T09:30",
+        valid_from="2026-04-01",
+        valid_to="2027-04-01",
+        metadata={"n": [1, {"deep": None}]},
+    )
     entry = mem.get(entry_id, scope=ADA)
     assert (entry.text, entry.kind, entry.title) == ("Ada prefers tokio over async-std.", "preference", "Runtimes")
     assert (entry.tags, entry.session_id, entry.turn_refs) == (["rust", "async"], "monday", [3, 4])
@@ -169,9 +181,10 @@ def test_a_superseded_text_that_is_said_again_is_a_new_entry(mem: Memory, clock:
 def test_the_same_words_of_two_people_are_two_entries(mem: Memory) -> None:
     scope = Scope(tenant="acme", user="ada", org="all")
     ids = {
-        *mem.remember("same words", scope=ADA), *mem.remember("same words", scope=BEN),
+        *mem.remember("same words", scope=ADA),
+        *mem.remember("same words", scope=BEN),
         *mem.remember("same words", scope=scope, layer="org"),
-    }  # fmt: skip
+    }
     assert len(ids) == 3
     assert {mem.get(entry_id, scope=scope).repeats for entry_id in mem.remember("same words", scope=ADA)} == {1}
 
@@ -273,8 +286,9 @@ def test_a_write_is_entry_index_vector_links_and_audit_together(mem: Memory) -> 
     stats = mem.stats(scope=ADA)
     assert (stats.entries, stats.vectors, stats.links) == (2, 2, 1)
     assert [(event.action, event.entry_id) for event in mem.events(scope=ADA)] == [
-        ("remember", ids[1]), ("remember", ids[0]),
-    ]  # fmt: skip
+        ("remember", ids[1]),
+        ("remember", ids[0]),
+    ]
     assert mem.verify().ok
 
 

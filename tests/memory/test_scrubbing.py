@@ -9,13 +9,20 @@ from typing import Any
 import pytest
 
 from memory.world import ADA, OpenMemory
-from recollect import Memory, PersonalData, Scope
-from recollect.errors import InvalidInput
-from recollect.llm.base import Message, Request
-from recollect.llm.scripted import ScriptedModel
+from wellworn import Memory, PersonalData, Scope
+from wellworn.core.errors import InvalidInput
+from wellworn.models.llms.base import Message, Request
+from wellworn.models.llms.scripted import ScriptedModel
 
-SECRETS = ["zoe.quill@example.com", "+1 415 555 2671", "4111 1111 1111 1111", "DE89370400440532013000", "457-55-5462",
-           "203.0.113.77", "gh" + "p_" + "A1b2" * 9]  # fmt: skip
+SECRETS = [
+    "zoe.quill@example.com",
+    "+1 415 555 2671",
+    "4111 1111 1111 1111",
+    "DE89370400440532013000",
+    "457-55-5462",
+    "203.0.113.77",
+    "gh" + "p_" + "A1b2" * 9,
+]
 ALL = " and ".join(SECRETS)
 BOB = Scope(tenant="acme", user="bob")
 CUT = [*SECRETS, "zoe.quill", "555 2671", "4111111111111111", "457555462", "14155552671"]
@@ -24,9 +31,15 @@ CUT = [*SECRETS, "zoe.quill", "555 2671", "4111111111111111", "457555462", "1415
 def fill(mem: Memory) -> str:
     """Puts every secret everywhere where a text can be given; returns an entry's id."""
     ids = mem.remember(
-        f"Zoe: {ALL}", scope=ADA, title=f"of {SECRETS[0]}", tags=[SECRETS[0], "plain"], evidence=f"she said {ALL}",
-        speaker=SECRETS[0], source=SECRETS[5], metadata={"note": ALL, "deep": [{SECRETS[0]: SECRETS[2]}]},
-    )  # fmt: skip
+        f"Zoe: {ALL}",
+        scope=ADA,
+        title=f"of {SECRETS[0]}",
+        tags=[SECRETS[0], "plain"],
+        evidence=f"she said {ALL}",
+        speaker=SECRETS[0],
+        source=SECRETS[5],
+        metadata={"note": ALL, "deep": [{SECRETS[0]: SECRETS[2]}]},
+    )
     mem.remember_many([f"number {n}: {secret}" for n, secret in enumerate(SECRETS)], scope=ADA)
     session = mem.session(scope=ADA, session_id="s")
     session.add(SECRETS[0], f"I am reached at {ALL}.", tags=[SECRETS[1]])
@@ -91,13 +104,17 @@ def test_the_same_value_has_the_same_name_in_every_process_and_after_a_restart(p
     (entry_id,) = third.remember("again c@x.io", scope=ADA)
     texts.append(third.get(entry_id, scope=ADA).text)
     assert texts == [
-        "mail [EMAIL_1]", "mail [EMAIL_2]", "mail [EMAIL_2], [EMAIL_1]", "mail [EMAIL_3], [EMAIL_1]", "again [EMAIL_3]",
-    ]  # fmt: skip
+        "mail [EMAIL_1]",
+        "mail [EMAIL_2]",
+        "mail [EMAIL_2], [EMAIL_1]",
+        "mail [EMAIL_3], [EMAIL_1]",
+        "again [EMAIL_3]",
+    ]
     (other,) = third.remember("mail z@x.io", scope=BOB)
-    assert third.get(other, scope=BOB).text == "mail [EMAIL_1]"  # another shelf counts for itself
+    assert third.get(other, scope=BOB).text == "mail [EMAIL_1]"  # another partition counts for itself
     third.forget(scope=ADA, everything=True)
     (entry_id,) = third.remember("mail c@x.io", scope=ADA)
-    assert third.get(entry_id, scope=ADA).text == "mail [EMAIL_1]"  # whom the shelf knew is forgotten with it
+    assert third.get(entry_id, scope=ADA).text == "mail [EMAIL_1]"  # whom the partition knew is forgotten with it
 
 
 def test_a_question_finds_what_was_masked_and_is_logged_masked(opened: OpenMemory, location: str) -> None:

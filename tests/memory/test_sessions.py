@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory.world import ADA, BEN, NOON, Clock, OpenMemory, texts
-from recollect import InvalidInput, Memory
+from wellworn import InvalidInput, Memory
 
 
 def test_turns_count_from_zero_and_are_recallable_at_once(mem: Memory) -> None:
@@ -19,8 +19,10 @@ def test_turns_count_from_zero_and_are_recallable_at_once(mem: Memory) -> None:
         assert (entry.kind, entry.session_id, entry.turn_refs) == ("episode", "2026-05-01", [number])
         assert entry_id in [hit.entry.id for hit in mem.recall(text, scope=ADA).hits]
     assert [(turn.number, turn.role, turn.text) for turn in session.turns()] == [
-        (0, "user", said[0]), (1, "assistant", said[1]), (2, "user", said[2]),
-    ]  # fmt: skip
+        (0, "user", said[0]),
+        (1, "assistant", said[1]),
+        (2, "user", said[2]),
+    ]
     assert mem.verify().ok
 
 

@@ -8,10 +8,10 @@ from datetime import timedelta
 import pytest
 
 from memory.world import ADA, BEN, NOON, Clock, OpenMemory, picture, texts
-from recollect import InvalidInput, Memory, NotFound
-from recollect.embeddings.base import Matrix
-from recollect.embeddings.hashing import HashEmbedder
-from recollect.tokens import count_tokens
+from wellworn import InvalidInput, Memory, NotFound
+from wellworn.core.tokens import count_tokens
+from wellworn.models.embedders.base import Matrix
+from wellworn.models.embedders.hashing import HashEmbedder
 
 # -- edit --------------------------------------------------------------------------------------------------------
 
@@ -21,14 +21,29 @@ def test_an_edit_changes_the_fields_given_and_what_follows_from_them(mem: Memory
     before = mem.get(entry_id, scope=ADA)
     clock.forward(hours=1)
     after = mem.edit(
-        entry_id, scope=ADA, text="Ada likes strong black coffee", title="Drinks", tags=["drink"], kind="preference",
-        state="flagged", confidence=0.3, trust="untrusted", at="2026-01-01", valid_from="2026-01-01",
-        valid_to="2030-01-01", metadata={"a": 1}, evidence="coffee!", speaker="Ada",
-    )  # fmt: skip
+        entry_id,
+        scope=ADA,
+        text="Ada likes strong black coffee",
+        title="Drinks",
+        tags=["drink"],
+        kind="preference",
+        state="flagged",
+        confidence=0.3,
+        trust="untrusted",
+        at="2026-01-01",
+        valid_from="2026-01-01",
+        valid_to="2030-01-01",
+        metadata={"a": 1},
+        evidence="coffee!",
+        speaker="Ada",
+    )
     assert mem.get(entry_id, scope=ADA) == after
     assert (after.text, after.title, after.tags, after.kind) == (
-        "Ada likes strong black coffee", "Drinks", ["drink"], "preference",
-    )  # fmt: skip
+        "Ada likes strong black coffee",
+        "Drinks",
+        ["drink"],
+        "preference",
+    )
     assert (after.state, after.confidence, after.trust) == ("flagged", 0.3, "untrusted")
     assert (after.metadata, after.evidence, after.speaker) == ({"a": 1}, "coffee!", "Ada")
     assert (after.id, after.created_at, after.updated_at) == (before.id, before.created_at, clock.now)
@@ -80,8 +95,10 @@ def test_history_holds_every_state_and_what_brought_it_about(mem: Memory, clock:
     mem.edit(entry_id, scope=ADA, text="third")
     versions = mem.history(entry_id, scope=ADA)
     assert [(v.number, v.text, v.change) for v in versions] == [
-        (1, "first", "remembered"), (2, "second", "edited"), (3, "third", "edited"),
-    ]  # fmt: skip
+        (1, "first", "remembered"),
+        (2, "second", "edited"),
+        (3, "third", "edited"),
+    ]
     assert [v.changed_at - NOON for v in versions] == [timedelta(hours=n) for n in range(3)]
     assert [v.entry.tags for v in versions] == [[], ["x"], ["x"]]
     assert versions[-1].entry == mem.get(entry_id, scope=ADA)
@@ -96,13 +113,29 @@ def test_a_repeat_is_no_version(mem: Memory) -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {}, {"session_id": "s"}, {"layer": "org"}, {"text": ""}, {"text": 5}, {"kind": "gossip"},
-        {"state": "gone"}, {"confidence": 1.01}, {"confidence": float("nan")}, {"trust": "maybe"}, {"at": None},
-        {"at": "yesterday"}, {"valid_from": None}, {"valid_to": "2000-01-01"}, {"metadata": None}, {"tags": "x"},
-        {"tags": None}, {"speaker": 5}, {"state": "superseded"}, {"text": "fine", "confidence": 7},
+        {},
+        {"session_id": "s"},
+        {"layer": "org"},
+        {"text": ""},
+        {"text": 5},
+        {"kind": "gossip"},
+        {"state": "gone"},
+        {"confidence": 1.01},
+        {"confidence": float("nan")},
+        {"trust": "maybe"},
+        {"at": None},
+        {"at": "yesterday"},
+        {"valid_from": None},
+        {"valid_to": "2000-01-01"},
+        {"metadata": None},
+        {"tags": "x"},
+        {"tags": None},
+        {"speaker": 5},
+        {"state": "superseded"},
+        {"text": "fine", "confidence": 7},
     ],
     ids=str,
-)  # fmt: skip
+)
 def test_a_bad_edit_is_one_error_and_changes_nothing(mem: Memory, changes: dict[str, object]) -> None:
     (entry_id,) = mem.remember("stays as it is", scope=ADA)
     before = picture(mem)
@@ -174,9 +207,12 @@ def test_two_edits_of_one_entry_at_once_leave_index_and_vector_of_the_final_text
 def test_an_entry_is_recalled_from_valid_from_until_just_before_valid_to(mem: Memory) -> None:
     mem.remember("open on Fridays", scope=ADA, valid_from="2026-01-01", valid_to="2026-02-01")
     moments = {
-        "2025-12-31T23:59:59.999999": 0, "2026-01-01": 1, "2026-01-31T23:59:59.999999": 1, "2026-02-01": 0,
+        "2025-12-31T23:59:59.999999": 0,
+        "2026-01-01": 1,
+        "2026-01-31T23:59:59.999999": 1,
+        "2026-02-01": 0,
         "2027-01-01": 0,
-    }  # fmt: skip
+    }
     for moment, count in moments.items():
         found = mem.recall("open on Fridays", scope=ADA, as_of=moment)
         assert (len(found), found.searched) == (count, count), moment

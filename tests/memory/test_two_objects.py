@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from memory.world import ADA, OpenMemory, texts
-from recollect import EmbedderMismatch, Memory, NotFound
+from wellworn import EmbedderMismatch, Memory, NotFound
 
 
 @pytest.fixture

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from recollect import Memory, Scope
-from recollect.stores.base import Selection
-from recollect.types import Shelf
+from wellworn import Memory, Scope
+from wellworn.core.types import Partition
+from wellworn.store.port import Selection
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
 ADA = Scope(tenant="acme", user="ada")
@@ -37,29 +37,43 @@ class Clock:
         return self.now
 
 
-def shelf_picture(mem: Memory, shelf: Shelf) -> dict[str, Any]:  # a comparable value, whatever is on the shelf
-    """Everything a store holds of a shelf: entries, index, vectors, links, versions, turns."""
+def partition_picture(
+    mem: Memory, partition: Partition
+) -> dict[str, Any]:  # a comparable value, whatever is on the partition
+    """Everything a store holds of a partition: entries, index, vectors, links, versions, turns."""
     store = mem._store
-    rows = store.select([shelf], Selection(), limit=1_000_000)
+    rows = store.select([partition], Selection(), limit=1_000_000)
     stored = store.index_of([no for no, _ in rows])
     return {
         "entries": [(no, entry) for no, entry in rows],
         "index": [
-            (no, index and (index.terms.tobytes(), index.counts.tobytes(), index.near, index.length, index.chars,
-                            index.traits, index.speaker), None if vector is None else np.asarray(vector).tobytes())
+            (
+                no,
+                index
+                and (
+                    index.terms.tobytes(),
+                    index.counts.tobytes(),
+                    index.near,
+                    index.length,
+                    index.chars,
+                    index.traits,
+                    index.speaker,
+                ),
+                None if vector is None else np.asarray(vector).tobytes(),
+            )
             for no, (index, vector) in stored.items()
         ],
         "links": store.links([entry.id for _, entry in rows]),
         "versions": [store.replaced(entry.id) for _, entry in rows],
-        "turns": {session: store.turns(shelf, session) for session in store.sessions(shelf)},
-    }  # fmt: skip
+        "turns": {session: store.turns(partition, session) for session in store.sessions(partition)},
+    }
 
 
-def picture(mem: Memory) -> dict[Any, Any]:  # shelf → its picture, tenant → its log
+def picture(mem: Memory) -> dict[Any, Any]:  # partition → its picture, tenant → its log
     """Everything a store holds."""
-    shelves = mem._store.shelves()
-    logs = {shelf.tenant: mem._store.events(shelf.tenant, limit=1_000_000) for shelf in shelves}
-    return {**{shelf: shelf_picture(mem, shelf) for shelf in shelves}, **logs}
+    partitions = mem._store.partitions()
+    logs = {partition.tenant: mem._store.events(partition.tenant, limit=1_000_000) for partition in partitions}
+    return {**{partition: partition_picture(mem, partition) for partition in partitions}, **logs}
 
 
 def file_bytes(path: Path) -> bytes:

@@ -10,15 +10,15 @@ from typing import Any
 
 import pytest
 
-from recollect.clock import TimeOrderedIds
-from recollect.embeddings.base import Embedder
-from recollect.embeddings.hashing import HashEmbedder
-from recollect.memory import Memory
-from recollect.ops.reembed import adopt_model
-from recollect.stores.base import Selection, Store
-from recollect.stores.inmemory import InMemoryStore
-from recollect.stores.sqlite import SqliteStore
-from recollect.types import Entry, Scope
+from wellworn.core.clock import TimeOrderedIds
+from wellworn.core.types import Entry, Scope
+from wellworn.memory import Memory
+from wellworn.models.embedders.base import Embedder
+from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.ops.reembed import adopt_model
+from wellworn.store.inmemory import InMemoryStore
+from wellworn.store.port import Selection, Store
+from wellworn.store.sqlite import SqliteStore
 
 ADA = Scope(tenant="acme", user="ada", team="core")
 BOB = Scope(tenant="acme", user="bob")
@@ -53,9 +53,15 @@ def fill(memory: Memory) -> dict[str, str]:
     """Entries of every sort; returns the ids that tests speak of."""
     ids = {}
     (ids["tokio"],) = memory.remember(
-        "Ada prefers tokio over async-std.", scope=ADA, kind="preference", tags=["rust", "async"], title="Runtimes",
-        confidence=0.0, metadata={"score": 0.1, "nested": {"list": [1, None, "--- ü"]}}, valid_to="2030-01-01",
-    )  # fmt: skip
+        "Ada prefers tokio over async-std.",
+        scope=ADA,
+        kind="preference",
+        tags=["rust", "async"],
+        title="Runtimes",
+        confidence=0.0,
+        metadata={"score": 0.1, "nested": {"list": [1, None, "--- ü"]}},
+        valid_to="2030-01-01",
+    )
     (ids["old"],) = memory.remember("The office is in Bern.", scope=ADA, layer="team", evidence="\n---\nBern, yes\r\n")
     (ids["new"],) = memory.remember("The office is in Basel.", scope=ADA, layer="team", trust="untrusted")
     memory.supersede(ids["old"], ids["new"], scope=ADA)
@@ -99,7 +105,7 @@ def other(other_store: Store) -> Memory:
 
 
 def entries_of(store: Store) -> dict[str, Entry]:
-    return {entry.id: entry for _, entry in store.select(store.shelves(), Selection(), limit=100_000)}
+    return {entry.id: entry for _, entry in store.select(store.partitions(), Selection(), limit=100_000)}
 
 
 def everything_in(store: Store) -> dict[str, Any]:  # for comparing two stores
@@ -110,9 +116,13 @@ def everything_in(store: Store) -> dict[str, Any]:  # for comparing two stores
         "links": sorted(store.links(list(entries)), key=lambda link: (link.source, link.target, link.type)),
         "versions": {entry_id: store.replaced(entry_id) for entry_id in entries},
         "turns": {
-            (shelf, session): store.turns(shelf, session)
-            for shelf in store.shelves()
-            for session in store.sessions(shelf)
+            (partition, session): store.turns(partition, session)
+            for partition in store.partitions()
+            for session in store.sessions(partition)
         },
-        "sessions": [store.session(shelf, name) for shelf in store.shelves() for name in sorted(store.sessions(shelf))],
+        "sessions": [
+            store.session(partition, name)
+            for partition in store.partitions()
+            for name in sorted(store.sessions(partition))
+        ],
     }

@@ -12,14 +12,14 @@ from typing import cast
 import numpy as np
 import pytest
 
-from recollect.embeddings.hashing import HashEmbedder
-from recollect.memory import Memory
-from recollect.ops.checks import check_cycles
-from recollect.ops.doctor import Report, repair, verify
-from recollect.stores.base import Flaw, Selection, Store
-from recollect.stores.sqlite import SqliteStore
-from recollect.testing.builders import make_job
-from recollect.types import Kind
+from wellworn.core.types import Kind
+from wellworn.memory import Memory
+from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.ops.checks import check_cycles
+from wellworn.ops.doctor import Report, repair, verify
+from wellworn.store.port import Flaw, Selection, Store
+from wellworn.store.sqlite import SqliteStore
+from wellworn.testing.builders import make_job
 
 from .conftest import ADA, BOB, entries_of, fill, open_memory
 
@@ -38,7 +38,7 @@ def test_a_store_that_was_only_used_has_no_flaws(memory: Memory, store: Store) -
     report = verify(store, EMBEDDER)
     assert report.flaws == []
     assert report
-    assert report.checked["shelves"] == 4
+    assert report.checked["partitions"] == 4
     assert report.checked["entries"] == report.checked["vectors"] == len(entries_of(store))
     assert (report.checked["sessions"], report.checked["turns"]) == (1, 2)
     assert report.checked["links"] == len(store.links(list(entries_of(store))))
@@ -84,9 +84,15 @@ def test_values_that_cannot_be_are_found_and_left(memory: Memory, store: Store) 
     ids = fill(memory)
     entry = entries_of(store)[ids["tokio"]]
     impossible = replace(
-        entry, confidence=1.5, kind=cast("Kind", "rumour"), state="superseded", valid_to=None, repeats=-1, tags=["a"],
+        entry,
+        confidence=1.5,
+        kind=cast("Kind", "rumour"),
+        state="superseded",
+        valid_to=None,
+        repeats=-1,
+        tags=["a"],
         created_at=entry.updated_at + timedelta(days=1),
-    )  # fmt: skip
+    )
     with store.transact() as tx:
         tx.update(impossible, change=None)
     checks = {"confidence", "vocabulary", "superseded", "lists", "times"}
@@ -98,7 +104,7 @@ def test_vectors_are_checked_and_made_again(memory: Memory, store: Store) -> Non
     fill(memory)
     model = store.model()
     assert model is not None
-    (no, _), *_ = store.select(store.shelves(), Selection())
+    (no, _), *_ = store.select(store.partitions(), Selection())
     with store.transact() as tx:
         tx.put_vectors(model, [(no, np.full(16, 0.7, dtype=np.float32))])
     assert found(verify(store, EMBEDDER)) == {("vector", True)}
@@ -190,10 +196,7 @@ DAMAGES: dict[str, Damage] = {
     "a self link": ("UPDATE links SET target = source WHERE type = 'supports'", {("link", False)}),
     "the tag index": ("DELETE FROM entry_tags", {("tags", True)}),
     "a turn": ("UPDATE turns SET text = 'I never said that' WHERE number = 0", {("episode", False)}),
-    "a turn's number": (
-        "UPDATE turns SET number = 5 WHERE number = 0",
-        {("episode", False), ("turn_count", True)},
-    ),
+    "a turn's number": ("UPDATE turns SET number = 5 WHERE number = 0", {("episode", False), ("turn_count", True)}),
     "reflection on what was not said": ("UPDATE sessions SET reflected = 3", {("session", True)}),
     "less than nothing reflected on": ("UPDATE sessions SET reflected = -1", {("session", True)}),
     "a count of turns": ("UPDATE sessions SET turns = 9, reflected = 7", {("turn_count", True), ("session", True)}),
@@ -203,7 +206,7 @@ DAMAGES: dict[str, Damage] = {
     "a job tried less than never": ("UPDATE jobs SET attempts = -1", {("job", True)}),
     "a job's state": ("UPDATE jobs SET state = 'lost'", {("job", False)}),
     "a job's payload": ("UPDATE jobs SET payload = '{'", {("readable", False)}),
-    "a job of no shelf": ("UPDATE jobs SET shelf = 99", {("job_without_shelf", True)}),
+    "a job of no partition": ("UPDATE jobs SET partition = 99", {("job_without_partition", True)}),
     "a turn's entry": ("UPDATE turns SET entry = 1 WHERE number = 0", {("episode", False)}),
     "metadata": ("UPDATE entries SET metadata = '{' WHERE no = 2", {("readable", False)}),
     "a year": (f"UPDATE entries SET at = {10**18} WHERE no = 2", {("readable", False)}),
@@ -220,7 +223,7 @@ def damaged(tmp_path: Path) -> Callable[[str], SqliteStore]:
         store = SqliteStore(path, durability="normal")
         fill(open_memory(store))
         with store.transact() as tx:
-            tx.add_job(make_job("j", shelf=ADA.home(), payload={"session": "2026-05-01"}))
+            tx.add_job(make_job("j", partition=ADA.home(), payload={"session": "2026-05-01"}))
         store.close()
         connection = sqlite3.connect(path, isolation_level=None)
         assert connection.execute(statement).rowcount > 0
@@ -245,7 +248,7 @@ def test_damage_to_the_file_is_found_and_what_can_be_is_repaired(
 
 
 def test_a_hash_is_left_wrong_rather_than_repeated(damaged: Callable[[str], SqliteStore]) -> None:
-    """Two entries of a shelf may not both be active and say the same."""
+    """Two entries of a partition may not both be active and say the same."""
     store = damaged(
         "UPDATE entries SET text = 'The office is in Basel.', evidence = NULL, state = 'active' WHERE no = 2"
     )

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import TransferError
-from recollect.ops.frontmatter import join, split
+from wellworn.core.errors import TransferError
+from wellworn.ops.frontmatter import join, split
 
 TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]))
 # The words that YAML or this module gives a meaning of their own.

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recollect.embeddings.hashing import HashEmbedder
-from recollect.errors import InvalidInput, TransferError
-from recollect.ingest.terms import embedding_text
-from recollect.memory import Memory
-from recollect.ops.bundle import Loaded
-from recollect.ops.doctor import verify
-from recollect.stores.base import Selection, Store
-from recollect.types import Scope
+from wellworn.core.errors import InvalidInput, TransferError
+from wellworn.core.types import Scope
+from wellworn.ingest.terms import embedding_text
+from wellworn.memory import Memory
+from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.ops.bundle import Loaded
+from wellworn.ops.doctor import verify
+from wellworn.store.port import Selection, Store
 
 from .conftest import ADA, BOB, EVE, Ticking, entries_of, everything_in, fill, open_memory, open_store
 
@@ -78,7 +78,7 @@ def test_vectors_are_taken_over_bit_by_bit_and_not_made_again(exported: Path, st
 
     target = open_store("inmemory", tmp_path)
     open_memory(target, Unwilling(16)).load(exported)
-    for no, entry in target.select(target.shelves(), Selection()):
+    for no, entry in target.select(target.partitions(), Selection()):
         mine, model = target.index_of([no])[no][1], target.model()
         assert mine is not None
         assert model is not None
@@ -106,7 +106,7 @@ def test_words_alone_need_no_vectors(exported: Path, other_store: Store) -> None
 
 def test_the_file_can_be_read_without_us(exported: Path, store: Store) -> None:
     header, *content, end = lines_of(exported)
-    assert header["recollect_export"] == 2
+    assert header["wellworn_export"] == 2
     assert header["model"] == {"name": "hash:16", "width": 16}
     assert {line["type"] for line in content} == {"entry", "link", "turn", "session", "replaced"}
     assert end["lines"] == len(content) + 1
@@ -121,13 +121,17 @@ def test_the_file_can_be_read_without_us(exported: Path, store: Store) -> None:
 # -- scopes ------------------------------------------------------------------------------------------------------
 
 
-def test_a_scope_exports_its_shelves_only(memory: Memory, store: Store, tmp_path: Path) -> None:
+def test_a_scope_exports_its_partitions_only(memory: Memory, store: Store, tmp_path: Path) -> None:
     ids = fill(memory)
-    memory.link(ids["new"], memory.remember("Bob is near.", scope=BOB)[0], "supports",
-                scope=Scope(tenant="acme", user="bob", team="core"))  # fmt: skip
+    memory.link(
+        ids["new"],
+        memory.remember("Bob is near.", scope=BOB)[0],
+        "supports",
+        scope=Scope(tenant="acme", user="bob", team="core"),
+    )
     memory.export(tmp_path / "bob.jsonl", scope=BOB)
     lines = lines_of(tmp_path / "bob.jsonl")
-    assert {line["shelf"]["layer_id"] for line in lines if line.get("type") == "entry"} == {"bob"}
+    assert {line["partition"]["layer_id"] for line in lines if line.get("type") == "entry"} == {"bob"}
     assert not [line for line in lines if ids["new"] in json.dumps(line)]
     assert memory.export(tmp_path / "none.jsonl", scope=Scope(tenant="acme", user="nobody")).entries == 0
     assert memory.load(tmp_path / "none.jsonl") == Loaded()
@@ -136,18 +140,19 @@ def test_a_scope_exports_its_shelves_only(memory: Memory, store: Store, tmp_path
 def test_into_a_scope_everything_goes_home(exported: Path, other: Memory, other_store: Store, store: Store) -> None:
     zoe = Scope(tenant="new", user="zoe")
     loaded = other.load(exported, scope=zoe)
-    assert other_store.shelves() == [zoe.home()]
+    assert other_store.partitions() == [zoe.home()]
     assert set(entries_of(other_store)) == set(entries_of(store))  # the ids were free
     assert loaded.skipped == 0
     assert verify(other_store, HashEmbedder(16)).flaws == []
 
 
-def test_into_the_scope_it_came_from_nothing_moves(memory: Memory, other: Memory, other_store: Store, store: Store,
-                                                   tmp_path: Path) -> None:  # fmt: skip
+def test_into_the_scope_it_came_from_nothing_moves(
+    memory: Memory, other: Memory, other_store: Store, store: Store, tmp_path: Path
+) -> None:
     fill(memory)
     memory.export(tmp_path / "ada.jsonl", scope=ADA)
     other.load(tmp_path / "ada.jsonl", scope=ADA)
-    ours = {entry_id: entry for entry_id, entry in entries_of(store).items() if entry.shelf in ADA.shelves()}
+    ours = {entry_id: entry for entry_id, entry in entries_of(store).items() if entry.partition in ADA.partitions()}
     assert entries_of(other_store) == ours
 
 
@@ -166,10 +171,10 @@ def test_ids_taken_elsewhere_become_new_ones_in_a_scope(exported: Path, memory: 
     assert verify(store, HashEmbedder(16)).flaws == []
 
 
-def test_an_id_on_another_shelf_is_refused(exported: Path, other: Memory, other_store: Store) -> None:
+def test_an_id_on_another_partition_is_refused(exported: Path, other: Memory, other_store: Store) -> None:
     other.load(exported, scope=EVE)
     before = everything_in(other_store)
-    with pytest.raises(TransferError, match="another shelf"):
+    with pytest.raises(TransferError, match="another partition"):
         other.load(exported)
     assert everything_in(other_store) == before
 
@@ -240,7 +245,7 @@ def refused(path: Path, other: Memory, other_store: Store, match: str | None = N
     with pytest.raises(TransferError, match=match):
         other.load(path)
     assert everything_in(other_store)["entries"] == {}
-    assert other_store.shelves() == []
+    assert other_store.partitions() == []
 
 
 def test_a_flipped_bit_is_found_wherever_it_is(exported: Path, other: Memory, other_store: Store) -> None:
@@ -266,14 +271,14 @@ def test_lines_after_the_end_are_refused(exported: Path, other: Memory, other_st
 
 def test_another_version_is_named(exported: Path, other: Memory, other_store: Store) -> None:
     lines = lines_of(exported)
-    lines[0]["recollect_export"] = 3
+    lines[0]["wellworn_export"] = 3
     seal(exported, lines[:-1])
     refused(exported, other, other_store, "version 3; this release reads up to version 2")
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path, other: Memory, other_store: Store) -> None:
     path = tmp_path / "x.jsonl"
-    for content in (b"", b"\n", b"hello\n", b'{"a": 1}\n', b"\x00\xff" * 100, b"[" * 100_000, b'"recollect_export"\n'):
+    for content in (b"", b"\n", b"hello\n", b'{"a": 1}\n', b"\x00\xff" * 100, b"[" * 100_000, b'"wellworn_export"\n'):
         path.write_bytes(content)
         refused(path, other, other_store)
 
@@ -295,10 +300,10 @@ BAD_ENTRIES: dict[str, Callable[[dict[str, Any]], None]] = {
     "an unknown kind": change("kind", "rumour"),
     "a list as kind": change("kind", ["note"]),
     "an unknown state": change("state", "lost"),
-    "an unknown layer": lambda entry: entry["shelf"].update(layer="galaxy"),
-    "an empty tenant": lambda entry: entry["shelf"].update(tenant=""),
-    "a shelf with more": lambda entry: entry["shelf"].update(more=1),
-    "a shelf that is a text": change("shelf", "acme/user/ada"),
+    "an unknown layer": lambda entry: entry["partition"].update(layer="galaxy"),
+    "an empty tenant": lambda entry: entry["partition"].update(tenant=""),
+    "a partition with more": lambda entry: entry["partition"].update(more=1),
+    "a partition that is a text": change("partition", "acme/user/ada"),
     "too sure": change("confidence", 1.01),
     "sure as a word": change("confidence", "high"),
     "true as confidence": change("confidence", True),

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from recollect.embeddings.hashing import HashEmbedder
-from recollect.errors import TransferError
-from recollect.memory import Memory
-from recollect.ops.bundle import Loaded
-from recollect.ops.doctor import verify
-from recollect.stores.base import Store
-from recollect.types import Scope
+from wellworn.core.errors import TransferError
+from wellworn.core.types import Scope
+from wellworn.memory import Memory
+from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.ops.bundle import Loaded
+from wellworn.ops.doctor import verify
+from wellworn.store.port import Store
 
 from .conftest import ADA, BOB, EVE, everything_in, open_memory, open_store
 from .test_jsonl import lines_of, seal
@@ -66,8 +66,10 @@ def test_loading_the_log_twice_adds_nothing(used: Path, other: Memory, other_sto
 def test_an_export_of_what_was_loaded_is_the_same(used: Path, other: Memory, tmp_path: Path) -> None:
     other.load(used)
     other.export(tmp_path / "again.jsonl")
-    log = [[line for line in lines_of(path) if line.get("type") in ("recall", "outcome")]
-           for path in (used, tmp_path / "again.jsonl")]  # fmt: skip
+    log = [
+        [line for line in lines_of(path) if line.get("type") in ("recall", "outcome")]
+        for path in (used, tmp_path / "again.jsonl")
+    ]
     assert log[0] == log[1]
 
 
@@ -114,7 +116,7 @@ def test_settings_of_tenants_come_along(memory: Memory, other: Memory, tmp_path:
 
 def test_a_load_into_a_scope_takes_its_own_log_only(used: Path, other: Memory, other_store: Store) -> None:
     assert other.load(used, scope=ADA).outcomes == 45 + 4
-    assert {one.recall.shelf for one in other_store.outcomes("acme", limit=1000)} == {ADA.home()}
+    assert {one.recall.partition for one in other_store.outcomes("acme", limit=1000)} == {ADA.home()}
     assert other.load(used, scope=Scope(tenant="acme", user="new")).outcomes == 0
 
 
@@ -124,41 +126,58 @@ def test_an_export_of_a_scope_holds_its_log_only(memory: Memory, other: Memory, 
     assert other.load(tmp_path / "ada.jsonl").outcomes == 45 + 4
 
 
-def test_a_recall_of_another_shelf_is_not_told_of(used: Path, tmp_path: Path) -> None:
+def test_a_recall_of_another_partition_is_not_told_of(used: Path, tmp_path: Path) -> None:
     target = open_memory(open_store("inmemory", tmp_path))
     target.load(used)
     header, *lines, _ = lines_of(used)
-    eves = next(line for line in lines if line["type"] == "recall" and line["shelf"]["tenant"] == "other")
-    mine = {**eves, "shelf": {"tenant": "acme", "layer": "user", "layer_id": "ada"}, "entries": [],
-            "shown": 0, "base": "", "features": ""}  # fmt: skip
+    eves = next(line for line in lines if line["type"] == "recall" and line["partition"]["tenant"] == "other")
+    mine = {
+        **eves,
+        "partition": {"tenant": "acme", "layer": "user", "layer_id": "ada"},
+        "entries": [],
+        "shown": 0,
+        "base": "",
+        "features": "",
+    }
     told = {"type": "outcome", "recall": eves["id"], "kind": "verdict", "value": {"success": False}, "at": eves["at"]}
     seal(tmp_path / "forged.jsonl", [header, mine, told])
-    with pytest.raises(TransferError, match="on another shelf"):
+    with pytest.raises(TransferError, match="on another partition"):
         target.load(tmp_path / "forged.jsonl")
 
 
 def test_a_file_of_the_first_version_still_loads(used: Path, other: Memory, tmp_path: Path) -> None:
     header, *lines, _ = lines_of(used)
     old = [line for line in lines if line["type"] not in ("recall", "outcome", "tenant")]
-    seal(tmp_path / "old.jsonl", [{**header, "recollect_export": 1}, *old])
+    seal(tmp_path / "old.jsonl", [{**header, "wellworn_export": 1}, *old])
     loaded = other.load(tmp_path / "old.jsonl")
     assert (loaded.entries, loaded.outcomes) == (24, 0)
 
 
 WRONG: list[tuple[str, dict[str, Any]]] = [
-    ("recall", {"shown": 99}), ("recall", {"shown": -1}), ("recall", {"base": "AAAA"}), ("recall", {"features": "?"}),
-    ("recall", {"entries": ["x"]}), ("recall", {"entries": "x"}), ("recall", {"level": "top"}),
+    ("recall", {"shown": 99}),
+    ("recall", {"shown": -1}),
+    ("recall", {"base": "AAAA"}),
+    ("recall", {"features": "?"}),
+    ("recall", {"entries": ["x"]}),
+    ("recall", {"entries": "x"}),
+    ("recall", {"level": "top"}),
     ("recall", {"extra": 1}),
-    ("recall", {"shelf": {"tenant": "other", "layer": "user", "layer_id": "ada"}}), ("recall", {"query": 7}),
-    ("outcome", {"recall": "nobody"}), ("outcome", {"kind": "praised"}), ("outcome", {"value": {"nos": [1]}}),
-    ("outcome", {"value": {"entries": ["00000000-0000-4000-8000-000000000000"]}}), ("outcome", {"at": "noon"}),
-    ("tenant", {"shares": 1}), ("tenant", {"starts": [1]}),
-]  # fmt: skip
+    ("recall", {"partition": {"tenant": "other", "layer": "user", "layer_id": "ada"}}),
+    ("recall", {"query": 7}),
+    ("outcome", {"recall": "nobody"}),
+    ("outcome", {"kind": "praised"}),
+    ("outcome", {"value": {"nos": [1]}}),
+    ("outcome", {"value": {"entries": ["00000000-0000-4000-8000-000000000000"]}}),
+    ("outcome", {"at": "noon"}),
+    ("tenant", {"shares": 1}),
+    ("tenant", {"starts": [1]}),
+]
 
 
 @pytest.mark.parametrize(("type_", "wrong"), WRONG, ids=lambda value: json.dumps(value)[:40])
-def test_a_damaged_log_is_refused_and_nothing_is_loaded(memory: Memory, type_: str, wrong: dict[str, Any],
-                                                        tmp_path: Path) -> None:  # fmt: skip
+def test_a_damaged_log_is_refused_and_nothing_is_loaded(
+    memory: Memory, type_: str, wrong: dict[str, Any], tmp_path: Path
+) -> None:
     use(memory, 2)
     memory.share_learning(False, scope=ADA)
     memory.export(tmp_path / "used.jsonl")
@@ -169,4 +188,4 @@ def test_a_damaged_log_is_refused_and_nothing_is_loaded(memory: Memory, type_: s
     target = open_store("inmemory", tmp_path)
     with pytest.raises(TransferError):
         open_memory(target).load(tmp_path / "wrong.jsonl")
-    assert target.shelves() == []
+    assert target.partitions() == []

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from recollect.embeddings.hashing import HashEmbedder
-from recollect.errors import ScopeError, TransferError
-from recollect.ingest.terms import record_of
-from recollect.memory import Memory
-from recollect.ops import folder
-from recollect.ops.bundle import Loaded
-from recollect.ops.doctor import verify
-from recollect.stores.base import Record, Store
+from wellworn.core.errors import ScopeError, TransferError
+from wellworn.ingest.terms import record_of
+from wellworn.memory import Memory
+from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.ops import folder
+from wellworn.ops.bundle import Loaded
+from wellworn.ops.doctor import verify
+from wellworn.store.port import NewEntry, Store
 
 from .conftest import ADA, BOB, EVE, entries_of, everything_in, fill
 
@@ -48,8 +48,9 @@ def rewrite(path: Path, before: str, after: str) -> None:
 # -- the round trip ----------------------------------------------------------------------------------------------
 
 
-def test_entries_and_links_come_back(memory: Memory, store: Store, other: Memory, other_store: Store,
-                                     tmp_path: Path) -> None:  # fmt: skip
+def test_entries_and_links_come_back(
+    memory: Memory, store: Store, other: Memory, other_store: Store, tmp_path: Path
+) -> None:
     fill(memory)
     written = memory.export(tmp_path / "notes")
     loaded = other.load(tmp_path / "notes")
@@ -67,18 +68,18 @@ def test_files_lie_by_month_and_show_links_both_ways(notes: Path, store: Store) 
     assert names == sorted(f"{e.at:%Y-%m}/{e.id}.md" for e in entries_of(store).values())
     assert {name[:7] for name in names} == {"2026-04", "2026-05"}
     basel = file_with(notes, "Basel").read_text(encoding="utf-8")
-    assert basel.startswith("---\nrecollect: 1\nid: ")
+    assert basel.startswith("---\nwellworn: 1\nid: ")
     assert basel.endswith("\n---\nThe office is in Basel.\n")
-    assert "shelf: {tenant: acme, layer: team, layer_id: core}" in basel
+    assert "partition: {tenant: acme, layer: team, layer_id: core}" in basel
     assert "outgoing:\n  - {target: " in basel
     assert "incoming:\n  - {source: " in basel
     assert "evidence:" not in basel
     assert "evidence: " in file_with(notes, "Bern").read_text(encoding="utf-8")
     manifest = json.loads((notes / "manifest.json").read_text())
-    assert (manifest["recollect_export"], sorted(manifest["files"])) == (1, names)
+    assert (manifest["wellworn_export"], sorted(manifest["files"])) == (1, names)
 
 
-def test_a_scope_exports_its_shelves_only(memory: Memory, tmp_path: Path) -> None:
+def test_a_scope_exports_its_partitions_only(memory: Memory, tmp_path: Path) -> None:
     fill(memory)
     memory.export(tmp_path / "eve", scope=EVE)
     (path,) = (tmp_path / "eve").rglob("*.md")
@@ -115,7 +116,7 @@ def test_a_changed_file_is_loaded_elsewhere_as_it_is_now(notes: Path, other: Mem
 def test_lines_may_be_taken_out_and_links_put_in(notes: Path, other: Memory, other_store: Store) -> None:
     path, target = file_with(notes, "Eve keeps"), file_with(notes, "Basel")
     path.write_text(
-        f"---\nrecollect: 1\nid: {path.stem}\nshelf: {{tenant: acme, layer: user, layer_id: eve}}\nkind: fact\n"
+        f"---\nwellworn: 1\nid: {path.stem}\npartition: {{tenant: acme, layer: user, layer_id: eve}}\nkind: fact\n"
         f"at: 2026-05-01\nlinks:\n  outgoing:\n  - {{target: {target.stem}, type: supports}}\n"
         f"  - {{target: {ELSEWHERE}, type: supports}}\n---\nshort"
     )
@@ -194,7 +195,7 @@ def test_plain_notes_are_remembered_in_a_scope(memory: Memory, store: Store, tmp
     assert set(found) == {"tea", "On water", "list"}
     assert (found["On water"].text, found["On water"].tags) == ("Boil it.", ["hot", "clear", "7"])
     assert found["list"].tags == ["a", "b"]
-    assert {(e.kind, e.source, e.shelf) for e in found.values()} == {("note", "import", ADA.home())}
+    assert {(e.kind, e.source, e.partition) for e in found.values()} == {("note", "import", ADA.home())}
     again = memory.load(folder_, scope=ADA)
     assert (again.entries, again.skipped) == (0, 3)
     assert verify(store, HashEmbedder(16)).flaws == []
@@ -205,7 +206,7 @@ def test_notes_without_a_scope_are_refused(memory: Memory, store: Store, tmp_pat
     (tmp_path / "vault" / "tea.md").write_text("Ada likes tea.")
     with pytest.raises(ScopeError, match=r"tea\.md"):
         memory.load(tmp_path / "vault")
-    assert store.shelves() == []
+    assert store.partitions() == []
 
 
 def test_notes_among_entries_leave_these_where_they_are(notes: Path, other: Memory, other_store: Store) -> None:
@@ -215,7 +216,7 @@ def test_notes_among_entries_leave_these_where_they_are(notes: Path, other: Memo
     (notes / "tea.md").write_text("Ada likes tea.")
     loaded = other.load(notes, scope=ADA)
     assert loaded.entries == len(entries_of(other_store)) == len(list(notes.rglob("*.md")))
-    assert {entry.shelf for entry in entries_of(other_store).values()} == {ADA.home()}
+    assert {entry.partition for entry in entries_of(other_store).values()} == {ADA.home()}
 
 
 def test_a_note_that_cannot_be_stored_stops_the_whole_load(notes: Path, other: Memory, other_store: Store) -> None:
@@ -231,21 +232,21 @@ def test_a_note_that_cannot_be_stored_stops_the_whole_load(notes: Path, other: M
 def refused(notes: Path, other: Memory, other_store: Store, match: str) -> None:
     with pytest.raises(TransferError, match=match):
         other.load(notes, scope=BOB)
-    assert other_store.shelves() == []
+    assert other_store.partitions() == []
 
 
 TRICKS: dict[str, tuple[Callable[[str], str], str]] = {
     "a path as id": (lambda text: text.replace("id: ", "id: ../../../etc/x-", 1), "not a UUID"),
     "an id of another sort": (lambda text: text.replace("id: ", "id: 7 #", 1), "not a UUID"),
-    "another version": (lambda text: text.replace("recollect: 1", "recollect: 2"), "version 2"),
-    "no version": (lambda text: text.replace("recollect: 1\n", ""), "damaged"),
+    "another version": (lambda text: text.replace("wellworn: 1", "wellworn: 2"), "version 2"),
+    "no version": (lambda text: text.replace("wellworn: 1\n", ""), "damaged"),
     "no end of the front matter": (lambda text: text.replace("\n---\n", "\n"), "damaged"),
     "broken YAML": (lambda text: text.replace("kind: ", "kind: ["), "damaged"),
     "an object": (lambda text: text.replace("kind: ", "kind: !!python/name:os.system "), "damaged"),
     "an alias": (lambda text: text.replace("kind: ", "a: &x [1]\nb: *x\nkind: "), "aliases"),
     "an unknown kind": (lambda text: text.replace("kind: note", "kind: rumour"), "rumour"),
     "an unknown field": (lambda text: text.replace("kind: ", "path: /etc/passwd\nkind: "), "unknown fields: path"),
-    "no shelf": (lambda text: text.replace("shelf: ", "_shelf: "), "shelf"),
+    "no partition": (lambda text: text.replace("partition: ", "_partition: "), "partition"),
     "a text as links": (lambda text: text.replace("links:", "links: x\n_:", 1), "links"),
     "links as text": (lambda text: text.replace("outgoing: []", "outgoing: x"), "must be a list"),
     "a text as link": (lambda text: text.replace("outgoing: []", "outgoing: [x]"), "is not a link"),
@@ -298,8 +299,9 @@ def test_a_pipe_does_not_hang(notes: Path, other: Memory, other_store: Store) ->
     refused(notes, other, other_store, "not a plain file")
 
 
-def test_size_and_number_are_limited(notes: Path, other: Memory, other_store: Store,
-                                     monkeypatch: pytest.MonkeyPatch) -> None:  # fmt: skip
+def test_size_and_number_are_limited(
+    notes: Path, other: Memory, other_store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with monkeypatch.context() as patch:
         patch.setattr(folder, "MAX_FILES", 3)
         refused(notes, other, other_store, "more than 3 files")
@@ -309,7 +311,7 @@ def test_size_and_number_are_limited(notes: Path, other: Memory, other_store: St
 
 @pytest.mark.parametrize(
     "manifest",
-    ["", "[]", "{}", '{"recollect_export": 2, "files": {}}', '{"recollect_export": 1, "files": [1]}', "[" * 10**5],
+    ["", "[]", "{}", '{"wellworn_export": 2, "files": {}}', '{"wellworn_export": 1, "files": [1]}', "[" * 10**5],
 )
 def test_a_broken_manifest_is_refused(notes: Path, other: Memory, other_store: Store, manifest: str) -> None:
     (notes / "manifest.json").write_text(manifest)
@@ -331,16 +333,20 @@ def test_an_export_goes_to_a_folder_of_its_own(memory: Memory, tmp_path: Path) -
     (tmp_path / "work").mkdir()
     (tmp_path / "work" / "thesis.md").write_text("years")
     (tmp_path / "file").write_text("x")
-    for path, message in ((tmp_path / "work", "not empty"), (tmp_path / "file", "cannot export"),
-                          (tmp_path / "no" / "such", "cannot export")):  # fmt: skip
+    for path, message in (
+        (tmp_path / "work", "not empty"),
+        (tmp_path / "file", "cannot export"),
+        (tmp_path / "no" / "such", "cannot export"),
+    ):
         with pytest.raises(TransferError, match=message):
             memory.export(path)
     (tmp_path / "empty").mkdir()
     assert memory.export(tmp_path / "empty").entries > 0
 
 
-def test_an_export_that_was_stopped_can_be_made_again(memory: Memory, other: Memory, store: Store, other_store: Store,
-                                                      tmp_path: Path) -> None:  # fmt: skip
+def test_an_export_that_was_stopped_can_be_made_again(
+    memory: Memory, other: Memory, store: Store, other_store: Store, tmp_path: Path
+) -> None:
     fill(memory)
 
     def stop(done: int, of: int) -> None:
@@ -372,7 +378,7 @@ def test_an_entry_without_uuid_has_no_file(memory: Memory, store: Store, tmp_pat
     fill(memory)
     strange = replace(next(iter(entries_of(store).values())), id="../../x", content_hash="x", text="strange")
     with store.transact() as tx:
-        tx.add(Record(entry=strange, index=record_of(strange), vector=None))
+        tx.add(NewEntry(entry=strange, index=record_of(strange), vector=None))
     with pytest.raises(TransferError, match="not a UUID"):
         memory.export(tmp_path / "notes")
     assert not (tmp_path.parent / "x.md").exists()

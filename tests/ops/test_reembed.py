@@ -7,15 +7,15 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import pytest
 
-from recollect.embeddings.base import Matrix
-from recollect.embeddings.hashing import HashEmbedder
-from recollect.errors import EmbedderMismatch, InvalidInput
-from recollect.ingest.terms import embedding_text
-from recollect.memory import Memory
-from recollect.ops import reembed as module
-from recollect.ops.doctor import verify
-from recollect.ops.reembed import adopt_model, reembed
-from recollect.stores.base import Model, Store
+from wellworn.core.errors import EmbedderMismatch, InvalidInput
+from wellworn.ingest.terms import embedding_text
+from wellworn.memory import Memory
+from wellworn.models.embedders.base import Matrix
+from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.ops import reembed as module
+from wellworn.ops.doctor import verify
+from wellworn.ops.reembed import adopt_model, reembed
+from wellworn.store.port import Model, Store
 
 from .conftest import ADA, EVE, Ticking, entries_of, fill
 

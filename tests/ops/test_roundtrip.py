@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.embeddings.hashing import HashEmbedder
-from recollect.ingest.terms import record_of
-from recollect.ops.doctor import verify
-from recollect.ops.plain import settled
-from recollect.stores.base import Record, Replaced, Store
-from recollect.types import KINDS, LAYERS, LINK_TYPES, Entry, Link, Shelf, Turn
+from wellworn.core.types import KINDS, LAYERS, LINK_TYPES, Entry, Link, Partition, Turn
+from wellworn.ingest.terms import record_of
+from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.ops.doctor import verify
+from wellworn.ops.plain import settled
+from wellworn.store.port import NewEntry, Replaced, Store
 
 from .conftest import ENGINES, everything_in, open_memory, open_store
 from .test_frontmatter import JSON, TEXT
@@ -38,19 +38,32 @@ def entries(draw: st.DrawFn) -> Entry:
     text = draw(WORDS)
     entry = Entry(
         id=str(draw(st.uuids(allow_nil=True))),
-        shelf=Shelf(tenant=draw(IDS), layer=draw(st.sampled_from(LAYERS)), layer_id=draw(IDS)),
+        partition=Partition(tenant=draw(IDS), layer=draw(st.sampled_from(LAYERS)), layer_id=draw(IDS)),
         kind=draw(st.sampled_from(KINDS)),
-        text=text, title=draw(NAMES), tags=draw(TAGS),
-        evidence=draw(st.just(text) | st.just("") | WORDS), source=draw(NAMES), speaker=draw(st.none() | NAMES),
-        session_id=draw(st.none() | IDS), turn_refs=draw(st.lists(st.integers(0, 2**31 - 1), max_size=3)),
-        thread=draw(BIG), position=draw(BIG), confidence=draw(st.floats(0, 1)),
+        text=text,
+        title=draw(NAMES),
+        tags=draw(TAGS),
+        evidence=draw(st.just(text) | st.just("") | WORDS),
+        source=draw(NAMES),
+        speaker=draw(st.none() | NAMES),
+        session_id=draw(st.none() | IDS),
+        turn_refs=draw(st.lists(st.integers(0, 2**31 - 1), max_size=3)),
+        thread=draw(BIG),
+        position=draw(BIG),
+        confidence=draw(st.floats(0, 1)),
         trust=draw(st.sampled_from(["trusted", "untrusted"])),
         state=draw(st.sampled_from(["active", "flagged", "pruned"])),
-        repeats=draw(COUNTS), usage_count=draw(COUNTS), success_count=draw(COUNTS), failure_count=draw(COUNTS),
-        at=at, created_at=created, updated_at=created + draw(st.timedeltas(timedelta(), timedelta(days=9))),
-        valid_from=at, valid_to=draw(st.none() | st.just(at + timedelta(microseconds=1))),
+        repeats=draw(COUNTS),
+        usage_count=draw(COUNTS),
+        success_count=draw(COUNTS),
+        failure_count=draw(COUNTS),
+        at=at,
+        created_at=created,
+        updated_at=created + draw(st.timedeltas(timedelta(), timedelta(days=9))),
+        valid_from=at,
+        valid_to=draw(st.none() | st.just(at + timedelta(microseconds=1))),
         metadata=draw(st.dictionaries(NAMES, JSON, max_size=3)),
-    )  # fmt: skip
+    )
     return settled(entry)
 
 
@@ -59,24 +72,28 @@ def put(store: Store, found: list[Entry], type_: str) -> None:
     vectors = HashEmbedder(16).embed([entry.text for entry in found])
     with store.transact() as tx:
         for entry, vector in zip(found, vectors, strict=True):
-            tx.add(Record(entry=entry, index=record_of(entry), vector=vector))
+            tx.add(NewEntry(entry=entry, index=record_of(entry), vector=vector))
             tx.add_replaced(Replaced(entry=replace(entry, confidence=0.5), change="edited", changed_at=entry.at))
-            tx.open_session(entry.shelf, entry.id, entry.at)
+            tx.open_session(entry.partition, entry.id, entry.at)
             turn = Turn(
                 session_id=entry.id, number=3, role=entry.title, text=entry.text, at=entry.at, entry_id=entry.id
             )
-            tx.add_turn(entry.shelf, turn)
-        tx.add_links([
-            Link(source=a.id, target=b.id, type=type_, confidence=a.confidence, created_at=b.at)  # type: ignore[arg-type]
-            for a, b in pairwise(found)
-        ])  # fmt: skip
+            tx.add_turn(entry.partition, turn)
+        tx.add_links(
+            [
+                Link(source=a.id, target=b.id, type=type_, confidence=a.confidence, created_at=b.at)  # type: ignore[arg-type]
+                for a, b in pairwise(found)
+            ]
+        )
 
 
 def distinct(found: list[Entry]) -> list[Entry]:
-    """One tenant, each id and each content of a shelf once."""
-    same_tenant = [replace(entry, shelf=replace(entry.shelf, tenant=found[0].shelf.tenant)) for entry in found]
+    """One tenant, each id and each content of a partition once."""
+    same_tenant = [
+        replace(entry, partition=replace(entry.partition, tenant=found[0].partition.tenant)) for entry in found
+    ]
     by_id = {entry.id: entry for entry in same_tenant}
-    return list({(entry.shelf, entry.content_hash): entry for entry in by_id.values()}.values())
+    return list({(entry.partition, entry.content_hash): entry for entry in by_id.values()}.values())
 
 
 @pytest.mark.parametrize("format", ["jsonl", "markdown"])

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from recollect.errors import InvalidInput
-from recollect.stores.inmemory import InMemoryStore
+from wellworn.core.errors import InvalidInput
+from wellworn.store.inmemory import InMemoryStore
 
 from .conftest import ADA, open_memory
 

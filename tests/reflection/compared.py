@@ -10,9 +10,9 @@ from typing import Any
 
 import yaml
 
-from recollect.reflection.candidate import Candidate
-from recollect.reflection.compare import Relation, compare
-from recollect.testing.builders import make_entry
+from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.compare import Relation, compare
+from wellworn.testing.builders import make_entry
 
 HERE = Path(__file__).parent
 

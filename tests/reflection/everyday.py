@@ -8,8 +8,8 @@ from typing import Any
 
 import yaml
 
-from recollect.reflection.candidate import Candidate
-from recollect.reflection.rules.extract import extract
+from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.rules.extract import extract
 
 from .dialogue import dialogue
 

@@ -8,9 +8,9 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from recollect import Memory, Scope
-from recollect.llm import ScriptedModel
-from recollect.types import Entry
+from wellworn import Memory, Scope
+from wellworn.core.types import Entry
+from wellworn.models.llms import ScriptedModel
 
 ADA = Scope(tenant="acme", user="ada")
 EVE = Scope(tenant="other", user="ada")
@@ -29,9 +29,12 @@ _WORDS = st.sampled_from(
 _SENTENCE = st.lists(_WORDS, max_size=14).map(" ".join)
 _SUMMARY = st.one_of(_SENTENCE, st.sampled_from([*SAID, *KNOWN]), st.just("x" * 5000), st.integers(), st.none())
 _REFERENCE = st.one_of(
-    st.lists(st.integers(-3, 9), max_size=4), st.integers(-2, 99), st.text(max_size=8), st.none(),
+    st.lists(st.integers(-3, 9), max_size=4),
+    st.integers(-2, 99),
+    st.text(max_size=8),
+    st.none(),
     st.recursive(st.integers(0, 5), lambda inner: st.lists(inner, max_size=3), max_leaves=8),
-)  # fmt: skip
+)
 _ITEM = st.one_of(
     st.fixed_dictionaries({"summary": _SUMMARY, "reference": _REFERENCE}),
     st.fixed_dictionaries({"summary": _SUMMARY}),
@@ -51,10 +54,14 @@ def _extraction(draw: st.DrawFn) -> str:
     if how == "cut":
         return text[: draw(st.integers(0, len(text)))]
     return {
-        "plain": text, "prose": f"Sure! Here you are:\n{text}\nHope this helps.", "fence": f"```json\n{text}\n```",
-        "quotes": text.replace('"', "'"), "comma": text.replace("}", ",}"), "noise": draw(st.text(max_size=80)),
+        "plain": text,
+        "prose": f"Sure! Here you are:\n{text}\nHope this helps.",
+        "fence": f"```json\n{text}\n```",
+        "quotes": text.replace('"', "'"),
+        "comma": text.replace("}", ",}"),
+        "noise": draw(st.text(max_size=80)),
         "nothing": draw(st.sampled_from(["NO_TRAIT", "", " ", "null", "[]", "{}", "NO_TRAIT and " + text])),
-    }[how]  # fmt: skip
+    }[how]
 
 
 _NAME = st.sampled_from(["Merge", "Add", "Supersede", "Correct", "Delete"])

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.reflection.candidate import Candidate
-from recollect.reflection.compare import Relation, compare
-from recollect.testing.builders import make_entry
+from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.compare import Relation, compare
+from wellworn.testing.builders import make_entry
 
 from .compared import Case, cases, scores
 
@@ -29,9 +29,11 @@ def related(new: str, old: str, said: str | None = None, **given: str | float | 
     assert not isinstance(speaker, float)
     assert not isinstance(similarity, str)
     return compare(
-        Candidate(summary=new, turns=(0,), speaker=speaker), make_entry("old", text=old, speaker=old_speaker),
-        said=new if said is None else said, similarity=similarity,
-    )  # fmt: skip
+        Candidate(summary=new, turns=(0,), speaker=speaker),
+        make_entry("old", text=old, speaker=old_speaker),
+        said=new if said is None else said,
+        similarity=similarity,
+    )
 
 
 def test_there_are_enough_pairs_of_every_kind() -> None:

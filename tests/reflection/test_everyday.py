@@ -6,10 +6,10 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.reflection.candidate import Candidate
-from recollect.reflection.compare import compare
-from recollect.reflection.rules.extract import extract
-from recollect.testing.builders import make_entry
+from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.compare import compare
+from wellworn.reflection.rules.extract import extract
+from wellworn.testing.builders import make_entry
 
 from .dialogue import dialogue
 from .everyday import Everyday, sessions, tasks

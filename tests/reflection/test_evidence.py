@@ -6,16 +6,27 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.reflection.candidate import Candidate
-from recollect.reflection.evidence import evidence_of, rejection
-from recollect.types import Turn
+from wellworn.core.types import Turn
+from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.evidence import evidence_of, rejection
 
 SAID = [
-    Turn(session_id="s", number=0, role="user", speaker="Ada", at=datetime(2026, 3, 2, tzinfo=UTC),
-         text="My sister Mia moved to Lisbon last week, and I paid 1,200 euros for three tickets."),
-    Turn(session_id="s", number=1, role="assistant", at=datetime(2026, 3, 2, tzinfo=UTC),
-         text="How lovely! Is Porto on your list too?"),
-]  # fmt: skip
+    Turn(
+        session_id="s",
+        number=0,
+        role="user",
+        speaker="Ada",
+        at=datetime(2026, 3, 2, tzinfo=UTC),
+        text="My sister Mia moved to Lisbon last week, and I paid 1,200 euros for three tickets.",
+    ),
+    Turn(
+        session_id="s",
+        number=1,
+        role="assistant",
+        at=datetime(2026, 3, 2, tzinfo=UTC),
+        text="How lovely! Is Porto on your list too?",
+    ),
+]
 
 
 def _rejection(summary: str, turns: tuple[int, ...] = (0,), speaker: str | None = "Ada") -> str | None:

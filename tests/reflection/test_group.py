@@ -8,8 +8,8 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.reflection.candidate import Candidate
-from recollect.reflection.group import group_same
+from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.group import group_same
 
 
 def candidate(summary: str, *turns: int, **given: Any) -> Candidate:  # any field of Candidate
@@ -17,12 +17,14 @@ def candidate(summary: str, *turns: int, **given: Any) -> Candidate:  # any fiel
 
 
 def test_repeats_become_one_with_the_turns_of_all() -> None:
-    grouped = group_same([
-        candidate("Ada lives in Rome.", 1, confidence=0.5),
-        candidate("Ben has a dog.", 2),
-        candidate("Ada resides in Rome.", 7, 3, confidence=0.9),
-        candidate("ada lives in rome", 1),
-    ])  # fmt: skip
+    grouped = group_same(
+        [
+            candidate("Ada lives in Rome.", 1, confidence=0.5),
+            candidate("Ben has a dog.", 2),
+            candidate("Ada resides in Rome.", 7, 3, confidence=0.9),
+            candidate("ada lives in rome", 1),
+        ]
+    )
     assert [one.summary for one in grouped] == ["Ada lives in Rome.", "Ben has a dog."]
     assert grouped[0].turns == (1, 3, 7)
     assert grouped[0].confidence == 0.9
@@ -55,10 +57,25 @@ def test_a_fuller_text_takes_in_what_came_between() -> None:
 
 
 @settings(deadline=None)
-@given(st.lists(st.sampled_from([
-    "Ada lives in Rome.", "Ada resides in Rome.", "Ada lives in Rome with Tom.", "Ada lives in Rome near the river.",
-    "Ben likes tea.", "Ben likes green tea.", "Ben enjoys tea.", "", "🍎", "Ada moved to Oslo.",
-]), max_size=8))  # fmt: skip
+@given(
+    st.lists(
+        st.sampled_from(
+            [
+                "Ada lives in Rome.",
+                "Ada resides in Rome.",
+                "Ada lives in Rome with Tom.",
+                "Ada lives in Rome near the river.",
+                "Ben likes tea.",
+                "Ben likes green tea.",
+                "Ben enjoys tea.",
+                "",
+                "🍎",
+                "Ada moved to Oslo.",
+            ]
+        ),
+        max_size=8,
+    )
+)
 def test_grouping_again_changes_nothing_and_no_turn_is_lost(texts: list[str]) -> None:
     candidates = [candidate(text, turn) for turn, text in enumerate(texts)]
     grouped = group_same(candidates)

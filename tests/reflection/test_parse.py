@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.errors import ReplyUnreadable
-from recollect.reflection.parse import MAX_SUMMARY_CHARS, Action, clean_line, read_actions, read_memories
+from wellworn.core.errors import ReplyUnreadable
+from wellworn.reflection.parse import MAX_SUMMARY_CHARS, Action, clean_line, read_actions, read_memories
 
 NUMBERS = frozenset(range(6))
 

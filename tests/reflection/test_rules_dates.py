@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.reflection.rules.dates import resolve
+from wellworn.reflection.rules.dates import resolve
 
 from .dialogue import WEDNESDAY
 
@@ -52,8 +52,20 @@ def test_the_date_is_put_behind_the_words(said: str, resolved: str) -> None:
 
 
 @pytest.mark.parametrize("at", [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, tzinfo=UTC)])
-@pytest.mark.parametrize("said", ["999 years ago", "in 999 years", "last year", "next year", "next week", "yesterday",
-                                  "for the next 900 years", "tomorrow", "in 2024"])  # fmt: skip
+@pytest.mark.parametrize(
+    "said",
+    [
+        "999 years ago",
+        "in 999 years",
+        "last year",
+        "next year",
+        "next week",
+        "yesterday",
+        "for the next 900 years",
+        "tomorrow",
+        "in 2024",
+    ],
+)
 def test_a_date_outside_the_calendar_is_left_alone(at: datetime, said: str) -> None:
     assert resolve(said, at).text.startswith(said)
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from recollect.reflection.rules.extract import extract
-from recollect.reflection.rules.memories import MOST_PER_TURN, MOST_STATEMENTS
+from wellworn.reflection.rules.extract import extract
+from wellworn.reflection.rules.memories import MOST_PER_TURN, MOST_STATEMENTS
 
 from .dialogue import dialogue
 
@@ -46,10 +46,15 @@ def test_details_beside_a_statement_go_with_it() -> None:
 
 def test_rules_names_and_what_ends_are_memories_of_their_own() -> None:
     found = extract(
-        dialogue(("user", "My name is Ada. I work at a bakery in Leeds. I'm on leave until August. "
-                          "From now on, answer me in German.")),
+        dialogue(
+            (
+                "user",
+                "My name is Ada. I work at a bakery in Leeds. I'm on leave until August. "
+                "From now on, answer me in German.",
+            )
+        ),
         user="Ada",
-    )  # fmt: skip
+    )
     assert {one.summary: one.kind for one in found} == {
         "Ada works at a bakery in Leeds.": "fact",
         "Ada's name is Ada.": "fact",
@@ -105,10 +110,12 @@ def test_what_the_person_turns_down_is_not() -> None:
 def test_a_long_result_handed_over_in_a_personal_talk_is_a_note() -> None:
     plan = "Here's your plan:\n" + "".join(f"- **Week {n}**: run {n} times\n" for n in range(1, 13))
     found = extract(
-        dialogue(("user", "I've decided to run the Bergen marathon in October. My knees hurt, so I can't run daily."),
-                 ("assistant", plan)),
+        dialogue(
+            ("user", "I've decided to run the Bergen marathon in October. My knees hurt, so I can't run daily."),
+            ("assistant", plan),
+        ),
         user="Ada",
-    )  # fmt: skip
+    )
     assert (found[-1].kind, found[-1].turns) == ("note", (1,))
     assert found[-1].summary.startswith("The assistant gave Ada: Week 1: run 1 times; Week 2: run 2 times;")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from recollect.reflection.rules.extract import extract
+from wellworn.reflection.rules.extract import extract
 
 from .dialogue import dialogue
 

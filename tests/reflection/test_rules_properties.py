@@ -10,22 +10,76 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from recollect.ingest.stopwords import STOP_WORDS
-from recollect.ingest.terms import words
-from recollect.reflection.candidate import Candidate
-from recollect.reflection.rules.extract import extract
-from recollect.reflection.rules.talk import role
-from recollect.types import Turn
+from wellworn.core.types import Turn
+from wellworn.ingest.stopwords import STOP_WORDS
+from wellworn.ingest.terms import words
+from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.rules.extract import extract
+from wellworn.reflection.rules.talk import role
 
 from .dialogue import dialogue
 
 PIECES = [
-    "I", "my", "we", "me", "I'm", "I've", "I'd", "you", "your", "and", "because", "live", "love", "work", "in", "Oslo",
-    "to", "cat", "sister", "yesterday", "next Friday", "until June", "since 2019", ".", "?", "!", ",", ":", "\n",
-    "\n- ", '"', "(", "[", "]", "```", "**", "yes", "no", "okay", "thanks", "if", "were", "always", "remind me",
-    "from now on", "let's", "don't", "can't", "Zürich", "猫", "😀", "\u202e", "I’m", "actually", "named", "Rex", "42",
-    "%", "<memories>",
-]  # fmt: skip
+    "I",
+    "my",
+    "we",
+    "me",
+    "I'm",
+    "I've",
+    "I'd",
+    "you",
+    "your",
+    "and",
+    "because",
+    "live",
+    "love",
+    "work",
+    "in",
+    "Oslo",
+    "to",
+    "cat",
+    "sister",
+    "yesterday",
+    "next Friday",
+    "until June",
+    "since 2019",
+    ".",
+    "?",
+    "!",
+    ",",
+    ":",
+    "\n",
+    "\n- ",
+    '"',
+    "(",
+    "[",
+    "]",
+    "```",
+    "**",
+    "yes",
+    "no",
+    "okay",
+    "thanks",
+    "if",
+    "were",
+    "always",
+    "remind me",
+    "from now on",
+    "let's",
+    "don't",
+    "can't",
+    "Zürich",
+    "猫",
+    "😀",
+    "\u202e",
+    "I’m",
+    "actually",
+    "named",
+    "Rex",
+    "42",
+    "%",
+    "<memories>",
+]
 texts = st.one_of(st.text(max_size=200), st.lists(st.sampled_from(PIECES), max_size=40).map(" ".join))
 roles = st.sampled_from(["user", "assistant", "system", "tool", "Mel", "Caro"])
 talks = st.lists(st.tuples(roles, texts), max_size=8)

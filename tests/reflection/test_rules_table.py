@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from recollect.reflection.rules.extract import extract
+from wellworn.reflection.rules.extract import extract
 
 from .dialogue import dialogue
 
@@ -91,7 +91,7 @@ FACTS = [
     ("When I was a child I spent summers in Nairobi.", "When Ada was a child they spent summers in Nairobi."),
     ("My grandmother taught me to knit.", "Ada's grandmother taught them to knit."),
     ("My colleagues gave me a gold watch.", "Ada's colleagues gave them a gold watch."),
-    ("I told my manager that I need a quieter desk.", "Ada told their manager that they need a quieter desk."),
+    ("I told my manager that I need a quieter context.", "Ada told their manager that they need a quieter context."),
     (
         "I've never been to Japan, but I want to visit Kyoto.",
         "Ada has never been to Japan, but they want to visit Kyoto.",

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from recollect.errors import InvalidInput
-from recollect.reflection.readable import readable
-from recollect.reflection.settings import ReflectionSettings
-from recollect.reflection.window import windows
-from recollect.testing.builders import make_entry
-from recollect.types import Turn
+from wellworn.core.errors import InvalidInput
+from wellworn.core.types import Turn
+from wellworn.reflection.readable import readable
+from wellworn.reflection.settings import ReflectionSettings
+from wellworn.reflection.window import windows
+from wellworn.testing.builders import make_entry
 
 AT = datetime(2026, 3, 2, tzinfo=UTC)
 

@@ -19,25 +19,64 @@ from ingest.pii_corpus.load import BREAK, HERE
 from ingest.pii_corpus.negatives import negatives
 
 Row = dict[str, Any]  # as YAML has it
-IBAN_FORMS = {"DE": "dddddddddddddddddd", "FR": "dddddddddddddddddddddwd"[:23], "GB": "wwwwdddddddddddddd",
-              "NL": "wwwwdddddddddd", "ES": "dddddddddddddddddddd", "IT": "wdddddddddddddddddddddd",
-              "CH": "ddddddddddddddddd", "AT": "dddddddddddddddd", "BE": "dddddddddddd", "PL": "d" * 24,
-              "NO": "d" * 11, "SE": "d" * 20, "DK": "d" * 14, "PT": "d" * 21, "MT": "wwwwddddd" + "d" * 18,
-              "SA": "d" * 20, "AE": "d" * 19, "BR": "d" * 23 + "ww", "TR": "d" * 22, "IE": "wwww" + "d" * 14}  # fmt: skip
-CARDS = [("4", 16), ("51", 16), ("5555", 16), ("34", 15), ("37", 15), ("6011", 16), ("3530", 16), ("36", 14), ("2221", 16),
-         ("4", 13), ("622126", 16), ("65", 16), ("2720", 16), ("4", 19), ("2204", 16)]  # fmt: skip
+IBAN_FORMS = {
+    "DE": "dddddddddddddddddd",
+    "FR": "dddddddddddddddddddddwd"[:23],
+    "GB": "wwwwdddddddddddddd",
+    "NL": "wwwwdddddddddd",
+    "ES": "dddddddddddddddddddd",
+    "IT": "wdddddddddddddddddddddd",
+    "CH": "ddddddddddddddddd",
+    "AT": "dddddddddddddddd",
+    "BE": "dddddddddddd",
+    "PL": "d" * 24,
+    "NO": "d" * 11,
+    "SE": "d" * 20,
+    "DK": "d" * 14,
+    "PT": "d" * 21,
+    "MT": "wwwwddddd" + "d" * 18,
+    "SA": "d" * 20,
+    "AE": "d" * 19,
+    "BR": "d" * 23 + "ww",
+    "TR": "d" * 22,
+    "IE": "wwww" + "d" * 14,
+}
+CARDS = [
+    ("4", 16),
+    ("51", 16),
+    ("5555", 16),
+    ("34", 15),
+    ("37", 15),
+    ("6011", 16),
+    ("3530", 16),
+    ("36", 14),
+    ("2221", 16),
+    ("4", 13),
+    ("622126", 16),
+    ("65", 16),
+    ("2720", 16),
+    ("4", 19),
+    ("2204", 16),
+]
 
 
 def main() -> None:
     dice = random.Random(20251115)
     positives = [
-        *_framed("EMAIL", values.EMAILS, dice), *_framed("PHONE", values.PHONES, dice),
-        *_spoken("PHONE", values.SPOKEN_PHONES, values.SPOKEN_PHONE_VALUES), *_framed("SSN", values.SSNS, dice),
-        *_spoken("SSN", values.SPOKEN_SSNS, values.SPOKEN_SSN_VALUES), *_framed("CARD", _cards(dice), dice),
-        *_framed("IBAN", _ibans(dice), dice), *_framed("IP", values.IPS, dice), *_keys(dice), *_jwts(dice),
-        *_private_keys(dice), *_urls(dice),
+        *_framed("EMAIL", values.EMAILS, dice),
+        *_framed("PHONE", values.PHONES, dice),
+        *_spoken("PHONE", values.SPOKEN_PHONES, values.SPOKEN_PHONE_VALUES),
+        *_framed("SSN", values.SSNS, dice),
+        *_spoken("SSN", values.SPOKEN_SSNS, values.SPOKEN_SSN_VALUES),
+        *_framed("CARD", _cards(dice), dice),
+        *_framed("IBAN", _ibans(dice), dice),
+        *_framed("IP", values.IPS, dice),
+        *_keys(dice),
+        *_jwts(dice),
+        *_private_keys(dice),
+        *_urls(dice),
         *({"kind": "MIXED", "text": text, "find": [[*one] for one in find]} for text, find in values.MIXED),
-    ]  # fmt: skip
+    ]
     others = [{"kind": kind, "text": text} for kind, text in negatives()]
     for name, wanted in (("seen", (0, 1)), ("held", (2,))):
         rows = [row for group in (positives, others) for number, row in enumerate(group) if number % 3 in wanted]
@@ -103,15 +142,21 @@ def _keys(dice: random.Random) -> list[Row]:
     for _ in range(4):
         d = dice
         made += [
-            f"s{BREAK}k-{_drawn(d, 20)}T3Blbk{BREAK}FJ{_drawn(d, 20)}", f"s{BREAK}k-proj-{_drawn(d, 74, wide)}{_drawn(d, 1)}",
-            f"s{BREAK}k-svcacct-{_drawn(d, 60, wide)}{_drawn(d, 1)}", f"s{BREAK}k-ant-api03-{_drawn(d, 92, wide)}A{_drawn(d, 1)}",
-            f"gh{BREAK}p_{_drawn(d, 36)}", f"gh{BREAK}s_{_drawn(d, 36)}", f"github{BREAK}_pat_{_drawn(d, 22)}_{_drawn(d, 59)}",
+            f"s{BREAK}k-{_drawn(d, 20)}T3Blbk{BREAK}FJ{_drawn(d, 20)}",
+            f"s{BREAK}k-proj-{_drawn(d, 74, wide)}{_drawn(d, 1)}",
+            f"s{BREAK}k-svcacct-{_drawn(d, 60, wide)}{_drawn(d, 1)}",
+            f"s{BREAK}k-ant-api03-{_drawn(d, 92, wide)}A{_drawn(d, 1)}",
+            f"gh{BREAK}p_{_drawn(d, 36)}",
+            f"gh{BREAK}s_{_drawn(d, 36)}",
+            f"github{BREAK}_pat_{_drawn(d, 22)}_{_drawn(d, 59)}",
             f"xo{BREAK}xb-{_drawn(d, 11, string.digits)}-{_drawn(d, 12, string.digits)}-{_drawn(d, 24)}",
             f"xo{BREAK}xp-{_drawn(d, 11, string.digits)}-{_drawn(d, 32, '0123456789abcdef')}",
             f"xa{BREAK}pp-1-A{_drawn(d, 10, upper)}-{_drawn(d, 13, string.digits)}-{_drawn(d, 64, '0123456789abcdef')}",
-            f"AI{BREAK}za{_drawn(d, 34, wide)}{_drawn(d, 1)}", f"AK{BREAK}IA{_drawn(d, 16, upper)}", f"AS{BREAK}IA{_drawn(d, 16, upper)}",
+            f"AI{BREAK}za{_drawn(d, 34, wide)}{_drawn(d, 1)}",
+            f"AK{BREAK}IA{_drawn(d, 16, upper)}",
+            f"AS{BREAK}IA{_drawn(d, 16, upper)}",
             f"GOC{BREAK}SPX-{_drawn(d, 27, wide)}{_drawn(d, 1)}",
-        ]  # fmt: skip
+        ]
     rows = _framed("SECRET", made, dice)
     for _ in range(4):
         secret = _drawn(dice, 20) + BREAK + _drawn(dice, 18, string.ascii_letters + "/+") + _drawn(dice, 2)

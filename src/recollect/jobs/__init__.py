@@ -1,6 +1,0 @@
-"""Durable jobs: a queue in the store itself, and workers on it. Knows handlers as callables, not what they do."""
-
-from recollect.jobs.queue import Backoff, Queue
-from recollect.jobs.worker import Handler, Worker
-
-__all__ = ["Backoff", "Handler", "Queue", "Worker"]

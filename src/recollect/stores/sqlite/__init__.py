@@ -1,5 +1,0 @@
-"""The default engine: one SQLite file. `docs/storage.md` describes the tables well enough to read them without us."""
-
-from recollect.stores.sqlite.store import SqliteStore
-
-__all__ = ["SqliteStore"]

@@ -1,0 +1,198 @@
+"""`wellworn hook`: the bank for agents that are driven from a shell.
+
+A hook stands in somebody else's loop: whatever goes wrong here is a remark on standard error and exit code 0.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import logging
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wellworn.cli import options, render
+from wellworn.cli.stdin import DASH, read_stdin
+from wellworn.cli.target import Target, with_target
+from wellworn.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from wellworn.tasks import ReasoningBank, TaskResult, Trajectory
+
+app = typer.Typer(no_args_is_help=True, help="For agents driven from a shell: give what helps, keep what was learned.")
+
+TaskId = Annotated[
+    str | None, typer.Option("--task-id", metavar="ID", help="The task; the session_id of what is piped in without it.")
+]
+SHAPES = 'one object, as in {"prompt": …} or {"steps": [{"tool": …, "args": {}, "ok": true}]}'
+SAY = "--success, --failure or --exit-code say so, or a step with ok, error or exit_code"
+TaskDomain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="What the task is about, as web.admin.")]
+
+
+def harmless(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with every error turned into a warning: a failing memory never breaks the agent around it."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:  # as the command takes them
+        logging.getLogger("wellworn").addHandler(logging.NullHandler())
+        try:
+            command(*args, **kwargs)
+        except (KeyboardInterrupt, typer.Exit):
+            raise
+        except Exception as error:  # the outermost loop is the agent's own
+            message = " ".join(str(error).split())
+            typer.echo(f"wellworn: going on without the bank: {type(error).__name__}: {message}", err=True)
+
+    return run
+
+
+@app.command("pre-task", epilog="Example: wellworn hook pre-task --task-id t1 --query 'create a user'")
+@with_target
+@harmless
+def pre_task(
+    target: Target,
+    task_id: TaskId = None,
+    query: Annotated[
+        str | None, typer.Option("--query", metavar="TEXT", help="The task; the prompt of what is piped in without it.")
+    ] = None,
+    domain: TaskDomain = "",
+    k: Annotated[int, typer.Option("--k", min=1, help="How many items.")] = 1,
+) -> None:
+    """Print what helps with a task, as a block for its prompt, and note that the task has begun.
+
+    Reads a JSON object on standard input, such as Claude Code gives its UserPromptSubmit hooks, where --query is not
+    given. Prints nothing when nothing helps. A failing memory is a warning and exit code 0.
+    """
+    given = {} if query is not None else _piped()
+    asked = query if query is not None else _word(given, "prompt", "query")
+    name = task_id or _word(given, "session_id", "task_id") or "task"
+    if not asked.strip():
+        raise InvalidInput("--query", "is missing", 'give it, or pipe in {"prompt": …}')
+    from wellworn.tasks import ReasoningBank
+
+    with target.open(new=True, background=False) as memory:
+        bank = ReasoningBank(memory, scope=target.scope, k=k)
+        bank.abandon(name, why="another task was begun under its name")
+        work = bank.begin(task_id=name, query=asked[:20_000], agent_id=target.scope.agent or "", domain=domain)
+    if target.json:
+        render.print_json({"task_id": name, "id": work.task.id if work.task else "", "hits": work.hits})
+    elif work.hits:
+        sys.stdout.write(work.context() + "\n")
+
+
+@app.command("post-task", epilog="Example: wellworn hook post-task --task-id t1 --trajectory-file work.json --success")
+@with_target
+@harmless
+def post_task(
+    target: Target,
+    task_id: TaskId = None,
+    trajectory_file: Annotated[
+        str | None,
+        typer.Option("--trajectory-file", metavar="PATH", help='The work as JSON; "-" reads standard input.'),
+    ] = None,
+    success: Annotated[
+        bool | None, typer.Option("--success/--failure", help="How it went; judged when not said.")
+    ] = None,
+    exit_code: Annotated[int | None, typer.Option("--exit-code", metavar="N", help="Of the agent's process.")] = None,
+    domain: TaskDomain = "",
+    llm: options.LlmName = None,
+) -> None:
+    """Judge a task that pre-task began, keep what it teaches, and make what it was given surer or less sure.
+
+    Without --trajectory-file reads a JSON object on standard input: a trajectory, or what Claude Code gives its Stop
+    hooks, whose transcript is read. A failing memory is a warning and exit code 0.
+    """
+    from dataclasses import replace
+
+    from wellworn.tasks import ReasoningBank
+
+    given = _piped() if trajectory_file in (None, DASH) else _from_file(trajectory_file or "")
+    name = task_id or _word(given, "session_id", "task_id") or "task"
+    work = _work(given)
+    work = work if exit_code is None else replace(work, exit_code=exit_code)
+    work = work if success is None else replace(work, verdict=success)
+    with target.open(new=True, llm=llm, background=False) as memory:
+        bank = ReasoningBank(memory, scope=target.scope)
+        out = _finish(bank, name, work, agent=target.scope.agent or "", domain=domain, model=bool(llm))
+    if target.json:
+        render.print_json(
+            None
+            if out is None
+            else {
+                "task_id": name,
+                "id": out.id,
+                "state": out.state,
+                "verdict": out.verdict,
+                "items": list(out.entry_ids),
+                "fault": out.fault,
+            }
+        )
+    elif out is not None:
+        render.say(f"{name}: {out.verdict.outcome}, {len(out.entry_ids)} items kept")
+    else:
+        render.say(f"{name}: nothing says how it went, so nothing was kept; {SAY}")
+
+
+def _finish(
+    bank: ReasoningBank, name: str, work: Trajectory, *, agent: str, domain: str, model: bool
+) -> TaskResult | None:
+    """The task that was begun, or else the work by itself; nothing when nothing says how it went.
+
+    The judge counts work without a sign as failed. Here nobody but a model could know better, and a bank full of such
+    failures would teach nothing.
+    """
+    from wellworn.core.errors import NotFound
+    from wellworn.tasks.judge import judge as judged
+
+    if not model and not judged(work).teaches:
+        bank.abandon(name, why="nothing says how it went")
+        return None
+    try:
+        return bank.finish(name, work)
+    except NotFound:
+        if not work.query.strip():
+            remedy = 'begin it with wellworn hook pre-task, or pipe in the work with its "query"'
+            raise NotFound("task under way", name, remedy) from None
+        return bank.record(work, task_id=name, agent_id=agent, domain=domain)
+
+
+def _piped() -> Mapping[str, Any]:
+    return {} if sys.stdin.isatty() else _object(read_stdin())
+
+
+def _from_file(path: str) -> Mapping[str, Any]:
+    try:
+        return _object(Path(path).read_text("utf-8-sig"), where=path)
+    except OSError as error:
+        raise InvalidInput("--trajectory-file", f"cannot read {path!r}: {error.strerror}") from None
+
+
+def _object(text: str, *, where: str = "standard input") -> Mapping[str, Any]:
+    if not text.strip():
+        return {}
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        raise InvalidInput(where, "is not JSON", SHAPES) from None
+    if isinstance(value, list):
+        return {"steps": value}
+    if not isinstance(value, Mapping):
+        raise InvalidInput(where, f"is a {type(value).__name__}", SHAPES)
+    return value
+
+
+def _word(given: Mapping[str, Any], *names: str) -> str:
+    return next((str(given[name]) for name in names if isinstance(given.get(name), str)), "")
+
+
+def _work(given: Mapping[str, Any]) -> Trajectory:
+    from wellworn.cli.transcripts import read_transcript
+    from wellworn.tasks import trajectory_of
+
+    if isinstance(given.get("transcript_path"), str):
+        return read_transcript(Path(given["transcript_path"]).expanduser())
+    return trajectory_of({name: value for name, value in given.items() if name not in ("task_id", "session_id")})

@@ -1,0 +1,69 @@
+"""Time, randomness and ids as parameters, so that every run can be repeated.
+
+Knows nothing about entries. `Clock` and `NewId` are plain callables; the defaults are the system's.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+
+from wellworn.core.locks import ForkLock
+
+Clock = Callable[[], datetime]
+NewId = Callable[[], str]
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+
+
+def system_clock() -> datetime:
+    """The current time, with a zone."""
+    return datetime.now(UTC)
+
+
+def aware(clock: Clock) -> Clock:
+    """The clock with its answers in UTC; one that tells no zone is taken to tell UTC."""
+
+    def tell() -> datetime:
+        moment = clock()
+        return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+    return clock if clock is system_clock else tell
+
+
+def to_micros(moment: datetime) -> int:
+    """Microseconds since 1970, exact (no float in between)."""
+    return (moment - EPOCH) // _MICROSECOND
+
+
+def from_micros(micros: int) -> datetime:
+    """The inverse of `to_micros`."""
+    return EPOCH + timedelta(0, 0, micros)
+
+
+class TimeOrderedIds:
+    """UUID version 7: 48 bits of milliseconds, then a counter, then randomness.
+
+    Ids of one process sort in the order they were made, so the id index of a store grows at its end.
+    """
+
+    def __init__(self) -> None:
+        self._lock = ForkLock()
+        self._last_ms = 0
+        self._counter = 0
+
+    def __call__(self) -> str:
+        with self._lock:
+            now_ms = time.time_ns() // 1_000_000
+            if now_ms > self._last_ms:
+                self._last_ms, self._counter = now_ms, secrets.randbits(11)
+            else:
+                self._counter += 1
+                if self._counter >> 12:
+                    self._last_ms, self._counter = self._last_ms + 1, 0
+            stamp, counter = self._last_ms, self._counter
+        digits = f"{stamp & 0xFFFFFFFFFFFF:012x}7{counter:03x}{0b10 << 62 | secrets.randbits(62):016x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -1,0 +1,136 @@
+"""Every error wellworn raises on purpose, in one tree.
+
+    WellwornError
+    ├── InvalidInput          a value from outside is not usable; nothing was changed
+    │   ├── UnknownKind       not one of the entry kinds
+    │   ├── ScopeError        the scope names no layer, or not the one asked for
+    │   └── PersonalData      the text holds personal data or secrets, and the memory refuses them
+    ├── NotFound              no such entry, session or recall in this scope
+    ├── EmbedderMismatch      the store's vectors come from another model or width
+    ├── MissingExtra          an optional package is not installed
+    ├── EmbeddingFailed       the embedding provider answered with an error
+    ├── LeaseLost             a job is no longer this worker's
+    ├── ModelFailed           the language model could not answer
+    │   └── ReplyUnreadable   it answered, but with no JSON in it
+    ├── BudgetExceeded        the call would cost more than a cap allows; it was not made
+    ├── TransferError         an export or import file is damaged or unsafe
+    └── StoreError            the storage engine failed
+        ├── StoreBusy         another writer held the file for longer than the time-out
+        ├── StoreCorrupt      the file is not a readable wellworn store
+        └── StoreClosed       the memory was closed
+
+A message names the value and the remedy. Driver errors never escape a store: they arrive as `StoreError`.
+"""
+
+from __future__ import annotations
+
+
+class WellwornError(Exception):
+    """Base of every error this package raises on purpose."""
+
+
+class InvalidInput(WellwornError, ValueError):
+    """A value from outside is not usable. `field` says which; nothing was changed."""
+
+    def __init__(self, field: str, problem: str, remedy: str = "") -> None:
+        self.field = field
+        self.problem = problem
+        self.remedy = remedy
+        super().__init__(f"{field}: {problem}" + (f" ({remedy})" if remedy else ""))
+
+
+class UnknownKind(InvalidInput):
+    """The kind is not one of the entry kinds."""
+
+
+class ScopeError(InvalidInput):
+    """The scope cannot serve this call."""
+
+
+class PersonalData(InvalidInput):
+    """The text holds personal data or secrets, and the memory was opened to refuse them."""
+
+
+class NotFound(WellwornError, LookupError):
+    """Nothing of that id in this scope."""
+
+    def __init__(self, what: str, name: str, remedy: str = "") -> None:
+        self.what = what
+        self.name = name
+        super().__init__(f"no {what} {name!r} in this scope" + (f" ({remedy})" if remedy else ""))
+
+
+class EmbedderMismatch(WellwornError):
+    """The stored vectors were made by another embedding model."""
+
+    def __init__(self, stored: str, stored_width: int, given: str, given_width: int) -> None:
+        self.stored, self.stored_width = stored, stored_width
+        self.given, self.given_width = given, given_width
+        super().__init__(
+            f"this store holds vectors of {stored!r} (width {stored_width}), but the embedder is {given!r} "
+            f"(width {given_width}). Open it with the embedder it was made with, or move it to the new one "
+            f"with `wellworn reembed`; no text is lost either way"
+        )
+
+
+class MissingExtra(WellwornError, ImportError):
+    """An optional package is needed for this."""
+
+    def __init__(self, feature: str, extra: str) -> None:
+        self.feature, self.extra = feature, extra
+        super().__init__(f"{feature} needs an optional package: pip install 'wellworn[{extra}]'")
+
+
+class EmbeddingFailed(WellwornError):
+    """The embedding provider could not answer; nothing was stored."""
+
+
+class LeaseLost(WellwornError):
+    """A job is no longer held by the claim that began it: another worker has it, or it is gone. Its effects must not
+    be written."""
+
+    def __init__(self, job_id: str) -> None:
+        self.job_id = job_id
+        super().__init__(f"job {job_id} is no longer held by this worker; what it did is rolled back")
+
+
+class ModelFailed(WellwornError):
+    """The language model could not answer. `retryable` says whether the same call may succeed later."""
+
+    def __init__(self, message: str, *, retryable: bool = False) -> None:
+        self.retryable = retryable
+        super().__init__(message)
+
+
+class ReplyUnreadable(ModelFailed):
+    """The language model answered, but not with the JSON it was asked for."""
+
+
+class BudgetExceeded(WellwornError):
+    """A model call was not made, because it might pass a cap. Spent, wanted and limit are in the cap's unit."""
+
+    def __init__(self, cap: str, *, limit: float, spent: float, wanted: float, remedy: str) -> None:
+        self.cap, self.limit, self.spent, self.wanted = cap, limit, spent, wanted
+        super().__init__(
+            f"{cap} is {limit:g}: {spent:g} spent, and this call may take {wanted:g} more; it was not made ({remedy})"
+        )
+
+
+class TransferError(WellwornError):
+    """An export or import file is damaged, unsafe or of an unknown version; nothing was changed."""
+
+
+class StoreError(WellwornError):
+    """The storage engine failed. What had been acknowledged before is still there."""
+
+
+class StoreBusy(StoreError):
+    """Another writer held the store for longer than the time-out."""
+
+
+class StoreCorrupt(StoreError):
+    """The file is not a readable wellworn store."""
+
+
+class StoreClosed(StoreError):
+    """The memory was closed; open it again."""

@@ -1,0 +1,262 @@
+"""Changing what is remembered: edit, supersede, link. The state before a change stays in the entry's history."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from wellworn.core.clock import Clock, aware
+from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.tokens import count_tokens
+from wellworn.core.types import Entry, Link, Partition, Scope, Version
+from wellworn.ingest.hashing import content_hash
+from wellworn.ingest.scrub import Scrubbing, scrubbed_json
+from wellworn.ingest.terms import embedding_text, record_of
+from wellworn.ingest.times import TimeLike, as_time
+from wellworn.ingest.validate import (
+    checked_fraction,
+    checked_id,
+    checked_kind,
+    checked_line,
+    checked_link_type,
+    checked_metadata,
+    checked_state,
+    checked_tags,
+    checked_text,
+    checked_trust,
+)
+from wellworn.models.embedders.base import Embedder, check_served
+from wellworn.store.port import Event, IndexRecord, Store, Tx, Vector
+
+
+def _needed_time(field: str) -> Callable[[Any], datetime]:
+    def checked(value: TimeLike) -> datetime:
+        moment = as_time(field, value)
+        if moment is None:
+            raise InvalidInput(field, "cannot be None")
+        return moment
+
+    return checked
+
+
+_EDITABLE: dict[str, Callable[[Any], Any]] = {
+    "text": lambda value: checked_text("text", value),
+    "title": lambda value: checked_line("title", value),
+    "tags": checked_tags,
+    "kind": checked_kind,
+    "state": checked_state,
+    "confidence": lambda value: checked_fraction("confidence", value),
+    "trust": checked_trust,
+    "at": _needed_time("at"),
+    "valid_from": _needed_time("valid_from"),
+    "valid_to": lambda value: as_time("valid_to", value),
+    "metadata": checked_metadata,
+    "evidence": lambda value: checked_text("evidence", value),
+    "speaker": lambda value: None if value is None else checked_line("speaker", value),
+}
+_INSTANT = timedelta(microseconds=1)
+_LAST = datetime.max.replace(tzinfo=UTC)
+ONE_WAY_LINKS = ("supersedes", "derived_from")
+_IN_INDEX = frozenset({"text", "title", "tags", "speaker"})
+_WORDED = frozenset({"text", "title", "tags", "metadata", "evidence", "speaker"})
+
+
+class Changer:
+    """Edits entries in place and draws links between them."""
+
+    def __init__(self, store: Store, embedder: Embedder | None, *, scrubbing: Scrubbing, clock: Clock) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._scrubbing = scrubbing
+        self._clock = aware(clock)
+
+    def edit(self, entry_id: str, *, scope: Scope, changes: Mapping[str, Any]) -> Entry:
+        """The entry with the changes made; None of it is written when one value is bad."""
+        _refuse_unknown(changes)
+        entry_id = checked_id(entry_id)
+        wanted = self._checked(changes, self._visible(entry_id, scope).partition)
+        while True:
+            before = self._visible(entry_id, scope)
+            if all(getattr(before, name) == value for name, value in wanted.items()):
+                return before  # nothing to change, so nothing to keep a version of
+            after = _edited(before, wanted, self._clock())
+            index, vector = self._reindexed(after) if _IN_INDEX & wanted.keys() else (None, None)
+            with self._store.transact() as tx:
+                if _one(tx, entry_id, scope) != before:
+                    continue  # changed by someone else while it was embedded: begin again from there
+                served = tx.model()
+                check_served(self._embedder, None if served is None else served.key)
+                _refuse_duplicate(tx, after)
+                tx.update(after, change="edited", index=index, vector=vector)
+                tx.audit(_event(after, "edit", fields=", ".join(sorted(wanted))))
+                self._scrubbing.settle(tx)
+            return after
+
+    def _reindexed(self, entry: Entry) -> tuple[IndexRecord, Vector | None]:
+        """What an entry with new words is found by. Embeds, so it is not for inside a transaction."""
+        vector = None if self._embedder is None else self._embedder.embed([embedding_text(entry)])[0]
+        return record_of(entry), vector
+
+    def supersede(self, old_id: str, new_id: str, *, scope: Scope, at: TimeLike = None, wrong: bool = False) -> Entry:
+        old_id, new_id = checked_id(old_id), checked_id(new_id)
+        if old_id == new_id:
+            raise InvalidInput("new", f"{new_id!r} cannot replace itself")
+        moment = as_time("at", at)
+        with self._store.transact() as tx:
+            old, new = _one(tx, old_id, scope), _one(tx, new_id, scope)
+            state = "pruned" if wrong else "superseded"
+            if old.state == state and moment is None and self._superseded_by(old_id, new_id):
+                return old  # said before
+            self._refuse_ring(new_id, old_id, "supersedes")
+            ended = superseded(old, new, moment, self._clock(), wrong=wrong)
+            tx.update(ended, change="corrected" if wrong else "superseded")
+            tx.add_links([self._link(new_id, old_id, "supersedes", 1.0)])
+            tx.audit(_event(ended, "correct" if wrong else "supersede", by=new_id))
+        return ended
+
+    def _superseded_by(self, old_id: str, new_id: str) -> bool:
+        return any(
+            (link.source, link.target, link.type) == (new_id, old_id, "supersedes")
+            for link in self._store.links([old_id])
+        )
+
+    def link(self, source: str, target: str, type_: str, *, scope: Scope, confidence: float) -> Link:
+        """The link as it stands: drawn now, or before. One by hand takes the place of an automatic one."""
+        source, target = checked_id(source), checked_id(target)
+        if source == target:
+            raise InvalidInput("link", f"entry {source!r} cannot be linked to itself")
+        link = self._link(source, target, type_, confidence)
+        with self._store.transact() as tx:
+            first = _one(tx, source, scope)
+            _one(tx, target, scope)
+            self._refuse_ring(source, target, link.type)
+            if tx.add_links([link]):
+                tx.audit(_event(first, "link", at=self._clock(), to=target, type=link.type))
+        found = (one for one in self._store.links([source]) if (one.target, one.type) == (target, link.type))
+        return next(found, link)
+
+    def _refuse_ring(self, source: str, target: str, type_: str) -> None:
+        """`supersedes` and `derived_from` say what came before what, so they cannot lead back. Called in a transaction
+        before it writes, so that what is committed is all there is."""
+        if type_ not in ONE_WAY_LINKS:
+            return
+        seen, ahead = {target}, [target]
+        while ahead:
+            links = self._store.links(ahead)
+            ahead = [link.target for link in links if link.type == type_ and link.source in seen]
+            ahead = [entry_id for entry_id in dict.fromkeys(ahead) if entry_id not in seen]
+            if source in ahead:
+                raise InvalidInput("link", f"{target!r} already {type_} {source!r}, directly or through others")
+            seen.update(ahead)
+
+    def unlink(self, source: str, target: str, type_: str, *, scope: Scope) -> bool:
+        source, target = checked_id(source), checked_id(target)
+        with self._store.transact() as tx:
+            first = _one(tx, source, scope)
+            _one(tx, target, scope)
+            removed = tx.remove_link(source, target, checked_link_type(type_))
+            if removed:
+                tx.audit(_event(first, "unlink", at=self._clock(), to=target, type=type_))
+        return removed
+
+    def links(self, entry_id: str, *, scope: Scope) -> list[Link]:
+        """Links of an entry, but none whose other end the scope does not see."""
+        self._visible(entry_id, scope)
+        found = self._store.links([entry_id])
+        ends = {end for link in found for end in (link.source, link.target)}
+        seen = self._store.get(scope.partitions(), sorted(ends))
+        return [link for link in found if link.source in seen and link.target in seen]
+
+    def history(self, entry_id: str, *, scope: Scope) -> list[Version]:
+        """The replaced states, then the present one; each is labelled with the change that brought it about."""
+        present = self._visible(entry_id, scope)
+        replaced = self._store.replaced(entry_id)
+        states = [old.entry for old in replaced] + [present]
+        changes = [("remembered", present.created_at)] + [(old.change, old.changed_at) for old in replaced]
+        return [
+            Version(number=number, change=change, changed_at=changed_at, entry=entry)
+            for number, (entry, (change, changed_at)) in enumerate(zip(states, changes, strict=True), start=1)
+        ]
+
+    def _checked(self, changes: Mapping[str, Any], partition: Partition) -> dict[str, Any]:
+        """The new values, checked as given and again as scrubbed."""
+        wanted = {name: _EDITABLE[name](value) for name, value in changes.items()}
+        if not self._scrubbing.on:
+            return wanted
+        scrub = self._scrubbing.stored(partition)
+        return {
+            name: _EDITABLE[name](scrubbed_json(value, scrub)) if name in _WORDED and value else value
+            for name, value in wanted.items()
+        }
+
+    def _visible(self, entry_id: str, scope: Scope) -> Entry:
+        entry_id = checked_id(entry_id)
+        entry = self._store.get(scope.partitions(), [entry_id]).get(entry_id)
+        if entry is None:
+            raise NotFound("entry", entry_id)
+        return entry
+
+    def _link(self, source: str, target: str, type_: str, confidence: float) -> Link:
+        return Link(
+            source=source,
+            target=target,
+            type=checked_link_type(type_),
+            created_at=self._clock(),
+            confidence=checked_fraction("confidence", confidence),
+        )
+
+
+def _refuse_unknown(changes: Mapping[str, Any]) -> None:
+    unknown = sorted(changes.keys() - _EDITABLE.keys())
+    if unknown or not changes:
+        problem = f"cannot change {', '.join(unknown)}" if unknown else "nothing to change"
+        raise InvalidInput("edit", problem, f"fields are {', '.join(_EDITABLE)}")
+
+
+def _one(tx: Tx, entry_id: str, scope: Scope) -> Entry:
+    entry = tx.get(scope.partitions(), [entry_id]).get(entry_id)
+    if entry is None:
+        raise NotFound("entry", entry_id)
+    return entry
+
+
+def _edited(entry: Entry, wanted: Mapping[str, Any], now: datetime) -> Entry:
+    """The entry with the changes and everything that follows from them."""
+    after: Entry = replace(entry, **wanted, updated_at=max(now, entry.updated_at))
+    if after.valid_to is not None and after.valid_to <= after.valid_from:
+        raise InvalidInput("valid_to", f"{after.valid_to.isoformat()} is not after {after.valid_from.isoformat()}")
+    if after.state == "superseded" and after.valid_to is None:
+        raise InvalidInput("state", "a superseded entry needs valid_to", "use supersede(old, new)")
+    return replace(after, content_hash=content_hash(after), token_count=count_tokens(after.text))
+
+
+def _refuse_duplicate(tx: Tx, after: Entry) -> None:
+    same = tx.find_same(after.partition, after.content_hash)
+    if same is not None and same.id != after.id and after.state in ("active", "flagged"):
+        raise InvalidInput("text", f"entry {same.id} already says this", "supersede or forget one of them")
+
+
+def _event(entry: Entry, action: str, *, at: datetime | None = None, **detail: str) -> Event:
+    return Event(at=at or entry.updated_at, tenant=entry.tenant, action=action, entry_id=entry.id, detail=dict(detail))
+
+
+def superseded(old: Entry, new: Entry, at: datetime | None, now: datetime, *, wrong: bool = False) -> Entry:
+    """The old entry as the new one leaves it: true until then, or, when it was wrong, never to be recalled again."""
+    updated_at = max(now, old.updated_at)
+    if wrong:
+        return replace(old, state="pruned", updated_at=updated_at)
+    return replace(old, state="superseded", valid_to=_end(old, new, at, now), updated_at=updated_at)
+
+
+def _end(old: Entry, new: Entry, moment: datetime | None, now: datetime) -> datetime:
+    """When the old entry ceased to hold: as told, else when the new one began; never later than it ended already."""
+    if moment is not None and moment <= old.valid_from:
+        raise InvalidInput("at", f"{moment.isoformat()} is not after the old entry began, {old.valid_from.isoformat()}")
+    end = moment or max(new.valid_from, old.valid_from)
+    if end <= old.valid_from:  # both began at once: the old one ends now
+        if old.valid_from == _LAST:
+            raise InvalidInput("old", f"begins at {_LAST.isoformat()}, after which nothing can follow")
+        end = max(now, old.valid_from + _INSTANT)
+    return end if old.valid_to is None else min(end, old.valid_to)

@@ -1,0 +1,1 @@
+"""Personal data and secrets in text: found by rules, put behind placeholders that stay the same within a partition."""

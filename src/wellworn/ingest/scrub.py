@@ -1,0 +1,123 @@
+"""The hook through which every text passes before anything of it is stored, embedded, hashed, logged or sent.
+
+Knows how to walk through what has texts in it, and nothing about what is taken out of them: see `pii`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
+
+from wellworn.core.clock import Clock
+from wellworn.core.types import Partition
+from wellworn.store.port import Store, Tx
+
+if TYPE_CHECKING:  # loaded on first use: without scrubbing its rules are needed by nothing
+    from wellworn.ingest.pii.scrubbing import Scrub
+
+Scrubber = Callable[[str], str]
+ScrubberSpec: TypeAlias = Union[str, "Scrub", Scrubber, "Scrubbing"]
+"""A mode's name, settings, or a function from text to text."""
+
+
+def keep_all(text: str) -> str:
+    """The default: nothing is taken out."""
+    return text
+
+
+class Scrubbing(Protocol):
+    """Scrubbers by partition: the same thing has the same name everywhere on one."""
+
+    @property
+    def on(self) -> bool:
+        """Whether anything is ever taken out."""
+        ...
+
+    def stored(self, partition: Partition) -> Scrubber:
+        """For what is to be stored there. May raise `PersonalData`; not for inside a transaction."""
+        ...
+
+    def asked(self, partition: Partition | None) -> Scrubber:
+        """For questions: never refuses and writes nothing."""
+        ...
+
+    def sent(self, partition: Partition) -> Scrubber:
+        """For what a model is told: never refuses; not for inside a transaction."""
+        ...
+
+    def expect(self, partition: Partition, texts: Iterator[str]) -> None:
+        """Many texts follow: what they need is made ready at once."""
+        ...
+
+    def settle(self, tx: Tx) -> None:
+        """Write down, with whatever is being written, how much was taken out since the last time."""
+        ...
+
+    def counts(self, partitions: Sequence[Partition]) -> dict[str, int]:
+        """How often something of each type was taken out of texts of these partitions."""
+        ...
+
+
+class ByFunction:
+    """One function for every partition: a caller's own, or none."""
+
+    def __init__(self, scrubber: Scrubber) -> None:
+        self._scrubber = scrubber
+
+    @property
+    def on(self) -> bool:
+        return self._scrubber is not keep_all
+
+    def stored(self, partition: Partition) -> Scrubber:
+        return self._scrubber
+
+    def asked(self, partition: Partition | None) -> Scrubber:
+        return self._scrubber
+
+    def sent(self, partition: Partition) -> Scrubber:
+        return self._scrubber
+
+    def expect(self, partition: Partition, texts: Iterator[str]) -> None:
+        pass
+
+    def settle(self, tx: Tx) -> None:
+        pass
+
+    def counts(self, partitions: Sequence[Partition]) -> dict[str, int]:
+        return {}
+
+
+NO_SCRUBBING = ByFunction(keep_all)
+
+
+def choose_scrubbing(spec: ScrubberSpec, store: Store, *, clock: Clock) -> Scrubbing:
+    """The scrubbing for `off`, `mask`, `reject`, a `Scrub` or a function from text to text."""
+    if spec == "off" or spec is keep_all:
+        return NO_SCRUBBING
+    if isinstance(spec, ByFunction):
+        return spec
+    from wellworn.ingest.pii.scrubbing import scrubbing_of
+
+    return scrubbing_of(spec, store, clock=clock)
+
+
+def scrubbed_json(value: Any, scrub: Scrubber) -> Any:  # any JSON value, here and there
+    """A JSON value with every text in it scrubbed, names of fields included."""
+    if isinstance(value, str):
+        return scrub(value)
+    if isinstance(value, Mapping):
+        return {scrub(key): scrubbed_json(one, scrub) for key, one in value.items()}
+    return [scrubbed_json(one, scrub) for one in value] if isinstance(value, list | tuple) else value
+
+
+def texts_in(value: Any) -> Iterator[str]:
+    """Every text in a JSON value."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, Mapping):
+        for key, one in value.items():
+            yield key
+            yield from texts_in(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            yield from texts_in(one)

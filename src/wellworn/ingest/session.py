@@ -1,0 +1,175 @@
+"""A dialogue as it happens: raw turns kept as ground truth, each an episode entry that can be recalled at once."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.types import Entry, Partition, Scope, Turn
+from wellworn.ingest.hashing import content_hash, thread_of
+from wellworn.ingest.remember import Writer, keep
+from wellworn.ingest.times import TimeLike
+from wellworn.ingest.validate import Draft, check, checked_line, checked_seconds, checked_session_id
+from wellworn.store.port import Job, NewEntry, Store, Tx
+
+GENERIC_ROLES = frozenset({"user", "human", "assistant", "ai", "system", "tool", "function", "model"})
+_NAME_LIKE = re.compile(r"[^\W\d_]{2,}(?:[ '’.-][^\W\d_]+){0,3}")
+
+
+class Watch(Protocol):
+    """Who is told of a session's course, in the transaction that writes it: what it queues is queued with the turn."""
+
+    def added(self, tx: Tx, partition: Partition, session_id: str, turns: int) -> bool:
+        """The session has this many turns now; whether that queued any work."""
+        ...
+
+    def ended(self, tx: Tx, partition: Partition, session_id: str) -> str | None:
+        """The key of the job that the end starts; None when there is nothing left to do."""
+        ...
+
+    def committed(self) -> None:
+        """What was written is durable."""
+        ...
+
+    def job(self, partition: Partition, key: str, *, wait_s: float) -> Job | None:
+        """The job as it stands when it is done, or when the time is up; None when it was forgotten meanwhile."""
+        ...
+
+
+class Session:
+    """One dialogue of a scope. Made by `Memory.session`; adding a turn is durable when `add` returns."""
+
+    def __init__(
+        self, writer: Writer, store: Store, *, scope: Scope, session_id: str, watch: Watch | None = None
+    ) -> None:
+        self._writer = writer
+        self._store = store
+        self._watch = watch
+        self._scope = scope
+        self._partition = scope.home()
+        self.id = checked_session_id(session_id)
+
+    def add(
+        self,
+        role: str,
+        text: str,
+        *,
+        at: TimeLike = None,
+        speaker: str | None = None,
+        trust: str = "trusted",
+        tags: Sequence[str] = (),
+    ) -> str:
+        """Add a turn and return the id of its episode entry, whose `turn_refs` hold the turn's number.
+
+        `role` is `user`, `assistant`, … or the speaker's own name. Turns count from 0. `at` is when it was said.
+        """
+        draft = self._draft(role, text, at=at, speaker=speaker, trust=trust, tags=tags)
+        return self._write(self._ready([draft]))[0].id
+
+    def _draft(
+        self,
+        role: str,
+        text: str,
+        *,
+        at: TimeLike = None,
+        speaker: str | None = None,
+        trust: str = "trusted",
+        tags: Sequence[str] = (),
+    ) -> Draft:
+        """What someone said; its source is the role."""
+        role = checked_line("role", role)
+        if not role.strip():
+            raise InvalidInput("role", "is empty", "use 'user', 'assistant' or a name")
+        return Draft(
+            text=text,
+            kind="episode",
+            session_id=self.id,
+            speaker=speaker or self._speaker(role),
+            source=role,
+            trust=trust,
+            at=at,
+            tags=tags,
+        )
+
+    def _ready(self, drafts: Sequence[Draft]) -> list[NewEntry]:
+        """Checked, scrubbed, embedded in one batch: all that is left is to write. Numbers come with the writing."""
+        thread = thread_of("session", self.id)
+        entries = []
+        for draft in drafts:
+            now = self._writer.clock()
+            entries.append(
+                self._writer.entry_of(self._writer.scrub(check(draft, self._scope, now)), now, thread=thread)
+            )
+        return self._writer.records_of(entries)  # neither index nor vector depends on the turn's number
+
+    def _write(self, records: Sequence[NewEntry], along: Callable[[Tx], object] | None = None) -> list[Entry]:
+        """The turns as entries, with their numbers; all of them or none. `along` writes in the same transaction."""
+        written, queued = [], False
+        with self._writer.transact() as tx:
+            for record in records:
+                entry = self._numbered(tx, record)
+                written.append(entry)
+                if self._watch is not None and self._watch.added(tx, self._partition, self.id, entry.turn_refs[0] + 1):
+                    queued = True
+            if along is not None:
+                along(tx)
+        if self._watch is not None and queued:
+            self._watch.committed()
+        return written
+
+    def _numbered(self, tx: Tx, record: NewEntry) -> Entry:
+        """Write one turn under the session's next number."""
+        entry, now = record.entry, record.entry.created_at
+        number = tx.open_session(self._partition, self.id, entry.at)
+        numbered = replace(entry, turn_refs=[number], position=number)
+        entry = replace(numbered, content_hash=content_hash(numbered))
+        entry = replace(entry, id=keep(tx, replace(record, entry=entry), now))
+        tx.add_turn(self._partition, _turn_of(entry, number), touched_at=now)
+        return entry
+
+    def end(self, *, wait: float = 0.0) -> Job | None:
+        """End the session: what was said becomes memories, in the background; the job of it, or None if all was read.
+
+        The job is durable when this returns. `wait` gives it that many seconds to finish first. A turn added later
+        opens the session again.
+        """
+        seconds = checked_seconds("wait", wait)
+        with self._writer.transact() as tx:
+            if tx.session(self._partition, self.id) is None:
+                raise NotFound("session", self.id, "add a turn first")
+            tx.mark_session(self._partition, self.id, ended_at=self._writer.clock())
+            key = None if self._watch is None else self._watch.ended(tx, self._partition, self.id)
+        if self._watch is None or key is None:
+            return None
+        self._watch.committed()
+        return self._watch.job(self._partition, key, wait_s=seconds)
+
+    def turns(self) -> list[Turn]:
+        """Every turn so far, verbatim, in order."""
+        return self._store.turns(self._partition, self.id)
+
+    def _speaker(self, role: str) -> str | None:
+        """Who speaks in this role: a name given as role, or the scope's user when its id reads like a name."""
+        if role.strip().lower() not in GENERIC_ROLES:
+            return role
+        return name_of(self._scope.user) if role.strip().lower() in ("user", "human") else None
+
+
+def name_of(user: str | None) -> str | None:
+    """The id of a user when it reads like a name."""
+    return user if user and _NAME_LIKE.fullmatch(user) else None
+
+
+def _turn_of(entry: Entry, number: int) -> Turn:
+    return Turn(
+        session_id=entry.session_id or "",
+        number=number,
+        role=entry.source,
+        text=entry.text,
+        at=entry.at,
+        speaker=entry.speaker,
+        entry_id=entry.id,
+    )

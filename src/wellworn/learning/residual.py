@@ -1,0 +1,217 @@
+"""The reranker of RMM (Tan et al., ACL 2025, arXiv 2503.08026), Equations 1 to 3, in low-rank form.
+
+    1   q' = q + W_q q,  m'_i = m_i + W_m m_i,  s_i = q'·m'_i
+    2   show the M best of K by s_i/τ + g_i,  g_i = -log(-log u_i);  p = softmax(s/τ) over the K
+    3   Δφ = η Σ_{i shown} (R_i - b) ∇ log p_i,  R = +1 cited, -1 not
+
+Equation 2 is printed as softmax((s+g)/τ). Dividing the sum by τ cannot change an order, so sampling would not depend on
+τ at all, and the sample would not follow the p whose gradient Equation 3 takes. s/τ + g draws exactly from softmax(s/τ)
+without replacement (Plackett-Luce).
+
+The gradients are rank one. With e_i = ∂(Σ advantage · log p)/∂s_i and v = Σ_i e_i m_i:
+
+    ΔW_q = η m̂ qᵀ,  m̂ = Σ_i e_i m'_i = v + W_m v            ΔW_m = η q' vᵀ
+
+so q and v say all about a recall while its batch is open, and W is a sum of few outer products: O(d) per update.
+Unlike `ranker`, this gives the same bits on one machine only; elsewhere, to rounding. Sums are `einsum`, not `@`:
+at these sizes BLAS wakes its threads, and waiting for them costs more than the sum. Does not know where vectors come
+from. Measured: with the paper's values it hurts; it is here to be compared with.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from wellworn.learning.basis import Basis
+from wellworn.learning.exact import Array
+from wellworn.learning.example import Flags
+from wellworn.store.port import Vector
+
+CANDIDATES, SHOWN = 20, 5  # K, M
+TAU, ETA, BASELINE, BATCH = 0.5, 1e-3, 0.5, 4
+SIGMA = 0.01
+"""Standard deviation of an entry of W at the start. The paper does not state one."""
+RANK = 8
+"""Outer products kept per matrix. 4·8·d floats and an open batch are 228 KB at d = 1536."""
+
+_MAGIC = b"RRL1"
+_HEADER = struct.Struct("<4sIIIIIQ")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rates:
+    """How Equations 2 and 3 are run: τ, η and b. The defaults are the paper's."""
+
+    tau: float = TAU
+    eta: float = ETA
+    baseline: float = BASELINE
+
+
+PAPER = Rates()
+
+
+class Factors(NamedTuple):
+    """W = leftᵀ · right."""
+
+    left: Vector
+    """Shape (rank, d)."""
+    right: Vector
+    """Shape (rank, d)."""
+
+    def of(self, x: Array) -> Array:
+        """W x, for one vector (d,) or for each row of (n, d)."""
+        left, right = self.left.astype(np.float64), self.right.astype(np.float64)
+        moved: Array = np.einsum("...r,rd->...d", np.einsum("...d,rd->...r", x, right), left)
+        return moved
+
+    def grown(self, left: Array, right: Array, cap: int) -> Factors:
+        """W + leftᵀ · right; of what exceeds `cap` outer products, the nearest matrix of that rank."""
+        left, right = np.concatenate([self.left, left]), np.concatenate([self.right, right])  # (r, d) each
+        if len(left) > cap:
+            # W = Q_lᵀ (R_lᵀ R_r) Q_r: the SVD of the small middle one is that of W.
+            of_left, of_right = Basis.of(left), Basis.of(right)
+            u, size, vt = np.linalg.svd(of_left.parts.T @ of_right.parts)
+            left, right = of_left.mixed((u[:, :cap] * size[:cap]).T), of_right.mixed(vt[:cap])
+        return Factors(left.astype(np.float32), right.astype(np.float32))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Residual:
+    """W_q and W_m of one person. The start is made from the seed again and is not stored; what was learned is."""
+
+    width: int
+    seed: int
+    """Below 2³²."""
+    cap: int
+    query: Factors
+    """Learned part of W_q."""
+    memory: Factors
+    """Learned part of W_m."""
+    open: Vector
+    """q and v of each recall in the unfinished batch, shape (n, 2, d) with n < `BATCH`."""
+    steps: int
+    """Recalls learned from, those in the unfinished batch included."""
+
+    @classmethod
+    def fresh(cls, width: int, *, seed: int, cap: int = RANK) -> Residual:
+        """Nothing learned yet, for vectors of this width."""
+        empty = np.zeros((0, width), dtype=np.float32)
+        nothing = Factors(empty, empty)
+        pairs = np.zeros((0, 2, width), dtype=np.float32)
+        return cls(width=width, seed=seed, cap=cap, query=nothing, memory=nothing, open=pairs, steps=0)
+
+    def scores(self, q: Array, m: Array) -> Array:
+        """Equation 1: s (K,) for a query (d,) and candidates (K, d)."""
+        found: Array = np.einsum("kd,d->k", m + self._memory(m), q + self._query(q))
+        return found
+
+    def updated(self, q: Array, m: Array, shown: Sequence[int], cited: Flags, *, rates: Rates = PAPER) -> Residual:
+        """Equation 3 for one recall: `shown` are places in m, `cited` says which of them were.
+
+        W moves when a batch is full: by the sum over the batch, all of it taken at the W with which the batch began.
+        """
+        advantage = np.where(cited, 1.0, -1.0) - rates.baseline  # (M,)
+        # ∂ log p_i / ∂s = (onehot_i - p) / τ
+        slope = -advantage.sum() * chances(self.scores(q, m), tau=rates.tau)  # (K,)
+        np.add.at(slope, list(shown), advantage)
+        v = np.einsum("k,kd->d", slope / rates.tau, m)  # (d,)
+        pairs = np.concatenate([self.open, np.stack([q, v])[None].astype(np.float32)])
+        grown = replace(self, open=pairs, steps=self.steps + 1)
+        return grown._closed(rates.eta) if len(pairs) == BATCH else grown
+
+    def settled(self, *, rates: Rates = PAPER) -> Residual:
+        """The same with an unfinished batch applied as it is. `steps` then counts the batch as full: the bytes of a
+        state say by it how many recalls are open."""
+        if not len(self.open):
+            return self
+        return replace(self._closed(rates.eta), steps=self.steps + BATCH - len(self.open))
+
+    def _closed(self, eta: float) -> Residual:
+        q, v = self.open[:, 0].astype(np.float64), self.open[:, 1].astype(np.float64)  # (n, d) each
+        return replace(
+            self,
+            query=self.query.grown(eta * (v + self._memory(v)), q, self.cap),
+            memory=self.memory.grown(eta * (q + self._query(q)), v, self.cap),
+            open=self.open[:0],
+        )
+
+    def _query(self, x: Array) -> Array:
+        return start(self.width, self.seed)[0].of(x) + self.query.of(x)
+
+    def _memory(self, x: Array) -> Array:
+        return start(self.width, self.seed)[1].of(x) + self.memory.of(x)
+
+    def parts(self) -> tuple[Residual, Residual]:
+        """What closed batches taught, and the open batch alone."""
+        empty = Factors(self.query.left[:0], self.query.right[:0])
+        closed = replace(self, open=self.open[:0], steps=self.steps - len(self.open))
+        return closed, replace(self, query=empty, memory=empty, steps=len(self.open))
+
+    def opened(self, pairs: Vector) -> Residual:
+        """With this open batch, after closed ones only."""
+        return replace(self, open=pairs, steps=self.steps + len(pairs))
+
+    def to_bytes(self) -> bytes:
+        """Little-endian: "RRL1"; uint32 width, cap, rank of W_q, rank of W_m, seed; uint64 steps; then float32 rows of
+        `width` numbers: left and right factors of W_q, left and right of W_m, then q, v of each of steps mod 4 recalls.
+        """
+        ranks = len(self.query.left), len(self.memory.left)
+        header = _HEADER.pack(_MAGIC, self.width, self.cap, *ranks, self.seed, self.steps)
+        arrays = [*self.query, *self.memory, self.open]
+        return header + b"".join(np.ascontiguousarray(array, dtype="<f4").tobytes() for array in arrays)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Residual:
+        """The state that `to_bytes` wrote; ValueError when these bytes are none."""
+        if len(data) < _HEADER.size or data[:4] != _MAGIC:
+            raise ValueError("not a residual state: it does not begin with RRL1")
+        _, width, cap, rank_q, rank_m, seed, steps = _HEADER.unpack_from(data)
+        body = data[_HEADER.size :]
+        counts = [rank_q, rank_q, rank_m, rank_m, 2 * (steps % BATCH)]
+        if len(body) != 4 * width * sum(counts):
+            raise ValueError(f"not a residual state: {len(body)} bytes of rows, {4 * width * sum(counts)} expected")
+        rows = np.frombuffer(body, dtype="<f4").astype(np.float32).reshape(-1, width)
+        q_left, q_right, m_left, m_right, pairs = np.split(rows, np.cumsum(counts)[:-1])
+        return cls(
+            width=width,
+            seed=seed,
+            cap=cap,
+            query=Factors(q_left, q_right),
+            memory=Factors(m_left, m_right),
+            open=pairs.reshape(-1, 2, width),
+            steps=steps,
+        )
+
+
+def chances(scores: Array, *, tau: float = TAU) -> Array:
+    """Equation 2's p = softmax(s/τ), shape (K,)."""
+    raised = np.exp((scores - scores.max()) / tau)
+    found: Array = raised / raised.sum()
+    return found
+
+
+def sample(scores: Array, m: int, dice: np.random.Generator, *, tau: float = TAU) -> list[int]:
+    """Equation 2's Gumbel top-M: m places, the first drawn first. Without chance, take the best by score instead."""
+    keys = scores / tau + dice.gumbel(size=len(scores))
+    return [int(place) for place in np.argsort(-keys, kind="stable")[:m]]
+
+
+@lru_cache(maxsize=64)
+def start(width: int, seed: int) -> tuple[Factors, Factors]:
+    """W_q and W_m before learning: entries of standard deviation σ and rank `RANK`, from the seed.
+
+    An entry sums RANK products of two factors' entries, so those have variance σ/√RANK. RandomState, since numpy keeps
+    its stream the same over releases, and does not promise that for Generator.
+    """
+    stream = np.random.RandomState(seed)
+    spread = (SIGMA / RANK**0.5) ** 0.5
+    drawn: npt.NDArray[np.float32] = stream.normal(0.0, spread, size=(4, RANK, width)).astype(np.float32)
+    drawn.flags.writeable = False
+    return Factors(drawn[0], drawn[1]), Factors(drawn[2], drawn[3])

@@ -1,0 +1,99 @@
+"""Files, handled with suspicion: written whole or not at all, read only where the user pointed and only so much.
+
+Names come from the folder's own listing or from ids that are known to be UUIDs, never from the content of a file.
+Symbolic links are not followed. Knows nothing about what the files mean.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import BinaryIO
+
+from wellworn.core.errors import TransferError
+
+MAX_FILE_BYTES = 8_000_000  # text and evidence of one megabyte each, the latter escaped, still fit
+MAX_FILES = 1_000_000
+
+_NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # not on Windows, where making a link needs rights of its own
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for a writer
+_BINARY = getattr(os, "O_BINARY", 0)
+
+
+@contextmanager
+def beside(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
+    """A file to write that takes the name `path` when the block ends well, and vanishes when it does not.
+
+    It is readable by its owner only, as memories are private. `durable` waits until the disk has it.
+    """
+    try:
+        handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise TransferError(f"cannot write to {path.parent}: {error.strerror or error}") from error
+    try:
+        with os.fdopen(handle, "wb") as file:
+            yield file
+            file.flush()
+            if durable:
+                os.fsync(file.fileno())
+        os.replace(name, path)
+    except BaseException as error:
+        with suppress(OSError):
+            os.unlink(name)
+        if isinstance(error, OSError):
+            raise TransferError(f"cannot write {path}: {error.strerror or error}") from error
+        raise
+
+
+def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
+    with beside(path, durable=durable) as file:
+        file.write(content)
+
+
+def files_in(root: Path, suffix: str) -> list[Path]:
+    """Every file below a folder with this suffix, sorted; hidden folders are left out, links are an error."""
+    found: list[Path] = []
+    for folder, folders, names in os.walk(root, onerror=_refuse):
+        folders[:] = sorted(name for name in folders if not name.startswith("."))
+        wanted = [name for name in names if name.endswith(suffix) and not name.startswith(".")]
+        for name in [*folders, *wanted]:
+            if Path(folder, name).is_symlink():
+                raise TransferError(f"{Path(folder, name)} is a symbolic link; put the files themselves in the folder")
+        found += (Path(folder, name) for name in wanted)
+        if len(found) > MAX_FILES:
+            raise TransferError(f"{root} has more than {MAX_FILES:,} files; load it in parts")
+    return sorted(found)
+
+
+def read_capped(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
+    """The bytes of a plain file of at most `limit` bytes."""
+    try:
+        handle = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT | _BINARY)
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise TransferError(f"{path} is not a plain file")
+            content = file.read(limit + 1)
+    except OSError as error:
+        raise TransferError(f"cannot read {path}: {error.strerror or error}") from error
+    if len(content) > limit:
+        raise TransferError(f"{path} has more than {limit:,} bytes")
+    return content
+
+
+def read_text(path: Path) -> str:
+    """The text of a file, every line end as it is; anything but UTF-8 without NUL is an error."""
+    try:
+        text = read_capped(path).decode()
+    except UnicodeDecodeError as error:
+        raise TransferError(f"{path} is not UTF-8 text: byte {error.start} cannot be read") from None
+    if "\x00" in text:
+        raise TransferError(f"{path} has a NUL character at position {text.index(chr(0))}")
+    return text
+
+
+def _refuse(error: OSError) -> None:
+    raise TransferError(f"cannot read {error.filename}: {error.strerror or error}") from error

@@ -1,0 +1,328 @@
+"""The readable export: a folder of Markdown files, one an entry, that people may edit and load again.
+
+    folder/
+      manifest.json            version, and the SHA-256 of every file as it was written
+      2026-05/<id>.md          front matter with every field and the links both ways; the body is the text, verbatim
+
+Entries and links make the round trip; raw turns, old versions and vectors are in the JSONL export only. Of the two
+lists of links the outgoing one is read, the incoming one is for readers; a link to an entry that is not in the folder
+is left out. A file that differs from the manifest counts as edited: if its entry is in the store, the change is made
+there as an edit. Any other Markdown file is a note, remembered into the scope of the load.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from wellworn.core.clock import NewId
+from wellworn.core.errors import InvalidInput, ScopeError, TransferError
+from wellworn.core.types import Entry, Link, Partition, Scope
+from wellworn.ingest.remember import Writer
+from wellworn.ingest.validate import Draft, check
+from wellworn.ops import frontmatter, plain
+from wellworn.ops.admit import admit, same_content
+from wellworn.ops.bundle import Bundle, Loaded, Written, coherent
+from wellworn.ops.folder import files_in, read_capped, read_text, write_whole
+from wellworn.ops.plain import Fields
+from wellworn.ops.walk import Progress, entry_total, pages
+from wellworn.store.port import Store
+
+VERSION = 1
+MANIFEST = "manifest.json"
+MAX_MANIFEST_BYTES = 256_000_000
+
+_OUR_NAME = re.compile(r"\d{4}-\d{2}/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.md")
+_LEFT_OUT: dict[str, Any] = {  # fields a file does not show while they have this value
+    "title": "",
+    "tags": [],
+    "speaker": None,
+    "session_id": None,
+    "turn_refs": [],
+    "thread": None,
+    "position": None,
+    "repeats": 0,
+    "usage_count": 0,
+    "success_count": 0,
+    "failure_count": 0,
+    "valid_to": None,
+    "metadata": {},
+}
+
+
+# -- one entry, one file -----------------------------------------------------------------------------------------
+
+
+def file_of(entry: Entry, links: Sequence[Link]) -> str:
+    """The content of an entry's file."""
+    values = plain.plain_entry(entry)
+    text, evidence, _ = values.pop("text"), values.pop("evidence"), values.pop("content_hash")
+    front = {"wellworn": VERSION} | {
+        key: value for key, value in values.items() if key not in _LEFT_OUT or value != _LEFT_OUT[key]
+    }
+    if evidence != text:
+        front["evidence"] = evidence
+    outgoing = [_plain_end(link, "target") for link in links if link.source == entry.id]
+    incoming = [_plain_end(link, "source") for link in links if link.target == entry.id]
+    front["links"] = {"outgoing": outgoing, "incoming": incoming}
+    return frontmatter.join(front, text)
+
+
+def _plain_end(link: Link, end: str) -> dict[str, Any]:
+    values = plain.plain_link(link)
+    return {end: values[end]} | {key: value for key, value in values.items() if key not in ("source", "target")}
+
+
+def entry_in(front: Mapping[str, Any], body: str, name: str) -> tuple[Entry, list[Link]]:
+    """The entry of a file with its outgoing links; fields that someone took out have their usual values."""
+    values = {"evidence": body, **front, "text": body}
+    version = values.pop("wellworn")
+    if version != VERSION:
+        raise TransferError(f"{name} is of export version {version!r}; this release reads version {VERSION}")
+    links = Fields(values.pop("links", {}), f"{name}: links", complete=False)
+    entry = plain.entry_of(Fields(values, name, complete=False))
+    outgoing = links.take("outgoing", _checked_list, [])
+    links.take("incoming", _checked_list, [])
+    links.done()
+    return entry, [_link_from(entry, link, name) for link in outgoing]
+
+
+def _link_from(entry: Entry, values: object, name: str) -> Link:
+    if not isinstance(values, Mapping):
+        raise TransferError(f"{name}: links: {values!r:.40} is not a link, as in {{target: <id>, type: supports}}")
+    usual = {"created_at": plain.plain_time(entry.updated_at)}
+    return plain.link_of(Fields({**usual, **values, "source": entry.id}, f"{name}: links", complete=False))
+
+
+def _checked_list(value: object) -> list[Any]:
+    if not isinstance(value, list):
+        raise InvalidInput("links", f"must be a list, not {type(value).__name__}")
+    return value
+
+
+# -- writing -----------------------------------------------------------------------------------------------------
+
+
+def export_folder(
+    store: Store, root: Path, *, partitions: Sequence[Partition], now: datetime, progress: Progress | None = None
+) -> Written:
+    """Write the partitions to a new or empty folder, or renew an export that is there.
+
+    A renewal takes away the files of entries that are gone. It refuses while a file holds changes that have not been
+    loaded, and leaves every file that is not its own alone.
+    """
+    before = _prepare(store, root, now)
+    total = entry_total(store, partitions)
+    written: dict[str, str] = {}
+    links = size = 0
+    for entry, around in _with_links(store, partitions):
+        content = file_of(entry, around).encode()
+        name = _name_of(entry)
+        _write(root, name, content)
+        written[name] = hashlib.sha256(content).hexdigest()
+        links += sum(link.source == entry.id for link in around)
+        size += len(content)
+        if progress is not None:
+            progress(len(written), max(total, len(written)))
+    _write_manifest(root, written, now)
+    for name in before.keys() - written.keys():
+        (root / name).unlink(missing_ok=True)
+    return Written(path=str(root), format="markdown", entries=len(written), links=links, bytes=size)
+
+
+def _prepare(store: Store, root: Path, now: datetime) -> dict[str, Path]:
+    """Make the folder, or see that it may be written to; returns the files of an earlier export, all unchanged.
+
+    A new folder is marked as ours at once, so that an export that was stopped can be made again in the same place.
+    """
+    try:
+        root.mkdir(exist_ok=True)
+        occupied = any(root.iterdir())
+    except OSError as error:
+        raise TransferError(f"cannot export to {root}: {error.strerror or error}") from error
+    manifest = _manifest(root)
+    if manifest is None:
+        if occupied:
+            raise TransferError(f"{root} is not empty and not an export of ours; name a new folder")
+        _write_manifest(root, {}, now)
+        return {}
+    ours = {name: path for name, path in _named_files(root) if _OUR_NAME.fullmatch(name) and name in manifest}
+    for name, path in ours.items():
+        if _hash_of(path) != manifest[name] and not _is_loaded(store, path, name):
+            raise TransferError(f"{path} was changed and not loaded yet; load the folder, or export to another one")
+    return ours
+
+
+def _is_loaded(store: Store, path: Path, name: str) -> bool:
+    """Whether the store has what a file says."""
+    front, body = frontmatter.split(read_text(path), str(path))
+    if front is None or "wellworn" not in front:
+        return False
+    entry, _ = entry_in(front, body, name)
+    present = store.get([entry.partition], [entry.id]).get(entry.id)
+    return present is not None and same_content(entry, present)
+
+
+def _with_links(store: Store, partitions: Sequence[Partition]) -> Iterator[tuple[Entry, list[Link]]]:
+    """Every entry with the links that join it to another entry of these partitions."""
+    for partition in partitions:
+        for page in pages(store, partition):
+            ids = [entry.id for _, entry in page]
+            links = store.links(ids)
+            ends = {end for link in links for end in (link.source, link.target)}
+            seen = {*ids, *store.get(partitions, sorted(ends.difference(ids)))}
+            around: dict[str, list[Link]] = {entry_id: [] for entry_id in ends.union(ids)}
+            for link in links:
+                if link.source in seen and link.target in seen:
+                    around[link.source].append(link)
+                    around[link.target].append(link)
+            yield from ((entry, around[entry.id]) for _, entry in page)
+
+
+def _name_of(entry: Entry) -> str:
+    """The entry's file, by the month it happened in; only a UUID may become a name."""
+    utc = entry.at.astimezone(UTC)
+    try:
+        return f"{utc.year:04d}-{utc.month:02d}/{plain.checked_id(entry.id)}.md"
+    except InvalidInput as error:
+        raise TransferError(f"entry {entry.id!r} cannot have a file: {error.problem}") from error
+
+
+def _write_manifest(root: Path, files: Mapping[str, str], now: datetime) -> None:
+    manifest = {"wellworn_export": VERSION, "format": "markdown", "created_at": plain.plain_time(now), "files": files}
+    write_whole(root / MANIFEST, json.dumps(manifest, indent=1).encode())
+
+
+def _write(root: Path, name: str, content: bytes) -> None:
+    path = root / name
+    if path.parent.is_symlink():
+        raise TransferError(f"{path.parent} is a symbolic link; export to a folder without them")
+    try:
+        path.parent.mkdir(exist_ok=True)
+    except OSError as error:
+        raise TransferError(f"cannot write to {path.parent}: {error.strerror or error}") from error
+    write_whole(path, content, durable=False)  # one wait a file would take longer than all else together
+
+
+def _manifest(root: Path) -> dict[str, str] | None:
+    """File name → hash, as the export wrote them; None when there is no manifest. Names are only looked up here."""
+    path = root / MANIFEST
+    if not path.exists():
+        return None
+    try:
+        values = json.loads(read_capped(path, MAX_MANIFEST_BYTES))
+        version, files = values["wellworn_export"], values["files"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        raise TransferError(f"{path} is not the manifest of a wellworn export; remove or repair it") from None
+    if version != VERSION:
+        raise TransferError(f"{path} is of export version {version!r}; this release reads version {VERSION}")
+    if not isinstance(files, dict) or not all(isinstance(value, str) for value in files.values()):
+        raise TransferError(f"{path} does not list files with their hashes; remove or repair it")
+    return files
+
+
+def _named_files(root: Path) -> Iterator[tuple[str, Path]]:
+    return ((path.relative_to(root).as_posix(), path) for path in files_in(root, ".md"))
+
+
+def _hash_of(path: Path) -> str:
+    return hashlib.sha256(read_capped(path)).hexdigest()
+
+
+# -- reading -----------------------------------------------------------------------------------------------------
+
+
+@dataclass
+class _Found:
+    """What the files of a folder hold."""
+
+    entries: list[Entry] = field(default_factory=list)
+    links: list[Link] = field(default_factory=list)
+    edited: set[str] = field(default_factory=set)
+    notes: dict[str, Draft] = field(default_factory=dict)
+
+    def bundle(self, root: Path) -> Bundle:
+        ids = {entry.id for entry in self.entries}
+        links = [link for link in self.links if link.target in ids]
+        return coherent(Bundle(entries=self.entries, links=links, edited=frozenset(self.edited)), where=str(root))
+
+
+def load_folder(
+    store: Store,
+    writer: Writer,
+    root: Path,
+    *,
+    scope: Scope | None = None,
+    new_id: NewId | None = None,
+    progress: Progress | None = None,
+) -> Loaded:
+    """Take a folder into the store. Every file is read and checked before anything is written.
+
+    Entries come first, in one transaction; then the notes, as `remember_many` would write them.
+    """
+    found = _read(root)
+    if found.notes and scope is None:
+        name = next(iter(found.notes))
+        raise ScopeError("scope", f"{name} is a note without a home", "give a scope to load notes into")
+    if scope is not None:
+        _check_notes(found.notes, scope, writer)
+    loaded = admit(found.bundle(root), store, writer, scope=scope, new_id=new_id, progress=progress)
+    if scope is None or not found.notes:
+        return loaded
+    ids = writer.remember(list(found.notes.values()), scope=scope, progress=progress)
+    return _with_notes(loaded, Counter(ids), store.get([scope.home()], list(dict.fromkeys(ids))))
+
+
+def _read(root: Path) -> _Found:
+    manifest = _manifest(root) or {}
+    unchanged = set(manifest.values())
+    found = _Found()
+    for name, path in _named_files(root):
+        content = read_text(path)
+        front, body = frontmatter.split(content, str(path))
+        if front is not None and "wellworn" in front:
+            entry, links = entry_in(front, body, str(path))
+            found.entries.append(entry)
+            found.links += links
+            if manifest and hashlib.sha256(content.encode()).hexdigest() not in unchanged:
+                found.edited.add(entry.id)
+        elif name in manifest:
+            raise TransferError(f"{path}: the front matter is damaged: the file was exported as an entry and is none")
+        elif body.strip():
+            found.notes[str(path)] = _note(front or {}, body, path.stem)
+    return found
+
+
+def _note(front: Mapping[str, Any], body: str, stem: str) -> Draft:
+    """Someone else's Markdown as a draft: of its front matter, title and tags are understood."""
+    tags = front.get("tags") or []
+    if isinstance(tags, str):
+        tags = tags.split(",")
+    if not isinstance(tags, list):
+        tags = [tags]
+    named = [str(tag).strip().removeprefix("#") for tag in tags]
+    return Draft(text=body, title=str(front.get("title") or stem), tags=[tag for tag in named if tag], source="import")
+
+
+def _check_notes(notes: Mapping[str, Draft], scope: Scope, writer: Writer) -> None:
+    now = writer.clock()
+    for name, draft in notes.items():
+        try:
+            check(draft, scope, now)
+        except ScopeError:
+            raise
+        except InvalidInput as error:
+            raise TransferError(f"{name}: {error}; nothing was changed") from error
+
+
+def _with_notes(loaded: Loaded, seen: Counter[str], stored: Mapping[str, Entry]) -> Loaded:
+    """The receipt with the notes' entries: one that was repeated more often than now had been there before."""
+    new = sum(stored[entry_id].repeats < times for entry_id, times in seen.items() if entry_id in stored)
+    return replace(loaded, entries=loaded.entries + new, skipped=loaded.skipped + len(seen) - new)

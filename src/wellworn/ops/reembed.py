@@ -1,0 +1,110 @@
+"""Which embedding model a store's vectors come from, and moving all of them to another one.
+
+A move writes the new vectors beside the old ones, batch by batch, and serves them only when every entry has one. So
+recall works all the while, a move that was stopped goes on where it was, and no text is touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from wellworn.core.clock import Clock, system_clock
+from wellworn.core.errors import EmbedderMismatch, InvalidInput
+from wellworn.core.types import Entry
+from wellworn.ingest.terms import embedding_text
+from wellworn.models.embedders.base import Embedder, Matrix
+from wellworn.ops.walk import Progress, entry_total
+from wellworn.store.port import Event, Model, Store, Tx, Vector
+
+BATCH = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reembedded:
+    """What a move did: entries embedded now, and those that had their vector of the model already."""
+
+    entries: int
+    skipped: int
+    model: Model
+
+
+def model_of(embedder: Embedder) -> Model:
+    return Model(name=embedder.name, width=embedder.width)
+
+
+def adopt_model(store: Store, embedder: Embedder | None) -> None:
+    """Make the embedder the store's if it has none yet; one that does not fit is an `EmbedderMismatch`."""
+    if embedder is None:
+        return
+    given = model_of(embedder)
+    stored = store.model()
+    if stored is None:
+        with store.transact() as tx:
+            stored = store.model()  # again: another process may have been first
+            if stored is None:
+                tx.use_model(given)
+                stored = given
+    if stored != given:
+        raise EmbedderMismatch(stored.name, stored.width, given.name, given.width)
+
+
+def reembed(
+    store: Store, embedder: Embedder | None, *, clock: Clock = system_clock, progress: Progress | None = None
+) -> Reembedded:
+    """Give every entry a vector of this model, then serve those and drop the others.
+
+    `progress(done, total)` counts what this run embeds against all entries, and ends with (total, total).
+    """
+    if embedder is None:
+        raise InvalidInput("embedder", "is None, so there is nothing to embed with", "open the memory with an embedder")
+    model = model_of(embedder)
+    done = 0
+    while True:
+        done += _fill(store, embedder, model, done, progress)
+        if _take_over(store, model, done, clock):
+            break  # else entries were added or changed meanwhile
+    total = entry_total(store, store.partitions())
+    if progress is not None:
+        progress(total, total)
+    return Reembedded(entries=done, skipped=max(0, total - done), model=model)
+
+
+def _fill(store: Store, embedder: Embedder, model: Model, before: int, progress: Progress | None) -> int:
+    """One pass over the entries without a vector of this model; returns how many have one now."""
+    after = done = 0
+    total = entry_total(store, store.partitions())
+    while page := store.without_vector(model, after=after, limit=BATCH):
+        after = page[-1][0]
+        vectors = embedder.embed([embedding_text(entry) for _, entry in page])
+        with store.transact() as tx:
+            done += tx.put_vectors(model, _still_true(tx, page, vectors))
+        if progress is not None:
+            progress(min(before + done, total), total)
+    return done
+
+
+def _still_true(tx: Tx, page: Sequence[tuple[int, Entry]], vectors: Matrix) -> list[tuple[int, Vector]]:
+    """The vectors of entries whose words have not changed since they were read; the others get theirs next time."""
+    partitions = list(dict.fromkeys(entry.partition for _, entry in page))
+    now = tx.get(partitions, [entry.id for _, entry in page])
+    return [
+        (no, vector)
+        for (no, entry), vector in zip(page, vectors, strict=True)
+        if entry.id in now and embedding_text(now[entry.id]) == embedding_text(entry)
+    ]
+
+
+def _take_over(store: Store, model: Model, done: int, clock: Clock) -> bool:
+    """Serve the model's vectors, unless some entry still has none."""
+    if store.model() == model and not done:
+        return not store.without_vector(model, after=0, limit=1)
+    with store.transact() as tx:
+        if store.without_vector(model, after=0, limit=1):
+            return False
+        tx.use_model(model)
+        now = clock()
+        for tenant in sorted({partition.tenant for partition in store.partitions()}):
+            detail: dict[str, int | float | str] = {"model": model.name, "width": model.width}
+            tx.audit(Event(at=now, tenant=tenant, action="reembed", detail=detail))
+    return True

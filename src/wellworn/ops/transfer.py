@@ -1,0 +1,77 @@
+"""Export and import by format: `jsonl`, one lossless file, or `markdown`, a folder for people. Knows neither's details.
+
+A load into a scope writes nothing outside of it: entries of partitions that the scope sees return to them, all others go
+to its home partition, with their ids where those are free and new ones where not.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wellworn.core.clock import Clock
+from wellworn.core.errors import InvalidInput, TransferError
+from wellworn.core.types import Scope
+from wellworn.ingest.remember import Progress, Writer
+from wellworn.ops.bundle import Loaded, Written
+from wellworn.ops.jsonl import export_file, load_file
+from wellworn.ops.markdown import export_folder, load_folder
+from wellworn.store.port import Store
+
+__all__ = ["FORMATS", "Loaded", "Written", "export_to", "load_from"]
+
+FORMATS = ("jsonl", "markdown")
+
+
+def export_to(
+    store: Store,
+    path: Path,
+    *,
+    format: str | None,
+    scope: Scope | None,
+    vectors: bool,
+    clock: Clock,
+    progress: Progress | None = None,
+) -> Written:
+    """Write the whole store, or the partitions a scope sees, to a file or folder.
+
+    Without a format, a name that ends in `.jsonl` is a JSONL file, and a name without an ending a Markdown folder.
+    """
+    chosen = _checked_format(format) or _format_of(path)
+    seen = None if scope is None else frozenset(scope.partitions())
+    partitions = [partition for partition in store.partitions() if seen is None or partition in seen]
+    if chosen == "jsonl":
+        return export_file(store, path, partitions=partitions, vectors=vectors, now=clock(), progress=progress)
+    return export_folder(store, path, partitions=partitions, now=clock(), progress=progress)
+
+
+def load_from(
+    store: Store,
+    writer: Writer,
+    path: Path,
+    *,
+    format: str | None,
+    scope: Scope | None,
+    progress: Progress | None = None,
+) -> Loaded:
+    """Read an export, or a folder of notes, into the store; without a format, a folder is Markdown."""
+    if not path.exists():
+        raise TransferError(f"there is no {path} to load")
+    chosen = _checked_format(format) or ("markdown" if path.is_dir() else "jsonl")
+    if path.is_dir() != (chosen == "markdown"):
+        raise TransferError(f"{path} is not a {'folder' if chosen == 'markdown' else 'file'}, as {chosen} needs")
+    load = load_file if chosen == "jsonl" else load_folder
+    return load(store, writer, path, scope=scope, progress=progress)
+
+
+def _format_of(path: Path) -> str:
+    if path.suffix == ".jsonl":
+        return "jsonl"
+    if path.suffix and not path.is_dir():  # `backup.json` is hardly meant to become a folder
+        raise InvalidInput("path", f"{path.name!r} does not tell the format", "end it in .jsonl, or name the format")
+    return "markdown"
+
+
+def _checked_format(format: str | None) -> str | None:
+    if format is not None and format not in FORMATS:
+        raise InvalidInput("format", f"{format!r} is not a format", f"use {' or '.join(FORMATS)}")
+    return format

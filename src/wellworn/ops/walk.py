@@ -1,0 +1,41 @@
+"""A store read page by page, so that no caller ever holds it whole."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from wellworn.core.types import Entry, Partition
+from wellworn.store.port import Selection, Store
+
+PAGE = 500
+
+Progress = Callable[[int, int], None]
+
+
+def pages(store: Store, partition: Partition, *, size: int = PAGE) -> Iterator[list[tuple[int, Entry]]]:
+    """Every entry of a partition with its row number, in row order; entries added meanwhile come last."""
+    after = 0
+    while page := store.select([partition], Selection(), after=after, limit=size):
+        yield page
+        after = page[-1][0]
+
+
+def entry_total(store: Store, partitions: Sequence[Partition]) -> int:
+    return store.counts(partitions)["entries"] if partitions else 0
+
+
+def homes(store: Store, ids: Sequence[str], *, size: int = PAGE) -> dict[str, Entry]:
+    """The entries of these ids wherever in the store they live; unknown ids are left out."""
+    found: dict[str, Entry] = {}
+    for first in range(0, len(ids), size):
+        partition_of = store.where(ids[first : first + size])
+        for partition in dict.fromkeys(partition_of.values()):
+            found |= store.get([partition], [entry_id for entry_id, its in partition_of.items() if its == partition])
+    return found
+
+
+def step(progress: Progress | None, part: int, parts: int) -> Progress | None:
+    """The progress of one of several equal parts as progress of the whole."""
+    if progress is None:
+        return None
+    return lambda done, total: progress(part * total + done, parts * total)

@@ -1,0 +1,142 @@
+"""What becomes of each proposed memory: added, folded into one that is there, or put in the place of one.
+
+Pure over values: existing memories that are similar come in, decisions go out. A model decides where there is one, in
+one call for all; rules decide the rest, and everything that the model leaves open or gets wrong.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from wellworn.core.errors import BudgetExceeded
+from wellworn.core.fence import escape
+from wellworn.core.types import Entry
+from wellworn.ingest.terms import terms
+from wellworn.models.llms.base import Message, Model, Request
+from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.compare import compare
+from wellworn.reflection.parse import Action, read_actions
+from wellworn.reflection.prompts import prompt
+
+BATCH = 12
+"""New memories that are decided on in one call."""
+MIN_KNOWN_SHARE = 0.8
+"""Of a merged text's words that must come from the two texts it merges."""
+MIN_KEPT_SHARE = 0.5
+"""Of each text's words that must be left in the merged one."""
+
+ActionName = Literal["add", "same", "merge", "supersede", "correct"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposal:
+    """A new memory with what was said, and the existing ones most like it with their cosine, if there is one."""
+
+    candidate: Candidate
+    said: str
+    similar: Sequence[tuple[Entry, float | None]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Decision:
+    """What to do with a new memory; `old` is the existing one concerned, `text` what a merge makes of both."""
+
+    candidate: Candidate
+    action: ActionName
+    old: Entry | None = None
+    text: str = ""
+    why: str = ""
+
+
+_BY_RELATION: dict[str, ActionName] = {
+    "same": "same",
+    "corrected": "correct",
+    "changed": "supersede",
+    "refines": "merge",
+}
+
+
+def decide(proposals: Sequence[Proposal], model: Model | None) -> list[Decision]:
+    """One decision for each proposal, in order."""
+    decided = [_by_rules(proposal) for proposal in proposals]
+    if model is None:
+        return decided
+    # What is there already word for word, and what resembles nothing, needs no model.
+    open_ = [n for n, proposal in enumerate(proposals) if proposal.similar and decided[n].action != "same"]
+    for start in range(0, len(open_), BATCH):
+        batch = open_[start : start + BATCH]
+        try:
+            actions = _asked(model, [proposals[n] for n in batch])
+        except BudgetExceeded:
+            break
+        for place, action in actions.items():
+            n = batch[place]
+            decided[n] = _by_model(proposals[n], action) or decided[n]
+    return decided
+
+
+def _by_rules(proposal: Proposal) -> Decision:
+    """The strongest relation to any similar memory: the same, then corrected, changed, refined."""
+    relations = [
+        (compare(proposal.candidate, entry, said=proposal.said, similarity=cosine), entry)
+        for entry, cosine in proposal.similar
+    ]
+    for kind, action in _BY_RELATION.items():
+        for relation, entry in relations:
+            if relation.kind == kind and (kind != "refines" or relation.merged):
+                return Decision(
+                    candidate=proposal.candidate, action=action, old=entry, text=relation.merged or "", why=relation.why
+                )
+    return Decision(candidate=proposal.candidate, action="add", why="new")
+
+
+def _asked(model: Model, proposals: Sequence[Proposal]) -> dict[int, Action]:
+    reply = model.complete(
+        Request(
+            messages=(Message(role="system", text=prompt("update")), Message(role="user", text=_data(proposals))),
+            purpose="update",
+            max_output_tokens=120 * len(proposals) + 40,
+        )
+    )
+    return read_actions(reply.text, [len(proposal.similar) for proposal in proposals])
+
+
+def _data(proposals: Sequence[Proposal]) -> str:
+    """The new memories and what each is like, as JSON: nothing in it can end the data."""
+    shown = [
+        {
+            "number": number,
+            "new_summary": escape(proposal.candidate.summary),
+            "history_summaries": [
+                {"index": index, "summary": escape(entry.text), "date": entry.at.date().isoformat()}
+                for index, (entry, _) in enumerate(proposal.similar)
+            ],
+        }
+        for number, proposal in enumerate(proposals)
+    ]
+    return json.dumps({"new_memories": shown}, ensure_ascii=False, indent=1)
+
+
+def _by_model(proposal: Proposal, action: Action) -> Decision | None:
+    """The model's wish as a decision, or None when it cannot be trusted."""
+    candidate = proposal.candidate
+    if action.name == "add":
+        return Decision(candidate=candidate, action="add", why="model: new")
+    old = proposal.similar[action.index][0]
+    if action.name == "merge":
+        if not _says_both(action.text, old.text, candidate.summary):
+            return None
+        return Decision(candidate=candidate, action="merge", old=old, text=action.text, why="model: same topic")
+    why = "model: was true before" if action.name == "supersede" else "model: was wrong"
+    return Decision(candidate=candidate, action=action.name, old=old, why=why)
+
+
+def _says_both(merged: str, old: str, new: str) -> bool:
+    """Whether a merged text is made of the two and has lost neither."""
+    words, first, second = set(terms(merged)), set(terms(old)), set(terms(new))
+    known = len(words & (first | second)) >= MIN_KNOWN_SHARE * len(words)
+    kept = all(len(words & part) >= MIN_KEPT_SHARE * len(part) for part in (first, second))
+    return bool(words) and known and kept

@@ -1,0 +1,102 @@
+"""From a window of a session to proposed memories: by a model, or by rules where there is none.
+
+The dialogue goes to a model as data: each turn on one line, escaped, between marks, in a message of its own.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from wellworn.core.errors import BudgetExceeded, ReplyUnreadable
+from wellworn.core.fence import escape
+from wellworn.core.types import Turn
+from wellworn.models.llms.base import Message, Model, Request
+from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.evidence import rejection
+from wellworn.reflection.group import group_same
+from wellworn.reflection.parse import read_memories
+from wellworn.reflection.prompts import prompt
+from wellworn.reflection.rules.extract import extract as extract_by_rules
+from wellworn.reflection.window import Window
+
+EXTRACT_TOKENS = 2_000
+MAX_TURN_CHARS = 8_000
+"""Of one turn that a model is shown; rules read all of it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Extracted:
+    """What a window gave, who found it, and what was dropped by reason."""
+
+    candidates: list[Candidate]
+    by: str
+    dropped: Counter[str] = field(default_factory=Counter)
+    fallback: str = ""
+    """Why rules answered although there is a model."""
+
+
+class Extract(Protocol):
+    """Proposes memories for a window; `user` is the name of the session's user, if it is known."""
+
+    def __call__(self, window: Window, *, user: str | None, most: int) -> Extracted: ...
+
+
+def by_rules(window: Window, *, user: str | None, most: int, fallback: str = "") -> Extracted:
+    """Without a model."""
+    found = [one for one in extract_by_rules(window.turns, user=user) if set(one.turns) <= window.numbers]
+    dropped: Counter[str] = Counter({"too many": max(0, len(found) - most)})
+    return Extracted(candidates=group_same(found[:most]), by="rules", dropped=dropped, fallback=fallback)
+
+
+def by_model(model: Model) -> Extract:
+    """With a model: one call a window. Over the budget, or when its answer cannot be read, rules answer instead."""
+
+    def extract(window: Window, *, user: str | None, most: int) -> Extracted:
+        request = Request(
+            messages=(
+                Message(role="system", text=prompt("extract")),
+                Message(role="user", text=dialogue(window.turns, context=window.context)),
+            ),
+            purpose="extract",
+            max_output_tokens=EXTRACT_TOKENS,
+            json=True,
+        )
+        try:
+            reply = model.complete(request)
+            found, dropped = read_memories(reply.text, window.numbers, most=most)
+        except BudgetExceeded:
+            return by_rules(window, user=user, most=most, fallback="over the budget")
+        except ReplyUnreadable:
+            return by_rules(window, user=user, most=most, fallback="the model's answer could not be read")
+        return Extracted(candidates=_believed(found, window, dropped), by=model.name, dropped=dropped)
+
+    return extract
+
+
+def _believed(found: Sequence[Candidate], window: Window, dropped: Counter[str]) -> list[Candidate]:
+    """Those that the turns say, duplicates folded."""
+    by_number = {turn.number: turn for turn in window.turns}
+    kept = []
+    for candidate in found:
+        reason = rejection(candidate, [by_number[n] for n in candidate.turns], [*window.context, *window.turns])
+        if reason is None:
+            kept.append(candidate)
+        else:
+            dropped[reason] += 1
+    folded = group_same(kept)
+    dropped["said twice"] += len(kept) - len(folded)
+    return folded
+
+
+def dialogue(turns: Sequence[Turn], *, context: Sequence[Turn] = ()) -> str:
+    """Turns as data for a prompt."""
+    lines = [_line(turn, "earlier") for turn in context] + [_line(turn, f"Turn {turn.number}") for turn in turns]
+    return "\n".join(["<dialogue>", *lines, "</dialogue>"])
+
+
+def _line(turn: Turn, mark: str) -> str:
+    text = turn.text if len(turn.text) <= MAX_TURN_CHARS else turn.text[:MAX_TURN_CHARS] + " […]"
+    return f"{mark} | {turn.at.date().isoformat()} | {escape(turn.speaker or turn.role)} | {escape(text)}"

@@ -1,0 +1,189 @@
+"""Prospective reflection: turns of a session → proposed memories → decisions → one atomic write.
+
+Knows the store, the writer and the searcher, and a model or none. Does not know when it is called.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from wellworn.core.errors import NotFound
+from wellworn.core.types import Cost, Partition, Trust, Turn
+from wellworn.ingest.remember import Writer
+from wellworn.ingest.session import name_of
+from wellworn.models.llms.base import Model
+from wellworn.models.llms.ledger import Meter
+from wellworn.reflection.apply import Overtaken, prepare, scope_of, told, write
+from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.decide import Decision, Proposal, decide
+from wellworn.reflection.evidence import evidence_of
+from wellworn.reflection.extract import Extract, by_model, by_rules
+from wellworn.reflection.group import group_same
+from wellworn.reflection.readable import readable
+from wellworn.reflection.report import Reflection
+from wellworn.reflection.settings import ReflectionSettings
+from wellworn.reflection.tally import Tally
+from wellworn.reflection.window import windows
+from wellworn.search.pipeline import Searcher
+from wellworn.store.port import Event, Store, Tx
+
+MEMORY_KINDS = ("fact", "preference", "pattern", "note")
+"""What a new memory is compared with: neither turns nor summaries nor what an agent learned from its work."""
+MOST_TRIES = 4
+
+ModelFor = Callable[[Partition, str], Meter | None]
+"""The model for a session of a partition, metered, or None."""
+Finish = Callable[[Tx, Reflection], None]
+"""What is to be written in the same transaction as the memories."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Read:
+    """The turns of a session that are to be reflected on, with what came before."""
+
+    turns: list[Turn]
+    start: int
+    stop: int
+    trust: Mapping[int, Trust]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposed:
+    """What the windows of a session gave, together."""
+
+    candidates: list[Candidate]
+    dropped: Counter[str]
+    by: str
+    fallback: str
+
+
+class Reflector:
+    """Turns sessions into memories."""
+
+    def __init__(
+        self, store: Store, writer: Writer, searcher: Searcher, *, model_for: ModelFor, settings: ReflectionSettings
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._searcher = searcher
+        self._model_for = model_for
+        self._settings = settings
+
+    def reflect(
+        self,
+        partition: Partition,
+        session_id: str,
+        start: int,
+        stop: int,
+        *,
+        finish: Finish | None = None,
+        dry_run: bool = False,
+    ) -> Reflection:
+        """Reflect on turns [start, stop). With `dry_run` nothing is written; else all of it is, with `finish`."""
+        began = time.perf_counter()
+        read = self._read(partition, session_id, start, stop)
+        model = self._model_for(partition, session_id)
+        tally = None if model is None else Tally(model)
+        proposed = self._propose(read, partition, tally)
+        by_number = {turn.number: turn for turn in read.turns}
+        report = Reflection(
+            session_id=session_id,
+            start=start,
+            stop=stop,
+            dropped=dict(+proposed.dropped),
+            by=proposed.by,
+            fallback=proposed.fallback,
+            dry_run=dry_run,
+        )
+        decided: dict[tuple[Candidate, frozenset[str]], Decision] = {}
+        for attempt in range(1, MOST_TRIES + 1):
+            seq = self._seq(partition)
+            proposals = [self._proposal(candidate, by_number, partition) for candidate in proposed.candidates]
+            decisions = self._decide(proposals, tally, decided)
+            steps = prepare(
+                decisions, self._writer, partition=partition, session_id=session_id, turns=by_number, trust=read.trust
+            )
+            spent = Cost() if tally is None else tally.cost()
+            cost = replace(spent, seconds=time.perf_counter() - began)
+            if dry_run:
+                return replace(report, memories=[told(step, None) for step in steps], cost=cost)
+            try:
+                with self._writer.transact() as tx:
+                    # Someone wrote to the partition since: perhaps the same memory. Look again, but not for ever.
+                    if attempt < MOST_TRIES and proposals and self._seq(partition) != seq:
+                        raise Overtaken(
+                            f"the partition of {partition.layer} {partition.layer_id} was written to meanwhile"
+                        )
+                    now = self._writer.clock()
+                    written = replace(report, memories=write(tx, steps, now), cost=cost)
+                    _note(tx, partition, written, now)
+                    if finish is not None:
+                        finish(tx, written)
+                return written
+            except Overtaken:
+                if attempt == MOST_TRIES:
+                    raise
+        raise AssertionError("unreachable")  # the last attempt returns or raises
+
+    def _read(self, partition: Partition, session_id: str, start: int, stop: int) -> Read:
+        turns = [turn for turn in self._store.turns(partition, session_id) if turn.number < stop]
+        if not turns:
+            raise NotFound("session", session_id)
+        ids = [turn.entry_id for turn in turns if turn.entry_id is not None]
+        entries = self._store.get([partition], ids)
+        episodes = {turn.number: entries.get(turn.entry_id or "") for turn in turns}
+        trust: dict[int, Trust] = {number: entry.trust for number, entry in episodes.items() if entry is not None}
+        return Read(turns=readable(turns, entries), start=start, stop=stop, trust=trust)
+
+    def _propose(self, read: Read, partition: Partition, model: Model | None) -> Proposed:
+        extract: Extract = by_rules if model is None else by_model(model)
+        user = name_of(scope_of(partition).user)
+        found: list[Candidate] = []
+        dropped: Counter[str] = Counter()
+        by, fallback = "rules" if model is None else model.name, ""
+        for window in windows(read.turns, read.start, self._settings):
+            part = extract(window, user=user, most=self._settings.max_memories)
+            found += part.candidates
+            dropped.update(part.dropped)
+            if part.fallback:
+                by, fallback = part.by, part.fallback
+        return Proposed(candidates=group_same(found), dropped=dropped, by=by, fallback=fallback)
+
+    def _proposal(self, candidate: Candidate, turns: Mapping[int, Turn], partition: Partition) -> Proposal:
+        return Proposal(
+            candidate=candidate,
+            said=evidence_of(turns[number] for number in candidate.turns),
+            similar=self._searcher.similar(
+                candidate.summary, partition=partition, k=self._settings.similar, kinds=MEMORY_KINDS
+            ),
+        )
+
+    def _decide(
+        self,
+        proposals: Sequence[Proposal],
+        model: Model | None,
+        known: dict[tuple[Candidate, frozenset[str]], Decision],
+    ) -> list[Decision]:
+        """Decide what is not decided yet for the same neighbours: a second look asks a model only for what is new."""
+        keys = [
+            (p.candidate, frozenset(f"{entry.id}\x1f{entry.updated_at}" for entry, _ in p.similar)) for p in proposals
+        ]
+        new = [n for n, key in enumerate(keys) if key not in known]
+        for n, decision in zip(new, decide([proposals[n] for n in new], model), strict=True):
+            known[keys[n]] = decision
+        return [known[key] for key in keys]
+
+    def _seq(self, partition: Partition) -> int:
+        head = self._store.heads([partition])[0]
+        return 0 if head is None else head.seq
+
+
+def _note(tx: Tx, partition: Partition, report: Reflection, now: datetime) -> None:
+    """The session is read up to here; the audit log says how many memories that gave."""
+    tx.mark_session(partition, report.session_id, reflected=report.stop)
+    detail: dict[str, int | float | str] = {**report.counts(), "dropped": sum(report.dropped.values())}
+    tx.audit(Event(at=now, tenant=partition.tenant, action="reflect", detail=detail))

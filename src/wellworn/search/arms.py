@@ -1,0 +1,162 @@
+"""The two arms of candidate search, over every row: words (BM25) and meaning (cosine), each with its neighbourhood.
+
+Both are on a fixed scale, so that they can be added in a bank of any size: words as a share of the best score the
+query could reach, meaning as a cosine. Standard scores over the bank were measured and lost (docs/recall.md): in a
+large sparse bank their spread goes to zero and any shared word outweighs all meaning.
+
+Words, for query terms t and row i, with f how often t occurs in i and |i| its length in terms:
+
+    idf(t) = ln(1 + (n - df + ½) / (df + ½))
+    bm25(i) = Σ_t idf(t) · f (k1 + 1) / (f + k1 (1 - b + b · max(1, |i| / pivot)))
+    words(i) = (bm25(i) + Σ_d w_d (bm25(i-d) + bm25(i+d)) + a · bm25(i-1) [i-1 is a short question]) / Σ_t idf(t)
+
+Meaning, for unit vectors q and v and neighbour weights w:
+
+    meaning(i) = q · (v_i + Σ_d w_d (v_{i-d} + v_{i+d})) / ‖v_i + Σ_d w_d (v_{i-d} + v_{i+d})‖
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+
+from wellworn.ingest.hashing import signed64
+from wellworn.ingest.terms import Question, Trait
+from wellworn.search.bank import Bank, Mask
+from wellworn.search.partition import PartitionIndex
+from wellworn.search.profiles import Profile
+
+Scores = npt.NDArray[np.float32]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Lexical:
+    """The lexical arm: the score that ranks, and what learning looks at beside it."""
+
+    score: Scores
+    """With the neighbourhood, as a share of the best attainable; only where the profile weighs `terms`."""
+    plain: Scores
+    """Each row's own share over the query terms that are nobody's name."""
+    found: list[tuple[float, npt.NDArray[np.intp]]]
+    """For each of those terms its idf and the rows that have it."""
+
+
+def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -> Lexical:
+    """The lexical arm for every row, about 0 … 2."""
+    total = bank.size if live is None else int(np.count_nonzero(live))
+    rows, counts, sizes = _rows_with(bank, question.terms, live)
+    idfs = [math.log(1 + (total - size + 0.5) / (size + 0.5)) for size in sizes]
+    bm25 = np.zeros(len(bank), dtype=np.float32)
+    gains = counts
+    if len(rows):
+        gains = _saturated(counts, bank.column("length", rows), profile)
+        gains *= np.array(idfs, dtype=np.float32).repeat(sizes)
+        np.add.at(bm25, rows, gains)  # term by term, as they lie
+    of_names = None
+    best = best_plain = 0.0
+    found: list[tuple[float, npt.NDArray[np.intp]]] = []
+    speakers = [partition.speakers for partition in bank.partitions if partition.speakers]
+    ends = [*accumulate(sizes)]
+    for term, idf, size, end in zip(question.terms, idfs, sizes, ends, strict=True):
+        attainable = idf if size else profile.absent_share * idf
+        best += attainable
+        if any(signed64(term) in names for names in speakers):
+            of_names = np.zeros(len(bank), dtype=np.float32) if of_names is None else of_names
+            of_names[rows[end - size : end]] += gains[end - size : end]
+        else:
+            best_plain += attainable
+            found.append((idf, rows[end - size : end]))
+    plain = (bm25 if of_names is None else bm25 - of_names) / np.float32(best_plain or 1.0)
+    if best <= 0 or "terms" not in profile.weights:  # then nobody asks for the score
+        return Lexical(score=bm25, plain=plain, found=found)
+    spread = [
+        _with_neighbours(partition, bm25[start : start + len(partition)], profile) for partition, start in bank.filled
+    ]
+    score = (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)
+    return Lexical(score=score, plain=plain, found=found)
+
+
+def _rows_with(bank: Bank, terms: Sequence[int], live: Mask | None) -> tuple[npt.NDArray[np.intp], Scores, list[int]]:
+    """Rows that have each term, one term's after another's, how often each has it, and how many a term has."""
+    parts = [partition.postings.find_all(terms) for partition, _ in bank.filled]
+    if len(parts) == 1:
+        rows, counts, sizes = parts[0][0].astype(np.intp), *parts[0][1:]
+    else:
+        rows, counts, sizes = _term_by_term(parts, [start for _, start in bank.filled])
+    if live is None or not len(rows):
+        return rows, counts, sizes
+    kept = live[rows]
+    before = np.append(0, np.cumsum(kept))[[0, *accumulate(sizes)]]
+    return rows[kept], counts[kept], np.diff(before).tolist()
+
+
+def _term_by_term(
+    parts: Sequence[tuple[npt.NDArray[np.int32], Scores, list[int]]], starts: Sequence[int]
+) -> tuple[npt.NDArray[np.intp], Scores, list[int]]:
+    """What several partitions have of each term, from first to last partition within a term."""
+    rows = np.concatenate([part[0] + np.intp(start) for part, start in zip(parts, starts, strict=True)])
+    counts = np.concatenate([part[1] for part in parts])
+    of_term = np.concatenate([np.repeat(np.arange(len(part[2])), part[2]) for part in parts])
+    order = np.argsort(of_term, kind="stable")
+    return rows[order], counts[order], [sum(sizes) for sizes in zip(*(part[2] for part in parts), strict=True)]
+
+
+def _saturated(counts: Scores, lengths: npt.NDArray[np.generic], profile: Profile) -> Scores:
+    k1, b = profile.k1, profile.b
+    damping = k1 * (1 - b + b * np.maximum(1.0, lengths.astype(np.float64) / profile.pivot_terms))
+    saturated: Scores = (counts * np.float32(k1 + 1) / (counts + damping)).astype(np.float32)
+    return saturated
+
+
+def _with_neighbours(partition: PartitionIndex, bm25: Scores, profile: Profile) -> Scores:
+    """Each row's score plus shares of its neighbours'; only rows that have a score give any."""
+    near, far = profile.near_terms
+    if not partition.threaded or not (near or far or profile.answer_share):
+        return bm25
+    giving = np.flatnonzero(bm25 != 0)
+    given = bm25[giving]
+    around = np.append(bm25, np.float32(0))  # the last place takes what goes to no neighbour
+    after = partition.after[giving].astype(np.intp)
+    share = np.float32(near) * given
+    around[partition.before[giving].astype(np.intp)] += share
+    around[after] += share
+    share = np.float32(far) * given
+    around[partition.before2[giving].astype(np.intp)] += share
+    around[partition.after2[giving].astype(np.intp)] += share
+    asked = (partition.traits[giving] & Trait.QUESTION) != 0
+    around[after[asked]] += np.float32(profile.answer_share) * given[asked]
+    return around[:-1]
+
+
+def meaning(bank: Bank, query: npt.NDArray[np.float32], profile: Profile) -> tuple[Scores, Scores]:
+    """The vector arm for every row: plain cosine, and cosine with the neighbourhood; each in -1 … 1."""
+    plain, blended = [], []
+    for partition, _ in bank.filled:
+        cosine = partition.vectors @ query
+        plain.append(cosine)
+        blended.append(_blended(partition, cosine, profile))
+    if len(plain) == 1:
+        return plain[0], blended[0]
+    return np.concatenate(plain), np.concatenate(blended)
+
+
+def _blended(partition: PartitionIndex, cosine: Scores, profile: Profile) -> Scores:
+    near, far = profile.near_meaning
+    if not partition.threaded or not (near or far):
+        return cosine
+    padded = np.append(cosine, np.float32(0))  # index -1: no neighbour, no share
+    blend = padded.take(partition.before, mode="wrap")
+    blend += padded.take(partition.after, mode="wrap")
+    blend *= np.float32(near)
+    beyond = padded.take(partition.before2, mode="wrap")
+    beyond += padded.take(partition.after2, mode="wrap")
+    beyond *= np.float32(far)
+    blend += beyond
+    blend += cosine
+    blend /= partition.blend_norm
+    return blend

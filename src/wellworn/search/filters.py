@@ -1,0 +1,78 @@
+"""What a recall may return, beyond what its scope sees."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from wellworn.core.errors import InvalidInput, ScopeError
+from wellworn.core.types import LAYERS
+from wellworn.ingest.times import TimeLike, as_time
+from wellworn.ingest.validate import checked_kind, checked_session_id, checked_state, checked_tags
+from wellworn.store.port import Selection
+
+
+@dataclass(frozen=True, kw_only=True)
+class Filters:
+    """Conditions that must all hold; None leaves a condition out."""
+
+    kinds: list[str] | None = None
+    tags: list[str] | None = None
+    layers: list[str] | None = None
+    session_id: str | None = None
+    except_session: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    as_of: datetime | None = None
+    min_score: float | None = None
+    min_confidence: float | None = None
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        kind: str | Sequence[str] | None = None,
+        tags: str | Sequence[str] | None = None,
+        layer: str | Sequence[str] | None = None,
+        session_id: str | None = None,
+        except_session: str | None = None,
+        since: TimeLike = None,
+        until: TimeLike = None,
+        as_of: TimeLike = None,
+        min_score: float | None = None,
+    ) -> Filters:
+        """The filters as a caller words them: one value or several, times in any readable form."""
+        if min_score is not None and (not isinstance(min_score, int | float) or math.isnan(min_score)):
+            raise InvalidInput("min_score", f"{min_score!r} is not a number")
+        return cls(
+            kinds=_several("kind", kind, checked_kind),
+            tags=None if tags is None else checked_tags([tags] if isinstance(tags, str) else tags) or None,
+            layers=_several("layer", layer, _checked_layer),
+            session_id=None if session_id is None else checked_session_id(session_id),
+            except_session=None if except_session is None else checked_session_id(except_session),
+            since=as_time("since", since),
+            until=as_time("until", until),
+            as_of=as_time("as_of", as_of),
+            min_score=min_score,
+        )
+
+    def selection(self, state: str | Sequence[str] | None = None) -> Selection:
+        """The same conditions for listing entries."""
+        states = _several("state", state, checked_state)
+        return Selection(kinds=self.kinds, tags=self.tags, session_id=self.session_id, states=states)
+
+
+def _several(name: str, value: str | Sequence[str] | None, check: Callable[[object], str]) -> list[str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, str | Sequence):
+        raise InvalidInput(name, f"{value!r} is neither a text nor a list of texts")
+    return [check(one) for one in ([value] if isinstance(value, str) else value)]
+
+
+def _checked_layer(layer: object) -> str:
+    if layer not in LAYERS:
+        raise ScopeError("layer", f"{layer!r} is not a layer", f"use one of {', '.join(LAYERS)}")
+    return str(layer)

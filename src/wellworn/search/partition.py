@@ -1,0 +1,395 @@
+"""One partition in memory: vectors, postings and slim columns, no text; kept current by the partition's count of changes.
+
+A row is a place in these arrays. A changed text gets a new row and the old one is dead; dead rows are dropped when
+they become many. Knows nothing about queries.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from wellworn.core.types import KINDS, STATES
+from wellworn.search.postings import Postings
+from wellworn.store.port import Delta, Slim
+
+NONE = np.iinfo(np.int64).max
+"""Stands for "no end" in `valid_to`, and for "no thread" in `thread`."""
+OLDEST = np.iinfo(np.int64).min
+
+_COLUMNS: dict[str, npt.DTypeLike] = {
+    "no": np.int64,
+    "seq": np.int64,
+    "kind": np.int8,
+    "state": np.int8,
+    "at": np.int64,
+    "valid_from": np.int64,
+    "valid_to": np.int64,
+    "confidence": np.float32,
+    "usage": np.int32,
+    "repeats": np.int32,
+    "thread": np.int64,
+    "position": np.int32,
+    "length": np.int32,
+    "distinct": np.uint16,
+    "rare": np.uint16,
+    "chars": np.int32,
+    "traits": np.uint8,
+    "speaker": np.int64,
+    "alive": np.bool_,
+    "before": np.int32,
+    "after": np.int32,
+    "before2": np.int32,
+    "after2": np.int32,
+    "blend_norm": np.float32,
+}
+_BESIDE = ("before", "after", "before2", "after2")
+_ROW_BYTES = sum(np.dtype(dtype).itemsize for dtype in _COLUMNS.values()) + 250
+"""Columns, and about as much for postings and the dictionary of rows."""
+_KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
+_STATE_CODES = {state: code for code, state in enumerate(STATES)}
+PRUNED = _STATE_CODES["pruned"]
+MOST_TERMS = int(np.iinfo(np.uint16).max)
+_MOST_ANSWERS = 32
+"""Of what the store was asked for, that are kept."""
+_BULK = 256
+"""Rows in one delta from which sorting them in together beats adding one by one."""
+
+
+def few_of(entries: int) -> int:
+    """In how many entries a rare term may be: 3, in a large partition about one in 200.
+
+    By powers of two, so that rows are counted afresh only when the partition has doubled.
+    """
+    return max(3, 1 << max(0, (entries // 200).bit_length() - 1))
+
+
+class PartitionIndex:
+    """The rows of one partition. `before` and `after` give the neighbouring row of the same thread, `before2` and
+    `after2` the one beyond it, -1 when there is none."""
+
+    no: npt.NDArray[np.int64]
+    seq: npt.NDArray[np.int64]
+    kind: npt.NDArray[np.int8]
+    state: npt.NDArray[np.int8]
+    at: npt.NDArray[np.int64]
+    valid_from: npt.NDArray[np.int64]
+    valid_to: npt.NDArray[np.int64]
+    confidence: npt.NDArray[np.float32]
+    usage: npt.NDArray[np.int32]
+    repeats: npt.NDArray[np.int32]
+    thread: npt.NDArray[np.int64]
+    position: npt.NDArray[np.int32]
+    length: npt.NDArray[np.int32]
+    distinct: npt.NDArray[np.uint16]
+    """How many terms the row has, each counted once; at most 65,535."""
+    rare: npt.NDArray[np.uint16]
+    """How many of those few rows have (`few_of`)."""
+    chars: npt.NDArray[np.int32]
+    traits: npt.NDArray[np.uint8]
+    speaker: npt.NDArray[np.int64]
+    alive: npt.NDArray[np.bool_]
+    before: npt.NDArray[np.int32]
+    after: npt.NDArray[np.int32]
+    before2: npt.NDArray[np.int32]
+    after2: npt.NDArray[np.int32]
+    blend_norm: npt.NDArray[np.float32]
+
+    def __init__(self, partition_no: int, width: int, neighbour_weights: tuple[float, float]) -> None:
+        self.partition_no = partition_no
+        self.width = width
+        self.known_seq = 0
+        self.speakers: set[int] = set()
+        """Name hashes of everyone who ever spoke here."""
+        self.postings = Postings()
+        self._few = few_of(0)
+        self._weights = neighbour_weights
+        self.threaded = False
+        """Whether any row has a neighbour."""
+        self._size = 0
+        self.dead: list[int] = []
+        """Rows that are gone: empty, without postings, never to be returned."""
+        self._row_of: dict[int, int] = {}
+        self._tails: dict[int, int] = {}
+        self._answers: dict[Hashable, npt.NDArray[np.bool_]] = {}
+        self._columns = {name: np.zeros(0, dtype=dtype) for name, dtype in _COLUMNS.items()}
+        self._vectors = np.zeros((0, width), dtype=np.float32)
+        self._show()
+
+    def __len__(self) -> int:
+        return self._size
+
+    @property
+    def held(self) -> int:
+        """Entries that are here."""
+        return len(self._row_of)
+
+    def nos(self) -> list[int]:
+        """Row numbers of the entries that are here."""
+        return [*self._row_of]
+
+    @property
+    def in_threads(self) -> bool:
+        """Whether any row is of a thread."""
+        return bool(self._tails)
+
+    @property
+    def vectors(self) -> npt.NDArray[np.float32]:
+        return self._vectors[: self._size]
+
+    @property
+    def nbytes(self) -> int:
+        """About how much memory the rows take."""
+        return self._size * (4 * self.width + _ROW_BYTES)
+
+    def rows_of(self, nos: Sequence[int] | set[int]) -> list[int]:
+        """Rows of those row numbers that are here."""
+        return [self._row_of[no] for no in nos if no in self._row_of]
+
+    def having(self, what: tuple[str, ...], ask: Callable[[], set[int]]) -> npt.NDArray[np.bool_]:
+        """The rows that a store names when asked; the answer is kept until the partition changes."""
+
+        def mark() -> npt.NDArray[np.bool_]:
+            found = np.zeros(self._size, dtype=bool)
+            found[self.rows_of(ask())] = True
+            return found
+
+        return self.answer(what, mark)
+
+    def answer(self, what: Hashable, find: Callable[[], npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
+        """A mask of the rows, found once and kept until the partition changes; not to be written to."""
+        found = self._answers.get(what)
+        if found is None or len(found) != self._size:
+            found = find()
+            if len(self._answers) >= _MOST_ANSWERS:
+                self._answers.clear()
+            self._answers[what] = found
+        return found
+
+    def all_valid_at(self, moment: int) -> bool:
+        """Whether every row that is not dead is neither pruned nor outside its time at this moment, as is usual."""
+        return self._always_valid and moment >= self._latest_start
+
+    # -- keeping current -----------------------------------------------------------------------------------------
+
+    def apply(self, delta: Delta) -> None:
+        """Bring the rows up to date."""
+        self._answers.clear()
+        gone = [row for no in delta.removed if (row := self._kill(no)) is not None]
+        fresh: list[Slim] = []
+        for slim in delta.rows:
+            row = self._row_of.get(slim.no)
+            if row is not None and slim.index_seq <= self.known_seq:
+                self._set_numbers(row, slim)
+                continue
+            if row is not None:
+                self._kill(slim.no)
+                gone.append(row)
+            fresh.append(slim)
+        if gone:
+            self.postings.drop(gone)
+            self._count_rare()
+        relink = self._append(fresh) if fresh else False
+        if relink or gone:
+            self._link_threads()
+        self.known_seq = delta.seq
+        self._show()
+        if len(self.dead) > max(64, self._size // 4):
+            self._compact()
+
+    def load(self, pages: Iterable[Delta]) -> None:
+        """Fill an empty index page by page, so that the rows are never held twice."""
+        terms: list[bytes] = []
+        counts: list[bytes] = []
+        for page in pages:
+            self.known_seq = self.known_seq or page.seq  # as of the first page: what changed since comes again
+            start, end = self._size, self._size + len(page.rows)
+            self._reserve(end)
+            self._fill(slice(start, end), page.rows)
+            self._row_of.update((slim.no, start + place) for place, slim in enumerate(page.rows))
+            self._size = end
+            terms += [slim.terms for slim in page.rows]
+            counts += [slim.counts for slim in page.rows]
+        self.postings.extend(range(self._size), terms, counts)
+        self._count_rare()
+        self._link_threads()
+        self._show()
+
+    def _append(self, fresh: Sequence[Slim]) -> bool:
+        """Add rows at the end; says whether the threads must be linked anew."""
+        start, end = self._size, self._size + len(fresh)
+        self._reserve(end)
+        self._fill(slice(start, end), fresh)
+        self._row_of.update((slim.no, start + place) for place, slim in enumerate(fresh))
+        self._size = end
+        if len(fresh) >= _BULK:
+            self.postings.extend(range(start, end), [s.terms for s in fresh], [s.counts for s in fresh])
+            self._count_rare()
+            return True
+        for row, slim in enumerate(fresh, start):
+            terms, counts = np.frombuffer(slim.terms, dtype="<u8"), np.frombuffer(slim.counts, dtype="<u2")
+            self._note_rare(row, terms)
+            self.postings.add(row, terms.tolist(), counts.tolist())
+        if few_of(self.held) != self._few:
+            self._count_rare()
+        return sum(self._link_to_tail(row) for row in range(start, end)) < end - start
+
+    def _reserve(self, size: int) -> None:
+        capacity = len(self._columns["no"])
+        if size <= capacity:
+            return
+        capacity = max(
+            size, capacity + max(capacity // 4, 8)
+        )  # little to spare: there may be thousands of small partitions
+        for name, column in self._columns.items():
+            grown = np.zeros(capacity, dtype=column.dtype)
+            grown[: self._size] = column[: self._size]
+            self._columns[name] = grown
+        vectors = np.zeros((capacity, self.width), dtype=np.float32)
+        vectors[: self._size] = self._vectors[: self._size]
+        self._vectors = vectors
+
+    def _fill(self, place: slice, fresh: Sequence[Slim]) -> None:
+        columns = self._columns
+        columns["no"][place] = [s.no for s in fresh]
+        columns["seq"][place] = [s.seq for s in fresh]
+        columns["kind"][place] = [_KIND_CODES[s.kind] for s in fresh]
+        columns["state"][place] = [_STATE_CODES[s.state] for s in fresh]
+        columns["at"][place] = [s.at for s in fresh]
+        columns["valid_from"][place] = [s.valid_from for s in fresh]
+        columns["valid_to"][place] = [NONE if s.valid_to is None else s.valid_to for s in fresh]
+        columns["confidence"][place] = [s.confidence for s in fresh]
+        columns["usage"][place] = [s.usage_count for s in fresh]
+        columns["repeats"][place] = [s.repeats for s in fresh]
+        columns["thread"][place] = [NONE if s.thread is None else s.thread for s in fresh]
+        columns["position"][place] = [-1 if s.position is None else s.position for s in fresh]
+        columns["length"][place] = [s.length for s in fresh]
+        columns["distinct"][place] = [min(len(s.terms) // 8, MOST_TERMS) for s in fresh]
+        columns["chars"][place] = [s.chars for s in fresh]
+        columns["traits"][place] = [s.traits for s in fresh]
+        columns["speaker"][place] = [s.speaker for s in fresh]
+        self.speakers.update(s.speaker for s in fresh if s.speaker)
+        columns["alive"][place] = True
+        for name in _BESIDE:
+            columns[name][place] = -1
+        columns["blend_norm"][place] = 1.0
+        if self.width:
+            empty = bytes(4 * self.width)
+            blob = b"".join(s.vector or empty for s in fresh)
+            self._vectors[place] = np.frombuffer(blob, dtype="<f4").reshape(len(fresh), self.width)
+
+    def _note_rare(self, row: int, terms: npt.NDArray[np.uint64]) -> None:
+        """Count the rare terms of a row that is about to be added; a term of one too many is rare no longer."""
+        rare, held_by = self._columns["rare"], self.postings.spread(terms)
+        rare[row] = min(int((held_by < self._few).sum()), MOST_TERMS)
+        for term in terms[held_by == self._few].tolist():
+            rare[self.postings.find(term)[0]] -= 1
+
+    def _count_rare(self) -> None:
+        """Count every row's rare terms afresh."""
+        self._few = few_of(self.held)
+        self._columns["rare"][: self._size] = np.minimum(self.postings.count_rare(self._few, self._size), MOST_TERMS)
+
+    def _set_numbers(self, row: int, slim: Slim) -> None:
+        columns = self._columns
+        columns["seq"][row] = slim.seq
+        columns["kind"][row] = _KIND_CODES[slim.kind]
+        columns["state"][row] = _STATE_CODES[slim.state]
+        columns["at"][row] = slim.at
+        columns["valid_from"][row] = slim.valid_from
+        columns["valid_to"][row] = NONE if slim.valid_to is None else slim.valid_to
+        columns["confidence"][row] = slim.confidence
+        columns["usage"][row] = slim.usage_count
+        columns["repeats"][row] = slim.repeats
+
+    def _kill(self, no: int) -> int | None:
+        """Empty a row and return it; None when it is not here."""
+        row = self._row_of.pop(no, None)
+        if row is not None:
+            for column in self._columns.values():
+                column[row] = 0
+            self._columns["valid_to"][row] = NONE
+            self._columns["thread"][row] = NONE
+            self._vectors[row] = 0.0
+            self.dead.append(row)
+        return row
+
+    def _compact(self) -> None:
+        """Begin anew without the dead rows, from what is in memory."""
+        keep = np.flatnonzero(self.alive)
+        renumber = np.full(self._size + 1, -1, dtype=np.int32)
+        renumber[keep] = np.arange(len(keep), dtype=np.int32)
+        self.postings = self.postings.renumbered(renumber)
+        self._columns = {name: column[: self._size][keep] for name, column in self._columns.items()}
+        self._vectors = self._vectors[: self._size][keep]
+        self._size, self.dead = len(keep), []
+        self._row_of = {int(no): row for row, no in enumerate(self._columns["no"])}
+        self._link_threads()
+        self._show()
+
+    # -- neighbours ----------------------------------------------------------------------------------------------
+
+    def _link_to_tail(self, row: int) -> bool:
+        """Link a row that continues its thread; False when it does not come next."""
+        thread, position = int(self._columns["thread"][row]), int(self._columns["position"][row])
+        if thread == NONE:
+            return True
+        tail = self._tails.get(thread)
+        if tail is not None and self._columns["position"][tail] != position - 1:
+            return False
+        self._tails[thread] = row
+        if tail is None:
+            return True
+        columns = self._columns
+        columns["after"][tail], columns["before"][row] = row, tail
+        second = int(columns["before"][tail])
+        if second >= 0:
+            columns["after2"][second], columns["before2"][row] = row, second
+        self.threaded = True
+        self._measure_blends(np.array([tail, row] if second < 0 else [second, tail, row]))
+        return True
+
+    def _link_threads(self) -> None:
+        """Find every row's neighbours afresh."""
+        size, columns = self._size, self._columns
+        for name in _BESIDE:
+            columns[name][:size] = -1
+        member = np.flatnonzero(columns["alive"][:size] & (columns["thread"][:size] != NONE))
+        order = member[np.lexsort((columns["position"][member], columns["thread"][member]))]
+        thread, position = columns["thread"][order], columns["position"][order]
+        for distance, before, after in ((1, "before", "after"), (2, "before2", "after2")):
+            left, right = order[:-distance], order[distance:]
+            apart = position[distance:] - position[:-distance]
+            beside = (thread[distance:] == thread[:-distance]) & (apart == distance)
+            columns[after][left[beside]], columns[before][right[beside]] = right[beside], left[beside]
+        last = np.append(thread[1:] != thread[:-1], True) if len(order) else np.empty(0, dtype=bool)
+        self._tails = dict(zip(thread[last].tolist(), order[last].tolist(), strict=True))
+        columns["blend_norm"][:size] = 1.0
+        linked = np.flatnonzero((columns["before"][:size] >= 0) | (columns["after"][:size] >= 0))
+        self.threaded = len(linked) > 0
+        self._measure_blends(linked)
+
+    def _measure_blends(self, rows: npt.NDArray[np.intp]) -> None:
+        """The length of each row's vector plus its weighted neighbours', which normalises the blended cosine."""
+        near, far = self._weights
+        if not self.width:
+            return
+        for start in range(0, len(rows), 4096):
+            part = rows[start : start + 4096]
+            blend = self._vectors[part]
+            for name, weight in (("before", near), ("after", near), ("before2", far), ("after2", far)):
+                beside = self._columns[name][part]
+                there = beside >= 0
+                blend[there] += np.float32(weight) * self._vectors[beside[there]]
+            lengths = np.linalg.norm(blend, axis=1)
+            self._columns["blend_norm"][part] = np.where(lengths > 0, lengths, 1.0)
+
+    def _show(self) -> None:
+        """Views of the filled part of each column, and what is true of all rows."""
+        for name, column in self._columns.items():
+            setattr(self, name, column[: self._size])
+        self.newest = int(self.at.max(initial=OLDEST, where=self.alive))
+        self._latest_start = int(self.valid_from.max(initial=0))
+        self._always_valid = bool((self.valid_to == NONE).all() and not (self.state == PRUNED).any())

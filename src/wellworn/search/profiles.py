@@ -1,0 +1,93 @@
+"""Scoring profiles: every constant of ranking, as data.
+
+`default` is the one that measures best (docs/recall.md has the table); `reasoningbank` is the four-factor score of
+that paper; `paper` is RMM's plain dot product. A factor that is not in `weights` is not computed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from wellworn.core.errors import InvalidInput
+
+
+@dataclass(frozen=True, kw_only=True)
+class Profile:
+    """How candidates are scored. Weights name the factors of `retrieval.features`."""
+
+    name: str
+    weights: Mapping[str, float]
+    k1: float = 0.9
+    b: float = 0.5
+    pivot_terms: float = 50.0
+    """Texts up to this long are not discounted for length; a fixed pivot, so no bank-wide average is needed."""
+    absent_share: float = 0.5
+    """A query term no entry has counts this much of its weight in the best score attainable."""
+    near_terms: tuple[float, float] = (0.3, 0.2)
+    """Share of the neighbours' lexical score at distance one and two."""
+    near_meaning: tuple[float, float] = (0.6, 0.4)
+    """Weight of the neighbours' vectors at distance one and two."""
+    answer_share: float = 0.4
+    """Share of a short question's lexical score that the turn after it inherits."""
+    recency_days: float = 30.0
+    """Recency falls to 1/e in this time."""
+    confidence_half_life_days: float = math.inf
+    """Confidence counts half after this long, in `reliability`; endless by default."""
+    typical_chars: float = 150.0
+    diversity: float = 0.0
+    """Weight δ of the likeness to better hits that is taken off a score (MMR with λ = 1 / (1 + δ)); 0 turns it off."""
+    reranker: str = "linear"
+    """`linear` (named features, prior, guard) or `paper` (W_q, W_m and Gumbel top-M)."""
+    candidates: int = 100
+    """Rows that get the full set of factors."""
+    link_sources: int = 20
+    """Best rows whose hand-made links bring in further candidates."""
+    link_share: float = field(default=0.5)
+    """Share of a row's score that an entry linked to it is lifted to."""
+
+
+PROFILES: dict[str, Profile] = {
+    "default": Profile(
+        name="default",
+        weights={
+            "terms": 8.0,
+            "meaning": 10.0,
+            "question": -0.8,
+            "answers": 0.3,
+            "speaker": 0.8,
+            "length": 0.5,
+            "recency": 0.5,
+            "date": 1.0,
+            "unsure": 15.0,
+        },
+    ),
+    "reasoningbank": Profile(
+        name="reasoningbank",
+        weights={"similarity": 0.65, "recency": 0.15, "reliability": 0.20},
+        near_terms=(0.0, 0.0),
+        near_meaning=(0.0, 0.0),
+        answer_share=0.0,
+        link_share=0.0,
+        diversity=0.10,
+    ),
+    "paper": Profile(
+        name="paper",
+        weights={"similarity": 1.0},
+        reranker="paper",
+        candidates=20,
+        near_terms=(0.0, 0.0),
+        near_meaning=(0.0, 0.0),
+        answer_share=0.0,
+        link_share=0.0,
+    ),
+}
+
+
+def profile_named(profile: str | Profile) -> Profile:
+    if isinstance(profile, Profile):
+        return profile
+    if not isinstance(profile, str) or profile not in PROFILES:
+        raise InvalidInput("profile", f"{profile!r} is unknown", f"use one of {', '.join(PROFILES)} or a Profile")
+    return PROFILES[profile]

@@ -1,0 +1,217 @@
+"""Partition indexes held in memory: loaded on first use, brought up to date on every use, the coldest dropped when large.
+
+Recalls share a partition's index; bringing it up to date waits for them and holds new ones back.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+
+from wellworn.core.locks import ForkLock
+from wellworn.core.types import Partition
+from wellworn.models.embedders.base import Embedder, check_served
+from wellworn.search.bank import Bank
+from wellworn.search.partition import PartitionIndex
+from wellworn.store.port import Delta, Head, Store
+
+MAX_BYTES = 2_000_000_000
+PAGE_ROWS = 8192
+
+
+class _SharedLock:
+    """Many readers or one writer (`alone`); a waiting writer goes before new readers."""
+
+    def __init__(self) -> None:
+        self._condition = threading.Condition()
+        self._readers = 0
+        self._writing = False
+        self._writers_waiting = 0
+
+    def begin(self) -> None:
+        """Read beside others, until `end`."""
+        with self._condition:
+            while self._writing or self._writers_waiting:
+                self._condition.wait()
+            self._readers += 1
+
+    def end(self) -> None:
+        with self._condition:
+            self._readers -= 1
+            if self._writers_waiting:
+                self._condition.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        with self._condition:
+            self._writers_waiting += 1
+            while self._writing or self._readers:
+                self._condition.wait()
+            self._writers_waiting -= 1
+            self._writing = True
+        try:
+            yield
+        finally:
+            with self._condition:
+                self._writing = False
+                self._condition.notify_all()
+
+
+class Held:
+    """An index with the lock that guards it."""
+
+    def __init__(self, partition: Partition, index: PartitionIndex) -> None:
+        self.partition = partition
+        self.index = index
+        self.lock = _SharedLock()
+
+
+class Ram:
+    """The indexes of a store's partitions in this process."""
+
+    def __init__(
+        self,
+        store: Store,
+        embedder: Embedder | None,
+        *,
+        neighbour_weights: tuple[float, float],
+        on_removed: Callable[[Sequence[int]], None],
+        max_bytes: int = MAX_BYTES,
+    ) -> None:
+        self._store = store
+        self._embedder = embedder
+        self._weights = neighbour_weights
+        self._max_bytes = max_bytes
+        self._on_removed = on_removed
+        self._pid = os.getpid()
+        self._held: OrderedDict[int, Held] = OrderedDict()
+        self._numbers: dict[Partition, int] = {}
+        """Of the partitions held."""
+        self._grown = False
+        self._lock = ForkLock()
+
+    @contextmanager
+    def bank(self, partitions: Sequence[Partition]) -> Iterator[tuple[Bank, list[Partition]]]:
+        """The partitions that exist, as of now, with their names; nobody changes them meanwhile."""
+        self._begin_anew_after_fork()
+        heads = self._store.heads(partitions)
+        self._drop_replaced(partitions, heads)
+        present = [(partition, head) for partition, head in zip(partitions, heads, strict=True) if head is not None]
+        held = [self._current(partition, head) for partition, head in present]
+        if self._grown:  # once for all of them: a bank may have a thousand partitions
+            self._grown = False
+            self._evict(keep={one.index.partition_no for one in held})
+        locks: list[_SharedLock] = []
+        try:
+            # One order for everyone, so that two recalls and two updates cannot wait for each other in a ring.
+            for one in sorted(held, key=lambda h: h.index.partition_no):
+                one.lock.begin()
+                locks.append(one.lock)
+            yield Bank([one.index for one in held]), [one.partition for one in held]
+        finally:
+            for lock in reversed(locks):
+                lock.end()
+
+    def _current(self, partition: Partition, head: Head) -> Held:
+        with self._lock:
+            held = self._held.get(head.partition_no)
+            if held is None:
+                held = Held(partition, PartitionIndex(head.partition_no, self._width(), self._weights))
+                self._replace(partition, held)
+            self._held.move_to_end(head.partition_no)
+        if held.index.known_seq < head.seq:
+            with held.lock.alone():
+                if held.index.known_seq < head.seq:
+                    served = self._store.model()  # it may have been re-embedded meanwhile
+                    check_served(self._embedder, None if served is None else served.key)
+                    self._update(held.index)
+                    self._grown = True
+        return held
+
+    def _replace(self, partition: Partition, held: Held) -> None:
+        """Hold a partition, and none that had its name before. The lock is taken."""
+        before = self._held.get(self._numbers.get(partition, -1))
+        if before is not None:  # dropped and begun anew by another process, while two threads here looked
+            self._let_go(before.index.partition_no)
+            self._on_removed(before.index.nos())
+        self._held[held.index.partition_no] = held
+        self._numbers[partition] = held.index.partition_no
+
+    def _update(self, index: PartitionIndex) -> None:
+        if not len(index):
+            index.load(self._pages(index.partition_no))
+        delta = self._store.delta(index.partition_no, index.known_seq)
+        index.apply(delta)
+        if delta.removed:
+            self._on_removed(delta.removed)
+
+    def _pages(self, partition_no: int) -> Iterator[Delta]:
+        after = 0
+        while (page := self._store.delta(partition_no, 0, after=after, limit=PAGE_ROWS)).rows:
+            yield page
+            after = page.rows[-1].no
+
+    def _width(self) -> int:
+        return 0 if self._embedder is None else self._embedder.width
+
+    def _begin_anew_after_fork(self) -> None:
+        """A child of a fork drops what it inherited: a lock in it may be held by a thread that is not here."""
+        if os.getpid() != self._pid:
+            with self._lock:
+                self._pid = os.getpid()
+                self._held, self._numbers = OrderedDict(), {}
+
+    def _drop_replaced(self, partitions: Sequence[Partition], heads: Sequence[Head | None]) -> None:
+        """Let go of partitions that another process dropped, or dropped and began anew."""
+        stale = [
+            partition
+            for partition, head in zip(partitions, heads, strict=True)
+            if (held := self._numbers.get(partition)) is not None and (head is None or head.partition_no != held)
+        ]
+        if stale:
+            self.forget(stale)
+
+    def _evict(self, *, keep: set[int]) -> None:
+        with self._lock:
+            total = sum(held.index.nbytes for held in self._held.values())
+            for number in [n for n in self._held if n not in keep]:
+                if total <= self._max_bytes:
+                    return
+                total -= self._let_go(number)
+
+    def _let_go(self, number: int) -> int:
+        """Hold a partition no longer; returns how many bytes that frees. The lock is taken."""
+        held = self._held.pop(number, None)
+        if held is None:
+            return 0
+        if self._numbers.get(held.partition) == number:
+            del self._numbers[held.partition]
+        return held.index.nbytes
+
+    def forget(self, partitions: Sequence[Partition]) -> int:
+        """Drop from memory what was removed from these partitions; returns how many rows that was."""
+        if not partitions:
+            return 0
+        with self._lock:
+            held_here = [held for held in self._held.values() if held.partition in partitions]
+        dropped = 0
+        for held in held_here:
+            (head,) = self._store.heads([held.partition])
+            before = held.index.held
+            if head is None or head.partition_no != held.index.partition_no:
+                with self._lock:
+                    self._let_go(held.index.partition_no)
+                self._on_removed(held.index.nos())
+                dropped += before
+            else:
+                self._current(held.partition, head)
+                dropped += max(0, before - held.index.held)
+        return dropped
+
+    def clear(self) -> None:
+        with self._lock:
+            self._held.clear()
+            self._numbers.clear()

@@ -1,0 +1,282 @@
+"""Recall by programs: a model writes Python that searches, reads and asks, is shown what it printed, and goes on.
+
+For questions over more text than a model reads at once. Off unless asked for. The programs see summaries first and full
+texts on demand, only what the question's scope, time and filters let through, and run in `sandbox`. Whatever goes
+wrong, the caller gets what plain search finds, with what was read before in front of it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from wellworn.core.errors import InvalidInput, MissingExtra, WellwornError
+from wellworn.core.fence import escape
+from wellworn.core.types import Entry, RecallResult
+from wellworn.models.llms.base import Message, Request
+from wellworn.models.llms.ledger import Meter as Metered
+from wellworn.search.steps.calls import Calls
+from wellworn.search.steps.library import Library, Summary, summary_of
+from wellworn.search.steps.limits import LimitMet, Limits, Meter
+from wellworn.search.steps.prompts import prompt
+from wellworn.search.steps.sandbox import GRACE_S, Sandbox, Stop
+
+PROGRAM_TOKENS, QUERY_TOKENS = 1_500, 500
+"""What a model may answer with a program, and to a query of one."""
+SHOWN = 10
+"""Hits whose summaries the model begins with."""
+FELL_BACK = 5
+"""Hits of plain search when there is no answer."""
+_MOST_QUERIES = 64
+_MOST_LISTED = 500
+_MOST_CHARS = 100_000
+"""Of one text that a program hands over; more is refused before anyone counts its tokens."""
+_FENCED = re.compile(r"```[ \t]*(?:python|py|repl)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReplLimits:
+    """What one question may use in the sandbox."""
+
+    iterations: int = 8
+    timeout_s: float = 90.0
+    """For everything: models, programs, searches."""
+    program_s: float = 2.0
+    """Of computing, for one program; waiting for models and searches is not counted."""
+    memory_bytes: int = 64_000_000
+    calls: int = 200
+    """Of functions, by all programs together."""
+    model_calls: int = 40
+    """Programs and queries together."""
+    call_timeout_s: float = 30.0
+    tokens: int = 200_000
+    """Of model calls and of chunks that were read."""
+    usd: float = 0.25
+    output_chars: int = 6_000
+    """Of what a program printed, that the model is shown."""
+
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
+                raise InvalidInput(f"repl.{each.name}", f"{value!r} is not a number above 0")
+        if self.timeout_s <= self.program_s + GRACE_S:
+            problem = f"{self.timeout_s} leaves no time after a program of {self.program_s} s"
+            raise InvalidInput("repl.timeout_s", problem, f"use more than {self.program_s + GRACE_S}")
+
+
+class _Finished(Stop):
+    """FINAL was called."""
+
+
+class Repl:
+    """One question at work."""
+
+    def __init__(self, library: Library, root: Metered, sub: Metered, limits: ReplLimits) -> None:
+        self._library = library
+        self._root = root
+        self._sub = sub
+        self._limits = limits
+        # A program under way is not interrupted before its own time is over, so the rest ends that much earlier.
+        time_s = limits.timeout_s - limits.program_s - GRACE_S
+        self._meter = Meter(Limits(actions=limits.calls, tokens=limits.tokens, usd=limits.usd, timeout_s=time_s))
+        self.calls = Calls(
+            self._meter, calls=limits.model_calls, call_timeout_s=limits.call_timeout_s, timeout_s=time_s
+        )
+        self._seen: dict[str, Entry] = {}
+        self._read: dict[str, Entry] = {}
+        self._final: RecallResult | None = None
+        self._rounds = 0
+
+    def recall(self, question: str) -> RecallResult:
+        """The answer that programs found, or what plain search finds."""
+        problem = f"no answer after {self._limits.iterations} rounds"
+        try:
+            problem = self._work(question) or problem
+        except _Finished:
+            problem = ""
+        except LimitMet as limit:
+            problem = f"stopped at the limit of {limit}"
+        except MissingExtra:
+            raise
+        except Stop as stop:
+            problem = str(stop)
+        except Exception as error:  # models, and what they write, may do anything
+            problem = f"failed: {type(error).__name__}"
+        return self._final if self._final is not None else self._fallen_back(question, problem)
+
+    def _work(self, question: str) -> str:
+        """Round after round; returns why it is of no use to go on."""
+        with Sandbox(
+            self._functions(),
+            program_s=self._limits.program_s,
+            memory_bytes=self._limits.memory_bytes,
+            calls=self._limits.calls,
+        ) as sandbox:
+            first = self._library.search(question, SHOWN)
+            messages = [*opening(question, first.searched, [self._summary(hit.entry) for hit in first.hits])]
+            for round_ in range(1, self._limits.iterations + 1):
+                self._rounds = round_
+                self._meter.check()
+                said = self.calls.ask(self._root, _request(messages, PROGRAM_TOKENS, "repl"))
+                outcome = sandbox.run(program_in(said))
+                if outcome.over:
+                    return f"a program was ended: {outcome.error}"
+                left = self._limits.iterations - round_
+                messages += [
+                    Message(role="assistant", text=said),
+                    Message(role="user", text=shown(outcome.printed, outcome.error, self._limits.output_chars, left)),
+                ]
+        return ""
+
+    def _functions(self) -> dict[str, Callable[..., Any]]:
+        ours: dict[str, Callable[..., Any]] = {
+            "search_chunks": self._search_chunks,
+            "read_chunk": self._read_chunk,
+            "list_chunks_by_tag": self._list_chunks_by_tag,
+            "get_linked_chunks": self._get_linked_chunks,
+            "llm_query": self._llm_query,
+            "llm_query_batched": self._llm_query_batched,
+            "FINAL": self._finish,
+        }
+        return {name: self._counted(function) for name, function in ours.items()}
+
+    def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function as a program gets it: counted; at a limit the program ends."""
+
+        def called(*values: Any, **named: Any) -> Any:
+            try:
+                self._meter.begin_action()
+                return function(*values, **named)
+            except LimitMet as limit:
+                raise Stop(f"stopped at the limit of {limit}") from None
+            except WellwornError as error:
+                raise RuntimeError(str(error)) from None
+
+        return called
+
+    # -- what programs call --------------------------------------------------------------------------------------
+
+    def _search_chunks(self, query: Any, limit: Any = 10) -> list[Summary]:
+        found = self._library.search(_text("query", query), _count(limit, _MOST_LISTED))
+        return [self._summary(hit.entry) for hit in found.hits]
+
+    def _list_chunks_by_tag(self, tag: Any, limit: Any = 100) -> list[Summary]:
+        return [self._summary(entry) for entry in self._library.tagged(_text("tag", tag), _count(limit, _MOST_LISTED))]
+
+    def _get_linked_chunks(self, chunk_id: Any) -> list[Summary]:
+        found = self._library.linked(_id(chunk_id))
+        return [{**self._summary(entry), "link": type_, "direction": direction} for entry, type_, direction in found]
+
+    def _read_chunk(self, chunk_id: Any) -> str:
+        wanted = _id(chunk_id)
+        entry = self._library.read(wanted)
+        if entry is None:
+            raise ValueError(f"no chunk {wanted[:80]!r}")
+        self._meter.spend(tokens=entry.token_count)
+        self._seen[entry.id] = self._read[entry.id] = entry
+        return entry.text
+
+    def _llm_query(self, prompt: Any) -> str:
+        return self.calls.ask(self._sub, _query(_text("prompt", prompt)))
+
+    def _llm_query_batched(self, prompts: Any) -> list[str]:
+        if not isinstance(prompts, list | tuple) or len(prompts) > _MOST_QUERIES:
+            raise ValueError(f"give a list of at most {_MOST_QUERIES} prompts")
+        answers = self.calls.ask_all(self._sub, [_query(_text("prompt", one)) for one in prompts])
+        limits = [answer for answer in answers if isinstance(answer, LimitMet)]
+        if limits:
+            raise limits[0]
+        return [f"(no answer: {type(one).__name__})" if isinstance(one, Exception) else one for one in answers]
+
+    def _finish(self, answer: Any, chunk_ids: Any = None, confidence: Any = None) -> None:
+        if answer is None or answer == "":
+            raise Stop("the model found no answer")
+        content = _text("answer", answer)
+        named = chunk_ids if isinstance(chunk_ids, list | tuple) else []
+        ids = [id for one in named if (id := _id(one, check=False)) in self._seen]
+        sure = 0.5 if isinstance(confidence, bool) or not isinstance(confidence, int | float) else float(confidence)
+        self._final = RecallResult(
+            content=content,
+            chunk_ids=list(dict.fromkeys(ids or self._read)),
+            confidence=min(max(sure, 0.0), 1.0) if sure == sure else 0.5,
+            iterations_used=self._rounds,
+        )
+        raise _Finished
+
+    def _summary(self, entry: Entry) -> Summary:
+        self._seen[entry.id] = entry
+        return summary_of(entry)
+
+    def _fallen_back(self, question: str, problem: str) -> RecallResult:
+        entries = dict(self._read)
+        entries |= {hit.entry.id: hit.entry for hit in self._library.search(question, FELL_BACK).hits}
+        return RecallResult(
+            content="\n".join(entry.text for entry in entries.values()) or None,
+            chunk_ids=list(entries),
+            confidence=0.0,
+            iterations_used=self._rounds,
+            problem=problem,
+        )
+
+
+def opening(question: str, size: int, summaries: Sequence[Summary]) -> tuple[Message, Message]:
+    """What a model begins with: the instructions, and the question with summaries of its best hits."""
+    lines = [escape(json.dumps(summary, ensure_ascii=False)) for summary in summaries]
+    told = "\n".join(
+        [f"<question>{escape(question)}</question>", f"<chunks>{size}</chunks>", "<summaries>", *lines, "</summaries>"]
+    )
+    return Message(role="system", text=prompt("repl")), Message(role="user", text=told)
+
+
+def shown(printed: str, error: str, most: int, left: int) -> str:
+    """What a model is told of its program: the beginning and the end of what it printed, and its error."""
+    if len(printed) > most:
+        half = most // 2
+        printed = f"{printed[:half]}\n… {len(printed) - 2 * half} characters left out …\n{printed[-half:]}"
+    parts = [f"<output>\n{_data(printed)}\n</output>"]
+    parts += [f"<error>{_data(error[:most])}</error>"] if error else []
+    return "\n".join([*parts, f"{left} rounds left."])
+
+
+def program_in(said: str) -> str:
+    """The code in an answer: its blocks one after another, or all of it when there is none."""
+    blocks = _FENCED.findall(said.rpartition("</think>")[2])
+    return "\n".join(blocks) if blocks else said
+
+
+def _data(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+def _query(text: str) -> Request:
+    return _request(
+        [Message(role="system", text=prompt("repl_query")), Message(role="user", text=text)], QUERY_TOKENS, "repl_query"
+    )
+
+
+def _request(messages: Sequence[Message], most: int, purpose: str) -> Request:
+    return Request(messages=tuple(messages), purpose=purpose, max_output_tokens=most)
+
+
+def _text(name: str, value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise TypeError(f"{name} must be a text, not {type(value).__name__}")
+    if len(value) > _MOST_CHARS:
+        raise ValueError(f"{name} has {len(value)} characters, more than {_MOST_CHARS}")
+    return value
+
+
+def _id(value: Any, *, check: bool = True) -> str:
+    """An id, or the summary that has it."""
+    found = value.get("id") if isinstance(value, dict) else value
+    return _text("id", found) if check else str(found)
+
+
+def _count(value: Any, most: int) -> int:
+    if isinstance(value, bool) or not isinstance(value, int):
+        raise TypeError(f"limit must be a whole number, not {type(value).__name__}")
+    return min(max(value, 1), most)

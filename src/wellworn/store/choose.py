@@ -1,0 +1,30 @@
+"""Which engine a location means."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from wellworn.core.errors import InvalidInput
+from wellworn.store.port import Store
+
+DURABILITIES = ("full", "normal")
+
+
+def choose_store(location: str | Path, *, durability: str) -> Store:
+    """`:memory:` is the in-memory store; anything else is the path of a SQLite file."""
+    if not isinstance(location, str | Path) or not str(location).strip() or "\x00" in str(location):
+        raise InvalidInput("location", f"{location!r} is not a path", "use a file name or ':memory:'")
+    if durability not in DURABILITIES:
+        raise InvalidInput("durability", f"{durability!r} is unknown", f"use one of {', '.join(DURABILITIES)}")
+    if str(location) == ":memory:":
+        from wellworn.store.inmemory import InMemoryStore
+
+        return InMemoryStore()
+    if "://" in str(location):
+        scheme = str(location).split("://", 1)[0]
+        raise InvalidInput(
+            "location", f"{scheme}:// is not a store this version knows", "use a file name or ':memory:'"
+        )
+    from wellworn.store.sqlite import SqliteStore
+
+    return SqliteStore(Path(location).expanduser(), durability=durability)

@@ -1,0 +1,33 @@
+"""Learning from tasks: what an agent did is judged, distilled into strategies and guardrails, and found again.
+
+from wellworn.tasks import ReasoningBank
+
+bank = ReasoningBank(memory)
+out = bank.run_task(task_id="t1", agent_id="a1", query="…", domain="web.admin", execute=agent, scope=scope)
+"""
+
+from wellworn.tasks.bank import ReasoningBank
+from wellworn.tasks.distill import Distilled
+from wellworn.tasks.items import Item, Origin
+from wellworn.tasks.judge import Verdict
+from wellworn.tasks.stats import BankStats
+from wellworn.tasks.tasks import Run, Task
+from wellworn.tasks.trajectory import Step, Trajectory, trajectory_of
+from wellworn.tasks.work import RunResult, TaskResult, Work
+
+__all__ = [
+    "BankStats",
+    "Distilled",
+    "Item",
+    "Origin",
+    "ReasoningBank",
+    "Run",
+    "RunResult",
+    "Step",
+    "Task",
+    "TaskResult",
+    "Trajectory",
+    "Verdict",
+    "Work",
+    "trajectory_of",
+]

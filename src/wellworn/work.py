@@ -1,0 +1,156 @@
+"""Work in the background, put together: reflections and summaries as jobs, on a thread of this process or on demand."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from functools import partial
+
+from wellworn.core.clock import Clock, NewId
+from wellworn.core.errors import NotFound
+from wellworn.core.types import Partition
+from wellworn.ingest.remember import Writer
+from wellworn.jobs.queue import Queue
+from wellworn.jobs.worker import Handler, Worker
+from wellworn.models.llms.base import Model
+from wellworn.models.llms.budget import Budget
+from wellworn.models.llms.ledger import InFlight, Meter
+from wellworn.models.llms.prices import Prices
+from wellworn.reflection.reflector import Reflector
+from wellworn.reflection.report import Reflection
+from wellworn.reflection.service import Reflections
+from wellworn.reflection.settings import ReflectionSettings
+from wellworn.reflection.summary import Summarizer
+from wellworn.reflection.watch import SessionWatch
+from wellworn.search.pipeline import Searcher
+from wellworn.store.port import Store
+
+Progress = Callable[[int, int], None]
+SWEEP_S = 60.0
+"""How often idle sessions are looked for."""
+PRUNE_S = 3600.0
+"""How often jobs that have long been done are dropped."""
+
+
+class Work:
+    """The queue, its worker and what they run."""
+
+    def __init__(
+        self,
+        store: Store,
+        writer: Writer,
+        searcher: Searcher,
+        *,
+        llm: Model | None,
+        summarizer: Model | None,
+        budget: Budget | None,
+        prices: Prices | None,
+        settings: ReflectionSettings,
+        background: bool,
+        clock: Clock,
+        new_id: NewId,
+    ) -> None:
+        self._store = store
+        self._scrubbing = writer.scrubbing
+        self._background = background
+        self._llm = llm
+        self._metered = partial(
+            Meter, store=store, budget=budget, prices=prices, clock=clock, in_flight=InFlight()
+        )  # shares what is under way, so that calls at the same time do not pass a cap together
+        self._queue = Queue(store, clock=clock, new_id=new_id)
+        reflector = Reflector(store, writer, searcher, settings=settings, model_for=self.model)
+        summaries = (
+            None
+            if summarizer is None
+            else Summarizer(
+                store,
+                writer,
+                settings=settings,
+                model_for=lambda partition, session_id: self.meter(summarizer, partition, session_id),
+            )
+        )
+        self._reflections = Reflections(
+            store=store, queue=self._queue, reflector=reflector, summarizer=summaries, settings=settings, new_id=new_id
+        )
+        self.watch = SessionWatch(
+            store,
+            self._queue,
+            settings=settings,
+            summarizes=summaries is not None,
+            clock=clock,
+            wake=self.wake,
+            background=background,
+        )
+        self._worker = Worker(self._queue, self._reflections.handlers)
+        self._keep_jobs_days = settings.keep_jobs_days
+        if settings.idle_minutes is not None:
+            self._worker.every(SWEEP_S, self.watch.sweep)
+        if settings.keep_jobs_days is not None:
+            self._worker.every(PRUNE_S, self.prune)
+
+    @property
+    def queue(self) -> Queue:
+        return self._queue
+
+    def handle(self, handlers: Mapping[str, Handler]) -> None:
+        """Run jobs of these kinds, too: for mechanisms that are built on an open memory."""
+        self._worker.handle(handlers)
+
+    def model(self, partition: Partition, session_id: str | None) -> Meter | None:
+        """The model whose calls are counted for a partition's tenant, and for a session of it; None when there is none."""
+        return None if self._llm is None else self.meter(self._llm, partition, session_id)
+
+    def meter(self, model: Model, partition: Partition, session_id: str | None = None) -> Meter:
+        """Any model as it may be asked for a partition: scrubbed, counted, under the budget."""
+        return self._metered(
+            self._scrubbed(model, partition), tenant=partition.tenant, session=session_id, partition=partition
+        )
+
+    def _scrubbed(self, model: Model, partition: Partition) -> Model:
+        """The model as it may be asked: of what the scrubbing takes out it is told nothing."""
+        if not self._scrubbing.on:
+            return model
+        from wellworn.ingest.pii.model import ScrubbedModel
+
+        return ScrubbedModel(model, self._scrubbing.sent(partition))
+
+    def start(self) -> None:
+        """Begin the thread, where there is to be one: it also finds idle sessions and what was left to do."""
+        if self._background:
+            self._worker.start()
+
+    def wake(self) -> None:
+        """Something may be due: see to it on the thread, where there is one."""
+        if self._background:
+            self._worker.start()
+            self._worker.wake()
+
+    def reflect(
+        self, partition: Partition, session_id: str | None, *, dry_run: bool, again: bool, progress: Progress | None
+    ) -> list[Reflection]:
+        return self._reflections.reflect(
+            partition, session_id, dry_run=dry_run, again=again, take=self._worker.taking, progress=progress
+        )
+
+    def run(self, *, tenant: str | None, progress: Progress | None) -> int:
+        self.watch.sweep(tenant=tenant)
+        self.prune()
+        return self._worker.run_until_empty(tenant=tenant, progress=progress)
+
+    def prune(self) -> int:
+        """Drop jobs that were done longer ago than they are kept; returns how many."""
+        return 0 if self._keep_jobs_days is None else self._queue.prune(self._keep_jobs_days)
+
+    def retry(self, tenant: str, job_id: str | None) -> int:
+        dead = self._store.jobs(tenant=tenant, states=["dead"], limit=100_000)
+        wanted = [job for job in dead if job_id in (None, job.id)]
+        if job_id is not None and not wanted:
+            raise NotFound("dead job", job_id, "see `wellworn jobs list --state dead`")
+        for job in wanted:
+            self._queue.retry(job.id, tenant=tenant)
+        if wanted:
+            self.wake()
+        return len(wanted)
+
+    def close(self) -> None:
+        """End the thread after the job that it is running; what is queued stays queued."""
+        self._worker.stop()

@@ -1,0 +1,174 @@
+"""hook pre-task, post-task: a block for the prompt, the work kept, and never an exit code that stops an agent."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wellworn.cli.transcripts import read_transcript, trajectory_in
+from wellworn.tasks.judge import judge
+
+from .conftest import Cli
+from .test_cli_bank import CLERK, WORK
+
+HOOKS = Path(__file__).parents[2] / "examples" / "claude_code_hooks" / "settings.json"
+
+
+def entry(role: str, *parts: Any, **fields: Any) -> str:  # a line of a transcript
+    content = parts[0] if len(parts) == 1 and isinstance(parts[0], str) else list(parts)
+    return json.dumps({"type": role, "message": {"role": role, "content": content}, **fields})
+
+
+def use(id: str, name: str, **arguments: Any) -> dict[str, Any]:
+    return {"type": "tool_use", "id": id, "name": name, "input": arguments}
+
+
+def result(id: str, text: str, error: bool = False) -> dict[str, Any]:
+    return {"type": "tool_result", "tool_use_id": id, "content": text, "is_error": error}
+
+
+TRANSCRIPT = [
+    entry("user", "an older prompt"),
+    entry("assistant", use("0", "Bash", command="ls")),
+    "not json at all",
+    json.dumps({"type": "summary", "summary": "x"}),
+    entry("user", {"type": "text", "text": "Run the tests of the parser"}),
+    entry("assistant", {"type": "text", "text": "I will."}, use("1", "Bash", command="pytest tests/parse")),
+    entry("user", result("1", "no such folder", error=True)),
+    entry("user", "noise of a helper", isSidechain=True),
+    entry("assistant", use("2", "Read", file_path="pyproject.toml")),
+    entry("user", {**result("2", ""), "content": [{"type": "text", "text": "[tool.pytest]"}]}),
+    entry("assistant", use("3", "Bash", command="pytest tests/parser")),
+    entry("user", result("3", "12 passed")),
+    entry("assistant", {"type": "text", "text": "All tests pass."}),
+]
+
+
+def test_a_transcript_is_the_work_since_the_last_prompt() -> None:
+    work = trajectory_in(TRANSCRIPT)
+    assert work.query == "Run the tests of the parser"
+    assert [(step.action, step.failed, step.ok) for step in work.steps] == [
+        ("Bash", True, False),
+        ("Read", False, None),
+        ("Bash", False, True),
+    ]
+    assert work.steps[0].text == "I will."
+    assert work.steps[1].result == "[tool.pytest]"
+    assert work.output == "All tests pass."
+    assert not work.trusted
+    assert judge(work).success
+
+
+def test_a_transcript_that_is_missing_or_strange_is_no_work(tmp_path: Path) -> None:
+    assert read_transcript(tmp_path / "none.jsonl").steps == ()
+    strange = ["[]", "7", '{"type": "user", "message": 7}', entry("assistant", 7), entry("user", result("9", "x"))]
+    assert trajectory_in(strange).steps == ()
+
+
+@pytest.fixture
+def transcript(tmp_path: Path) -> Path:
+    path = tmp_path / "session.jsonl"
+    path.write_text("\n".join(TRANSCRIPT), encoding="utf-8")
+    return path
+
+
+def test_the_hooks_of_a_coding_agent(cli: Cli, transcript: Path) -> None:
+    asked = json.dumps({"session_id": "s1", "hook_event_name": "UserPromptSubmit", "prompt": "Run the parser's tests"})
+    stopped = json.dumps({"session_id": "s1", "hook_event_name": "Stop", "transcript_path": str(transcript)})
+    assert cli.ok("hook", "pre-task", *CLERK, stdin=asked).out == "", "nothing is known yet"
+    assert "success" in cli.ok("hook", "post-task", *CLERK, stdin=stopped).err
+    block = cli.ok("hook", "pre-task", *CLERK, stdin=asked).out
+    assert block.startswith("<memories")
+    assert "pytest tests/parser" in block
+    assert "untrusted source" in block
+    cli.ok("hook", "post-task", *CLERK, stdin=stopped)
+    status = cli.json("bank", "status", *CLERK)
+    assert (status["uses"], status["by_state"]) == (1, {"reinforced": 2})
+
+
+def test_arguments_instead_of_standard_input(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "work.json"
+    path.write_text(json.dumps(WORK), encoding="utf-8")
+    begun = cli.json("hook", "pre-task", "--task-id", "t1", "--query", "Create user bob", "--domain", "web", "--k", "2")
+    ended = cli.json("hook", "post-task", "--task-id", "t1", "--trajectory-file", str(path), "--failure")
+    assert begun["id"] == ended["id"]
+    assert ended["verdict"]["by"] == "user"
+    assert ended["verdict"]["success"] is False
+    steps = json.dumps(WORK["steps"])
+    cli.ok("hook", "pre-task", "--task-id", "t2", "--query", "Create user bob")
+    assert cli.json("hook", "post-task", "--task-id", "t2", "--exit-code", "0", stdin=steps)["verdict"]["success"]
+
+
+def test_work_that_says_nothing_is_not_learned_from_unless_a_model_judges_it(cli: Cli, tmp_path: Path) -> None:
+    vague = json.dumps({"query": "Think about it", "steps": ["I thought about it. Complete!"]})
+    cli.ok("hook", "pre-task", "--task-id", "t", "--query", "Think about it")
+    assert cli.json("hook", "post-task", "--task-id", "t", stdin=vague) is None
+    assert cli.json("bank", "status")["by_state"] == {"abandoned": 1}
+    script = tmp_path / "replies.json"
+    script.write_text(json.dumps({"judge": ['{"success": true}'], "distill": ['{"items": []}']}))
+    judged = cli.json("hook", "post-task", "--task-id", "t", "--llm", f"scripted:{script}", stdin=vague)
+    assert judged["verdict"]["by"].startswith("scripted")
+
+
+def test_a_second_prompt_gives_up_the_first(cli: Cli) -> None:
+    for _ in range(2):
+        cli.ok("hook", "pre-task", "--task-id", "s1", "--query", "q")
+    assert cli.json("bank", "status")["by_state"] == {"executing": 1, "abandoned": 1}
+
+
+@pytest.mark.parametrize("verb", ["pre-task", "post-task"])
+@pytest.mark.parametrize("stdin", ["", "not json", "7", "{}", '{"prompt": 7}', '{"prompt": "x", "stepz": []}', "[7]"])
+def test_bad_input_is_a_warning_and_exit_code_0(cli: Cli, verb: str, stdin: str) -> None:
+    answer = cli("hook", verb, stdin=stdin)
+    assert answer.code == 0
+    assert answer.out == ""
+
+
+@pytest.mark.parametrize("verb", ["pre-task", "post-task"])
+def test_a_memory_that_cannot_be_opened_is_a_warning_and_exit_code_0(cli: Cli, verb: str, tmp_path: Path) -> None:
+    broken = tmp_path / "broken.db"
+    broken.write_bytes(b"this is no database" * 100)
+    answer = cli("hook", verb, "--db", str(broken), stdin=json.dumps({"prompt": "q"} if verb == "pre-task" else WORK))
+    assert (answer.code, answer.out) == (0, "")
+    assert "going on without the bank" in answer.err
+
+
+def test_the_ready_configuration_runs_as_it_is(tmp_path: Path, transcript: Path) -> None:
+    hooks = json.loads(HOOKS.read_text(encoding="utf-8"))["hooks"]
+    (tmp_path / ".claude").mkdir()
+    given = {
+        "UserPromptSubmit": {"session_id": "s1", "prompt": "Run the tests of the parser"},
+        "Stop": {"session_id": "s1", "transcript_path": str(transcript), "stop_hook_active": False},
+    }
+    said = {}
+    for event in ("UserPromptSubmit", "Stop", "UserPromptSubmit"):
+        command = hooks[event][0]["hooks"][0]["command"]
+        assert shlex.split(command)[0] == "wellworn"
+        shell = command.replace("wellworn", f"{shlex.quote(sys.executable)} -m wellworn", 1)
+        done = subprocess.run(
+            ["sh", "-c", f"CLAUDE_PROJECT_DIR={shlex.quote(str(tmp_path))}; {shell}"],
+            input=json.dumps(given[event]),
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        said[event] = done.stdout
+    assert "pytest tests/parser" in said["UserPromptSubmit"]
+
+
+def test_a_hook_says_why_nothing_was_kept(cli: Cli, tmp_path: Path) -> None:
+    task = ("--task-id", "t9", "--agent", "clerk")
+    cli.ok("hook", "pre-task", *task, "--query", "Create user bob")
+    assert "nothing says how it went" in cli.ok("hook", "post-task", *task, stdin="").err
+    assert "wellworn hook pre-task" in cli.ok("hook", "post-task", *task, "--success", stdin="").err
+    assert '"steps"' in cli.ok("hook", "post-task", *task, stdin="done").err
+    missing = str(tmp_path / "none.json")
+    assert f"cannot read {missing!r}" in cli.ok("hook", "post-task", *task, "--trajectory-file", missing).err

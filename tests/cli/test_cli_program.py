@@ -1,0 +1,174 @@
+"""The program as a process: help, version, streams, signals, exit codes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from wellworn.cli import app
+from wellworn.cli.target import SHARED
+
+from .conftest import Cli
+
+GOLDEN = Path(__file__).parent.parent / "golden" / "cli_help.txt"
+WELLWORN = [sys.executable, "-m", "wellworn"]
+
+
+def commands() -> Iterator[tuple[str, Any]]:  # typer's command classes differ between its versions
+    """Every command with its full name, groups before their verbs."""
+
+    def walk(name: str, command: Any) -> Iterator[tuple[str, Any]]:
+        yield name, command
+        for verb, inner in getattr(command, "commands", {}).items():
+            yield from walk(f"{name} {verb}", inner)
+
+    yield from walk("wellworn", typer.main.get_command(app))
+
+
+def page(name: str, command: Any) -> str:
+    """What the help says, without the layout that typer gives it; shared options stand on the first page only."""
+    lines = [*command.help.splitlines(), ""]
+    for param in command.params:
+        names = ", ".join([*param.opts, *param.secondary_opts])
+        if "completion" not in names and (name == "wellworn" or param.name not in SHARED):
+            lines.append(f"{names} {param.metavar or ''}".rstrip() + f": {getattr(param, 'help', '')}")
+    lines += ["", command.epilog] if command.epilog else []
+    return "\n".join([name, *(f"  {line}".rstrip() for line in lines)])
+
+
+def test_help_is_as_recorded() -> None:
+    text = "\n\n".join(page(name, command) for name, command in commands()) + "\n"
+    if os.environ.get("WELLWORN_GOLDEN") == "write":
+        GOLDEN.write_text(text, encoding="utf-8")
+    assert text == GOLDEN.read_text(encoding="utf-8"), "renew it with WELLWORN_GOLDEN=write pytest"
+
+
+@pytest.mark.parametrize("name", [name for name, _ in commands()])
+def test_every_command_explains_itself(cli: Cli, name: str) -> None:
+    words = name.split()[1:]
+    answer = cli.ok(*words, "--help")
+    command = dict(commands())[name]
+    assert command.help.strip()[0].isupper()
+    assert "Example: wellworn " in answer.out or hasattr(command, "commands")
+
+
+@pytest.mark.parametrize("name", [name for name, command in commands() if not hasattr(command, "commands")])
+def test_every_command_has_json(name: str) -> None:
+    assert "--json" in [opt for param in dict(commands())[name].params for opt in param.opts]
+
+
+def test_version() -> None:
+    shown = subprocess.run([*WELLWORN, "--version"], capture_output=True, text=True, check=True)
+    assert shown.stdout.startswith("wellworn 0.")
+
+
+def test_help_loads_nothing_heavy() -> None:
+    heavy = ("numpy", "wordllama", "tokenizers", "sqlite3", "yaml")
+    code = f"import sys, wellworn.cli; print([m for m in {heavy} if m in sys.modules])"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
+
+
+def test_options_may_stand_before_the_command(cli: Cli, tmp_path: Path) -> None:
+    other = str(tmp_path / "other.db")
+    cli.ok("--db", other, "--user", "ada", "remember", "Ada likes tea.")
+    assert cli.ok("--json", "--db", other, "list", "--user", "ada").json["entries"][0]["partition"]["layer_id"] == "ada"
+    assert cli.json("--user", "bob", "--db", other, "list", "--user", "ada")["entries"]  # the nearest one counts
+    assert not cli.db.exists()
+
+
+def test_the_environment_names_the_scope(cli: Cli) -> None:
+    cli("remember", "Ada likes tea.", env={"WELLWORN_USER": "ada", "WELLWORN_TENANT": "acme"})
+    partition = cli.json("list", "--tenant", "acme", "--user", "ada")["entries"][0]["partition"]
+    assert partition == {"tenant": "acme", "layer": "user", "layer_id": "ada"}
+
+
+def test_a_named_layer_replaces_the_default_user(cli: Cli) -> None:
+    cli.ok("remember", "We deploy on Fridays.", "--team", "core")
+    assert cli.json("list")["entries"] == []
+    assert cli.json("list", "--team", "core", "--user", "ada")["entries"][0]["partition"]["layer"] == "team"
+
+
+def test_an_empty_scope_id_is_refused(cli: Cli) -> None:
+    answer = cli("remember", "text", "--user", " ")
+    assert answer.code == 2
+    assert "scope.user" in answer.err
+
+
+def test_an_unreadable_store_is_one_line(cli: Cli) -> None:
+    cli.db.write_bytes(b"this is no database, whatever its name says" * 100)
+    answer = cli("list")
+    assert answer.code == 2
+    assert answer.err.startswith("wellworn: ")
+    assert answer.err.count("\n") == 1
+
+
+# -- as a process ------------------------------------------------------------------------------------------------
+
+
+def run(
+    *args: str, db: Path, stdin: bytes = b"", env: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[bytes]:
+    variables = {**os.environ, "WELLWORN_DB": str(db), "WELLWORN_EMBEDDER": "hash", **(env or {})}
+    return subprocess.run([*WELLWORN, *args], input=stdin, capture_output=True, env=variables, check=False)
+
+
+def test_output_is_utf8_whatever_the_locale(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    ascii_only = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C", "PYTHONUTF8": "0"}
+    assert run("remember", "-", db=db, stdin="Zoë mag Käse 🧀".encode(), env=ascii_only).returncode == 0
+    for command in (["list"], ["list", "--json"], ["recall", "cheese", "--context"]):
+        answer = run(*command, db=db, env=ascii_only)
+        assert answer.returncode == 0, answer.stderr
+        assert "Zoë mag Käse 🧀" in answer.stdout.decode("utf-8")
+
+
+def test_piped_output_has_no_colour(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    run("remember", "Ada likes tea.", db=db)
+    assert b"\x1b" not in run("list", db=db).stdout
+    assert b"\x1b" in run("list", db=db, env={"FORCE_COLOR": "1", "NO_COLOR": "", "TERM": "xterm-256color"}).stdout
+    coloured = run("list", db=db, env={"FORCE_COLOR": "1", "NO_COLOR": "1", "TERM": "xterm-256color"}).stdout
+    assert b"\x1b[3" not in coloured  # NO_COLOR leaves weight, takes colour
+
+
+def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    run("remember", "--lines", db=db, stdin=b"".join(b"fact number %d of many\n" % n for n in range(400)))
+    for command in (["list", "--limit", "400"], ["list", "--limit", "400", "--json"]):
+        variables = {**os.environ, "WELLWORN_DB": str(db), "WELLWORN_EMBEDDER": "hash"}
+        process = subprocess.Popen([*WELLWORN, *command], env=variables, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.close()
+        errors = process.stderr.read()
+        process.stderr.close()
+        process.wait(timeout=30)
+        assert errors == b""
+
+
+WAITING = """
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a suite run in the background ignores it
+from wellworn.cli import main, write
+write.text_from = lambda words: (print("ready", flush=True), time.sleep(60))
+sys.argv = ["wellworn", "remember"]
+main()
+"""
+
+
+def test_an_interrupt_leaves_quietly_with_130() -> None:
+    process = subprocess.Popen([sys.executable, "-c", WAITING], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"ready\n"
+    process.send_signal(signal.SIGINT)
+    out, errors = process.communicate(timeout=30)
+    assert (process.returncode, out, errors) == (130, b"", b"")

@@ -1,0 +1,262 @@
+"""recall, show, list, stats, events: what they print, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from .conftest import Cli
+
+ENTRY_KEYS = {
+    "id",
+    "partition",
+    "kind",
+    "text",
+    "title",
+    "tags",
+    "evidence",
+    "source",
+    "speaker",
+    "session_id",
+    "turn_refs",
+    "thread",
+    "position",
+    "confidence",
+    "trust",
+    "state",
+    "repeats",
+    "usage_count",
+    "success_count",
+    "failure_count",
+    "token_count",
+    "content_hash",
+    "at",
+    "created_at",
+    "updated_at",
+    "valid_from",
+    "valid_to",
+    "metadata",
+}
+
+
+@pytest.fixture
+def filled(cli: Cli) -> Cli:
+    cli.remember("Ada prefers tokio over async-std.", "--kind", "preference", "--tag", "rust", "--at", "2026-01-01")
+    cli.remember("Bob keeps bees in his garden.", "--kind", "fact", "--at", "2026-02-01")
+    cli.remember("The build server is called Hal.", "--kind", "fact", "--tag", "ops", "--at", "2026-03-01")
+    return cli
+
+
+def texts(answer: dict[str, list[dict[str, dict[str, str]]]]) -> list[str]:
+    return [hit["entry"]["text"] for hit in answer["hits"]]
+
+
+def test_recall_answers_with_one_document(filled: Cli) -> None:
+    answer = filled.json("recall", "which async runtime does Ada like?", "-k", "2")
+    assert set(answer) == {"id", "query", "hits", "route", "cost", "searched", "trace"}
+    assert answer["searched"] == 3
+    assert texts(answer)[0].startswith("Ada prefers tokio")
+    hit = answer["hits"][0]
+    assert set(hit) == {"score", "entry", "factors"}
+    assert set(hit["entry"]) == ENTRY_KEYS
+    assert set(hit["factors"][0]) == {"name", "value", "weight", "contribution"}
+    assert sum(factor["contribution"] for factor in hit["factors"]) == pytest.approx(hit["score"])
+
+
+@pytest.mark.parametrize(
+    ("options", "expected"),
+    [
+        (["--kind", "fact"], 2),
+        (["--kind", "fact", "--kind", "preference"], 3),
+        (["--tag", "ops"], 1),
+        (["--since", "2026-02-01"], 2),
+        (["--until", "2026-02-01"], 1),
+        (["--layer", "user"], 3),
+    ],
+)
+def test_recall_filters(filled: Cli, options: list[str], expected: int) -> None:
+    assert filled.json("recall", "Ada Bob server", *options)["searched"] == expected
+
+
+def test_recall_sees_what_was_valid_at_a_time(cli: Cli) -> None:
+    cli.remember("Ada lives in Paris.", "--valid-from", "2020-01-01", "--valid-to", "2022-01-01")
+    assert texts(cli.json("recall", "where does Ada live?")) == []
+    assert texts(cli.json("recall", "where does Ada live?", "--as-of", "2021-01-01")) == ["Ada lives in Paris."]
+
+
+def test_explain_prints_every_factor(filled: Cli) -> None:
+    hit = filled.json("recall", "tokio", "-k", "1")["hits"][0]
+    shown = filled.ok("recall", "tokio", "-k", "1", "--explain").out
+    for factor in hit["factors"]:
+        assert factor["name"] in shown
+        assert f"{factor['value']:.4f} × " in shown
+        assert f"{factor['contribution']:+.4f}" in shown
+
+
+def test_recall_shows_text_and_id_in_a_table(filled: Cli) -> None:
+    answer = filled.ok("recall", "bees", "-k", "1")
+    assert "Bob keeps bees in his garden." in answer.out
+    assert filled.json("recall", "bees", "-k", "1")["hits"][0]["entry"]["id"] in answer.out
+    assert "1 of 3 entries" in answer.err
+
+
+def test_context_prints_the_fenced_block_alone(filled: Cli) -> None:
+    block = filled.ok("recall", "bees", "-k", "1", "--context").out
+    assert block.startswith("<memories")
+    assert block.endswith("</memories>\n")
+    assert filled.json("recall", "bees", "-k", "1", "--context")["context"] == block.rstrip("\n")
+
+
+def test_a_query_may_come_from_standard_input(filled: Cli) -> None:
+    assert filled.json("recall", "-k", "1", stdin="bees\n")["query"] == "bees"
+
+
+@pytest.mark.parametrize("query", ['"', "AND OR NOT", "* ^ : ( )", "'; DROP TABLE entries; --", "NEAR(a b, 3)", "ß🐝"])
+def test_query_syntax_has_no_meaning(filled: Cli, query: str) -> None:
+    assert filled("recall", query, "--json").code == 0
+    assert filled.json("stats")["entries"] == 3
+
+
+@pytest.mark.parametrize(
+    "options",
+    [["-k", "0"], ["--since", "yesterday-ish"], ["--kind", "rumour"], ["--layer", "planet"], ["--profile", "x"]],
+)
+def test_bad_options_are_refused_in_one_line(filled: Cli, options: list[str]) -> None:
+    answer = filled("recall", "bees", *options)
+    assert answer.code == 2
+    assert answer.out == ""
+    assert answer.err.startswith("wellworn: ")
+    assert answer.err.count("\n") == 1
+
+
+def test_list_pages_and_filters(filled: Cli) -> None:
+    everything = filled.json("list")["entries"]
+    assert len(everything) == 3
+    assert set(everything[0]) == ENTRY_KEYS
+    assert filled.json("list", "--limit", "1", "--offset", "1")["entries"] == everything[1:2]
+    assert [e["kind"] for e in filled.json("list", "--kind", "fact")["entries"]] == ["fact", "fact"]
+    assert len(filled.json("list", "--tag", "ops", "--state", "active")["entries"]) == 1
+    assert "Bob keeps bees" in filled.ok("list").out
+
+
+def test_an_empty_list_is_a_remark_not_a_table(filled: Cli) -> None:
+    answer = filled.ok("list", "--user", "nobody")
+    assert answer.out == ""
+    assert "no entries for tenant default, user nobody" in answer.err
+
+
+def test_show_prints_evidence_and_links(filled: Cli) -> None:
+    a, b, _ = [entry["id"] for entry in filled.json("list")["entries"]]
+    filled.ok("link", a, b, "supports")
+    shown = filled.ok("show", a, "--history").out
+    for expected in ("Ada prefers tokio", "evidence", "user me (tenant default)", "supports", "version"):
+        assert expected in shown
+
+
+def test_show_of_an_unknown_id_leaves_with_one(filled: Cli) -> None:
+    answer = filled("show", "no-such-id")
+    assert (answer.code, answer.out) == (1, "")
+    assert "'no-such-id'" in answer.err
+
+
+def test_another_user_or_tenant_sees_nothing(filled: Cli) -> None:
+    entry_id = filled.json("list")["entries"][0]["id"]
+    assert filled("show", entry_id, "--user", "eve").code == 1
+    assert filled.json("recall", "tokio", "--tenant", "other")["hits"] == []
+
+
+def test_stats_count(filled: Cli) -> None:
+    stats = filled.json("stats")
+    assert stats["entries"] == 3
+    assert stats["by_kind"] == {"fact": 2, "preference": 1}
+    assert {"links", "versions", "sessions", "turns", "vectors", "embedder", "width", "size_bytes"} <= set(stats)
+    assert "kind fact" in filled.ok("stats").out
+
+
+def test_events_hold_no_text(filled: Cli) -> None:
+    answer = filled.ok("events", "--json")
+    assert answer.json["events"]
+    assert "tokio" not in answer.out
+    assert filled.ok("events", "--limit", "1").out
+
+
+def test_stored_control_characters_and_markup_do_not_act(cli: Cli) -> None:
+    cli.remember("evil \x1b[31mred\x1b[0m [bold]text[/bold] [/x]")
+    for command in (["list"], ["recall", "evil"]):
+        shown = cli.ok(*command).out
+        assert "\x1b" not in shown
+        assert "[bold]text[/bold]" in shown
+
+
+@pytest.mark.parametrize("command", [["recall", "x"], ["list"], ["stats"], ["doctor"], ["export", "out.jsonl"]])
+def test_a_missing_file_is_an_error_and_is_not_made(cli: Cli, command: list[str]) -> None:
+    answer = cli(*command)
+    assert answer.code == 2
+    assert "no file" in answer.err
+    assert not cli.db.exists()
+
+
+def test_explain_shows_the_steps_of_a_recursive_route(filled: Cli) -> None:
+    question = "Who directed the film that was shot in the town where Ada was born?"
+    answer = filled.ok("recall", question, "--explain")
+    assert "route recursive" in answer.err
+    assert "drill_down" in answer.out
+    assert "drill_down" not in filled.ok("recall", question).out
+    assert "route hybrid" in filled.ok("recall", question, "--recursion", "off").err
+
+
+def test_reason_prints_the_chain_of_evidence(filled: Cli) -> None:
+    answer = filled.json("reason", "which async runtime does Ada like?")
+    assert set(answer) == {
+        "question",
+        "conclusion",
+        "path",
+        "confidence",
+        "recall",
+        "cited",
+        "model",
+        "problem",
+        "explored",
+    }
+    assert answer["path"][0]["operation"] == "read"
+    assert "tokio" in answer["conclusion"]
+    shown = filled.ok("reason", "which async runtime does Ada like?")
+    assert "read" in shown.out
+    assert "confidence" in shown.err
+
+
+def test_reason_prints_what_a_model_concludes_and_why_it_does_not(filled: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "script.json"
+    script.write_text(json.dumps({"reason": [{"conclusion": "Ada likes tokio.", "cites": [0]}]}), encoding="utf-8")
+    with_model = ("reason", "which async runtime does Ada like?", "--llm", f"scripted:{script}")
+    said = filled.ok(*with_model)
+    assert "Ada likes tokio." in said.out
+    assert "concluded by scripted from" in said.err
+    script.write_text(json.dumps({"reason": ["no"]}), encoding="utf-8")
+    assert "no conclusion by a model: failed: ReplyUnreadable" in filled.ok(*with_model).err
+
+
+def test_filters_that_nothing_passes_are_said_to_be_why(filled: Cli) -> None:
+    assert "passes the filters" in filled.ok("recall", "bees", "--kind", "strategy").err
+    assert "passes the filters" not in filled.ok("recall", "bees", "--kind", "fact").err
+
+
+def test_assemble_prints_a_block_within_the_budget_and_says_what_was_left_out(filled: Cli) -> None:
+    question = "Which runtime does Ada prefer, and what is the build server called?"
+    answer = filled.json("assemble", question, "--budget", "60")
+    assert 0 < answer["tokens"] <= 60
+    assert len(answer["hits"]) + len(answer["left_out"]) == 3
+    assert {one["why"] for one in answer["left_out"]} <= {"budget", "nothing new"}
+    assert answer["recalls"][0]["route"] in ("hybrid", "recursive")
+    done = filled("assemble", question, "--budget", "60")
+    assert done.out.strip() == answer["text"].strip()
+    assert f"{len(answer['hits'])} entries in {answer['tokens']} of 60 tokens" in done.err
+    assert filled.json("assemble", question, "--kind", "preference")["left_out"] == []
+
+
+def test_assemble_refuses_a_budget_that_is_none(filled: Cli) -> None:
+    done = filled("assemble", "Ada", "--budget", "-1")
+    assert done.code == 2
+    assert "max_tokens" in done.err

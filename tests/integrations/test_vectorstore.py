@@ -1,0 +1,241 @@
+"""`WellwornVectorStore` beyond LangChain's own suite: rankings, vectors, filters, scopes, retrievers, bad input."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from langchain_core.documents import Document
+from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.vectorstores import InMemoryVectorStore
+
+from wellworn import EmbedderMismatch, InvalidInput, Memory, Scope
+from wellworn.integrations.vectorstore import WellwornVectorStore
+
+ADA = Scope(tenant="acme", user="ada", team="boats")
+TEXTS = [
+    "Ada prefers tokio over async-std.",
+    "The harbour freezes in January.",
+    "Her bicycle is a green Brompton.",
+    "Oolong tea at four o'clock.",
+    "A red Brompton stands in the hall.",
+    "Rain in Oslo again.",
+]
+
+
+@pytest.fixture
+def memory() -> Iterator[Memory]:
+    with Memory.open(":memory:") as memory:
+        yield memory
+
+
+@pytest.fixture
+def store(memory: Memory) -> WellwornVectorStore:
+    made = WellwornVectorStore(memory, scope=ADA)
+    made.add_texts(TEXTS, [{"n": n, "odd": bool(n % 2)} for n in range(6)], ids=[str(n) for n in range(6)])
+    return made
+
+
+def ids(documents: list[Document]) -> list[str]:
+    return [document.id or "" for document in documents]
+
+
+# -- against LangChain's own store -------------------------------------------------------------------------------
+
+
+def test_similarity_and_mmr_agree_with_langchains_own_store() -> None:
+    embedding = DeterministicFakeEmbedding(size=12)
+    theirs = InMemoryVectorStore(embedding)
+    ours = WellwornVectorStore(embedding=embedding, ranking="similarity")
+    texts = [f"text number {n}" for n in range(60)]
+    for one in (theirs, ours):
+        one.add_texts(texts, ids=[str(n) for n in range(60)])
+    for query in ("text number 7", "something else", "a third"):
+        expected, found = theirs.similarity_search_with_score(query, k=9), ours.similarity_search_with_score(query, k=9)
+        assert ids([d for d, _ in found]) == ids([d for d, _ in expected])
+        np.testing.assert_allclose([s for _, s in found], [s for _, s in expected], atol=1e-5)
+        vector = embedding.embed_query(query)
+        assert ids(ours.similarity_search_by_vector(vector, k=5)) == ids(
+            theirs.similarity_search_by_vector(vector, k=5)
+        )
+        for lambda_mult in (0.0, 0.3, 1.0):
+            wanted = theirs.max_marginal_relevance_search(query, k=6, fetch_k=15, lambda_mult=lambda_mult)
+            got = ours.max_marginal_relevance_search(query, k=6, fetch_k=15, lambda_mult=lambda_mult)
+            assert ids(got) == ids(wanted)
+
+
+def test_stored_vectors_are_those_of_the_embedding_at_length_one() -> None:
+    embedding = DeterministicFakeEmbedding(size=12)
+    store = WellwornVectorStore.from_texts(["tea", "rain", " "], embedding, ids=["t", "r", "blank"])
+    vectors = store.get_vectors(["r", "t", "blank", "nobody"])
+    assert [*vectors] == ["r", "t"]
+    for text, id in (("tea", "t"), ("rain", "r")):
+        own = np.array(embedding.embed_query(text))
+        np.testing.assert_allclose(vectors[id], own / np.linalg.norm(own), atol=1e-6)
+    assert store.embeddings is embedding
+
+
+# -- ranking -----------------------------------------------------------------------------------------------------
+
+
+def test_the_hybrid_ranking_finds_words_that_vectors_blur(store: WellwornVectorStore) -> None:
+    assert ids(store.similarity_search("tokio", k=1)) == ["0"]
+    (best, score), (_, second) = store.similarity_search_with_score("which Brompton is green?", k=2)
+    assert (best.id, best.page_content, best.metadata) == ("2", TEXTS[2], {"n": 2, "odd": False})
+    assert score > second
+
+
+def test_relevance_is_a_cosine_from_0_to_1_for_a_threshold(store: WellwornVectorStore) -> None:
+    found = store.similarity_search_with_relevance_scores(TEXTS[3], k=6)
+    assert found[0][0].id == "3"
+    assert found[0][1] == pytest.approx(1.0, abs=1e-6)
+    assert [score for _, score in found] == sorted((score for _, score in found), reverse=True)
+    assert all(0.0 <= score <= 1.0 for _, score in found)
+    few = store.as_retriever(search_type="similarity_score_threshold", search_kwargs={"score_threshold": 0.99})
+    assert ids(few.invoke(TEXTS[3])) == ["3"]
+
+
+@pytest.mark.parametrize("kind", ["similarity", "mmr"])
+async def test_a_retriever_passes_its_keywords_on(store: WellwornVectorStore, kind: str) -> None:
+    retriever = store.as_retriever(search_type=kind, search_kwargs={"k": 2, "filter": {"odd": True}})
+    assert len(retriever.invoke("tea")) == 2
+    assert set(ids(await retriever.ainvoke("tea"))) <= {"1", "3", "5"}
+
+
+@pytest.mark.parametrize(
+    ("filter", "expected"),
+    [
+        ({"odd": True}, {"1", "3", "5"}),
+        ({"n": {"$gte": 4}}, {"4", "5"}),
+        ({"n": {"$lt": 3}, "odd": False}, {"0", "2"}),
+        (lambda document: "Brompton" in document.page_content, {"2", "4"}),
+        ({"missing": 1}, set()),
+        ({}, {"0", "1", "2", "3", "4", "5"}),
+    ],
+)
+def test_filters_hold_for_every_way_of_searching(
+    store: WellwornVectorStore, filter: object, expected: set[str]
+) -> None:
+    assert store.embeddings is not None
+    vector = store.embeddings.embed_query("tea")
+    for found in (
+        store.similarity_search("tea", k=6, filter=filter),  # type: ignore[arg-type]
+        store.similarity_search_by_vector(vector, k=6, filter=filter),  # type: ignore[arg-type]
+        store.max_marginal_relevance_search("tea", k=6, filter=filter),  # type: ignore[arg-type]
+        [document for document, _ in store.similarity_search_with_relevance_scores("tea", k=6, filter=filter)],
+    ):
+        assert set(ids(found)) == expected
+
+
+def test_a_filter_reaches_past_what_is_nearer(memory: Memory) -> None:
+    store = WellwornVectorStore(memory)
+    store.add_texts([f"tea number {n}" for n in range(200)], [{"n": n} for n in range(200)])
+    for ranking in ("hybrid", "similarity"):
+        same = WellwornVectorStore(memory, ranking=ranking)
+        assert [d.metadata["n"] for d in same.similarity_search("tea number 3", filter={"n": {"$gt": 198}})] == [199]
+
+
+# -- documents ---------------------------------------------------------------------------------------------------
+
+
+def test_documents_with_equal_texts_are_kept_apart_and_blank_ones_are_kept(memory: Memory) -> None:
+    store = WellwornVectorStore(memory)
+    made = store.add_documents([Document("tea", metadata={"n": 1}), Document("tea"), Document("", id="blank")])
+    assert len(set(made)) == 3
+    assert len(store.similarity_search("tea", k=9)) == 2
+    assert [d.page_content for d in store.get_by_ids(made)] == ["tea", "tea", ""]
+    assert memory.verify().ok
+
+
+def test_more_than_a_batch_is_added(memory: Memory) -> None:
+    store = WellwornVectorStore(memory)
+    made = store.add_texts(f"text {n}" for n in range(600))
+    assert len(store.get_by_ids(made)) == 600
+    assert store.delete(made[:590])
+    assert len(store.similarity_search("text", k=600)) == 10
+
+
+def test_deleting_all_leaves_what_was_remembered(store: WellwornVectorStore, memory: Memory) -> None:
+    (told,) = memory.remember("Ada sails on Sundays.", scope=ADA)
+    assert store.delete()
+    assert ids(store.similarity_search("Ada", k=9)) == [told]
+    assert store.delete([told, "nobody"])
+    assert store.similarity_search("Ada", k=9) == []
+
+
+def test_what_was_remembered_is_found_beside_the_documents(store: WellwornVectorStore, memory: Memory) -> None:
+    (own,) = memory.remember("Ada sails a yawl.", scope=ADA, kind="fact", tags=["sea"], metadata={"page": 3})
+    (shared,) = memory.remember("The team meets at the yawl.", scope=ADA, layer="team")
+    (hidden,) = memory.remember("Ben hates the yawl.", scope=Scope(tenant="acme", user="ben"))
+    found = {document.id: document for document in store.similarity_search("yawl", k=2)}
+    assert set(found) == {own, shared}
+    metadata = found[own].metadata
+    assert (metadata["kind"], metadata["tags"], metadata["page"]) == ("fact", ["sea"], 3)
+    assert set(ids(store.get_by_ids([own, shared, hidden]))) == {own, shared}
+    assert hidden not in store.get_vectors([own, hidden])
+    assert memory.recall("tokio", scope=ADA).hits[0].entry.text == TEXTS[0], "and the other way round"
+
+
+def test_one_store_sees_one_scope(memory: Memory) -> None:
+    stores = {name: WellwornVectorStore(memory, scope=Scope(tenant=name, user="u")) for name in ("acme", "rival")}
+    for name, store in stores.items():
+        store.add_texts([f"the secret of {name}"], ids=["same"])
+    for name, store in stores.items():
+        assert [d.page_content for d in store.similarity_search("secret", k=9)] == [f"the secret of {name}"]
+        assert [d.page_content for d in store.get_by_ids(["same"])] == [f"the secret of {name}"]
+    stores["acme"].delete()
+    assert len(stores["rival"].get_by_ids(["same"])) == 1
+
+
+def test_documents_survive_in_a_file(tmp_path: Path) -> None:
+    embedding = DeterministicFakeEmbedding(size=6)
+    with Memory.open(tmp_path / "memory.db", embedder=embedding) as memory:
+        WellwornVectorStore.from_texts(["tea"], embedding, [{"n": 1}], ids=["1"], memory=memory, scope=ADA)
+    with Memory.open(tmp_path / "memory.db", embedder=embedding) as memory:
+        (document,) = WellwornVectorStore(memory, scope=ADA).similarity_search("tea")
+        assert (document.id, document.metadata) == ("1", {"n": 1})
+
+
+def test_without_an_embedding_the_memorys_own_is_used(store: WellwornVectorStore) -> None:
+    alone = WellwornVectorStore.from_texts(["a green bicycle", "rain"])
+    assert alone.similarity_search("cycling", k=1)[0].page_content == "a green bicycle"
+    assert store.embeddings is not None
+    (row,) = store.embeddings.embed_documents([TEXTS[0]])
+    np.testing.assert_allclose(row, store.get_vectors(["0"])["0"], atol=1e-6)
+
+
+# -- bad input ---------------------------------------------------------------------------------------------------
+
+
+def test_another_embedding_than_the_memorys_is_refused(memory: Memory) -> None:
+    with pytest.raises(EmbedderMismatch, match="width 5"):
+        WellwornVectorStore(memory, embedding=DeterministicFakeEmbedding(size=5))
+    with Memory.open(":memory:", embedder=None) as words:
+        with pytest.raises(InvalidInput, match="words only"):
+            WellwornVectorStore(words, embedding=DeterministicFakeEmbedding(size=5))
+        store = WellwornVectorStore(words)
+        store.add_texts(TEXTS)
+        assert store.similarity_search("Oslo", k=1)[0].page_content == TEXTS[5]
+        assert store.embeddings is None
+        with pytest.raises(InvalidInput, match="words only"):
+            store.max_marginal_relevance_search("Oslo")
+
+
+def test_bad_arguments_are_one_clear_error(memory: Memory, store: WellwornVectorStore) -> None:
+    for bad, problem in (
+        (lambda: store.similarity_search("tea", flter={"n": 1}), "flter"),
+        (lambda: store.similarity_search("tea", k=-1), "k"),
+        (lambda: store.similarity_search("tea", filter={"n": {"$near": 1}}), "near"),
+        (lambda: store.similarity_search("tea", filter=3), "filter"),  # type: ignore[arg-type]
+        (lambda: store.add_texts(["a", "b"], ids=["1"]), "ids"),
+        (lambda: store.add_texts(["a"], [{}, {}]), "metadatas"),
+        (lambda: store.add_texts(["a"], [{"x": b""}]), "bytes"),
+        (lambda: WellwornVectorStore(memory, ranking="best"), "ranking"),  # type: ignore[arg-type]
+        (lambda: WellwornVectorStore(memory, scope="ada"), "scope"),  # type: ignore[arg-type]
+    ):
+        with pytest.raises(InvalidInput, match=problem):
+            bad()
+    assert store.similarity_search("tea", k=0) == []
+    assert len(store.similarity_search("  ", k=9)) == 6

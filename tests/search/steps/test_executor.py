@@ -1,0 +1,218 @@
+"""Plans are run within limits, and whatever fails leaves the plain answer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+
+import pytest
+
+from wellworn import (
+    Aggregate,
+    DrillDown,
+    FilterByRecency,
+    FilterByRelevance,
+    InvalidInput,
+    Limits,
+    Memory,
+    Recursion,
+    RecursiveCall,
+    Scope,
+    SearchLayer,
+)
+from wellworn.core.types import Layer
+from wellworn.search.steps.actions import Plan
+from wellworn.search.steps.limits import LimitMet, Meter
+
+from .world import QUESTION, SCOPE, filled, titles
+
+
+class Fixed:
+    """A planner with one plan for everything."""
+
+    def __init__(self, *plan: object) -> None:
+        self.given = plan
+
+    def plan(self, query: str, shape: str, *, layers: Sequence[Layer], depth: int) -> Plan:
+        return self.given  # type: ignore[return-value]  # broken plans are part of the tests
+
+
+def planned(*plan: object, limits: Limits | None = None) -> Memory:
+    return filled(recursion=Recursion(planner=Fixed(*plan), limits=limits or Limits()))
+
+
+def test_the_second_hop_is_found_where_plain_search_misses_it() -> None:
+    with filled() as memory:
+        assert "Overdrive Maximus" not in titles(memory, recursion="off")
+        assert titles(memory)[:2] == ["Leland", "Overdrive Maximus"]
+
+
+def test_a_recall_tells_its_route_and_its_steps() -> None:
+    with filled() as memory:
+        found = memory.recall(QUESTION, scope=SCOPE)
+        assert found.route == "recursive"
+        assert [step.action for step in found.trace] == ["filter_by_relevance", "drill_down", "aggregate"]
+        assert all(step.seconds >= 0 and not step.problem for step in found.trace)
+        plain = memory.recall("When does the bakery open?", scope=SCOPE)
+        assert (plain.route, plain.trace) == ("hybrid", ())
+
+
+def test_the_factors_of_a_hit_add_up_on_this_route_too() -> None:
+    with filled() as memory:
+        for hit in memory.recall(QUESTION, scope=SCOPE).hits:
+            assert sum(hit.factors.values()) == pytest.approx(hit.score)
+        second = memory.recall(QUESTION, scope=SCOPE).hits[1]
+        assert second.factors["named"] > 0
+        assert second.factors["shares"] > 0
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    with filled() as memory:
+        assert titles(memory, k=9) == titles(memory, k=9)
+
+
+def test_off_turns_it_off_at_once_for_a_memory_and_for_a_call() -> None:
+    with filled(recursion="off") as memory:
+        assert memory.recall(QUESTION, scope=SCOPE).route == "hybrid"
+        assert memory.recall(QUESTION, scope=SCOPE, recursion="always").route == "hybrid", "off is off"
+    with filled() as memory:
+        assert memory.recall(QUESTION, scope=SCOPE, recursion="off").route == "hybrid"
+        assert memory.recall("rye bread", scope=SCOPE, recursion="always").route == "recursive"
+        with pytest.raises(InvalidInput, match="maybe"):
+            memory.recall(QUESTION, scope=SCOPE, recursion="maybe")
+
+
+def test_a_careful_threshold_leaves_most_questions_plain() -> None:
+    with filled(recursion=Recursion(threshold=0.5)) as memory:
+        assert memory.recall(QUESTION, scope=SCOPE).route == "hybrid"
+        assert memory.recall("Compare the history of Leland and Bakery", scope=SCOPE).route == "recursive"
+
+
+@pytest.mark.parametrize("limits", [Limits(timeout_s=0), Limits(actions=0), Limits(tokens=0)], ids=str)
+def test_a_limit_leaves_the_plain_answer_and_says_so(limits: Limits) -> None:
+    with filled(recursion=Recursion(limits=limits)) as memory:
+        found = memory.recall(QUESTION, scope=SCOPE, k=3)
+        assert [hit.entry.title for hit in found.hits] == titles(memory, recursion="off")
+        assert "limit" in found.trace[-1].problem
+
+
+def test_what_was_found_before_a_limit_is_kept() -> None:
+    plan = (SearchLayer(query="rye bread"), Aggregate(), DrillDown(), Aggregate())
+    with planned(*plan, limits=Limits(actions=2)) as memory:
+        found = memory.recall(QUESTION, scope=SCOPE, k=9)
+        assert [step.problem != "" for step in found.trace] == [False, False, True]
+        assert any(hit.factors["found"] > 0 for hit in found.hits)
+
+
+def test_a_broken_plan_or_planner_costs_nothing_but_the_gain() -> None:
+    class Raises:
+        def plan(self, query: str, shape: str, *, layers: Sequence[Layer], depth: int) -> Plan:
+            raise RuntimeError("no plan")
+
+    for recursion in (Recursion(planner=Raises()), Recursion(planner=Fixed("nonsense")), Recursion(planner=Fixed())):
+        with filled(recursion=recursion) as memory:
+            assert titles(memory) == titles(memory, recursion="off")
+
+
+def test_calls_go_no_deeper_than_the_limit() -> None:
+    with planned(RecursiveCall(sub_query=QUESTION), Aggregate(), limits=Limits(depth=3)) as memory:
+        trace = memory.recall(QUESTION, scope=SCOPE).trace
+        assert max(step.depth for step in trace) == 2
+        assert any("depth 3" in step.problem for step in trace)
+
+
+def test_every_action_runs_on_a_bank_of_any_size() -> None:
+    plan = (
+        SearchLayer(query="film", layer="user"),
+        SearchLayer(query="film", layer="team"),
+        RecursiveCall(sub_query="Leland"),
+        FilterByRecency(max_age_days=1),
+        FilterByRelevance(top=2, min_share=0.5),
+        DrillDown(source="user", target="team", filter="prize"),
+        Aggregate(strategy="compare"),
+        Aggregate(strategy="summarize"),
+    )
+    for count in (0, 1, 2, 9):
+        recursion = Recursion(planner=Fixed(*plan), mode="always")
+        with Memory.open(":memory:", embedder=None, recursion=recursion) as memory:
+            for number in range(count):
+                memory.remember(f"Leland film prize {number}", scope=SCOPE, layer="team" if number % 2 else "user")
+            found = memory.recall(QUESTION, scope=SCOPE, k=20)
+            assert len(found) == count
+            assert all(not step.problem for step in found.trace)
+
+
+def test_a_layer_can_be_searched_on_its_own() -> None:
+    with planned(SearchLayer(query="rye bread", layer="team"), Aggregate()) as memory:
+        memory.remember("The team shares rye bread on Fridays.", scope=SCOPE, layer="team", title="Team bread")
+        hits = memory.recall(QUESTION, scope=SCOPE, k=20).hits
+        assert [hit.entry.title for hit in hits if hit.factors["found"] > 0] == ["Team bread"]
+
+
+def test_old_entries_are_left_out_unless_nothing_would_be_left() -> None:
+    with planned(FilterByRecency(max_age_days=10)) as memory:
+        old = datetime(2020, 1, 1, tzinfo=UTC)
+        memory.remember("A very old film was shot in Leland.", scope=SCOPE, at=old, title="Old")
+        assert "Old" not in titles(memory, k=20)
+        assert titles(memory, k=20, until=datetime(2021, 1, 1, tzinfo=UTC)) == ["Old"]
+
+
+def test_both_sides_of_a_comparison_come_first() -> None:
+    with filled() as memory:
+        assert set(titles(memory, "What is the difference between Bakery and Parking?", k=2)) == {"Bakery", "Parking"}
+
+
+def test_neighbours_do_not_fill_the_first_places_when_all_are_asked_for() -> None:
+    scope = Scope(tenant="acme", user="mel")
+    with Memory.open(":memory:", embedder="none") as memory:
+        talks = {
+            "first": ["The books I read: Dune.", "Those books I read twice, books!", "More books to read."],
+            "second": ["Lovely weather.", "The books I read: Emma, and what I read of other books.", "Books, indeed."],
+            "third": ["My train is late.", "The books I read: Ulysses, and what I read of books.", "Books, again."],
+        }
+        for session_id, turns in talks.items():
+            talk = memory.session(scope=scope, session_id=session_id)
+            for turn in turns:
+                talk.add("Mel", turn)
+        question = "What books has Mel read?"
+        places = [
+            {hit.entry.session_id for hit in memory.recall(question, scope=scope, k=3, recursion=mode).hits}
+            for mode in ("on", "off")
+        ]
+        assert len(places[0]) == 3
+        assert len(places[1]) < 3
+
+
+def test_a_profile_of_another_scale_stays_plain() -> None:
+    with filled(profile="reasoningbank") as memory:
+        assert memory.recall(QUESTION, scope=SCOPE, recursion="always").route == "hybrid"
+
+
+def test_outcomes_of_recursive_recalls_teach() -> None:
+    with filled(recursion=Recursion(explore=0.0)) as memory:
+        for _ in range(3):
+            found = memory.recall(QUESTION, scope=SCOPE)
+            assert found.route == "recursive"
+            assert memory.outcome(found.id, cited=[0, 1], scope=SCOPE)
+        assert memory.learning(scope=SCOPE).outcomes == 3
+        assert memory.learning(scope=SCOPE).steps > 0
+
+
+def test_a_meter_refuses_before_it_spends() -> None:
+    now = iter([0.0, 0.5, 2.0]).__next__
+    meter = Meter(Limits(tokens=10, usd=0.01, timeout_s=1), now)
+    meter.check()
+    meter.spend(tokens=10)
+    with pytest.raises(LimitMet, match="10 tokens"):
+        meter.spend(tokens=1)
+    with pytest.raises(LimitMet, match="USD"):
+        meter.spend(usd=0.02)
+    assert (meter.tokens, meter.usd) == (10, 0.0)
+    with pytest.raises(LimitMet, match="1 s"):
+        meter.check()
+
+
+@pytest.mark.parametrize("wrong", [{"depth": 4}, {"actions": -1}, {"timeout_s": float("nan")}, {"tokens": True}])
+def test_wrong_limits_are_refused(wrong: dict[str, float]) -> None:
+    with pytest.raises(InvalidInput):
+        Limits(**wrong)  # type: ignore[arg-type]  # wrong on purpose

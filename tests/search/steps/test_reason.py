@@ -1,0 +1,64 @@
+"""Reasoning: the chain of evidence, without a model."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from wellworn import Memory, Scope
+
+from .world import QUESTION, SCOPE, filled
+
+
+def test_the_path_goes_from_the_best_hit_over_what_it_names() -> None:
+    with filled() as memory:
+        found = memory.reason(QUESTION, scope=SCOPE)
+        steps = {step.entry.title: step for step in found.path if step.operation != "synthesize"}
+        assert next(iter(steps)) == "Leland"
+        assert steps["Leland"].operation == "read"
+        assert "Leland" in steps["Overdrive Maximus"].reasoning
+        assert steps["Overdrive Maximus"].operation == "bridge"
+        assert found.path[-1].operation == "synthesize"
+        assert "Stefan Kingsley" in found.conclusion
+        assert 0 < found.confidence <= 1
+        assert found.recall.route == "recursive"
+
+
+def test_links_are_followed_several_hops_and_no_further_than_the_scope_sees() -> None:
+    other = Scope(tenant="acme", user="bob")
+    with Memory.open(":memory:", embedder="hash") as memory:
+        texts = ["The alarm rang at noon.", "A sensor was wet.", "Rain came through the roof.", "A tile was loose."]
+        ids = [memory.remember(text, scope=SCOPE)[0] for text in texts]
+        for cause, effect in zip(ids[1:], ids, strict=False):
+            memory.link(cause, effect, "enables", scope=SCOPE, confidence=0.5)
+        memory.remember("The alarm of Bob rang at noon.", scope=other)
+        found = memory.reason("Why did the alarm ring at noon?", scope=SCOPE, k=1)
+        walked = [step for step in found.path if step.operation == "link"]
+        assert [step.entry.text for step in walked] == texts[1:]
+        assert "hop 3" in walked[-1].reasoning
+        assert found.confidence <= 0.5, "no surer than its least sure link"
+        assert all(step.entry.partition.layer_id != "bob" for step in found.path)
+
+
+def test_what_is_no_longer_valid_is_not_in_the_chain() -> None:
+    then, later = datetime(2024, 1, 1, tzinfo=UTC), datetime(2025, 1, 1, tzinfo=UTC)
+    with Memory.open(":memory:", embedder="hash") as memory:
+        alarm = memory.remember("The alarm rang.", scope=SCOPE, valid_from=then)[0]
+        guard = memory.remember("Otto is the guard.", scope=SCOPE, valid_from=then, valid_to=later)[0]
+        memory.link(guard, alarm, "supports", scope=SCOPE)
+        now = memory.reason("Who heard the alarm?", scope=SCOPE)
+        before = memory.reason("Who heard the alarm?", scope=SCOPE, as_of=datetime(2024, 6, 1, tzinfo=UTC))
+        assert "Otto" not in now.conclusion
+        assert "Otto" in before.conclusion
+
+
+def test_nothing_to_reason_from_is_no_error() -> None:
+    with Memory.open(":memory:", embedder="hash") as memory:
+        found = memory.reason("Who heard the alarm?", scope=SCOPE)
+        assert (found.conclusion, found.path, found.confidence) == ("", (), 0.0)
+
+
+def test_reasoning_works_with_recursion_off() -> None:
+    with filled(recursion="off") as memory:
+        found = memory.reason(QUESTION, scope=SCOPE)
+        assert found.recall.route == "hybrid"
+        assert found.path[0].entry.title == "Leland"

@@ -1,0 +1,161 @@
+"""The arms against their formulas; what may and may not change a score."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from search.reference import WIDTH, Partition, Row, by_no, index_of, meaning, random_partition, random_rows, words
+from wellworn.ingest.terms import Question
+from wellworn.search import arms
+from wellworn.search.bank import Bank
+from wellworn.search.profiles import PROFILES, Profile
+
+DEFAULT = PROFILES["default"]
+seeds = st.integers(0, 10_000)
+profiles = st.sampled_from(
+    [
+        DEFAULT,
+        PROFILES["paper"],
+        replace(DEFAULT, k1=1.5, b=0.0),
+        replace(DEFAULT, b=1.0, pivot_terms=10.0),
+        replace(DEFAULT, near_terms=(0.0, 0.5), answer_share=0.0),
+        replace(DEFAULT, near_meaning=(0.0, 1.0)),
+        replace(DEFAULT, absent_share=1.0),
+    ]
+)
+
+
+def question(dice: np.random.Generator) -> Question:
+    return Question(
+        terms=[int(t) for t in dice.choice(np.arange(5, 45), size=4, replace=False)], names=[], asks_when=False
+    )
+
+
+def unit(dice: np.random.Generator) -> Any:  # an array
+    vector = dice.normal(size=WIDTH).astype(np.float32)
+    return vector / np.linalg.norm(vector)
+
+
+def bank_of(partitions: list[Partition], profile: Profile) -> Bank:
+    return Bank([index_of(partition, profile, partition_no=number) for number, partition in enumerate(partitions)])
+
+
+def worlds(seed: int) -> tuple[np.random.Generator, list[Partition]]:
+    dice = np.random.default_rng(seed)
+    sizes = dice.integers(0, 25, size=3)
+    return dice, [random_partition(dice, int(size), first_no=1 + 100 * n) for n, size in enumerate(sizes)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=seeds, profile=profiles)
+def test_the_lexical_arm_is_bm25_with_neighbours(seed: int, profile: Profile) -> None:
+    profile = replace(profile, weights={**profile.weights, "terms": 8.0})  # else nobody asks for it
+    dice, partitions = worlds(seed)
+    asked = question(dice)
+    bank = bank_of(partitions, profile)
+    assert by_no(bank, arms.words(bank, asked, profile, None).score) == pytest.approx(
+        words(partitions, asked, profile), abs=1e-5
+    )
+
+
+@settings(max_examples=100, deadline=None)
+@given(seed=seeds, profile=profiles)
+def test_the_vector_arm_is_cosine_with_neighbours(seed: int, profile: Profile) -> None:
+    dice, partitions = worlds(seed)
+    query = unit(dice)
+    bank = bank_of(partitions, profile)
+    plain, blended = arms.meaning(bank, query, profile)
+    assert by_no(bank, blended) == pytest.approx(meaning(partitions, query, profile), abs=1e-5)
+    assert by_no(bank, plain) == pytest.approx(
+        {no: float(np.dot(row.vector, query)) for partition in partitions for no, row in partition.rows.items()},
+        abs=1e-5,
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds)
+def test_rows_that_are_not_live_count_in_no_way(seed: int) -> None:
+    dice, partitions = worlds(seed)
+    asked = question(dice)
+    bank = bank_of(partitions, DEFAULT)
+    live = dice.random(len(bank)) < 0.7
+    nos = [int(no) for partition in bank.partitions for no in partition.no]
+    kept = {no for no, is_live in zip(nos, live, strict=True) if is_live}
+    blanked = [
+        Partition(rows={no: row if no in kept else replace(row, terms={}) for no, row in partition.rows.items()})
+        for partition in partitions
+    ]
+    wanted = words(blanked, asked, DEFAULT)
+    found = by_no(bank, arms.words(bank, asked, DEFAULT, live).score)
+    total, everyone = len(kept), len(nos)
+    if total == everyone:
+        assert found == pytest.approx(wanted, abs=1e-5)
+    else:  # the count of rows differs, and with it every idf: only what is zero can be compared
+        assert {no for no, score in found.items() if score == 0} == {no for no, score in wanted.items() if score == 0}
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds)
+def test_the_order_of_partitions_and_of_terms_makes_no_difference(seed: int) -> None:
+    dice, partitions = worlds(seed)
+    asked, query = question(dice), unit(dice)
+    straight, turned = bank_of(partitions, DEFAULT), bank_of(partitions[::-1], DEFAULT)
+    back = Question(terms=asked.terms[::-1], names=[], asks_when=False)
+    assert by_no(straight, arms.words(straight, asked, DEFAULT, None).score) == pytest.approx(
+        by_no(turned, arms.words(turned, back, DEFAULT, None).score), abs=1e-5
+    )
+    assert by_no(straight, arms.meaning(straight, query, DEFAULT)[1]) == pytest.approx(
+        by_no(turned, arms.meaning(turned, query, DEFAULT)[1]), abs=1e-6
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(seed=seeds)
+def test_an_empty_partition_beside_changes_nothing(seed: int) -> None:
+    dice, partitions = worlds(seed)
+    asked = question(dice)
+    with_empty = bank_of([Partition(), *partitions, Partition()], DEFAULT)
+    without = bank_of(partitions, DEFAULT)
+    assert by_no(with_empty, arms.words(with_empty, asked, DEFAULT, None).score) == by_no(
+        without, arms.words(without, asked, DEFAULT, None).score
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(seed=seeds, more=st.integers(1, 5))
+def test_one_more_mention_of_a_word_never_lowers_the_score(seed: int, more: int) -> None:
+    dice = np.random.default_rng(seed)
+    rows = list(random_rows(dice, 10, threads=1))
+    asked = Question(terms=[next(iter(rows[3].terms))], names=[], asks_when=False)
+    bigger = {**rows[3].terms, asked.terms[0]: rows[3].terms[asked.terms[0]] + more}
+    scores = []
+    for row in (rows[3], replace(rows[3], terms=bigger)):
+        partition = Partition()
+        partition.change(put=[*rows[:3], row, *rows[4:]])
+        bank = bank_of([partition], DEFAULT)
+        scores.append(by_no(bank, arms.words(bank, asked, DEFAULT, None).score)[row.no])
+    assert scores[1] > scores[0]
+
+
+def test_a_row_with_every_word_of_the_question_and_no_neighbours_scores_about_one() -> None:
+    partition = Partition()
+    partition.change(
+        put=[Row(no=1, terms={10: 1, 11: 1}, vector=(0.0,) * WIDTH), Row(no=2, terms={12: 1}, vector=(0.0,) * WIDTH)]
+    )
+    bank = bank_of([partition], DEFAULT)
+    scores = by_no(bank, arms.words(bank, Question(terms=[10, 11], names=[], asks_when=False), DEFAULT, None).score)
+    assert scores[1] == pytest.approx(1.0, abs=1e-5)
+    assert scores[2] == 0.0
+
+
+def test_a_question_no_entry_has_a_word_of_scores_zero_everywhere() -> None:
+    bank = bank_of([random_partition(np.random.default_rng(1), 10)], DEFAULT)
+    for terms in ([], [999]):
+        scores = arms.words(bank, Question(terms=terms, names=[], asks_when=False), DEFAULT, None).score
+        assert scores.tolist() == [0.0] * 10

@@ -1,0 +1,226 @@
+"""The awaitable bank: the same verbs, coroutines in bounded numbers, and nothing half kept when cancelled."""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import threading
+from collections.abc import Awaitable, Callable, Iterator
+from typing import Any
+
+import pytest
+
+from wellworn import AsyncMemory, Memory
+from wellworn.core.errors import BudgetExceeded, InvalidInput
+from wellworn.models.llms.base import Reply, Request
+from wellworn.models.llms.scripted import ScriptedModel
+from wellworn.tasks import ReasoningBank, Work
+from wellworn.tasks.aio import AsyncReasoningBank
+
+from .world import AGENT, a_call, corrected
+
+Coroutine = Callable[[AsyncReasoningBank], Awaitable[Any]]
+TASK: dict[str, Any] = {"task_id": "t", "query": "Create user bob with the panel", "domain": "web"}
+
+
+@pytest.fixture
+def mem() -> Iterator[Memory]:
+    with Memory.open(":memory:", embedder="hash:64", background=False) as memory:
+        yield memory
+
+
+def on(mem: Memory, act: Coroutine) -> Any:
+    async def main() -> Any:
+        return await act(AsyncReasoningBank(mem, scope=AGENT))
+
+    return asyncio.run(main())
+
+
+def test_every_verb_has_the_signature_of_the_plain_one() -> None:
+    plain = {name: call for name, call in vars(ReasoningBank).items() if not name.startswith("_") and callable(call)}
+    for name, call in plain.items():
+        twin = getattr(AsyncReasoningBank, name)
+        assert inspect.iscoroutinefunction(twin), name
+        ours, theirs = inspect.signature(twin), inspect.signature(call)
+        assert [str(p).replace("AsyncExecute", "Execute") for p in ours.parameters.values()] == [
+            str(p) for p in theirs.parameters.values()
+        ], name
+        assert ours.return_annotation == theirs.return_annotation, name
+    made = [str(p) for p in inspect.signature(AsyncReasoningBank).parameters.values()]
+    assert made[1:] == [str(p) for p in inspect.signature(ReasoningBank).parameters.values()][1:]
+
+
+class Called:
+    """An object that is awaited when called."""
+
+    async def __call__(self, work: Work) -> Any:
+        assert threading.current_thread() is threading.main_thread()
+        return corrected("bob")
+
+
+async def coroutine(work: Work) -> Any:
+    await asyncio.sleep(0)
+    assert threading.current_thread() is threading.main_thread()
+    return corrected("bob")
+
+
+def plain(work: Work) -> Any:
+    assert threading.current_thread() is not threading.main_thread()
+    return corrected("bob")
+
+
+@pytest.mark.parametrize("execute", [coroutine, Called(), plain, lambda work: coroutine(work)])
+def test_a_task_from_beginning_to_end(execute: Callable[[Work], Any]) -> None:
+    async def main() -> None:
+        mem = await AsyncMemory.open(":memory:", embedder="hash:64", background=False)
+        bank = AsyncReasoningBank(mem, scope=AGENT)
+        out = await bank.run_task(**TASK, execute=execute)
+        assert (out.success, out.state, out.exception) == (True, "reinforced", None)
+        assert {item.id for item in await bank.items()} == {*out.entry_ids}
+        assert (await bank.retrieve(TASK["query"])).hits[0].entry.id in out.entry_ids
+        assert (await bank.stats()).tasks == 1
+        await mem.close()
+
+    asyncio.run(main())
+
+
+def test_every_other_verb_answers(mem: Memory) -> None:
+    async def act(bank: AsyncReasoningBank) -> None:
+        work = await bank.begin(**TASK)
+        assert work.task is not None
+        assert (await bank.finish("t", corrected("bob"))).success
+        assert (await bank.record(corrected("eve"), task_id="u")).success
+        await bank.begin(**TASK)
+        assert await bank.abandon("t", why="no time") == 1
+        verdict = await bank.judge(corrected("bob"))
+        assert (await bank.distill(corrected("bob"), verdict)).items
+        assert await bank.resume() == []
+        assert (await bank.consolidate(dry_run=True)).entries > 0
+        (item, *_) = await bank.items(limit=1)
+        assert await bank.item(item.id) == item
+        recall = await bank.retrieve(TASK["query"])
+        assert await bank.feedback(recall.id, cited=[0])
+        assert [task.state for task in await bank.tasks()] == ["abandoned", "reinforced", "reinforced"]
+        with pytest.raises(InvalidInput, match="task_id"):
+            await bank.run_task(task_id=" ", query="x", execute=coroutine)
+
+    on(mem, act)
+
+
+def test_what_the_agent_raises_is_a_failed_attempt(mem: Memory) -> None:
+    async def fails(work: Work) -> Any:
+        raise ValueError("no such panel")
+
+    out = on(mem, lambda bank: bank.run_task(**TASK, execute=fails))
+    assert (out.success, type(out.exception), out.state) == (False, ValueError, "reinforced")
+
+
+def test_parallel_attempts_are_coroutines_in_bounded_numbers(mem: Memory) -> None:
+    running, most = 0, 0
+
+    async def agent(work: Work) -> Any:
+        nonlocal running, most
+        running += 1
+        most = max(most, running)
+        await asyncio.sleep(0.02)
+        running -= 1
+        ok = work.number % 2 == 0
+        return {"steps": [a_call("create_user", ok, role="admin" if ok else "Admin")], "verdict": ok}
+
+    async def act(bank: AsyncReasoningBank) -> Any:
+        out = await bank.matts_parallel(**TASK, execute=agent, k=6, concurrency=2)
+        assert [run.state for run in await bank.runs()] == ["stored"]
+        return out
+
+    out = on(mem, act)
+    assert (most, len(out.attempts), out.success) == (2, 6, True)
+    assert {one.state for one in out.attempts} == {"reinforced"}
+    assert out.entry_ids
+
+
+def test_a_budget_that_is_used_up_ends_a_run_early(mem: Memory) -> None:
+    async def agent(work: Work) -> Any:
+        raise BudgetExceeded("day", spent=1.0, wanted=1.0, limit=1.0, remedy="wait")
+
+    out = on(mem, lambda bank: bank.matts_parallel(**TASK, execute=agent, k=8, concurrency=1))
+    assert len(out.attempts) == 1
+
+
+def test_sequential_attempts_see_those_before_them(mem: Memory) -> None:
+    async def agent(work: Work) -> Any:
+        return {"steps": [a_call("create_user", work.number == 3)], "verdict": len(work.previous) == 2}
+
+    out = on(mem, lambda bank: bank.matts_sequential(**TASK, execute=agent, r=5))
+    assert (len(out.attempts), out.success) == (3, True)
+
+
+# -- cancelled ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("way", ["run_task", "matts_parallel", "matts_sequential"])
+def test_cancelled_while_the_agent_works_everything_is_abandoned(mem: Memory, way: str) -> None:
+    async def agent(work: Work) -> Any:
+        if work.number == 1 and way != "run_task":
+            return {"steps": [a_call("create_user", False)], "verdict": False}  # made and judged before the end
+        return await asyncio.sleep(60)
+
+    async def act(bank: AsyncReasoningBank) -> None:
+        with pytest.raises(TimeoutError):
+            async with asyncio.timeout(0.5):
+                await getattr(bank, way)(**TASK, execute=agent)
+
+    on(mem, act)
+    bank = ReasoningBank(mem, scope=AGENT)
+    assert {(task.state, task.why) for task in bank.tasks()} == {("abandoned", "CancelledError")}
+    assert {run.state for run in bank.runs()} <= {"abandoned"}
+    assert len(bank.runs()) == (way != "run_task")
+    assert bank.items() == []
+    assert mem.verify().ok
+
+
+class Slow(ScriptedModel):
+    """Takes its time, so that a cancellation comes while it is asked."""
+
+    asked: threading.Event
+
+    def complete(self, request: Request) -> Reply:
+        self.asked.set()
+        threading.Event().wait(0.3)
+        return super().complete(request)
+
+
+def test_cancelled_while_it_is_judged_the_attempt_is_kept_whole() -> None:
+    model = Slow('{"success": true, "confidence": 0.9, "reasons": []}')
+    model.asked = threading.Event()
+    with Memory.open(":memory:", embedder="hash:64", background=False, llm=model) as mem:
+
+        async def agent(work: Work) -> Any:
+            return {"steps": [a_call("create_user", None)]}
+
+        async def act(bank: AsyncReasoningBank) -> None:
+            running = asyncio.ensure_future(bank.run_task(**TASK, execute=agent))
+            await asyncio.to_thread(model.asked.wait)
+            running.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await running
+
+        on(mem, act)
+        (task,) = ReasoningBank(mem, scope=AGENT).tasks()
+        assert task.state == "reinforced"
+
+
+@pytest.mark.parametrize("steps", range(12))
+def test_cancelled_after_any_number_of_turns_of_the_loop_nothing_is_left_open(mem: Memory, steps: int) -> None:
+    async def agent(work: Work) -> Any:
+        return corrected("bob")
+
+    async def act(bank: AsyncReasoningBank) -> None:
+        running = asyncio.ensure_future(bank.run_task(**TASK, execute=agent))
+        for _ in range(steps):
+            await asyncio.sleep(0.003)
+        running.cancel()
+        await asyncio.wait([running])
+
+    on(mem, act)
+    for task in ReasoningBank(mem, scope=AGENT).tasks():
+        assert task.finished, task.state

@@ -1,0 +1,342 @@
+"""A task from beginning to end: what is kept, what is reinforced, what survives a fault."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from wellworn import Budget, InvalidInput, Memory, NotFound, Scope, ScopeError, StoreError
+from wellworn.models.llms import ScriptedModel
+from wellworn.models.llms.base import Request
+from wellworn.tasks import ReasoningBank, Work
+from wellworn.tasks.items import origin_of, stage_of
+from wellworn.tasks.tasks import Overtaken
+
+from .world import AGENT, Clock, a_call, a_try, corrected, stuck
+
+OpenBank = Callable[..., ReasoningBank]
+
+
+def test_a_task_is_retrieved_run_judged_distilled_and_reinforced(bank: ReasoningBank) -> None:
+    seen: list[Work] = []
+
+    def agent(work: Work) -> Any:
+        seen.append(work)
+        return corrected(work.query.split()[2])
+
+    ask: Any = {"agent_id": "a1", "domain": "web.admin", "execute": agent}
+    first = bank.run_task(task_id="t1", query="Create user bob with the panel", **ask)
+    assert (first.success, first.state, first.fault) == (True, "reinforced", "")
+    assert seen[0].context() == ""
+    second = bank.run_task(task_id="t2", query="Create user eve with the panel", **ask)
+    (hit,) = seen[1].hits
+    assert hit.entry.id in first.entry_ids
+    assert 'role="admin"' in seen[1].context()
+    entry = bank.item(hit.entry.id)
+    assert (entry.usage_count, entry.success_count, entry.failure_count) == (1, 1, 0)
+    assert stage_of(entry) == "reinforced"
+    origin = origin_of(entry)
+    assert origin is not None
+    assert (origin.task, origin.agent, origin.outcome, origin.domain) == ("t1", "a1", "success", "web.admin")
+    assert entry.partition.layer == "agent"
+    assert second.entry_ids == first.entry_ids, "the sibling taught the same, which makes it surer"
+    assert entry.confidence == pytest.approx(0.5 + 0.05 + 0.05)
+
+
+def test_every_transition_is_an_event(bank: ReasoningBank) -> None:
+    out = bank.run_task(task_id="t1", query="q", execute=lambda _: corrected("bob"))
+    log = [event for event in reversed(bank._memory.events(scope=AGENT)) if event.action == "task"]
+    assert [(event.detail["from"], event.detail["to"]) for event in log] == [
+        ("", "ready"),
+        ("ready", "executing"),
+        ("executing", "judging"),
+        ("judging", "distilling"),
+        ("distilling", "stored"),
+        ("stored", "reinforced"),
+    ]
+    assert {event.detail["task"] for event in log} == {out.id}
+    assert not any("t1" in str(event.detail) for event in log), "what a caller names a task stays out of the log"
+
+
+def test_new_items_are_unproven(bank: ReasoningBank) -> None:
+    out = bank.run_task(task_id="t1", query="q", execute=lambda _: stuck("bob"))
+    (entry,) = [bank.item(id) for id in out.entry_ids]
+    assert (entry.kind, entry.confidence, entry.usage_count, stage_of(entry)) == ("guardrail", 0.5, 0, "stored")
+    assert "invalid role" in entry.evidence
+
+
+def test_a_failure_makes_what_was_shown_less_sure(bank: ReasoningBank) -> None:
+    bank.run_task(task_id="t1", query="Create user bob with the panel", execute=lambda _: corrected("bob"))
+    out = bank.run_task(task_id="t2", query="Create user eve with the panel", execute=lambda _: stuck("eve"))
+    (hit,) = out.recall.hits if out.recall else []
+    entry = bank.item(hit.entry.id)
+    assert (entry.usage_count, entry.failure_count, entry.confidence) == (1, 1, 0.4)
+
+
+def test_an_exception_is_a_failure_that_is_told_and_kept(bank: ReasoningBank) -> None:
+    def agent(_: Work) -> Any:
+        error = ValueError("no such page")
+        error.trajectory = [a_call("open", path="/x")]  # type: ignore[attr-defined]  # what it had done until then
+        raise error
+
+    out = bank.run_task(task_id="t1", query="q", execute=agent)
+    assert not out.success
+    assert isinstance(out.exception, ValueError)
+    assert [step.action for step in out.trajectory.steps] == ["open"]
+    assert out.trajectory.error == "ValueError: no such page"
+    assert out.entry_ids
+
+
+def test_what_is_no_trajectory_is_a_failed_attempt_with_the_reason(bank: ReasoningBank) -> None:
+    out = bank.run_task(task_id="t1", query="q", execute=lambda _: 7)
+    assert not out.success
+    assert "InvalidInput" in out.trajectory.error
+
+
+def test_an_interrupt_leaves_the_task_abandoned_and_goes_on_up(bank: ReasoningBank) -> None:
+    def agent(_: Work) -> Any:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bank.run_task(task_id="t1", query="q", execute=agent)
+    (task,) = bank.tasks()
+    assert (task.state, task.why) == ("abandoned", "KeyboardInterrupt")
+
+
+def test_the_callers_check_decides(bank: ReasoningBank) -> None:
+    out = bank.run_task(
+        task_id="t1",
+        query="q",
+        execute=lambda _: corrected("bob"),
+        verify=lambda trajectory: {"two users": len(trajectory.steps) > 2},
+    )
+    assert not out.success
+    assert out.verdict.reasons == ("assertion failed: two users",)
+
+
+def test_each_attempt_at_a_task_is_kept(bank: ReasoningBank) -> None:
+    for _ in range(3):
+        bank.run_task(task_id="same", query="q", execute=lambda _: corrected("bob"))
+    assert [task.task_id for task in bank.tasks()] == ["same"] * 3
+    assert len({task.id for task in bank.tasks()}) == 3
+
+
+def test_an_earlier_failure_at_the_same_task_teaches_what_differed(bank: ReasoningBank) -> None:
+    lost, won = a_try("Post", a_call("post", format="xml"), verdict=False), a_try("Post", a_call("post", format="json"))
+    bank.run_task(task_id="t", query="Post", execute=lambda _: lost)
+    out = bank.run_task(task_id="t", query="Post", execute=lambda _: won)
+    texts = [bank.item(id).text for id in out.entry_ids]
+    assert any('those with format="xml" failed' in text for text in texts)
+
+
+def test_what_was_used_is_cited_and_teaches_the_ranking(open_bank: Callable[..., ReasoningBank]) -> None:
+    bank = open_bank(embedder="hash")
+    bank.run_task(task_id="t1", query="Create user bob with the panel", execute=lambda _: corrected("bob"))
+    out = bank.run_task(
+        task_id="t2",
+        query="Create user eve with the panel",
+        k=2,
+        execute=lambda _: replace(corrected("eve"), used=(1,)),
+    )
+    first, second = [bank.item(hit.entry.id) for hit in (out.recall.hits if out.recall else [])]
+    assert (first.usage_count, second.usage_count) == (0, 1)
+    assert (first.success_count, second.success_count) == (0, 1)
+    assert bank._engine.learner.status(AGENT.home()).outcomes == 1
+
+
+def test_with_learning_off_use_and_success_are_counted_all_the_same(open_bank: OpenBank) -> None:
+    bank = open_bank(learning="off")
+    bank.run_task(task_id="t1", query="Create user bob with the panel", execute=lambda _: corrected("bob"))
+    out = bank.run_task(task_id="t2", query="Create user eve with the panel", execute=lambda _: stuck("eve"))
+    (hit,) = out.recall.hits if out.recall else []
+    entry = bank.item(hit.entry.id)
+    assert (entry.usage_count, entry.failure_count, entry.confidence) == (1, 1, 0.4)
+
+
+def test_untrusted_work_teaches_untrusted_items(bank: ReasoningBank) -> None:
+    out = bank.run_task(task_id="t", query="q", execute=lambda _: replace(corrected("bob"), trusted=False))
+    assert {bank.item(id).trust for id in out.entry_ids} == {"untrusted"}
+
+
+def test_a_task_goes_with_what_came_out_of_it(bank: ReasoningBank) -> None:
+    out = bank.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
+    bank._memory.forget(ids=[out.entry_ids[0]], scope=AGENT)
+    assert bank.tasks() == []
+
+
+def test_everything_is_scrubbed_before_a_model_reads_it_and_before_it_is_kept(open_bank: OpenBank) -> None:
+    model = ScriptedModel("no idea")
+    bank = open_bank(llm=model, scrubber=lambda text: text.replace("s3cret", "[X]"))
+    work = a_try("Log in as s3cret", a_call("login", password="s3cret", error="s3cret is wrong"), output="s3cret")
+    out = bank.run_task(task_id="t", query="Log in as s3cret", execute=lambda _: work)
+    bank.judge(work)
+    bank.distill(work, False)
+    assert out.entry_ids
+    assert "s3cret" not in str(model.requests)
+    assert "s3cret" not in str(bank.tasks()) + str(bank.items())
+
+
+def test_secrets_are_masked_by_a_bank_whose_memory_keeps_them(open_bank: OpenBank) -> None:
+    model, key = ScriptedModel("no idea"), "sk-" + "ant-" + "api03-" + "a1B2" * 20
+    bank = open_bank(llm=model)
+    work = a_try("Log in", a_call("login", key=key, user="eve@example.org", error=f"{key} is wrong"), output=key)
+    out = bank.run_task(task_id="t", query="Log in as eve@example.org", execute=lambda _: work)
+    bank.retrieve("Log in as eve@example.org")
+    assert out.entry_ids
+    for secret in (key, "eve@example.org"):
+        assert secret not in str(model.requests) + str(bank.tasks()) + str(bank.items())
+    assert "[EMAIL_1]" in str(bank.tasks())
+    (id,) = bank._memory.remember("write to eve@example.org", scope=AGENT)
+    assert "eve@example.org" in bank._memory.get(id, scope=AGENT).text
+
+
+def test_models_judge_and_distil_within_the_budget(open_bank: OpenBank) -> None:
+    def answer(request: Request) -> str:
+        if request.purpose == "judge":
+            return '{"success": true, "confidence": 0.9}'
+        return '{"items": [{"title": "Roles", "text": "Give create_user the role in lower case.", "steps": [1]}]}'
+
+    bank = open_bank(llm=ScriptedModel(answer))
+    out = bank.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
+    assert [bank.item(id).text for id in out.entry_ids] == ["Give create_user the role in lower case."]
+    assert {spent.key[0] for spent in bank._memory.costs(scope=AGENT)} == {"judge", "distill"}
+    poor = open_bank(llm=ScriptedModel(answer), budget=Budget(per_tenant_tokens=10))
+    out = poor.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
+    assert out.success
+    assert out.verdict.fallback == "over the budget"
+    assert out.distilled is not None
+    assert out.distilled.fallback == "over the budget"
+    assert out.entry_ids
+
+
+# -- begun here, finished there ---------------------------------------------------------------------------------------
+
+
+def test_work_that_is_done_elsewhere(bank: ReasoningBank) -> None:
+    bank.run_task(task_id="t1", query="Create user bob with the panel", execute=lambda _: corrected("bob"))
+    work = bank.begin(task_id="t2", query="Create user eve with the panel")
+    assert work.hits
+    out = bank.finish("t2", {"steps": []}, verdict=True)
+    assert (out.success, out.state, out.id) == (True, "reinforced", work.task.id if work.task else "")
+    assert bank.item(work.hits[0].entry.id).success_count == 1
+    with pytest.raises(NotFound, match="begin it first"):
+        bank.finish("t2", {"steps": []})
+
+
+def test_work_that_is_over_is_recorded(bank: ReasoningBank) -> None:
+    out = bank.record(corrected("bob"), task_id="t1", domain="web")
+    assert out.entry_ids
+    assert bank.tasks()[0].query == "Create user bob with the panel"
+
+
+# -- faults -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_closed_memory_does_not_stop_the_agent(bank: ReasoningBank) -> None:
+    bank._memory.close()
+    out = bank.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
+    assert out.success
+    assert out.fault
+    assert (out.id, out.entry_ids, out.recall) == ("", (), None)
+
+
+def test_a_store_that_fails_in_the_middle_is_told_and_the_task_can_be_resumed(
+    bank: ReasoningBank, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise StoreError("disk full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(bank._engine.writer, "records_of", broken)
+        out = bank.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
+    assert out.success
+    assert out.fault == "StoreError: disk full"
+    assert bank.items() == []
+    assert [task.state for task in bank.tasks()] == ["distilling"]
+    clock.forward(hours=2)
+    (task,) = bank.resume()
+    assert task.state == "reinforced"
+    assert len(bank.items()) == 2
+
+
+def test_resuming_gives_up_lost_work_and_leaves_the_young_alone(bank: ReasoningBank, clock: Clock) -> None:
+    bank.begin(task_id="old", query="q")
+    clock.forward(hours=2)
+    bank.begin(task_id="young", query="q")
+    (given_up,) = bank.resume()
+    assert (given_up.task_id, given_up.state) == ("old", "abandoned")
+    assert {task.task_id: task.state for task in bank.tasks()} == {"old": "abandoned", "young": "executing"}
+    assert bank.resume() == []
+
+
+def test_two_who_finish_one_task_keep_its_items_once(bank: ReasoningBank) -> None:
+    work = bank.begin(task_id="t", query="q")
+    assert work.task is not None
+    judging = bank._tasks.move(work.task, "judging", trajectory=corrected("bob"))
+    distilling = bank._finisher.judge(judging)
+    bank._finisher.finish(distilling)
+    with pytest.raises(Overtaken):
+        bank._finisher.finish(distilling)
+    assert {entry.repeats for entry in bank.items()} == {0}
+
+
+# -- input and looking ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("change", "field"),
+    [
+        ({"task_id": ""}, "task_id"),
+        ({"query": " "}, "query"),
+        ({"domain": "a b"}, "domain"),
+        ({"task_id": 7}, "task_id"),
+    ],
+)
+def test_bad_input_is_refused_before_anything_is_done(bank: ReasoningBank, change: Any, field: str) -> None:
+    asked: Any = {"task_id": "t", "query": "q", "execute": lambda _: pytest.fail("must not run"), **change}
+    with pytest.raises(InvalidInput, match=field):
+        bank.run_task(**asked)
+    assert bank.tasks() == []
+
+
+def test_a_scope_without_a_layer_is_refused(bank: ReasoningBank) -> None:
+    with pytest.raises(ScopeError, match="names no layer"):
+        bank.run_task(task_id="t", query="q", execute=lambda _: "", scope=Scope(tenant="acme"))
+
+
+def test_banks_of_two_agents_and_two_tenants_are_apart(bank: ReasoningBank) -> None:
+    bank.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
+    for other in (Scope(tenant="acme", agent="b1"), Scope(tenant="rival", agent="a1")):
+        assert bank.items(scope=other) == bank.tasks(scope=other) == []
+        assert bank.stats(scope=other).items == 0
+
+
+def test_statistics_and_lists(bank: ReasoningBank) -> None:
+    assert bank.stats().success_rate is None
+    bank.run_task(task_id="t1", query="Create user bob", domain="web.admin", execute=lambda _: corrected("bob"))
+    bank.run_task(task_id="t2", query="Create user bob", domain="web.api", execute=lambda _: stuck("eve"))
+    stats = bank.stats()
+    assert (stats.items, stats.tasks, stats.successes, stats.failures, stats.success_rate) == (3, 2, 1, 1, 0.5)
+    assert stats.by_kind == {"strategy": 2, "guardrail": 1}
+    assert stats.by_domain == {"web.admin": 2, "web.api": 1}
+    assert [entry.kind for entry in bank.items(kind="guardrail")] == ["guardrail"]
+    assert len(bank.items(domain="web.*")) == 3
+    assert len(bank.items(limit=1)) == 1
+    with pytest.raises(InvalidInput, match="confidence, usage, created"):
+        bank.items(sort="luck")
+
+
+def test_only_items_are_shown_as_items(bank: ReasoningBank) -> None:
+    (note,) = bank._memory.remember("a note", scope=AGENT)
+    with pytest.raises(NotFound, match="it is a note"):
+        bank.item(note)
+
+
+def test_the_bank_lives_as_long_as_its_memory() -> None:
+    with Memory.open(":memory:", embedder=None, background=False) as memory:
+        bank = ReasoningBank(memory, scope=AGENT)
+        bank.run_task(task_id="t", query="Create user bob", execute=lambda _: corrected("bob"))
+        assert bank.retrieve("Create user bob").hits, "words alone find nothing to compare, but recency does"

@@ -1,0 +1,153 @@
+"""Whatever a bank holds: a second run finds nothing, undo brings everything back, counts are conserved, and the order
+in which entries came does not matter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from memory.world import NOON
+from tasks.consolidation_world import AGENT, PARTITION, Clock, Keeper, TableEmbedder, opened, standing
+from wellworn import Memory
+from wellworn.core.types import Entry, Kind
+from wellworn.ingest.terms import record_of
+from wellworn.store.port import NewEntry, Selection
+from wellworn.tasks.domains import domain_tags
+from wellworn.testing.builders import make_entry
+
+SENTENCES = (
+    "retry the request after a refusal",
+    "never retry the request after a refusal",
+    "wait 2 seconds before a request",
+    "wait 9 seconds before a request",
+    "enable the cache for the import",
+    "disable the cache for the import",
+    "open the cart, then apply the code",
+    "sort the list by price",
+    "avoid the search field of the shop",
+)
+
+
+@st.composite
+def drawn_entry(draw: st.DrawFn, number: int) -> tuple[Entry, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]:
+    place = draw(st.integers(0, len(SENTENCES) - 1))
+    kind: Kind = draw(st.sampled_from(["strategy", "guardrail"]))
+    nudge = draw(st.integers(0, 3))
+    vector = np.zeros(16, dtype=np.float32)
+    vector[place // 2], vector[8 + nudge] = 1.0, 0.1 * nudge  # two of a pair of sentences are alike; so are nudges
+    sure, used = draw(st.sampled_from([0.2, 0.5, 0.6, 0.75, 0.9])), draw(st.sampled_from([0, 1, 7, 60]))
+    created = NOON - timedelta(days=draw(st.sampled_from([0, 40, 200])))
+    entry = replace(
+        make_entry("one"),
+        id=str(UUID(int=number + 1)),
+        partition=PARTITION,
+        kind=kind,
+        text=f"{SENTENCES[place]} {'x' * number}",
+        tags=domain_tags(draw(st.sampled_from(["web", "web.shop"]))),
+        evidence=f"evidence {number}",
+        confidence=sure,
+        usage_count=used,
+        success_count=min(used, draw(st.integers(0, 5))),
+        failure_count=draw(st.integers(0, 3)),
+        created_at=created,
+        updated_at=created,
+        at=created,
+        valid_from=created,
+        metadata={},
+        session_id=None,
+        turn_refs=[],
+        title="",
+        speaker=None,
+        thread=None,
+        position=None,
+        state="active",
+        valid_to=None,
+        repeats=0,
+    )
+    entry = replace(entry, content_hash=f"{number:032x}")
+    return entry, np.asarray(vector / np.linalg.norm(vector), dtype=np.float32)
+
+
+@st.composite
+def banks(draw: st.DrawFn) -> list[tuple[Entry, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]]:
+    return [draw(drawn_entry(number)) for number in range(draw(st.integers(0, 14)))]
+
+
+Bank = Sequence[tuple[Entry, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]]
+
+
+def filled(bank: Bank) -> Memory:
+    mem = opened(embedder=TableEmbedder({}), clock=Clock(NOON))
+    with mem._store.transact() as tx:
+        for entry, vector in bank:
+            tx.add(NewEntry(entry=entry, index=record_of(entry), vector=vector))
+    return mem
+
+
+def totals(mem: Memory) -> list[int]:
+    """What the entries that still count, and those that lost a contradiction or were pruned, were used in all."""
+    entries = [entry for _, entry in mem._store.select([PARTITION], Selection(), limit=1000)]
+    folded = {id for entry in entries for id in entry.metadata.get("merged", [])}
+    counted = [entry for entry in entries if entry.id not in folded]
+    return [
+        sum(getattr(entry, name) for entry in counted) for name in ("usage_count", "success_count", "failure_count")
+    ]
+
+
+@settings(max_examples=60, deadline=None)
+@given(bank=banks())
+def test_a_second_run_finds_nothing_to_do(bank: Bank) -> None:
+    with filled(bank) as mem:
+        Keeper(mem).consolidate(scope=AGENT)
+        before = standing(mem)
+        assert Keeper(mem).consolidate(scope=AGENT).decisions == []
+        assert standing(mem) == before
+
+
+@settings(max_examples=60, deadline=None)
+@given(bank=banks())
+def test_undo_restores_exactly(bank: Bank) -> None:
+    with filled(bank) as mem:
+        before = standing(mem)
+        run = Keeper(mem).consolidate(scope=AGENT)
+        if run.changed:
+            Keeper(mem).undo(run.id, scope=AGENT)
+        assert standing(mem) == before
+        assert Keeper(mem).reviews(scope=AGENT) == []
+
+
+@settings(max_examples=60, deadline=None)
+@given(bank=banks())
+def test_counts_are_conserved_and_evidence_is_kept(bank: Bank) -> None:
+    with filled(bank) as mem:
+        before = totals(mem)
+        Keeper(mem).consolidate(scope=AGENT)
+        assert totals(mem) == before
+        entries = {entry.id: entry for _, entry in mem._store.select([PARTITION], Selection(), limit=1000)}
+        for entry in entries.values():
+            for other in entry.metadata.get("merged", []):
+                assert set(entries[other].evidence.split("\n")) <= set(entry.evidence.split("\n"))
+
+
+@settings(max_examples=60, deadline=None)
+@given(bank=banks(), seed=st.integers(0, 1000))
+def test_the_order_of_entries_does_not_matter(bank: Bank, seed: int) -> None:
+    shuffled = [bank[place] for place in np.random.default_rng(seed).permutation(len(bank))]
+    with filled(bank) as mem, filled(shuffled) as other:
+        one, two = Keeper(mem).consolidate(scope=AGENT), Keeper(other).consolidate(scope=AGENT)
+        assert one.counts == two.counts
+        assert _without_run(standing(mem)[0]) == _without_run(standing(other)[0])
+        assert standing(mem)[1] == standing(other)[1]
+
+
+def _without_run(entries: Sequence[Entry]) -> list[Entry]:
+    return [
+        replace(entry, metadata={key: value for key, value in entry.metadata.items() if key != "consolidated"})
+        for entry in entries
+    ]

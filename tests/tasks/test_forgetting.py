@@ -1,0 +1,171 @@
+"""Erased means erased: an item that is forgotten is in no task that was shown it, and in no copy that was shared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from memory.world import file_bytes, reachable
+from tasks.consolidation_world import AGENT, learn, opened
+from wellworn import Memory, Scope
+from wellworn.core.types import Receipt
+from wellworn.models.llms.base import Reply, Request
+from wellworn.models.llms.scripted import ScriptedModel
+from wellworn.store.inmemory import InMemoryStore
+from wellworn.tasks import ReasoningBank
+
+MARKER = "zqxmarker"
+PROVEN: dict[str, Any] = {"confidence": 0.92, "usage_count": 60, "success_count": 50, "failure_count": 5}
+TEXT = f"Open the cart, apply the code {MARKER}, then pay."
+TEAM = Scope(tenant="acme", team="ops", org="shop")
+PEER = Scope(tenant="acme", agent="second")
+
+
+@pytest.fixture(params=["file", ":memory:"])
+def mem(request: pytest.FixtureRequest, tmp_path: Path) -> Any:  # a Memory, closed at the end
+    with opened(tmp_path / "memory.db" if request.param == "file" else ":memory:") as memory:
+        yield memory
+
+
+def everything_in(mem: Memory, tmp_path: Path) -> str:
+    """Every byte of the files, or every text in memory, and an export of all of it."""
+    out = tmp_path / "out.jsonl"
+    mem.export(out)
+    exported = out.read_text()
+    out.unlink()
+    if isinstance(mem._store, InMemoryStore):
+        return exported + " ".join(one for one in reachable(mem._store) if isinstance(one, str))
+    return exported + file_bytes(tmp_path / "memory.db").decode("utf-8", "replace")
+
+
+def promoted(bank: ReasoningBank, mem: Memory, text: str = TEXT, *, scope: Scope = AGENT, **numbers: Any) -> str:
+    id = learn(mem, text, scope=scope, evidence="bought a lamp", **{**PROVEN, **numbers})
+    bank.consolidate(scope=scope)
+    return id
+
+
+def parrot(work: Any) -> dict[str, Any]:
+    """Says what it was given."""
+    return {"steps": [{"text": work.context()}, {"tool": "pay", "args": {}, "ok": True}], "output": work.context()}
+
+
+def test_a_task_goes_with_an_item_that_it_was_shown(mem: Memory, tmp_path: Path) -> None:
+    bank = ReasoningBank(mem, scope=AGENT)
+    id = learn(mem, TEXT)
+    out = bank.run_task(task_id="t", query="pay for the cart", domain="web", execute=parrot)
+    assert [hit.entry.id for hit in out.recall.hits if out.recall] == [id] if out.recall else False
+    other = bank.run_task(task_id="u", query="water the plants", domain="garden", execute=lambda _: "done")
+    receipt = mem.forget(ids=[id], scope=AGENT)
+    assert receipt.records >= 1
+    assert [task.id for task in bank.tasks()] == [other.id]
+    for entry_id in out.entry_ids:  # what it taught is an item of its own
+        mem.forget(ids=[entry_id], scope=AGENT)
+    assert MARKER not in everything_in(mem, tmp_path)
+    assert mem.verify().ok
+
+
+def test_a_task_under_way_whose_item_is_forgotten_keeps_nothing_of_it(mem: Memory, tmp_path: Path) -> None:
+    bank = ReasoningBank(mem, scope=AGENT)
+    id = learn(mem, TEXT)
+
+    def meanwhile(work: Any) -> dict[str, Any]:
+        mem.forget(ids=[id], scope=AGENT)
+        return parrot(work)
+
+    out = bank.run_task(task_id="t", query="pay for the cart", domain="web", execute=meanwhile)
+    assert "Overtaken" in out.fault
+    assert (bank.tasks(), bank.items()) == ([], [])
+    assert MARKER not in everything_in(mem, tmp_path)
+
+
+def by_id(mem: Memory, id: str) -> Receipt:
+    return mem.forget(ids=[id], scope=AGENT)
+
+
+def by_partition(mem: Memory, id: str) -> Receipt:
+    return mem.forget(everything=True, scope=AGENT, layer="agent")
+
+
+@pytest.mark.parametrize("forget", [by_id, by_partition])
+@pytest.mark.parametrize("revoked", [False, True])
+def test_copies_go_with_their_original(
+    mem: Memory, tmp_path: Path, forget: Callable[[Memory, str], Receipt], revoked: bool
+) -> None:
+    bank = ReasoningBank(mem, scope=AGENT)
+    id = promoted(bank, mem)
+    [team] = bank.keeper.share([id], scope=AGENT, layer="team")
+    [peer] = bank.keeper.share([id], scope=AGENT, agents=["second"])
+    assert team.copy_id
+    assert peer.copy_id
+    if revoked:
+        bank.keeper.revoke(id, scope=AGENT)
+    stranger = Scope(tenant="other", agent="solver", team="ops")
+    kept = learn(mem, "Of another tenant.", scope=stranger)
+    receipt = forget(mem, id)
+    assert (receipt.copies, {team.copy_id, peer.copy_id} <= {*receipt.ids}) == (2, True)
+    assert {TEAM.home("team"), PEER.home("agent")} <= {*receipt.partitions}
+    assert mem.recall("apply the code", scope=AGENT).hits == []
+    assert mem.get(kept, scope=stranger).text == "Of another tenant."
+    assert MARKER not in everything_in(mem, tmp_path)
+    assert mem.verify().ok
+
+
+def test_copies_of_copies_go_too(mem: Memory, tmp_path: Path) -> None:
+    bank = ReasoningBank(mem, scope=AGENT)
+    id = promoted(bank, mem)
+    [team] = bank.keeper.share([id], scope=AGENT, layer="team")
+    assert team.copy_id
+    copy = mem.get(team.copy_id, scope=TEAM)
+    from dataclasses import replace
+
+    with mem._store.transact() as tx:
+        tx.update(replace(copy, **PROVEN, metadata={**copy.metadata, "promoted": True}), change=None)
+    [org] = bank.keeper.share([copy.id], scope=TEAM, layer="org")
+    assert org.refused == ""
+    assert mem.forget(ids=[id], scope=AGENT).copies == 2
+    assert MARKER not in everything_in(mem, tmp_path)
+
+
+def test_a_copy_that_another_agent_shared_too_stays_without_a_trace_of_the_first(mem: Memory, tmp_path: Path) -> None:
+    bank = ReasoningBank(mem, scope=AGENT)
+    second = Scope(tenant="acme", agent="second", team="ops")
+    first_id, second_id = promoted(bank, mem), promoted(bank, mem, scope=second)
+    [share] = bank.keeper.share([first_id], scope=AGENT, layer="team")
+    [again] = bank.keeper.share([second_id], scope=second, layer="team")
+    assert share.copy_id == again.copy_id is not None
+    assert mem.forget(ids=[first_id], scope=AGENT).copies == 0
+    copy = mem.get(str(share.copy_id), scope=TEAM)
+    assert (copy.text, copy.evidence) == (TEXT, "")
+    assert first_id not in str(copy.metadata)
+    assert "solver" not in str(copy.metadata)
+    assert mem.forget(ids=[second_id], scope=second).copies == 1
+    assert MARKER not in everything_in(mem, tmp_path)
+
+
+class Forgetful(ScriptedModel):
+    """Somebody forgets the session while it answers."""
+
+    mem: Memory
+
+    def complete(self, request: Request) -> Reply:
+        self.mem.forget(session_id=MARKER, scope=AGENT)
+        return super().complete(request)
+
+
+def test_a_call_that_ends_after_its_session_names_it_nowhere(tmp_path: Path) -> None:
+    model = Forgetful("[]")
+    with opened(tmp_path / "memory.db", llm=model) as mem:
+        model.mem = mem
+        session = mem.session(scope=AGENT, session_id=MARKER)
+        session.add("user", "I bought a lamp in Rome last year, and I love it.")
+        session.add("user", "My sister Mia has a cat called Momo.")
+        session.end()
+        mem.run_jobs()
+        (total,) = mem._store.spent("acme")
+        assert total.calls >= 1
+        assert mem._store.spent("acme", session=MARKER)[0].calls == 0
+        mem._store.scrub()
+        assert MARKER not in everything_in(mem, tmp_path)

@@ -1,0 +1,183 @@
+"""Agents, exceptions and values of the worst kind: nothing is left half done, nothing that is masked gets through."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from memory.world import holds_text
+from wellworn import Memory, Scope, WellwornError
+from wellworn.models.llms.base import Reply, Request
+from wellworn.models.llms.scripted import ScriptedModel
+from wellworn.tasks import ReasoningBank, trajectory_of
+from wellworn.tasks.learning import Finisher
+
+from .world import AGENT, a_call, corrected
+
+TASK: dict[str, Any] = {"task_id": "t", "query": "Create user bob with the panel", "domain": "web"}
+SECRET = "sk-ant-" + "zqxmarker0" * 4
+
+
+@pytest.fixture
+def mem() -> Iterator[Memory]:
+    with Memory.open(":memory:", embedder="hash:64", background=False) as memory:
+        yield memory
+
+
+class Unspeakable:
+    """Has no text."""
+
+    def __str__(self) -> str:
+        raise ValueError("none")
+
+    __repr__ = __str__
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise ValueError("none")
+
+
+class Booby(Exception):
+    @property
+    def trajectory(self) -> object:
+        raise RuntimeError("touched")
+
+
+RING: dict[str, Any] = {}
+RING["ring"] = RING
+DEEP: dict[str, Any] = {}
+_inner = DEEP
+for _ in range(3000):
+    _inner["a"] = {}
+    _inner = _inner["a"]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [RING, DEEP, {"a": float("nan")}, {"a": Unspeakable()}, {Unspeakable(): 1}, {"a": 10**5000}, {"\ud800": "\udfff"}],
+    ids=["ring", "deep", "nan", "unspeakable", "unspeakable key", "long number", "half a character"],
+)
+def test_arguments_of_any_kind_are_kept_as_something(mem: Memory, arguments: dict[Any, Any]) -> None:
+    bank = ReasoningBank(mem, scope=AGENT)
+    steps = [{"tool": "create\ud800", "args": arguments, "ok": False, "error": "no"}, a_call("create", role="admin")]
+    out = bank.run_task(**TASK, execute=lambda _: {"steps": steps})
+    assert (out.state, out.fault, out.exception) == ("reinforced", "", None)
+    (task,) = bank.tasks()
+    assert task.trajectory is not None
+    assert len(task.trajectory.steps) == 2
+    assert mem.verify().ok
+
+
+@pytest.mark.parametrize("error", [Mute(), Booby()])
+def test_an_exception_that_cannot_be_looked_at_is_a_failed_attempt(mem: Memory, error: Exception) -> None:
+    def agent(_: object) -> Any:
+        raise error
+
+    out = ReasoningBank(mem, scope=AGENT).run_task(**TASK, execute=agent)
+    assert (out.success, out.state, out.exception) == (False, "reinforced", error)
+
+
+class Listening(ScriptedModel):
+    """Remembers what it was told."""
+
+    heard: list[str]
+
+    def complete(self, request: Request) -> Reply:
+        self.heard += [message.text for message in request.messages]
+        return super().complete(request)
+
+
+def test_a_secret_in_the_name_of_an_action_or_a_key_is_neither_kept_nor_told() -> None:
+    model = Listening('{"success": true, "confidence": 0.9, "reasons": []}')
+    model.heard = []
+    with Memory.open(":memory:", embedder="hash:64", background=False, llm=model) as mem:
+        bank = ReasoningBank(mem, scope=AGENT)
+        steps = [{"action": f"curl -H 'x-api-key: {SECRET}'", "args": {"key": {SECRET: 1}}}]
+        bank.run_task(**TASK, execute=lambda _: {"steps": steps})
+        assert model.heard
+        assert not any("zqxmarker" in text for text in model.heard)
+        assert holds_text(mem._store, "zqxmarker") == []
+
+
+def test_a_secret_in_the_reason_for_giving_up_is_not_kept(mem: Memory) -> None:
+    bank = ReasoningBank(mem, scope=AGENT)
+    bank.begin(**TASK)
+    assert bank.abandon("t", why=f"the key {SECRET} is refused") == 1
+    assert bank.tasks()[0].why == "the key [API_KEY_1] is refused"
+    assert holds_text(mem._store, "zqxmarker") == []
+
+
+def test_a_task_of_an_agent_goes_with_the_session_of_a_user(mem: Memory) -> None:
+    bank, other = ReasoningBank(mem, scope=AGENT), Scope(tenant="acme", agent="a1", user="ben")
+    for scope in (AGENT, other):
+        mem.session(scope=scope, session_id="monday").add("user", "Hello there, it is me.")
+        bank.run_task(**TASK, execute=lambda _: corrected("bob"), session_id="monday", scope=scope)
+    assert len(bank.tasks()) == 2
+    assert mem.forget(session_id="monday", scope=AGENT).records >= 1
+    assert len(bank.tasks()) == 1  # of Ben's session of the same name
+    mem.forget(everything=True, scope=other)
+    assert bank.tasks() == []
+    assert mem.verify().ok
+
+
+def test_an_attempt_that_cannot_be_ended_keeps_no_other_from_it(mem: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    bank = ReasoningBank(mem, scope=AGENT)
+    distil = Finisher._distil
+
+    def broken(self: Finisher, task: Any) -> Any:
+        if task.task_id != "good" or not bank.tasks(state="abandoned"):
+            raise ZeroDivisionError
+        return distil(self, task)
+
+    monkeypatch.setattr(Finisher, "_distil", broken)
+    for name in ("bad", "good"):
+        out = bank.record(corrected("bob"), task_id=name)
+        assert (out.success, out.fault) == (True, "ZeroDivisionError: ")  # the work is done, whatever we do with it
+    assert {task.state for task in bank.tasks()} == {"distilling"}
+    bank.resume(idle_s=0)
+    assert {task.task_id: (task.state, task.why) for task in bank.tasks()} == {
+        "bad": ("abandoned", "ZeroDivisionError"),
+        "good": ("reinforced", ""),
+    }
+
+
+def test_a_trajectory_says_what_it_was_given() -> None:
+    given = trajectory_of({"steps": [{"tool": "x", "args": {"a": float("inf"), "b": [1, None]}}]})
+    assert given.steps[0].arguments == {"a": "Infinity", "b": [1, None]}
+
+
+STRANGER = Scope(tenant="rival", agent="a1", user="ada")
+
+
+def test_nothing_of_a_bank_is_seen_or_changed_from_another_tenant(mem: Memory) -> None:
+    ours, theirs = ReasoningBank(mem, scope=AGENT), ReasoningBank(mem, scope=STRANGER)
+    out = ours.run_task(**TASK, execute=lambda _: corrected("bob"))
+    id, recall = out.entry_ids[0], ours.retrieve(TASK["query"])
+    run = ours.consolidate()
+    ours.begin(**TASK)
+    before = (ours.items(), ours.tasks())
+    for attack in (
+        lambda: theirs.item(id),
+        lambda: theirs.feedback(recall.id, cited=[0]),
+        lambda: theirs.finish("t", "done"),
+        lambda: theirs.keeper.undo(run.id, scope=STRANGER),
+        lambda: theirs.keeper.revoke(id, scope=STRANGER),
+        lambda: theirs.keeper.share([id], scope=STRANGER, agents=["z"]),
+        lambda: mem.forget(ids=[id], scope=STRANGER),
+        lambda: theirs.keeper.walk(id, scope=STRANGER),
+        lambda: theirs.keeper.learn_from_peer(Scope(tenant="acme", agent="a1"), scope=STRANGER),
+        lambda: theirs.keeper.decide(id, "delete", scope=STRANGER, ids=[id]),
+    ):
+        with pytest.raises(WellwornError):
+            attack()
+    assert (theirs.abandon("t"), theirs.tasks(), theirs.items(), theirs.runs(), theirs.resume(idle_s=0)) == (
+        0,
+        [],
+        [],
+        [],
+        [],
+    )
+    assert (ours.items(), ours.tasks()) == before

@@ -1,0 +1,174 @@
+"""The life of attempts as a state machine: begun, told, cut off anywhere, resumed by anyone, in any order.
+
+Whatever happens: states only go where the diagram says, items are there exactly when an attempt is stored, each once,
+and every use and verdict is counted once.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+
+from wellworn import Memory
+from wellworn.tasks import ReasoningBank
+from wellworn.tasks.items import is_item
+from wellworn.tasks.tasks import NEXT, UNFINISHED, Overtaken, Task
+
+from .world import AGENT, Clock, a_call, a_try
+
+CUTS = ("judging", "distilling", "stored")
+"""After which transition the process dies."""
+
+
+class Died(BaseException):
+    """Takes nothing with it but what was not written."""
+
+
+class Lives(RuleBasedStateMachine):
+    @initialize()
+    def open(self) -> None:
+        self.clock = Clock()
+        self.mem = Memory.open(":memory:", embedder="hash:16", background=False, clock=self.clock)
+        self.bank = ReasoningBank(self.mem, scope=AGENT)
+        self.begun: list[Task] = []
+        self.number = 0
+        self.stored: dict[str, bool] = {}
+        self.seen: dict[str, str] = {}
+        self.uses: Counter[str] = Counter()
+        self.verdicts: Counter[tuple[str, bool]] = Counter()
+
+    def _do(self, number: int, success: bool) -> Any:  # a trajectory
+        """Every attempt teaches one item of its own."""
+        step = a_call(f"tool{number}", error="" if success else "no", x=1)
+        return a_try(f"task number{number}", step, verdict=success)
+
+    @rule(success=st.booleans())
+    def run(self, success: bool) -> None:
+        self.number += 1
+        number = self.number
+        self.bank.run_task(task_id=f"t{number}", query="task", execute=lambda _: self._do(number, success))
+
+    @rule()
+    def begin(self) -> None:
+        self.number += 1
+        work = self.bank.begin(task_id=f"t{self.number}", query="task")
+        assert work.task is not None
+        self.begun.append(work.task)
+
+    @rule(success=st.booleans(), cut=st.sampled_from(CUTS))
+    def tell_and_die(self, success: bool, cut: str) -> None:
+        """The process dies right after one of the transitions."""
+        if not self.begun:
+            return
+        task = self.begun.pop()
+        if self.bank._tasks.get(task.partition, task.id) != task:
+            return  # given up meanwhile
+        task = self.bank._tasks.move(task, "judging", trajectory=self._do(int(task.task_id[1:]), success))
+        if cut == "judging":
+            return
+        task = self.bank._finisher.judge(task)
+        if cut == "distilling":
+            return
+        self.bank._finisher._distil(task)
+
+    @rule(success=st.booleans())
+    def die_while_keeping(self, success: bool) -> None:
+        """The process dies inside the transaction that keeps the items: none of it is there."""
+        if not self.begun:
+            return
+        task = self.begun.pop()
+        if self.bank._tasks.get(task.partition, task.id) != task:
+            return
+        tasks = self.bank._tasks
+        task = tasks.move(task, "judging", trajectory=self._do(int(task.task_id[1:]), success))
+        task = self.bank._finisher.judge(task)
+        moving = tasks.move_in
+
+        def dies(*_: Any, **__: Any) -> Any:
+            raise Died
+
+        tasks.move_in = dies  # type: ignore[method-assign]  # after the items were written, before the state was
+        try:
+            self.bank._finisher._distil(task)
+            raise AssertionError("it did not die")
+        except Died:
+            pass
+        finally:
+            tasks.move_in = moving  # type: ignore[method-assign]
+
+    @rule(hours=st.sampled_from([0, 2]))
+    def resume(self, hours: int) -> None:
+        self.clock.forward(hours=hours)
+        self.bank.resume()
+        if hours:
+            assert not self.bank._tasks.all(self._partition, states=UNFINISHED)
+
+    @rule()
+    def finish_what_another_has_finished(self) -> None:
+        done = [task for task in self.bank.tasks(limit=1000) if task.state == "reinforced"]
+        if done:
+            from dataclasses import replace
+
+            stale = replace(done[0], state="distilling", entry_ids=())
+            try:
+                self.bank._finisher.finish(stale)
+                raise AssertionError("an attempt was stored twice")
+            except Overtaken:
+                pass
+
+    @property
+    def _partition(self) -> Any:  # a Partition
+        from wellworn.tasks.items import bank_partition
+
+        return bank_partition(AGENT)
+
+    @invariant()
+    def states_only_go_where_they_may(self) -> None:
+        if not hasattr(self, "bank"):
+            return
+        events = [event for event in reversed(self.mem.events(scope=AGENT, limit=100_000)) if event.action == "task"]
+        states: dict[str, str] = {}
+        for event in events:
+            id, before, after = (str(event.detail[name]) for name in ("task", "from", "to"))
+            assert states.get(id, "") == before
+            assert before == "" or after in NEXT[before]  # type: ignore[index]  # one of them
+            states[id] = after
+        assert {task.id: task.state for task in self.bank.tasks(limit=1000)} == states
+
+    @invariant()
+    def items_are_there_exactly_when_their_attempt_is_stored(self) -> None:
+        if not hasattr(self, "bank"):
+            return
+        kept = [entry for entry in self.mem.entries(scope=AGENT, limit=10_000) if is_item(entry)]
+        tasks = self.bank.tasks(limit=1000)
+        named = [id for task in tasks for id in task.entry_ids]
+        assert sorted(named) == sorted(entry.id for entry in kept)
+        assert all(bool(task.entry_ids) == (task.state in ("stored", "reinforced")) for task in tasks)
+        assert {entry.repeats for entry in kept} <= {0}
+
+    @invariant()
+    def use_and_success_are_counted_once(self) -> None:
+        if not hasattr(self, "bank"):
+            return
+        uses: Counter[str] = Counter()
+        won: Counter[str] = Counter()
+        for task in self.bank.tasks(limit=1000):
+            if task.state == "reinforced" and task.verdict is not None:
+                uses.update(task.shown)
+                won.update(task.shown if task.verdict.success else ())
+        for entry in self.bank.items(limit=10_000):
+            assert (entry.usage_count, entry.success_count) == (uses[entry.id], won[entry.id])
+            assert entry.failure_count == uses[entry.id] - won[entry.id]
+
+    def teardown(self) -> None:
+        if hasattr(self, "mem"):
+            assert self.mem.verify().ok
+            self.mem.close()
+
+
+TestLives = Lives.TestCase
+TestLives.settings = settings(max_examples=15, stateful_step_count=12, deadline=None)

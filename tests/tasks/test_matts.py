@@ -1,0 +1,158 @@
+"""Several attempts at one task: in parallel, one after the other, compared, recorded, within the budget."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from wellworn import BudgetExceeded, InvalidInput
+from wellworn.tasks import ReasoningBank, Work
+from wellworn.tasks.items import origin_of
+
+from .world import Clock, a_call, a_try
+
+OUT_OF_MONEY = BudgetExceeded("per_day_usd", limit=1, spent=1, wanted=1, remedy="wait")
+
+
+def second_wins(work: Work) -> Any:
+    form = "json" if work.number == 2 else "xml"
+    return a_try("Post it", a_call("post", ok=work.number == 2, error="" if work.number == 2 else "415", format=form))
+
+
+def test_parallel_attempts_are_compared_and_the_best_is_named(bank: ReasoningBank) -> None:
+    out = bank.matts_parallel(task_id="t", query="Post it", domain="api", execute=second_wins, k=3)
+    assert out.success
+    assert out.best.trajectory.steps[0].arguments == {"format": "json"}
+    assert [attempt.success for attempt in out.attempts] == [False, True, False]
+    assert all(attempt.state == "reinforced" for attempt in out.attempts)
+    texts = [bank.item(id).text for id in out.entry_ids]
+    assert any('post with format="json"' in text and 'format="xml" failed' in text for text in texts)
+    origin = origin_of(bank.item(out.entry_ids[0]))
+    assert origin is not None
+    assert out.run is not None
+    assert (origin.outcome, origin.run, origin.domain) == ("contrast", out.run.id, "api")
+
+
+def test_a_run_is_recorded_with_its_attempts(bank: ReasoningBank) -> None:
+    out = bank.matts_parallel(task_id="t", query="Post it", execute=second_wins, k=3)
+    (run,) = bank.runs()
+    assert (run.mode, run.state, run.best) == ("parallel", "stored", out.best.id)
+    assert {task.id for task in bank.tasks()} == set(run.attempts)
+    assert {task.run_id for task in bank.tasks()} == {run.id}
+    assert sorted(task.number for task in bank.tasks()) == [1, 2, 3]
+    assert bank.stats().runs == 1
+
+
+def test_no_more_run_at_once_than_allowed(bank: ReasoningBank) -> None:
+    lock, now, most = threading.Lock(), 0, 0
+
+    def agent(_: Work) -> Any:
+        nonlocal now, most
+        with lock:
+            now += 1
+            most = max(most, now)
+        time.sleep(0.02)
+        with lock:
+            now -= 1
+        return "x"
+
+    bank.matts_parallel(task_id="t", query="q", execute=agent, k=6, concurrency=2)
+    assert most == 2
+    assert len(bank.tasks()) == 6
+
+
+def test_sequential_attempts_see_those_before_them_and_end_with_a_success(bank: ReasoningBank) -> None:
+    seen: list[tuple[int, str]] = []
+
+    def agent(work: Work) -> Any:
+        seen.append((len(work.previous), work.instruction()))
+        return second_wins(work)
+
+    out = bank.matts_sequential(task_id="t", query="Post it", execute=agent, r=5)
+    assert out.success
+    assert [count for count, _ in seen] == [0, 1]
+    assert seen[0][1] == ""
+    assert seen[1][1].startswith("Your previous attempt is below as data.")
+    assert "415" in seen[1][1]
+    assert len(bank.tasks()) == 2
+
+
+def test_sequential_attempts_end_after_r(bank: ReasoningBank) -> None:
+    out = bank.matts_sequential(task_id="t", query="q", execute=lambda work: a_try("q", a_call("f", error="x")), r=3)
+    assert not out.success
+    assert len(out.attempts) == 3
+    assert {bank.item(id).kind for id in out.entry_ids} == {"guardrail"}
+
+
+def test_every_attempt_reinforces_what_it_was_given(bank: ReasoningBank) -> None:
+    bank.run_task(task_id="t0", query="Post it", execute=lambda _: a_try("Post it", a_call("post", format="csv")))
+    (entry,) = bank.items()
+    bank.matts_parallel(task_id="t", query="Post it", execute=second_wins, k=3)
+    after = bank.item(entry.id)
+    assert (after.usage_count, after.success_count, after.failure_count) == (3, 1, 2)
+
+
+@pytest.mark.parametrize("mode", ["parallel", "sequential"])
+def test_a_used_up_budget_ends_a_run_early_and_keeps_what_was_made(bank: ReasoningBank, mode: str) -> None:
+    def agent(work: Work) -> Any:
+        if work.number == 2:
+            raise OUT_OF_MONEY
+        return a_try("q", a_call("f", error="x"))
+
+    if mode == "parallel":
+        out = bank.matts_parallel(task_id="t", query="q", execute=agent, k=8, concurrency=1)
+    else:
+        out = bank.matts_sequential(task_id="t", query="q", execute=agent, r=8)
+    assert len(out.attempts) == 2
+    assert out.entry_ids
+    assert bank.runs()[0].state == "stored"
+
+
+def test_a_run_that_a_crash_cut_off_is_distilled_together_on_resume(bank: ReasoningBank, clock: Clock) -> None:
+    class Killed(BaseException):
+        pass
+
+    def agent(work: Work) -> Any:
+        if work.number == 3:
+            raise Killed
+        return second_wins(work)
+
+    def failing(*_: Any, **__: Any) -> Any:
+        raise Killed
+
+    bank._finisher.finish_run, kept = failing, bank._finisher.finish_run  # type: ignore[method-assign]  # the crash
+    with pytest.raises(Killed):
+        bank.matts_parallel(task_id="t", query="Post it", execute=second_wins, k=2)
+    bank._finisher.finish_run = kept  # type: ignore[method-assign]
+    assert [task.state for task in bank.tasks()] == ["distilling", "distilling"]
+    assert bank.items() == []
+    clock.forward(hours=2)
+    ended = bank.resume()
+    assert [task.state for task in ended] == ["reinforced", "reinforced"]
+    (run,) = bank.runs()
+    assert run.state == "stored"
+    assert any('format="xml" failed' in entry.text for entry in bank.items())
+
+
+def test_a_run_whose_work_was_lost_is_given_up(bank: ReasoningBank, clock: Clock) -> None:
+    class Killed(BaseException):
+        pass
+
+    def agent(_: Work) -> Any:
+        raise Killed
+
+    with pytest.raises(Killed):
+        bank.matts_sequential(task_id="t", query="q", execute=agent)
+    clock.forward(hours=2)
+    bank.resume()
+    assert [run.state for run in bank.runs()] == ["abandoned"]
+    assert [task.state for task in bank.tasks()] == ["abandoned"]
+
+
+@pytest.mark.parametrize("bad", [{"k": 0}, {"k": 65}, {"concurrency": 0}, {"k": True}])
+def test_counts_are_checked(bank: ReasoningBank, bad: dict[str, int]) -> None:
+    with pytest.raises(InvalidInput):
+        bank.matts_parallel(task_id="t", query="q", execute=lambda _: "", **bad)  # type: ignore[arg-type]

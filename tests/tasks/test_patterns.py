@@ -1,0 +1,170 @@
+"""Distilling without a model: what turned a failure, what recurs, what differs."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+
+from wellworn.tasks import Trajectory, trajectory_of
+from wellworn.tasks.distill import distill, distill_attempts
+from wellworn.tasks.items import Item
+from wellworn.tasks.judge import Verdict, judge
+from wellworn.tasks.patterns import from_contrast, from_failure, from_success
+
+from .test_trajectory import TRAJECTORIES
+from .world import a_call, a_try, corrected, stuck
+
+WON, LOST = Verdict(success=True, confidence=1.0), Verdict(success=False, confidence=1.0, reasons=("wrong table",))
+
+
+def texts(items: list[Item]) -> list[str]:
+    return [item.text for item in items]
+
+
+def test_arguments_that_turned_a_failure_are_a_strategy() -> None:
+    first, recipe = from_success(corrected("bob"))
+    assert first.kind == recipe.kind == "strategy"
+    assert first.text == (
+        'For tasks like “Create user … with the panel”: Call create_user(name=[from the task], role="admin"). '
+        'create_user failed with role="Admin": “400 invalid role”.'
+    )
+    assert first.title == 'create_user: role="admin", not role="Admin"'
+    assert first.evidence.splitlines() == [
+        "create_user(name=bob, role=Admin) → ✗ 400 invalid role",
+        "create_user(name=bob, role=admin)",
+    ]
+    assert 'create_user(name=[from the task], role="admin")' in recipe.text
+
+
+def test_siblings_of_a_task_teach_the_same_words() -> None:
+    assert texts(from_success(corrected("bob"))) == texts(from_success(corrected("eve")))
+    assert texts(from_failure(stuck("bob"))) == texts(from_failure(stuck("eve")))
+
+
+def test_a_wait_between_failure_and_success_is_a_retry_policy() -> None:
+    fetched = a_try(
+        "Fetch the report",
+        a_call("get", error="429 too many", path="/r"),
+        a_call("wait", seconds=2),
+        a_call("get", path="/r"),
+    )
+    assert 'First wait(seconds=2); then call get(path="/r"): before that it failed with “429 too many”.' in (
+        from_success(fetched)[0].text
+    )
+
+
+def test_the_same_call_that_worked_later_says_at_which_try() -> None:
+    flaky = a_call("get", error="503", path="/r")
+    item = from_success(a_try("Fetch it", flaky, flaky, a_call("get", path="/r")))[0]
+    assert "it worked at try 3" in item.text
+
+
+def test_a_success_without_tools_keeps_what_was_done_in_words() -> None:
+    (item,) = from_success(a_try("Plan the party", {"text": "Asked everyone for dates"}, {"text": "Took the earliest"}))
+    assert item.text == "For tasks like “Plan the party”: This worked: Asked everyone for dates → Took the earliest."
+
+
+def test_repeating_a_failing_call_is_a_guardrail() -> None:
+    (item,) = from_failure(stuck("bob"))
+    assert item.kind == "guardrail"
+    assert "Do not repeat create_user(" in item.text
+    assert "failed 3 times with “400 invalid role”" in item.text
+
+
+def test_a_call_that_failed_after_other_preparations_was_not_repeated_unchanged() -> None:
+    """Trying it in another way is no repetition: what is kept are the ways, the last two of them."""
+    refused = a_call("release", error="409 not ready", name="kit")
+    tried = [step for before in ("check", "sign", "stamp") for step in (a_call(before), refused)]
+    items = from_failure(a_try("Release the kit", *tried))
+    assert [item.kind for item in items] == ["guardrail", "guardrail"]
+    assert "This way did not succeed: stamp() → release(name=[from the task])." in items[0].text
+    assert "This way did not succeed: sign() → release(name=[from the task])." in items[1].text
+    assert not any("unchanged" in item.text for item in items)
+    assert "409 not ready" in items[0].evidence
+
+
+def test_the_failing_call_at_the_end_is_a_guardrail_an_overcome_one_is_not() -> None:
+    (item,) = from_failure(
+        a_try("q", a_call("a", error="x"), a_call("a"), a_call("b", error="404 gone", id=7)), ["it failed"]
+    )
+    assert "Do not rely on b(id=7): it failed with “404 gone”" in item.text
+
+
+def test_a_wrong_result_without_a_failing_call_keeps_the_way_and_why() -> None:
+    (item,) = from_failure(a_try("Book it", a_call("book", table="x")), ["assertion failed: two seats"])
+    assert 'This way did not succeed: book(table="x"). assertion failed: two seats' in item.text
+
+
+def test_an_exception_without_steps_is_its_own_evidence() -> None:
+    (item,) = from_failure(trajectory_of({"query": "q", "error": "ConnectionError: refused"}), ["an exception"])
+    assert item.evidence == "ConnectionError: refused"
+
+
+def test_nothing_done_teaches_nothing() -> None:
+    assert from_success(Trajectory()) == from_failure(Trajectory()) == from_contrast([], []) == []
+
+
+def test_arguments_that_only_successes_gave_are_a_strategy() -> None:
+    right = [a_try("Post it", a_call("post", format="json", id=n)) for n in (1, 2)]
+    wrong = [a_try("Post it", a_call("post", format="xml", id=n, ok=None)) for n in (1, 2)]
+    (item, *_) = from_contrast(right, wrong)
+    assert item.text.endswith(
+        'Call post with format="json": attempts with it succeeded, those with format="xml" failed.'
+    )
+    assert not any("id=" in other.title for other in from_contrast(right, wrong)), "an id differs everywhere"
+
+
+def test_an_argument_that_failures_left_out_is_named() -> None:
+    items = from_contrast([a_try("q", a_call("get", token="t"))], [a_try("q", a_call("get"))])
+    assert "those without token failed" in items[0].text
+
+
+def test_tools_that_only_one_side_called() -> None:
+    won = a_try("q", a_call("login"), a_call("buy"))
+    lost = a_try("q", a_call("guess"), a_call("buy", error="403"))
+    found = {item.title: item.kind for item in from_contrast([won], [lost])}
+    assert found["login before buy"] == "strategy"
+    assert found["Not guess"] == "guardrail"
+
+
+def test_limits_are_three_two_and_five() -> None:
+    many = [step for n in range(6) for step in (a_call(f"t{n}", error="x", a=1), a_call(f"t{n}", a=2))]
+    assert len(distill(a_try("q", *many), WON).items) == 3
+    fails = [step for n in range(6) for step in [a_call(f"t{n}", error="x")] * 2]
+    assert len(distill(a_try("q", *fails), LOST).items) == 2
+    tools = a_try("q", *[a_call(f"t{n}") for n in range(9)])
+    assert len(distill_attempts([(tools, WON), (a_try("q", a_call("z")), LOST)]).items) == 5
+
+
+def test_an_earlier_failure_at_the_same_task_is_compared() -> None:
+    won = a_try("Post it", a_call("post", format="json"))
+    lost = a_try("Post it", a_call("post", format="xml", ok=None))
+    items = distill(won, WON, earlier=[(lost, LOST)]).items
+    assert 'those with format="xml" failed' in items[0].text
+    assert {item.kind for item in items} == {"strategy"}
+    assert len(items) <= 3
+
+
+@settings(max_examples=100, deadline=None)
+@given(TRAJECTORIES, TRAJECTORIES)
+def test_every_item_has_evidence_from_the_trajectories(one: Trajectory, other: Trajectory) -> None:
+    one, other = trajectory_of(one), trajectory_of(other)
+    own = from_success(one) + from_failure(one, judge(one).reasons)
+    both = from_contrast([one], [other]) + from_contrast([], [one, other]) + from_contrast([one, other], [])
+    for items, given_ in ((own, [one]), (both, [one, other])):
+        known = {step.line[:600] for each in given_ for step in each.steps} | {each.error for each in given_}
+        known_lines = {line for text in known for line in text.splitlines()} | known
+        for item in items:
+            assert item.evidence
+            assert item.evidence in known or all(
+                not line or line in known_lines
+                for line in item.evidence.splitlines()  # a form feed leaves an empty one
+            )
+            assert "\n" not in item.text
+
+
+@pytest.mark.parametrize("names", [("bob", "2021"), ("ann", "20")])
+def test_only_whole_words_of_the_task_are_left_open(names: tuple[str, str]) -> None:
+    name, year = names
+    (item,) = from_success(a_try(f"Report of {year} for {name}", a_call("report", year=int(year), page=2)))
+    assert item.text == (f"For tasks like “Report of … for {name}”: This worked: report(year=[from the task], page=2).")

@@ -1,0 +1,160 @@
+"""Strategies that leave the agent who learned them: which may, what goes along, and how they come back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tasks.consolidation_world import AGENT, Keeper, learn, live, opened
+from wellworn import InvalidInput, Memory, NotFound, Scope
+from wellworn.tasks.domains import domain_of
+from wellworn.tasks.sharing import proven_rate
+
+TEXT = "Open the cart, then apply the code, then pay."
+PROVEN: dict[str, Any] = {"confidence": 0.92, "usage_count": 60, "success_count": 50, "failure_count": 5}
+PEER = Scope(tenant="acme", agent="second")
+TEAM = Scope(tenant="acme", team="ops")
+
+
+@pytest.fixture
+def mem() -> Iterator[Memory]:
+    with opened(scrubber=lambda text: text.replace("ada@acme.org", "[EMAIL_1]")) as memory:
+        yield memory
+
+
+@pytest.fixture
+def keeper(mem: Memory) -> Keeper:
+    return Keeper(mem)
+
+
+def promoted(mem: Memory, keeper: Keeper, text: str = TEXT, **numbers: Any) -> str:  # fields of Entry
+    id = learn(mem, text, evidence="ada bought a lamp for 40", **{**PROVEN, **numbers})
+    keeper.consolidate(scope=AGENT)
+    return id
+
+
+def test_a_promoted_strategy_goes_to_the_team_without_a_word_of_the_work(mem: Memory, keeper: Keeper) -> None:
+    id = promoted(mem, keeper)
+    [share] = keeper.share([id], scope=AGENT, layer="team")
+    assert share.refused == ""
+    assert share.copy_id is not None
+    copy, original = mem.get(share.copy_id, scope=TEAM), mem.get(id, scope=AGENT)
+    assert (copy.text, copy.layer, copy.usage_count) == (TEXT, "team", 0)
+    assert copy.evidence == "Succeeded 50 of 55 times, used 60 times."
+    assert copy.confidence == pytest.approx(proven_rate(original), abs=1e-4)
+    assert copy.confidence < original.confidence
+    assert domain_of(copy.tags) == "web"
+    assert [(link.source, link.target) for link in mem.links(copy.id, scope=AGENT) if link.type == "derived_from"] == [
+        (copy.id, id)
+    ]
+    assert copy.metadata["shared"]["id"] == id
+    assert "promoted" not in copy.metadata
+    assert mem.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("numbers", "why"),
+    [
+        ({"usage_count": 50}, "not promoted"),
+        ({"success_count": 4, "failure_count": 0}, "4 uses with a verdict"),
+        ({"success_count": 20, "failure_count": 15}, "proves a success rate"),
+    ],
+)
+def test_what_is_not_promoted_or_not_proven_stays(
+    mem: Memory, keeper: Keeper, numbers: dict[str, Any], why: str
+) -> None:
+    id = promoted(mem, keeper, **numbers)
+    [share] = keeper.share([id], scope=AGENT, layer="team")
+    assert why in share.refused
+    assert share.copy_id is None
+    assert mem.entries(scope=TEAM) == []
+
+
+def test_the_copy_passes_the_scrubber_also_when_the_original_did_not(keeper: Keeper) -> None:
+    with opened() as plain:
+        own = Keeper(plain)
+        id = promoted(plain, own, "Write to ada@acme.org, then wait.")
+        [share] = own.share([id], scope=AGENT, layer="team")
+        assert share.copy_id is not None
+        assert plain.get(share.copy_id, scope=TEAM).text == "Write to [EMAIL_1], then wait."
+
+
+def test_sharing_with_named_agents_and_only_with_them(mem: Memory, keeper: Keeper) -> None:
+    id = promoted(mem, keeper)
+    shares = keeper.share([id], scope=AGENT, agents=["second", "third", "second"])
+    assert [share.to.layer_id for share in shares] == ["second", "third"]
+    assert set(live(mem, PEER)) == {TEXT}
+    assert mem.entries(scope=Scope(tenant="acme", agent="fourth")) == []
+    assert mem.entries(scope=Scope(tenant="rival", agent="second")) == []
+
+
+def test_sharing_twice_is_sharing_once(mem: Memory, keeper: Keeper) -> None:
+    id = promoted(mem, keeper)
+    first, second = (keeper.share([id], scope=AGENT, layer="team")[0] for _ in range(2))
+    assert first.copy_id == second.copy_id
+    [copy] = mem.entries(scope=TEAM)
+    assert copy.repeats == 0
+    assert len(keeper.shares(scope=AGENT)) == 1
+
+
+def test_the_same_from_two_agents_is_one_copy_that_stays_until_both_revoke(mem: Memory, keeper: Keeper) -> None:
+    second = Scope(tenant="acme", agent="second", team="ops")
+    id = promoted(mem, keeper)
+    other = learn(mem, TEXT, scope=second, **PROVEN)
+    keeper.consolidate(scope=second)
+    shares = [keeper.share([id], scope=AGENT, layer="team")[0], keeper.share([other], scope=second, layer="team")[0]]
+    [copy] = mem.entries(scope=TEAM)
+    assert {share.copy_id for share in shares} == {copy.id}
+    assert keeper.revoke(id, scope=AGENT) == []
+    assert mem.get(copy.id, scope=TEAM).state == "active"
+    assert keeper.revoke(other, scope=second) == [copy.id]
+    assert mem.get(copy.id, scope=TEAM).state == "pruned"
+    assert mem.verify().ok
+
+
+def test_revoking_takes_it_back_from_where_it_is_asked_for(mem: Memory, keeper: Keeper) -> None:
+    id = promoted(mem, keeper)
+    keeper.share([id], scope=AGENT, layer="team")
+    keeper.share([id], scope=AGENT, agents=["second"])
+    assert len(keeper.revoke(id, scope=AGENT, agents=["second"])) == 1
+    assert live(mem, PEER) == {}
+    assert mem.recall("apply the code", scope=TEAM, k=1).hits[0].entry.text == TEXT
+    assert len(keeper.revoke(id, scope=AGENT)) == 1
+    assert mem.recall("apply the code", scope=TEAM, k=1).hits == []
+    assert keeper.revoke(id, scope=AGENT) == []
+    assert {share["state"] for share in keeper.shares(scope=AGENT, id=id)} == {"revoked"}
+    assert mem.get(id, scope=AGENT).state == "active"
+
+
+def test_learning_from_a_peer_has_thresholds(mem: Memory, keeper: Keeper) -> None:
+    good = learn(mem, TEXT, confidence=0.8, usage_count=12, success_count=11, failure_count=1)
+    learn(mem, "Sort by price.", confidence=0.79, usage_count=90, success_count=80)
+    learn(mem, "Read the row.", confidence=0.9, usage_count=9, success_count=9)
+    learn(mem, "Call the shop.", confidence=0.9, usage_count=20, success_count=5, failure_count=15)
+    shares = keeper.learn_from_peer(AGENT, scope=PEER)
+    assert [share.id for share in shares if not share.refused] == [good]
+    assert set(live(mem, PEER)) == {TEXT}
+    with pytest.raises(InvalidInput, match="another agent"):
+        keeper.learn_from_peer(AGENT, scope=Scope(tenant="rival", agent="second"))
+
+
+def test_what_came_from_the_team_does_not_go_back_there(mem: Memory, keeper: Keeper) -> None:
+    id = promoted(mem, keeper)
+    [share] = keeper.share([id], scope=AGENT, agents=["second"])
+    both = Scope(tenant="acme", agent="second")
+    [back] = keeper.learn_from_peer(both, scope=AGENT, min_confidence=0.0, min_usage=0)
+    assert back.copy_id is None
+    assert mem.verify().ok
+    assert share.copy_id is not None
+
+
+def test_bad_wishes_are_refused(mem: Memory, keeper: Keeper) -> None:
+    id = promoted(mem, keeper)
+    with pytest.raises(InvalidInput, match="with whom"):
+        keeper.share([id], scope=AGENT)
+    with pytest.raises(InvalidInput, match="user"):
+        keeper.share([id], scope=AGENT, layer="user")
+    with pytest.raises(NotFound):
+        keeper.share([id], scope=PEER, agents=["third"])

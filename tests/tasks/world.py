@@ -1,0 +1,48 @@
+"""A scope, small agents, and trajectories that many tests use."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from wellworn import Scope
+from wellworn.tasks import Trajectory, trajectory_of
+
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
+AGENT = Scope(tenant="acme", agent="a1", user="ada")
+
+
+class Clock:
+    """Stands still until it is moved."""
+
+    def __init__(self) -> None:
+        self.now = NOON
+
+    def __call__(self) -> datetime:
+        return self.now
+
+    def forward(self, **by: float) -> None:
+        self.now += timedelta(**by)
+
+
+def a_call(tool: str, ok: bool | None = True, error: str = "", **arguments: Any) -> dict[str, Any]:  # any JSON value
+    return {"tool": tool, "args": arguments, "ok": False if error else ok, "error": error}
+
+
+def a_try(query: str, *steps: dict[str, Any], **fields: Any) -> Trajectory:  # fields of a trajectory
+    return trajectory_of({"query": query, "steps": list(steps), **fields})
+
+
+def corrected(name: str) -> Trajectory:
+    """Failed with one role, worked with another."""
+    return a_try(
+        f"Create user {name} with the panel",
+        a_call("create_user", error="400 invalid role", name=name, role="Admin"),
+        a_call("create_user", name=name, role="admin"),
+    )
+
+
+def stuck(name: str) -> Trajectory:
+    """Failed with the same call again and again."""
+    wrong = a_call("create_user", error="400 invalid role", name=name, role="Admin")
+    return a_try(f"Create user {name} with the panel", wrong, wrong, wrong)
