@@ -22,7 +22,7 @@ from bench import corpus
 from bench.corpus import WIDTH, Corpus, Matrix, unit_vectors
 from wellworn import Memory, Scope
 from wellworn.core.clock import TimeOrderedIds, system_clock
-from wellworn.core.types import Entry, Turn
+from wellworn.core.values import Entry, Turn
 from wellworn.ingest.hashing import content_hash, thread_of
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.scrub import keep_all

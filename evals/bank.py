@@ -29,9 +29,9 @@ from typing import Any
 from evals.bank_agent import CHECK, TRIES, attempt
 from evals.bank_report import BankReport, Done
 from evals.bank_world import World, WorldTask, tasks
-from evals.run import Progress, Steps
+from evals.run import Steps
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import Scope
+from wellworn.core.values import Progress, Scope
 from wellworn.memory import Memory
 from wellworn.tasks import ReasoningBank, TaskResult, Work
 

@@ -20,8 +20,8 @@ from evals.bank_judged import Judged
 from evals.bank_report import as_json
 from evals.bank_traces import Trace, load
 from evals.intervals import Interval, interval
-from evals.run import Progress, Steps
-from wellworn.core.types import Scope
+from evals.run import Steps
+from wellworn.core.values import Progress, Scope
 from wellworn.memory import Memory
 from wellworn.models.embedders.base import Embedder
 from wellworn.models.embedders.choose import choose_embedder

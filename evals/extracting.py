@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from wellworn.core.types import Turn
+from wellworn.core.values import Turn
 from wellworn.models.llms.base import Model, Reply, Request
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.extract import by_model

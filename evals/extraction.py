@@ -15,8 +15,8 @@ from typing import Any
 from evals.extracting import ModelExtractor
 from evals.extraction_report import ExtractionReport, Missed, Read
 from evals.files import json_files, misshapen, read_json
-from evals.run import Progress, Steps
-from wellworn.core.types import Turn
+from evals.run import Steps
+from wellworn.core.values import Progress, Turn
 from wellworn.reflection.candidate import Candidate, Extract
 from wellworn.reflection.rules.extract import extract as extract_by_rules
 

@@ -29,9 +29,9 @@ from evals.citing import Citing
 from evals.learn_report import SHOWN, WAYS, Answer, Ending, LearnReport
 from evals.locomo import Conversation
 from evals.metrics import recall_at_k
-from evals.run import Progress, Steps, scope_for, turns_of
+from evals.run import Steps, scope_for, turns_of
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import LearningStatus
+from wellworn.core.values import LearningStatus, Progress
 from wellworn.memory import Memory
 
 

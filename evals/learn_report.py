@@ -15,7 +15,7 @@ from evals.intervals import Interval, interval
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from wellworn.core.types import LearningStatus
+    from wellworn.core.values import LearningStatus
 
 WAYS = ("untrained", "cold", "prior only", "prior + person")
 SHOWN = 5

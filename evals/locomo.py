@@ -16,7 +16,8 @@ from typing import Any
 from evals import metrics
 from evals.files import json_files, misshapen, read_json
 from evals.report import Graded, Report
-from evals.run import LARGEST_K, WIDER, Progress, Settings, Steps, scope_for, score, sessions_of, timed_recall, turns_of
+from evals.run import LARGEST_K, WIDER, Settings, Steps, scope_for, score, sessions_of, timed_recall, turns_of
+from wellworn.core.values import Progress
 from wellworn.memory import Memory
 
 CATEGORIES = {1: "multi-hop", 2: "temporal", 3: "open-domain", 4: "single-hop", 5: "adversarial"}

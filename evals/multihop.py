@@ -12,9 +12,9 @@ from typing import Any
 
 from evals.files import hint, json_files, misshapen, read_json
 from evals.report import Graded, Report
-from evals.run import Progress, Settings, Steps, scope_for, score, timed_recall
+from evals.run import Settings, Steps, scope_for, score, timed_recall
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import Hit
+from wellworn.core.values import Hit, Progress
 from wellworn.memory import Memory
 
 # A long passage is remembered in several chunks, and two hits may be of one passage: ask for this many times k.

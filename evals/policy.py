@@ -18,7 +18,7 @@ from typing import Any
 from evals.intervals import Interval, interval
 from evals.policy_world import FAMILIES, FEEDBACKS, QUESTIONS, SCOPE, K, Question, World, cited
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import Layer, Recall
+from wellworn.core.values import Layer, Progress, Recall
 from wellworn.memory import Memory
 from wellworn.search.steps.actions import Plan
 from wellworn.search.steps.choices import CHOICES, Choice, plan_of
@@ -31,8 +31,6 @@ CHECK_EVERY = 50
 """Outcomes between two looks at what serves."""
 EXPLORE = 0.1
 """Share of tries: four times the usual one, so that 300 outcomes over four families tell six ways apart."""
-
-Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass
 
-from wellworn.core.types import Recall, Scope
+from wellworn.core.values import Recall, Scope
 from wellworn.memory import Memory
 from wellworn.search.steps.cues import Shape
 

@@ -13,7 +13,8 @@ from typing import Any
 
 from evals.files import json_files, misshapen, read_json
 from evals.report import Graded, Report
-from evals.run import WIDER, Progress, Settings, Steps, scope_for, score, sessions_of, timed_recall
+from evals.run import WIDER, Settings, Steps, scope_for, score, sessions_of, timed_recall
+from wellworn.core.values import Progress
 from wellworn.memory import Memory
 
 

@@ -15,7 +15,8 @@ from typing import Any
 from evals import locomo, multihop
 from evals.files import json_files
 from evals.report import Graded
-from evals.run import Progress, Settings
+from evals.run import Settings
+from wellworn.core.values import Progress
 from wellworn.search.steps.router import THRESHOLD, route
 
 QUESTIONS = Path(__file__).with_name("router_questions.txt")

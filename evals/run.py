@@ -6,15 +6,13 @@ Uses the public facade only, so that what is measured is what a user gets.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 
 from evals import metrics
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import Hit, Scope
+from wellworn.core.values import Hit, Progress, Scope
 from wellworn.memory import Memory
-
-Progress = Callable[[int, int], None]
 
 # Sessions and passages are ranked by their best hit, and one session fills many places: ask for this many times k.
 WIDER = 10

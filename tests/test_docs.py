@@ -33,7 +33,7 @@ from wellworn import AsyncMemory, Memory, Session
 from wellworn.aio import AsyncSession
 from wellworn.cli import app
 from wellworn.cli.target import SHARED
-from wellworn.core.types import KINDS, LAYERS, LINK_TYPES, MAX_NAME_CHARS, STATES
+from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, MAX_NAME_CHARS, STATES
 from wellworn.ingest import validate
 from wellworn.integrations.loop import create_memory_middleware
 from wellworn.search.profiles import PROFILES

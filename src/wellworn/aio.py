@@ -12,11 +12,12 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from wellworn.core.clock import Clock, NewId, system_clock
-from wellworn.core.types import (
+from wellworn.core.values import (
     CurvePoint,
     Entry,
     LearningStatus,
     Link,
+    Progress,
     Reasoning,
     Recall,
     Receipt,
@@ -25,7 +26,6 @@ from wellworn.core.types import (
     Turn,
     Version,
 )
-from wellworn.ingest.remember import Progress
 from wellworn.ingest.scrub import ScrubberSpec
 from wellworn.ingest.session import Session
 from wellworn.ingest.times import TimeLike

@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, system_clock
 from wellworn.core.errors import NotFound, StoreClosed
 from wellworn.core.locks import ForkLock
-from wellworn.core.types import (
+from wellworn.core.values import (
     CacheLevel,
     CurvePoint,
     Entry,
     LearningStatus,
     Link,
     Partition,
+    Progress,
     Reasoning,
     Recall,
     Receipt,
@@ -32,7 +33,7 @@ from wellworn.core.types import (
 )
 from wellworn.ingest.change import Changer
 from wellworn.ingest.forget import Forgetter
-from wellworn.ingest.remember import Progress, Writer
+from wellworn.ingest.remember import Writer
 from wellworn.ingest.scrub import ScrubberSpec, choose_scrubbing
 from wellworn.ingest.session import Session
 from wellworn.ingest.times import TimeLike, as_time

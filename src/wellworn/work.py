@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 from wellworn.core.clock import Clock, NewId
 from wellworn.core.errors import NotFound
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition, Progress
 from wellworn.ingest.remember import Writer
 from wellworn.jobs.queue import Queue
 from wellworn.jobs.worker import Handler, Worker
@@ -24,7 +24,6 @@ from wellworn.reflection.watch import SessionWatch
 from wellworn.search.pipeline import Searcher
 from wellworn.store.port import Store
 
-Progress = Callable[[int, int], None]
 SWEEP_S = 60.0
 """How often idle sessions are looked for."""
 PRUNE_S = 3600.0

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from wellworn.cli import chart, learn_plot
-from wellworn.core.types import CurvePoint
+from wellworn.core.values import CurvePoint
 
 from .conftest import Cli
 

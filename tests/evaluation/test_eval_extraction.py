@@ -14,7 +14,7 @@ from evals.extraction_report import summary
 from evals.run import Settings
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import Turn
+from wellworn.core.values import Turn
 from wellworn.models.llms import ScriptedModel
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.settings import ReflectionSettings

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wellworn.core.types import Receipt, Scope
+from wellworn.core.values import Receipt, Scope
 from wellworn.ingest.forget import Forgetter
 from wellworn.store.inmemory import InMemoryStore
 from wellworn.store.port import Store

@@ -21,7 +21,7 @@ from hypothesis import strategies as st
 
 from integrations.world import HandClock
 from wellworn import AsyncMemory, Hit, InvalidInput, Memory, Scope
-from wellworn.core.types import Entry, Factor
+from wellworn.core.values import Entry, Factor
 from wellworn.integrations.block import age_of, memory_block, relevances
 from wellworn.integrations.loop import (
     MemoryMiddleware,

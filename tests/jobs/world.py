@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.jobs import Backoff, Queue
 from wellworn.store.inmemory import InMemoryStore
 from wellworn.store.port import Job, Selection, Store, Tx

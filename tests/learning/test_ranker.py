@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from learning.world import NAMES, SHOWN, WIDTH, example, honest, inverted, question, recall_of, shown_by
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.learning.example import Example, example_of
 from wellworn.learning.ranker import MAX_BASE_WEIGHT, MAX_CORRECTION, MAX_WEIGHT, PERSON_START, Ranker, updated
 from wellworn.store.port import LoggedRecall

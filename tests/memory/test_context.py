@@ -12,7 +12,7 @@ from memory.world import ADA
 from wellworn import InvalidInput, Memory
 from wellworn.core.fence import CLOSING, OPENING, Item, fenced_block
 from wellworn.core.tokens import count_tokens
-from wellworn.core.types import Cost, Hit, Recall
+from wellworn.core.values import Cost, Hit, Recall
 from wellworn.testing.builders import make_entry
 
 

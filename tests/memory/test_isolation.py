@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from memory.world import Clock, partition_picture
 from wellworn import Memory, NotFound, Scope
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 
 SCOPES = [
     Scope(tenant="acme", user="ada"),

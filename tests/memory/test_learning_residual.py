@@ -12,7 +12,7 @@ from memory.test_learning_world import ADA, ENOUGH, Places, User, honest, plante
 from memory.world import OpenMemory
 from wellworn import Memory
 from wellworn.core.errors import EmbeddingFailed
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.learning.lowrank import CHUNK, LowRank
 
 HOME = Partition(tenant="acme", layer="user", layer_id="ada")

@@ -12,7 +12,7 @@ import pytest
 from memory.world import Clock, OpenMemory
 from wellworn import Memory, Scope
 from wellworn.core.errors import InvalidInput, ModelFailed, NotFound
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 from wellworn.models.llms import ScriptedModel
 from wellworn.models.llms.budget import Budget
 from wellworn.reflection.settings import ReflectionSettings

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from wellworn import Memory, Scope
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.port import Selection
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)

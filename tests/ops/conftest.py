@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from wellworn.core.clock import TimeOrderedIds
-from wellworn.core.types import Entry, Scope
+from wellworn.core.values import Entry, Scope
 from wellworn.memory import Memory
 from wellworn.models.embedders.base import Embedder
 from wellworn.models.embedders.hashing import HashEmbedder

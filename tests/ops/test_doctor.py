@@ -12,7 +12,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from wellworn.core.types import Kind
+from wellworn.core.values import Kind
 from wellworn.memory import Memory
 from wellworn.models.embedders.hashing import HashEmbedder
 from wellworn.ops.checks import check_cycles

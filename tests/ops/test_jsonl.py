@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from wellworn.core.errors import InvalidInput, TransferError
-from wellworn.core.types import Scope
+from wellworn.core.values import Scope
 from wellworn.ingest.terms import embedding_text
 from wellworn.memory import Memory
 from wellworn.models.embedders.hashing import HashEmbedder

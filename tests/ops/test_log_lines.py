@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wellworn.core.errors import TransferError
-from wellworn.core.types import Scope
+from wellworn.core.values import Scope
 from wellworn.memory import Memory
 from wellworn.models.embedders.hashing import HashEmbedder
 from wellworn.ops.bundle import Loaded

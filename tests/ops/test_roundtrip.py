@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wellworn.core.types import KINDS, LAYERS, LINK_TYPES, Entry, Link, Partition, Turn
+from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, Entry, Link, Partition, Turn
 from wellworn.ingest.terms import record_of
 from wellworn.models.embedders.hashing import HashEmbedder
 from wellworn.ops.doctor import verify

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from wellworn.core.types import Turn
+from wellworn.core.values import Turn
 
 WEDNESDAY = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 """When everything is said, unless told otherwise."""

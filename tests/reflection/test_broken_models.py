@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wellworn import Memory, Scope
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 from wellworn.models.llms import ScriptedModel
 
 ADA = Scope(tenant="acme", user="ada")

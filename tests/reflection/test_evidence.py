@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from wellworn.core.types import Turn
+from wellworn.core.values import Turn
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.evidence import evidence_of, rejection
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wellworn.core.types import Turn
+from wellworn.core.values import Turn
 from wellworn.ingest.stopwords import STOP_WORDS
 from wellworn.ingest.terms import words
 from wellworn.reflection.candidate import Candidate

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import Turn
+from wellworn.core.values import Turn
 from wellworn.reflection.readable import readable
 from wellworn.reflection.settings import ReflectionSettings
 from wellworn.reflection.window import windows

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from search.reference import WIDTH, Partition, Row, index_of, random_rows
-from wellworn.core.types import KINDS, STATES
+from wellworn.core.values import KINDS, STATES
 from wellworn.search import partition as partition_module
 from wellworn.search import postings as postings_module
 from wellworn.search.partition import NONE, PartitionIndex, few_of

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from wellworn import Memory, Profile, Scope
 from wellworn.core.clock import to_micros
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 from wellworn.ingest.dates import NamedDate
 from wellworn.ingest.terms import Question
 from wellworn.search.bank import Bank

@@ -17,7 +17,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import LinkType, Partition
+from wellworn.core.values import LinkType, Partition
 from wellworn.store.inmemory import InMemoryStore
 from wellworn.store.port import Selection, Store, Tx, Vector
 from wellworn.store.sqlite import SqliteStore

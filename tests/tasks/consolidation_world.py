@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from memory.world import NOON, Clock
 from wellworn import Memory, Scope
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 from wellworn.store.port import Selection
 from wellworn.tasks.domains import domain_tags
 from wellworn.tasks.keeper import Keeper

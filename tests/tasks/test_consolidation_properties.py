@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from memory.world import NOON
 from tasks.consolidation_world import AGENT, PARTITION, Clock, Keeper, TableEmbedder, opened, standing
 from wellworn import Memory
-from wellworn.core.types import Entry, Kind
+from wellworn.core.values import Entry, Kind
 from wellworn.ingest.terms import record_of
 from wellworn.store.port import NewEntry, Selection
 from wellworn.tasks.domains import domain_tags

@@ -11,7 +11,7 @@ import pytest
 from memory.world import file_bytes, reachable
 from tasks.consolidation_world import AGENT, learn, opened
 from wellworn import Memory, Scope
-from wellworn.core.types import Receipt
+from wellworn.core.values import Receipt
 from wellworn.models.llms.base import Reply, Request
 from wellworn.models.llms.scripted import ScriptedModel
 from wellworn.store.inmemory import InMemoryStore

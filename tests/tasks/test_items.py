@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn import Entry, InvalidInput, Scope
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.ingest.validate import check
 from wellworn.tasks.domains import checked_domain, domain_of, domain_tags, wanted_tags, within
 from wellworn.tasks.items import Item, Origin, bank_partition, draft_of, kinds_of, origin_of, stage_of

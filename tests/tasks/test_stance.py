@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tasks.advice_pairs.load import Half, pairs, score
-from wellworn.core.types import Entry, Kind
+from wellworn.core.values import Entry, Kind
 from wellworn.tasks.consolidation.stance import contradiction, read, reordered, stance_of
 from wellworn.testing.builders import make_entry
 

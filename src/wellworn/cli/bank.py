@@ -14,7 +14,7 @@ from wellworn.cli.target import JsonFlag, Target, with_target
 from wellworn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from wellworn.core.types import Entry
+    from wellworn.core.values import Entry
     from wellworn.tasks.consolidation.stages import Stages
 
 app = typer.Typer(no_args_is_help=True, help="What agents learned from their tasks: strategies and guardrails.")

@@ -196,7 +196,7 @@ def learn_from(
     min_usage: Annotated[int, typer.Option("--min-usage", min=0, help="Only what it used this often.")] = 10,
 ) -> None:
     """Copy what another agent is sure of and has used to the scope's agent."""
-    from wellworn.core.types import Scope
+    from wellworn.core.values import Scope
     from wellworn.tasks.keeper import Keeper
 
     other = Scope(tenant=target.scope.tenant, agent=peer)

@@ -17,7 +17,7 @@ from wellworn.cli.target import Target, with_target
 from wellworn.core.citations import read_citation
 
 if TYPE_CHECKING:
-    from wellworn.core.types import Recall, Turn
+    from wellworn.core.values import Recall, Turn
     from wellworn.ingest.session import Session
     from wellworn.memory import Memory
     from wellworn.models.llms.base import Model

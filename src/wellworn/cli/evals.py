@@ -20,7 +20,9 @@ from wellworn.core.errors import InvalidInput
 if TYPE_CHECKING:
     from evals.learn_report import LearnReport
     from evals.report import Report
-    from evals.run import Progress, Settings
+    from evals.run import Settings
+
+    from wellworn.core.values import Progress
 
 
 class Runner(Protocol):

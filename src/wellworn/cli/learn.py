@@ -16,7 +16,7 @@ from wellworn.cli.ask import confirm
 from wellworn.cli.stdin import json_lines, read_stdin
 from wellworn.cli.target import Target, with_target
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import LearningStatus
+from wellworn.core.values import LearningStatus
 
 verbs = typer.Typer()
 app = typer.Typer(no_args_is_help=True, help="What recall has learned from use: look at it, rebuild it, reset it.")

@@ -9,7 +9,7 @@ from typing import Any
 
 from wellworn.cli import chart
 from wellworn.core.errors import MissingExtra
-from wellworn.core.types import CurvePoint
+from wellworn.core.values import CurvePoint
 
 LEVELS = {"base": ".", "prior": "-", "person": "="}
 STRIP_WIDTH = 64

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from wellworn.core.types import KINDS, LAYERS
+from wellworn.core.values import KINDS, LAYERS
 
 _TIME = "ISO 8601, UTC unless it says otherwise"
 

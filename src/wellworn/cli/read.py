@@ -11,7 +11,7 @@ from wellworn.cli import render
 from wellworn.cli.options import AsOf, EntryId, Kinds, Layers, LlmName, SessionId, Since, Tags, Until
 from wellworn.cli.stdin import text_from
 from wellworn.cli.target import Target, with_target
-from wellworn.core.types import Recall, Stats
+from wellworn.core.values import Recall, Stats
 
 app = typer.Typer()
 

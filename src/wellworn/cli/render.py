@@ -9,21 +9,20 @@ import json
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wellworn.core.types import Entry, Factor, Hit, Link, Step, Version
+from wellworn.core.values import Entry, Factor, Hit, Link, Progress, Step, Version
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-Progress = Callable[[int, int], None]
 
 PIPED_WIDTH = 120
 """Columns when nobody says how wide: rich would take 80 and fold ids."""

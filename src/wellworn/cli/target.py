@@ -16,7 +16,7 @@ import typer
 
 from wellworn.cli.guard import guarded
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import LAYERS, Scope
+from wellworn.core.values import LAYERS, Scope
 
 if TYPE_CHECKING:
     from wellworn.memory import Memory

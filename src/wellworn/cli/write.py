@@ -11,7 +11,7 @@ from wellworn.cli.ask import confirm
 from wellworn.cli.stdin import read_stdin, text_from
 from wellworn.cli.target import Target, with_target
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import LINK_TYPES
+from wellworn.core.values import LINK_TYPES
 
 app = typer.Typer()
 

@@ -10,7 +10,7 @@ from typing import Any
 from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.tokens import count_tokens
-from wellworn.core.types import Entry, Link, Partition, Scope, Version
+from wellworn.core.values import Entry, Link, Partition, Scope, Version
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.scrub import Scrubbing, scrubbed_json
 from wellworn.ingest.terms import embedding_text, record_of

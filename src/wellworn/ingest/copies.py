@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from wellworn.core.types import Entry, Partition
+from wellworn.core.values import Entry, Partition
 from wellworn.store.port import Selection, Store, Tx
 
 SHARE = "share"

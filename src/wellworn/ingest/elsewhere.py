@@ -6,7 +6,7 @@ where it lies, so that it goes too.
 
 from __future__ import annotations
 
-from wellworn.core.types import LAYERS, Partition
+from wellworn.core.values import LAYERS, Partition
 from wellworn.store.port import Record, Removed, Store, Tx
 
 ELSEWHERE = "elsewhere"

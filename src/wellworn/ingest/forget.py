@@ -9,7 +9,7 @@ from typing import Protocol
 
 from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.types import Entry, Partition, Receipt, Scope
+from wellworn.core.values import Entry, Partition, Receipt, Scope
 from wellworn.ingest.copies import Copies, copies_of, cut, ids_on
 from wellworn.ingest.elsewhere import drop_elsewhere
 from wellworn.ingest.validate import checked_flag, checked_ids, checked_layer, checked_session_id

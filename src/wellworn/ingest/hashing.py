@@ -7,7 +7,7 @@ import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
 
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 
 
 @lru_cache(maxsize=200_000)

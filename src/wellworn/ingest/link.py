@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import timedelta
 
-from wellworn.core.types import Link, LinkType
+from wellworn.core.values import Link, LinkType
 from wellworn.store.port import IndexRecord, Neighbour, NewEntry, Tx
 
 MAX_CONTEXT, MAX_RELATED, MAX_SIMILAR = 2, 3, 3

@@ -7,7 +7,7 @@ rows are written. Knows the store and the embedder as ports.
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -15,7 +15,7 @@ from datetime import datetime
 from wellworn.core.clock import Clock, NewId, aware
 from wellworn.core.errors import InvalidInput
 from wellworn.core.tokens import count_tokens
-from wellworn.core.types import Entry, Link, Partition, Scope, filled
+from wellworn.core.values import Entry, Link, Partition, Progress, Scope, filled
 from wellworn.ingest.chunk import chunk
 from wellworn.ingest.hashing import hash_of, thread_of
 from wellworn.ingest.link import links_for
@@ -33,9 +33,6 @@ from wellworn.ingest.validate import (
 )
 from wellworn.models.embedders.base import Embedder, check_served
 from wellworn.store.port import Event, NewEntry, Store, Tx
-
-Progress = Callable[[int, int], None]
-"""Called with (done, total) at the start and after each batch; done counts what is stored."""
 
 BATCH_ENTRIES = 512
 REPEAT_CONFIDENCE_STEP = 0.05

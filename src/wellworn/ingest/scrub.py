@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
 
 from wellworn.core.clock import Clock
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.port import Store, Tx
 
 if TYPE_CHECKING:  # loaded on first use: without scrubbing its rules are needed by nothing

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Protocol
 
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.types import Entry, Partition, Scope, Turn
+from wellworn.core.values import Entry, Partition, Scope, Turn
 from wellworn.ingest.hashing import content_hash, thread_of
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.times import TimeLike

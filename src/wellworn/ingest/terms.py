@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import Stemmer
 
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 from wellworn.ingest.dates import NamedDate, named_dates
 from wellworn.ingest.hashing import hash64, signed64
 from wellworn.ingest.stopwords import STOP_WORDS

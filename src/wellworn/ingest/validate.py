@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, cast
 
 from wellworn.core.errors import InvalidInput, ScopeError, UnknownKind
-from wellworn.core.types import (
+from wellworn.core.values import (
     KINDS,
     LINK_TYPES,
     MAX_NAME_CHARS,

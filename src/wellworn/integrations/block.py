@@ -14,7 +14,7 @@ from typing import Literal, get_args
 
 from wellworn.core.clock import aware, system_clock
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import Entry, Hit
+from wellworn.core.values import Entry, Hit
 from wellworn.ingest.validate import checked_count
 
 Format = Literal["structured", "natural"]

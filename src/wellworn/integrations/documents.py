@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, MissingExtra
-from wellworn.core.types import Entry, Partition
+from wellworn.core.values import Entry, Partition
 from wellworn.integrations import conditions
 from wellworn.integrations.items.item import Put, item_of
 from wellworn.models.embedders.base import Embedder

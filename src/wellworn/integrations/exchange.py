@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from wellworn.core.errors import NotFound
-from wellworn.core.types import Entry, Scope
+from wellworn.core.values import Entry, Scope
 from wellworn.ingest.session import Session
 from wellworn.learning.learner import Learner
 from wellworn.learning.told import told_of

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from wellworn.core.clock import TimeOrderedIds
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.locks import ForkLock
-from wellworn.core.types import Scope
+from wellworn.core.values import Scope
 from wellworn.ingest.validate import checked_count, checked_flag, checked_k, checked_session_id
 from wellworn.memory import Memory
 from wellworn.search.filters import Filters

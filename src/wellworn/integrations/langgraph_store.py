@@ -12,7 +12,7 @@ from itertools import islice
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, MissingExtra
-from wellworn.core.types import Partition, Scope
+from wellworn.core.values import Partition, Scope
 from wellworn.ingest.chunk import chunk
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_count
 from wellworn.integrations import conditions

@@ -22,7 +22,7 @@ from wellworn.core.citations import Citation, read_citation
 from wellworn.core.clock import Clock, TimeOrderedIds, aware, system_clock
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.locks import ForkLock
-from wellworn.core.types import Scope
+from wellworn.core.values import Scope
 from wellworn.core.wellformed import well_formed
 from wellworn.ingest.validate import (
     MAX_QUERY_CHARS,

@@ -14,7 +14,7 @@ from typing import Any, Literal, TypeVar
 import numpy as np
 
 from wellworn.core.errors import InvalidInput, MissingExtra
-from wellworn.core.types import Entry, Hit, Scope
+from wellworn.core.values import Entry, Hit, Scope
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_count, checked_scope
 from wellworn.integrations.documents import Filter, MemoryEmbeddings, document_of, predicate, put_of
 from wellworn.integrations.engine import engine_of

@@ -21,7 +21,7 @@ from typing import Any
 
 from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, system_clock
 from wellworn.core.errors import InvalidInput, LeaseLost, NotFound
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.jobs.failures import is_permanent, told
 from wellworn.store.port import Job, Store, Tx
 

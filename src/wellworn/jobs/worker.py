@@ -19,13 +19,12 @@ from typing import Any
 
 from wellworn.core.errors import LeaseLost, StoreClosed, WellwornError
 from wellworn.core.locks import ForkLock
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition, Progress
 from wellworn.jobs.failures import told
 from wellworn.jobs.queue import LEASE_S, Queue
 from wellworn.store.port import Job
 
 Handler = Callable[[Job], None]
-Progress = Callable[[int, int], None]
 
 POLL_S = 5.0
 STOP_S = 30.0

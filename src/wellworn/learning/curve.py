@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 
-from wellworn.core.types import CurvePoint, Partition
+from wellworn.core.values import CurvePoint, Partition
 from wellworn.learning.guard import Z_GAIN
 from wellworn.learning.learner import Learner
 

@@ -12,7 +12,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from wellworn.core.types import filled
+from wellworn.core.values import filled
 from wellworn.learning.exact import Array, total
 from wellworn.learning.swaps import pairs, swap_of
 from wellworn.store.port import LoggedRecall

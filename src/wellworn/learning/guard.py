@@ -21,7 +21,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from wellworn.core.types import filled
+from wellworn.core.values import filled
 from wellworn.learning.exact import Array
 from wellworn.learning.example import Flags
 

@@ -16,7 +16,7 @@ from datetime import datetime
 from typing import Any
 
 from wellworn.core.errors import EmbeddingFailed, InvalidInput, NotFound
-from wellworn.core.types import LearningStatus, Partition, altered
+from wellworn.core.values import LearningStatus, Partition, altered
 from wellworn.ingest.terms import read_question
 from wellworn.learning.echoes import MOST_RECALLS, Echoes
 from wellworn.learning.guard import Z_GAIN

@@ -17,7 +17,7 @@ from typing import Protocol
 
 from wellworn.core.errors import WellwornError
 from wellworn.core.locks import ForkLock
-from wellworn.core.types import filled
+from wellworn.core.values import filled
 from wellworn.store.port import LoggedRecall, Store, Tx
 
 FLUSH_AFTER_S = 0.5

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.clock import Clock
-from wellworn.core.types import LearningStatus, Partition
+from wellworn.core.values import LearningStatus, Partition
 from wellworn.ingest.hashing import hash64
 from wellworn.learning.learner import Labelled, Learner
 from wellworn.learning.policy import Person

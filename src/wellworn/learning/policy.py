@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal
 
-from wellworn.core.types import altered
+from wellworn.core.values import altered
 from wellworn.learning.example import Example
 from wellworn.learning.guard import LEAST, Evidence, Guard, compare
 from wellworn.learning.ranker import Ranker, updated

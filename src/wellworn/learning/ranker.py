@@ -19,7 +19,7 @@ from functools import cached_property
 
 import numpy as np
 
-from wellworn.core.types import filled
+from wellworn.core.values import filled
 from wellworn.learning import exact
 from wellworn.learning.exact import Array
 from wellworn.learning.example import Example, Places, best_places

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime
 
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 
 SUCCESS_STEP, SUREST = 0.05, 0.95
 FAILURE_STEP, LEAST_SURE = 0.10, 0.05

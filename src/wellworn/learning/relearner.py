@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.learning.lowrank import LowRank
 from wellworn.learning.policy import Prior
 from wellworn.learning.ranker import Ranker

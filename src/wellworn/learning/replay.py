@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.learning.example import Example
 from wellworn.learning.policy import Advanced, Person, Prior, advance
 from wellworn.store.port import LoggedOutcome

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from wellworn.core.clock import Clock, aware
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.learning.echoes import Echoes
 from wellworn.learning.example import Example, example_of
 from wellworn.learning.log import RecallLog

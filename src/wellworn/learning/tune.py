@@ -12,7 +12,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from wellworn.core.types import Partition, filled
+from wellworn.core.values import Partition, filled
 from wellworn.ingest.hashing import hash64
 from wellworn.learning.exact import Array
 from wellworn.learning.example import example_of

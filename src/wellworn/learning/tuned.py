@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.learning.lowrank import CHUNK, LowRank
 from wellworn.learning.policy import Person
 from wellworn.learning.relearner import Relearner

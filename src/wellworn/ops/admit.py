@@ -23,13 +23,13 @@ from datetime import datetime
 
 from wellworn.core.clock import NewId, TimeOrderedIds
 from wellworn.core.errors import TransferError
-from wellworn.core.types import Entry, Partition, Scope, Turn
+from wellworn.core.values import Entry, Partition, Progress, Scope, Turn
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.terms import record_of
 from wellworn.ops.bundle import Bundle, Loaded, coherent, rehomed, renamed
 from wellworn.ops.cleaned import cleaned
 from wellworn.ops.log_lines import admit_log
-from wellworn.ops.walk import Progress, homes
+from wellworn.ops.walk import homes
 from wellworn.store.port import Event, NewEntry, Store, Tx
 
 BATCH = 256

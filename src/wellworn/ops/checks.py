@@ -35,7 +35,7 @@ import numpy as np
 
 from wellworn.core.errors import InvalidInput
 from wellworn.core.tokens import count_tokens
-from wellworn.core.types import KINDS, LAYERS, LINK_TYPES, STATES, Entry, Link, Turn
+from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, STATES, Entry, Link, Turn
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.terms import record_of
 from wellworn.ops.plain import checked_id, is_unit_or_zero

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from wellworn.core.tokens import count_tokens
-from wellworn.core.types import Entry, Partition, Turn
+from wellworn.core.values import Entry, Partition, Turn
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.scrub import Scrubber, Scrubbing, scrubbed_json, texts_in
 from wellworn.ops.bundle import Bundle

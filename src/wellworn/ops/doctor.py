@@ -12,14 +12,14 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Entry, Partition, Turn
+from wellworn.core.values import Entry, Partition, Progress, Turn
 from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.models.embedders.base import Embedder
 from wellworn.ops import checks
 from wellworn.ops.checks import LinkKey
 from wellworn.ops.plain import settled
 from wellworn.ops.reembed import model_of
-from wellworn.ops.walk import PAGE, Progress, entry_total, homes, pages, step
+from wellworn.ops.walk import PAGE, entry_total, homes, pages, step
 from wellworn.store.owned import JOB_STATES
 from wellworn.store.port import Flaw, IndexRecord, Model, Store, Tx, Vector
 

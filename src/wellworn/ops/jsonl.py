@@ -26,7 +26,7 @@ from typing import Any, BinaryIO
 
 from wellworn.core.clock import NewId
 from wellworn.core.errors import InvalidInput, TransferError
-from wellworn.core.types import Entry, Link, Partition, Scope, Turn
+from wellworn.core.values import Entry, Link, Partition, Progress, Scope, Turn
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.validate import checked_line
 from wellworn.learning.tenant import Tenant
@@ -36,7 +36,7 @@ from wellworn.ops.bundle import Bundle, Loaded, Written, coherent
 from wellworn.ops.folder import beside
 from wellworn.ops.log_lines import OutcomeLine, RecallLine, log_lines, outcome_of, recall_of, tenant_of
 from wellworn.ops.plain import Fields
-from wellworn.ops.walk import Progress, entry_total, pages
+from wellworn.ops.walk import entry_total, pages
 from wellworn.store.port import Model, Replaced, SessionHead, Store, Vector
 
 VERSION = 2

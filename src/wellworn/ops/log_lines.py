@@ -18,7 +18,7 @@ from datetime import datetime
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, TransferError
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.ingest import validate
 from wellworn.ingest.validate import checked_line
 from wellworn.learning.swaps import LEVELS, without_swap

@@ -24,7 +24,7 @@ from typing import Any
 
 from wellworn.core.clock import NewId
 from wellworn.core.errors import InvalidInput, ScopeError, TransferError
-from wellworn.core.types import Entry, Link, Partition, Scope
+from wellworn.core.values import Entry, Link, Partition, Progress, Scope
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.validate import Draft, check
 from wellworn.ops import frontmatter, plain
@@ -32,7 +32,7 @@ from wellworn.ops.admit import admit, same_content
 from wellworn.ops.bundle import Bundle, Loaded, Written, coherent
 from wellworn.ops.folder import files_in, read_capped, read_text, write_whole
 from wellworn.ops.plain import Fields
-from wellworn.ops.walk import Progress, entry_total, pages
+from wellworn.ops.walk import entry_total, pages
 from wellworn.store.port import Store
 
 VERSION = 1

@@ -19,7 +19,7 @@ import numpy as np
 
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.core.tokens import count_tokens
-from wellworn.core.types import LAYERS, Entry, Layer, Link, Partition, Scope, Turn
+from wellworn.core.values import LAYERS, Entry, Layer, Link, Partition, Scope, Turn
 from wellworn.ingest import validate
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.times import as_time

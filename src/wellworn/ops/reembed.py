@@ -11,10 +11,10 @@ from dataclasses import dataclass
 
 from wellworn.core.clock import Clock, system_clock
 from wellworn.core.errors import EmbedderMismatch, InvalidInput
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry, Progress
 from wellworn.ingest.terms import embedding_text
 from wellworn.models.embedders.base import Embedder, Matrix
-from wellworn.ops.walk import Progress, entry_total
+from wellworn.ops.walk import entry_total
 from wellworn.store.port import Event, Model, Store, Tx, Vector
 
 BATCH = 256

@@ -10,8 +10,8 @@ from pathlib import Path
 
 from wellworn.core.clock import Clock
 from wellworn.core.errors import InvalidInput, TransferError
-from wellworn.core.types import Scope
-from wellworn.ingest.remember import Progress, Writer
+from wellworn.core.values import Progress, Scope
+from wellworn.ingest.remember import Writer
 from wellworn.ops.bundle import Loaded, Written
 from wellworn.ops.jsonl import export_file, load_file
 from wellworn.ops.markdown import export_folder, load_folder

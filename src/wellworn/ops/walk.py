@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
-from wellworn.core.types import Entry, Partition
+from wellworn.core.values import Entry, Partition, Progress
 from wellworn.store.port import Selection, Store
 
 PAGE = 500
-
-Progress = Callable[[int, int], None]
 
 
 def pages(store: Store, partition: Partition, *, size: int = PAGE) -> Iterator[list[tuple[int, Entry]]]:

@@ -13,7 +13,7 @@ from typing import cast
 
 from wellworn.core.errors import WellwornError
 from wellworn.core.tokens import count_tokens
-from wellworn.core.types import Entry, Layer, Link, Partition, Scope, Trust, Turn
+from wellworn.core.values import Entry, Layer, Link, Partition, Scope, Trust, Turn
 from wellworn.ingest.change import superseded
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.remember import MAX_LEARNED_CONFIDENCE, REPEAT_CONFIDENCE_STEP, Writer, keep

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from wellworn.core.types import Kind, Turn
+from wellworn.core.values import Kind, Turn
 
 
 @dataclass(frozen=True, kw_only=True)

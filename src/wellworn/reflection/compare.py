@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.matching.align import aligned
 from wellworn.reflection.matching.blend import blended

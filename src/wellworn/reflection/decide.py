@@ -13,7 +13,7 @@ from typing import Literal
 
 from wellworn.core.errors import BudgetExceeded
 from wellworn.core.fence import escape
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 from wellworn.ingest.terms import terms
 from wellworn.models.llms.base import Message, Model, Request
 from wellworn.reflection.candidate import Candidate

@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
-from wellworn.core.types import Turn
+from wellworn.core.values import Turn
 from wellworn.ingest.terms import terms, words
 from wellworn.reflection.candidate import Candidate
 

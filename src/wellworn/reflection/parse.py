@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from wellworn.core.errors import ReplyUnreadable
-from wellworn.core.types import Kind
+from wellworn.core.values import Kind
 from wellworn.models.llms.structured import read_json
 from wellworn.reflection.candidate import Candidate
 

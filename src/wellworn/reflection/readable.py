@@ -10,7 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from wellworn.core.types import Entry, Turn
+from wellworn.core.values import Entry, Turn
 
 RECALLED_TAG = "recalled"
 """A turn with this tag holds recalled memories and is not reflected on."""

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from wellworn.core.errors import NotFound
-from wellworn.core.types import Cost, Partition, Trust, Turn
+from wellworn.core.values import Cost, Partition, Trust, Turn
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.session import name_of
 from wellworn.models.llms.base import Model

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from wellworn.core.types import Cost
+from wellworn.core.values import Cost
 
 
 @dataclass(frozen=True, kw_only=True)

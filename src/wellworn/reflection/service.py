@@ -10,7 +10,7 @@ from typing import Any
 
 from wellworn.core.clock import NewId
 from wellworn.core.errors import BudgetExceeded, NotFound
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition, Progress
 from wellworn.jobs.queue import Queue
 from wellworn.reflection.reflector import Reflector
 from wellworn.reflection.report import Reflection
@@ -20,7 +20,6 @@ from wellworn.reflection.watch import REFLECT, SUMMARIZE
 from wellworn.store.port import Job, SessionHead, Store, Tx
 
 Handler = Callable[[Job], None]
-Progress = Callable[[int, int], None]
 Take = Callable[[Partition, str, str, Mapping[str, Any]], AbstractContextManager[Job | None]]
 """Has the job of a partition, kind and key while a block lasts; None when it is done or someone else has it."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection
 
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.validate import Draft, check
 from wellworn.models.llms.base import Message, Model, Request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wellworn.core.types import Cost
+from wellworn.core.values import Cost
 from wellworn.models.llms.base import Reply, Request
 from wellworn.models.llms.ledger import Meter
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from datetime import timedelta
 
 from wellworn.core.clock import Clock
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.jobs.queue import Queue
 from wellworn.reflection.settings import ReflectionSettings
 from wellworn.store.port import Job, SessionHead, Store, Tx

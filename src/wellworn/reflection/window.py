@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wellworn.core.tokens import count_tokens
-from wellworn.core.types import Turn
+from wellworn.core.values import Turn
 from wellworn.reflection.settings import ReflectionSettings
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.fence import CLOSING, OPENING, fenced_lines
 from wellworn.core.tokens import count_tokens
-from wellworn.core.types import Entry, Hit, Recall, fence_item
+from wellworn.core.values import Entry, Hit, Recall, fence_item
 from wellworn.ingest.terms import read_question, record_of
 
 ASKED, SAID, PER_TOKENS = 0.1, 0.1, 0.25

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.clock import to_micros
-from wellworn.core.types import KINDS
+from wellworn.core.values import KINDS
 from wellworn.search.filters import Filters
 from wellworn.search.partition import PRUNED, PartitionIndex
 from wellworn.store.port import Store

@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from wellworn.core.locks import ForkLock
-from wellworn.core.types import Entry, Partition, filled
+from wellworn.core.values import Entry, Partition, filled
 from wellworn.store.port import Store
 
 MAX_ENTRIES = 500

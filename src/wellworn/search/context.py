@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from wellworn.core.types import Entry, Layer
+from wellworn.core.values import Entry, Layer
 from wellworn.search.bank import Bank, Mask
 from wellworn.search.features import View, features
 from wellworn.search.ranked import Ranked

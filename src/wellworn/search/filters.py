@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from wellworn.core.errors import InvalidInput, ScopeError
-from wellworn.core.types import LAYERS
+from wellworn.core.values import LAYERS
 from wellworn.ingest.times import TimeLike, as_time
 from wellworn.ingest.validate import checked_kind, checked_session_id, checked_state, checked_tags
 from wellworn.store.port import Selection

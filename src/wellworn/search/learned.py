@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.clock import Clock
-from wellworn.core.types import Partition, filled
+from wellworn.core.values import Partition, filled
 from wellworn.ingest.hashing import hash64
 from wellworn.learning.learner import Serving
 from wellworn.learning.lowrank import ROWS

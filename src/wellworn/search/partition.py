@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from wellworn.core.types import KINDS, STATES
+from wellworn.core.values import KINDS, STATES
 from wellworn.search.postings import Postings
 from wellworn.store.port import Delta, Slim
 

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from wellworn.core.clock import Clock, NewId, aware, to_micros
 from wellworn.core.errors import EmbeddingFailed, InvalidInput
-from wellworn.core.types import KINDS, Cost, Entry, Factor, Hit, Partition, Recall, Scope, filled
+from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Recall, Scope, filled
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
 from wellworn.ingest.terms import forget_words, read_question
 from wellworn.ingest.validate import checked_k, checked_query

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from wellworn.core.locks import ForkLock
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.models.embedders.base import Embedder, check_served
 from wellworn.search.bank import Bank
 from wellworn.search.partition import PartitionIndex

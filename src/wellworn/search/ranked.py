@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from wellworn.core.types import filled
+from wellworn.core.values import filled
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

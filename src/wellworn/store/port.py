@@ -16,7 +16,7 @@ from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Any, Protocol
 
-from wellworn.core.types import Entry, Layer, Link, Partition, Turn
+from wellworn.core.values import Entry, Layer, Link, Partition, Turn
 from wellworn.store.values import (
     Call,
     Delta,

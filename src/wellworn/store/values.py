@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wellworn.core.types import Entry, Partition
+from wellworn.core.values import Entry, Partition
 
 Vector = npt.NDArray[np.float32]
 

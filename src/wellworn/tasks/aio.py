@@ -18,7 +18,7 @@ from typing import Any, ParamSpec, TypeVar
 from wellworn.aio import AsyncMemory
 from wellworn.core.clock import NewId
 from wellworn.core.errors import BudgetExceeded
-from wellworn.core.types import Entry, Recall, Scope
+from wellworn.core.values import Entry, Progress, Recall, Scope
 from wellworn.ingest.scrub import ScrubberSpec
 from wellworn.ingest.validate import checked_count
 from wellworn.memory import Memory
@@ -28,7 +28,6 @@ from wellworn.tasks.consolidation.report import Consolidation
 from wellworn.tasks.consolidation.settings import ConsolidationSettings
 from wellworn.tasks.distill import Distilled
 from wellworn.tasks.judge import Verdict, Verify
-from wellworn.tasks.keeper import Progress
 from wellworn.tasks.matts import CONCURRENT
 from wellworn.tasks.stats import BankStats
 from wellworn.tasks.tasks import Run, Task, TaskState

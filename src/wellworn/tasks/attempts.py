@@ -13,7 +13,7 @@ from typing import Any
 
 from wellworn.core.clock import NewId
 from wellworn.core.errors import WellwornError
-from wellworn.core.types import Recall, Scope
+from wellworn.core.values import Recall, Scope
 from wellworn.tasks.distill import Distilled
 from wellworn.tasks.engine import Engine
 from wellworn.tasks.items import bank_partition

@@ -15,7 +15,7 @@ from functools import lru_cache
 
 from wellworn.core.clock import NewId, TimeOrderedIds
 from wellworn.core.errors import InvalidInput, NotFound, ScopeError
-from wellworn.core.types import Cost, Entry, Recall, Scope
+from wellworn.core.values import Cost, Entry, Progress, Recall, Scope
 from wellworn.ingest.scrub import ScrubberSpec
 from wellworn.ingest.validate import (
     checked_count,
@@ -42,7 +42,7 @@ from wellworn.tasks.domains import checked_domain, wanted_tags
 from wellworn.tasks.engine import engine_of
 from wellworn.tasks.items import bank_partition, is_item, kinds_of
 from wellworn.tasks.judge import Verdict, Verify, judge
-from wellworn.tasks.keeper import Keeper, Progress
+from wellworn.tasks.keeper import Keeper
 from wellworn.tasks.learning import Finisher
 from wellworn.tasks.matts import CONCURRENT, Matts
 from wellworn.tasks.prefer import preferred, strategies_first

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import Entry, Link, LinkType
+from wellworn.core.values import Entry, Link, LinkType
 
 LINKS: tuple[LinkType, ...] = ("entails", "contradicts", "refines", "requires", "enables")
 MAX_HOPS = 8

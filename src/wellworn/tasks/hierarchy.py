@@ -17,7 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from wellworn.core.types import Entry, Link
+from wellworn.core.values import Entry, Link
 from wellworn.tasks.consolidation.rows import PROMOTED
 
 RECENT = timedelta(hours=24)

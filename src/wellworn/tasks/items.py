@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, get_args
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import MAX_NAME_CHARS, Entry, Kind, Partition, Scope
+from wellworn.core.values import MAX_NAME_CHARS, Entry, Kind, Partition, Scope
 from wellworn.ingest.validate import MAX_TAGS, Draft
 from wellworn.tasks.domains import domain_of, domain_tags
 

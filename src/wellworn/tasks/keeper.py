@@ -5,11 +5,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.types import Entry, Partition, Scope
+from wellworn.core.values import Entry, Partition, Progress, Scope
 from wellworn.ingest.scrub import ScrubberSpec
 from wellworn.ingest.validate import checked_count, checked_fraction, checked_id, checked_scope
 from wellworn.memory import Memory
@@ -25,8 +25,6 @@ from wellworn.tasks.hierarchy import Hierarchy, hierarchy_of
 from wellworn.tasks.items import bank_partition
 from wellworn.tasks.review import Answer, ReviewCase, Reviews
 from wellworn.tasks.sharing import PEER_CONFIDENCE, PEER_USAGE, Share, Sharing
-
-Progress = Callable[[int, int], None]
 
 
 class Keeper:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 
 from wellworn.core.errors import NotFound
-from wellworn.core.types import Entry, Partition
+from wellworn.core.values import Entry, Partition
 from wellworn.ingest.remember import keep
 from wellworn.ingest.validate import check
 from wellworn.learning.reinforce import FAILURE_STEP, judged

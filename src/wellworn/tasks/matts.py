@@ -14,7 +14,7 @@ from threading import Event as Flag
 
 from wellworn.core.clock import Clock, NewId
 from wellworn.core.errors import BudgetExceeded, WellwornError
-from wellworn.core.types import Recall
+from wellworn.core.values import Recall
 from wellworn.tasks.attempts import Attempts, Made, Order
 from wellworn.tasks.distill import Distilled
 from wellworn.tasks.items import bank_partition

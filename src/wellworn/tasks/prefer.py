@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from wellworn.core.types import KINDS
+from wellworn.core.values import KINDS
 from wellworn.search.context import SearchContext
 from wellworn.search.ranked import Ranked
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from wellworn.core.errors import ModelFailed, StoreError
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.tasks.judge import Verdict
 from wellworn.tasks.learning import Finisher
 from wellworn.tasks.tasks import NEXT, UNFINISHED, Overtaken, Task, Tasks

@@ -14,7 +14,7 @@ from datetime import datetime
 
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.tokens import count_tokens
-from wellworn.core.types import Entry, Link, Partition
+from wellworn.core.values import Entry, Link, Partition
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.validate import checked_text

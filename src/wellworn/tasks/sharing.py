@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.types import LAYERS, Entry, Link, Partition, Scope
+from wellworn.core.values import LAYERS, Entry, Link, Partition, Scope
 from wellworn.ingest.copies import SHARE, SHARED
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.validate import Draft, check

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import Entry, Scope
+from wellworn.core.values import Entry, Scope
 from wellworn.memory import Memory
 from wellworn.tasks.consolidation.stages import Stages
 from wellworn.tasks.domains import domain_of

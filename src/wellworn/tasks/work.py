@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from wellworn.core.types import Hit, Recall
+from wellworn.core.values import Hit, Recall
 from wellworn.tasks.distill import Distilled
 from wellworn.tasks.judge import Verdict
 from wellworn.tasks.prompts import prompt

@@ -14,7 +14,7 @@ from typing import Any, get_args
 import numpy as np
 
 from wellworn.core.tokens import count_tokens
-from wellworn.core.types import Entry, Layer, Link, LinkType, Partition, Turn
+from wellworn.core.values import Entry, Layer, Link, LinkType, Partition, Turn
 from wellworn.store.port import Call, Event, IndexRecord, Job, LoggedRecall, Model, NewEntry, Record, Vector
 
 NOON = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)

@@ -19,7 +19,7 @@ from wellworn import (
     Scope,
     SearchLayer,
 )
-from wellworn.core.types import LAYERS
+from wellworn.core.values import LAYERS
 
 from .test_executor import Fixed
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from wellworn import Memory, ModelFailed, Models, Recursion
-from wellworn.core.types import Entry, Partition, ReasoningStep
+from wellworn.core.values import Entry, Partition, ReasoningStep
 from wellworn.models.llms import ScriptedModel
 from wellworn.search.steps.conclude import request_for as request_to_conclude
 from wellworn.search.steps.planner import request_for as request_to_plan

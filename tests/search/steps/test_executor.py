@@ -20,7 +20,7 @@ from wellworn import (
     Scope,
     SearchLayer,
 )
-from wellworn.core.types import Layer
+from wellworn.core.values import Layer
 from wellworn.search.steps.actions import Plan
 from wellworn.search.steps.limits import LimitMet, Meter
 

@@ -8,7 +8,7 @@ from typing import Literal
 
 import yaml
 
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 from wellworn.tasks.consolidation.stance import contradiction
 from wellworn.testing.builders import make_entry
 

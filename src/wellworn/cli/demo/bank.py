@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from wellworn.core.types import Scope
+from wellworn.core.values import Scope
 from wellworn.memory import Memory
 from wellworn.tasks import ReasoningBank, Work
 

@@ -11,7 +11,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from wellworn.core.types import Hit, Receipt, Scope
+from wellworn.core.values import Hit, Receipt, Scope
 from wellworn.memory import Memory
 
 REASONS = {

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from wellworn.core.clock import Clock
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.ingest.pii.finding import Finding
 from wellworn.store.port import Record, Store, Tx
 

@@ -10,7 +10,7 @@ from itertools import chain, islice
 from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput, PersonalData
 from wellworn.core.locks import ForkLock
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.ingest.pii.find import find
 from wellworn.ingest.pii.finding import Finder, Finding
 from wellworn.ingest.pii.mask import Numbering, checked_mode, masked, refuse

@@ -16,7 +16,7 @@ from typing import Any
 
 from wellworn.core.errors import InvalidInput
 from wellworn.core.tokens import count_tokens
-from wellworn.core.types import Entry, Partition
+from wellworn.core.values import Entry, Partition
 from wellworn.core.wellformed import well_formed
 from wellworn.ingest.hashing import hash_of, thread_of
 from wellworn.integrations.items.value import decode

@@ -12,7 +12,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from wellworn.core.types import Entry, Hit, Partition
+from wellworn.core.values import Entry, Hit, Partition
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.terms import record_of
 from wellworn.integrations.items.item import (

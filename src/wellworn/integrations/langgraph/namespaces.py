@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from langgraph.store.base import InvalidNamespaceError, MatchCondition
 
-from wellworn.core.types import MAX_NAME_CHARS, Layer, Partition
+from wellworn.core.values import MAX_NAME_CHARS, Layer, Partition
 from wellworn.core.wellformed import well_formed
 
 LAYER: Layer = "agent"

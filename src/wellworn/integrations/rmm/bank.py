@@ -11,7 +11,7 @@ from typing import Protocol
 from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.errors import NotFound
 from wellworn.core.fence import fenced_block
-from wellworn.core.types import Entry, fence_item
+from wellworn.core.values import Entry, fence_item
 from wellworn.ingest.validate import MAX_QUERY_CHARS
 from wellworn.integrations.exchange import keep_exchange
 from wellworn.integrations.rmm.context import Person

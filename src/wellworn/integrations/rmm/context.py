@@ -8,7 +8,7 @@ from hashlib import blake2b
 from typing import Any
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import Scope
+from wellworn.core.values import Scope
 
 
 @dataclass(kw_only=True)

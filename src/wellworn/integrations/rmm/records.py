@@ -20,7 +20,7 @@ from urllib.parse import quote
 import numpy as np
 from langgraph.store.base import BaseStore, GetOp, Item
 
-from wellworn.core.types import KINDS, Entry, Kind, Partition
+from wellworn.core.values import KINDS, Entry, Kind, Partition
 from wellworn.integrations.rmm.context import Person
 from wellworn.store.port import Vector
 

@@ -17,7 +17,7 @@ from uuid import uuid4
 import numpy as np
 
 from wellworn.core.clock import Clock
-from wellworn.core.types import Turn
+from wellworn.core.values import Turn
 from wellworn.core.wellformed import well_formed
 from wellworn.integrations.rmm.context import Person
 from wellworn.integrations.rmm.dialogue import Said

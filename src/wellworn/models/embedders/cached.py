@@ -14,7 +14,7 @@ import numpy as np
 
 from wellworn.core.errors import InvalidInput
 from wellworn.core.locks import ForkLock
-from wellworn.core.types import CacheLevel
+from wellworn.core.values import CacheLevel
 from wellworn.models.embedders.base import Embedder, Matrix
 from wellworn.models.embedders.levels import QUERY, TEXT, Level, key_of, model_tag
 

@@ -16,7 +16,7 @@ from datetime import UTC
 from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.errors import StoreError
 from wellworn.core.locks import ForkLock
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.models.llms.base import Model, Reply, Request
 from wellworn.models.llms.budget import NO_CAPS, Budget, Cost, Span
 from wellworn.models.llms.count import most_input_tokens

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from wellworn.core.types import Turn
+from wellworn.core.values import Turn
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.rules.gist import Gist, gist
 from wellworn.reflection.rules.replies import answer

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import dropwhile
 
-from wellworn.core.types import Turn
+from wellworn.core.values import Turn
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.rules.exchanges import Context, asks_of, context, handed_over
 from wellworn.reflection.rules.frames import ANSWER, NOTED, PLAIN, UNMIXED, UNTASKED

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from wellworn.core.types import Kind
+from wellworn.core.values import Kind
 
 _I = r"\b(?:i|we)\b"
 _AM = r"\b(?:i am|i'm|im|we are|we're|i was|we were|i've been|i have been)\b"

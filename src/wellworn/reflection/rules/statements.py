@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from wellworn.core.types import Turn
+from wellworn.core.values import Turn
 from wellworn.reflection.rules import filters
 from wellworn.reflection.rules.asked import heard
 from wellworn.reflection.rules.dates import resolve

@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from wellworn.core.types import Turn
+from wellworn.core.values import Turn
 from wellworn.reflection.rules import filters
 from wellworn.reflection.rules.asked import heard
 from wellworn.reflection.rules.person import Persons

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import Literal
 
-from wellworn.core.types import Layer
+from wellworn.core.values import Layer
 
 Strategy = Literal["combine", "compare", "summarize", "infer"]
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from wellworn.core.types import Entry, Recall, Scope
+from wellworn.core.values import Entry, Recall, Scope
 from wellworn.ingest.hashing import hash64
 from wellworn.ingest.terms import words
 from wellworn.learning.guard import Evidence

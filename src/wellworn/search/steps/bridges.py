@@ -20,7 +20,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 from wellworn.ingest.terms import record_of, terms, words
 from wellworn.search.bank import Bank
 from wellworn.search.context import Check, Rows, SearchContext

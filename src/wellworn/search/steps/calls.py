@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from wellworn.core.errors import ModelFailed
-from wellworn.core.types import Cost
+from wellworn.core.values import Cost
 from wellworn.models.llms.base import Reply, Request
 from wellworn.models.llms.budget import Cost as Price
 from wellworn.models.llms.ledger import Meter as Metered

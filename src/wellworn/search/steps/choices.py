@@ -16,7 +16,7 @@ import re
 from collections.abc import Sequence
 from typing import Literal
 
-from wellworn.core.types import Layer
+from wellworn.core.values import Layer
 from wellworn.ingest.terms import read_question
 from wellworn.search.steps.actions import Aggregate, DrillDown, FilterByRelevance, Plan, SearchLayer
 from wellworn.search.steps.cues import READ_CHARS, Shape, sides

@@ -11,7 +11,7 @@ from typing import Any
 
 from wellworn.core.clock import Clock
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import LearningStatus, Partition
+from wellworn.core.values import LearningStatus, Partition
 from wellworn.learning.learner import Labelled, Learner
 from wellworn.learning.told import Told
 from wellworn.search.steps.searches import Searches

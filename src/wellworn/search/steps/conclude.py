@@ -12,7 +12,7 @@ from typing import Any
 
 from wellworn.core.errors import ReplyUnreadable
 from wellworn.core.fence import escape
-from wellworn.core.types import Entry, Reasoning, ReasoningStep
+from wellworn.core.values import Entry, Reasoning, ReasoningStep
 from wellworn.ingest.terms import record_of, terms
 from wellworn.models.llms.base import Message, Request
 from wellworn.models.llms.ledger import Meter as Metered

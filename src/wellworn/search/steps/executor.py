@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from wellworn.core.types import KINDS, Entry, Step
+from wellworn.core.values import KINDS, Entry, Step
 from wellworn.ingest.terms import terms
 from wellworn.search.context import Rows, SearchContext, Vector
 from wellworn.search.features import MICROS_PER_DAY, View

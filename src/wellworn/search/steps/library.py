@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from wellworn.core.types import Entry, Recall, Scope
+from wellworn.core.values import Entry, Recall, Scope
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.store.port import Store

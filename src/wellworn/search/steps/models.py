@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.models.llms.base import Model
 from wellworn.models.llms.choose import ModelSpec, choose_model
 from wellworn.models.llms.ledger import Meter

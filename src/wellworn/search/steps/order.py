@@ -18,7 +18,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 from wellworn.search.context import Check, Rows, SearchContext
 from wellworn.search.partition import NONE
 from wellworn.search.ranked import Ranked

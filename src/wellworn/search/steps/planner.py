@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from wellworn.core.errors import WellwornError
 from wellworn.core.fence import escape
-from wellworn.core.types import Layer, Step
+from wellworn.core.values import Layer, Step
 from wellworn.models.llms.base import Message, Request
 from wellworn.models.llms.ledger import Meter as Metered
 from wellworn.search.steps.actions import Plan, RecursiveCall

@@ -9,7 +9,7 @@ import re
 from collections.abc import Sequence
 from typing import Protocol
 
-from wellworn.core.types import LAYERS, Layer
+from wellworn.core.values import LAYERS, Layer
 from wellworn.search.steps.actions import (
     Action,
     Aggregate,

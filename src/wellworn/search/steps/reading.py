@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, ReplyUnreadable
-from wellworn.core.types import Layer
+from wellworn.core.values import Layer
 from wellworn.ingest.terms import words
 from wellworn.ingest.validate import checked_query
 from wellworn.models.llms.structured import read_json

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from wellworn.core.types import Entry, Hit, Link, Reasoning, ReasoningStep, Recall
+from wellworn.core.values import Entry, Hit, Link, Reasoning, ReasoningStep, Recall
 from wellworn.ingest.terms import read_question, record_of
 from wellworn.search.steps.executor import Executor
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import Partition, Reasoning, ReasoningStep, Recall, Scope
+from wellworn.core.values import Partition, Reasoning, ReasoningStep, Recall, Scope
 from wellworn.ingest.validate import checked_fraction, checked_query
 from wellworn.models.llms.base import Model
 from wellworn.search.filters import Filters

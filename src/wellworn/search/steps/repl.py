@@ -15,7 +15,7 @@ from typing import Any
 
 from wellworn.core.errors import InvalidInput, MissingExtra, WellwornError
 from wellworn.core.fence import escape
-from wellworn.core.types import Entry, RecallResult
+from wellworn.core.values import Entry, RecallResult
 from wellworn.models.llms.base import Message, Request
 from wellworn.models.llms.ledger import Meter as Metered
 from wellworn.search.steps.calls import Calls

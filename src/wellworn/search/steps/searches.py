@@ -16,7 +16,7 @@ from datetime import timedelta
 
 from wellworn.core.clock import Clock, aware
 from wellworn.core.locks import ForkLock
-from wellworn.core.types import Partition, Recall
+from wellworn.core.values import Partition, Recall
 from wellworn.ingest.hashing import hash64
 from wellworn.ingest.terms import read_question
 from wellworn.learning.learner import Learner

@@ -15,7 +15,7 @@ from datetime import datetime
 
 from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput
-from wellworn.core.types import Partition, Searching
+from wellworn.core.values import Partition, Searching
 from wellworn.ingest.hashing import hash64
 from wellworn.learning.tenant import PROFILE as SETTLED
 from wellworn.learning.tenant import Tenant, loads_tenant

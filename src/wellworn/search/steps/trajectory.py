@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
-from wellworn.core.types import Partition, Step
+from wellworn.core.values import Partition, Step
 from wellworn.search.steps.choices import Choice
 from wellworn.search.steps.cues import Shape
 from wellworn.search.steps.lessons import Lesson

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Entry, Link, Partition, Turn
+from wellworn.core.values import Entry, Link, Partition, Turn
 from wellworn.store.inmemory.learning_log import Told
 from wellworn.store.inmemory.tables import (
     OFFERED_STATES,

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.port import Job
 
 

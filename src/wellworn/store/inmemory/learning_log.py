@@ -13,7 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.logged import own_recall
 from wellworn.store.port import LoggedOutcome, LoggedRecall
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.owned import own_body
 from wellworn.store.port import Record
 

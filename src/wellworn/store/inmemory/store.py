@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from wellworn.core.errors import StoreClosed, StoreError
-from wellworn.core.types import Entry, Layer, Link, Partition, Turn
+from wellworn.core.values import Entry, Layer, Link, Partition, Turn
 from wellworn.store.inmemory import calls
 from wellworn.store.inmemory.references import broken_references
 from wellworn.store.inmemory.tables import Tables, detached

@@ -17,7 +17,7 @@ from typing import NamedTuple
 import numpy as np
 
 from wellworn.core.clock import to_micros
-from wellworn.core.types import Entry, Link, Partition, Turn
+from wellworn.core.values import Entry, Link, Partition, Turn
 from wellworn.store.inmemory.jobs import Jobs
 from wellworn.store.inmemory.learning_log import LearningLog
 from wellworn.store.inmemory.records import Records

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 import numpy as np
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Entry, Link, Partition, Turn
+from wellworn.core.values import Entry, Link, Partition, Turn
 from wellworn.store.inmemory import changes
 from wellworn.store.inmemory.learning_log import Told
 from wellworn.store.inmemory.tables import Tables, detached, own_index

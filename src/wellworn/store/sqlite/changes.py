@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from functools import lru_cache
 
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 from wellworn.store.sqlite.rows import ENTRY_COLUMNS, column_of
 
 

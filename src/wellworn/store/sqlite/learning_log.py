@@ -13,7 +13,7 @@ import numpy as np
 
 from wellworn.core.clock import from_micros, to_micros
 from wellworn.core.errors import StoreCorrupt
-from wellworn.core.types import Partition, filled
+from wellworn.core.values import Partition, filled
 from wellworn.store.port import LoggedOutcome, LoggedRecall, Vector
 from wellworn.store.sqlite.queries import partition_no_of
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
 from wellworn.core.clock import to_micros
-from wellworn.core.types import Entry, Partition
+from wellworn.core.values import Entry, Partition
 from wellworn.store.port import Selection
 from wellworn.store.sqlite.rows import SELECT_ENTRY, entry_from
 

@@ -10,7 +10,7 @@ from typing import Any
 
 from wellworn.core.clock import from_micros, to_micros
 from wellworn.core.errors import StoreCorrupt
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.port import Record
 from wellworn.store.sqlite.queries import partition_no_of
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from wellworn.core.clock import from_micros, to_micros
 from wellworn.core.errors import StoreCorrupt
-from wellworn.core.types import Entry, Partition, filled
+from wellworn.core.values import Entry, Partition, filled
 from wellworn.store.port import IndexRecord, Vector
 
 ENTRY_COLUMNS = (

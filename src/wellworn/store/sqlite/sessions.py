@@ -10,7 +10,7 @@ from typing import Any
 
 from wellworn.core.clock import from_micros, to_micros
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Partition, Turn
+from wellworn.core.values import Partition, Turn
 from wellworn.store.port import Removed, SessionHead
 from wellworn.store.sqlite import calls, jobs, records
 

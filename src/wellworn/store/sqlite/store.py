@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from wellworn.core.clock import Clock, from_micros, system_clock
-from wellworn.core.types import Entry, Layer, Link, Partition, Turn
+from wellworn.core.values import Entry, Layer, Link, Partition, Turn
 from wellworn.store.owned import checked_by
 from wellworn.store.port import (
     Delta,

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from wellworn.core.clock import to_micros
-from wellworn.core.types import Entry, Partition, Turn
+from wellworn.core.values import Entry, Partition, Turn
 from wellworn.store.owned import checked_call, own_body, own_job, own_record
 from wellworn.store.port import (
     Call,

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.logged import own_recall
 from wellworn.store.port import LoggedRecall
 from wellworn.store.sqlite import learning_log

@@ -9,7 +9,7 @@ from typing import Any
 
 from wellworn.core.clock import from_micros, to_micros
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Link, Partition
+from wellworn.core.values import Link, Partition
 from wellworn.store.port import IndexRecord, Neighbour
 from wellworn.store.sqlite.rows import index_from, list_from
 from wellworn.store.sqlite.tx_numbers import NumbersTx

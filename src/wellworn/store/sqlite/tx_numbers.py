@@ -8,7 +8,7 @@ from __future__ import annotations
 import sqlite3
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.port import Model, Neighbour, Vector
 from wellworn.store.sqlite.queries import partition_no_of
 

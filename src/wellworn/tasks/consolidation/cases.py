@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 import numpy as np
 
 from wellworn.core.clock import to_micros
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.port import Store
 from wellworn.tasks.consolidation.alike import Components, Found, Ints, compare
 from wellworn.tasks.consolidation.rows import Rows

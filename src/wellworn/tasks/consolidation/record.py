@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any
 
 from wellworn.core.clock import to_micros
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 from wellworn.ingest.hashing import hash64
 from wellworn.tasks.consolidation.rows import CONSOLIDATED, PROMOTED
 from wellworn.tasks.consolidation.settle import MERGED

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.port import Record
 from wellworn.tasks.consolidation.settle import Decision
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.clock import to_micros
-from wellworn.core.types import Entry, Partition
+from wellworn.core.values import Entry, Partition
 from wellworn.ingest.hashing import hash64
 from wellworn.store.port import Selection, Store
 from wellworn.tasks.consolidation.alike import Floats, Ints

@@ -14,7 +14,7 @@ from datetime import timedelta
 
 from wellworn.core.clock import Clock, NewId
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.types import Entry, Link, Partition
+from wellworn.core.values import Entry, Link, Partition, Progress
 from wellworn.store.port import Event, Record, Store, Tx
 from wellworn.tasks.consolidation.cases import find_cases
 from wellworn.tasks.consolidation.record import Change, change_of, taken_back
@@ -24,7 +24,6 @@ from wellworn.tasks.consolidation.rows import LIVE, Rows, read_rows
 from wellworn.tasks.consolidation.settings import ConsolidationSettings
 from wellworn.tasks.consolidation.settle import Case, Decision, Settled, marked, settle
 
-Progress = Callable[[int, int], None]
 Finish = Callable[[Tx, Consolidation], None]
 STALE_S = 120.0
 """A run that says it is running, and has written nothing for so long, is taken to have died."""

@@ -15,7 +15,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from wellworn.core.clock import to_micros
-from wellworn.core.types import Entry, Link, LinkType, filled
+from wellworn.core.values import Entry, Link, LinkType, filled
 from wellworn.tasks.consolidation.rows import CONSOLIDATED, LIVE, PROMOTED
 from wellworn.tasks.consolidation.settings import ConsolidationSettings
 from wellworn.tasks.consolidation.stance import contradiction, reordered

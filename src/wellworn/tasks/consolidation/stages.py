@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from wellworn.core.types import Entry, Partition
+from wellworn.core.values import Entry, Partition
 from wellworn.store.port import Store
 from wellworn.tasks.consolidation.report import RUN
 from wellworn.tasks.consolidation.run import STALE_S

@@ -14,7 +14,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from wellworn.core.types import Entry
+from wellworn.core.values import Entry
 from wellworn.ingest.stopwords import STOP_WORDS
 from wellworn.ingest.terms import stem
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from wellworn.core.clock import Clock
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.jobs.queue import Queue
 from wellworn.store.port import Job, Record, Tx
 from wellworn.tasks.consolidation.report import Consolidation

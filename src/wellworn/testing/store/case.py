@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import pytest
 
-from wellworn.core.types import Entry, Partition
+from wellworn.core.values import Entry, Partition
 from wellworn.store.port import Delta, IndexRecord, Model, NewEntry, Selection, Slim, Store
 from wellworn.testing.builders import MODEL, make_partition
 

@@ -7,7 +7,7 @@ from datetime import timedelta, timezone
 import pytest
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import KINDS, STATES
+from wellworn.core.values import KINDS, STATES
 from wellworn.store.port import NewEntry, Selection, Store
 from wellworn.testing.builders import make_entry, make_index, make_new_entry, make_partition, make_turn, minutes_later
 from wellworn.testing.store.case import (

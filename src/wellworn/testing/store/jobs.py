@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.port import Job, Removed, Store
 from wellworn.testing.builders import NOON, make_job, make_new_entry, make_turn, minutes_later
 from wellworn.testing.store.case import OTHER_PARTITION, OTHER_TENANT, PARTITION, StoreCase, add

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.port import LoggedOutcome, LoggedRecall, Removed, Selection, Store
 from wellworn.testing.builders import make_new_entry, make_partition, make_recall, minutes_later
 from wellworn.testing.store.case import OTHER_PARTITION, OTHER_TENANT, PARTITION, StoreCase, add, ids_on, seq_of

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import LINK_TYPES, Link, LinkType
+from wellworn.core.values import LINK_TYPES, Link, LinkType
 from wellworn.store.port import Store
 from wellworn.testing.builders import make_entry, make_link, make_new_entry, minutes_later
 from wellworn.testing.store.case import OTHER_PARTITION, PARTITION, StoreCase, add, numbers_of, update

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import STATES, Partition
+from wellworn.core.values import STATES, Partition
 from wellworn.store.port import Neighbour, Selection, Store, Tx
 from wellworn.testing.builders import make_entry, make_index, make_new_entry, minutes_later
 from wellworn.testing.store.case import OTHER_PARTITION, PARTITION, StoreCase, add, remove, update

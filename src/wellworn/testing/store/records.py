@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.port import Record, Removed, Selection, Store, Tx
 from wellworn.testing.builders import make_new_entry, make_record, make_turn, minutes_later
 from wellworn.testing.store.case import OTHER_PARTITION, OTHER_TENANT, PARTITION, StoreCase, add

@@ -7,7 +7,7 @@ from datetime import datetime
 import pytest
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Partition
+from wellworn.core.values import Partition
 from wellworn.store.port import SessionHead, Store
 from wellworn.testing.builders import NOON, make_new_entry, make_turn, minutes_later
 from wellworn.testing.store.case import OTHER_PARTITION, OTHER_TENANT, PARTITION, StoreCase, add

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wellworn.core.errors import StoreError
-from wellworn.core.types import Partition, Turn
+from wellworn.core.values import Partition, Turn
 from wellworn.store.port import Removed, Store
 from wellworn.testing.builders import make_new_entry, make_turn, minutes_later
 from wellworn.testing.store.case import OTHER_PARTITION, OTHER_TENANT, PARTITION, StoreCase, add, ids_on, remove

@@ -1,0 +1,77 @@
+"""The one cache: the least recently used value goes first. Bounded by count, or by the size that the caller gives."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable, Iterator
+from typing import Generic, TypeVar
+
+from wellworn.core.locks import ForkLock
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
+
+
+class LruCache(Generic[K, V]):
+    """Safe to share between threads, and free again in the child of a fork."""
+
+    def __init__(self, limit: int, *, size_of: Callable[[V], int] | None = None) -> None:
+        self._limit = limit
+        self._size_of = size_of
+        self._values: OrderedDict[K, V] = OrderedDict()
+        self._size = 0
+        self._lock = ForkLock()
+
+    def get(self, key: K) -> V | None:
+        with self._lock:
+            value = self._values.get(key)
+            if value is not None:
+                self._values.move_to_end(key)
+            return value
+
+    def put(self, key: K, value: V) -> None:
+        """Keep a value; one that is larger than the whole cache is not kept."""
+        with self._lock:
+            self._drop(key)
+            self._values[key] = value
+            self._size += self._sized(value)
+            while self._size > self._limit:
+                self._drop(next(iter(self._values)))
+
+    def pop(self, key: K) -> V | None:
+        with self._lock:
+            return self._drop(key)
+
+    def pop_where(self, condition: Callable[[K], bool]) -> int:
+        """Drop every value whose key meets the condition; returns how many there were."""
+        with self._lock:
+            going = [key for key in self._values if condition(key)]
+            for key in going:
+                self._drop(key)
+            return len(going)
+
+    def clear(self) -> int:
+        return self.pop_where(lambda _: True)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def __contains__(self, key: K) -> bool:
+        return key in self._values
+
+    def __iter__(self) -> Iterator[K]:
+        with self._lock:
+            return iter(list(self._values))
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def _sized(self, value: V) -> int:
+        return 1 if self._size_of is None else self._size_of(value)
+
+    def _drop(self, key: K) -> V | None:
+        value = self._values.pop(key, None)
+        if value is not None:
+            self._size -= self._sized(value)
+        return value

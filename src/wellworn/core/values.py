@@ -1,0 +1,512 @@
+"""The nouns: what is remembered, where it lives, and what a recall answers.
+
+Frozen values without I/O. Knows nothing about how they are stored, embedded or ranked; outside input is checked once,
+in `ingest.validate`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from datetime import datetime
+from functools import lru_cache
+from typing import Any, Literal, TypeVar, get_args
+
+from wellworn.core.errors import ScopeError
+from wellworn.core.fence import Item, fenced_block, fenced_lines
+
+Progress = Callable[[int, int], None]
+"""Called with what is done and what there is to do."""
+
+# -- words ------------------------------------------------------------
+Kind = Literal["fact", "preference", "pattern", "note", "episode", "strategy", "guardrail", "summary"]
+State = Literal["active", "superseded", "flagged", "pruned"]
+Trust = Literal["trusted", "untrusted"]
+Layer = Literal["agent", "user", "session", "project", "team", "org", "company"]
+LinkType = Literal[
+    "context_of",
+    "related_to",
+    "follows",
+    "similar_to",
+    "supports",
+    "contradicts",
+    "elaborates",
+    "example_of",
+    "refines",
+    "entails",
+    "requires",
+    "enables",
+    "derived_from",
+    "supersedes",
+]
+
+KINDS: tuple[str, ...] = get_args(Kind)
+STATES: tuple[str, ...] = get_args(State)
+LAYERS: tuple[Layer, ...] = get_args(Layer)
+"""Most specific first."""
+LINK_TYPES: tuple[str, ...] = get_args(LinkType)
+AUTOMATIC_LINK_TYPES: tuple[str, ...] = LINK_TYPES[:4]
+
+
+# -- where things live ------------------------------------------------------------
+MAX_NAME_CHARS = 256
+
+
+def _checked_name(field_name: str, value: object) -> str:
+    if not isinstance(value, str):
+        raise ScopeError(field_name, f"must be text, not {type(value).__name__}")
+    if not value.strip():
+        raise ScopeError(field_name, "is empty", "leave it out or give an id")
+    if len(value) > MAX_NAME_CHARS:
+        raise ScopeError(field_name, f"has {len(value)} characters", f"use at most {MAX_NAME_CHARS}")
+    if "\x00" in value or any("\ud800" <= c <= "\udfff" for c in value):
+        raise ScopeError(field_name, "holds a NUL or a lone surrogate", "use printable text")
+    return value
+
+
+@dataclass(frozen=True, kw_only=True, order=True)
+class Partition:
+    """Where entries live: one id at one layer of one tenant. No reading or writing reaches past the partitions named."""
+
+    tenant: str
+    layer: Layer
+    layer_id: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Scope:
+    """A tenant plus at most one id per layer: what a call may see and where it writes."""
+
+    tenant: str
+    agent: str | None = None
+    user: str | None = None
+    session: str | None = None
+    project: str | None = None
+    team: str | None = None
+    org: str | None = None
+    company: str | None = None
+
+    def __post_init__(self) -> None:
+        _checked_name("scope.tenant", self.tenant)
+        for layer in LAYERS:
+            value = getattr(self, layer)
+            if value is not None:
+                _checked_name(f"scope.{layer}", value)
+
+    def partitions(self) -> list[Partition]:
+        """Every partition this scope sees, most specific first; empty when the scope names no layer."""
+        return [*_partitions_of(self)]
+
+    def home(self, layer: str | None = None) -> Partition:
+        """The partition that is written to: the layer asked for, else user, else the most specific one."""
+        return _home_of(self, layer)
+
+
+@lru_cache(maxsize=1024)
+def _partitions_of(scope: Scope) -> tuple[Partition, ...]:
+    return tuple(
+        Partition(tenant=scope.tenant, layer=layer, layer_id=value)
+        for layer in LAYERS
+        if (value := getattr(scope, layer)) is not None
+    )
+
+
+@lru_cache(maxsize=1024)
+def _home_of(scope: Scope, layer: str | None) -> Partition:
+    partitions: dict[str, Partition] = {partition.layer: partition for partition in _partitions_of(scope)}
+    if not partitions:
+        raise ScopeError("scope", f"names no layer of tenant {scope.tenant!r}", "add one, as in user='ada'")
+    if layer is None:
+        return partitions.get("user") or next(iter(partitions.values()))
+    if layer not in partitions:
+        raise ScopeError("layer", f"{layer!r} has no id in this scope", f"the scope names {', '.join(partitions)}")
+    return partitions[layer]
+
+
+# -- what is remembered ------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Entry:
+    """One remembered thing.
+
+    `text` is what is recalled, `evidence` the verbatim source it rests on. `at` is when it happened, `created_at`
+    when it was stored. It is valid in [`valid_from`, `valid_to`); no `valid_to` means still valid.
+    """
+
+    id: str
+    partition: Partition
+    kind: Kind
+    text: str
+    title: str = ""
+    tags: list[str] = field(default_factory=list)
+    evidence: str = ""
+    source: str = "interaction"
+    speaker: str | None = None
+    session_id: str | None = None
+    turn_refs: list[int] = field(default_factory=list)
+    thread: int | None = None
+    """Entries of one thread at positions one apart are neighbours: turns of a session, chunks of a text."""
+    position: int | None = None
+    confidence: float = 0.8
+    trust: Trust = "trusted"
+    state: State = "active"
+    repeats: int = 0
+    usage_count: int = 0
+    success_count: int = 0
+    failure_count: int = 0
+    token_count: int = 0
+    content_hash: str = ""
+    at: datetime
+    created_at: datetime
+    updated_at: datetime
+    valid_from: datetime
+    valid_to: datetime | None = None
+    metadata: dict[str, Any] = field(default_factory=dict)  # any JSON value: the caller's own
+
+    @property
+    def tenant(self) -> str:
+        return self.partition.tenant
+
+    @property
+    def layer(self) -> Layer:
+        return self.partition.layer
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Entry):
+            return NotImplemented
+        return all(getattr(self, f.name) == getattr(other, f.name) for f in fields(self))
+
+    def __hash__(self) -> int:
+        return hash(self.id)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    """A typed edge from one entry to another, read "source TYPE target"."""
+
+    source: str
+    target: str
+    type: LinkType
+    confidence: float = 1.0
+    automatic: bool = False
+    created_at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turn:
+    """One utterance of a session, verbatim: ground truth that nothing rewrites."""
+
+    session_id: str
+    number: int
+    role: str
+    text: str
+    at: datetime
+    speaker: str | None = None
+    entry_id: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Version:
+    """One state of an entry: as the change named made it stand, from then on until the next version."""
+
+    number: int
+    change: str
+    changed_at: datetime
+    entry: Entry
+
+    @property
+    def text(self) -> str:
+        return self.entry.text
+
+
+def fence_item(entry: Entry) -> Item:
+    """What a prompt shows of an entry."""
+    return Item(
+        text=entry.text,
+        kind=entry.kind,
+        date=entry.at.date().isoformat(),
+        speaker=entry.speaker,
+        trusted=entry.trust == "trusted",
+        flagged=entry.state == "flagged",
+    )
+
+
+# -- what a question is answered with ------------------------------------------------------------
+T = TypeVar("T")
+
+
+def filled(cls: type[T], /, **fields: Any) -> T:  # any field of it
+    """A frozen value of which every field is given, made in a fifth of the time.
+
+    `__init__` of a frozen class assigns each field by a call of its own; that was a tenth of a recall.
+    """
+    made = object.__new__(cls)
+    made.__dict__.update(fields)
+    return made
+
+
+def altered(value: T, /, **fields: Any) -> T:  # any field of it
+    """`dataclasses.replace` in a fifth of the time, for frozen values that compute nothing of themselves."""
+    made = object.__new__(type(value))
+    made.__dict__.update(value.__dict__)
+    made.__dict__.update(fields)
+    return made
+
+
+@dataclass(frozen=True, kw_only=True)
+class Factor:
+    """One named addend of a hit's score: `weight` × `value` = `contribution`."""
+
+    name: str
+    value: float
+    weight: float
+
+    @property
+    def contribution(self) -> float:
+        return self.value * self.weight + 0.0  # never a negative zero
+
+
+@dataclass(frozen=True, kw_only=True)
+class Hit:
+    """One recalled entry with its score and every factor of it; the contributions add up to the score."""
+
+    entry: Entry
+    score: float
+    explanation: tuple[Factor, ...]
+
+    @property
+    def factors(self) -> dict[str, float]:
+        """Factor name → its contribution to the score."""
+        return {factor.name: factor.contribution for factor in self.explanation}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cost:
+    """What a call used: wall time, texts embedded, and model calls with their tokens and price."""
+
+    seconds: float = 0.0
+    embedded_texts: int = 0
+    model_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Step:
+    """One action of a recursive recall: what was done, what it found, how long it took."""
+
+    action: str
+    """`plan` (by a model), `search_layer`, `drill_down`, `filter_by_relevance`, `filter_by_recency`, `recursive_call`
+    or `aggregate`."""
+    detail: str
+    found: int
+    """Entries it looked at or brought in."""
+    seconds: float
+    depth: int = 0
+    problem: str = ""
+    """Why it was cut short; empty when it was not."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recall:
+    """The answer to a query: ranked hits, the route taken and what it cost."""
+
+    id: str
+    query: str
+    hits: list[Hit]
+    route: str
+    cost: Cost
+    searched: int = 0
+    """Entries that were eligible: visible in the scope, valid at the time, past the filters."""
+    trace: tuple[Step, ...] = ()
+    """What a recursive recall did, in order; empty on the plain route."""
+
+    def __iter__(self) -> Iterator[Hit]:
+        return iter(self.hits)
+
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __getitem__(self, place: int) -> Hit:
+        return self.hits[place]
+
+    def context(self, *, max_tokens: int = 1500) -> str:
+        """The hits as a fenced block of data for a prompt, best first, within a token budget."""
+        return fenced_block([fence_item(hit.entry) for hit in self.hits], max_tokens=max_tokens)
+
+    def shown(self, *, max_tokens: int = 1500) -> int:
+        """How many of the hits such a block has room for, always the first ones: only they can be cited."""
+        return len(fenced_lines([fence_item(hit.entry) for hit in self.hits], max_tokens=max_tokens))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReasoningStep:
+    """One step of a chain of evidence."""
+
+    entry: Entry
+    operation: str
+    """`read` (found by the question), `bridge` (by what an earlier entry names), `link` (along a hand-made link) or
+    `synthesize` (put together)."""
+    reasoning: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecallResult:
+    """What came of working on a question by programs (`wellworn.search.steps.repl`)."""
+
+    content: str | None
+    """The answer; when there is none, what plain search found; None when that found nothing."""
+    chunk_ids: list[str]
+    """The entries it rests on: those that the answer names, else what was read, then what plain search found."""
+    confidence: float
+    iterations_used: int
+    problem: str = ""
+    """Why there is no answer; empty when there is one."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reasoning:
+    """What the entries say about a question, with the way there."""
+
+    question: str
+    conclusion: str
+    path: tuple[ReasoningStep, ...]
+    confidence: float
+    """0 … 1: how much of the question's weight the path covers, times how sure its entries and links are."""
+    recall: Recall
+    """The recall it began with."""
+    cited: tuple[str, ...] = ()
+    """Ids of the entries that a model's conclusion rests on; each is in the path. Empty without a model."""
+    model: str = ""
+    """The model that drew the conclusion; empty when it is what the entries say."""
+    problem: str = ""
+    """Why a model that was asked did not draw it."""
+    explored: RecallResult | None = None
+    """What came of programs, where they are on."""
+
+
+# -- what a memory reports about itself ------------------------------------------------------------
+@dataclass(frozen=True, kw_only=True)
+class Receipt:
+    """What a forget removed, and from where; `kept` says what it left on purpose."""
+
+    entries: int = 0
+    index_records: int = 0
+    vectors: int = 0
+    links: int = 0
+    versions: int = 0
+    turns: int = 0
+    sessions: int = 0
+    recalls: int = 0
+    """Logged recalls, each with its outcomes."""
+    jobs: int = 0
+    records: int = 0
+    """What mechanisms had written down about it: tasks, searches, runs."""
+    cached: int = 0
+    copies: int = 0
+    """How many of the entries were copies that had been shared to other partitions: they went with their originals."""
+    ids: list[str] = field(default_factory=list)
+    partitions: list[Partition] = field(default_factory=list)
+    kept: Mapping[str, int] = field(default_factory=dict)
+    scrubbed: bool = True
+    """Whether the removed bytes are gone from the files already; False while someone's open read holds the log."""
+    at: datetime
+
+
+@dataclass(frozen=True, kw_only=True)
+class CacheLevel:
+    """What one level of the embedding cache was asked for and had, in this process."""
+
+    level: str
+    """`l1` (process), `l2` (file) or `l3` (Redis)."""
+    hits: int
+    misses: int
+    errors: int = 0
+    """How often it could not be asked or told."""
+
+    @property
+    def hit_rate(self) -> float:
+        """Share of what it was asked for that it had; 0 when it was asked for nothing."""
+        return self.hits / (self.hits + self.misses) if self.hits + self.misses else 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stats:
+    """How much a scope holds."""
+
+    entries: int
+    by_kind: dict[str, int]
+    by_state: dict[str, int]
+    links: int
+    versions: int
+    sessions: int
+    turns: int
+    vectors: int
+    embedder: str
+    width: int
+    size_bytes: int
+    scrubbed: dict[str, int] = field(default_factory=dict)
+    """How often something of each type was taken out, by this memory's `scrubber`."""
+    embedding_cache: list[CacheLevel] = field(default_factory=list)
+    """Hits and misses of the embedder's cache since this memory was opened; empty without a cache."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searching:
+    """How questions of one shape are searched, as far as outcomes taught."""
+
+    shape: str
+    outcomes: int
+    serves: str
+    """The way that serves: `planner` until another is proven."""
+    starts: float
+    """The score from which on these questions are recursive: that of the settings, unless learned otherwise."""
+    rewards: dict[str, float]
+    """Mean reward of each way that was tried."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearningStatus:
+    """How far learning has come for a scope's home, and what serves it."""
+
+    mode: str
+    """`on`, `observe` (learns, serves the base) or `off`."""
+    serving: str
+    """`base` or `learned`."""
+    level: str
+    """`base`, `prior` (learned from the tenant's users) or `person`."""
+    outcomes: int
+    """Outcomes of this person that could teach something."""
+    steps: int
+    """Updates of this person's weights."""
+    agreement: float
+    """How well the untrained order among the shown foretells citations: -0.5 … 0.5, chance is 0."""
+    trusted: bool
+    distrust: str
+    """Why the feedback is not trusted; empty when it is, or when there is too little to tell."""
+    gain: float
+    """How much better than the untrained order the learned one foretells them."""
+    bound: float
+    """The lower bound of that gain; the learned ranking begins to serve when it is above 0."""
+    prior_steps: int
+    prior_users: int
+    shares: bool
+    """Whether the tenant's users learn from each other."""
+    last_change: datetime | None
+    weights: dict[str, float]
+    searches: tuple[Searching, ...] = ()
+    """How questions that need several entries are searched, by their shape."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CurvePoint:
+    """The state of learning after one outcome."""
+
+    number: int
+    at: datetime
+    cited_rate: float
+    """Share of the shown that were cited, over the last 20 outcomes."""
+    gain: float
+    bound: float
+    level: str
+    weights: dict[str, float]
