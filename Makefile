@@ -20,10 +20,11 @@ $(READY): pyproject.toml constraints.txt
 demo: $(READY) ## remember conversations, recall, explain, forget: no key, no server, no download
 	@$(BIN)/wellworn demo
 
-test: $(READY) ## the whole suite
-	@$(BIN)/python -m pytest -n 2
+test: $(READY) ## the whole product, in minutes
+	@$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-all: lint type layers test ## lint, types, import layers and the whole suite
+test-all: $(READY) ## everything: crash, fuzz, servers and data sets as well
+	@$(BIN)/python -m pytest -n 2 --hypothesis-profile=heavy
 
 lint: $(READY) ## style and common mistakes
 	@$(BIN)/ruff check .
