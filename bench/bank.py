@@ -60,7 +60,7 @@ def _fill(memory: Memory, size: int) -> None:
         scope=AGENT,
         layer="agent",
     )
-    with memory._store.transact() as tx:
+    with memory.engine.store.transact() as tx:
         for entry in memory.entries(scope=AGENT, limit=size):
             tx.update(replace(entry, usage_count=int(dice.integers(0, 40))), change=None)
 

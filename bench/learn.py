@@ -58,7 +58,7 @@ def _outcome(scratch: Path, width: int, profile: str, rounds: int) -> Row:
     with Memory.open(path, profile=profile, **options) as memory:  # type: ignore[arg-type]
         memory.remember_many(texts, scope=SCOPE)
         ids = [memory.recall(query, scope=SCOPE, k=K).id for query in queries]
-        memory._learner._log.flush()  # the log is written in the background; here, before the clock starts
+        memory.engine.learner._log.flush()  # the log is written in the background; here, before the clock starts
         times = take_turns(
             {"outcome": lambda n: memory.outcome(ids[n], cited=[0, 1]), "floor": _dense_update(width)}, rounds=rounds
         )
@@ -129,10 +129,10 @@ def _against(off: Memory, on: Memory, queries: list[str], rounds: int) -> tuple[
 
 def _teach(memory: Memory, taught: int) -> None:
     """Citations that agree with the base, and better still with the row's own words: so a learned ranker serves."""
-    own = memory._learner.names.index("own")
+    own = memory.engine.learner.names.index("own")
     for query in Corpus(33).queries(taught):
         recall = memory.recall(query, scope=SCOPE, k=K)
-        logged = memory._learner._log.find(recall.id) or memory._store.logged_recall(recall.id)
+        logged = memory.engine.learner._log.find(recall.id) or memory.engine.store.logged_recall(recall.id)
         if logged is not None:
             liked = logged.base[: logged.shown] + logged.features[: logged.shown, own]
             memory.outcome(recall.id, cited=[int(np.argmax(liked))])

@@ -129,21 +129,21 @@ class Parts:
     def watching(self, memory: Memory) -> Iterator[None]:
         """Time the seams that every middleware goes through."""
         seams: list[tuple[Any, str, str]] = [  # Any: objects and a module alike
-            (memory._searcher, "recall", "recall"),
-            (memory._learner, "outcome_in", "learning"),
+            (memory.engine.searcher, "recall", "recall"),
+            (memory.engine.learner, "outcome_in", "learning"),
             (loop, "memory_block", "block"),
         ]
         with ExitStack() as stack:
             for owner, name, part in seams:
                 stack.enter_context(self._replaced(owner, name, self._timed(getattr(owner, name), part)))
-            transact = memory._store.transact
+            transact = memory.engine.store.transact
 
             @contextmanager
             def transacting() -> Iterator[Any]:
                 with self.around("storing"), transact() as tx:
                     yield tx
 
-            stack.enter_context(self._replaced(memory._store, "transact", transacting))
+            stack.enter_context(self._replaced(memory.engine.store, "transact", transacting))
             yield
 
     def _timed(self, call: Callable[..., object], part: str) -> Callable[..., object]:

@@ -91,6 +91,6 @@ def _scan(vectors: Matrix, query: Matrix) -> object:
 def _stored_vectors(memory: Memory) -> Matrix:
     """A copy of the vectors the memory searches, in the same order and layout."""
     memory.recall("warm", scope=SCOPE, k=1)
-    with memory._searcher._ram.bank(SCOPE.partitions()) as (bank, _):
+    with memory.engine.searcher._ram.bank(SCOPE.partitions()) as (bank, _):
         copy: Matrix = np.concatenate([partition.vectors for partition in bank.partitions]).reshape(-1, WIDTH)
     return copy

@@ -6,23 +6,19 @@ awaitable twin.
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Unpack
 
-from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, system_clock
-from wellworn.core.errors import NotFound, StoreClosed
-from wellworn.core.locks import ForkLock
+from wellworn.core.errors import NotFound
 from wellworn.core.values import (
     CacheLevel,
     CurvePoint,
     Entry,
     LearningStatus,
     Link,
-    Partition,
     Progress,
     Reasoning,
     Recall,
@@ -31,17 +27,13 @@ from wellworn.core.values import (
     Stats,
     Version,
 )
-from wellworn.ingest.change import Changer
-from wellworn.ingest.forget import Forgetter
-from wellworn.ingest.remember import Writer
-from wellworn.ingest.scrub import ScrubberSpec, choose_scrubbing
+from wellworn.engine import Engine, Settings
 from wellworn.ingest.session import Session
 from wellworn.ingest.times import TimeLike, as_time
 from wellworn.ingest.validate import (
     Draft,
     checked_count,
     checked_flag,
-    checked_fraction,
     checked_groups,
     checked_id,
     checked_ids,
@@ -52,197 +44,33 @@ from wellworn.ingest.validate import (
     drafts_of,
 )
 from wellworn.learning.curve import curve
-from wellworn.learning.learner import Learner, checked_mode
-from wellworn.learning.policy import Prior
-from wellworn.learning.state import read_prior
 from wellworn.learning.told import told_of
-from wellworn.learning.tune import Tuner
 from wellworn.models.embedders.base import Embedder
-from wellworn.models.embedders.choose import EmbedderSpec, choose_embedder
-from wellworn.models.llms.budget import Budget
-from wellworn.models.llms.choose import ModelSpec, choose_model
-from wellworn.models.llms.prices import Prices
-from wellworn.ops.reembed import Reembedded, adopt_model, reembed
-from wellworn.reflection.settings import ReflectionSettings
-from wellworn.search.evidence import EVIDENCE
+from wellworn.ops.reembed import Reembedded, reembed
 from wellworn.search.filters import Filters
-from wellworn.search.learned import Learned
-from wellworn.search.pipeline import Searcher, checked_profile
-from wellworn.search.profiles import Profile
-from wellworn.search.steps.combined import CombinedMemoryTrainer
 from wellworn.search.steps.library import Library
-from wellworn.search.steps.recall import Minds, Recursion, Router, checked_recursion, recursion_of
-from wellworn.search.steps.searches import Searches
-from wellworn.store.choose import choose_store
+from wellworn.search.steps.recall import checked_recursion
 from wellworn.store.port import Event, Job, Spent, Store
 
 if TYPE_CHECKING:  # loaded on first use: most programs never export or verify
     from wellworn.models.llms.base import Model
-    from wellworn.models.llms.ledger import Meter
     from wellworn.ops.doctor import Report
     from wellworn.ops.transfer import Loaded, Written
     from wellworn.reflection.report import Reflection
     from wellworn.search.assemble import Assembled
-    from wellworn.work import Work
 
 
 class Memory:
     """Memory for agents: remember, recall, edit, link, forget. Open one with `Memory.open`."""
 
-    def __init__(
-        self,
-        store: Store,
-        embedder: Embedder | None,
-        *,
-        profile: str | Profile = "default",
-        scrubber: ScrubberSpec = "off",
-        learning: str = "on",
-        explore: float = 0.1,
-        prior: Prior | None = None,
-        llm: Model | None = None,
-        summarizer: Model | None = None,
-        budget: Budget | None = None,
-        prices: Prices | None = None,
-        reflection: ReflectionSettings | None = None,
-        background: bool = True,
-        recursion: str | Recursion = "on",
-        clock: Clock = system_clock,
-        new_id: NewId | None = None,
-    ) -> None:
-        self._store = store
-        self._embedder = embedder
-        self._clock = clock
-        new_id = new_id or TimeOrderedIds()
-        profile, learning = checked_profile(profile), checked_mode(learning)
-        self._learner = _learner_for(profile, store, embedder, mode=learning, prior=prior, clock=clock)
-        learned = Learned(self._learner, explore=checked_fraction("explore", explore), clock=aware(clock))
-        self._profile = profile
-        self._scrubbing = choose_scrubbing(scrubber, store, clock=clock)
-        self._searcher = Searcher(
-            store,
-            embedder,
-            profile=profile,
-            clock=clock,
-            new_id=new_id,
-            learned=None if learning == "off" else learned,
-            scrubbing=self._scrubbing,
-        )
-        self._recursion = recursion_of(recursion, profile)
-        self._searches = None
-        if learning != "off" and self._recursion.mode != "off" and self._recursion.learns:
-            self._searches = Searches(
-                store,
-                self._learner,
-                explore=self._recursion.explore,
-                clock=clock,
-                threshold=self._recursion.threshold,
-                share=self._recursion.share,
-            )
-        minds = Minds(metered=partial(_metered, weakref.ref(self)), reasoner=llm)
-        self._router = Router(self._searcher, self._recursion, minds=minds, searches=self._searches)
-        self._trainer = CombinedMemoryTrainer(store, self._learner, self._searches, clock=clock)
-        self._writer = Writer(store, embedder, scrubber=self._scrubbing, clock=clock, new_id=new_id)
-        self._changer = Changer(store, embedder, scrubbing=self._scrubbing, clock=clock)
-        self._forgetter = Forgetter(store, self._searcher, clock=clock, before=self._learner.write_pending)
-        self._lock = ForkLock()
-        self._begun: Work | None = None
-        self._begin = partial(
-            _work,
-            store,
-            self._writer,
-            self._searcher,
-            llm=llm,
-            summarizer=summarizer,
-            budget=budget,
-            prices=prices,
-            settings=reflection,
-            background=checked_flag("background", background),
-            clock=aware(clock),
-            new_id=new_id,
-        )
-
-    @property
-    def _work(self) -> Work:
-        """Jobs and what runs them, made on first use: most of its modules are needed by nothing else."""
-        with self._lock:
-            if self._begun is None:
-                self._begun = self._begin()
-            return self._begun
+    def __init__(self, location: str | Path | Store = "memory.db", **settings: Unpack[Settings]) -> None:
+        """Open a memory, making it when new. `location` is a file path, `:memory:`, or a store of your own."""
+        self.engine = Engine(location, **settings)
 
     @classmethod
-    def open(
-        cls,
-        location: str | Path = "memory.db",
-        *,
-        embedder: EmbedderSpec = "static",
-        profile: str | Profile = "default",
-        scrubber: ScrubberSpec = "off",
-        durability: str = "full",
-        learning: str = "on",
-        explore: float = 0.1,
-        prior: str | Path | None = None,
-        llm: ModelSpec = None,
-        summarizer: ModelSpec = None,
-        budget: Budget | None = None,
-        prices: str | Path | None = None,
-        reflection: ReflectionSettings | None = None,
-        background: bool = True,
-        recursion: str | Recursion = "on",
-        clock: Clock = system_clock,
-        new_id: NewId | None = None,
-        reembedding: bool = False,
-    ) -> Memory:
-        """Open a memory, making it when new.
-
-        `location` is a file path or `:memory:`. `embedder` is `static` (bundled, the default), `hash`,
-        `openai:MODEL`, `sentence-transformers:MODEL`, None (words only), a LangChain `Embeddings`, or a callable.
-        `durability` is `full` (an acknowledged write survives a power cut) or `normal` (survives a crash of the
-        process, not of the machine; faster). `scrubber` is `off`, `mask` (personal data and secrets become
-        placeholders like `[EMAIL_1]` before anything is stored, logged or sent), `reject` (they are refused), or a
-        function from text to text. `learning` is `on`, `observe` (learn from outcomes, but serve the
-        untrained ranking) or `off`; `explore` is the share of recalls whose last slot tries another candidate once a
-        person gives outcomes (in twice that share neighbours change places), 0 for never; `prior` is a file that
-        `export_learning` was written to, for tenants who have learned nothing of their own yet.
-
-        `llm` is the model that turns sessions into memories: `openai:MODEL`, `ollama:MODEL`, `anthropic:MODEL`,
-        `local:PATH`, a LangChain chat model, a callable, or None for rules. `summarizer` is one that summarises long
-        sessions; without it nothing is summarised. `budget` caps what they may cost, by `prices` (a YAML file) instead
-        of the table that comes with the package. `reflection` says when sessions are reflected on. `background=False`
-        leaves that work to `run_jobs`. `recursion` is `on` (questions that need several entries are searched in several
-        steps), `off`, `always`, or a `Recursion` with a threshold, limits, a planner and models.
-        `reembedding=True` accepts an embedder other than the store's, for `reembed` only.
-        """
-        chosen = choose_embedder(embedder)
-        model, summaries, table = choose_model(llm), choose_model(summarizer), Prices.load(prices)
-        profile, learning = checked_profile(profile), checked_mode(learning)  # before a file is made
-        checked_fraction("explore", explore)
-        recursion = recursion_of(recursion, profile)
-        started = None if prior is None else read_prior(Path(prior), EVIDENCE)
-        store = choose_store(location, durability=durability)
-        try:
-            if not reembedding:
-                adopt_model(store, chosen)
-            return cls(
-                store,
-                chosen,
-                profile=profile,
-                scrubber=scrubber,
-                learning=learning,
-                explore=explore,
-                prior=started,
-                llm=model,
-                summarizer=summaries,
-                budget=budget,
-                prices=table,
-                reflection=reflection,
-                background=background,
-                recursion=recursion,
-                clock=clock,
-                new_id=new_id,
-            )
-        except BaseException:
-            store.close()
-            raise
+    def open(cls, location: str | Path | Store = "memory.db", **settings: Unpack[Settings]) -> Memory:
+        """The same as `Memory(location, …)`."""
+        return cls(location, **settings)
 
     # -- remember ------------------------------------------------------------------------------------------------
 
@@ -289,10 +117,11 @@ class Memory:
             valid_to=valid_to,
             metadata={} if metadata is None else metadata,
         )
-        return self._writer.remember([draft], scope=checked_scope(scope))
+        return self.engine.writer.remember([draft], scope=checked_scope(scope))
 
     def remember_many(
         self,
+        /,
         items: Iterable[str | Mapping[str, Any] | Draft],
         *,
         scope: Scope,
@@ -304,19 +133,23 @@ class Memory:
         An item is a text, or a mapping with the keywords of `remember`; `common` gives keywords to every item.
         All items are checked before the first is stored. `progress(done, total)` is called after each batch.
         """
-        return self._writer.remember(drafts_of(items, common), scope=checked_scope(scope), progress=progress)
+        return self.engine.writer.remember(drafts_of(items, common), scope=checked_scope(scope), progress=progress)
 
     def session(self, *, scope: Scope, session_id: str) -> Session:
         """A dialogue to add turns to; continues where it was left when the id is known."""
-        self._store.heads([])  # a closed memory says so here, not at the first turn
-        self._work.start()
+        self.engine.store.heads([])  # a closed memory says so here, not at the first turn
+        self.engine.background.start()
         return Session(
-            self._writer, self._store, scope=checked_scope(scope), session_id=session_id, watch=self._work.watch
+            self.engine.writer,
+            self.engine.store,
+            scope=checked_scope(scope),
+            session_id=session_id,
+            watch=self.engine.background.watch,
         )
 
     def sessions(self, *, scope: Scope, layer: str | None = None) -> list[str]:
         """Ids of the sessions kept at the scope's home layer, oldest first."""
-        return self._store.sessions(checked_scope(scope).home(layer))
+        return self.engine.store.sessions(checked_scope(scope).home(layer))
 
     # -- recall --------------------------------------------------------------------------------------------------
 
@@ -355,7 +188,7 @@ class Memory:
             min_score=min_score,
         )
         mode = None if recursion is None else checked_recursion(recursion)
-        return self._router.recall(query, scope=checked_scope(scope), k=k, filters=filters, recursion=mode)
+        return self.engine.router.recall(query, scope=checked_scope(scope), k=k, filters=filters, recursion=mode)
 
     def assemble(
         self,
@@ -397,8 +230,8 @@ class Memory:
             recursion=recursion,
         )
         context = assemble(found.query, [found, *sources], max_tokens=max_tokens)
-        if self._searches is not None and context.hits:
-            self._searches.assembled(found.id, scope.home(), context.covered)
+        if self.engine.searches is not None and context.hits:
+            self.engine.searches.assembled(found.id, scope.home(), context.covered)
         return context
 
     def reason(self, question: str, *, scope: Scope, k: int = 5, as_of: TimeLike = None) -> Reasoning:
@@ -409,25 +242,27 @@ class Memory:
         """
         scope = checked_scope(scope)
         filters = Filters.of(as_of=as_of)
-        moment = filters.as_of or aware(self._clock)()
+        moment = filters.as_of or self.engine.clock()
 
         def valid(id: str) -> Entry | None:
-            entry = self._store.get(scope.partitions(), [id]).get(id)
+            entry = self.engine.store.get(scope.partitions(), [id]).get(id)
             if entry is None or entry.state == "pruned" or entry.valid_from > moment:
                 return None
             return entry if entry.valid_to is None or moment < entry.valid_to else None
 
         def library() -> Library:
-            searcher = self._searcher.under(self._profile, None, self._scrubbing)
-            return Library(searcher=searcher, store=self._store, scope=scope, filters=filters, moment=moment)
+            searcher = self.engine.searcher.under(self.engine.profile, None, self.engine.scrubbing)
+            return Library(searcher=searcher, store=self.engine.store, scope=scope, filters=filters, moment=moment)
 
-        links = partial(self._changer.links, scope=scope)
-        return self._router.reason(question, scope=scope, k=k, filters=filters, links=links, get=valid, library=library)
+        links = partial(self.engine.changer.links, scope=scope)
+        return self.engine.router.reason(
+            question, scope=scope, k=k, filters=filters, links=links, get=valid, library=library
+        )
 
     def get(self, id: str, *, scope: Scope) -> Entry:
         """One entry, whatever its state. `NotFound` when the scope does not see it."""
         id = checked_id(id)
-        entry = self._store.get(checked_scope(scope).partitions(), [id]).get(id)
+        entry = self.engine.store.get(checked_scope(scope).partitions(), [id]).get(id)
         if entry is None:
             raise NotFound("entry", id)
         return entry
@@ -451,7 +286,7 @@ class Memory:
         partitions = [
             s for s in checked_scope(scope).partitions() if filters.layers is None or s.layer in filters.layers
         ]
-        return [entry for _, entry in self._store.select(partitions, selection, limit=limit + offset)][offset:]
+        return [entry for _, entry in self.engine.store.select(partitions, selection, limit=limit + offset)][offset:]
 
     # -- learn ---------------------------------------------------------------------------------------------------
 
@@ -472,20 +307,20 @@ class Memory:
         `ignored`, that nothing was made of them; `refined`, the query asked instead; `success`, how the work went.
         With `scope`, a recall of another tenant is refused.
         """
-        if self._scrubbing.on and isinstance(refined, str):
-            refined = self._scrubbing.asked(None if scope is None else checked_scope(scope).home())(refined)
+        if self.engine.scrubbing.on and isinstance(refined, str):
+            refined = self.engine.scrubbing.asked(None if scope is None else checked_scope(scope).home())(refined)
         told = told_of(cited=cited, used=used, ignored=ignored, refined=refined, success=success)
         tenant = None if scope is None else checked_scope(scope).tenant
-        return self._trainer.outcome(checked_id(recall_id), told, tenant=tenant)
+        return self.engine.trainer.outcome(checked_id(recall_id), told, tenant=tenant)
 
     def learning(self, *, scope: Scope) -> LearningStatus:
         """What serves the scope's home layer now, and on which evidence."""
-        return self._trainer.status(checked_scope(scope).home(), self._recursion.threshold)
+        return self.engine.trainer.status(checked_scope(scope).home(), self.engine.recursion.threshold)
 
     def learning_curve(self, *, scope: Scope) -> list[CurvePoint]:
         """How learning came to where it is: one point per outcome of the scope's home, replayed from the log."""
         home = checked_scope(scope).home()
-        return curve(self._learner, home)
+        return curve(self.engine.learner, home)
 
     def relearn(
         self, *, scope: Scope, pairs: Iterable[tuple[str, Sequence[str]]] | None = None, whole: bool = False
@@ -499,31 +334,34 @@ class Memory:
         labelled = (
             None
             if pairs is None
-            else [(self._searcher.examine(checked_query(query), scope=scope), checked_ids(ids)) for query, ids in pairs]
+            else [
+                (self.engine.searcher.examine(checked_query(query), scope=scope), checked_ids(ids))
+                for query, ids in pairs
+            ]
         )
-        self._trainer.relearn(home.tenant, labelled, whole=checked_flag("whole", whole))
-        return self._trainer.status(home, self._recursion.threshold)
+        self.engine.trainer.relearn(home.tenant, labelled, whole=checked_flag("whole", whole))
+        return self.engine.trainer.status(home, self.engine.recursion.threshold)
 
     def reset_learning(self, *, scope: Scope) -> int:
         """Forget what the tenant's users taught, for good: what was told so far stays in the log and teaches no more.
 
         Returns how many states there were. `relearn(whole=True)` takes it back.
         """
-        return self._learner.reset(checked_scope(scope).tenant)
+        return self.engine.learner.reset(checked_scope(scope).tenant)
 
     def share_learning(self, on: bool, *, scope: Scope) -> None:
         """Whether the tenant's users learn from each other (numbers only); off also drops what was shared."""
-        self._trainer.share(checked_scope(scope).tenant, checked_flag("on", on))
+        self.engine.trainer.share(checked_scope(scope).tenant, checked_flag("on", on))
 
     def export_learning(self, *, scope: Scope) -> dict[str, Any]:
         """What was learned for the tenant and the scope's home, as JSON: numbers only."""
-        return self._trainer.save(checked_scope(scope).home())
+        return self.engine.trainer.save(checked_scope(scope).home())
 
     def load_learning(self, state: Mapping[str, Any], *, scope: Scope) -> LearningStatus:
         """Put what `export_learning` returned in the place of what was learned; parts it does not have stay."""
         home = checked_scope(scope).home()
-        self._trainer.load(home, dict(state))
-        return self._trainer.status(home, self._recursion.threshold)
+        self.engine.trainer.load(home, dict(state))
+        return self.engine.trainer.status(home, self.engine.recursion.threshold)
 
     def practise(self, *, scope: Scope, tasks: int = 60) -> int:
         """Try every way to search on questions made from the scope's own entries, once, so that learning which serves
@@ -532,10 +370,12 @@ class Memory:
         from wellworn.search.steps.bootstrap import practise
 
         scope, count = checked_scope(scope), checked_count("tasks", tasks, least=1)
-        if self._searches is None:
+        if self.engine.searches is None:
             return 0
-        searcher = self._searcher.under(self._profile, None, self._scrubbing)
-        return practise(self._store, searcher, self._recursion, self._searches, scope=scope, count=count)
+        searcher = self.engine.searcher.under(self.engine.profile, None, self.engine.scrubbing)
+        return practise(
+            self.engine.store, searcher, self.engine.recursion, self.engine.searches, scope=scope, count=count
+        )
 
     # -- reflect -------------------------------------------------------------------------------------------------
 
@@ -554,61 +394,69 @@ class Memory:
         """
         name = None if session_id is None else checked_session_id(session_id)
         dry, anew = checked_flag("dry_run", dry_run), checked_flag("again", again)
-        return self._work.reflect(checked_scope(scope).home(), name, dry_run=dry, again=anew, progress=progress)
+        return self.engine.background.reflect(
+            checked_scope(scope).home(), name, dry_run=dry, again=anew, progress=progress
+        )
 
     def jobs(self, *, scope: Scope, state: str | None = None, limit: int = 100) -> list[Job]:
         """The tenant's work in the background, newest first; `state` is `queued`, `running`, `done` or `dead`."""
         wanted = None if state is None else [checked_job_state(state)]
         tenant = checked_scope(scope).tenant
-        return self._store.jobs(tenant=tenant, states=wanted, limit=checked_count("limit", limit, least=1))
+        return self.engine.store.jobs(tenant=tenant, states=wanted, limit=checked_count("limit", limit, least=1))
 
     def run_jobs(self, *, scope: Scope | None = None, progress: Progress | None = None) -> int:
         """End idle sessions and run every job that is due, of one tenant or of all; returns how many were run."""
-        return self._work.run(tenant=None if scope is None else checked_scope(scope).tenant, progress=progress)
+        return self.engine.background.run(
+            tenant=None if scope is None else checked_scope(scope).tenant, progress=progress
+        )
 
     def retry_jobs(self, *, scope: Scope, id: str | None = None) -> int:
         """Queue a dead job of the tenant again, or all of them; returns how many."""
-        return self._work.retry(checked_scope(scope).tenant, None if id is None else checked_id(id))
+        return self.engine.background.retry(checked_scope(scope).tenant, None if id is None else checked_id(id))
 
     def model(self, *, scope: Scope, session_id: str | None = None) -> Model | None:
         """The memory's model, for calls of your own: each is in the ledger, under the budget; None without an `llm`."""
-        self._store.heads([])  # a closed memory says so here, not at the first call
+        self.engine.store.heads([])  # a closed memory says so here, not at the first call
         name = None if session_id is None else checked_session_id(session_id)
-        return self._work.model(checked_scope(scope).home(), name)
+        return self.engine.background.model(checked_scope(scope).home(), name)
 
     def costs(self, *, scope: Scope, since: TimeLike = None, by: Sequence[str] = ("purpose", "model")) -> list[Spent]:
         """What the tenant's model calls took, added up `by` any of `purpose`, `model`, `day`, `tenant`."""
-        return self._store.spent(checked_scope(scope).tenant, since=as_time("since", since), by=checked_groups(by))
+        return self.engine.store.spent(
+            checked_scope(scope).tenant, since=as_time("since", since), by=checked_groups(by)
+        )
 
     # -- change --------------------------------------------------------------------------------------------------
 
-    def edit(self, id: str, *, scope: Scope, **changes: Any) -> Entry:
+    def edit(self, /, id: str, *, scope: Scope, **changes: Any) -> Entry:
         """Change fields of an entry (`text, title, tags, kind, state, confidence, trust, at, valid_from, valid_to,
         metadata, evidence, speaker`); the entry as it stood stays in its history."""
-        return self._changer.edit(id, scope=checked_scope(scope), changes=changes)
+        return self.engine.changer.edit(id, scope=checked_scope(scope), changes=changes)
 
     def supersede(self, old: str, new: str, *, scope: Scope, at: TimeLike = None, wrong: bool = False) -> Entry:
         """Say that `new` replaced `old` at a time (default: when `new` became valid); returns `old` as it now is.
 
         What was true until then still answers `as_of` an earlier time; what was `wrong` never answers again.
         """
-        return self._changer.supersede(old, new, scope=checked_scope(scope), at=at, wrong=checked_flag("wrong", wrong))
+        return self.engine.changer.supersede(
+            old, new, scope=checked_scope(scope), at=at, wrong=checked_flag("wrong", wrong)
+        )
 
     def link(self, a: str, b: str, type: str, *, scope: Scope, confidence: float = 1.0) -> Link:
         """NewEntry that entry `a` stands in this relation to entry `b`; linking twice changes nothing."""
-        return self._changer.link(a, b, type, scope=checked_scope(scope), confidence=confidence)
+        return self.engine.changer.link(a, b, type, scope=checked_scope(scope), confidence=confidence)
 
     def unlink(self, a: str, b: str, type: str, *, scope: Scope) -> bool:
         """Remove a link; False when there was none."""
-        return self._changer.unlink(a, b, type, scope=checked_scope(scope))
+        return self.engine.changer.unlink(a, b, type, scope=checked_scope(scope))
 
     def links(self, id: str, *, scope: Scope) -> list[Link]:
         """Every link that starts or ends at an entry, as far as the scope sees the other end."""
-        return self._changer.links(id, scope=checked_scope(scope))
+        return self.engine.changer.links(id, scope=checked_scope(scope))
 
     def history(self, id: str, *, scope: Scope) -> list[Version]:
         """Every state the entry has had, oldest first; the last is the present one."""
-        return self._changer.history(id, scope=checked_scope(scope))
+        return self.engine.changer.history(id, scope=checked_scope(scope))
 
     def forget(
         self,
@@ -626,7 +474,7 @@ class Memory:
         `session_id` and `everything` act on the scope's home layer (or `layer`), so that a person can be forgotten
         without touching what the team shares. Raw turns go too, except with `ids`, where `turns=True` asks for it.
         """
-        return self._forgetter.forget(
+        return self.engine.forgetter.forget(
             scope=checked_scope(scope), ids=ids, session_id=session_id, everything=everything, layer=layer, turns=turns
         )
 
@@ -634,8 +482,8 @@ class Memory:
 
     def stats(self, *, scope: Scope) -> Stats:
         """How much the scope sees."""
-        counts = self._store.counts(checked_scope(scope).partitions())
-        model = self._store.model()
+        counts = self.engine.store.counts(checked_scope(scope).partitions())
+        model = self.engine.store.model()
         return Stats(
             entries=counts["entries"],
             links=counts["links"],
@@ -647,32 +495,32 @@ class Memory:
             by_state={key[6:]: n for key, n in counts.items() if key.startswith("state:")},
             embedder=model.name if model else "none",
             width=model.width if model else 0,
-            size_bytes=self._store.size_bytes(),
-            scrubbed=self._scrubbing.counts(scope.partitions()),
-            embedding_cache=_cache_metrics(self._embedder),
+            size_bytes=self.engine.store.size_bytes(),
+            scrubbed=self.engine.scrubbing.counts(scope.partitions()),
+            embedding_cache=_cache_metrics(self.engine.embedder),
         )
 
     def events(self, *, scope: Scope, limit: int = 100) -> list[Event]:
         """The tenant's audit log, newest first: what was done to which entry when, never its text."""
-        return self._store.events(checked_scope(scope).tenant, limit=checked_count("limit", limit, least=1))
+        return self.engine.store.events(checked_scope(scope).tenant, limit=checked_count("limit", limit, least=1))
 
     def verify(self, *, progress: Progress | None = None) -> Report:
         """Check the whole store: structure, ids, times, counts, links, and that rows, index and vectors agree."""
         from wellworn.ops.doctor import verify
 
-        return verify(self._store, self._embedder, progress=progress)
+        return verify(self.engine.store, self.engine.embedder, progress=progress)
 
     def repair(self, *, progress: Progress | None = None) -> Report:
         """Rebuild what can be rebuilt from the entries, and report what cannot."""
         from wellworn.ops.doctor import repair
 
-        report = repair(self._store, self._embedder, progress=progress)
-        self._searcher.drop_ram()
+        report = repair(self.engine.store, self.engine.embedder, progress=progress)
+        self.engine.searcher.drop_ram()
         return report
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
         """Give every entry a vector of this memory's embedder, then serve those; can be stopped and resumed."""
-        return reembed(self._store, self._embedder, progress=progress)
+        return reembed(self.engine.store, self.engine.embedder, progress=progress)
 
     def export(
         self,
@@ -687,7 +535,13 @@ class Memory:
         from wellworn.ops.transfer import export_to
 
         return export_to(
-            self._store, Path(path), format=format, scope=scope, vectors=vectors, clock=self._clock, progress=progress
+            self.engine.store,
+            Path(path),
+            format=format,
+            scope=scope,
+            vectors=vectors,
+            clock=self.engine.clock,
+            progress=progress,
         )
 
     def load(
@@ -701,15 +555,13 @@ class Memory:
         """Read an export back, or a folder of Markdown notes into a scope; what is there already is skipped."""
         from wellworn.ops.transfer import load_from
 
-        return load_from(self._store, self._writer, Path(path), format=format, scope=scope, progress=progress)
+        return load_from(
+            self.engine.store, self.engine.writer, Path(path), format=format, scope=scope, progress=progress
+        )
 
     def close(self) -> None:
         """Release files and memory. Closing twice is fine; any other call afterwards raises `StoreClosed`."""
-        if self._begun is not None:
-            self._begun.close()
-        self._learner.close()
-        self._store.close()
-        self._searcher.drop_ram()
+        self.engine.close()
 
     def __enter__(self) -> Memory:
         return self
@@ -723,37 +575,3 @@ class Memory:
 def _cache_metrics(embedder: Embedder | None) -> list[CacheLevel]:
     metrics = getattr(embedder, "metrics", None)  # only one with a cache has any
     return list(metrics()) if callable(metrics) else []
-
-
-def _work(*parts: Any, settings: ReflectionSettings | None, **keywords: Any) -> Work:  # as `Work` takes them
-    from wellworn.work import Work
-
-    return Work(*parts, settings=settings or ReflectionSettings(), **keywords)
-
-
-def _metered(memory: weakref.ref[Memory], model: Model, partition: Partition) -> Meter:
-    """A model as recalls may ask it. Held weakly, so that a memory which is let go is gone at once."""
-    found = memory()
-    if found is None:
-        raise StoreClosed("the memory was closed; open it again")
-    return found._work.meter(model, partition)
-
-
-def _learner_for(
-    profile: Profile, store: Store, embedder: Embedder | None, *, mode: str, prior: Prior | None, clock: Clock
-) -> Learner:
-    """The paper's reranker needs vectors; everything else learns by named features."""
-    if profile.reranker == "paper" and embedder is not None:
-        from wellworn.learning.paper import PaperLearner
-
-        return PaperLearner(
-            store,
-            mode=mode,
-            names=EVIDENCE,
-            clock=clock,
-            embed_query=embedder.embed_query,
-            width=embedder.width,
-            profile=profile.name,
-        )
-    tuner = None if embedder is None else Tuner(store, embedder.embed_query, embedder.width)
-    return Learner(store, mode=mode, names=EVIDENCE, clock=clock, profile=profile.name, start=prior, tuner=tuner)

@@ -102,7 +102,7 @@ def test_jobs_run_consolidates_what_is_due(bank: Cli) -> None:
 
     with opened(bank.db, embedder="hash") as mem:
         keeper = Keeper(mem, settings=ConsolidationSettings(every=1))
-        with mem._store.transact() as tx:
+        with mem.engine.store.transact() as tx:
             keeper.watch.added(tx, AGENT.home("agent"))
     assert bank.json("jobs", "run")["done"] == 1
     assert len(bank.json("bank", "runs", *SCOPE)["runs"]) == 1

@@ -24,7 +24,7 @@ Picture = list[tuple[str, str, int, float, str]]
 
 
 def picture(mem: Memory) -> Picture:
-    rows = mem._store.select([AGENT.home()], Selection(), limit=10_000)
+    rows = mem.engine.store.select([AGENT.home()], Selection(), limit=10_000)
     return sorted((e.id, e.state, e.usage_count, e.confidence, e.evidence) for _, e in rows)
 
 

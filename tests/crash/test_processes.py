@@ -88,7 +88,7 @@ def test_a_writer_killed_25_times_loses_nothing_it_had_acknowledged(tmp_path: Pa
     assert kills == 25
     assert len(kept) > 40  # many more on a machine with nothing else to do
     with Memory.open(path, embedder=EMBEDDER) as mem:
-        found = mem._store.get(ADA.partitions(), list(kept))
+        found = mem.engine.store.get(ADA.partitions(), list(kept))
         for entry_id, text in kept.items():
             if entry_id in gone:
                 assert entry_id not in found

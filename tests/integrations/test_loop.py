@@ -254,7 +254,7 @@ def test_turns_and_citation_are_one_durable_write(
         memory.remember_many(["Ada lives in Oslo.", "Ben sells gold."], scope=ADA)
         middleware = made(memory, clock)
         middleware.enrich_system_prompt(asked("Where does Ada live?"))
-        memory._learner._log.flush()
+        memory.engine.learner._log.flush()
         before = memory.learning(scope=ADA).steps
         commits = counted(memory, monkeypatch)
         middleware.after_response("Where does Ada live?", "In Oslo. [0]")
@@ -268,7 +268,7 @@ def test_turns_and_citation_are_one_durable_write(
 def counted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """Grows with every write transaction of the memory's file that is committed."""
     done: list[str] = []
-    writing = memory._store._connections.writing  # type: ignore[attr-defined]  # SQLite's own, beyond the port
+    writing = memory.engine.store._connections.writing  # type: ignore[attr-defined]  # SQLite's own, beyond the port
 
     @contextmanager
     def counting() -> Iterator[Any]:
@@ -276,7 +276,7 @@ def counted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> list[str]:
             yield db
         done.append("commit")
 
-    monkeypatch.setattr(memory._store._connections, "writing", counting)  # type: ignore[attr-defined]
+    monkeypatch.setattr(memory.engine.store._connections, "writing", counting)  # type: ignore[attr-defined]
     return done
 
 

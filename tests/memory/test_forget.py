@@ -338,7 +338,7 @@ def test_jobs_and_the_ledger_do_not_name_it_any_more(path: Path, opened: OpenMem
     ids = [session.add("user", f"turn {n}") for n in range(3)]
     for n, state in enumerate(["queued", "done", "dead"] * 20):
         job = make_job(f"j{n}", partition=ADA.home(), key=f"{name}:{n}", payload={"session": name}, state=state)
-        with mem._store.transact() as tx:  # between others', so that pages are shared
+        with mem.engine.store.transact() as tx:  # between others', so that pages are shared
             tx.add_job(job)
             tx.add_job(make_job(f"b{n}", partition=BEN.home(), payload={"session": "ben's"}))
             tx.add_calls([make_call(session=name), make_call(session="ben's")])
@@ -351,9 +351,9 @@ def test_jobs_and_the_ledger_do_not_name_it_any_more(path: Path, opened: OpenMem
         receipt = mem.forget(ids=ids, turns=True, scope=ADA)
     assert (receipt.turns, receipt.jobs) == (3, 60)
     assert MARKER.encode() not in file_bytes(path)
-    assert [one.calls for one in mem._store.spent("acme")] == [120]
-    assert [one.calls for one in mem._store.spent("acme", session="ben's")] == [60]
-    assert len(mem._store.jobs()) == 60
+    assert [one.calls for one in mem.engine.store.spent("acme")] == [120]
+    assert [one.calls for one in mem.engine.store.spent("acme", session="ben's")] == [60]
+    assert len(mem.engine.store.jobs()) == 60
     assert mem.verify().ok
 
 
@@ -387,7 +387,7 @@ def test_no_object_of_the_memory_holds_it_any_more(opened: OpenMemory, location:
     assert holds_text(mem, MARKER) == []
     assert holds_text(caches, MARKER) == []
     if embedder == "callable":
-        assert len(mem._embedder) == 0  # type: ignore[arg-type]
+        assert len(mem.engine.embedder) == 0  # type: ignore[arg-type]
 
 
 def test_another_memory_object_lets_go_of_it_when_it_next_looks(path: Path, opened: OpenMemory) -> None:

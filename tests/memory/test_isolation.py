@@ -112,8 +112,8 @@ class World:
         links_apart = {"links": None}  # an entry in sight may be linked with one that is not
         return {
             partition: partition_picture(self.mem, partition) | links_apart
-            for partition in self.mem._store.partitions()
-            if partition not in scope.partitions() and self.mem._store.counts([partition])["entries"]
+            for partition in self.mem.engine.store.partitions()
+            if partition not in scope.partitions() and self.mem.engine.store.counts([partition])["entries"]
         }  # a partition without entries may be there for the log of someone's recalls, which is written in the background
 
 

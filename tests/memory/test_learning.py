@@ -208,7 +208,7 @@ def test_forgetting_a_person_takes_recalls_outcomes_and_policy(path: Path, opene
     receipt = mem.forget(everything=True, scope=ADA)
     assert (receipt.recalls, receipt.scrubbed) == (5, True)
     assert MARKER.encode() not in file_bytes(path)
-    assert mem._store.outcomes("acme", partition=ADA.home()) == []
+    assert mem.engine.store.outcomes("acme", partition=ADA.home()) == []
     assert mem.export_learning(scope=ADA)["person"] is None
     assert mem.export_learning(scope=BEN)["person"] == bens
     assert mem.learning(scope=ADA).outcomes == 0
@@ -227,10 +227,10 @@ def test_a_pending_log_does_not_bring_back_what_was_forgotten(path: Path, opened
     mem.forget(everything=True, scope=ADA)
     if again:
         mem.remember("another bee", scope=ADA)
-    mem._learner._log.flush()
+    mem.engine.learner._log.flush()
     mem.close()
     assert MARKER.encode() not in file_bytes(path)
-    assert opened(path)._store.partitions() == ([ADA.home()] if again else [])
+    assert opened(path).engine.store.partitions() == ([ADA.home()] if again else [])
 
 
 def test_an_outcome_does_not_bring_back_what_was_forgotten(path: Path, opened: OpenMemory) -> None:
@@ -240,7 +240,7 @@ def test_an_outcome_does_not_bring_back_what_was_forgotten(path: Path, opened: O
     mem.forget(everything=True, scope=ADA)
     with pytest.raises(NotFound):
         mem.outcome(recall.id, cited=[0])
-    assert mem._store.partitions() == []
+    assert mem.engine.store.partitions() == []
     assert MARKER.encode() not in file_bytes(path)
 
 
@@ -360,7 +360,7 @@ def test_threads_that_tell_at_once_lose_nothing(bees: Memory) -> None:
 def test_an_outcome_told_during_a_relearn_is_not_lost(bees: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     bees.outcome(bees.recall("bee", scope=ADA).id, cited=[0])
     late = bees.recall("bee", scope=ADA)
-    read, threads = bees._store.outcomes, list[threading.Thread]()
+    read, threads = bees.engine.store.outcomes, list[threading.Thread]()
 
     def and_then(*args: Any, **options: Any) -> Any:  # a page of the log
         page = read(*args, **options)
@@ -370,7 +370,7 @@ def test_an_outcome_told_during_a_relearn_is_not_lost(bees: Memory, monkeypatch:
             threads[0].join(1.0)  # a relearn that holds the writer's lock lets it in afterwards
         return page
 
-    monkeypatch.setattr(bees._store, "outcomes", and_then)
+    monkeypatch.setattr(bees.engine.store, "outcomes", and_then)
     bees.relearn(scope=ADA)
     threads[0].join(30)
     assert bees.learning(scope=ADA).outcomes == 2
@@ -388,10 +388,10 @@ def test_a_log_that_cannot_be_written_stops_no_recall(
 ) -> None:
     with caplog.at_level(logging.WARNING, logger="wellworn"):
         with monkeypatch.context() as patched:
-            patched.setattr(bees._store, "transact", broken)
+            patched.setattr(bees.engine.store, "transact", broken)
             recall = bees.recall(f"bee {MARKER}", scope=ADA)
             assert len(recall) == 5
-            bees._learner._log.flush()
+            bees.engine.learner._log.flush()
             assert len(bees.recall("bee", scope=ADA)) == 5
         assert any("not logged" in record.getMessage() for record in caplog.records)
         assert not any(MARKER in record.getMessage() for record in caplog.records)
@@ -399,7 +399,7 @@ def test_a_log_that_cannot_be_written_stops_no_recall(
 
 
 def test_a_log_that_is_late_for_the_closing_says_nothing(bees: Memory, caplog: pytest.LogCaptureFixture) -> None:
-    recall, log = bees.recall("bee", scope=ADA), bees._learner.log
+    recall, log = bees.recall("bee", scope=ADA), bees.engine.learner.log
     pending = log.find(recall.id)
     assert pending is not None
     bees.close()
@@ -412,7 +412,7 @@ def test_a_log_that_is_late_for_the_closing_says_nothing(bees: Memory, caplog: p
 def test_a_commit_that_fails_loses_no_recall(bees: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     recall = bees.recall("bee", scope=ADA)
     with monkeypatch.context() as patched:
-        patched.setattr(bees._learner, "_learn", broken)
+        patched.setattr(bees.engine.learner, "_learn", broken)
         with pytest.raises(StoreError):
             bees.outcome(recall.id, cited=[0])
     assert bees.learning(scope=ADA).outcomes == 0
@@ -422,7 +422,7 @@ def test_a_commit_that_fails_loses_no_recall(bees: Memory, monkeypatch: pytest.M
 def test_a_damaged_state_counts_as_none(bees: Memory) -> None:
     bees.outcome(bees.recall("bee", scope=ADA).id, cited=[0])
     before = bees.export_learning(scope=ADA)
-    with bees._store.transact() as tx:
+    with bees.engine.store.transact() as tx:
         tx.put_policy("acme", ADA.home(), '{"format": 99}')
     assert len(bees.recall("bee", scope=ADA)) == 5
     assert bees.learning(scope=ADA).outcomes == 0
@@ -507,7 +507,7 @@ def test_threads_that_teach_the_papers_reranker_do_not_mix_their_queries(opened:
     mem = opened(profile="paper")
     mem.remember_many([f"bee number {n} likes flower {n}" for n in range(8)], scope=ADA)
     first, second = mem.recall("bee one", scope=ADA), mem.recall("flower two", scope=ADA)
-    embed, inside = mem._embedder.embed_query, threading.Event()  # type: ignore[union-attr]
+    embed, inside = mem.engine.embedder.embed_query, threading.Event()  # type: ignore[union-attr]
     go_on = threading.Event()
 
     def slow(text: str) -> Any:  # a vector
@@ -517,13 +517,13 @@ def test_threads_that_teach_the_papers_reranker_do_not_mix_their_queries(opened:
             go_on.wait(10)
         return vector
 
-    learner: Any = mem._learner
+    learner: Any = mem.engine.learner
     learner._embed_query = slow
     thread = threading.Thread(target=mem.outcome, args=(second.id,), kwargs={"cited": [0]})
     told_first = threading.Thread(target=mem.outcome, args=(first.id,), kwargs={"cited": [0]})
     told_first.start()
     inside.wait(10)
-    with mem._store.transact():  # both are past their embedding, and wait to write
+    with mem.engine.store.transact():  # both are past their embedding, and wait to write
         go_on.set()
         thread.start()
         time.sleep(0.3)

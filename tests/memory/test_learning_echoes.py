@@ -49,9 +49,9 @@ def live(mem: Memory, scope: Scope, rounds: int, *, tell: bool = True) -> float:
 
 def echo(mem: Memory, query: str, scope: Scope = ADA) -> dict[str, float]:
     """Text → echo, of what learning would see of a recall now."""
-    seen = mem._searcher.examine(query, scope=scope)
+    seen = mem.engine.searcher.examine(query, scope=scope)
     assert seen is not None
-    entries = mem._store.read(seen.nos)
+    entries = mem.engine.store.read(seen.nos)
     column = seen.features[:, EVIDENCE.index("echo")]
     return {entries[no].text: value for no, value in zip(seen.nos, column.tolist(), strict=True) if value}
 

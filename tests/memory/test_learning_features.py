@@ -29,10 +29,10 @@ def filled(opened: OpenMemory, location: str | Path) -> Memory:
 
 def log_recall(mem: Memory, recall_id: str, names: Sequence[str]) -> None:
     """A recall as a release with those features would have logged it."""
-    seen = mem._searcher.examine(QUERY, scope=ADA)
+    seen = mem.engine.searcher.examine(QUERY, scope=ADA)
     assert seen is not None
     columns = [EVIDENCE.index(name) for name in names]
-    with mem._store.transact() as tx:
+    with mem.engine.store.transact() as tx:
         tx.add_recalls([replace(seen, id=recall_id, names=[*names], features=seen.features[:, columns])])
 
 
@@ -65,7 +65,7 @@ def test_a_state_learned_on_other_features_does_not_serve(opened: OpenMemory, lo
     mem = filled(opened, location)
     before = [(hit.entry.id, hit.score) for hit in mem.recall(QUERY, scope=ADA)]
     ranker = replace(Ranker.fresh(len(OLD)), theta=np.full(len(OLD) + 1, 2.0), steps=500)
-    with mem._store.transact() as tx:
+    with mem.engine.store.transact() as tx:
         tx.put_policy("acme", None, dumps_prior(Prior(ranker=ranker, users=3), OLD))
     status = mem.learning(scope=ADA)
     assert (status.serving, status.prior_steps) == ("base", 0)

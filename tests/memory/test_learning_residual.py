@@ -22,7 +22,7 @@ __all__ = ["planted"]
 
 
 def kept(mem: Memory) -> str | None:
-    return mem._store.policy("acme", HOME, profile=TUNED)
+    return mem.engine.store.policy("acme", HOME, profile=TUNED)
 
 
 def first(dice: random.Random, right: Places) -> Places:
@@ -31,8 +31,8 @@ def first(dice: random.Random, right: Places) -> Places:
 
 def served(mem: Memory) -> None:
     """Let the matrices serve, whatever the evidence."""
-    learner: Any = mem._learner
-    with mem._store.transact() as tx:
+    learner: Any = mem.engine.learner
+    with mem.engine.store.transact() as tx:
         state = replace(LowRank.loads(kept(mem), 256), beats=True)
         learner._put_residual(tx, HOME, learner._person(HOME), state)
 
@@ -59,7 +59,7 @@ def test_a_chunk_that_is_missing_is_made_up_for(planted: OpenMemory, monkeypatch
     ada, twin = User(mem, ADA, 1), User(whole, ADA, 1)
     twin.tell(4 * CHUNK)
     ada.tell(3 * CHUNK - 1)
-    learner: Any = mem._learner
+    learner: Any = mem.engine.learner
 
     def fails(query: str) -> Any:  # a vector
         raise EmbeddingFailed("down")
@@ -112,7 +112,7 @@ def test_who_begins_to_cite_by_place_is_noticed(planted: OpenMemory) -> None:
 def test_swapping_shows_the_same(planted: OpenMemory) -> None:
     mem = planted(explore=1.0)
     User(mem, ADA, 1).tell(ENOUGH)
-    learner: Any = mem._learner
+    learner: Any = mem.engine.learner
     for query in ("What of drums in May?", "What of bridges in June?"):
         recall = mem.recall(query, scope=ADA)
         assert learner._log.find(recall.id).level in ("person+even", "person+odd")

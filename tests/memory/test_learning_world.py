@@ -432,7 +432,7 @@ def test_a_reset_serves_the_base_again_and_keeps_the_log(planted: OpenMemory) ->
     status = mem.learning(scope=ADA)
     assert (status.serving, status.outcomes, status.prior_users) == ("base", 0, 0)
     assert ada.order() == before
-    assert len(mem._store.outcomes("acme", limit=1000)) == ENOUGH
+    assert len(mem.engine.store.outcomes("acme", limit=1000)) == ENOUGH
     assert mem.relearn(scope=ADA, whole=True).serving == "learned"
 
 
@@ -463,7 +463,7 @@ def test_what_was_told_before_a_reset_teaches_no_more(planted: OpenMemory, locat
 def test_a_reset_during_a_relearn_is_not_undone(planted: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     mem = planted()
     User(mem, ADA, 1).tell(ENOUGH)
-    read, resets = mem._store.outcomes, list[int]()
+    read, resets = mem.engine.store.outcomes, list[int]()
 
     def and_then(*args: Any, **options: Any) -> Any:  # a page of the log
         page = read(*args, **options)
@@ -472,7 +472,7 @@ def test_a_reset_during_a_relearn_is_not_undone(planted: OpenMemory, monkeypatch
             resets[0] = mem.reset_learning(scope=ADA)
         return page
 
-    monkeypatch.setattr(mem._store, "outcomes", and_then)
+    monkeypatch.setattr(mem.engine.store, "outcomes", and_then)
     mem.relearn(scope=ADA)
     assert resets == [2]
     status = mem.learning(scope=ADA)

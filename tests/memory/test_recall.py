@@ -275,7 +275,7 @@ class Spy:
 @pytest.mark.parametrize("engine", ["file", "ram"])
 def test_texts_of_entries_that_are_not_returned_are_never_read(tmp_path: Any, engine: str) -> None:
     spy = Spy(SqliteStore(tmp_path / "m.db") if engine == "file" else InMemoryStore())
-    mem = Memory(spy, None)
+    mem = Memory(spy, embedder=None)
     session = mem.session(scope=ADA, session_id="s")
     mem.remember_many([f"fact {n} about bees and tea" for n in range(300)], scope=ADA, tags=["t"])
     for n in range(20):

@@ -166,13 +166,13 @@ def test_a_text_with_nothing_in_it_costs_no_transaction_more(
     for scrubber in ("off", "mask"):
         mem = opened(scrubber=scrubber)
         times: list[int] = []
-        begun = mem._store.transact
+        begun = mem.engine.store.transact
 
         def transact(begun: Any = begun, times: list[int] = times) -> Any:  # as the store's
             times.append(1)
             return begun()
 
-        monkeypatch.setattr(mem._store, "transact", transact)
+        monkeypatch.setattr(mem.engine.store, "transact", transact)
         mem.remember("Ada likes tea", scope=ADA)
         counts.append(len(times))
     assert counts == [1, 1]

@@ -89,7 +89,7 @@ def test_a_session_is_touched_when_a_turn_is_added_whenever_that_was_said(mem: M
     session.add("user", "last year I moved", at="2025-01-01")
     added = clock.forward(hours=1)
     session.add("user", "and in ten years I will retire", at="2036-01-01")
-    head = mem._store.session(ADA.home(), "s")
+    head = mem.engine.store.session(ADA.home(), "s")
     assert head is not None
     assert (head.turns, head.reflected, head.touched_at, head.ended_at) == (2, 0, added, None)
 

@@ -56,8 +56,8 @@ def test_a_recall_at_hand_is_told_of_only_while_it_is_in_the_log(pair: tuple[Mem
     a, b = pair
     a.remember("first bee", scope=ADA)
     first, second = b.recall("bee", scope=ADA), b.recall("which bee?", scope=ADA)
-    b._learner._log.flush()
-    held = b._learner._log.at_hand(second.id)
+    b.engine.learner._log.flush()
+    held = b.engine.learner._log.at_hand(second.id)
     assert held is not None
     assert held.query == ""  # numbers only
     assert b.outcome(first.id, cited=[0])

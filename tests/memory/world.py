@@ -41,7 +41,7 @@ def partition_picture(
     mem: Memory, partition: Partition
 ) -> dict[str, Any]:  # a comparable value, whatever is on the partition
     """Everything a store holds of a partition: entries, index, vectors, links, versions, turns."""
-    store = mem._store
+    store = mem.engine.store
     rows = store.select([partition], Selection(), limit=1_000_000)
     stored = store.index_of([no for no, _ in rows])
     return {
@@ -71,8 +71,8 @@ def partition_picture(
 
 def picture(mem: Memory) -> dict[Any, Any]:  # partition → its picture, tenant → its log
     """Everything a store holds."""
-    partitions = mem._store.partitions()
-    logs = {partition.tenant: mem._store.events(partition.tenant, limit=1_000_000) for partition in partitions}
+    partitions = mem.engine.store.partitions()
+    logs = {partition.tenant: mem.engine.store.events(partition.tenant, limit=1_000_000) for partition in partitions}
     return {**{partition: partition_picture(mem, partition) for partition in partitions}, **logs}
 
 

@@ -46,7 +46,7 @@ def open_memory(store: Store, embedder: Embedder | None = None, *, clock: Tickin
     """A memory on a store, with the small hash embedder unless another is given."""
     embedder = embedder or HashEmbedder(16)
     adopt_model(store, embedder)
-    return Memory(store, embedder, clock=clock or Ticking(), new_id=TimeOrderedIds())
+    return Memory(store, embedder=embedder, clock=clock or Ticking(), new_id=TimeOrderedIds())
 
 
 def fill(memory: Memory) -> dict[str, str]:

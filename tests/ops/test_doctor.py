@@ -114,7 +114,7 @@ def test_vectors_are_checked_and_made_again(memory: Memory, store: Store) -> Non
 
 
 def test_vectors_missing_since_a_time_without_embedder_are_made(store: Store) -> None:
-    Memory(store, None).remember("written without a model", scope=ADA)
+    Memory(store, embedder=None).remember("written without a model", scope=ADA)
     assert verify(store, None).ok
     open_memory(store)
     assert found(verify(store, EMBEDDER)) == {("vector", True)}

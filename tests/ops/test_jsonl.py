@@ -100,7 +100,7 @@ def test_another_model_makes_its_own_vectors(
 
 
 def test_words_alone_need_no_vectors(exported: Path, other_store: Store) -> None:
-    Memory(other_store, None).load(exported)
+    Memory(other_store, embedder=None).load(exported)
     assert verify(other_store, None).flaws == []
 
 

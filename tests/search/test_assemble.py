@@ -85,9 +85,9 @@ def test_a_complex_question_is_assembled_by_the_recursive_route_and_its_search_e
         (recall,) = context.recalls
         assert recall.route == "recursive"
         assert {hit.entry.title for hit in context.hits} == {"Leland", "Overdrive Maximus"}
-        memory._learner.log.flush()
-        assert memory._searches is not None
-        (search,) = memory._searches.kept(SCOPE.home())
+        memory.engine.learner.log.flush()
+        assert memory.engine.searches is not None
+        (search,) = memory.engine.searches.kept(SCOPE.home())
         assert search.outcome is not None
         assert (search.outcome.by, search.outcome.kind) == ("assembly", "used")
         assert search.outcome.quality == pytest.approx(context.covered)

@@ -44,10 +44,10 @@ def mem() -> Iterator[Memory]:
 
 def evidence(mem: Memory, query: str, scope: Scope = ADA) -> Evidence:
     """Text → feature → value, for everything that a recall weighs."""
-    logged = mem._searcher.examine(query, scope=scope, k=5)
+    logged = mem.engine.searcher.examine(query, scope=scope, k=5)
     assert logged is not None
     assert logged.names == list(EVIDENCE)
-    entries = mem._store.read(logged.nos)
+    entries = mem.engine.store.read(logged.nos)
     return {
         entries[no].text: dict(zip(logged.names, row, strict=True))
         for no, row in zip(logged.nos, logged.features.astype(np.float64).tolist(), strict=True)
@@ -252,9 +252,9 @@ def test_the_gap_of_a_session_is_its_best_minus_the_best_of_all() -> None:
         talk(mem, "a", [("A", "lovely purple orchids"), ("A", "nothing at all")])
         talk(mem, "b", [("A", "purple things"), ("A", "something else")])
         mem.remember("a lonely note", scope=ADA)
-        logged = mem._searcher.examine("purple orchids", scope=ADA)
+        logged = mem.engine.searcher.examine("purple orchids", scope=ADA)
         assert logged is not None
-        entries = mem._store.read(logged.nos)
+        entries = mem.engine.store.read(logged.nos)
         base = {entries[no].text: score for no, score in zip(logged.nos, logged.base.tolist(), strict=True)}
         found = column(evidence(mem, "purple orchids"), "session")
     best = base["lovely purple orchids"]
@@ -313,10 +313,10 @@ def test_rare_is_counted_in_the_entrys_own_partition(mem: Memory) -> None:
 
 
 def test_an_empty_bank_shows_nothing(mem: Memory) -> None:
-    assert mem._searcher.examine("walk", scope=ADA) is None
+    assert mem.engine.searcher.examine("walk", scope=ADA) is None
 
 
 def test_looking_logs_nothing(mem: Memory) -> None:
     mem.remember("a walk", scope=ADA)
     evidence(mem, "walk")
-    assert not mem._learner._log._pending
+    assert not mem.engine.learner._log._pending

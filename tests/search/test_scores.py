@@ -57,7 +57,7 @@ def set_usage(mem: Memory, entry_id: str, usage: int) -> None:
     from dataclasses import replace
 
     entry = mem.get(entry_id, scope=ADA)
-    with mem._store.transact() as tx:
+    with mem.engine.store.transact() as tx:
         tx.update(replace(entry, usage_count=usage), change=None)
 
 
@@ -293,7 +293,7 @@ def test_a_memory_that_kept_up_scores_as_one_that_begins_anew(
 
 def test_an_index_dropped_for_want_of_room_is_read_again(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "m.db", embedder="hash:32") as mem:
-        mem._searcher._ram._max_bytes = 1000
+        mem.engine.searcher._ram._max_bytes = 1000
         for number in range(6):
             mem.remember_many([f"bee {number} {n}" for n in range(20)], scope=Scope(tenant="acme", user=str(number)))
         for _ in range(2):
@@ -301,7 +301,7 @@ def test_an_index_dropped_for_want_of_room_is_read_again(tmp_path: Path) -> None
                 found = mem.recall("bee", scope=Scope(tenant="acme", user=str(number)), k=30)
                 assert len(found) == 20
                 assert all(hit.entry.partition.layer_id == str(number) for hit in found)
-        assert len(mem._searcher._ram._held) <= 2
+        assert len(mem.engine.searcher._ram._held) <= 2
 
 
 # -- the date that a query names ---------------------------------------------------------------------------------

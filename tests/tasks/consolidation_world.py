@@ -76,7 +76,7 @@ def learn(
     )
     if numbers:
         entry = mem.get(id, scope=scope)
-        with mem._store.transact() as tx:
+        with mem.engine.store.transact() as tx:
             tx.update(replace(entry, **numbers), change=None)
     return id
 
@@ -89,8 +89,8 @@ def live(mem: Memory, scope: Scope = AGENT) -> dict[str, Entry]:
 
 def standing(mem: Memory) -> tuple[list[Entry], list[tuple[str, str, str]]]:
     """Every entry of the agent but for when it was changed, and every link."""
-    entries = [entry for _, entry in mem._store.select([PARTITION], Selection(), limit=100_000)]
-    links = mem._store.links([entry.id for entry in entries])
+    entries = [entry for _, entry in mem.engine.store.select([PARTITION], Selection(), limit=100_000)]
+    links = mem.engine.store.links([entry.id for entry in entries])
     still = [replace(entry, updated_at=NOON) for entry in entries]
     return sorted(still, key=lambda e: e.id), sorted({(link.source, link.target, link.type) for link in links})
 

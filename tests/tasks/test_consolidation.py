@@ -200,8 +200,8 @@ def test_undo_keeps_what_happened_since(mem: Memory, keeper: Keeper) -> None:
     other = learn(mem, TOKEN_AGAIN, usage_count=1)
     keeper.consolidate(scope=AGENT)
     kept = mem.get(best, scope=AGENT)
-    with mem._store.transact() as tx:  # used once more, and believed more
-        nos = [no for no, entry in mem._store.select([PARTITION], Selection(), limit=10) if entry.id == best]
+    with mem.engine.store.transact() as tx:  # used once more, and believed more
+        nos = [no for no, entry in mem.engine.store.select([PARTITION], Selection(), limit=10) if entry.id == best]
         tx.count_use(nos, kept.updated_at)
     mem.edit(best, scope=AGENT, confidence=0.7)
     keeper.undo(scope=AGENT)
@@ -233,7 +233,7 @@ def test_a_run_holds_no_text_and_old_runs_are_forgotten(mem: Memory, clock: Cloc
     learn(mem, TOKEN)
     learn(mem, TOKEN_AGAIN)
     first = keeper.consolidate(scope=AGENT)
-    records = mem._store.records(partition=PARTITION, kinds=[RUN, RUN_PART])
+    records = mem.engine.store.records(partition=PARTITION, kinds=[RUN, RUN_PART])
     assert len(records) == 2
     assert "CSRF" not in repr(records)
     for _ in range(3):
@@ -300,7 +300,7 @@ def test_whatever_took_part_in_a_run_is_active_and_only_what_changed_is_written(
     assert keeper.stages(scope=AGENT).of(mem.get(late, scope=AGENT)) == "stored"
     keeper.undo(run.id, scope=AGENT)
     assert stages() == ["reinforced", "stored", "retrieved"]
-    actions = [event.action for event in mem._store.events(AGENT.tenant, limit=1000)]
+    actions = [event.action for event in mem.engine.store.events(AGENT.tenant, limit=1000)]
     assert [one for one in reversed(actions) if one.startswith("consolidat")] == ["consolidating", "consolidate"]
 
 

@@ -17,7 +17,7 @@ def test_every_so_many_new_entries_a_job_consolidates(tmp_path: Path) -> None:
         queued = []
         for number in range(7):
             learn(mem, TOKEN + "." * number)
-            with mem._store.transact() as tx:
+            with mem.engine.store.transact() as tx:
                 queued.append(keeper.watch.added(tx, PARTITION))
         assert queued == [False, False, True, False, False, True, False]
         assert keeper.watch.pending(PARTITION) == 1
@@ -33,7 +33,7 @@ def test_a_memory_without_a_bank_leaves_the_job_to_one_that_has_it(tmp_path: Pat
     path = tmp_path / "memory.db"
     with opened(path) as mem:
         keeper = Keeper(mem, settings=ConsolidationSettings(every=1))
-        with mem._store.transact() as tx:
+        with mem.engine.store.transact() as tx:
             keeper.watch.added(tx, PARTITION)
     with opened(path) as mem:
         assert mem.run_jobs() == 0

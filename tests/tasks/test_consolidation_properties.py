@@ -84,7 +84,7 @@ Bank = Sequence[tuple[Entry, np.ndarray[tuple[int, ...], np.dtype[np.float32]]]]
 
 def filled(bank: Bank) -> Memory:
     mem = opened(embedder=TableEmbedder({}), clock=Clock(NOON))
-    with mem._store.transact() as tx:
+    with mem.engine.store.transact() as tx:
         for entry, vector in bank:
             tx.add(NewEntry(entry=entry, index=record_of(entry), vector=vector))
     return mem
@@ -92,7 +92,7 @@ def filled(bank: Bank) -> Memory:
 
 def totals(mem: Memory) -> list[int]:
     """What the entries that still count, and those that lost a contradiction or were pruned, were used in all."""
-    entries = [entry for _, entry in mem._store.select([PARTITION], Selection(), limit=1000)]
+    entries = [entry for _, entry in mem.engine.store.select([PARTITION], Selection(), limit=1000)]
     folded = {id for entry in entries for id in entry.metadata.get("merged", [])}
     counted = [entry for entry in entries if entry.id not in folded]
     return [
@@ -129,7 +129,7 @@ def test_counts_are_conserved_and_evidence_is_kept(bank: Bank) -> None:
         before = totals(mem)
         Keeper(mem).consolidate(scope=AGENT)
         assert totals(mem) == before
-        entries = {entry.id: entry for _, entry in mem._store.select([PARTITION], Selection(), limit=1000)}
+        entries = {entry.id: entry for _, entry in mem.engine.store.select([PARTITION], Selection(), limit=1000)}
         for entry in entries.values():
             for other in entry.metadata.get("merged", []):
                 assert set(entries[other].evidence.split("\n")) <= set(entry.evidence.split("\n"))

@@ -36,8 +36,8 @@ def everything_in(mem: Memory, tmp_path: Path) -> str:
     mem.export(out)
     exported = out.read_text()
     out.unlink()
-    if isinstance(mem._store, InMemoryStore):
-        return exported + " ".join(one for one in reachable(mem._store) if isinstance(one, str))
+    if isinstance(mem.engine.store, InMemoryStore):
+        return exported + " ".join(one for one in reachable(mem.engine.store) if isinstance(one, str))
     return exported + file_bytes(tmp_path / "memory.db").decode("utf-8", "replace")
 
 
@@ -121,7 +121,7 @@ def test_copies_of_copies_go_too(mem: Memory, tmp_path: Path) -> None:
     copy = mem.get(team.copy_id, scope=TEAM)
     from dataclasses import replace
 
-    with mem._store.transact() as tx:
+    with mem.engine.store.transact() as tx:
         tx.update(replace(copy, **PROVEN, metadata={**copy.metadata, "promoted": True}), change=None)
     [org] = bank.keeper.share([copy.id], scope=TEAM, layer="org")
     assert org.refused == ""
@@ -164,8 +164,8 @@ def test_a_call_that_ends_after_its_session_names_it_nowhere(tmp_path: Path) -> 
         session.add("user", "My sister Mia has a cat called Momo.")
         session.end()
         mem.run_jobs()
-        (total,) = mem._store.spent("acme")
+        (total,) = mem.engine.store.spent("acme")
         assert total.calls >= 1
-        assert mem._store.spent("acme", session=MARKER)[0].calls == 0
-        mem._store.scrub()
+        assert mem.engine.store.spent("acme", session=MARKER)[0].calls == 0
+        mem.engine.store.scrub()
         assert MARKER not in everything_in(mem, tmp_path)

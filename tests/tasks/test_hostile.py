@@ -99,7 +99,7 @@ def test_a_secret_in_the_name_of_an_action_or_a_key_is_neither_kept_nor_told() -
         bank.run_task(**TASK, execute=lambda _: {"steps": steps})
         assert model.heard
         assert not any("zqxmarker" in text for text in model.heard)
-        assert holds_text(mem._store, "zqxmarker") == []
+        assert holds_text(mem.engine.store, "zqxmarker") == []
 
 
 def test_a_secret_in_the_reason_for_giving_up_is_not_kept(mem: Memory) -> None:
@@ -107,7 +107,7 @@ def test_a_secret_in_the_reason_for_giving_up_is_not_kept(mem: Memory) -> None:
     bank.begin(**TASK)
     assert bank.abandon("t", why=f"the key {SECRET} is refused") == 1
     assert bank.tasks()[0].why == "the key [API_KEY_1] is refused"
-    assert holds_text(mem._store, "zqxmarker") == []
+    assert holds_text(mem.engine.store, "zqxmarker") == []
 
 
 def test_a_task_of_an_agent_goes_with_the_session_of_a_user(mem: Memory) -> None:

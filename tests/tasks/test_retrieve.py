@@ -65,7 +65,7 @@ def kept(
         layer="agent" if scope.agent else None,
     )
     if usage:
-        with mem._store.transact() as tx:
+        with mem.engine.store.transact() as tx:
             tx.update(replace(mem.get(entry_id, scope=scope), usage_count=usage), change=None)
     return entry_id
 
@@ -292,7 +292,7 @@ def test_the_best_item_is_the_one_that_the_equations_give(seed: int) -> None:
             confidence=row["sure"],
             at=NOON - timedelta(days=row["days"]),
         )
-        with mem._store.transact() as tx:
+        with mem.engine.store.transact() as tx:
             tx.update(replace(mem.get(entry_id, scope=TEAM), usage_count=row["usage"]), change=None)
         rows[entry_id] = row
 

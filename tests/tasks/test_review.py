@@ -169,7 +169,7 @@ def test_better_words_pass_the_scrubber(keeper: Keeper) -> None:
 def test_a_question_goes_with_what_it_is_about(mem: Memory, keeper: Keeper, pair: tuple[str, str, str]) -> None:
     mem.forget(scope=AGENT, ids=[pair[0]])
     assert keeper.reviews(scope=AGENT) == []
-    assert mem._store.records(partition=PARTITION, kinds=["review"]) == []
+    assert mem.engine.store.records(partition=PARTITION, kinds=["review"]) == []
 
 
 def test_undo_of_the_run_does_not_undo_what_people_decided(

@@ -26,10 +26,10 @@ def engine_of(memory: object, *, source: str) -> Engine:
     """The parts of a memory; `source` is what entries written through them say they come from."""
     if not isinstance(memory, Memory):
         raise InvalidInput("memory", f"must be a Memory, not {type(memory).__name__}", "use Memory.open(…)")
-    store, searcher, embedder = memory._store, memory._searcher, memory._embedder
+    store, searcher, embedder = memory.engine.store, memory.engine.searcher, memory.engine.embedder
     return Engine(
         store=store,
         embedder=embedder,
         searcher=searcher,
-        items=Items(store, searcher, memory._writer, embedder, source=source),
+        items=Items(store, searcher, memory.engine.writer, embedder, source=source),
     )

@@ -48,7 +48,7 @@ def keep_exchange(
     records = session._ready([session._draft(role, text, tags=tags) for role, text in said])
     if cited is None:
         return Kept(turns=_numbers(session._write(records)), settled=False)
-    telling = _Telling(memory._learner, cited, scope.tenant)
+    telling = _Telling(memory.engine.learner, cited, scope.tenant)
     try:
         with telling.ready():
             written = session._write(records, along=telling)

@@ -10,8 +10,10 @@ from wellworn.store.port import Store
 DURABILITIES = ("full", "normal")
 
 
-def choose_store(location: str | Path, *, durability: str) -> Store:
+def choose_store(location: str | Path | Store, *, durability: str) -> Store:
     """`:memory:` is the in-memory store; anything else is the path of a SQLite file."""
+    if isinstance(location, Store):
+        return location
     if not isinstance(location, str | Path) or not str(location).strip() or "\x00" in str(location):
         raise InvalidInput("location", f"{location!r} is not a path", "use a file name or ':memory:'")
     if durability not in DURABILITIES:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from wellworn.core.values import Entry, Layer, Link, Partition, Turn
 from wellworn.store.values import (
@@ -282,6 +282,7 @@ class Tx(Protocol):
     def drop_record(self, partition: Partition, kind: str, key: str) -> bool: ...
 
 
+@runtime_checkable
 class Store(Protocol):
     """A storage engine."""
 

@@ -54,7 +54,7 @@ class AsyncReasoningBank:
         consolidation: ConsolidationSettings | None = None,
         new_id: NewId | None = None,
     ) -> None:
-        plain = memory._memory if isinstance(memory, AsyncMemory) else memory
+        plain = memory.sync if isinstance(memory, AsyncMemory) else memory
         self._bank = ReasoningBank(
             plain,
             scope=scope,

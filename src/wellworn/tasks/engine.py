@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from wellworn.core.clock import Clock, aware
+from wellworn.core.clock import Clock
 from wellworn.core.errors import InvalidInput
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.scrub import ScrubberSpec, Scrubbing, choose_scrubbing
@@ -38,15 +38,15 @@ def engine_of(memory: object, scrubber: ScrubberSpec = "mask") -> Engine:
     """The parts of a memory, scrubbing as `scrubbing_of` says."""
     if not isinstance(memory, Memory):
         raise InvalidInput("memory", f"must be a Memory, not {type(memory).__name__}", "use Memory.open(…)")
-    clock, own = aware(memory._clock), memory._learner
-    learner = Learner(memory._store, mode=own.mode, names=EVIDENCE, clock=clock, profile=PROFILE, log=own.log)
+    clock, own = memory.engine.clock, memory.engine.learner
+    learner = Learner(memory.engine.store, mode=own.mode, names=EVIDENCE, clock=clock, profile=PROFILE, log=own.log)
     learned = None if own.mode == "off" else Learned(learner, explore=0.0, clock=clock)
     scrubbing = scrubbing_of(memory, scrubber)
     return Engine(
-        store=memory._store,
-        writer=memory._writer.under(scrubbing),
+        store=memory.engine.store,
+        writer=memory.engine.writer.under(scrubbing),
         scrubbing=scrubbing,
-        searcher=memory._searcher.under(PROFILES[PROFILE], learned, scrubbing),
+        searcher=memory.engine.searcher.under(PROFILES[PROFILE], learned, scrubbing),
         learner=learner,
         clock=clock,
     )
@@ -54,5 +54,5 @@ def engine_of(memory: object, scrubber: ScrubberSpec = "mask") -> Engine:
 
 def scrubbing_of(memory: Memory, scrubber: ScrubberSpec) -> Scrubbing:
     """Where the memory scrubs by itself the bank does as it does, else by `scrubber`."""
-    own = memory._writer.scrubbing
-    return own if own.on else choose_scrubbing(scrubber, memory._store, clock=memory._clock)
+    own = memory.engine.writer.scrubbing
+    return own if own.on else choose_scrubbing(scrubber, memory.engine.store, clock=memory.engine.clock)

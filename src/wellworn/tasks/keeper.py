@@ -39,8 +39,8 @@ class Keeper:
         if not isinstance(memory, Memory):
             raise InvalidInput("memory", f"must be a Memory, not {type(memory).__name__}", "use Memory.open(…)")
         self._memory = memory
-        self._store, work = memory._store, memory._work
-        writer = memory._writer.under(scrubbing_of(memory, scrubber))
+        self._store, work = memory.engine.store, memory.engine.background
+        writer = memory.engine.writer.under(scrubbing_of(memory, scrubber))
         self._consolidator = Consolidator(
             store=self._store, clock=writer.clock, new_id=writer.new_id, settings=settings or ConsolidationSettings()
         )

@@ -120,7 +120,7 @@ def test_an_action_may_be_stopped_at_every_look_at_the_clock_and_leaves_a_whole_
         stops = set()
         for allowed in range(60):
             executor = Executor(plan, RulePlanner(), Meter(Limits(timeout_s=allowed), now=Ticks()))
-            found = memory._searcher.recall(QUESTION, scope=SCOPE, k=9, filters=Filters(), refine=executor)
+            found = memory.engine.searcher.recall(QUESTION, scope=SCOPE, k=9, filters=Filters(), refine=executor)
             assert {hit.entry.id for hit in found} == set(plain)
             last = executor.steps[-1]
             if not last.problem:

@@ -21,12 +21,12 @@ BOB = Scope(tenant="acme", user="bob", team="core")
 
 
 def states(memory: Memory) -> dict[str, str | None]:
-    memory._learner.log.flush()
+    memory.engine.learner.log.flush()
     kept = {}
     for profile in (PROFILE, WAITING):
-        kept[profile] = memory._store.policy("acme", None, profile=profile)
+        kept[profile] = memory.engine.store.policy("acme", None, profile=profile)
         for scope in (SCOPE, BOB):
-            kept[f"{profile} {scope.user}"] = memory._store.policy("acme", scope.home(), profile=profile)
+            kept[f"{profile} {scope.user}"] = memory.engine.store.policy("acme", scope.home(), profile=profile)
     return kept
 
 
@@ -98,11 +98,11 @@ def test_who_stops_sharing_keeps_what_they_taught_themselves() -> None:
     clock = Time()
     with filled(clock=clock, recursion=Recursion(explore=0.0), explore=0.0) as memory:
         live(memory, clock, 60)
-        own = memory._store.policy("acme", None, profile=PROFILE)
+        own = memory.engine.store.policy("acme", None, profile=PROFILE)
         memory.share_learning(False, scope=SCOPE)
-        assert memory._store.policy("acme", None, profile=PROFILE) is None
-        assert memory._store.policy("acme", SCOPE.home(), profile=PROFILE) == own  # bob taught nothing
-        assert memory._store.policy("acme", BOB.home(), profile=PROFILE) is None
+        assert memory.engine.store.policy("acme", None, profile=PROFILE) is None
+        assert memory.engine.store.policy("acme", SCOPE.home(), profile=PROFILE) == own  # bob taught nothing
+        assert memory.engine.store.policy("acme", BOB.home(), profile=PROFILE) is None
 
 
 def test_lessons_wait_for_trust_and_not_too_many() -> None:

@@ -31,8 +31,8 @@ def programs(*codes: str, reason: str = "") -> ScriptedModel:
 def library_of(memory: Memory, scope: Scope = SCOPE, **chosen: Any) -> Library:
     given = Filters.of(**chosen)
     return Library(
-        searcher=memory._searcher.under(memory._profile, None, memory._scrubbing),
-        store=memory._store,
+        searcher=memory.engine.searcher.under(memory.engine.profile, None, memory.engine.scrubbing),
+        store=memory.engine.store,
         scope=scope,
         filters=given,
         moment=given.as_of or datetime.now(UTC),
@@ -40,7 +40,7 @@ def library_of(memory: Memory, scope: Scope = SCOPE, **chosen: Any) -> Library:
 
 
 def asked(memory: Memory, model: ScriptedModel, *, limits: ReplLimits | None = None, **chosen: Any) -> RecallResult:
-    meter = Meter(model, memory._store, tenant="acme")
+    meter = Meter(model, memory.engine.store, tenant="acme")
     return Repl(library_of(memory, **chosen), meter, meter, limits or ReplLimits()).recall(QUESTION)
 
 

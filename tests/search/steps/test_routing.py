@@ -112,17 +112,17 @@ def test_whatever_is_told_it_stays_within_reach_and_is_kept_as_it_is(
 
 
 def books(memory: Memory) -> Searches:
-    assert memory._searches is not None
-    return memory._searches
+    assert memory.engine.searches is not None
+    return memory.engine.searches
 
 
 def put(memory: Memory, routing: Routing) -> None:
-    with memory._store.transact() as tx:
+    with memory.engine.store.transact() as tx:
         tx.put_policy(HOME.tenant, None, dumps(Policy(seed=1, routing=routing)), profile=PROFILE)
 
 
 def kept(memory: Memory) -> list[str]:
-    memory._learner.log.flush()
+    memory.engine.learner.log.flush()
     return [one.query for one in books(memory).kept(HOME, limit=1000)]
 
 
@@ -207,7 +207,7 @@ def test_the_rest_is_what_the_others_are_compared_with() -> None:
     with filled(recursion=Recursion(share=0.5, explore=0.0)) as memory:
         for number in range(20):
             memory.recall(f"{QUESTION} {number}", scope=SCOPE)
-        memory._learner.log.flush()
+        memory.engine.learner.log.flush()
         choices = {one.choice for one in books(memory).kept(HOME)}
         assert choices == {"planner", "plain"}
         assert memory.recall(QUESTION, scope=SCOPE, recursion="always").route == "recursive"

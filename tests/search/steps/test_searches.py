@@ -20,12 +20,12 @@ PLAIN_QUESTION = "bakery"
 
 
 def books(memory: Memory) -> Searches:
-    assert memory._searches is not None
-    return memory._searches
+    assert memory.engine.searches is not None
+    return memory.engine.searches
 
 
 def kept(memory: Memory) -> list[Trajectory]:
-    memory._learner.log.flush()
+    memory.engine.learner.log.flush()
     return books(memory).kept(HOME, limit=1000)
 
 
@@ -34,7 +34,7 @@ def serve(memory: Memory, shape: str, choice: str) -> None:
     policy = Policy(seed=1)
     for _ in range(20):
         policy = policy.learned(shape, choice, 1.0).learned(shape, "planner", 0.0)  # type: ignore[arg-type]
-    with memory._store.transact() as tx:
+    with memory.engine.store.transact() as tx:
         tx.put_policy(HOME.tenant, None, dumps(policy), profile=PROFILE)
 
 
@@ -55,10 +55,10 @@ def test_a_recursive_search_is_written_down_and_a_plain_one_is_not() -> None:
 def test_nothing_is_written_while_a_recall_is_answered(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "m.db", embedder="hash") as memory:
         memory.remember("Leland is a town. Overdrive Maximus was shot in Leland.", scope=SCOPE)
-        memory._learner.log.close()  # no background
+        memory.engine.learner.log.close()  # no background
         memory.recall(QUESTION, scope=SCOPE)
         assert books(memory).waits
-        assert memory._store.records(partition=HOME) == []
+        assert memory.engine.store.records(partition=HOME) == []
 
 
 def test_an_outcome_ends_its_search_in_the_same_transaction() -> None:
@@ -97,7 +97,7 @@ def test_who_tells_outcomes_and_leaves_a_search_alone_ignored_it() -> None:
     with filled(clock=clock) as memory:
         memory.outcome(memory.recall(PLAIN_QUESTION, scope=SCOPE).id, cited=[0])
         found = memory.recall(QUESTION, scope=SCOPE)
-        memory._learner.log.flush()
+        memory.engine.learner.log.flush()
         clock.now += timedelta(hours=1)
         memory.recall(PLAIN_QUESTION, scope=SCOPE)
         (search,) = kept(memory)
@@ -126,7 +126,7 @@ def test_searches_are_bounded_in_number() -> None:
         for number in range(MOST_KEPT + 60):
             memory.recall(f"{QUESTION} {number}", scope=SCOPE)
             if number % 20 == 0:
-                memory._learner.log.flush()
+                memory.engine.learner.log.flush()
         searches = kept(memory)
         assert len(searches) <= MOST_KEPT
         assert searches[0].query.endswith(str(MOST_KEPT + 59))
@@ -184,7 +184,7 @@ def test_people_who_do_not_share_learn_alone() -> None:
             memory.outcome(memory.recall(f"{QUESTION} {number % 7}", scope=SCOPE).id, cited=[0])
         assert books(memory).policy(HOME).outcomes == 40
         assert books(memory).policy(Scope(tenant="acme", user="bob").home()).outcomes == 0
-        assert memory._store.policy("acme", None, profile=PROFILE) is None
+        assert memory.engine.store.policy("acme", None, profile=PROFILE) is None
 
 
 def test_what_was_learned_is_saved_and_loaded_as_one_state() -> None:
@@ -215,7 +215,7 @@ def test_practice_needs_no_outcome_and_logs_nothing() -> None:
         means = [{round(known.seen.mean, 2) for known in of.tried.values()} for of in policy.families.values()]
         assert max(map(len, means)) > 1  # it tells choices apart
         assert kept(memory) == []
-        assert memory._store.logged_recall("") is None
+        assert memory.engine.store.logged_recall("") is None
         assert memory.practise(scope=SCOPE) == 0  # once
 
 
@@ -231,4 +231,4 @@ def test_a_record_gives_back_the_search_that_was_put_into_it() -> None:
         (search,) = kept(memory)
         record = search.record(search.at)
         assert isinstance(record, Record)
-        assert memory._store.record(HOME, "search", search.id) is not None
+        assert memory.engine.store.record(HOME, "search", search.id) is not None

@@ -1,4 +1,7 @@
-"""Work in the background, put together: reflections and summaries as jobs, on a thread of this process or on demand."""
+"""Background work: reflections and summaries as durable jobs, run on a thread of this process or on demand.
+
+Loaded when a session is opened or a job is asked for; a program that only remembers and recalls never needs it.
+"""
 
 from __future__ import annotations
 
@@ -30,8 +33,8 @@ PRUNE_S = 3600.0
 """How often jobs that have long been done are dropped."""
 
 
-class Work:
-    """The queue, its worker and what they run."""
+class Background:
+    """The job queue, its worker and what they run."""
 
     def __init__(
         self,

@@ -1,0 +1,228 @@
+"""What the verbs are built on: store, embedder, writer, searcher, learner, jobs, scrubbing, clock.
+
+`Engine` owns the parts and closes them; mechanisms take it, or only the parts they need. It holds no rule of its own.
+"""
+
+from __future__ import annotations
+
+import weakref
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypedDict
+
+from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, system_clock
+from wellworn.core.errors import StoreClosed
+from wellworn.core.locks import ForkLock
+from wellworn.core.values import Partition
+from wellworn.ingest.change import Changer
+from wellworn.ingest.forget import Forgetter
+from wellworn.ingest.remember import Writer
+from wellworn.ingest.scrub import ScrubberSpec, choose_scrubbing
+from wellworn.ingest.validate import checked_flag, checked_fraction
+from wellworn.learning.learner import Learner, checked_mode
+from wellworn.learning.policy import Prior
+from wellworn.learning.state import read_prior
+from wellworn.learning.tune import Tuner
+from wellworn.models.embedders.base import Embedder
+from wellworn.models.embedders.choose import EmbedderSpec, choose_embedder
+from wellworn.models.llms.budget import Budget
+from wellworn.models.llms.choose import ModelSpec, choose_model
+from wellworn.models.llms.prices import Prices
+from wellworn.ops.reembed import adopt_model
+from wellworn.reflection.settings import ReflectionSettings
+from wellworn.search.evidence import EVIDENCE
+from wellworn.search.learned import Learned
+from wellworn.search.pipeline import Searcher, checked_profile
+from wellworn.search.profiles import Profile
+from wellworn.search.steps.combined import CombinedMemoryTrainer
+from wellworn.search.steps.recall import Minds, Recursion, Router, recursion_of
+from wellworn.search.steps.searches import Searches
+from wellworn.store.choose import choose_store
+from wellworn.store.port import Store
+
+if TYPE_CHECKING:
+    from wellworn.background import Background
+    from wellworn.models.llms.base import Model
+    from wellworn.models.llms.ledger import Meter
+
+
+class Settings(TypedDict, total=False):
+    """How a memory works; every setting has a default."""
+
+    embedder: EmbedderSpec
+    """`static` (bundled, the default), `hash`, `openai:MODEL`, `sentence-transformers:MODEL`, None (words only), a
+    LangChain `Embeddings`, or a callable."""
+    llm: ModelSpec
+    """The model that turns sessions into memories: `openai:MODEL`, `ollama:MODEL`, `anthropic:MODEL`, `local:PATH`, a
+    LangChain chat model, a callable, or None for rules (the default)."""
+    summarizer: ModelSpec
+    """A model that summarises long sessions; None (the default) writes no summaries."""
+    budget: Budget | None
+    """Caps on what model calls may cost."""
+    prices: str | Path | None
+    """A YAML file with model prices, instead of the table in the package."""
+    learning: str
+    """`on` (the default), `observe` (learn from outcomes, but serve the untrained ranking) or `off`."""
+    explore: float
+    """Share of recalls whose last place tries another candidate, for people who report outcomes. Default 0.1."""
+    prior: str | Path | None
+    """A file written by `learning.export`, for tenants that have learned nothing of their own yet."""
+    profile: str | Profile
+    """The ranking: `default`, `paper`, or a `Profile`."""
+    recursion: str | Recursion
+    """`on` (the default: questions that need several entries are searched in several steps), `off`, `always`, or a
+    `Recursion` with limits, a planner and models."""
+    reflection: ReflectionSettings | None
+    """When sessions are reflected on."""
+    background: bool
+    """False leaves background work to `jobs.run`. Default True."""
+    scrubber: ScrubberSpec
+    """`off` (the default), `mask` (personal data and secrets become placeholders such as `[EMAIL_1]` before anything
+    is stored, logged or sent), `reject` (they are refused), or a function from text to text."""
+    durability: str
+    """`full` (the default: an acknowledged write survives a power cut) or `normal` (it survives a crash of the
+    process, not of the machine; faster)."""
+    clock: Clock
+    new_id: NewId | None
+    reembedding: bool
+    """True accepts an embedder other than the store's, for `admin.reembed` only."""
+
+
+class Engine:
+    """The parts of one open memory."""
+
+    def __init__(
+        self,
+        location: str | Path | Store,
+        *,
+        embedder: EmbedderSpec = "static",
+        llm: ModelSpec = None,
+        summarizer: ModelSpec = None,
+        budget: Budget | None = None,
+        prices: str | Path | None = None,
+        learning: str = "on",
+        explore: float = 0.1,
+        prior: str | Path | None = None,
+        profile: str | Profile = "default",
+        recursion: str | Recursion = "on",
+        reflection: ReflectionSettings | None = None,
+        background: bool = True,
+        scrubber: ScrubberSpec = "off",
+        durability: str = "full",
+        clock: Clock = system_clock,
+        new_id: NewId | None = None,
+        reembedding: bool = False,
+    ) -> None:
+        # Everything is checked before a file is made.
+        self.embedder = choose_embedder(embedder)
+        self.llm = choose_model(llm)
+        summaries, table = choose_model(summarizer), Prices.load(prices)
+        self.profile, mode = checked_profile(profile), checked_mode(learning)
+        share = checked_fraction("explore", explore)
+        self.recursion = recursion_of(recursion, self.profile)
+        started = None if prior is None else read_prior(Path(prior), EVIDENCE)
+        in_background = checked_flag("background", background)
+        self.clock = aware(clock)
+        self.new_id = new_id or TimeOrderedIds()
+        self.store = choose_store(location, durability=durability)
+        try:
+            if not reembedding:
+                adopt_model(self.store, self.embedder)
+            self.scrubbing = choose_scrubbing(scrubber, self.store, clock=clock)
+            self.learner = _learner(self.profile, self.store, self.embedder, mode=mode, prior=started, clock=clock)
+            self._build(mode, share)
+        except BaseException:
+            self.store.close()
+            raise
+        self._lock = ForkLock()
+        self._background: Background | None = None
+        self._background_options = {
+            "llm": self.llm,
+            "summarizer": summaries,
+            "budget": budget,
+            "prices": table,
+            "settings": reflection or ReflectionSettings(),
+            "background": in_background,
+            "clock": self.clock,
+            "new_id": self.new_id,
+        }
+
+    def _build(self, mode: str, explore: float) -> None:
+        """What works on the store: search, learning, writing, changing, forgetting."""
+        learned = None if mode == "off" else Learned(self.learner, explore=explore, clock=self.clock)
+        self.searcher = Searcher(
+            self.store,
+            self.embedder,
+            profile=self.profile,
+            clock=self.clock,
+            new_id=self.new_id,
+            learned=learned,
+            scrubbing=self.scrubbing,
+        )
+        self.searches: Searches | None = None
+        if mode != "off" and self.recursion.mode != "off" and self.recursion.learns:
+            self.searches = Searches(
+                self.store,
+                self.learner,
+                explore=self.recursion.explore,
+                clock=self.clock,
+                threshold=self.recursion.threshold,
+                share=self.recursion.share,
+            )
+        models = Minds(metered=partial(_metered, weakref.ref(self)), reasoner=self.llm)
+        self.router = Router(self.searcher, self.recursion, minds=models, searches=self.searches)
+        self.trainer = CombinedMemoryTrainer(self.store, self.learner, self.searches, clock=self.clock)
+        self.writer = Writer(self.store, self.embedder, scrubber=self.scrubbing, clock=self.clock, new_id=self.new_id)
+        self.changer = Changer(self.store, self.embedder, scrubbing=self.scrubbing, clock=self.clock)
+        self.forgetter = Forgetter(self.store, self.searcher, clock=self.clock, before=self.learner.write_pending)
+
+    @property
+    def background(self) -> Background:
+        """Jobs and what runs them, made on first use: most of its modules are needed by nothing else."""
+        with self._lock:
+            if self._background is None:
+                from wellworn.background import Background
+
+                options: Any = self._background_options
+                self._background = Background(self.store, self.writer, self.searcher, **options)
+            return self._background
+
+    def check_open(self) -> None:
+        """Raise `StoreClosed` now, not at the first use of what is about to be made."""
+        self.store.heads([])
+
+    def close(self) -> None:
+        """Stop background work, write what is pending, and release files and memory. Closing twice is fine."""
+        if self._background is not None:
+            self._background.close()
+        self.learner.close()
+        self.store.close()
+        self.searcher.drop_ram()
+
+
+def _metered(engine: weakref.ref[Engine], model: Model, partition: Partition) -> Meter:
+    """A model as recalls may ask it. Held weakly, so that a memory which is let go is gone at once."""
+    found = engine()
+    if found is None:
+        raise StoreClosed("the memory was closed; open it again")
+    return found.background.meter(model, partition)
+
+
+def _learner(
+    profile: Profile, store: Store, embedder: Embedder | None, *, mode: str, prior: Prior | None, clock: Clock
+) -> Learner:
+    """The paper's reranker needs vectors; everything else learns by named features."""
+    if profile.reranker == "paper" and embedder is not None:
+        from wellworn.learning.paper import PaperLearner
+
+        return PaperLearner(
+            store,
+            mode=mode,
+            names=EVIDENCE,
+            clock=clock,
+            embed_query=embedder.embed_query,
+            width=embedder.width,
+            profile=profile.name,
+        )
+    tuner = None if embedder is None else Tuner(store, embedder.embed_query, embedder.width)
+    return Learner(store, mode=mode, names=EVIDENCE, clock=clock, profile=profile.name, start=prior, tuner=tuner)
