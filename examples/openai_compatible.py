@@ -16,7 +16,7 @@ import sys
 
 from wellworn import BudgetExceeded, ModelFailed
 from wellworn.models.llms import Budget, Message, Meter, Request, choose_model, read_json
-from wellworn.store.inmemory import InMemoryStore
+from wellworn.store.sqlite import SqliteStore
 
 MODEL = os.environ.get("WELLWORN_EXAMPLE_MODEL", "openai:gpt-4o-mini")
 TALK = "Ada: I moved to Bonn in March.\nBen: Nice! And the bicycle?\nAda: Sold it, I walk now."
@@ -26,7 +26,7 @@ SYSTEM = 'List what can be learned about the speakers, as JSON: {"facts": ["…"
 async def main() -> None:
     model = choose_model(MODEL)
     assert model is not None
-    store = InMemoryStore()
+    store = SqliteStore(":memory:")
     meter = Meter(model, store, tenant="examples", session="talk", budget=Budget(per_session_usd=0.05))
     messages = (Message(role="system", text=SYSTEM), Message(role="user", text=TALK))
     try:

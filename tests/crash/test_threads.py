@@ -23,7 +23,7 @@ def _impatient() -> Iterator[None]:
     sys.setswitchinterval(before)
 
 
-@pytest.fixture(params=["file", ":memory:"])
+@pytest.fixture(params=["file"])
 def mem(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Memory]:
     location = ":memory:" if request.param == ":memory:" else tmp_path / "memory.db"
     with Memory.open(location, embedder="hash:16", durability="normal") as memory:

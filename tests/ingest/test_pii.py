@@ -20,8 +20,8 @@ from wellworn.ingest.pii.checks import iban_checks, luhn
 from wellworn.ingest.pii.find import PLACEHOLDER, find
 from wellworn.ingest.pii.mask import CountedUp, scrub_text
 from wellworn.ingest.pii.pseudonyms import Pseudonyms
-from wellworn.store.inmemory import InMemoryStore
-from wellworn.store.inmemory.tx import InMemoryTx
+from wellworn.store.sqlite import SqliteStore
+from wellworn.store.sqlite.tx import SqliteTx
 
 CASES = [*load("seen"), *load("held")]
 POSITIVES = [case for case in CASES if case.find]
@@ -184,11 +184,11 @@ def test_text_that_is_nothing_but_findings_is_masked_in_linear_time(form: str) -
 def test_numbers_are_asked_for_and_given_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many findings: two reads, and one transaction with three reads and two writes when some are new."""
     done: list[str] = []
-    for owner in (InMemoryStore, InMemoryTx):
+    for owner in (SqliteStore, SqliteTx):
         for name in ("record", "bodies", "put_record", "put_bodies", "transact"):
             if own := owner.__dict__.get(name):
                 monkeypatch.setattr(owner, name, counting(done, name, own))
-    store, partition = InMemoryStore(), Scope(tenant="acme", user="u").home()
+    store, partition = SqliteStore(":memory:"), Scope(tenant="acme", user="u").home()
     pseudonyms = Pseudonyms(store, clock=system_clock)
     for count in (1, 10, 1000):
         text = " ".join(f"u{number}@example.com" for number in range(count))
@@ -202,7 +202,7 @@ def test_numbers_are_asked_for_and_given_all_at_once(monkeypatch: pytest.MonkeyP
 
 
 def test_a_partition_that_is_forgotten_while_numbers_are_given_begins_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    store, partition = InMemoryStore(), Scope(tenant="acme", user="u").home()
+    store, partition = SqliteStore(":memory:"), Scope(tenant="acme", user="u").home()
     pseudonyms = Pseudonyms(store, clock=system_clock)
     assert pseudonyms.numbered(partition, find("a@x.io")) == [1]
     looked_up = Pseudonyms._looked_up

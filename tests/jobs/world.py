@@ -10,14 +10,13 @@ from pathlib import Path
 
 from wellworn.core.values import Partition
 from wellworn.jobs import Backoff, Queue
-from wellworn.store.inmemory import InMemoryStore
 from wellworn.store.port import Job, Selection, Store, Tx
 from wellworn.store.sqlite import SqliteStore
 from wellworn.testing.builders import NOON, make_new_entry, make_partition
 
 PARTITION = make_partition()
 PARTITIONS = [PARTITION, make_partition("bob"), make_partition(tenant="rival")]
-ENGINES = ("inmemory", "sqlite")
+ENGINES = ("sqlite",)
 STEADY = Backoff(first_s=10, jitter=0)
 _ids = count()
 
@@ -36,7 +35,7 @@ class Clock:
 
 
 def open_store(engine: str, folder: Path, name: str = "jobs") -> Store:
-    return InMemoryStore() if engine == "inmemory" else SqliteStore(folder / f"{name}.db", durability="normal")
+    return SqliteStore(folder / f"{name}.db", durability="normal")
 
 
 def make_queue(store: Store, clock: Clock | None = None, *, max_attempts: int = 3, backoff: Backoff = STEADY) -> Queue:

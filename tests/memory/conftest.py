@@ -1,4 +1,4 @@
-"""The same tests on a SQLite file and in memory."""
+"""A memory in a temporary store, and a clock that stands still."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["file", ":memory:"])
-def location(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    return ":memory:" if request.param == ":memory:" else str(tmp_path / "memory.db")
+@pytest.fixture
+def location() -> str:
+    return ":memory:"
 
 
 @pytest.fixture

@@ -13,7 +13,6 @@ from memory.world import ADA, BEN, NOON, Clock, OpenMemory, texts
 from wellworn import InvalidInput, Memory, Profile, Recall, Scope, ScopeError
 from wellworn.core.values import LAYERS
 from wellworn.models.embedders.hashing import HashEmbedder
-from wellworn.store.inmemory import InMemoryStore
 from wellworn.store.sqlite import SqliteStore
 
 FACTS = [
@@ -272,9 +271,8 @@ class Spy:
         return getattr(self._inner, name)
 
 
-@pytest.mark.parametrize("engine", ["file", "ram"])
-def test_texts_of_entries_that_are_not_returned_are_never_read(tmp_path: Any, engine: str) -> None:
-    spy = Spy(SqliteStore(tmp_path / "m.db") if engine == "file" else InMemoryStore())
+def test_texts_of_entries_that_are_not_returned_are_never_read() -> None:
+    spy = Spy(SqliteStore(":memory:"))
     mem = Memory(spy, embedder=None)
     session = mem.session(scope=ADA, session_id="s")
     mem.remember_many([f"fact {n} about bees and tea" for n in range(300)], scope=ADA, tags=["t"])

@@ -16,7 +16,6 @@ from wellworn.memory import Memory
 from wellworn.models.embedders.base import Embedder
 from wellworn.models.embedders.hashing import HashEmbedder
 from wellworn.ops.reembed import adopt_model
-from wellworn.store.inmemory import InMemoryStore
 from wellworn.store.port import Selection, Store
 from wellworn.store.sqlite import SqliteStore
 
@@ -24,7 +23,7 @@ ADA = Scope(tenant="acme", user="ada", team="core")
 BOB = Scope(tenant="acme", user="bob")
 EVE = Scope(tenant="other", user="eve")
 
-ENGINES = ("inmemory", "sqlite")
+ENGINES = ("sqlite",)
 
 
 @dataclass
@@ -39,7 +38,7 @@ class Ticking:
 
 
 def open_store(engine: str, folder: Path, name: str = "memory") -> Store:
-    return InMemoryStore() if engine == "inmemory" else SqliteStore(folder / f"{name}.db", durability="normal")
+    return SqliteStore(folder / f"{name}.db", durability="normal")
 
 
 def open_memory(store: Store, embedder: Embedder | None = None, *, clock: Ticking | None = None) -> Memory:

@@ -76,7 +76,7 @@ def test_vectors_are_taken_over_bit_by_bit_and_not_made_again(exported: Path, st
         def embed(self, texts: Any) -> Any:
             raise AssertionError("nothing is to be embedded")
 
-    target = open_store("inmemory", tmp_path)
+    target = open_store("sqlite", tmp_path, "target")
     open_memory(target, Unwilling(16)).load(exported)
     for no, entry in target.select(target.partitions(), Selection()):
         mine, model = target.index_of([no])[no][1], target.model()

@@ -127,7 +127,7 @@ def test_an_export_of_a_scope_holds_its_log_only(memory: Memory, other: Memory, 
 
 
 def test_a_recall_of_another_partition_is_not_told_of(used: Path, tmp_path: Path) -> None:
-    target = open_memory(open_store("inmemory", tmp_path))
+    target = open_memory(open_store("sqlite", tmp_path, "target"))
     target.load(used)
     header, *lines, _ = lines_of(used)
     eves = next(line for line in lines if line["type"] == "recall" and line["partition"]["tenant"] == "other")
@@ -185,7 +185,7 @@ def test_a_damaged_log_is_refused_and_nothing_is_loaded(
     place = next(n for n, line in enumerate(lines) if line.get("type") == type_)
     lines[place] = {**lines[place], **wrong}
     seal(tmp_path / "wrong.jsonl", lines)
-    target = open_store("inmemory", tmp_path)
+    target = open_store("sqlite", tmp_path, "target")
     with pytest.raises(TransferError):
         open_memory(target).load(tmp_path / "wrong.jsonl")
     assert target.partitions() == []

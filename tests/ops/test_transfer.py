@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from wellworn.core.errors import InvalidInput
-from wellworn.store.inmemory import InMemoryStore
+from wellworn.store.sqlite import SqliteStore
 
 from .conftest import ADA, open_memory
 
 
 @pytest.mark.parametrize("name", ["backup.json", "notes.md", "memory.xyz"])
 def test_an_ending_that_tells_no_format_is_refused_and_writes_nothing(name: str, tmp_path: Path) -> None:
-    with open_memory(InMemoryStore()) as memory:
+    with open_memory(SqliteStore(":memory:")) as memory:
         memory.remember("Ben keeps bees.", scope=ADA)
         with pytest.raises(InvalidInput, match=name):
             memory.export(tmp_path / name)
@@ -25,6 +25,6 @@ def test_an_ending_that_tells_no_format_is_refused_and_writes_nothing(name: str,
 def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     folder = tmp_path / "notes.v2"
     folder.mkdir()
-    with open_memory(InMemoryStore()) as memory:
+    with open_memory(SqliteStore(":memory:")) as memory:
         memory.remember("Ben keeps bees.", scope=ADA)
         assert memory.export(folder).format == "markdown"

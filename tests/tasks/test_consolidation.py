@@ -28,7 +28,7 @@ def clock() -> Clock:
     return Clock()
 
 
-@pytest.fixture(params=["file", ":memory:"])
+@pytest.fixture(params=[":memory:"])
 def mem(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterator[Memory]:
     with opened(tmp_path / "memory.db" if request.param == "file" else ":memory:", clock=clock) as memory:
         yield memory

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from memory.world import file_bytes, reachable
+from memory.world import file_bytes
 from tasks.consolidation_world import AGENT, learn, opened
 from wellworn import Memory, Scope
 from wellworn.core.values import Receipt
 from wellworn.models.llms.base import Reply, Request
 from wellworn.models.llms.scripted import ScriptedModel
-from wellworn.store.inmemory import InMemoryStore
 from wellworn.tasks import ReasoningBank
 
 MARKER = "zqxmarker"
@@ -24,20 +23,18 @@ TEAM = Scope(tenant="acme", team="ops", org="shop")
 PEER = Scope(tenant="acme", agent="second")
 
 
-@pytest.fixture(params=["file", ":memory:"])
-def mem(request: pytest.FixtureRequest, tmp_path: Path) -> Any:  # a Memory, closed at the end
-    with opened(tmp_path / "memory.db" if request.param == "file" else ":memory:") as memory:
+@pytest.fixture
+def mem(tmp_path: Path) -> Any:  # a Memory, closed at the end
+    with opened(tmp_path / "memory.db") as memory:
         yield memory
 
 
 def everything_in(mem: Memory, tmp_path: Path) -> str:
-    """Every byte of the files, or every text in memory, and an export of all of it."""
+    """Every byte of the files, and an export of all of it."""
     out = tmp_path / "out.jsonl"
     mem.export(out)
     exported = out.read_text()
     out.unlink()
-    if isinstance(mem.engine.store, InMemoryStore):
-        return exported + " ".join(one for one in reachable(mem.engine.store) if isinstance(one, str))
     return exported + file_bytes(tmp_path / "memory.db").decode("utf-8", "replace")
 
 

@@ -11,17 +11,13 @@ DURABILITIES = ("full", "normal")
 
 
 def choose_store(location: str | Path | Store, *, durability: str) -> Store:
-    """`:memory:` is the in-memory store; anything else is the path of a SQLite file."""
+    """The SQLite store at this path; `:memory:` is one that lives as long as this process and is then gone."""
     if isinstance(location, Store):
         return location
     if not isinstance(location, str | Path) or not str(location).strip() or "\x00" in str(location):
         raise InvalidInput("location", f"{location!r} is not a path", "use a file name or ':memory:'")
     if durability not in DURABILITIES:
         raise InvalidInput("durability", f"{durability!r} is unknown", f"use one of {', '.join(DURABILITIES)}")
-    if str(location) == ":memory:":
-        from wellworn.store.inmemory import InMemoryStore
-
-        return InMemoryStore()
     if "://" in str(location):
         scheme = str(location).split("://", 1)[0]
         raise InvalidInput(
@@ -29,4 +25,5 @@ def choose_store(location: str | Path | Store, *, durability: str) -> Store:
         )
     from wellworn.store.sqlite import SqliteStore
 
-    return SqliteStore(Path(location).expanduser(), durability=durability)
+    path = location if str(location) == ":memory:" else Path(location).expanduser()
+    return SqliteStore(path, durability=durability)

@@ -286,10 +286,8 @@ class Tx(Protocol):
 class Store(Protocol):
     """A storage engine."""
 
-    @property
-    def location(self) -> str:
-        """What the user opened: a path, a URL or `:memory:`."""
-        ...
+    location: str
+    """What the user opened: a path, a URL or `:memory:`."""
 
     def transact(self) -> AbstractContextManager[Tx]:
         """One writer at a time, across threads and processes; rolled back when the block raises."""

@@ -31,7 +31,7 @@ from wellworn.models.llms import (
     ScriptedModel,
     choose_model,
 )
-from wellworn.store.inmemory import InMemoryStore
+from wellworn.store.sqlite import SqliteStore
 from wellworn.testing.models import ModelContract
 
 
@@ -211,7 +211,7 @@ def chosen(own: Bare) -> Model:
 
 class TestMeter(ModelContract):
     def metered(self, model: Model) -> Model:
-        return Meter(model, InMemoryStore(), tenant="acme")
+        return Meter(model, SqliteStore(":memory:"), tenant="acme")
 
     def make_model(self, *replies: str) -> Model:
         return self.metered(ScriptedModel(replies))

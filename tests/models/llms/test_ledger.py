@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,7 +14,6 @@ import pytest
 from wellworn.core.errors import BudgetExceeded, ModelFailed, StoreBusy
 from wellworn.models.llms import Budget, InFlight, Meter, Price, Prices, Reply, Request, ScriptedModel
 from wellworn.models.llms.budget import Cost
-from wellworn.store.inmemory import InMemoryStore
 from wellworn.store.port import Store, Tx
 from wellworn.store.sqlite import SqliteStore
 from wellworn.testing.models import make_request
@@ -25,9 +23,9 @@ PRICES = Prices({"scripted": Price(input=10.0, output=100.0)})
 """A call of 1,000 tokens in and 50 out costs 0.015."""
 
 
-@pytest.fixture(params=["sqlite", "memory"])
-def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
-    made: Store = SqliteStore(tmp_path / "memory.db") if request.param == "sqlite" else InMemoryStore()
+@pytest.fixture
+def store() -> Iterator[Store]:
+    made: Store = SqliteStore(":memory:")
     yield made
     made.close()
 

@@ -20,7 +20,7 @@ from wellworn.store.sqlite.schema import migrate
 BUSY_TIMEOUT_S = 60.0
 CHECKPOINT_TIMEOUT_S = 1.0
 MAX_IDLE_READERS = 8
-_SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL"}
+_SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
 
 
 @contextmanager

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sqlite3
-from collections.abc import Iterator, Sequence
+import tempfile
+import weakref
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import lru_cache
@@ -73,15 +77,21 @@ def _heads(count: int) -> str:
 
 
 class SqliteStore:
-    """A memory in one file. Several threads and processes may use it at once."""
+    """A memory in one file. Several threads and processes may use it at once.
+
+    The path `:memory:` stands for a private temporary file that is deleted when the store is closed, or with the
+    process. It is a real file because only a file gives readers a snapshot while somebody writes.
+    """
 
     def __init__(self, path: str | Path, *, durability: str = "full", clock: Clock = system_clock) -> None:
+        self.location = str(path)
         self._path = Path(path)
+        self._drop_files: Callable[[], object] = lambda: None
+        if self.location == ":memory:":
+            folder, durability = tempfile.mkdtemp(prefix="wellworn-"), "off"
+            self._path = Path(folder) / "memory.db"
+            self._drop_files = weakref.finalize(self, _drop_folder, folder, os.getpid())
         self._connections = Connections(self._path, durability=durability, clock=clock)
-
-    @property
-    def location(self) -> str:
-        return str(self._path)
 
     def transact(self) -> AbstractContextManager[Tx]:
         return _Transaction(self._connections.writing())
@@ -452,6 +462,13 @@ class SqliteStore:
 
     def close(self) -> None:
         self._connections.close()
+        self._drop_files()
+
+
+def _drop_folder(folder: str, pid: int) -> None:
+    """Delete a temporary folder, in the process that made it: a forked child leaves it to its parent."""
+    if os.getpid() == pid:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 class _Transaction:
