@@ -58,7 +58,7 @@ def plain(location: str, embedder: str) -> None:
         assert mem.recall(f"parent says {n}", scope=ADA).hits
     for pid in pids:
         wait_for(pid, 60)
-    expected = 600 + 5 + (3 * 55 if location != ":memory:" else 0)
+    expected = 600 + 5 + 3 * 55
     assert mem.stats(scope=ADA).entries == expected, mem.stats(scope=ADA).entries
     assert mem.verify().ok, str(mem.verify())
 

@@ -22,7 +22,7 @@ def test_parent_and_children_go_on_with_the_same_object(tmp_path: Path, embedder
     run(str(tmp_path / "memory.db"), embedder)
 
 
-def test_a_memory_in_ram_is_copied_by_a_fork() -> None:
+def test_a_temporary_memory_is_shared_by_a_fork() -> None:
     run(":memory:", "hash:8")
 
 
