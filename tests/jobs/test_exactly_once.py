@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from itertools import count
 
 from hypothesis import strategies as st
@@ -76,10 +77,8 @@ class Jobs(RuleBasedStateMachine):
 
     @rule(no=st.integers(0, 8))
     def retry(self, no: int) -> None:
-        try:
+        with contextlib.suppress(NotFound, InvalidInput):
             assert self.queue.retry(str(no)).state == "queued"
-        except (NotFound, InvalidInput):
-            pass
 
     @invariant()
     def effects_are_those_of_the_jobs_that_are_done(self) -> None:
