@@ -5,7 +5,7 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint fmt type layers golden bench docs clean
+.PHONY: help demo test test-all lint fmt type layers golden eval bench docs clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -42,6 +42,12 @@ layers: $(READY) ## imports run downward only
 
 golden: $(READY) ## renew the golden files
 	@WELLWORN_GOLDEN=write $(BIN)/python -m pytest -n 2 -k golden
+
+DATA ?= ../shared/data
+
+eval: $(READY) ## recall, learning, extraction and tasks on public data (DATA=DIR; none is shipped)
+	@for name in locomo realmem multihop learn extraction tasks judge; do \
+		echo "== $$name"; $(BIN)/python -m evals $$name $$([ $$name = tasks ] || echo --data $(DATA)) || exit 1; done
 
 bench: $(READY) ## speed and size, as ratios to a baseline in the same run
 	@$(BIN)/python -m bench

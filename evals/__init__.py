@@ -1,7 +1,5 @@
-"""Measurements on public retrieval sets, run on the real product.
+"""Measurements of quality, run on the real product: `python -m evals NAME`, or `make eval`.
 
-One module a set (`locomo`, `realmem`, `multihop`) loads its files, feeds a memory the way a user would and asks its
-questions; `metrics` scores a ranking, `report` gathers scores into tables and JSON. No set is shipped.
+`data` reads public data sets, `recall`, `learn`, `extraction`, `tasks` and `judge` each measure one thing, `report` holds
+what they return. No data set is shipped. `gates` compares two versions of the package.
 """
-
-from __future__ import annotations

@@ -1,121 +1,112 @@
-"""Extraction on RealMem: which memories are found in a session, against gold memories that name their source turn.
+"""Which memories are found in a session? RealMem, whose gold memories name their source turn.
 
-Whatever extracts is a parameter, so that rules and models are measured alike. A session with gold memories tells what
-is covered and what is right; a session without any is filler, where every memory is junk.
+Every session is reflected on by itself, without writing. A session with gold memories shows what is covered and what is
+right; a session without any is filler, where every memory is junk.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from evals.extracting import ModelExtractor
-from evals.extraction_report import ExtractionReport, Missed, Read
-from evals.files import json_files, misshapen, read_json
-from evals.run import Steps
-from wellworn.core.values import Progress, Turn
-from wellworn.reflection.candidate import Candidate, Extract
-from wellworn.reflection.rules.extract import extract as extract_by_rules
+from evals import data
+from evals.data import Dialogue, Gold
+from evals.recall import scope_for
+from evals.report import Interval, Report, Steps, Table, interval
+from wellworn import Memory
+from wellworn.core.values import Progress
 
 
 @dataclass(frozen=True, kw_only=True)
-class Gold:
-    """A memory the set's makers extracted; `turn` is None where the file names none that exists."""
+class Extracted:
+    """One session: (text, evidence turns) of each memory found, beside the gold ones with a source turn."""
 
-    text: str
-    turn: int | None
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sitting:
-    """One session: its turns, numbered as in the file, and its gold memories."""
-
-    id: str
-    turns: list[Turn]
+    persona: str
+    session: str
+    filler: bool
+    found: list[tuple[str, tuple[int, ...]]]
     gold: list[Gold]
+    by: str
 
+    @property
+    def evidence(self) -> set[int]:
+        return {turn for _, turns in self.found for turn in turns}
 
-@dataclass(frozen=True, kw_only=True)
-class Life:
-    """The sessions of one persona."""
+    @property
+    def wanted(self) -> set[int]:
+        return {one.turn for one in self.gold if one.turn is not None}
 
-    name: str
-    sittings: list[Sitting]
-
-
-def by_rules(turns: Sequence[Turn], user: str | None) -> list[Candidate]:
-    """The deterministic extractor, no model."""
-    return extract_by_rules(turns, user=user)
-
-
-def load(folder: Path) -> list[Life]:
-    """Every persona of the folder, by file name."""
-    return [_life(path, read_json(path)) for path in json_files("realmem", folder)]
+    def missed(self) -> list[Gold]:
+        return [one for one in self.gold if one.turn not in self.evidence]
 
 
 def run(
     folder: Path,
-    extract: Extract = by_rules,
     *,
-    name: str = "rules",
+    llm: str | None = None,
     limit: int | None = None,
+    examples: int = 0,
     progress: Progress | None = None,
-) -> ExtractionReport:
-    """Extract from every session by itself, or from the first `limit` of each persona, and compare with gold."""
-    lives = [Life(name=one.name, sittings=one.sittings[:limit]) for one in load(folder)]
-    steps = Steps(total=sum(len(one.sittings) for one in lives), progress=progress)
-    read: list[Read] = []
-    for life in lives:
-        for sitting in life.sittings:
-            read.append(_read(life.name, sitting, extract(sitting.turns, life.name)))
-            steps.advance()
-    took = extract.took() if isinstance(extract, ModelExtractor) else {}
-    return ExtractionReport(extractor=name, read=read, took=took)
+) -> Report:
+    """Extract from every session, or from the first `limit` of each persona, and compare with gold."""
+    personas = data.realmem(folder)
+    steps = Steps(total=sum(len(one.sessions[:limit]) for one in personas), progress=progress)
+    found: list[Extracted] = []
+    for persona in personas:
+        # Words alone: which turns are evidence does not depend on an embedder, and nothing is recalled here.
+        with Memory.open(":memory:", embedder="hash", llm=llm, background=False) as memory:
+            for dialogue in persona.sessions[:limit]:
+                found.append(_extracted(memory, persona.name, dialogue))
+                steps.advance()
+    by = ", ".join(sorted({one.by for one in found}))
+    names = list(dict.fromkeys(one.persona for one in found))
+    rows = [_row("overall", found), *[_row(name, [one for one in found if one.persona == name]) for name in names]]
+    columns = ("", "sessions", "memories", "gold turns covered", "gold covered", "right", "turns right", "junk")
+    about = {"by": by, "junk": "memories per filler session", "others": "percent"}
+    table = Table(title="extraction", columns=columns, rows=rows)
+    return Report(name="extraction", about=about, tables=[table], lines=_examples(found, examples))
 
 
-def _read(persona: str, sitting: Sitting, found: Sequence[Candidate]) -> Read:
-    evidence = {number for one in found for number in one.turns}
-    sourced = [one for one in sitting.gold if one.turn is not None]
-    wanted = {one.turn for one in sourced if one.turn is not None}
-    return Read(
+def _extracted(memory: Memory, persona: str, dialogue: Dialogue) -> Extracted:
+    session = memory.session(scope=scope_for(persona), session_id=dialogue.id)
+    for speaker, text in dialogue.turns:
+        session.add(speaker.lower(), text, at=dialogue.at, speaker=persona if speaker.lower() == "user" else None)
+    made = memory.reflect(scope=scope_for(persona), session_id=dialogue.id, dry_run=True)
+    return Extracted(
         persona=persona,
-        session=sitting.id,
-        filler=not sitting.gold,
-        turns_covered=[number in evidence for number in sorted(wanted)],
-        gold_covered=[one.turn in evidence for one in sourced],
-        memories_right=[not wanted.isdisjoint(one.turns) for one in found],
-        evidence_right=[number in wanted for number in sorted(evidence)],
-        evidence_turns=sum(len(one.turns) for one in found),
-        missed=[
-            Missed(text=one.text, turn=one.turn) for one in sourced if one.turn is not None and one.turn not in evidence
-        ],
-        found=[one.summary for one in found],
+        session=dialogue.id,
+        filler=not dialogue.gold,
+        found=[(one.text, one.turns) for part in made for one in part.memories],
+        gold=[one for one in dialogue.gold if one.turn is not None],
+        by=", ".join(sorted({part.by for part in made})),
     )
 
 
-def _life(path: Path, value: Any) -> Life:  # JSON from outside, checked here
-    try:
-        sittings = [_sitting(item) for item in value["dialogues"]]
-        name = value.get("_metadata", {}).get("person_name", path.stem)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise misshapen("realmem", path, f"{type(error).__name__} {error}") from None
-    return Life(name=str(name).replace("_", " "), sittings=sittings)
+def _row(label: str, found: list[Extracted]) -> tuple[str | int | Interval, ...]:
+    real = [one for one in found if not one.filler]
+    shares: list[Callable[[Extracted], list[bool]]] = [
+        lambda one: [turn in one.evidence for turn in one.wanted],
+        lambda one: [gold.turn in one.evidence for gold in one.gold],
+        lambda one: [not one.wanted.isdisjoint(turns) for _, turns in one.found],
+        lambda one: [turn in one.wanted for turn in one.evidence],
+    ]
+    return (
+        label,
+        len(found),
+        sum(len(one.found) for one in found),
+        *[interval((one.session, 100.0 * yes) for one in real for yes in share(one)) for share in shares],
+        interval((one.session, float(len(one.found))) for one in found if one.filler),
+    )
 
 
-def _sitting(item: dict[str, Any]) -> Sitting:
-    at = datetime.strptime(item["current_time"][:10], "%Y-%m-%d").replace(tzinfo=UTC)
-    said = item["dialogue_turns"]
-    turns = [
-        Turn(session_id=item["session_uuid"], number=number, role=turn["speaker"].lower(), text=turn["content"], at=at)
-        for number, turn in enumerate(said)
-        if turn["content"].strip()
+def _examples(found: list[Extracted], count: int) -> list[str]:
+    """Some of the memories that were missed, and some of the junk, at even distances."""
+    missed = [f"missed ({one.session}, turn {gold.turn}): {gold.text}" for one in found for gold in one.missed()]
+    junk = [f"junk ({one.session}): {text}" for one in found if one.filler for text, _ in one.found]
+    return [
+        lines[place * len(lines) // count][:200]
+        for lines in (missed, junk)
+        if lines
+        for place in range(min(count, len(lines)))
     ]
-    # The file counts turns from 1; 0 and -1 stand for memories whose turn its makers did not find.
-    gold = [
-        Gold(text=one["content"], turn=one["source_turn"] - 1 if 1 <= one["source_turn"] <= len(said) else None)
-        for one in item.get("extracted_memory") or []
-    ]
-    return Sitting(id=item["session_uuid"], turns=turns, gold=gold)

@@ -1,16 +1,13 @@
-"""Does learning help a new person? LoCoMo lived through question by question, on the real product.
+"""Does learning help a new person? LoCoMo lived through question by question.
 
-Each conversation is a user of one tenant. For the conversation that is left out: the other users live through their
-questions first, one after another, and what became of their recalls trains the tenant's prior; then the left-out user
-lives. Questions come in random order, five entries are shown by whatever ranking serves, citations are simulated from
-the evidence among the shown (`citing`) and told with `Memory.outcome`. Four ways to live are compared:
+Each conversation is a user of one tenant. For the conversation that is left out, the other users ask their questions
+first and train the tenant's prior; then the left-out user lives. Questions come in random order, five hits are shown,
+citations are simulated from the evidence among them and reported with `Memory.outcome`. Four ways are compared:
 
     untrained        learning off
-    cold             the user alone: no one else has asked, and nothing is shared
-    prior only       others taught the prior, this user tells no outcome
+    cold             the user alone: nothing is shared
+    prior only       others taught the prior, this user reports no outcome
     prior + person   others taught the prior, and this user's outcomes count too
-
-Turns are added once; every life starts from a copy of that file.
 """
 
 from __future__ import annotations
@@ -19,26 +16,58 @@ import random
 import shutil
 import tempfile
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Literal, get_args
 
-from evals import locomo
-from evals.citing import Citing
-from evals.learn_report import SHOWN, WAYS, Answer, Ending, LearnReport
-from evals.locomo import Conversation
-from evals.metrics import recall_at_k
-from evals.run import Steps, scope_for, turns_of
-from wellworn.core.errors import InvalidInput
+from evals import data
+from evals.data import Conversation, DataError
+from evals.recall import recall_at, scope_for, tell, turns_of
+from evals.report import Interval, Report, Steps, Table, interval
+from wellworn import Memory
 from wellworn.core.values import LearningStatus, Progress
-from wellworn.memory import Memory
+
+Feedback = Literal["honest", "random", "inverted", "first", "last"]
+FEEDBACKS: tuple[str, ...] = get_args(Feedback)
+WAYS = ("untrained", "cold", "prior only", "prior + person")
+SHOWN = 5
+RANDOM_SHARE = 0.3
+"""How often random feedback cites: about as often as honest feedback with five shown."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Citing:
+    """How citations are simulated.
+
+    `honest` cites evidence, but misses a share `miss` of it and cites a share `false` of the rest. `random` cites each
+    hit with the same chance, `inverted` what is not evidence, `first` and `last` go by the place alone.
+    """
+
+    feedback: str = "honest"
+    miss: float = 0.0
+    false: float = 0.0
+
+    def __post_init__(self) -> None:
+        if self.feedback not in FEEDBACKS or not (0 <= self.miss <= 1 and 0 <= self.false <= 1):
+            raise ValueError(f"{self} is not usable (feedback is one of {', '.join(FEEDBACKS)}, shares are 0 … 1)")
+
+    def cited(self, evidence: Sequence[bool], rng: random.Random) -> list[int]:
+        """Places of the cited among the shown; one draw per hit, whatever the feedback."""
+        draws = [rng.random() for _ in evidence]
+        rules: dict[str, Callable[[int], bool]] = {
+            "honest": lambda n: draws[n] >= self.miss if evidence[n] else draws[n] < self.false,
+            "random": lambda n: draws[n] < RANDOM_SHARE,
+            "inverted": lambda n: not evidence[n],
+            "first": lambda n: n == 0,
+            "last": lambda n: n == len(evidence) - 1,
+        }
+        return [n for n in range(len(evidence)) if rules[self.feedback](n)]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """How to run: the feedback, how many random orders, and what `Memory.open` is given."""
-
     citing: Citing = field(default_factory=Citing)
     seeds: int = 1
     conversations: int | None = None
@@ -48,99 +77,108 @@ class Settings:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Answer:
+    """One question, asked once: the share of its evidence among the shown, here and untrained."""
+
+    conversation: str
+    question: int
+    seed: int
+    place: float
+    """When in the person's life it was asked: 0 first, towards 1 last."""
+    recall: float
+    untrained: float
+    level: str
+    """What served it: `base`, `prior` or `person`."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class Lived:
-    """What came of one person's questions: by question its share of evidence shown and what served it, in order."""
+    """One life: question number → (recall, level that served), in order; and how learning stood at the end."""
 
     recalls: dict[int, tuple[float, str]]
     status: LearningStatus
 
 
-def run(folder: Path, settings: Settings, *, progress: Progress | None = None) -> LearnReport:
-    """Leave each conversation out once for every seed, and compare the four ways."""
-    if settings.seeds < 1:
-        raise InvalidInput("--seeds", f"is {settings.seeds}", "at least 1")
-    conversations = locomo.load(folder)[: settings.conversations]
-    if len(conversations) < 2:
-        raise InvalidInput(
-            "--data", f"{len(conversations)} conversation, but a prior needs another", "give two or more"
-        )
-    steps = Steps(total=_planned(conversations, settings.seeds), progress=progress)
-    with tempfile.TemporaryDirectory(prefix="wellworn-eval-") as place:
-        lab = Lab(settings, Path(place), conversations, steps)
-        answers: dict[str, list[Answer]] = {way: [] for way in WAYS}
-        endings: list[Ending] = []
+def run(folder: Path, settings: Settings, *, progress: Progress | None = None) -> Report:
+    """Leave each conversation out once per seed, and compare the four ways."""
+    talks = data.locomo(folder)[: settings.conversations]
+    if len(talks) < 2 or settings.seeds < 1:
+        raise DataError("a prior needs two conversations or more, and one seed or more")
+    turns = sum(len(session.turns) for one in talks for session in one.sessions)
+    asked = sum(len(one.questions) for one in talks)
+    steps = Steps(total=turns + settings.seeds * asked * (len(WAYS) + len(talks) - 1), progress=progress)
+    answers: dict[str, list[Answer]] = {way: [] for way in WAYS}
+    trusted = 0
+    with tempfile.TemporaryDirectory() as place:
+        lab = Lab(settings, Path(place), talks, steps)
         for seed in range(settings.seeds):
-            for conversation in conversations:
-                lives = lab.leave_out(conversation, seed)
+            for talk in talks:
+                lives = lab.leave_out(talk, seed)
                 for way, lived in lives.items():
-                    answers[way] += _answers(conversation, seed, lived, lives["untrained"])
-                ending = lives["prior + person"].status
-                endings.append(Ending(conversation=conversation.name, seed=seed, status=ending))
-    return LearnReport(
-        citing=settings.citing,
-        embedder=settings.embedder,
-        profile=settings.profile,
-        seeds=settings.seeds,
-        answers=answers,
-        endings=endings,
-    )
+                    answers[way] += _answers(talk, seed, lived, lives["untrained"])
+                trusted += lives["prior + person"].status.trusted
+    about = {
+        "citations": str(settings.citing),
+        "questions": asked,
+        "seeds": settings.seeds,
+        "feedback trusted": f"{trusted} of {settings.seeds * len(talks)}",
+        "embedder": settings.embedder,
+        "profile": settings.profile,
+    }
+    return Report(name="learn", about=about, tables=_tables(answers))
 
 
 class Lab:
-    """Files to start lives from."""
+    """Files to start lives from: turns are added once, and every life begins with a copy."""
 
-    def __init__(self, settings: Settings, folder: Path, conversations: list[Conversation], steps: Steps) -> None:
-        self._settings = settings
-        self._folder = folder
-        self._conversations = conversations
-        self._steps = steps
+    def __init__(self, settings: Settings, folder: Path, talks: list[Conversation], steps: Steps) -> None:
+        self._settings, self._folder, self._talks, self._steps = settings, folder, talks, steps
         self._filled = folder / "filled.db"
         self._opened = 0
         with self._open(self._filled, learning="off") as memory:
-            for conversation in conversations:
-                locomo.tell(memory, conversation, steps)
+            for talk in talks:
+                tell(memory, talk.name, talk.sessions, steps)
 
-    def leave_out(self, conversation: Conversation, seed: int) -> dict[str, Lived]:
+    def leave_out(self, talk: Conversation, seed: int) -> dict[str, Lived]:
         """The left-out person's life, in each of the ways."""
         with self._copy(self._filled, learning="off") as memory:
-            untrained = self._live(memory, conversation, seed, tell=False)
+            untrained = self._live(memory, talk, seed, report=False)
         with self._copy(self._filled) as memory:
-            memory.share_learning(False, scope=scope_for(conversation.name))
-            cold = self._live(memory, conversation, seed)
+            memory.share_learning(False, scope=scope_for(talk.name))
+            cold = self._live(memory, talk, seed)
         taught = self._folder / "taught.db"
         shutil.copy(self._filled, taught)
         with self._open(taught) as memory:
-            for other in self._conversations:
-                if other is not conversation:
+            for other in self._talks:
+                if other is not talk:
                     self._live(memory, other, seed)
         with self._copy(taught) as memory:
-            prior_only = self._live(memory, conversation, seed, tell=False)
+            prior_only = self._live(memory, talk, seed, report=False)
         with self._copy(taught) as memory:
-            both = self._live(memory, conversation, seed)
+            both = self._live(memory, talk, seed)
         return dict(zip(WAYS, (untrained, cold, prior_only, both), strict=True))
 
-    def _live(self, memory: Memory, conversation: Conversation, seed: int, *, tell: bool = True) -> Lived:
-        """Ask every question once, in this seed's order; with `tell` every recall gets its citations."""
-        rng = random.Random(f"{seed}/{conversation.name}")
-        scope = scope_for(conversation.name)
-        order = list(range(len(conversation.questions)))
+    def _live(self, memory: Memory, talk: Conversation, seed: int, *, report: bool = True) -> Lived:
+        """Ask every question once, in this seed's order; with `report` every recall gets its citations."""
+        rng = random.Random(f"{seed}/{talk.name}")
+        scope = scope_for(talk.name)
+        order = list(range(len(talk.questions)))
         rng.shuffle(order)
         recalls: dict[int, tuple[float, str]] = {}
         for number in order:
-            question = conversation.questions[number]
+            question = talk.questions[number]
             level = memory.learning(scope=scope).level
             found = memory.recall(question.text, scope=scope, k=SHOWN)
-            recalls[number] = recall_at_k(turns_of(found.hits), question.evidence, SHOWN), level
-            evidence = [not question.evidence.isdisjoint(turns_of([hit])) for hit in found.hits]
-            cited = self._settings.citing.cited(evidence, rng)
-            if tell:
+            recalls[number] = recall_at(turns_of(found.hits), question.evidence, SHOWN), level
+            useful = [not question.evidence.isdisjoint(turns_of([hit])) for hit in found.hits]
+            cited = self._settings.citing.cited(useful, rng)
+            if report:
                 memory.outcome(found.id, cited=cited, scope=scope)
             self._steps.advance()
         return Lived(recalls=recalls, status=memory.learning(scope=scope))
 
     @contextmanager
     def _copy(self, start: Path, *, learning: str = "on") -> Iterator[Memory]:
-        """A memory that begins as `start` stands and is gone afterwards."""
         copy = self._folder / "life.db"
         shutil.copy(start, copy)
         with self._open(copy, learning=learning) as memory:
@@ -148,9 +186,8 @@ class Lab:
         copy.unlink()
 
     def _open(self, path: Path, *, learning: str = "on") -> Memory:
-        # Ids from a seed of their own, since what is explored may follow from them.
         self._opened += 1
-        draw = random.Random(self._opened)
+        draw = random.Random(self._opened)  # exploration may depend on ids
         return Memory.open(
             path,
             embedder=self._settings.embedder,
@@ -161,22 +198,41 @@ class Lab:
         )
 
 
-def _planned(conversations: list[Conversation], seeds: int) -> int:
-    turns = sum(len(session.turns) for one in conversations for session in one.sessions)
-    questions = sum(len(one.questions) for one in conversations)
-    return turns + seeds * questions * (len(WAYS) + len(conversations) - 1)
-
-
-def _answers(conversation: Conversation, seed: int, lived: Lived, untrained: Lived) -> list[Answer]:
+def _answers(talk: Conversation, seed: int, lived: Lived, untrained: Lived) -> list[Answer]:
     return [
         Answer(
-            conversation=conversation.name,
+            conversation=talk.name,
             question=number,
             seed=seed,
             place=place / len(lived.recalls),
-            recall=recall,
-            untrained=untrained.recalls[number][0],
+            recall=100 * recall,
+            untrained=100 * untrained.recalls[number][0],
             level=level,
         )
         for place, (number, (recall, level)) in enumerate(lived.recalls.items())
     ]
+
+
+def _tables(answers: dict[str, list[Answer]]) -> list[Table]:
+    names = list(dict.fromkeys(one.conversation for one in answers["untrained"]))
+    overall, talks, course = [], [], []
+    for way, found in answers.items():
+        served = [sum(one.level == level for one in found) / len(found) for level in ("prior", "person")]
+        halves = [_mean([one for one in found if (one.place < 0.5) is first]).mean for first in (True, False)]
+        overall.append((way, _mean(found), _gain(found), *halves, *[100 * share for share in served]))
+        talks.append((way, *[_mean([one for one in found if one.conversation == name]).mean for name in names]))
+        course.append((way, *[_gain([one for one in found if int(10 * one.place) == n]).mean for n in range(10)]))
+    columns = ("way", "recall@5", "gain", "first half", "second half", "% by prior", "% by person")
+    return [
+        Table(title="overall", columns=columns, rows=overall),
+        Table(title="by conversation", columns=("way", *names), rows=talks),
+        Table(title="gain by tenth of a life", columns=("way", *map(str, range(1, 11))), rows=course),
+    ]
+
+
+def _mean(found: list[Answer]) -> Interval:
+    return interval(((one.conversation, one.question), one.recall) for one in found)
+
+
+def _gain(found: list[Answer]) -> Interval:
+    return interval(((one.conversation, one.question), one.recall - one.untrained) for one in found)

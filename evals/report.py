@@ -1,143 +1,129 @@
-"""Scores of many questions gathered into means: overall, by category and by conversation, as JSON and as tables.
+"""What every evaluation returns: tables of numbers with their uncertainty, printed or as JSON.
 
-Percentages, one decimal in tables, four in JSON. A mean is over questions, so a long conversation counts for more.
-Knows nothing about how a question was answered.
+Knows nothing about what is measured.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from rich.table import Table
+import numpy as np
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as RichTable
 
+from wellworn.core.values import Progress
 
-@dataclass(frozen=True, kw_only=True)
-class Graded:
-    """One question's scores: level (`turn`, `session`, `passage`) → metric (`recall@5`) → value in [0, 1]."""
-
-    conversation: str
-    category: str
-    scores: dict[str, dict[str, float]]
-    seconds: float
-    """Wall time of the recall a user would make, without the wider one that ranks sessions."""
+DRAWS = 2000
+SEED = 20260101
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row:
-    """Means of a group of questions, in percent."""
+class Interval:
+    """A mean and the bounds of 95 % of its resampled means; `n` counts units, not values."""
 
-    label: str
-    questions: int
-    means: dict[str, float]
+    mean: float = 0.0
+    low: float = 0.0
+    high: float = 0.0
+    n: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.mean:.1f} ({self.low:.1f} … {self.high:.1f})" if self.n else ""
+
+
+def interval(values: Iterable[tuple[Hashable, float]]) -> Interval:
+    """The mean of (unit, value) pairs, with a bootstrap over units; the same values give the same bounds.
+
+    Values of one unit go together: a question asked once per seed is one unit.
+    """
+    groups: dict[Hashable, list[float]] = {}
+    for unit, value in values:
+        groups.setdefault(unit, []).append(value)
+    if not groups:
+        return Interval()
+    totals = np.array([sum(group) for group in groups.values()])
+    counts = np.array([len(group) for group in groups.values()])
+    picked = np.random.default_rng(SEED).integers(0, len(groups), size=(DRAWS, len(groups)))
+    means = totals[picked].sum(axis=1) / counts[picked].sum(axis=1)
+    low, high = np.quantile(means, (0.025, 0.975))
+    return Interval(mean=float(totals.sum() / counts.sum()), low=float(low), high=float(high), n=len(groups))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Table:
+    """Rows of a label and values; a value is a number, a text, an interval or None."""
+
+    title: str
+    columns: Sequence[str]
+    rows: Sequence[Sequence[Any]]  # any of those
+
+    def as_json(self) -> list[dict[str, Any]]:
+        return [{name: _plain(value) for name, value in zip(self.columns, row, strict=True)} for row in self.rows]
+
+    def cell(self, row: str, column: str) -> Any:  # a value of any of those types
+        """One value, by its row's label and its column."""
+        place = list(self.columns).index(column)
+        return next(one[place] for one in self.rows if one[0] == row)
+
+    def drawn(self) -> RichTable:
+        table = RichTable(title=self.title, title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+        for place, column in enumerate(self.columns):
+            words = all(isinstance(row[place], str) for row in self.rows)
+            table.add_column(column, justify="left" if words or place == 0 else "right", no_wrap=place > 0)
+        for row in self.rows:
+            table.add_row(*map(_shown, row))
+        return table
 
 
 @dataclass(frozen=True, kw_only=True)
 class Report:
-    """What an evaluation found. `skipped` counts questions without evidence that could be found at all."""
+    """What an evaluation found; `about` says how it was run."""
 
-    dataset: str
-    embedder: str
-    profile: str
-    ks: tuple[int, ...]
-    entries: int
-    skipped: int
-    graded: list[Graded] = field(repr=False)
-    categories: tuple[str, ...] = ()
-    """The order of categories in tables; others follow in the order they were met."""
+    name: str
+    about: dict[str, Any]
+    tables: list[Table]
+    lines: list[str] = field(default_factory=list)
+    """Examples, where they were asked for."""
 
-    @property
-    def levels(self) -> list[str]:
-        """What was ranked, finest first."""
-        return list(dict.fromkeys(level for one in self.graded for level in one.scores))
+    def table(self, title: str) -> Table:
+        return next(one for one in self.tables if one.title == title)
 
-    @property
-    def latency_ms(self) -> float:
-        """Mean wall time of one recall."""
-        return 1000.0 * _mean([one.seconds for one in self.graded])
-
-    def overall(self, level: str) -> Row:
-        return _row("overall", self.graded, level)
-
-    def by_category(self, level: str) -> list[Row]:
-        return self._grouped(level, lambda one: one.category, self.categories)
-
-    def by_conversation(self, level: str) -> list[Row]:
-        return self._grouped(level, lambda one: one.conversation, ())
-
-    def as_json(self) -> dict[str, Any]:  # any JSON value
+    def as_json(self) -> dict[str, Any]:
         """One document; its keys do not change between runs."""
-        return {
-            "dataset": self.dataset,
-            "embedder": self.embedder,
-            "profile": self.profile,
-            "k": list(self.ks),
-            "questions": len(self.graded),
-            "skipped": self.skipped,
-            "entries": self.entries,
-            "latency_ms": round(self.latency_ms, 3),
-            "levels": {
-                level: {
-                    "overall": _row_json(self.overall(level)),
-                    "by_category": {row.label: _row_json(row) for row in self.by_category(level)},
-                    "by_conversation": {row.label: _row_json(row) for row in self.by_conversation(level)},
-                }
-                for level in self.levels
-            },
-        }
+        tables = {one.title: one.as_json() for one in self.tables}
+        return {"eval": self.name, **self.about, "tables": tables, **({"lines": self.lines} if self.lines else {})}
 
-    def tables(self) -> list[Table]:
-        """One table a level, for a rich console: overall, then categories, then conversations."""
-        return [self._table(level) for level in self.levels]
-
-    def _grouped(self, level: str, key: Callable[[Graded], str], order: Sequence[str]) -> list[Row]:
-        groups: dict[str, list[Graded]] = {label: [] for label in order}
-        for one in self.graded:
-            groups.setdefault(key(one), []).append(one)
-        return [_row(label, members, level) for label, members in groups.items() if members]
-
-    def _table(self, level: str) -> Table:
-        from rich.box import SIMPLE_HEAD
-        from rich.table import Table
-
-        overall = self.overall(level)
-        table = Table(
-            title=f"{self.dataset}, {level} level", title_justify="left", box=SIMPLE_HEAD, padding=(0, 1, 0, 0)
-        )
-        table.add_column("", no_wrap=True)
-        table.add_column("n", justify="right")
-        for metric in overall.means:
-            # Short heads, so that a row of many cut-offs fits a terminal; JSON has the full names.
-            table.add_column(metric.replace("recall@", "R@"), justify="right", no_wrap=True)
-        for rows in ([overall], self.by_category(level), self.by_conversation(level)):
-            for row in rows:
-                style = "bold" if row is overall else None
-                table.add_row(row.label, str(row.questions), *[f"{v:.1f}" for v in row.means.values()], style=style)
-            table.add_section()
-        return table
+    def print(self, console: Console) -> None:
+        for table in self.tables:
+            console.print(table.drawn())
+        for line in self.lines:
+            console.print(line, markup=False, highlight=False)
+        console.print(", ".join(f"{name}: {value}" for name, value in self.about.items()), style="dim", highlight=False)
 
 
-def summary(report: Report) -> str:
-    """The line under the tables."""
-    return (
-        f"{len(report.graded)} questions ({report.skipped} skipped), {report.entries} entries, "
-        f"{report.latency_ms:.1f} ms a recall, embedder {report.embedder}, profile {report.profile}"
-    )
+@dataclass(kw_only=True)
+class Steps:
+    """Counts work done against work planned and tells the progress callback."""
+
+    total: int
+    progress: Progress | None = None
+    done: int = 0
+
+    def advance(self, steps: int = 1) -> None:
+        self.done += steps
+        if self.progress is not None:
+            self.progress(self.done, self.total)
 
 
-def _row(label: str, members: Sequence[Graded], level: str) -> Row:
-    scores = [one.scores[level] for one in members if level in one.scores]
-    metrics = list(dict.fromkeys(metric for one in scores for metric in one))
-    means = {metric: 100.0 * _mean([one[metric] for one in scores]) for metric in metrics}
-    return Row(label=label, questions=len(members), means=means)
+def _plain(value: Any) -> Any:
+    if isinstance(value, Interval):
+        return {name: round(number, 4) for name, number in vars(value).items()}
+    return round(value, 4) if isinstance(value, float) else value
 
 
-def _row_json(row: Row) -> dict[str, float]:
-    return {"questions": row.questions, **{metric: round(value, 4) for metric, value in row.means.items()}}
-
-
-def _mean(values: Iterable[float]) -> float:
-    found = list(values)
-    return sum(found) / len(found) if found else 0.0
+def _shown(value: Any) -> str:
+    if value is None:
+        return ""
+    return f"{value:.1f}" if isinstance(value, float) else str(value)

@@ -99,20 +99,6 @@ def test_the_demo_learns(cli: Cli, tmp_path: Path) -> None:
     assert not [*tmp_path.iterdir()]
 
 
-def test_benchmark_measures_with_and_without(cli: Cli) -> None:
-    told = cli.json("bank", "benchmark", "--tasks", "18", "--way", "shuffled", "--way", "rules change")
-    assert list(told["ways"]) == ["without", "rules change, without", "shuffled", "rules change"]
-    assert (told["tasks"], told["seeds"]) == (18, 1)
-    shown = cli.ok("bank", "benchmark", "--tasks", "4", "--way", "empty")
-    assert "0.0 (0.0 … 0.0)" in shown.out
-    assert "4 tasks in each of 1 worlds" in shown.err
-
-
-def test_benchmark_says_what_it_cannot_do(cli: Cli, tmp_path: Path) -> None:
-    assert "known are without" in cli("bank", "benchmark", "--way", "luck").err
-    assert "sierra-research/tau-bench" in " ".join(cli("bank", "benchmark", "--data", str(tmp_path)).err.split())
-
-
 def test_empty_states_say_how_to_go_on(taught: Cli) -> None:
     other = ("--agent", "other")
     for command in (["status"], ["list"]):

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from wellworn.cli import bank, care, chat, evals, hook, learn, read, reflect, session, tour, write
+from wellworn.cli import bank, care, chat, hook, learn, read, reflect, session, tour, write
 from wellworn.cli.guard import INTERRUPTED, utf8_streams
 from wellworn.cli.target import with_shared_options
 
@@ -50,7 +50,6 @@ app.add_typer(learn.app, name="learn")
 app.add_typer(reflect.jobs, name="jobs")
 app.add_typer(bank.app, name="bank")
 app.add_typer(hook.app, name="hook")
-app.add_typer(evals.app, name="eval")
 
 
 def main() -> None:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wellworn.cli import bank_benchmark, bank_care, options, render
+from wellworn.cli import bank_care, options, render
 from wellworn.cli.guard import guarded
 from wellworn.cli.stdin import DASH, read_stdin
 from wellworn.cli.target import JsonFlag, Target, with_target
@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="What agents learned from their tasks: strategies and guardrails.")
 app.add_typer(bank_care.verbs)
-app.add_typer(bank_benchmark.verbs)
 
 Domain = Annotated[
     str | None,

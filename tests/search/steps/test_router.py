@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import pytest
-from evals.router import labelled
 
 from wellworn.search.steps.cues import shape_of, sides
 from wellworn.search.steps.router import route, signals_of
+
+
+def labelled() -> list[tuple[str, bool]]:
+    """Our own questions, and whether each needs several entries."""
+    lines = Path(__file__).with_name("router_questions.txt").read_text(encoding="utf-8").splitlines()
+    return [(line[2:], line[0] == "+") for line in lines if line[:2] in ("+ ", "- ")]
 
 
 @pytest.mark.parametrize(

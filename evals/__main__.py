@@ -1,0 +1,153 @@
+"""`python -m evals NAME`: measure one thing and print its tables, or one JSON document with `--json`."""
+
+from __future__ import annotations
+
+import json as jsonlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import Progress as Bar
+
+from evals import extraction as extraction_eval
+from evals import gates as gates_eval
+from evals import judge as judge_eval
+from evals import learn as learn_eval
+from evals import recall as recall_eval
+from evals import tasks as tasks_eval
+from evals.report import Report
+from wellworn.core.errors import WellwornError
+from wellworn.core.values import Progress
+
+DATA = Path("../shared/data")
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help="Measure quality. Data sets are not shipped.")
+
+Data = Annotated[Path, typer.Option("--data", metavar="DIR", help="The folder that holds one folder per data set.")]
+Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
+Embedder = Annotated[str, typer.Option("--embedder", metavar="NAME", help="static, hash, openai:MODEL …")]
+Profile = Annotated[str, typer.Option("--profile", metavar="NAME", help="The scoring profile.")]
+
+
+RECALL = {
+    "locomo": "Two people chat over months: are the turns that answer a question found?",
+    "realmem": "A person and an assistant over many sessions: are the sessions that an answer draws on found?",
+    "multihop": "Questions that need several passages: are all of them found?",
+}
+
+
+def recall(
+    ctx: typer.Context,
+    data: Data = DATA,
+    k: Annotated[str, typer.Option("--k", metavar="N,N,…", help="The cut-offs to report.")] = "5,10,20",
+    embedder: Embedder = "static",
+    profile: Profile = "default",
+    recursion: Annotated[str, typer.Option("--recursion", metavar="MODE", help="on, off or always.")] = "on",
+    reflected: Annotated[
+        bool, typer.Option("--reflected", help="LoCoMo: turn every session into memories first.")
+    ] = False,
+    json: Json = False,
+) -> None:
+    name = str(ctx.info_name)
+    ks = tuple(sorted({max(1, int(part)) for part in k.split(",")}))
+    settings = recall_eval.Settings(ks=ks, embedder=embedder, profile=profile, recursion=recursion, reflected=reflected)
+    with _bar() as progress:
+        report = getattr(recall_eval, name)(data / name, settings, progress=progress)
+    _print(report, json)
+
+
+for name, text in RECALL.items():
+    app.command(name, help=text)(recall)
+
+
+@app.command()
+def learn(
+    data: Data = DATA,
+    feedback: Annotated[str, typer.Option("--feedback", help="honest, random, inverted, first or last.")] = "honest",
+    miss: Annotated[float, typer.Option("--miss", help="Share of evidence that is not cited.")] = 0.0,
+    false: Annotated[float, typer.Option("--false", help="Share of the rest that is cited.")] = 0.0,
+    seeds: Annotated[int, typer.Option("--seeds", help="Random orders of the questions.")] = 1,
+    conversations: Annotated[int | None, typer.Option("--conversations", help="Only the first N.")] = None,
+    embedder: Embedder = "static",
+    profile: Profile = "default",
+    json: Json = False,
+) -> None:
+    """Does learning from citations help a new user? LoCoMo, each conversation left out in turn."""
+    citing = learn_eval.Citing(feedback=feedback, miss=miss, false=false)
+    settings = learn_eval.Settings(
+        citing=citing, seeds=seeds, conversations=conversations, embedder=embedder, profile=profile
+    )
+    with _bar() as progress:
+        report = learn_eval.run(data / "locomo", settings, progress=progress)
+    _print(report, json)
+
+
+@app.command()
+def extraction(
+    data: Data = DATA,
+    llm: Annotated[str | None, typer.Option("--llm", help="A model, as in ollama:llama3.2; rules without.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", help="Only the first N sessions of each persona.")] = None,
+    examples: Annotated[int, typer.Option("--examples", help="Show N memories missed and N that are junk.")] = 0,
+    json: Json = False,
+) -> None:
+    """Which memories are found in a session? RealMem's gold memories name their source turn."""
+    with _bar() as progress:
+        report = extraction_eval.run(data / "realmem", llm=llm, limit=limit, examples=examples, progress=progress)
+    _print(report, json)
+
+
+@app.command()
+def tasks(
+    way: Annotated[list[str] | None, typer.Option("--way", help="Only this way to live; repeat it.")] = None,
+    count: Annotated[int, typer.Option("--tasks", help="Tasks in each world.")] = 200,
+    seeds: Annotated[int, typer.Option("--seeds", help="Worlds, each with rules of its own.")] = 1,
+    embedder: Embedder = "static",
+    json: Json = False,
+) -> None:
+    """Does an agent that learns from its tasks succeed more often? A made-up world; needs no data."""
+    with _bar() as progress:
+        report = tasks_eval.run(way or (), count=count, seeds=seeds, embedder=embedder, progress=progress)
+    _print(report, json)
+
+
+@app.command()
+def judge(data: Data = DATA, embedder: Embedder = "static", json: Json = False) -> None:
+    """Is the judge right about labelled trajectories of tau-bench and Reflexion, and is what they taught found?"""
+    with _bar() as progress:
+        report = judge_eval.run(data, embedder=embedder, progress=progress)
+    _print(report, json)
+
+
+@app.command()
+def gates(
+    data: Data = DATA,
+    only: Annotated[list[str] | None, typer.Option("--only", help=f"One of {', '.join(gates_eval.GATES)}.")] = None,
+) -> None:
+    """The numbers that a change of structure must not move, as JSON (compare two: python -m evals.gates --compare)."""
+    print(jsonlib.dumps(gates_eval.run(data, only or gates_eval.GATES), indent=1))
+
+
+@contextmanager
+def _bar() -> Iterator[Progress]:
+    console = Console(stderr=True)
+    with Bar(console=console, transient=True, disable=not console.is_terminal) as bar:
+        task = bar.add_task("measuring", total=None)
+        yield lambda done, total: bar.update(task, completed=done, total=total)
+
+
+def _print(report: Report, json: bool) -> None:
+    if json:
+        print(jsonlib.dumps(report.as_json(), ensure_ascii=False, indent=2))
+    else:
+        report.print(Console(width=None if sys.stdout.isatty() else 160))
+
+
+if __name__ == "__main__":
+    try:
+        app(prog_name="python -m evals")
+    except (ValueError, WellwornError) as error:
+        sys.exit(f"evals: {error}")
