@@ -27,7 +27,7 @@ from wellworn.ingest.hashing import content_hash, thread_of
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.scrub import keep_all
 from wellworn.ingest.validate import Draft, check
-from wellworn.models.embedders.static import StaticEmbedder
+from wellworn.models.static import StaticEmbedder
 from wellworn.ops.reembed import adopt_model
 from wellworn.store.sqlite import SqliteStore
 

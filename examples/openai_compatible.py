@@ -15,7 +15,7 @@ import os
 import sys
 
 from wellworn import BudgetExceeded, ModelFailed
-from wellworn.models.llms import Budget, Message, Meter, Request, choose_model, read_json
+from wellworn.models import Budget, Message, Meter, Request, choose_model, read_json
 from wellworn.store.sqlite import SqliteStore
 
 MODEL = os.environ.get("WELLWORN_EXAMPLE_MODEL", "openai:gpt-4o-mini")

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 
 from wellworn import Memory, Models, Recursion, ReplLimits, Scope
-from wellworn.models.llms import Request, ScriptedModel
+from wellworn.models import Request, ScriptedModel
 
 TEAMS = {"Atlas": "retries twice", "Boreas": "fails at once", "Cygnus": "retries twice", "Draco": "fails at once"}
 

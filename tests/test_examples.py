@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from models.llms.service import Service, chat, claude, refusal, serving
+from models.service import Service, chat, claude, refusal, serving
 
 HELPERS = {"stand_in"}
 EXAMPLES = sorted(path for path in (Path(__file__).parent.parent / "examples").glob("*.py") if path.stem not in HELPERS)

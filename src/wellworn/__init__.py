@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     from wellworn.ingest.session import Session
     from wellworn.ingest.validate import Draft
     from wellworn.memory import Memory
-    from wellworn.models.embedders.choose import cached_embedder
-    from wellworn.models.llms.budget import Budget
+    from wellworn.models.choose import cached_embedder
+    from wellworn.models.costs import Budget
     from wellworn.ops.doctor import Report
     from wellworn.reflection.report import Reflection
     from wellworn.reflection.settings import ReflectionSettings
@@ -84,7 +84,7 @@ _HOME = {
     "Aggregate": "wellworn.search.steps.actions",
     "Assembled": "wellworn.search.assemble",
     "AsyncMemory": "wellworn.aio",
-    "Budget": "wellworn.models.llms.budget",
+    "Budget": "wellworn.models.costs",
     "BudgetExceeded": "wellworn.core.errors",
     "Draft": "wellworn.ingest.validate",
     "DrillDown": "wellworn.search.steps.actions",
@@ -135,7 +135,7 @@ _HOME = {
     "Turn": "wellworn.core.values",
     "UnknownKind": "wellworn.core.errors",
     "Version": "wellworn.core.values",
-    "cached_embedder": "wellworn.models.embedders.choose",
+    "cached_embedder": "wellworn.models.choose",
     "scrub_text": "wellworn.ingest.pii.mask",
 }
 

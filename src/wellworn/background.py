@@ -14,10 +14,9 @@ from wellworn.core.values import Partition, Progress
 from wellworn.ingest.remember import Writer
 from wellworn.jobs.queue import Queue
 from wellworn.jobs.worker import Handler, Worker
-from wellworn.models.llms.base import Model
-from wellworn.models.llms.budget import Budget
-from wellworn.models.llms.ledger import InFlight, Meter
-from wellworn.models.llms.prices import Prices
+from wellworn.models.costs import Budget, Prices
+from wellworn.models.ledger import InFlight, Meter
+from wellworn.models.port import Model
 from wellworn.reflection.reflector import Reflector
 from wellworn.reflection.report import Reflection
 from wellworn.reflection.service import Reflections

@@ -23,11 +23,9 @@ from wellworn.learning.learner import Learner, checked_mode
 from wellworn.learning.policy import Prior
 from wellworn.learning.state import read_prior
 from wellworn.learning.tune import Tuner
-from wellworn.models.embedders.base import Embedder
-from wellworn.models.embedders.choose import EmbedderSpec, choose_embedder
-from wellworn.models.llms.budget import Budget
-from wellworn.models.llms.choose import ModelSpec, choose_model
-from wellworn.models.llms.prices import Prices
+from wellworn.models.choose import EmbedderSpec, ModelSpec, choose_embedder, choose_model
+from wellworn.models.costs import Budget, Prices
+from wellworn.models.port import Embedder
 from wellworn.ops.reembed import adopt_model
 from wellworn.reflection.settings import ReflectionSettings
 from wellworn.search.evidence import EVIDENCE
@@ -42,8 +40,8 @@ from wellworn.store.port import Store
 
 if TYPE_CHECKING:
     from wellworn.background import Background
-    from wellworn.models.llms.base import Model
-    from wellworn.models.llms.ledger import Meter
+    from wellworn.models.ledger import Meter
+    from wellworn.models.port import Model
 
 
 class Settings(TypedDict, total=False):
@@ -53,7 +51,7 @@ class Settings(TypedDict, total=False):
     """`static` (bundled, the default), `hash`, `openai:MODEL`, `sentence-transformers:MODEL`, None (words only), a
     LangChain `Embeddings`, or a callable."""
     llm: ModelSpec
-    """The model that turns sessions into memories: `openai:MODEL`, `ollama:MODEL`, `anthropic:MODEL`, `local:PATH`, a
+    """The model that turns sessions into memories: `openai:MODEL`, `ollama:MODEL`, `anthropic:MODEL`, a
     LangChain chat model, a callable, or None for rules (the default)."""
     summarizer: ModelSpec
     """A model that summarises long sessions; None (the default) writes no summaries."""

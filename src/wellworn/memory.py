@@ -45,7 +45,7 @@ from wellworn.ingest.validate import (
 )
 from wellworn.learning.curve import curve
 from wellworn.learning.told import told_of
-from wellworn.models.embedders.base import Embedder
+from wellworn.models.port import Embedder
 from wellworn.ops.reembed import Reembedded, reembed
 from wellworn.search.filters import Filters
 from wellworn.search.steps.library import Library
@@ -53,7 +53,7 @@ from wellworn.search.steps.recall import checked_recursion
 from wellworn.store.port import Event, Job, Spent, Store
 
 if TYPE_CHECKING:  # loaded on first use: most programs never export or verify
-    from wellworn.models.llms.base import Model
+    from wellworn.models.port import Model
     from wellworn.ops.doctor import Report
     from wellworn.ops.transfer import Loaded, Written
     from wellworn.reflection.report import Reflection

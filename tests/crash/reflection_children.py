@@ -10,7 +10,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from wellworn import Memory
-from wellworn.models.llms.base import Request
+from wellworn.models.port import Request
 
 EMBEDDER = "hash:8"
 _TOWN = re.compile(r"\| I live in (town\d+)")

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from models.llms.service import Service, chat, claude, serving
+from models.service import Service, chat, claude, serving
 from wellworn import Memory, Scope
 from wellworn.integrations.loop import MemoryMiddleware, create_memory_middleware
 

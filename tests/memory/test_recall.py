@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from memory.world import ADA, BEN, NOON, Clock, OpenMemory, texts
 from wellworn import InvalidInput, Memory, Profile, Recall, Scope, ScopeError
 from wellworn.core.values import LAYERS
-from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.models.hashing import HashEmbedder
 from wellworn.store.sqlite import SqliteStore
 
 FACTS = [

@@ -13,8 +13,8 @@ from memory.world import Clock, OpenMemory
 from wellworn import Memory, Scope
 from wellworn.core.errors import InvalidInput, ModelFailed, NotFound
 from wellworn.core.values import Entry
-from wellworn.models.llms import ScriptedModel
-from wellworn.models.llms.budget import Budget
+from wellworn.models import ScriptedModel
+from wellworn.models.costs import Budget
 from wellworn.reflection.settings import ReflectionSettings
 
 ADA = Scope(tenant="acme", user="ada")

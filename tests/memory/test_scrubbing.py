@@ -11,8 +11,8 @@ import pytest
 from memory.world import ADA, OpenMemory
 from wellworn import Memory, PersonalData, Scope
 from wellworn.core.errors import InvalidInput
-from wellworn.models.llms.base import Message, Request
-from wellworn.models.llms.scripted import ScriptedModel
+from wellworn.models.port import Message, Request
+from wellworn.models.scripted import ScriptedModel
 
 SECRETS = [
     "zoe.quill@example.com",

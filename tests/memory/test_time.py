@@ -10,8 +10,8 @@ import pytest
 from memory.world import ADA, BEN, NOON, Clock, OpenMemory, picture, texts
 from wellworn import InvalidInput, Memory, NotFound
 from wellworn.core.tokens import count_tokens
-from wellworn.models.embedders.base import Matrix
-from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.models.hashing import HashEmbedder
+from wellworn.models.port import Matrix
 
 # -- edit --------------------------------------------------------------------------------------------------------
 

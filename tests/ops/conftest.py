@@ -13,8 +13,8 @@ import pytest
 from wellworn.core.clock import TimeOrderedIds
 from wellworn.core.values import Entry, Scope
 from wellworn.memory import Memory
-from wellworn.models.embedders.base import Embedder
-from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.models.hashing import HashEmbedder
+from wellworn.models.port import Embedder
 from wellworn.ops.reembed import adopt_model
 from wellworn.store.port import Selection, Store
 from wellworn.store.sqlite import SqliteStore

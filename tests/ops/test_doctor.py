@@ -14,7 +14,7 @@ import pytest
 
 from wellworn.core.values import Kind
 from wellworn.memory import Memory
-from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.models.hashing import HashEmbedder
 from wellworn.ops.checks import check_cycles
 from wellworn.ops.doctor import Report, repair, verify
 from wellworn.store.port import Flaw, Selection, Store

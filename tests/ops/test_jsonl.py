@@ -18,7 +18,7 @@ from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.core.values import Scope
 from wellworn.ingest.terms import embedding_text
 from wellworn.memory import Memory
-from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.models.hashing import HashEmbedder
 from wellworn.ops.bundle import Loaded
 from wellworn.ops.doctor import verify
 from wellworn.store.port import Selection, Store

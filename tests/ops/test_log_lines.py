@@ -11,7 +11,7 @@ import pytest
 from wellworn.core.errors import TransferError
 from wellworn.core.values import Scope
 from wellworn.memory import Memory
-from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.models.hashing import HashEmbedder
 from wellworn.ops.bundle import Loaded
 from wellworn.ops.doctor import verify
 from wellworn.store.port import Store

@@ -13,7 +13,7 @@ import pytest
 from wellworn.core.errors import ScopeError, TransferError
 from wellworn.ingest.terms import record_of
 from wellworn.memory import Memory
-from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.models.hashing import HashEmbedder
 from wellworn.ops import folder
 from wellworn.ops.bundle import Loaded
 from wellworn.ops.doctor import verify

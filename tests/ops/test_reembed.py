@@ -10,8 +10,8 @@ import pytest
 from wellworn.core.errors import EmbedderMismatch, InvalidInput
 from wellworn.ingest.terms import embedding_text
 from wellworn.memory import Memory
-from wellworn.models.embedders.base import Matrix
-from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.models.hashing import HashEmbedder
+from wellworn.models.port import Matrix
 from wellworn.ops import reembed as module
 from wellworn.ops.doctor import verify
 from wellworn.ops.reembed import adopt_model, reembed

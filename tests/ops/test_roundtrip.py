@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, Entry, Link, Partition, Turn
 from wellworn.ingest.terms import record_of
-from wellworn.models.embedders.hashing import HashEmbedder
+from wellworn.models.hashing import HashEmbedder
 from wellworn.ops.doctor import verify
 from wellworn.ops.plain import settled
 from wellworn.store.port import NewEntry, Replaced, Store

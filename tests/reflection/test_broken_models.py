@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wellworn import Memory, Scope
 from wellworn.core.values import Entry
-from wellworn.models.llms import ScriptedModel
+from wellworn.models import ScriptedModel
 
 ADA = Scope(tenant="acme", user="ada")
 EVE = Scope(tenant="other", user="ada")

@@ -12,8 +12,8 @@ import pytest
 
 from wellworn import AsyncMemory, Memory
 from wellworn.core.errors import BudgetExceeded, InvalidInput
-from wellworn.models.llms.base import Reply, Request
-from wellworn.models.llms.scripted import ScriptedModel
+from wellworn.models.port import Reply, Request
+from wellworn.models.scripted import ScriptedModel
 from wellworn.tasks import ReasoningBank, Work
 from wellworn.tasks.aio import AsyncReasoningBank
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from wellworn import Budget, InvalidInput, Memory, NotFound, Scope, ScopeError, StoreError
-from wellworn.models.llms import ScriptedModel
-from wellworn.models.llms.base import Request
+from wellworn.models import ScriptedModel
+from wellworn.models.port import Request
 from wellworn.tasks import ReasoningBank, Work
 from wellworn.tasks.items import origin_of, stage_of
 from wellworn.tasks.tasks import Overtaken

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn import BudgetExceeded, ModelFailed, ReplyUnreadable
-from wellworn.models.llms import ScriptedModel
+from wellworn.models import ScriptedModel
 from wellworn.tasks.distill import distill, distill_attempts, read_items
 from wellworn.tasks.judge import Verdict, judge
 from wellworn.tasks.prompts import prompt

@@ -12,8 +12,8 @@ from memory.world import file_bytes
 from tasks.consolidation_world import AGENT, learn, opened
 from wellworn import Memory, Scope
 from wellworn.core.values import Receipt
-from wellworn.models.llms.base import Reply, Request
-from wellworn.models.llms.scripted import ScriptedModel
+from wellworn.models.port import Reply, Request
+from wellworn.models.scripted import ScriptedModel
 from wellworn.tasks import ReasoningBank
 
 MARKER = "zqxmarker"

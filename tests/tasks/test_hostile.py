@@ -9,8 +9,8 @@ import pytest
 
 from memory.world import holds_text
 from wellworn import Memory, Scope, WellwornError
-from wellworn.models.llms.base import Reply, Request
-from wellworn.models.llms.scripted import ScriptedModel
+from wellworn.models.port import Reply, Request
+from wellworn.models.scripted import ScriptedModel
 from wellworn.tasks import ReasoningBank, trajectory_of
 from wellworn.tasks.learning import Finisher
 

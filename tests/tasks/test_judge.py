@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn import BudgetExceeded, ModelFailed, ReplyUnreadable
-from wellworn.models.llms import ScriptedModel
+from wellworn.models import ScriptedModel
 from wellworn.tasks import Trajectory, trajectory_of
 from wellworn.tasks.judge import judge, read_verdict, verified
 

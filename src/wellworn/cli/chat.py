@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wellworn.core.values import Recall, Turn
     from wellworn.ingest.session import Session
     from wellworn.memory import Memory
-    from wellworn.models.llms.base import Model
+    from wellworn.models.port import Model
     from wellworn.reflection.report import Reflection
 
 app = typer.Typer()
@@ -124,7 +124,7 @@ def _turn(
 
 
 def _answer(model: Model, recall: Recall, history: Sequence[Turn], text: str) -> str:
-    from wellworn.models.llms.base import Message, Request
+    from wellworn.models.port import Message, Request
 
     earlier = [Message(role="assistant" if turn.role == "assistant" else "user", text=turn.text) for turn in history]
     block = recall.context()

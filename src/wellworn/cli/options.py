@@ -51,7 +51,7 @@ LlmName = Annotated[
         metavar="NAME",
         envvar="WELLWORN_LLM",
         show_envvar=False,
-        help="openai:MODEL, ollama:MODEL, anthropic:MODEL, local:PATH, or rules for none (env WELLWORN_LLM).",
+        help="openai:MODEL, ollama:MODEL, anthropic:MODEL, or rules for none (env WELLWORN_LLM).",
     ),
 ]
 SummarizerName = Annotated[

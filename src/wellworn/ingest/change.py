@@ -27,7 +27,7 @@ from wellworn.ingest.validate import (
     checked_text,
     checked_trust,
 )
-from wellworn.models.embedders.base import Embedder, check_served
+from wellworn.models.port import Embedder, check_served
 from wellworn.store.port import Event, IndexRecord, Store, Tx, Vector
 
 

@@ -31,7 +31,7 @@ from wellworn.ingest.validate import (
     checked_tags,
     checked_text,
 )
-from wellworn.models.embedders.base import Embedder, check_served
+from wellworn.models.port import Embedder, check_served
 from wellworn.store.port import Event, NewEntry, Store, Tx
 
 BATCH_ENTRIES = 512

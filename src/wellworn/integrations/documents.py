@@ -9,7 +9,7 @@ from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import Entry, Partition
 from wellworn.integrations import conditions
 from wellworn.integrations.items.item import Put, item_of
-from wellworn.models.embedders.base import Embedder
+from wellworn.models.port import Embedder
 
 try:
     from langchain_core.documents import Document

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.integrations.items.keep import Items
 from wellworn.memory import Memory
-from wellworn.models.embedders.base import Embedder
+from wellworn.models.port import Embedder
 from wellworn.search.pipeline import Searcher
 from wellworn.store.port import Store
 

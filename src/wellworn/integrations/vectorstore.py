@@ -20,8 +20,8 @@ from wellworn.integrations.documents import Filter, MemoryEmbeddings, document_o
 from wellworn.integrations.engine import engine_of
 from wellworn.integrations.items.item import Put, checked_key, is_valid, item_id, item_of
 from wellworn.memory import Memory
-from wellworn.models.embedders.base import Embedder, check_served, unit_rows
-from wellworn.models.embedders.choose import choose_embedder
+from wellworn.models.choose import choose_embedder
+from wellworn.models.port import Embedder, check_served, unit_rows
 from wellworn.search.pipeline import Near
 from wellworn.store.port import Selection
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 from wellworn.core.errors import StoreError
 from wellworn.core.values import Entry, Partition, Progress, Turn
 from wellworn.ingest.terms import embedding_text, record_of
-from wellworn.models.embedders.base import Embedder
+from wellworn.models.port import Embedder
 from wellworn.ops import checks
 from wellworn.ops.checks import LinkKey
 from wellworn.ops.plain import settled

@@ -13,7 +13,7 @@ from wellworn.core.clock import Clock, system_clock
 from wellworn.core.errors import EmbedderMismatch, InvalidInput
 from wellworn.core.values import Entry, Progress
 from wellworn.ingest.terms import embedding_text
-from wellworn.models.embedders.base import Embedder, Matrix
+from wellworn.models.port import Embedder, Matrix
 from wellworn.ops.walk import entry_total
 from wellworn.store.port import Event, Model, Store, Tx, Vector
 

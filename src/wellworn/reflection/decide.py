@@ -15,7 +15,7 @@ from wellworn.core.errors import BudgetExceeded
 from wellworn.core.fence import escape
 from wellworn.core.values import Entry
 from wellworn.ingest.terms import terms
-from wellworn.models.llms.base import Message, Model, Request
+from wellworn.models.port import Message, Model, Request
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.compare import compare
 from wellworn.reflection.parse import Action, read_actions

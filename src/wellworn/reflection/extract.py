@@ -13,7 +13,7 @@ from typing import Protocol
 from wellworn.core.errors import BudgetExceeded, ReplyUnreadable
 from wellworn.core.fence import escape
 from wellworn.core.values import Turn
-from wellworn.models.llms.base import Message, Model, Request
+from wellworn.models.port import Message, Model, Request
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.evidence import rejection
 from wellworn.reflection.group import group_same

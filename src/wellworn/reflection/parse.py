@@ -14,7 +14,7 @@ from typing import Any, Literal
 
 from wellworn.core.errors import ReplyUnreadable
 from wellworn.core.values import Kind
-from wellworn.models.llms.structured import read_json
+from wellworn.models.structured import read_json
 from wellworn.reflection.candidate import Candidate
 
 NOTHING = "NO_TRAIT"

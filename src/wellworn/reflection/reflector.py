@@ -15,8 +15,8 @@ from wellworn.core.errors import NotFound
 from wellworn.core.values import Cost, Partition, Trust, Turn
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.session import name_of
-from wellworn.models.llms.base import Model
-from wellworn.models.llms.ledger import Meter
+from wellworn.models.ledger import Meter
+from wellworn.models.port import Model
 from wellworn.reflection.apply import Overtaken, prepare, scope_of, told, write
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.decide import Decision, Proposal, decide

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection
 from wellworn.core.values import Partition
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.validate import Draft, check
-from wellworn.models.llms.base import Message, Model, Request
+from wellworn.models.port import Message, Model, Request
 from wellworn.reflection.apply import MAX_EVIDENCE_CHARS, SOURCE, link_to_turns, scope_of
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.evidence import evidence_of, rejection

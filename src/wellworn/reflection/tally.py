@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from wellworn.core.values import Cost
-from wellworn.models.llms.base import Reply, Request
-from wellworn.models.llms.ledger import Meter
+from wellworn.models.ledger import Meter
+from wellworn.models.port import Reply, Request
 
 
 class Tally:

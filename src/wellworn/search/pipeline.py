@@ -20,7 +20,7 @@ from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Rec
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
 from wellworn.ingest.terms import forget_words, read_question
 from wellworn.ingest.validate import checked_k, checked_query
-from wellworn.models.embedders.base import Embedder
+from wellworn.models.port import Embedder
 from wellworn.search.arms import Lexical, meaning, words
 from wellworn.search.bank import Bank, Mask
 from wellworn.search.browse import nearest, newest

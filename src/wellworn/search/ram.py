@@ -13,7 +13,7 @@ from contextlib import contextmanager
 
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import Partition
-from wellworn.models.embedders.base import Embedder, check_served
+from wellworn.models.port import Embedder, check_served
 from wellworn.search.bank import Bank
 from wellworn.search.partition import PartitionIndex
 from wellworn.store.port import Delta, Head, Store

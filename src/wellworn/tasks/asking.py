@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from wellworn.core.errors import ModelFailed
-from wellworn.models.llms.base import Model, Request
+from wellworn.models.port import Model, Request
 from wellworn.tasks.shown import MAX_SHOWN_CHARS, SHORT_SHOWN_CHARS
 
 RequestOf = Callable[[int], Request]

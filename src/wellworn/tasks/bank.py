@@ -30,7 +30,7 @@ from wellworn.ingest.validate import (
 )
 from wellworn.learning.told import told_of
 from wellworn.memory import Memory
-from wellworn.models.llms.base import Model
+from wellworn.models.port import Model
 from wellworn.reflection.apply import scope_of
 from wellworn.search.context import Refine
 from wellworn.search.filters import Filters

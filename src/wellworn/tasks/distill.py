@@ -13,8 +13,8 @@ from typing import Any
 
 from wellworn.core.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
 from wellworn.ingest.terms import terms
-from wellworn.models.llms.base import Message, Model, Request
-from wellworn.models.llms.structured import read_json
+from wellworn.models.port import Message, Model, Request
+from wellworn.models.structured import read_json
 from wellworn.reflection.parse import clean_line
 from wellworn.tasks.asking import asked
 from wellworn.tasks.items import MOST_CONTRASTS, MOST_GUARDRAILS, MOST_STRATEGIES, Item, ItemKind

@@ -21,8 +21,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wellworn.core.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
-from wellworn.models.llms.base import Message, Model, Request
-from wellworn.models.llms.structured import read_json
+from wellworn.models.port import Message, Model, Request
+from wellworn.models.structured import read_json
 from wellworn.reflection.parse import clean_line
 from wellworn.tasks.asking import asked
 from wellworn.tasks.prompts import prompt

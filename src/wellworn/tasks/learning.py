@@ -15,7 +15,7 @@ from wellworn.ingest.remember import keep
 from wellworn.ingest.validate import check
 from wellworn.learning.reinforce import FAILURE_STEP, judged
 from wellworn.learning.told import Told, told_of
-from wellworn.models.llms.base import Model
+from wellworn.models.port import Model
 from wellworn.reflection.apply import scope_of
 from wellworn.store.port import Event, NewEntry, Tx
 from wellworn.tasks.consolidation.watch import ConsolidationWatch

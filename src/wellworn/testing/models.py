@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 
 from wellworn.core.errors import InvalidInput, ModelFailed
-from wellworn.models.llms.base import Message, Model, Reply, Request
+from wellworn.models.port import Message, Model, Reply, Request
 
 SLOW_S = 0.5
 CALLS = 8

@@ -13,7 +13,7 @@ import psutil
 import pytest
 
 from wellworn import Memory, Models, RecallResult, Recursion, ReplLimits, Scope
-from wellworn.models.llms import ScriptedModel
+from wellworn.models import ScriptedModel
 
 from .world import QUESTION, SCOPE, filled
 

@@ -12,7 +12,7 @@ import pytest
 
 from wellworn import Memory, ModelFailed, Models, Recursion
 from wellworn.core.values import Entry, Partition, ReasoningStep
-from wellworn.models.llms import ScriptedModel
+from wellworn.models import ScriptedModel
 from wellworn.search.steps.conclude import request_for as request_to_conclude
 from wellworn.search.steps.planner import request_for as request_to_plan
 from wellworn.search.steps.prompts import prompt

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import pytest
 
 from wellworn import Limits, Memory, Models, Recursion, ReplLimits, Scope
-from wellworn.models.llms import Request, ScriptedModel
+from wellworn.models import Request, ScriptedModel
 
 SCOPE = Scope(tenant="acme", org="platform")
 TEAMS = [

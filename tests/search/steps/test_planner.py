@@ -27,7 +27,7 @@ from wellworn import (
     ReplyUnreadable,
     SearchLayer,
 )
-from wellworn.models.llms import Request, ScriptedModel
+from wellworn.models import Request, ScriptedModel
 from wellworn.search.steps.actions import NAMES
 from wellworn.search.steps.reading import plan_of
 

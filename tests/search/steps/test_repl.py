@@ -11,8 +11,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from wellworn import InvalidInput, Memory, MissingExtra, Models, NotFound, RecallResult, Recursion, ReplLimits, Scope
-from wellworn.models.llms import Meter, ScriptedModel
-from wellworn.models.llms.base import Request
+from wellworn.models import Meter, ScriptedModel
+from wellworn.models.port import Request
 from wellworn.search.filters import Filters
 from wellworn.search.steps.library import Library
 from wellworn.search.steps.repl import Repl, program_in, shown

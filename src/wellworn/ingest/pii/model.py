@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from wellworn.ingest.scrub import Scrubber
-from wellworn.models.llms.base import Model, Reply, Request
+from wellworn.models.port import Model, Reply, Request
 
 
 class ScrubbedModel:

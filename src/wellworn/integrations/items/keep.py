@@ -27,7 +27,7 @@ from wellworn.integrations.items.item import (
     piece_id,
 )
 from wellworn.integrations.items.value import encode, scrubbed
-from wellworn.models.embedders.base import Embedder
+from wellworn.models.port import Embedder
 from wellworn.search.pipeline import Searcher
 from wellworn.store.port import Event, NewEntry, Removed, Selection, Store, Tx
 

@@ -20,7 +20,7 @@ from wellworn.integrations.rmm.parts import PartsBank
 from wellworn.integrations.rmm.records import MemoryRecords
 from wellworn.integrations.rmm.reflect import Reflect
 from wellworn.integrations.rmm.weights import Weights
-from wellworn.models.llms.langchain import LangChainModel
+from wellworn.models.langchain import LangChainModel
 
 _PROBE = "How wide is a vector?"
 

@@ -23,7 +23,7 @@ from wellworn.integrations.rmm.context import Person
 from wellworn.integrations.rmm.dialogue import Said
 from wellworn.integrations.rmm.index import Index, record_of
 from wellworn.integrations.rmm.records import MemoryRecord, MemoryRecords
-from wellworn.models.llms.base import Model
+from wellworn.models.port import Model
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.decide import Decision, Proposal, decide
 from wellworn.reflection.evidence import evidence_of

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from wellworn.core.errors import ModelFailed
 from wellworn.core.values import Cost
-from wellworn.models.llms.base import Reply, Request
-from wellworn.models.llms.budget import Cost as Price
-from wellworn.models.llms.ledger import Meter as Metered
+from wellworn.models.costs import Cost as Price
+from wellworn.models.ledger import Meter as Metered
+from wellworn.models.port import Reply, Request
 from wellworn.search.steps.limits import LimitMet, Meter
 
 PARALLEL = 8

@@ -14,9 +14,9 @@ from wellworn.core.errors import ReplyUnreadable
 from wellworn.core.fence import escape
 from wellworn.core.values import Entry, Reasoning, ReasoningStep
 from wellworn.ingest.terms import record_of, terms
-from wellworn.models.llms.base import Message, Request
-from wellworn.models.llms.ledger import Meter as Metered
-from wellworn.models.llms.structured import read_json
+from wellworn.models.ledger import Meter as Metered
+from wellworn.models.port import Message, Request
+from wellworn.models.structured import read_json
 from wellworn.search.steps.calls import Calls
 from wellworn.search.steps.limits import LimitMet
 from wellworn.search.steps.prompts import prompt

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Partition
-from wellworn.models.llms.base import Model
-from wellworn.models.llms.choose import ModelSpec, choose_model
-from wellworn.models.llms.ledger import Meter
+from wellworn.models.choose import ModelSpec, choose_model
+from wellworn.models.ledger import Meter
+from wellworn.models.port import Model
 from wellworn.search.steps.repl import ReplLimits
 from wellworn.search.steps.sandbox import check_installed
 

@@ -12,8 +12,8 @@ from collections.abc import Sequence
 from wellworn.core.errors import WellwornError
 from wellworn.core.fence import escape
 from wellworn.core.values import Layer, Step
-from wellworn.models.llms.base import Message, Request
-from wellworn.models.llms.ledger import Meter as Metered
+from wellworn.models.ledger import Meter as Metered
+from wellworn.models.port import Message, Request
 from wellworn.search.steps.actions import Plan, RecursiveCall
 from wellworn.search.steps.calls import Answer, Calls
 from wellworn.search.steps.cues import READ_CHARS, Shape, shape_of

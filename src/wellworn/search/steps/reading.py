@@ -10,7 +10,7 @@ from wellworn.core.errors import InvalidInput, ReplyUnreadable
 from wellworn.core.values import Layer
 from wellworn.ingest.terms import words
 from wellworn.ingest.validate import checked_query
-from wellworn.models.llms.structured import read_json
+from wellworn.models.structured import read_json
 from wellworn.search.steps.actions import (
     Action,
     Aggregate,

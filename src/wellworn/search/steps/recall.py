@@ -9,7 +9,7 @@ from functools import partial
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Partition, Reasoning, ReasoningStep, Recall, Scope
 from wellworn.ingest.validate import checked_fraction, checked_query
-from wellworn.models.llms.base import Model
+from wellworn.models.port import Model
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.search.profiles import Profile

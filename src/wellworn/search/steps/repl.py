@@ -16,8 +16,8 @@ from typing import Any
 from wellworn.core.errors import InvalidInput, MissingExtra, WellwornError
 from wellworn.core.fence import escape
 from wellworn.core.values import Entry, RecallResult
-from wellworn.models.llms.base import Message, Request
-from wellworn.models.llms.ledger import Meter as Metered
+from wellworn.models.ledger import Meter as Metered
+from wellworn.models.port import Message, Request
 from wellworn.search.steps.calls import Calls
 from wellworn.search.steps.library import Library, Summary, summary_of
 from wellworn.search.steps.limits import LimitMet, Limits, Meter

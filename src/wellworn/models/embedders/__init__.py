@@ -1,1 +1,0 @@
-"""Text to vectors: one small port (`base`), one file per provider, a cache around any of them."""

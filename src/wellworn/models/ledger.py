@@ -1,0 +1,219 @@
+"""Writes every model call into the ledger and keeps calls within a budget.
+
+`Meter` is itself a `Model`: it checks the budget, calls the model it wraps, and records what the call took, whether it
+worked or not. Sums come from the store, so they hold over restarts and for several processes. Never reads a prompt.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import time
+from dataclasses import dataclass, replace
+from datetime import UTC
+
+from wellworn.core.clock import Clock, aware, system_clock
+from wellworn.core.errors import StoreError
+from wellworn.core.locks import ForkLock
+from wellworn.core.values import Partition
+from wellworn.models.base import most_input_tokens
+from wellworn.models.costs import Budget, Cost, Prices, Span
+from wellworn.models.port import Model, Reply, Request
+from wellworn.store.port import Call, Store
+
+_log = logging.getLogger("wellworn.models")
+_warned: set[str] = set()  # models without a price that were logged already
+
+
+class InFlight:
+    """What unfinished calls may still cost, so that concurrent calls do not exceed a cap together.
+
+    Share one between the meters of a store. Other processes do not see it: several processes can exceed a cap by what
+    each has in flight.
+    """
+
+    def __init__(self) -> None:
+        self.lock = ForkLock()
+        self._tickets = itertools.count()
+        self._held: dict[int, tuple[str, str | None, Cost]] = {}
+
+    def hold(self, tenant: str, session: str | None, cost: Cost) -> int:
+        """Reserve this cost; the ticket releases it. Call it with the lock held."""
+        ticket = next(self._tickets)
+        self._held[ticket] = (tenant, session, cost)
+        return ticket
+
+    def settle(self, ticket: int, cost: Cost | None) -> None:
+        """Release a reservation: None once the cost is in the store, else the cost that is not there yet."""
+        with self.lock:
+            tenant, session, _ = self._held.pop(ticket)
+            if cost is not None:
+                self._held[ticket] = (tenant, session, cost)
+
+    def held(self, tenant: str, session: str | None = None) -> Cost:
+        """For a tenant, or for one of its sessions."""
+        costs = (cost for whose, where, cost in self._held.values() if whose == tenant and session in (None, where))
+        return sum(costs, start=Cost())
+
+
+@dataclass
+class _Visit:
+    """One call on its way through the meter."""
+
+    request: Request
+    ticket: int = -1
+    given_up: bool = False
+    stored: bool = False
+    """Whether the store had the session when the call began."""
+
+
+class Meter:
+    """A model whose calls are counted for a tenant and, where there is one, a session; safe between threads.
+
+    Over a cap, `complete` raises `BudgetExceeded` before anything is sent. A model without a price counts as free: caps
+    in dollars do not hold it, those in tokens do. That is logged once.
+
+    `partition` is where the session is stored. If the session is forgotten while a call runs, the ledger does not name
+    it: the call is counted for the tenant alone.
+    """
+
+    def __init__(
+        self,
+        model: Model,
+        store: Store,
+        *,
+        tenant: str,
+        session: str | None = None,
+        budget: Budget | None = None,
+        prices: Prices | None = None,
+        clock: Clock = system_clock,
+        in_flight: InFlight | None = None,
+        partition: Partition | None = None,
+    ) -> None:
+        self.model = model
+        self.budget = budget or Budget()
+        self.prices = prices or Prices.load()
+        self._store = store
+        self._tenant = tenant
+        self._session = session
+        self._clock = aware(clock)
+        self._in_flight = in_flight or InFlight()
+        self._partition = partition
+        self._unwritten: list[tuple[Call, _Visit]] = []
+        self._lock = ForkLock()
+        self.priced = self.prices.of(model.name) is not None
+        """Whether the model has a price."""
+        if not self.priced and self.budget.capped_in_usd and model.name not in _warned:
+            _warned.add(model.name)
+            _log.warning(
+                "model %r has no price: it counts as free, and caps in dollars do not hold it. "
+                "Put it into the file of WELLWORN_PRICES",
+                model.name,
+            )
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    def complete(self, request: Request) -> Reply:
+        """As the model's own; `BudgetExceeded` over a cap."""
+        visit = _Visit(request)
+        self._admit(visit)
+        began = time.perf_counter()
+        try:
+            reply = self.model.complete(request)
+        except BaseException:
+            self._record(visit, None, time.perf_counter() - began)
+            raise
+        self._record(visit, reply, reply.seconds)
+        return reply
+
+    async def acomplete(self, request: Request) -> Reply:
+        """The same, awaited. The store is used in a thread, which finishes its work even if the caller is cancelled."""
+        import asyncio
+
+        loop = asyncio.get_running_loop()
+        visit = _Visit(request)
+        try:
+            await loop.run_in_executor(None, self._admit, visit)
+        except asyncio.CancelledError:
+            loop.run_in_executor(None, self._give_up, visit)
+            raise
+        began = time.perf_counter()
+        try:
+            reply = await self.model.acomplete(request)
+        except BaseException:
+            seconds = time.perf_counter() - began
+            await asyncio.shield(loop.run_in_executor(None, self._record, visit, None, seconds))
+            raise
+        await asyncio.shield(loop.run_in_executor(None, self._record, visit, reply, reply.seconds))
+        return reply
+
+    def most(self, request: Request) -> Cost:
+        """The most a call may cost: the prompt, counted with a margin, and the longest answer allowed."""
+        read, written = most_input_tokens(request), request.max_output_tokens
+        return Cost(tokens=read + written, usd=self.prices.usd(self.name, read, written))
+
+    def _admit(self, visit: _Visit) -> None:
+        wanted = self.most(visit.request)
+        with self._in_flight.lock:
+            if not visit.given_up:
+                self.budget.check(wanted, self.spent)
+                visit.stored = self._is_stored()
+                visit.ticket = self._in_flight.hold(self._tenant, self._session, wanted)
+
+    def _give_up(self, visit: _Visit) -> None:
+        with self._in_flight.lock:
+            visit.given_up = True
+        if visit.ticket >= 0:
+            self._in_flight.settle(visit.ticket, None)
+
+    def spent(self, span: Span) -> Cost:
+        """What a span has cost so far, calls in flight included."""
+        if span == "session" and self._session is None:
+            return Cost()
+        session = self._session if span == "session" else None
+        today = self._clock().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+        (total,) = self._store.spent(self._tenant, since=today if span == "day" else None, session=session)
+        stored = Cost(tokens=total.input_tokens + total.output_tokens, usd=total.usd)
+        return stored + self._in_flight.held(self._tenant, session)
+
+    def _record(self, visit: _Visit, reply: Reply | None, seconds: float) -> None:
+        """Into the store; a failed call took time, and nothing else that we know of."""
+        read, written = (reply.input_tokens, reply.output_tokens) if reply else (0, 0)
+        call = Call(
+            at=self._clock(),
+            tenant=self._tenant,
+            session=self._session,
+            purpose=visit.request.purpose,
+            model=self.name,
+            input_tokens=read,
+            output_tokens=written,
+            seconds=seconds,
+            ok=reply is not None,
+            usd=self.prices.usd(self.name, read, written),
+        )
+        self._in_flight.settle(visit.ticket, Cost(tokens=read + written, usd=call.usd))
+        with self._lock:
+            waiting, self._unwritten = [*self._unwritten, (call, visit)], []
+            self._write(waiting)
+
+    def _is_stored(self) -> bool:
+        if self._partition is None or self._session is None:
+            return False
+        return self._store.session(self._partition, self._session) is not None
+
+    def _write(self, waiting: list[tuple[Call, _Visit]]) -> None:
+        """If the ledger cannot be written now, the caller still gets its answer and the calls wait for the next one."""
+        try:
+            with self._store.transact() as tx:  # nobody forgets anything meanwhile
+                gone = any(visit.stored for _, visit in waiting) and not self._is_stored()
+                tx.add_calls(
+                    [replace(call, session=None) if gone and visit.stored else call for call, visit in waiting]
+                )
+        except StoreError as error:
+            self._unwritten = waiting
+            _log.warning("%d model calls are not in the ledger yet: %s", len(waiting), type(error).__name__)
+            return
+        for _, visit in waiting:
+            self._in_flight.settle(visit.ticket, None)

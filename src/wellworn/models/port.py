@@ -1,0 +1,116 @@
+"""The two ports of this room: an embedder turns texts into vectors, a language model answers a prompt.
+
+Knows nothing about storage, ranking, prompts or money. An embedder's name and width are recorded beside every vector,
+so that vectors of two models never mix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, Protocol, runtime_checkable
+
+import numpy as np
+import numpy.typing as npt
+
+from wellworn.core.errors import EmbedderMismatch, EmbeddingFailed
+
+Matrix = npt.NDArray[np.float32]
+Role = Literal["system", "user", "assistant"]
+
+
+@runtime_checkable
+class Embedder(Protocol):
+    """Anything that turns texts into vectors."""
+
+    @property
+    def name(self) -> str:
+        """Provider and model, as recorded in the store: `static:l2_supercat_256`."""
+        ...
+
+    @property
+    def width(self) -> int:
+        """Numbers per vector."""
+        ...
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        """One unit vector per text, shape (len(texts), width); a text without content gives a zero row."""
+        ...
+
+    def embed_query(self, text: str) -> Matrix:
+        """One unit vector for a question, shape (width,)."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Message:
+    """One message of a prompt."""
+
+    role: Role
+    text: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Request:
+    """What a language model is asked, and how."""
+
+    messages: tuple[Message, ...]
+    purpose: str
+    """What the call is for (`extract`, `merge`, …). The ledger sums by it; only the scripted model reads it."""
+    max_output_tokens: int = 1024
+    temperature: float = 0.0
+    json: bool = False
+    """Ask the provider for a JSON object where it can; the text still has to be read with `read_json`."""
+    schema: Mapping[str, Any] | None = None
+    """A JSON schema of that object, for providers that can enforce one. Implies `json`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Reply:
+    """What a language model answered, and what it took."""
+
+    text: str
+    model: str
+    """The name of the model that was asked, as in the ledger."""
+    input_tokens: int
+    output_tokens: int
+    seconds: float
+    estimated: bool
+    """The tokens were counted by us, because the provider did not report them."""
+
+
+@runtime_checkable
+class Model(Protocol):
+    """Any language model."""
+
+    @property
+    def name(self) -> str:
+        """Provider and model: `openai:gpt-4o-mini`. Prices and the ledger use it."""
+        ...
+
+    def complete(self, request: Request) -> Reply:
+        """The answer. A model that cannot give one raises `ModelFailed`, and nothing else."""
+        ...
+
+    async def acomplete(self, request: Request) -> Reply:
+        """The same, awaited; the event loop keeps running meanwhile."""
+        ...
+
+
+def check_served(embedder: Embedder | None, stored: tuple[str, int] | None) -> None:
+    """Raise `EmbedderMismatch` if the store's vectors (name, width) were made by another embedder."""
+    if embedder is not None and stored is not None and stored != (embedder.name, embedder.width):
+        raise EmbedderMismatch(*stored, embedder.name, embedder.width)
+
+
+def unit_rows(matrix: npt.ArrayLike, *, width: int | None, name: str) -> Matrix:
+    """Rows scaled to length one; zero rows stay zero. Rows that are misshapen or not finite are an error."""
+    rows = np.ascontiguousarray(matrix, dtype=np.float32)
+    if rows.ndim != 2 or (width is not None and rows.shape[1] != width):
+        raise EmbeddingFailed(f"embedder {name!r} returned shape {rows.shape}, expected (texts, {width})")
+    if not np.isfinite(rows).all():
+        raise EmbeddingFailed(f"embedder {name!r} returned a vector that is not finite; nothing was stored")
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    lengths[lengths == 0] = 1.0
+    scaled: Matrix = rows / lengths
+    return scaled

@@ -1,0 +1,110 @@
+from __future__ import annotations
+
+import asyncio
+import sys
+from typing import Any
+
+import pytest
+
+from models.service import KEY, Naps, Service, claude, refusal
+from wellworn.core.errors import InvalidInput, MissingExtra, ModelFailed
+from wellworn.models import AnthropicModel, Message
+from wellworn.testing.models import make_request
+
+SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
+
+
+@pytest.fixture
+def claude_service(service: Service) -> Service:
+    service.otherwise = claude("hello")
+    return service
+
+
+def model_of(service: Service, **options: Any) -> AnthropicModel:
+    given: dict[str, Any] = {"base_url": service.address, "api_key": KEY, "retry": Naps().retry()}
+    return AnthropicModel("claude-test", **(given | options))
+
+
+def test_the_request_goes_out_as_the_service_expects_it(claude_service: Service) -> None:
+    said = [("system", "be brief"), ("user", "hi"), ("assistant", "hello"), ("user", "who?"), ("system", "be kind")]
+    messages = tuple(Message(role=role, text=text) for role, text in said)  # type: ignore[arg-type]  # the roles
+    model_of(claude_service).complete(make_request(messages=messages, max_output_tokens=7, temperature=1.5))
+    assert claude_service.paths == ["/v1/messages"]
+    headers = {name.lower(): value for name, value in claude_service.headers[0].items()}
+    assert headers["x-api-key"] == KEY
+    assert headers["anthropic-version"] == "2023-06-01"
+    assert claude_service.requests[0] == {
+        "model": "claude-test",
+        "max_tokens": 7,
+        "messages": [
+            {"role": "user", "content": "hi"},
+            {"role": "assistant", "content": "hello"},
+            {"role": "user", "content": "who?"},
+        ],
+        "system": "be brief\n\nbe kind",
+        "temperature": 1.0,
+    }
+
+
+def test_a_system_text_alone_is_said_by_the_user(claude_service: Service) -> None:
+    model_of(claude_service).complete(make_request(messages=(Message(role="system", text="go"),)))
+    assert claude_service.requests[0]["messages"] == [{"role": "user", "content": "go"}]
+    assert "system" not in claude_service.requests[0]
+
+
+def test_cached_tokens_count_as_read(claude_service: Service) -> None:
+    usage = {"input_tokens": 5, "cache_read_input_tokens": 100, "cache_creation_input_tokens": 20, "output_tokens": 3}
+    claude_service.script = [claude("a", usage=usage)]
+    reply = model_of(claude_service).complete(make_request())
+    assert (reply.input_tokens, reply.output_tokens, reply.estimated) == (125, 3, False)
+    assert reply.model == "anthropic:claude-test"
+
+
+def test_what_a_model_refuses_is_left_out_from_then_on(claude_service: Service) -> None:
+    claude_service.script = [
+        refusal(400, "`temperature` is deprecated for this model."),
+        refusal(400, "output_config: Extra inputs are not permitted"),
+    ]
+    model = model_of(claude_service)
+    assert model.complete(make_request(schema=SCHEMA)).text == "hello"
+    asyncio.run(model.acomplete(make_request(schema=SCHEMA)))
+    first, second, third, fourth = claude_service.requests
+    assert first["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}
+    assert "temperature" not in second
+    assert "output_config" in second
+    assert third == fourth
+    assert not {"temperature", "output_config"} & set(third)
+
+
+def test_an_overloaded_service_is_tried_again(claude_service: Service) -> None:
+    claude_service.script = [refusal(529, "Overloaded"), refusal(429, "slow down", Retry_After="2")]
+    assert asyncio.run(model_of(claude_service).acomplete(make_request())).text == "hello"
+    assert len(claude_service.requests) == 3
+
+
+def test_a_refused_key_names_the_remedy(claude_service: Service) -> None:
+    claude_service.script = [refusal(401, f"invalid x-api-key {KEY}")]
+    with pytest.raises(ModelFailed, match=r"invalid x-api-key \[key\] .*ANTHROPIC_API_KEY") as caught:
+        model_of(claude_service).complete(make_request())
+    assert not caught.value.retryable
+
+
+@pytest.mark.parametrize("answer", [{"content": None}, {"content": [5]}, {"content": [{"type": "text"}]}, {}, []])
+def test_a_wrong_answer_is_an_error(claude_service: Service, answer: Any) -> None:
+    claude_service.script = [(200, {}, answer)]
+    with pytest.raises(ModelFailed, match="no message"):
+        model_of(claude_service).complete(make_request())
+
+
+def test_key_and_address_come_from_the_environment(claude_service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match="ANTHROPIC_API_KEY"):
+        AnthropicModel("claude-test")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", KEY)
+    monkeypatch.setenv("ANTHROPIC_BASE_URL", claude_service.address)
+    assert AnthropicModel("claude-test").complete(make_request()).text == "hello"
+
+
+def test_without_httpx_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(MissingExtra, match=r"wellworn\[anthropic\]"):
+        AnthropicModel("m", api_key=KEY)

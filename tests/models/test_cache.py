@@ -1,0 +1,456 @@
+"""The vector cache: in the process, in a file, and in a real Redis where the program `redis-server` is installed."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wellworn import Memory, Scope, cached_embedder
+from wellworn.core.errors import InvalidInput
+from wellworn.models.cache import CachedEmbedder, Level
+from wellworn.models.cache_levels import REST_S, DiskVectors, RedisVectors
+from wellworn.models.hashing import HashEmbedder
+from wellworn.models.port import Matrix
+
+KEYS = [bytes([number]) * 20 for number in range(6)]
+ROWS = np.arange(24, dtype=np.float32).reshape(6, 4)
+
+
+class Dead:
+    """A Redis that nobody answers for, until it does."""
+
+    def __init__(self, real: Any = None) -> None:
+        self.real = real
+        self.alive = False
+        self.asked = 0
+
+    def __getattr__(self, name: str) -> Any:
+        self.asked += 1
+        if not self.alive:
+            raise ConnectionError("nobody there")
+        return getattr(self.real, name)
+
+
+class Kept:
+    """What the level uses of a Redis client, in a dictionary: for where there is no Redis."""
+
+    def __init__(self) -> None:
+        self.kept: dict[bytes, bytes] = {}
+        self.ttls: list[int] = []
+
+    def mget(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.kept.get(key) for key in keys]
+
+    def pipeline(self, transaction: bool) -> Kept:
+        return self
+
+    def __enter__(self) -> Kept:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        pass
+
+    def set(self, key: bytes, value: bytes, ex: int) -> None:
+        self.kept[key] = value
+        self.ttls.append(ex)
+
+    def execute(self) -> None:
+        pass
+
+    def unlink(self, *keys: bytes) -> int:
+        return sum(self.kept.pop(key, None) is not None for key in keys)
+
+    def scan_iter(self, match: bytes, count: int) -> list[bytes]:
+        return [key for key in self.kept if key.startswith(match.rstrip(b"*"))]
+
+    def close(self) -> None:
+        pass
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[Any]:
+    """A Redis server of its own, on a socket in a short path: a long one is no address."""
+    redis = pytest.importorskip("redis", reason="needs the extra redis")
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("needs the program redis-server")
+    with tempfile.TemporaryDirectory() as folder:
+        socket = f"{folder}/s"
+        quiet = ["--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder, "--logfile", "/dev/null"]
+        with subprocess.Popen([program, *quiet]) as process:
+            client = redis.Redis(unix_socket_path=socket)
+            for _ in range(200):
+                try:
+                    client.ping()
+                    break
+                except redis.ConnectionError:
+                    time.sleep(0.05)
+            yield client
+            client.close()
+            process.terminate()
+
+
+def test_a_real_server_lets_go_after_the_time_it_was_given(server: Any) -> None:
+    level = RedisVectors(server, ttl_s=2)
+    put(level, 0)
+    assert len(level.get(KEYS, width=4)) == 1
+    (key,) = server.keys("*")
+    assert 0 < server.pttl(key) <= 2000
+    assert KEYS[0].hex().encode() in key
+
+
+def test_a_server_that_dies_is_a_miss(server: Any) -> None:
+    level = RedisVectors(server)
+    put(level, 0)
+    server.shutdown(nosave=True)
+    assert level.get(KEYS, width=4) == {}
+    assert level.errors == 1
+
+
+@pytest.fixture(params=["disk", "dictionary", "redis"])
+def level(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Level]:
+    made: Level
+    if request.param == "disk":
+        made = DiskVectors(tmp_path / "vectors.db")
+    else:
+        made = RedisVectors(Kept() if request.param == "dictionary" else request.getfixturevalue("server"))
+    yield made
+    if request.param == "disk":
+        made.close()
+
+
+def put(level: Level, *numbers: int) -> None:
+    level.put({KEYS[number]: ROWS[number] for number in numbers})
+
+
+def test_a_level_gives_back_what_it_was_given_and_lets_go(level: Level) -> None:
+    assert level.get(KEYS, width=4) == {}
+    put(level, 0, 1, 2)
+    found = level.get(KEYS, width=4)
+    assert {KEYS.index(key): row.tolist() for key, row in found.items()} == {n: ROWS[n].tolist() for n in range(3)}
+    assert level.get(KEYS, width=5) == {}  # of another width: not ours
+    assert level.drop([KEYS[0], KEYS[5]]) == 1
+    assert level.clear() == 2
+    assert level.get(KEYS, width=4) == {}
+    assert level.errors == 0
+
+
+def test_the_file_keeps_the_most_recently_used_and_outlives_the_process(tmp_path: Path) -> None:
+    level = DiskVectors(tmp_path / "vectors.db", max_entries=3)
+    put(level, 0, 1, 2)
+    level.get([KEYS[0]], width=4)
+    put(level, 3)
+    level.close()
+    again = DiskVectors(tmp_path / "vectors.db", max_entries=3)
+    assert len(again.get(KEYS, width=4)) == 3
+    assert KEYS[0] in again.get(KEYS, width=4)
+    again.clear()
+    again.close()
+    content = b"".join(file.read_bytes() for file in tmp_path.glob("vectors.db*"))
+    assert ROWS[3].tobytes() not in content
+
+
+def test_a_broken_file_is_a_miss(tmp_path: Path) -> None:
+    (tmp_path / "vectors.db").write_bytes(b"no database" * 500)
+    embedder = cached_embedder("hash:16", disk=tmp_path / "vectors.db")
+    assert np.array_equal(embedder.embed(["a"]), HashEmbedder(16).embed(["a"]))
+    assert embedder.metrics()[1].errors > 0
+
+
+def test_vectors_stay_in_redis_for_an_hour() -> None:
+    kept = Kept()
+    put(RedisVectors(kept), 0, 1)
+    assert kept.ttls == [3600, 3600]
+
+
+def test_in_a_real_redis_too(server: Any) -> None:
+    put(RedisVectors(server), 0)
+    (key,) = server.keys("*")
+    assert 3590 < server.ttl(key) <= 3600
+    server.set("someone:else", b"1")
+    RedisVectors(server).clear()
+    assert server.keys("*") == [b"someone:else"]
+
+
+def test_a_dead_redis_fails_nobody_and_is_left_alone_for_a_while() -> None:
+    now = [0.0]
+    dead = Dead(Kept())
+    level = RedisVectors(dead, clock=lambda: now[0])
+    embedder = CachedEmbedder(HashEmbedder(16), levels=[level])
+    for text in "abc":
+        assert np.array_equal(embedder.embed([text]), HashEmbedder(16).embed([text]))
+    assert (dead.asked, level.errors) == (1, 1)
+    dead.alive = True
+    now[0] = REST_S + 1
+    embedder.embed(["d"])
+    assert len(dead.real.kept) == 1
+
+
+def test_a_redis_that_could_not_be_told_to_forget_is_not_read_until_it_was() -> None:
+    now = [0.0]
+    dead = Dead(Kept())
+    dead.alive = True
+    level = RedisVectors(dead, clock=lambda: now[0])
+    put(level, 0)
+    dead.alive = False
+    level.clear()
+    dead.alive = True
+    assert level.get(KEYS, width=4) == {}  # resting
+    now[0] = REST_S + 1
+    assert level.get(KEYS, width=4) == {}
+    assert dead.real.kept == {}
+
+
+class Counting:
+    """An embedder that counts what it is asked for."""
+
+    name, width = "counting", 16
+
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+        self.during: Callable[[], object] = lambda: None
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        self.texts += texts
+        self.during()
+        return HashEmbedder(16).embed(texts)
+
+    def embed_query(self, text: str) -> Matrix:
+        row: Matrix = self.embed([text])[0]
+        return row
+
+
+def levelled(tmp_path: Path, kept: Kept) -> tuple[Counting, CachedEmbedder]:
+    inner = Counting()
+    return inner, CachedEmbedder(inner, levels=[DiskVectors(tmp_path / "vectors.db"), RedisVectors(kept)])
+
+
+def test_what_one_process_embedded_another_reads_from_the_nearest_level(tmp_path: Path) -> None:
+    kept = Kept()
+    first, one = levelled(tmp_path, kept)
+    expected = one.embed(["a", "b", "a"])
+    one.embed_query("a")
+    assert first.texts == ["a", "b", "a"]  # as text and as question
+    second, two = levelled(tmp_path, kept)
+    assert np.array_equal(two.embed(["a", "b", "a"]), expected)
+    assert second.texts == []
+    assert [(m.level, m.hits, m.misses) for m in two.metrics()] == [("l1", 1, 2), ("l2", 2, 0), ("l3", 0, 0)]
+    assert two.metrics()[0].hit_rate == pytest.approx(1 / 3)
+    (tmp_path / "other").mkdir()
+    third, three = levelled(tmp_path / "other", kept)  # another machine: nothing on its disk
+    three.embed(["a"])
+    assert third.texts == []
+    assert [(m.hits, m.misses) for m in three.metrics()] == [(0, 1), (0, 1), (1, 0)]
+    fourth, four = levelled(tmp_path / "other", Kept())
+    four.embed(["a"])  # the disk was told what Redis had
+    assert fourth.texts == []
+
+
+def test_two_models_do_not_meet(tmp_path: Path) -> None:
+    one = cached_embedder("hash:16", disk=tmp_path / "v.db")
+    two = cached_embedder("hash:32", disk=tmp_path / "v.db")
+    assert (one.embed(["a"]).shape, two.embed(["a"]).shape) == ((1, 16), (1, 32))
+
+
+def test_a_forget_reaches_every_level(tmp_path: Path) -> None:
+    kept = Kept()
+    _, embedder = levelled(tmp_path, kept)
+    scope = Scope(tenant="acme", user="ada")
+    with Memory.open(tmp_path / "memory.db", embedder=embedder) as mem:
+        ids = mem.remember("Ada likes tea", scope=scope)
+        mem.recall("what does Ada like?", scope=scope)
+        assert len(kept.kept) == 2
+        assert [one.level for one in mem.stats(scope=scope).embedding_cache] == ["l1", "l2", "l3"]
+        mem.forget(scope=scope, ids=ids)
+    assert kept.kept == {}
+    embedder.close()
+    content = b"".join(file.read_bytes() for file in tmp_path.glob("vectors.db*"))
+    assert HashEmbedder(16).embed(["Ada likes tea"]).tobytes() not in content
+    embedder.forget(["Ada likes tea"])
+
+
+def test_what_is_forgotten_while_it_is_embedded_is_kept_nowhere(tmp_path: Path) -> None:
+    kept = Kept()
+    inner, embedder = levelled(tmp_path, kept)
+    inner.during = embedder.clear
+    embedder.embed(["a"])
+    assert (len(embedder), kept.kept) == (0, {})
+
+
+def test_levels_are_safe_between_threads(tmp_path: Path) -> None:
+    _, embedder = levelled(tmp_path, Kept())
+    expected = {text: HashEmbedder(16).embed([text])[0] for text in "abcdefgh"}
+    wrong: list[str] = []
+
+    def work() -> None:
+        for text, row in expected.items():
+            if not np.array_equal(embedder.embed([text])[0], row):
+                wrong.append(text)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    embedder.close()
+
+
+def test_bad_settings_are_refused(tmp_path: Path) -> None:
+    calls: Mapping[str, Callable[[], object]] = {
+        "ttl_s": lambda: RedisVectors(Kept(), ttl_s=0),
+        "prefix": lambda: RedisVectors(Kept(), prefix=""),
+        "max_entries": lambda: DiskVectors(tmp_path / "v.db", max_entries=0),
+        "embedder": lambda: cached_embedder(None),
+    }
+    for field, call in calls.items():
+        with pytest.raises(InvalidInput, match=field):
+            call()
+
+
+# -- the level in the process -----------------------------------------------------------------------------------
+
+
+class Remembering(HashEmbedder):
+    """Remembers what it was asked for."""
+
+    def __init__(self) -> None:
+        super().__init__(16)
+        self.asked: list[list[str]] = []
+
+    def embed(self, texts: Sequence[str]) -> Matrix:
+        self.asked.append(list(texts))
+        return super().embed(texts)
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(["", "a", "b", "c d", "é", "\ud800"]), max_size=6), max_size=8),
+    st.integers(0, 4),
+    st.integers(0, 1500),
+)
+def test_it_equals_the_inner_embedder_whatever_the_limits(calls: list[list[str]], entries: int, bytes_: int) -> None:
+    inner = HashEmbedder(16)
+    cached = CachedEmbedder(inner, max_entries=entries, max_bytes=bytes_)
+    for texts in calls:
+        np.testing.assert_array_equal(cached.embed(texts), inner.embed(texts))
+        for text in texts:
+            np.testing.assert_array_equal(cached.embed_query(text), inner.embed_query(text))
+        assert len(cached) <= entries
+    assert cached.hits + cached.misses == 2 * sum(map(len, calls))
+
+
+def test_misses_go_out_in_one_batch_each_text_once() -> None:
+    inner = Remembering()
+    cached = CachedEmbedder(inner)
+    cached.embed(["a", "b"])
+    cached.embed(["b", "c", "a", "d", "c"])
+    assert inner.asked == [["a", "b"], ["c", "d"]]
+    assert (cached.hits, cached.misses) == (3, 4)
+
+
+def test_texts_and_questions_are_kept_apart() -> None:
+    cached = CachedEmbedder(HashEmbedder(16))
+    cached.embed(["a"])
+    cached.embed_query("a")
+    assert cached.misses == 2
+    cached.embed_query("a")
+    assert cached.hits == 1
+
+
+def test_the_least_recently_used_goes_first() -> None:
+    inner = Remembering()
+    cached = CachedEmbedder(inner, max_entries=2)
+    cached.embed(["a"])
+    cached.embed(["b"])
+    cached.embed(["a"])
+    cached.embed(["c"])
+    inner.asked.clear()
+    cached.embed(["a"])
+    cached.embed(["b"])
+    assert inner.asked == [["b"]]
+
+
+def test_bytes_are_bounded() -> None:
+    cached = CachedEmbedder(HashEmbedder(1024), max_bytes=10_000)
+    cached.embed([str(number) for number in range(50)])
+    assert len(cached) == 2  # 4,096 bytes of numbers each, and the overhead
+
+
+def test_forgetting_drops_a_text_in_both_roles() -> None:
+    cached = CachedEmbedder(HashEmbedder(16))
+    cached.embed(["a", "b"])
+    cached.embed_query("a")
+    assert cached.forget(["a", "never seen"]) == 2
+    assert len(cached) == 1
+
+
+def test_clearing_drops_everything_and_says_how_much() -> None:
+    cached = CachedEmbedder(HashEmbedder(16))
+    cached.embed(["a", "b"])
+    assert cached.clear() == 2
+    assert cached.clear() == len(cached) == 0
+
+
+def test_a_text_forgotten_while_it_is_embedded_is_not_kept() -> None:
+    class Forgetting(HashEmbedder):
+        def embed(self, texts: Sequence[str]) -> Matrix:
+            cached.forget(texts)
+            return super().embed(texts)
+
+    cached = CachedEmbedder(Forgetting(16))
+    cached.embed(["a"])
+    assert len(cached) == 0
+
+
+def test_changing_an_answer_does_not_change_the_cache() -> None:
+    cached = CachedEmbedder(HashEmbedder(16))
+    for answer in (cached.embed(["a"]), cached.embed(["a"]), cached.embed_query("a"), cached.embed_query("a")):
+        answer[...] = 7
+    np.testing.assert_array_equal(cached.embed(["a"])[0], HashEmbedder(16).embed_query("a"))
+    np.testing.assert_array_equal(cached.embed_query("a"), HashEmbedder(16).embed_query("a"))
+
+
+def test_name_and_width_are_the_inner_ones() -> None:
+    cached = CachedEmbedder(HashEmbedder(16))
+    assert (cached.name, cached.width) == ("hash:16", 16)
+    assert cached.embed([]).shape == (0, 16)
+
+
+def test_many_threads_get_right_answers() -> None:
+    inner = HashEmbedder(16)
+    cached = CachedEmbedder(inner, max_entries=20)
+    texts = [str(number) for number in range(40)]
+    expected = inner.embed(texts)
+    wrong: list[int] = []
+
+    def work(seed: int) -> None:
+        order = np.random.default_rng(seed).permutation(40)
+        for _ in range(20):
+            if not np.array_equal(cached.embed([texts[place] for place in order]), expected[order]):
+                wrong.append(seed)
+            cached.forget(texts[:3])
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong
+    assert len(cached) <= 20
+    assert cached.hits + cached.misses == 6 * 20 * 40
+
+
+def test_negative_limits_are_refused() -> None:
+    with pytest.raises(InvalidInput, match="use 0 to keep nothing"):
+        CachedEmbedder(HashEmbedder(), max_entries=-1)

@@ -1,0 +1,218 @@
+from __future__ import annotations
+
+import asyncio
+import threading
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pytest
+
+import wellworn.models.port
+from wellworn.core.errors import BudgetExceeded, EmbeddingFailed, InvalidInput, ModelFailed
+from wellworn.models import FunctionEmbedder, FunctionModel, Message, Reply, Request
+from wellworn.models.base import EmbedFunction
+from wellworn.testing.models import make_request
+
+TALK = (Message(role="system", text="be brief"), Message(role="user", text="hi"))
+
+
+def test_a_function_of_text_gets_the_prompt() -> None:
+    def shout(prompt: str) -> str:
+        return prompt.upper()
+
+    assert FunctionModel(shout).complete(make_request(messages=TALK)).text == "BE BRIEF\n\nHI"
+    longer = (*TALK, Message(role="assistant", text="hello"))
+    said = FunctionModel(shout).complete(make_request(messages=longer)).text
+    assert said == "SYSTEM: BE BRIEF\n\nUSER: HI\n\nASSISTANT: HELLO"
+
+
+def test_a_function_of_a_request_gets_all_of_it() -> None:
+    def tell(request: Request) -> str:
+        return f"{request.purpose} {request.max_output_tokens}"
+
+    def tell_too(request: wellworn.models.port.Request) -> str:
+        return request.purpose
+
+    assert FunctionModel(tell).complete(make_request(purpose="merge", max_output_tokens=5)).text == "merge 5"
+    assert FunctionModel(tell_too).complete(make_request(purpose="merge")).text == "merge"
+    assert FunctionModel(lambda request: request.purpose, takes="request").complete(make_request()).text == "test"
+
+
+def test_a_whole_reply_keeps_its_counts_under_our_name() -> None:
+    own = Reply(text="a", model="theirs", input_tokens=7, output_tokens=2, seconds=1.5, estimated=False)
+    reply = FunctionModel(lambda prompt: own, name="mine").complete(make_request())
+    assert (reply.model, reply.input_tokens, reply.output_tokens, reply.seconds) == ("mine", 7, 2, 1.5)
+    assert not reply.estimated
+
+
+def test_async_functions_are_awaited_either_way() -> None:
+    async def answer(prompt: str) -> str:
+        await asyncio.sleep(0)
+        return threading.current_thread().name
+
+    model = FunctionModel(answer)
+    here = threading.current_thread().name
+    assert model.complete(make_request()).text == here
+    assert asyncio.run(model.acomplete(make_request())).text == here
+
+    async def inside() -> str:
+        return model.complete(make_request()).text  # a loop runs here already
+
+    assert asyncio.run(inside()) != here
+
+
+def test_an_object_with_an_async_call_is_awaited_too() -> None:
+    class Client:
+        async def __call__(self, prompt: str) -> str:
+            return prompt
+
+    assert FunctionModel(Client()).complete(make_request("hi")).text == "hi"
+    assert asyncio.run(FunctionModel(Client()).acomplete(make_request("hi"))).text == "hi"
+    assert asyncio.run(FunctionModel(lambda prompt: Client()(prompt)).acomplete(make_request("hi"))).text == "hi"
+
+
+def test_a_plain_function_runs_in_a_thread_when_awaited() -> None:
+    model = FunctionModel(lambda prompt: threading.current_thread().name, name="where")
+    assert asyncio.run(model.acomplete(make_request())).text != threading.current_thread().name
+
+
+@pytest.mark.parametrize("answer", [None, 5, b"bytes", ["text"]])
+def test_anything_but_text_is_an_error(answer: Any) -> None:
+    with pytest.raises(ModelFailed, match=f"answered with {type(answer).__name__}"):
+        FunctionModel(lambda prompt: answer, name="odd").complete(make_request())
+
+
+def test_our_own_errors_pass_through() -> None:
+    over = BudgetExceeded("per_call_usd", limit=1, spent=0, wanted=2, remedy="less")
+
+    def refuse(prompt: str) -> str:
+        raise over
+
+    with pytest.raises(BudgetExceeded) as caught:
+        FunctionModel(refuse).complete(make_request())
+    assert caught.value is over
+
+
+def test_the_words_of_a_strange_error_stay_in_its_cause() -> None:
+    def leak(prompt: str) -> str:
+        raise RuntimeError("key is sk-secret")
+
+    with pytest.raises(ModelFailed) as caught:
+        FunctionModel(leak).complete(make_request())
+    assert "sk-secret" not in str(caught.value)
+    assert "RuntimeError" in str(caught.value)
+
+
+def test_names() -> None:
+    def mine(prompt: str) -> str:
+        return ""
+
+    assert FunctionModel(mine).name == "function:test_names.<locals>.mine"
+    assert FunctionModel(str.upper).complete(make_request("a")).text == "A"
+    assert FunctionModel(max, name="m").name == "m"
+    with pytest.raises(InvalidInput, match="takes"):
+        FunctionModel(mine, takes="words")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="its name is ' '"):
+        FunctionModel(mine, name=" ")
+
+
+# -- embedders --------------------------------------------------------------------------------------------------
+
+
+def lengths(texts: list[str]) -> list[list[float]]:
+    return [[float(len(text)), 1.0, 0.0] for text in texts]
+
+
+def test_vectors_are_scaled_to_unit_length_and_the_width_is_discovered() -> None:
+    embedder = FunctionEmbedder(lengths)
+    assert embedder.width == 3
+    rows = embedder.embed(["abc", "d"])
+    np.testing.assert_allclose(rows, [[3 / 10**0.5, 1 / 10**0.5, 0], [2**-0.5, 2**-0.5, 0]], atol=1e-6)
+    np.testing.assert_array_equal(embedder.embed_query("abc"), rows[0])
+    assert rows.dtype == np.float32
+
+
+def test_the_name_is_given_or_the_functions_own() -> None:
+    assert FunctionEmbedder(lengths).name == "function:lengths"
+    assert FunctionEmbedder(partial(lengths)).name == "function:partial"
+    assert FunctionEmbedder(lengths, name="mine").name == "mine"
+
+
+def test_the_width_is_probed_only_once_and_not_at_all_when_given() -> None:
+    asked: list[list[str]] = []
+
+    def counting(texts: list[str]) -> list[list[float]]:
+        asked.append(texts)
+        return lengths(texts)
+
+    embedder = FunctionEmbedder(counting)
+    assert embedder.width == embedder.width == 3
+    assert len(asked) == 1
+    assert FunctionEmbedder(counting, width=3).width == 3
+    assert len(asked) == 1
+
+
+def test_no_texts_give_no_rows() -> None:
+    assert FunctionEmbedder(lengths).embed([]).shape == (0, 3)
+
+
+def test_blank_texts_are_zero_and_not_asked_for() -> None:
+    asked: list[str] = []
+
+    def noting(texts: list[str]) -> list[list[float]]:
+        asked.extend(texts)
+        return lengths(texts)
+
+    embedder = FunctionEmbedder(noting, width=3)
+    rows = embedder.embed(["", "ab", " \n"])
+    assert asked == ["ab"]
+    assert [bool(row.any()) for row in rows] == [False, True, False]
+    assert not embedder.embed_query(" ").any()
+
+
+@pytest.mark.parametrize(
+    ("function", "problem"),
+    [
+        (lambda texts: [[float("nan"), 1.0]] * len(texts), "not finite"),
+        (lambda texts: [[float("inf"), 1.0]] * len(texts), "not finite"),
+        (lambda texts: [[1.0, 2.0]], "expected one vector for each of 2 texts"),
+        (lambda texts: [1.0, 2.0], "expected one vector"),
+        (lambda texts: [[], []], "expected one vector"),
+        (lambda texts: [[1.0], [1.0, 2.0]], "matrix of numbers"),
+        (lambda texts: None, "expected one vector"),
+        (lambda texts: "no", "matrix of numbers"),
+        (lambda texts: 1 / 0, "failed with ZeroDivisionError"),
+    ],
+)
+def test_a_bad_answer_is_an_error_of_ours(function: EmbedFunction, problem: str) -> None:
+    with pytest.raises(EmbeddingFailed, match=problem):
+        FunctionEmbedder(function, name="bad").embed(["a", "b"])
+
+
+def test_a_width_that_changes_is_an_error() -> None:
+    widths = iter([3, 4])
+    embedder = FunctionEmbedder(lambda texts: np.ones((len(texts), next(widths))), name="changing")
+    embedder.embed(["a"])
+    with pytest.raises(EmbeddingFailed, match=r"returned shape \(1, 4\), expected \(texts, 3\)"):
+        embedder.embed(["a"])
+
+
+def test_very_large_and_very_small_numbers_keep_their_direction() -> None:
+    embedder = FunctionEmbedder(lambda texts: [[3e300, 4e300], [3e-300, 4e-300]], name="extreme")
+    np.testing.assert_allclose(embedder.embed(["a", "b"]), [[0.6, 0.8]] * 2, atol=1e-6)
+
+
+def test_the_words_of_a_foreign_error_are_its_cause_only() -> None:
+    def leaking(texts: list[str]) -> list[list[float]]:
+        raise RuntimeError("key sk-secret refused")
+
+    with pytest.raises(EmbeddingFailed) as caught:
+        FunctionEmbedder(leaking).embed(["a"])
+    assert "sk-secret" not in str(caught.value)
+    assert isinstance(caught.value.__cause__, RuntimeError)
+
+
+def test_a_width_below_one_is_refused() -> None:
+    with pytest.raises(InvalidInput, match="width"):
+        FunctionEmbedder(lengths, width=0)

@@ -1,0 +1,124 @@
+"""Embeddings over HTTP. Retries, time limits and keys are those of the language model: see test_openai."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+from typing import Any
+
+import numpy as np
+import pytest
+
+from models.service import KEY, Answer, Naps, Service
+from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra
+from wellworn.models import OpenAIEmbedder
+
+
+def vectors(body: dict[str, Any]) -> Answer:
+    """What a good service answers, in reverse order to see that the numbers count."""
+    data = [{"index": place, "embedding": [len(text), 1.0]} for place, text in enumerate(body["input"])]
+    return 200, {}, {"data": data[::-1]}
+
+
+@pytest.fixture(autouse=True)
+def _embeds(service: Service) -> None:
+    service.otherwise = vectors
+
+
+def embedder_of(service: Service, **options: Any) -> OpenAIEmbedder:
+    given = {"base_url": service.url, "api_key": KEY, "retry": Naps().retry()}
+    return OpenAIEmbedder("test-model", **(given | options))  # type: ignore[arg-type]  # any option
+
+
+def test_vectors_come_back_in_the_order_of_the_texts(service: Service) -> None:
+    embedder = embedder_of(service)
+    rows = embedder.embed(["a", "bbb"])
+    np.testing.assert_allclose(rows, [[2**-0.5, 2**-0.5], [3 / 10**0.5, 1 / 10**0.5]], atol=1e-6)
+    np.testing.assert_array_equal(embedder.embed_query("a"), rows[0])
+    assert (embedder.name, embedder.width) == ("openai:test-model", 2)
+    assert service.requests[0] == {"model": "test-model", "input": ["a", "bbb"]}
+    assert service.paths[0] == "/v1/embeddings"
+    assert service.headers[0]["Authorization"] == f"Bearer {KEY}"
+
+
+def test_texts_go_out_in_batches(service: Service) -> None:
+    texts = [f"{'x' * number}" for number in range(1, 8)]
+    rows = embedder_of(service, batch_size=3).embed(texts)
+    assert [len(request["input"]) for request in service.requests] == [3, 3, 1]
+    assert rows.shape == (7, 2)
+    assert (np.diff(rows[:, 0]) > 0).all()
+
+
+def test_blank_texts_are_not_sent_and_surrogates_are_mended(service: Service) -> None:
+    rows = embedder_of(service).embed(["", "cut \ud83d", "  "])
+    assert service.requests[0]["input"] == ["cut �"]
+    assert [bool(row.any()) for row in rows] == [False, True, False]
+
+
+def test_no_texts_need_no_call_when_the_width_is_known(service: Service) -> None:
+    assert embedder_of(service, width=2).embed([]).shape == (0, 2)
+    assert service.requests == []
+    assert embedder_of(service).embed([]).shape == (0, 2)
+    assert len(service.requests) == 1
+
+
+def test_known_models_know_their_width_and_can_be_shortened(service: Service) -> None:
+    assert OpenAIEmbedder("text-embedding-3-large", base_url=service.url).width == 3072
+    assert service.requests == []
+    short = OpenAIEmbedder("text-embedding-3-small", base_url=service.url, width=2)
+    assert short.embed(["a"]).shape == (1, 2)
+    assert service.requests[0]["dimensions"] == 2
+
+
+def test_passing_troubles_are_tried_again_and_lasting_ones_fail_with_a_remedy(service: Service) -> None:
+    naps = Naps()
+    service.script = [(503, {}, {}), (429, {"Retry-After": "7"}, {})]
+    embedder_of(service, retry=naps.retry()).embed(["a"])
+    assert naps == [0.5, 7.0]
+    service.script = [(401, {}, {"error": {"message": "because"}})]
+    with pytest.raises(EmbeddingFailed, match=r"HTTP 401: because .*OPENAI_API_KEY.*nothing was stored"):
+        embedder_of(service).embed(["a"])
+
+
+@pytest.mark.parametrize(
+    ("answer", "problem"),
+    [
+        (b"not json", "not an embeddings list"),
+        ([], "not an embeddings list"),
+        ({"data": [5]}, "not an embeddings list"),
+        ({"data": [{"index": 0}]}, "not an embeddings list"),
+        ({"data": [{"index": 0, "embedding": [1.0]}]}, "1 vectors for 2 texts"),
+        ({"data": [{"index": 0, "embedding": [1.0]}] * 2}, "do not match"),
+        ({"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1.0, 2.0]}]}, "matrix of numbers"),
+        ({"data": [{"index": place, "embedding": [1.0, 2.0, 3.0]} for place in (0, 1)]}, r"expected \(texts, 2\)"),
+        ({"data": [{"index": place, "embedding": [float("nan"), 1.0]} for place in (0, 1)]}, "not finite"),
+    ],
+)
+def test_a_wrong_answer_is_an_error(service: Service, answer: Any, problem: str) -> None:
+    service.script = [(200, {}, answer)]
+    with pytest.raises(EmbeddingFailed, match=problem):
+        embedder_of(service, width=2).embed(["a", "b"])
+
+
+@pytest.mark.parametrize("status", [200, 400, 401, 429, 500])
+def test_no_error_tells_the_key(service: Service, status: int) -> None:
+    echo = {"error": {"message": f"{'x' * 190} bad key {KEY}, Bearer {KEY}"}}
+    service.script = [(status, {}, echo)] * 4
+    embedder = embedder_of(service)
+    with pytest.raises(EmbeddingFailed) as caught:
+        embedder.embed(["a"])
+    told = "".join(traceback.format_exception(caught.value)) + repr(caught.value.__dict__) + repr(embedder)
+    assert KEY not in told
+    assert KEY[:8] not in str(caught.value)
+
+
+def test_impossible_settings_are_refused(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(InvalidInput, match="OPENAI_API_KEY"):
+        OpenAIEmbedder("text-embedding-3-small")
+    with pytest.raises(InvalidInput, match="batch_size"):
+        embedder_of(service, batch_size=0)
+    with pytest.raises(InvalidInput, match="width"):
+        embedder_of(service, width=0)
+    monkeypatch.setitem(sys.modules, "httpx", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'wellworn\[openai\]'"):
+        OpenAIEmbedder("m", base_url="http://localhost/v1")

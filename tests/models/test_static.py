@@ -1,0 +1,143 @@
+from __future__ import annotations
+
+import functools
+import importlib.util
+import logging
+import subprocess
+import sys
+import threading
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from wellworn.core.errors import EmbeddingFailed
+from wellworn.models import static
+from wellworn.models.port import Matrix
+from wellworn.models.static import StaticEmbedder
+
+TEXTS = [
+    "I moved to Lisbon in March.",
+    "<s> markup </s>",
+    "  spaces  and\n\nlines\t",
+    "naïve café, 東京, Ελλάδα, 👩‍🚀",
+    "x",
+    " ",
+    "a rather long text " * 500,
+]
+
+
+def wordllama_rows(texts: list[str]) -> Matrix:
+    """What WordLlama itself answers, without touching the network or the root logger."""
+    spec = importlib.util.find_spec("wordllama")
+    assert spec is not None
+    assert spec.submodule_search_locations
+    root, level = logging.getLogger(), logging.getLogger().level
+    handlers = list(root.handlers)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # its imports are not ours to judge
+        from wordllama import WordLlama  # type: ignore[import-untyped,unused-ignore]
+    root.handlers[:] = handlers
+    root.setLevel(level)
+    model = WordLlama.load(cache_dir=Path(spec.submodule_search_locations[0]), disable_download=True)
+    rows: Matrix = model.embed(texts, norm=True, batch_size=1)
+    return rows
+
+
+def test_it_equals_wordllama() -> None:
+    np.testing.assert_allclose(StaticEmbedder().embed(TEXTS), wordllama_rows(TEXTS), atol=1e-5)
+
+
+def test_a_very_long_text_is_summed_without_losing_digits() -> None:
+    # 40,000 tokens; one running float32 sum, as in WordLlama, is off by 6e-5 here.
+    model = StaticEmbedder()._model()
+    text = "long words " * 20_000
+    exact = model._weights.astype(np.float64)[model.token_ids([text])[0]].sum(axis=0)
+    np.testing.assert_allclose(StaticEmbedder().embed_query(text), exact / np.linalg.norm(exact), atol=1e-5)
+
+
+def test_name_and_width_are_known_without_loading() -> None:
+    code = (
+        "import sys; from wellworn.models.static import StaticEmbedder as S; e = S(); "
+        "assert (e.name, e.width) == ('static:l2_supercat_256', 256); "
+        "assert not {'tokenizers', 'safetensors', 'wordllama'} & set(sys.modules); "
+        "e.embed(['hello']); assert not {'wordllama', 'requests', 'pydantic'} & set(sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_text_without_tokens_gives_a_zero_row() -> None:
+    rows = StaticEmbedder().embed(["", "word", ""])
+    assert not rows[[0, 2]].any()
+    assert np.linalg.norm(rows[1]) == pytest.approx(1, abs=1e-6)
+
+
+def test_no_texts_give_no_rows() -> None:
+    assert StaticEmbedder().embed([]).shape == (0, 256)
+
+
+def test_batches_queries_and_single_texts_agree() -> None:
+    embedder = StaticEmbedder()
+    texts = [f"{text} {number}" for number, text in enumerate(TEXTS[:6] * 400)]  # more than one internal batch
+    rows = embedder.embed(texts)
+    assert rows.shape == (2400, 256)
+    for place in (0, 1023, 1024, 2399):
+        np.testing.assert_array_equal(rows[place], embedder.embed([texts[place]])[0])
+        np.testing.assert_array_equal(rows[place], embedder.embed_query(texts[place]))
+
+
+def test_lone_surrogates_do_not_stop_it() -> None:
+    embedder = StaticEmbedder()
+    rows = embedder.embed(["cut \ud83d off", "whole"])
+    np.testing.assert_array_equal(rows, embedder.embed(["cut � off", "whole"]))
+
+
+def test_related_texts_are_nearer_than_unrelated_ones() -> None:
+    cat, kitten, revenue = StaticEmbedder().embed(["the cat sleeps", "a kitten naps", "quarterly revenue rose"])
+    assert cat @ kitten > cat @ revenue
+
+
+def test_threads_share_one_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    loads: list[Path] = []
+    read = static._read_model.__wrapped__
+
+    @functools.cache
+    def counting(folder: Path) -> static._Model:
+        loads.append(folder)
+        return read(folder)
+
+    monkeypatch.setattr(static, "_read_model", counting)
+    rows: list[Matrix] = []
+    threads = [threading.Thread(target=lambda: rows.append(StaticEmbedder().embed(TEXTS[:6]))) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(loads) == 1
+    assert len(rows) == 8
+    assert all(np.array_equal(row, rows[0]) for row in rows)
+
+
+def test_the_tokenizers_cache_can_be_switched_off() -> None:
+    # The switch is not part of tokenizers' documented interface: this fails should it disappear.
+    tokenizer = StaticEmbedder()._model()._tokenizer
+    assert hasattr(tokenizer.model, "_resize_cache")
+
+
+def test_missing_weights_are_an_error_that_names_the_remedy(tmp_path: Path) -> None:
+    with pytest.raises(EmbeddingFailed, match=r"l2_supercat_256\.safetensors.*pip install"):
+        StaticEmbedder(tmp_path).embed(["x"])
+
+
+def test_damaged_weights_are_an_error_that_names_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "weights").mkdir()
+    (tmp_path / "weights" / "l2_supercat_256.safetensors").write_bytes(b"damaged")
+    with pytest.raises(EmbeddingFailed, match="pip install"):
+        StaticEmbedder(tmp_path).embed(["x"])
+
+
+def test_a_missing_package_is_an_error_that_names_the_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(EmbeddingFailed, match="pip install 'wordllama"):
+        StaticEmbedder().embed(["x"])
