@@ -56,4 +56,4 @@ docs: $(READY) ## run every code block of the documentation
 	@$(BIN)/python -m pytest tests/test_docs.py
 
 clean: ## remove what the verbs made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache bench/out
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -58,6 +58,8 @@ class Table:
     title: str
     columns: Sequence[str]
     rows: Sequence[Sequence[Any]]  # any of those
+    form: str = ".1f"
+    """How floats are shown."""
 
     def as_json(self) -> list[dict[str, Any]]:
         return [{name: _plain(value) for name, value in zip(self.columns, row, strict=True)} for row in self.rows]
@@ -73,8 +75,13 @@ class Table:
             words = all(isinstance(row[place], str) for row in self.rows)
             table.add_column(column, justify="left" if words or place == 0 else "right", no_wrap=place > 0)
         for row in self.rows:
-            table.add_row(*map(_shown, row))
+            table.add_row(*[self._shown(value) for value in row])
         return table
+
+    def _shown(self, value: Any) -> str:
+        if value is None:
+            return ""
+        return format(value, self.form) if isinstance(value, float) else str(value)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -121,9 +128,3 @@ def _plain(value: Any) -> Any:
     if isinstance(value, Interval):
         return {name: round(number, 4) for name, number in vars(value).items()}
     return round(value, 4) if isinstance(value, float) else value
-
-
-def _shown(value: Any) -> str:
-    if value is None:
-        return ""
-    return f"{value:.1f}" if isinstance(value, float) else str(value)
