@@ -144,7 +144,7 @@ class Lab:
         with self._copy(self._filled, learning="off") as memory:
             untrained = self._live(memory, talk, seed, report=False)
         with self._copy(self._filled) as memory:
-            memory.share_learning(False, scope=scope_for(talk.name))
+            memory.learning.share(False, scope=scope_for(talk.name))
             cold = self._live(memory, talk, seed)
         taught = self._folder / "taught.db"
         shutil.copy(self._filled, taught)
@@ -167,7 +167,7 @@ class Lab:
         recalls: dict[int, tuple[float, str]] = {}
         for number in order:
             question = talk.questions[number]
-            level = memory.learning(scope=scope).level
+            level = memory.learning.status(scope=scope).level
             found = memory.recall(question.text, scope=scope, k=SHOWN)
             recalls[number] = recall_at(turns_of(found.hits), question.evidence, SHOWN), level
             useful = [not question.evidence.isdisjoint(turns_of([hit])) for hit in found.hits]
@@ -175,7 +175,7 @@ class Lab:
             if report:
                 memory.outcome(found.id, cited=cited, scope=scope)
             self._steps.advance()
-        return Lived(recalls=recalls, status=memory.learning(scope=scope))
+        return Lived(recalls=recalls, status=memory.learning.status(scope=scope))
 
     @contextmanager
     def _copy(self, start: Path, *, learning: str = "on") -> Iterator[Memory]:
@@ -193,7 +193,7 @@ class Lab:
             embedder=self._settings.embedder,
             profile=self._settings.profile,
             durability="normal",
-            learning=learning,
+            learning=learning,  # type: ignore[arg-type]
             new_id=lambda: str(uuid.UUID(int=draw.getrandbits(128), version=4)),
         )
 

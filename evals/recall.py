@@ -37,7 +37,7 @@ class Settings:
     """Whether LoCoMo's sessions are turned into memories first; a memory then stands for the turns it rests on."""
 
     def open(self) -> Memory:
-        return Memory.open(":memory:", embedder=self.embedder, profile=self.profile, recursion=self.recursion)
+        return Memory.open(":memory:", embedder=self.embedder, profile=self.profile, recursion=self.recursion)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True, kw_only=True)

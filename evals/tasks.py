@@ -161,7 +161,7 @@ def _worked(
     )
     if not way.failures and not out.success and out.entry_ids:
         memory.forget(scope=SCOPE, ids=list(out.entry_ids))
-    memory.run_jobs()
+    memory.jobs.run()
     return done[0]
 
 

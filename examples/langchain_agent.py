@@ -61,7 +61,7 @@ def main(location: str | Path = ":memory:") -> None:
 
         ask("monday", "My bicycle is a green Brompton and it squeaks.", last=True)
         ask("friday", "Which bicycle do I have?")
-        status = memory.learning(scope=Scope(tenant="default", user="ada"))
+        status = memory.learning.status(scope=Scope(tenant="default", user="ada"))
         print(f"learned from {status.outcomes} answer; faults: {dict(middleware.faults)}")
 
 

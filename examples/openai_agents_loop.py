@@ -87,7 +87,7 @@ async def main() -> None:
                 for question in questions:
                     print(f"{session_id}: {question} → {await ask(agent, middleware, question)}")
                 await middleware.aend_session()
-        print(f"(outcomes learned from: {memory.learning(scope=ada).outcomes})")
+        print(f"(outcomes learned from: {memory.learning.status(scope=ada).outcomes})")
 
 
 if __name__ == "__main__":

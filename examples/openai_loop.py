@@ -63,7 +63,7 @@ def main() -> None:
             for question in questions:
                 print(f"{session_id}: {question} → {ask(client, middleware, history, question)}")
             middleware.end_session()  # what was said becomes memories, in the background
-        print(f"(outcomes learned from: {memory.learning(scope=ada).outcomes})")
+        print(f"(outcomes learned from: {memory.learning.status(scope=ada).outcomes})")
 
 
 if __name__ == "__main__":

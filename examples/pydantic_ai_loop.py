@@ -73,7 +73,7 @@ def main() -> None:
             for question in questions:
                 print(f"{session_id}: {question} → {ask(agent, middleware, question)}")
             middleware.end_session()
-        print(f"(outcomes learned from: {memory.learning(scope=ada).outcomes})")
+        print(f"(outcomes learned from: {memory.learning.status(scope=ada).outcomes})")
 
 
 if __name__ == "__main__":

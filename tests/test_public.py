@@ -135,17 +135,17 @@ def test_the_twin_does_the_same_things(tmp_path: Path) -> None:
             assert await mem.unlink(a, b, "supports", scope=ADA)
             assert await mem.links(a, scope=ADA)
             await mem.supersede(a, b, scope=ADA)
-            assert (await mem.stats(scope=ADA)).entries == 3
-            assert await mem.events(scope=ADA)
+            assert (await mem.admin.stats(scope=ADA)).entries == 3
+            assert await mem.admin.events(scope=ADA)
             assert (await mem.verify()).ok
-            assert (await mem.repair()).ok
-            await mem.reembed()
-            await mem.export(tmp_path / "out.jsonl")
+            assert (await mem.admin.repair()).ok
+            await mem.admin.reembed()
+            await mem.admin.export(tmp_path / "out.jsonl")
             await mem.forget(everything=True, scope=ADA)
-            await mem.load(tmp_path / "out.jsonl")
-            assert (await mem.stats(scope=ADA)).entries == 3
+            await mem.admin.load(tmp_path / "out.jsonl")
+            assert (await mem.admin.stats(scope=ADA)).entries == 3
         with pytest.raises(wellworn.StoreError, match="closed"):
-            await mem.stats(scope=ADA)
+            await mem.admin.stats(scope=ADA)
 
     asyncio.run(live())
 

@@ -16,6 +16,7 @@ from wellworn.engine import Settings
 from wellworn.ingest.session import Session
 from wellworn.memory import Memory
 from wellworn.store.port import Store
+from wellworn.views import AdminView, JobsView, LearningView
 
 
 class AsyncSession(AsyncFace[Session]):
@@ -30,6 +31,34 @@ class AsyncSession(AsyncFace[Session]):
     turns = threaded(Session.turns)
 
 
+class AsyncLearningView(AsyncFace[LearningView]):
+    status = threaded(LearningView.status)
+    curve = threaded(LearningView.curve)
+    relearn = threaded(LearningView.relearn)
+    reset = threaded(LearningView.reset)
+    share = threaded(LearningView.share)
+    export = threaded(LearningView.export)
+    load = threaded(LearningView.load)
+    practise = threaded(LearningView.practise)
+
+
+class AsyncJobsView(AsyncFace[JobsView]):
+    run = threaded(JobsView.run)
+    retry = threaded(JobsView.retry)
+    list = threaded(JobsView.list)
+
+
+class AsyncAdminView(AsyncFace[AdminView]):
+    stats = threaded(AdminView.stats)
+    events = threaded(AdminView.events)
+    costs = threaded(AdminView.costs)
+    model = threaded(AdminView.model)
+    repair = threaded(AdminView.repair)
+    reembed = threaded(AdminView.reembed)
+    export = threaded(AdminView.export)
+    load = threaded(AdminView.load)
+
+
 class AsyncMemory(AsyncFace[Memory]):
     """`Memory` for async code. Open one with `await AsyncMemory.open(...)`; several event loops may share it."""
 
@@ -37,46 +66,41 @@ class AsyncMemory(AsyncFace[Memory]):
     async def open(cls, location: str | Path | Store = "memory.db", **settings: Unpack[Settings]) -> AsyncMemory:
         return cls(await asyncio.to_thread(Memory, location, **settings))
 
-    def session(self, *, scope: Scope, session_id: str) -> AsyncSession:
-        return AsyncSession(self.sync.session(scope=scope, session_id=session_id))
+    def __init__(self, sync: Memory) -> None:
+        super().__init__(sync)
+        self.scope = sync.scope
+        self.learning = AsyncLearningView(sync.learning)
+        self.jobs = AsyncJobsView(sync.jobs)
+        self.admin = AsyncAdminView(sync.admin)
+
+    def for_user(self, user: str, *, tenant: str = "default", **layers: str) -> AsyncMemory:
+        """The memory of one person: the same verbs, without `scope`."""
+        return AsyncMemory(self.sync.for_user(user, tenant=tenant, **layers))
+
+    def for_scope(self, scope: Scope) -> AsyncMemory:
+        return AsyncMemory(self.sync.for_scope(scope))
+
+    def session(self, session_id: str, *, scope: Scope | None = None) -> AsyncSession:
+        return AsyncSession(self.sync.session(session_id, scope=scope))
 
     remember = threaded(Memory.remember)
     remember_many = threaded(Memory.remember_many)
     sessions = threaded(Memory.sessions)
+    reflect = threaded(Memory.reflect)
     recall = threaded(Memory.recall)
     assemble = threaded(Memory.assemble)
     reason = threaded(Memory.reason)
+    outcome = threaded(Memory.outcome)
     get = threaded(Memory.get)
     entries = threaded(Memory.entries)
-    outcome = threaded(Memory.outcome)
-    learning = threaded(Memory.learning)
-    learning_curve = threaded(Memory.learning_curve)
-    relearn = threaded(Memory.relearn)
-    reset_learning = threaded(Memory.reset_learning)
-    share_learning = threaded(Memory.share_learning)
-    export_learning = threaded(Memory.export_learning)
-    load_learning = threaded(Memory.load_learning)
-    practise = threaded(Memory.practise)
-    reflect = threaded(Memory.reflect)
-    jobs = threaded(Memory.jobs)
-    run_jobs = threaded(Memory.run_jobs)
-    retry_jobs = threaded(Memory.retry_jobs)
-    model = threaded(Memory.model)
-    costs = threaded(Memory.costs)
+    history = threaded(Memory.history)
+    links = threaded(Memory.links)
     edit = threaded(Memory.edit)
     supersede = threaded(Memory.supersede)
     link = threaded(Memory.link)
     unlink = threaded(Memory.unlink)
-    links = threaded(Memory.links)
-    history = threaded(Memory.history)
     forget = threaded(Memory.forget)
-    stats = threaded(Memory.stats)
-    events = threaded(Memory.events)
     verify = threaded(Memory.verify)
-    repair = threaded(Memory.repair)
-    reembed = threaded(Memory.reembed)
-    export = threaded(Memory.export)
-    load = threaded(Memory.load)
     close = threaded(Memory.close)
 
     async def __aenter__(self) -> AsyncMemory:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, system_clock
 from wellworn.core.errors import StoreClosed
 from wellworn.core.locks import ForkLock
-from wellworn.core.values import Partition
+from wellworn.core.values import Durability, LearningMode, Partition, RecursionMode
 from wellworn.ingest.change import Changer
 from wellworn.ingest.forget import Forgetter
 from wellworn.ingest.remember import Writer
@@ -59,7 +59,7 @@ class Settings(TypedDict, total=False):
     """Caps on what model calls may cost."""
     prices: str | Path | None
     """A YAML file with model prices, instead of the table in the package."""
-    learning: str
+    learning: LearningMode
     """`on` (the default), `observe` (learn from outcomes, but serve the untrained ranking) or `off`."""
     explore: float
     """Share of recalls whose last place tries another candidate, for people who report outcomes. Default 0.1."""
@@ -67,7 +67,7 @@ class Settings(TypedDict, total=False):
     """A file written by `learning.export`, for tenants that have learned nothing of their own yet."""
     profile: str | Profile
     """The ranking: `default`, `paper`, or a `Profile`."""
-    recursion: str | Recursion
+    recursion: RecursionMode | Recursion
     """`on` (the default: questions that need several entries are searched in several steps), `off`, `always`, or a
     `Recursion` with limits, a planner and models."""
     reflection: ReflectionSettings | None
@@ -77,7 +77,7 @@ class Settings(TypedDict, total=False):
     scrubber: ScrubberSpec
     """`off` (the default), `mask` (personal data and secrets become placeholders such as `[EMAIL_1]` before anything
     is stored, logged or sent), `reject` (they are refused), or a function from text to text."""
-    durability: str
+    durability: Durability
     """`full` (the default: an acknowledged write survives a power cut) or `normal` (it survives a crash of the
     process, not of the machine; faster)."""
     clock: Clock
@@ -98,15 +98,15 @@ class Engine:
         summarizer: ModelSpec = None,
         budget: Budget | None = None,
         prices: str | Path | None = None,
-        learning: str = "on",
+        learning: LearningMode = "on",
         explore: float = 0.1,
         prior: str | Path | None = None,
         profile: str | Profile = "default",
-        recursion: str | Recursion = "on",
+        recursion: RecursionMode | Recursion = "on",
         reflection: ReflectionSettings | None = None,
         background: bool = True,
         scrubber: ScrubberSpec = "off",
-        durability: str = "full",
+        durability: Durability = "full",
         clock: Clock = system_clock,
         new_id: NewId | None = None,
         reembedding: bool = False,

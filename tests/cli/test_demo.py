@@ -30,8 +30,8 @@ def test_the_demo_answers_its_questions_and_forgets() -> None:
 def test_the_demo_keeps_its_file_where_it_is_told(tmp_path: Path) -> None:
     told(tmp_path / "kept.db")
     with Memory.open(tmp_path / "kept.db") as mem:
-        assert mem.stats(scope=Scope(tenant="harbour-lab", user="ada")).turns == 15
-        assert mem.stats(scope=Scope(tenant="harbour-lab", user="bruno")).entries == 0
+        assert mem.admin.stats(scope=Scope(tenant="harbour-lab", user="ada")).turns == 15
+        assert mem.admin.stats(scope=Scope(tenant="harbour-lab", user="bruno")).entries == 0
 
 
 def test_the_demo_fails_when_a_word_of_the_forgotten_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:

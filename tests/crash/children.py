@@ -15,7 +15,7 @@ EMBEDDER = "hash:8"
 
 def write_for_ever(path: Path, durability: str, name: str, told: Connection) -> None:
     """Remember, add turns, edit and forget without end; say each id once the call has returned."""
-    with Memory.open(path, embedder=EMBEDDER, durability=durability) as mem:
+    with Memory.open(path, embedder=EMBEDDER, durability=durability) as mem:  # type: ignore[arg-type]
         session = mem.session(scope=ADA, session_id=name)
         number = 0
         while True:

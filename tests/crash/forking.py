@@ -59,7 +59,7 @@ def plain(location: str, embedder: str) -> None:
     for pid in pids:
         wait_for(pid, 60)
     expected = 600 + 5 + 3 * 55
-    assert mem.stats(scope=ADA).entries == expected, mem.stats(scope=ADA).entries
+    assert mem.admin.stats(scope=ADA).entries == expected, mem.admin.stats(scope=ADA).entries
     assert mem.verify().ok, str(mem.verify())
 
 

@@ -33,6 +33,6 @@ def reflect_for_ever(path: Path, minutes_ahead: float, told: Connection) -> None
         return datetime.now(UTC) + timedelta(minutes=minutes_ahead)
 
     with Memory.open(path, embedder=EMBEDDER, llm=answer, background=False, clock=clock) as mem:
-        mem.run_jobs(progress=lambda done, _: told.send(done))
+        mem.jobs.run(progress=lambda done, _: told.send(done))
         told.send("empty")
         time.sleep(60)

@@ -116,7 +116,7 @@ def test_batches_of_a_killed_remember_many_are_whole(tmp_path: Path) -> None:
                 told += listen_until(listening, time.monotonic() + dice.uniform(0.0, 0.2))
                 process.kill()
                 told += heard(listening)
-            there = mem.stats(scope=Scope(tenant="acme", user=name)).entries
+            there = mem.admin.stats(scope=Scope(tenant="acme", user=name)).entries
             assert there >= max(told, default=0)
             assert there == count or there % BATCH_ENTRIES == 0
             seen.add(there)

@@ -37,11 +37,11 @@ def test_a_reflecting_process_killed_in_the_middle_loses_and_repeats_nothing(tmp
             process.join()
             kills += 1
         with Memory.open(path, embedder=EMBEDDER, background=False) as mem:
-            mem.retry_jobs(scope=ADA)  # one that was hit five times in a row was given up
-            if not mem.jobs(scope=ADA, state="queued") and not mem.jobs(scope=ADA, state="running"):
+            mem.jobs.retry(scope=ADA)  # one that was hit five times in a row was given up
+            if not mem.jobs.list(scope=ADA, state="queued") and not mem.jobs.list(scope=ADA, state="running"):
                 break
     with Memory.open(path, embedder=EMBEDDER, background=False) as mem:
-        assert {job.state for job in mem.jobs(scope=ADA, limit=1000)} == {"done"}
+        assert {job.state for job in mem.jobs.list(scope=ADA, limit=1000)} == {"done"}
         written = Counter(entry.text for entry in mem.entries(scope=ADA, kind="fact", limit=1000))
         assert written == {f"Ada lives in town{number}.": 1 for number in range(SESSIONS)}
         assert mem.verify().ok

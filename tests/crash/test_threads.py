@@ -80,7 +80,7 @@ def test_recalls_while_others_write_and_forget(mem: Memory) -> None:
 
     run_together(write("a"), write("b"), read, read, read)
     assert str(mem.verify()).startswith("no flaws")
-    assert mem.stats(scope=ADA).entries == 100 + 2 * (25 + 25 - 12)
+    assert mem.admin.stats(scope=ADA).entries == 100 + 2 * (25 + 25 - 12)
 
 
 def test_a_person_forgotten_while_others_look_is_never_seen_again(mem: Memory) -> None:
@@ -147,12 +147,12 @@ def test_closing_while_others_work_ends_in_clean_errors(mem: Memory) -> None:
     def close() -> None:
         begun.wait(30)
         for _ in range(20):
-            mem.stats(scope=ADA)
+            mem.admin.stats(scope=ADA)
         mem.close()
 
     run_together(
         work(lambda n: mem.recall("bee", scope=ADA)),
         work(lambda n: mem.remember(f"new {n}", scope=ADA)),
-        work(lambda n: mem.stats(scope=ADA)),
+        work(lambda n: mem.admin.stats(scope=ADA)),
         close,
     )

@@ -115,7 +115,7 @@ def test_a_memory_on_the_real_library_keeps_nothing_of_what_it_finds(real: Presi
     with Memory.open(":memory:", embedder="hash", scrubber=Scrub(finders=[real])) as mem:
         (entry_id,) = mem.remember(TEXT, scope=scope)
         assert WALLET not in mem.get(entry_id, scope=scope).text
-        assert mem.stats(scope=scope).scrubbed["CRYPTO"] == 1
+        assert mem.admin.stats(scope=scope).scrubbed["CRYPTO"] == 1
         assert WALLET not in mem.recall(f"whose is {WALLET}?", scope=scope).query
 
 

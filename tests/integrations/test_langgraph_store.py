@@ -89,13 +89,13 @@ def test_a_value_that_shrinks_and_grows_has_only_the_pieces_it_has(store: Wellwo
     counts = []
     for text in (FILLER + PASSAGE, PASSAGE, FILLER, ""):
         store.put(NS, "k", {"text": text}, index=["text"])
-        counts.append(memory.stats(scope=store.scope(NS)).entries)
+        counts.append(memory.admin.stats(scope=store.scope(NS)).entries)
         assert memory.verify().ok
     assert counts[0] > 2 < counts[2]
     assert (counts[1], counts[3]) == (1, 1)
     store.put(NS, "k", {"text": FILLER + PASSAGE})
     store.delete(NS, "k")
-    assert memory.stats(scope=store.scope(NS)).entries == 0
+    assert memory.admin.stats(scope=store.scope(NS)).entries == 0
 
 
 # -- what a search goes by ---------------------------------------------------------------------------------------
@@ -177,10 +177,10 @@ def test_a_memory_without_vectors_goes_by_words() -> None:
 
 def test_searching_teaches_nothing_and_leaves_no_log(store: WellwornStore, memory: Memory) -> None:
     store.put(NS, "k", {"text": "tea"})
-    before = memory.events(scope=store.scope(NS))
+    before = memory.admin.events(scope=store.scope(NS))
     store.search(NS, query="tea")
-    assert memory.events(scope=store.scope(NS)) == before
-    assert memory.learning(scope=store.scope(NS)).outcomes == 0
+    assert memory.admin.events(scope=store.scope(NS)) == before
+    assert memory.learning.status(scope=store.scope(NS)).outcomes == 0
 
 
 # -- who sees what -----------------------------------------------------------------------------------------------
@@ -236,7 +236,7 @@ def test_an_item_damaged_from_outside_is_no_item_until_it_is_put_again(store: We
         assert len(store.search(NS, query="nothing of note")) == int(harm == "piece")
         store.put(NS, "k", {"text": "tea"})
         assert keys(store.search(NS, query="tea")) == ["k"]
-        assert memory.stats(scope=scope).entries == 1
+        assert memory.admin.stats(scope=scope).entries == 1
         assert memory.verify().ok
 
 
@@ -267,9 +267,9 @@ def test_deleting_leaves_nothing_in_the_file(tmp_path: Path, alone: bool) -> Non
 def test_items_survive_export_and_load(store: WellwornStore, memory: Memory, tmp_path: Path) -> None:
     store.put(NS, "k.1", {"text": FILLER, "n": [1, None]})
     store.put(NS, "bare", {"n": 2}, index=False)
-    memory.export(tmp_path / "all.jsonl")
+    memory.admin.export(tmp_path / "all.jsonl")
     with Memory.open(tmp_path / "copy.db") as copy:
-        copy.load(tmp_path / "all.jsonl")
+        copy.admin.load(tmp_path / "all.jsonl")
         loaded = WellwornStore(copy, tenant="acme")
         assert loaded.get(NS, "k.1") == store.get(NS, "k.1")
         assert keys(loaded.search(NS, query="weather")) == ["k.1", "bare"]

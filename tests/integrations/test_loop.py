@@ -118,7 +118,7 @@ def test_an_agent_remembers_cites_and_learns_over_sessions(memory: Memory, clock
         ("user", "Where does Mia work?"),
         ("assistant", "About Bergen: noted."),
     ]
-    assert memory.learning(scope=ADA).outcomes >= 2
+    assert memory.learning.status(scope=ADA).outcomes >= 2
     brompton = next(one for one in memory.entries(scope=ADA, limit=50) if "green Brompton" in one.text)
     assert brompton.usage_count == 1
     assert not monday.middleware.faults
@@ -198,7 +198,7 @@ def test_an_answer_without_a_sound_citation_teaches_nothing(memory: Memory, cloc
     middleware = made(memory, clock)
     middleware.enrich_system_prompt(asked("Where does Ada live?"))
     middleware.after_response("Where does Ada live?", answer)
-    assert memory.learning(scope=ADA).outcomes == 0
+    assert memory.learning.status(scope=ADA).outcomes == 0
     assert [one.usage_count for one in memory.entries(scope=ADA)] == [0, 0, 0]
     assert not middleware.faults
 
@@ -209,7 +209,7 @@ def test_what_did_not_fit_is_not_held_against_a_memory(memory: Memory, clock: Ha
     prompt = middleware.enrich_system_prompt(asked("Which bicycle?"))
     assert 0 < prompt.count("<entry ") < 5
     middleware.after_response("Which bicycle?", "The green one. [0]")
-    assert memory.learning(scope=ADA).outcomes == 0
+    assert memory.learning.status(scope=ADA).outcomes == 0
     assert texts(memory)[-1] == ("assistant", "The green one.")
 
 
@@ -221,7 +221,7 @@ def test_without_citations_nothing_is_asked_for_numbered_or_taken_off(memory: Me
     assert '<entry topic="note"' in prompt
     middleware.after_response("Where does Ada live?", "In Oslo. [0]")
     assert texts(memory)[-1] == ("assistant", "In Oslo. [0]")
-    assert memory.learning(scope=ADA).outcomes == 0
+    assert memory.learning.status(scope=ADA).outcomes == 0
 
 
 def test_odd_texts_are_kept_as_far_as_they_can_be(memory: Memory, clock: HandClock) -> None:
@@ -255,13 +255,13 @@ def test_turns_and_citation_are_one_durable_write(
         middleware = made(memory, clock)
         middleware.enrich_system_prompt(asked("Where does Ada live?"))
         memory.engine.learner._log.flush()
-        before = memory.learning(scope=ADA).steps
+        before = memory.learning.status(scope=ADA).steps
         commits = counted(memory, monkeypatch)
         middleware.after_response("Where does Ada live?", "In Oslo. [0]")
         assert commits == ["commit"]
         assert [role for role, _ in texts(memory)] == ["user", "assistant"]
-        assert memory.learning(scope=ADA).outcomes == 1
-        assert memory.learning(scope=ADA).steps > before
+        assert memory.learning.status(scope=ADA).outcomes == 1
+        assert memory.learning.status(scope=ADA).steps > before
         assert not middleware.faults
 
 
@@ -324,25 +324,25 @@ def test_the_memorys_own_settings_start_reflection(clock: HandClock) -> None:
     with Memory.open(":memory:", background=False, reflection=settings, clock=clock) as memory:
         middleware = made(memory, clock)
         for n in range(2):
-            assert memory.jobs(scope=ADA) == []
+            assert memory.jobs.list(scope=ADA) == []
             middleware.after_response(f"I live in Oslo, at number {n}.", "Noted.")
-        assert [job.kind for job in memory.jobs(scope=ADA)] == ["reflect"]
+        assert [job.kind for job in memory.jobs.list(scope=ADA)] == ["reflect"]
 
 
 def test_a_threshold_starts_it_also_from_one_middleware_a_request(memory: Memory, clock: HandClock) -> None:
     for n in range(5):
         made(memory, clock, auto_summarize_threshold=4).after_response(f"I live in Oslo, at number {n}.", "Noted.")
-    keys = sorted(job.key for job in memory.jobs(scope=ADA))
+    keys = sorted(job.key for job in memory.jobs.list(scope=ADA))
     assert keys == ["s1:0-4", "s1:0-8"]
 
 
 def test_ending_the_session_starts_it_and_an_empty_one_has_no_end(memory: Memory, clock: HandClock) -> None:
     middleware = made(memory, clock)
     middleware.end_session()
-    assert memory.jobs(scope=ADA) == []
+    assert memory.jobs.list(scope=ADA) == []
     middleware.after_response("I live in Oslo.", "Noted.")
     middleware.end_session()
-    assert len(memory.jobs(scope=ADA)) == 1
+    assert len(memory.jobs.list(scope=ADA)) == 1
     assert not middleware.faults
 
 
@@ -411,7 +411,7 @@ def test_a_recall_that_failed_leaves_no_older_one_to_be_cited(clock: HandClock) 
         assert middleware.enrich_system_prompt(asked(" ", history="And where does she work?")) == SYSTEM
         assert middleware.faults == {"recall": 1}
         middleware.after_response(" ", "In Oslo. [0]")
-        assert memory.learning(scope=ADA).outcomes == 0
+        assert memory.learning.status(scope=ADA).outcomes == 0
 
 
 @pytest.mark.parametrize(
@@ -496,8 +496,8 @@ async def test_awaiting_does_not_hold_up_the_loop(clock: HandClock) -> None:
         assert "Oslo" in prompt
         assert during_recall >= 5
         assert beats - during_recall >= 5
-        assert len(memory.jobs(scope=ADA)) == 1
-        assert memory.learning(scope=ADA).outcomes == 1
+        assert len(memory.jobs.list(scope=ADA)) == 1
+        assert memory.learning.status(scope=ADA).outcomes == 1
 
 
 # -- the block ---------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ def recipe(name: str, sdk: str, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 def assert_kept_and_learned(memory: Memory, middleware: MemoryMiddleware) -> None:
     turns = memory.session(scope=ADA, session_id="now").turns()
     assert [(turn.role, turn.text) for turn in turns] == [("user", QUESTION), ("assistant", "In Oslo.")]
-    assert memory.learning(scope=ADA).outcomes == 1
+    assert memory.learning.status(scope=ADA).outcomes == 1
     assert not middleware.faults
 
 

@@ -138,9 +138,9 @@ def test_sweeping_removes_what_expired_and_nothing_else(store: WellwornStore, me
     clock.forward(10)
     assert store.sweep_ttl() == 2
     assert store.sweep_ttl() == 0
-    assert memory.stats(scope=store.scope(NS)).entries == 1, "every piece went"
-    assert memory.stats(scope=Scope(tenant="acme", user="ada")).entries == 1, "what was remembered stays"
-    assert memory.stats(scope=other.scope(NS)).entries == 1, "the other tenant sweeps for itself"
+    assert memory.admin.stats(scope=store.scope(NS)).entries == 1, "every piece went"
+    assert memory.admin.stats(scope=Scope(tenant="acme", user="ada")).entries == 1, "what was remembered stays"
+    assert memory.admin.stats(scope=other.scope(NS)).entries == 1, "the other tenant sweeps for itself"
     assert store.list_namespaces() == [NS]
     assert memory.verify().ok
 
@@ -188,11 +188,11 @@ def test_the_sweeper_sweeps_until_it_is_stopped(store: WellwornStore, clock: Han
     assert sum(thread.name == "wellworn-ttl-sweeper" for thread in threading.enumerate()) == 1
     done = threading.Event()
     for _ in range(500):
-        if not memory.stats(scope=store.scope(NS)).entries or done.wait(0.01):
+        if not memory.admin.stats(scope=store.scope(NS)).entries or done.wait(0.01):
             break
     assert store.stop_ttl_sweeper(10)
     assert store.stop_ttl_sweeper()
-    assert memory.stats(scope=store.scope(NS)).entries == 0
+    assert memory.admin.stats(scope=store.scope(NS)).entries == 0
     assert all(thread.name != "wellworn-ttl-sweeper" for thread in threading.enumerate())
 
 

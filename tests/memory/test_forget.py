@@ -154,14 +154,14 @@ def test_a_session_nobody_had_is_forgotten_with_an_empty_receipt(mem: Memory) ->
 
 def test_a_person_is_forgotten_and_the_receipt_counts_it_all(mem: Memory) -> None:
     fill(mem, ADA, MARKER)
-    stats = mem.stats(scope=ADA)
+    stats = mem.admin.stats(scope=ADA)
     receipt = mem.forget(everything=True, scope=ADA)
     assert (receipt.entries, receipt.vectors, receipt.index_records) == (stats.entries, stats.vectors, stats.entries)
     assert (receipt.links, receipt.versions) == (stats.links, stats.versions)
     assert (receipt.turns, receipt.sessions) == (stats.turns, stats.sessions) == (12, 1)
     assert len(receipt.ids) == stats.entries
     assert receipt.kept == {}
-    after = mem.stats(scope=ADA)
+    after = mem.admin.stats(scope=ADA)
     assert (after.entries, after.links, after.turns, after.sessions, after.versions, after.vectors) == (0,) * 6
     assert mem.recall(MARKER, scope=ADA).hits == []
     assert mem.sessions(scope=ADA) == []
@@ -280,7 +280,7 @@ def test_what_to_forget_must_be_said_clearly(mem: Memory, wrong: dict[str, Any])
 def test_the_log_of_a_forget_holds_numbers_and_no_words(mem: Memory) -> None:
     fill(mem, ADA, MARKER)
     mem.forget(everything=True, scope=ADA)
-    events = mem.events(scope=ADA, limit=1000)
+    events = mem.admin.events(scope=ADA, limit=1000)
     assert events[0].action == "forget"
     assert int(events[0].detail["entries"]) > 12
     assert MARKER not in str(events)
@@ -327,7 +327,7 @@ def test_no_byte_of_it_is_left_in_the_files(path: Path, opened: OpenMemory, how:
     assert MARKER.encode() not in file_bytes(path)
     if not closed:
         assert mem.verify().ok
-        assert mem.stats(scope=BEN).entries == 60
+        assert mem.admin.stats(scope=BEN).entries == 60
 
 
 @pytest.mark.parametrize("how", ["everything", "session", "ids"])

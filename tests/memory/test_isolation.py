@@ -98,7 +98,7 @@ class World:
             assert self.home[hit.entry.id] == hit.entry.partition
         for entry in self.mem.entries(scope=scope, limit=1000):
             assert entry.partition in scope.partitions()
-        for event in self.mem.events(scope=scope, limit=1000):
+        for event in self.mem.admin.events(scope=scope, limit=1000):
             assert event.tenant == scope.tenant
 
     def check_read(self, scope: Scope, entry_id: str) -> None:

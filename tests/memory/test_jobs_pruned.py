@@ -16,10 +16,10 @@ def test_jobs_that_were_done_a_week_ago_are_dropped_where_work_is_done() -> None
             session = mem.session(scope=ADA, session_id="monday")
             session.add("user", "My sister Mia has a cat called Momo.")
             session.end()
-            mem.run_jobs()
+            mem.jobs.run()
             clock.forward(days=8)
-            mem.run_jobs()
-            assert [job.kind for job in mem.jobs(scope=ADA)] == left
+            mem.jobs.run()
+            assert [job.kind for job in mem.jobs.list(scope=ADA)] == left
             assert mem.reflect(scope=ADA) == []  # what is done is not done again
     with pytest.raises(InvalidInput, match="keep_jobs_days"):
         ReflectionSettings(keep_jobs_days=-1)

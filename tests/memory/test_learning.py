@@ -35,7 +35,7 @@ def bees(mem: Memory) -> Memory:
 
 def learned(mem: Memory) -> tuple[Any, ...]:
     """All that outcomes can change."""
-    return (picture(mem), mem.learning(scope=ADA), mem.export_learning(scope=ADA))
+    return (picture(mem), mem.learning.status(scope=ADA), mem.learning.export(scope=ADA))
 
 
 def eventually(true: Callable[[], bool]) -> bool:
@@ -63,7 +63,7 @@ def test_an_outcome_counts_once_per_kind(bees: Memory) -> None:
     for kind in [*kinds, {"cited": []}, {"used": 0.0}, {"refined": "yet another"}, {"success": False}]:
         assert bees.outcome(recall.id, **kind) is False
     assert learned(bees) == before
-    assert bees.learning(scope=ADA).outcomes == 3  # cited, ignored and refined can teach
+    assert bees.learning.status(scope=ADA).outcomes == 3  # cited, ignored and refined can teach
 
 
 def test_the_same_place_twice_is_one_citation(bees: Memory) -> None:
@@ -76,7 +76,7 @@ def test_places_may_come_as_any_sequence(bees: Memory) -> None:
     several: list[Sequence[int]] = [(0, 1), range(2), []]
     for places in several:
         assert bees.outcome(bees.recall("bee", scope=ADA).id, cited=places)
-    assert bees.learning(scope=ADA).outcomes == 3
+    assert bees.learning.status(scope=ADA).outcomes == 3
 
 
 BAD: list[dict[str, Any]] = [
@@ -151,7 +151,7 @@ def test_the_recall_of_another_tenant_is_refused_when_a_scope_is_given(bees: Mem
 def test_a_recall_that_found_nothing_can_have_an_outcome(mem: Memory, told: dict[str, Any]) -> None:
     """An agent tells of every recall; an empty memory must not make that an error."""
     assert mem.outcome(mem.recall("bees", scope=ADA).id, **told)
-    assert mem.learning(scope=ADA).outcomes == 0
+    assert mem.learning.status(scope=ADA).outcomes == 0
 
 
 def test_without_learning_there_is_no_recall_to_tell_of(opened: OpenMemory) -> None:
@@ -159,7 +159,7 @@ def test_without_learning_there_is_no_recall_to_tell_of(opened: OpenMemory) -> N
     mem.remember("a bee", scope=ADA)
     with pytest.raises(NotFound, match="learning on or observing"):
         mem.outcome(mem.recall("bee", scope=ADA).id, cited=[0])
-    assert mem.learning(scope=ADA).mode == "off"
+    assert mem.learning.status(scope=ADA).mode == "off"
 
 
 @pytest.mark.parametrize(
@@ -177,11 +177,11 @@ def test_bad_settings_make_no_file(path: Path, opened: OpenMemory, option: dict[
 def test_an_outcome_for_forgotten_entries_teaches_nothing_and_is_no_error(bees: Memory) -> None:
     recall = bees.recall("bee", scope=ADA)
     bees.forget(ids=[hit.entry.id for hit in recall.hits], scope=ADA)
-    before = bees.export_learning(scope=ADA)
+    before = bees.learning.export(scope=ADA)
     bees.outcome(recall.id, cited=[0, 1])
     bees.outcome(recall.id, success=True)
-    assert bees.learning(scope=ADA).outcomes == 0
-    assert bees.export_learning(scope=ADA) == before
+    assert bees.learning.status(scope=ADA).outcomes == 0
+    assert bees.learning.export(scope=ADA) == before
     assert bees.verify().ok
 
 
@@ -189,9 +189,9 @@ def test_an_outcome_of_a_recall_partly_forgotten_is_no_error(bees: Memory) -> No
     recall = bees.recall("bee", scope=ADA)
     bees.forget(ids=[recall.hits[0].entry.id], scope=ADA)
     bees.outcome(recall.id, cited=[0, 1])
-    before = bees.export_learning(scope=ADA)
-    bees.relearn(scope=ADA)
-    assert bees.export_learning(scope=ADA)["person"] == before["person"]
+    before = bees.learning.export(scope=ADA)
+    bees.learning.relearn(scope=ADA)
+    assert bees.learning.export(scope=ADA)["person"] == before["person"]
     assert bees.verify().ok
 
 
@@ -203,16 +203,16 @@ def test_forgetting_a_person_takes_recalls_outcomes_and_policy(path: Path, opene
         mem.outcome(mem.recall(f"bee {MARKER} {n}", scope=ADA).id, cited=[0])
     mem.outcome(mem.recall(f"bee {MARKER}", scope=ADA).id, refined=f"{MARKER} bees")
     mem.outcome(mem.recall("bee of Ben", scope=BEN).id, cited=[0])
-    bens = mem.export_learning(scope=BEN)["person"]
+    bens = mem.learning.export(scope=BEN)["person"]
     assert MARKER.encode() in file_bytes(path)
     receipt = mem.forget(everything=True, scope=ADA)
     assert (receipt.recalls, receipt.scrubbed) == (5, True)
     assert MARKER.encode() not in file_bytes(path)
     assert mem.engine.store.outcomes("acme", partition=ADA.home()) == []
-    assert mem.export_learning(scope=ADA)["person"] is None
-    assert mem.export_learning(scope=BEN)["person"] == bens
-    assert mem.learning(scope=ADA).outcomes == 0
-    assert [event.detail["recalls"] for event in mem.events(scope=ADA) if event.action == "forget"] == [5]
+    assert mem.learning.export(scope=ADA)["person"] is None
+    assert mem.learning.export(scope=BEN)["person"] == bens
+    assert mem.learning.status(scope=ADA).outcomes == 0
+    assert [event.detail["recalls"] for event in mem.admin.events(scope=ADA) if event.action == "forget"] == [5]
     assert mem.verify().ok
     mem.close()
     assert MARKER.encode() not in file_bytes(path)
@@ -261,10 +261,10 @@ def test_a_recall_is_told_of_in_another_memory_after_close(path: Path, opened: O
     first.close()
     second = opened(path)
     assert second.outcome(recall.id, cited=[0], scope=ADA)
-    assert second.learning(scope=ADA).outcomes == 1
+    assert second.learning.status(scope=ADA).outcomes == 1
     second.close()
     third = opened(path)
-    assert third.learning(scope=ADA).outcomes == 1
+    assert third.learning.status(scope=ADA).outcomes == 1
     assert third.outcome(recall.id, cited=[0]) is False
 
 
@@ -280,7 +280,7 @@ def test_a_recall_is_told_of_in_another_memory_within_a_moment(path: Path, opene
     first.remember("a bee", scope=ADA)
     recall = first.recall("bee", scope=ADA)
     assert eventually(lambda: told(second, recall.id))
-    assert first.learning(scope=ADA).outcomes == 1
+    assert first.learning.status(scope=ADA).outcomes == 1
 
 
 def test_a_new_users_recall_is_told_of_elsewhere_too(path: Path, opened: OpenMemory) -> None:
@@ -291,13 +291,13 @@ def test_a_new_users_recall_is_told_of_elsewhere_too(path: Path, opened: OpenMem
     first.close()
     second = opened(path)
     assert second.outcome(recall.id, cited=[0])
-    assert second.learning(scope=ADA_IN_ORG).outcomes == 1
+    assert second.learning.status(scope=ADA_IN_ORG).outcomes == 1
 
 
 def test_a_new_user_can_tell_at_once(mem: Memory) -> None:
     mem.remember("a bee", scope=ADA_IN_ORG, layer="org")
     assert mem.outcome(mem.recall("bee", scope=ADA_IN_ORG).id, cited=[0])
-    assert mem.learning(scope=ADA_IN_ORG).outcomes == 1
+    assert mem.learning.status(scope=ADA_IN_ORG).outcomes == 1
     assert mem.verify().ok
 
 
@@ -324,12 +324,12 @@ def test_an_acknowledged_outcome_survives_a_kill(path: Path, opened: OpenMemory)
         os.kill(process.pid or 0, signal.SIGKILL)
         process.join(30)
     mem = opened(path, embedder="hash:8")
-    status = mem.learning(scope=ADA)
+    status = mem.learning.status(scope=ADA)
     assert status.outcomes >= len(ids)
     assert all(mem.outcome(recall_id, cited=[0]) is False for recall_id in ids)
-    before = mem.export_learning(scope=ADA)
-    mem.relearn(scope=ADA)
-    assert mem.export_learning(scope=ADA) == before
+    before = mem.learning.export(scope=ADA)
+    mem.learning.relearn(scope=ADA)
+    assert mem.learning.export(scope=ADA) == before
     assert mem.verify().ok
 
 
@@ -350,11 +350,11 @@ def test_threads_that_tell_at_once_lose_nothing(bees: Memory) -> None:
     for thread in running:
         thread.join(120)
     assert errors == []
-    assert bees.learning(scope=ADA).outcomes == threads * each
+    assert bees.learning.status(scope=ADA).outcomes == threads * each
     assert sum(entry.usage_count for entry in bees.entries(scope=ADA)) == threads * each
-    before = bees.export_learning(scope=ADA)
-    bees.relearn(scope=ADA)
-    assert bees.export_learning(scope=ADA) == before
+    before = bees.learning.export(scope=ADA)
+    bees.learning.relearn(scope=ADA)
+    assert bees.learning.export(scope=ADA) == before
 
 
 def test_an_outcome_told_during_a_relearn_is_not_lost(bees: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -371,9 +371,9 @@ def test_an_outcome_told_during_a_relearn_is_not_lost(bees: Memory, monkeypatch:
         return page
 
     monkeypatch.setattr(bees.engine.store, "outcomes", and_then)
-    bees.relearn(scope=ADA)
+    bees.learning.relearn(scope=ADA)
     threads[0].join(30)
-    assert bees.learning(scope=ADA).outcomes == 2
+    assert bees.learning.status(scope=ADA).outcomes == 2
 
 
 # -- faults ------------------------------------------------------------------------------------------------------
@@ -415,19 +415,19 @@ def test_a_commit_that_fails_loses_no_recall(bees: Memory, monkeypatch: pytest.M
         patched.setattr(bees.engine.learner, "_learn", broken)
         with pytest.raises(StoreError):
             bees.outcome(recall.id, cited=[0])
-    assert bees.learning(scope=ADA).outcomes == 0
+    assert bees.learning.status(scope=ADA).outcomes == 0
     assert bees.outcome(recall.id, cited=[0])
 
 
 def test_a_damaged_state_counts_as_none(bees: Memory) -> None:
     bees.outcome(bees.recall("bee", scope=ADA).id, cited=[0])
-    before = bees.export_learning(scope=ADA)
+    before = bees.learning.export(scope=ADA)
     with bees.engine.store.transact() as tx:
         tx.put_policy("acme", ADA.home(), '{"format": 99}')
     assert len(bees.recall("bee", scope=ADA)) == 5
-    assert bees.learning(scope=ADA).outcomes == 0
-    bees.relearn(scope=ADA)
-    assert bees.export_learning(scope=ADA) == before
+    assert bees.learning.status(scope=ADA).outcomes == 0
+    bees.learning.relearn(scope=ADA)
+    assert bees.learning.export(scope=ADA) == before
 
 
 # -- what outcomes do to entries ---------------------------------------------------------------------------------
@@ -484,11 +484,11 @@ def test_other_outcomes_leave_the_entries_alone(bees: Memory, told: dict[str, An
 @pytest.mark.parametrize(("told", "counts"), [({"refined": "wasps"}, 1), ({"ignored": True}, 1), ({"used": 0.9}, 0)])
 def test_asking_anew_says_that_nothing_was_useful(bees: Memory, told: dict[str, Any], counts: int) -> None:
     bees.outcome(bees.recall("bee", scope=ADA).id, **told)
-    status = bees.learning(scope=ADA)
+    status = bees.learning.status(scope=ADA)
     assert (status.outcomes, status.steps) == (counts, 0)  # counted, but no weight moves
-    before = bees.export_learning(scope=ADA)
-    assert bees.relearn(scope=ADA).outcomes == counts
-    assert bees.export_learning(scope=ADA)["person"] == before["person"]
+    before = bees.learning.export(scope=ADA)
+    assert bees.learning.relearn(scope=ADA).outcomes == counts
+    assert bees.learning.export(scope=ADA)["person"] == before["person"]
 
 
 def test_learning_with_the_papers_reranker(location: str, opened: OpenMemory) -> None:
@@ -496,11 +496,11 @@ def test_learning_with_the_papers_reranker(location: str, opened: OpenMemory) ->
     mem.remember_many([f"bee number {n} likes flower {n}" for n in range(8)], scope=ADA)
     for n in range(9):
         assert mem.outcome(mem.recall(f"bee {n}", scope=ADA).id, cited=[n % 5])
-    status = mem.learning(scope=ADA)
+    status = mem.learning.status(scope=ADA)
     assert (status.steps, status.level) == (9, "person")
-    before = mem.export_learning(scope=ADA)
-    mem.relearn(scope=ADA)
-    assert mem.export_learning(scope=ADA) == before
+    before = mem.learning.export(scope=ADA)
+    mem.learning.relearn(scope=ADA)
+    assert mem.learning.export(scope=ADA) == before
 
 
 def test_threads_that_teach_the_papers_reranker_do_not_mix_their_queries(opened: OpenMemory) -> None:
@@ -530,6 +530,6 @@ def test_threads_that_teach_the_papers_reranker_do_not_mix_their_queries(opened:
     told_first.join(10)
     thread.join(10)
     learner._embed_query = embed
-    before = mem.export_learning(scope=ADA)
-    mem.relearn(scope=ADA)
-    assert mem.export_learning(scope=ADA) == before
+    before = mem.learning.export(scope=ADA)
+    mem.learning.relearn(scope=ADA)
+    assert mem.learning.export(scope=ADA) == before

@@ -66,8 +66,8 @@ def told(mem: Memory, query: str, scope: Scope = ADA) -> str:
 def test_what_helped_is_found_first_when_the_question_comes_again(opened: OpenMemory) -> None:
     untrained, trained = filled(opened(learning="off")), filled(opened(explore=0.0))
     before, after = live(untrained, ADA, 12, tell=False), live(trained, ADA, 12)
-    assert trained.learning(scope=ADA).level == "person"
-    assert trained.learning(scope=ADA).weights["echo"] > 0
+    assert trained.learning.status(scope=ADA).level == "person"
+    assert trained.learning.status(scope=ADA).weights["echo"] > 0
     assert before <= 0.5
     assert after >= 0.9
 
@@ -79,7 +79,7 @@ def test_random_feedback_on_questions_that_come_again_serves_nobody(opened: Open
         for topic in TOPICS:
             found = mem.recall(WAYS[0].format(topic), scope=ADA, k=K)
             mem.outcome(found.id, cited=[place for place in range(len(found)) if dice.random() < 0.3])
-    assert mem.learning(scope=ADA).serving == "base"
+    assert mem.learning.status(scope=ADA).serving == "base"
 
 
 def test_an_echo_is_of_the_person_who_was_helped(mem: Memory) -> None:
@@ -115,11 +115,11 @@ def test_a_reset_ends_echoes_and_learning_the_whole_log_brings_them_back(mem: Me
     filled(mem)
     told(mem, "the note on apples")
     heard = echo(mem, "the note on apples")
-    mem.reset_learning(scope=ADA)
+    mem.learning.reset(scope=ADA)
     assert echo(mem, "the note on apples") == {}
     told(mem, "loud drums")  # the second first outcome of this person
     assert echo(mem, "the note on apples") == {}
-    mem.relearn(scope=ADA, whole=True)
+    mem.learning.relearn(scope=ADA, whole=True)
     assert echo(mem, "the note on apples") == heard
 
 

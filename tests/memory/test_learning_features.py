@@ -43,22 +43,22 @@ def test_a_recall_logged_with_other_features_teaches_nothing(
     mem = filled(opened, location)
     log_recall(mem, "old", names)
     assert mem.outcome("old", cited=[1], scope=ADA)
-    status = mem.learning(scope=ADA)
+    status = mem.learning.status(scope=ADA)
     assert (status.outcomes, status.prior_steps, status.weights) == (0, 0, {})
 
     new = mem.recall(QUERY, scope=ADA)
     assert mem.outcome(new.id, cited=[1], scope=ADA)
-    learned = mem.learning(scope=ADA)
+    learned = mem.learning.status(scope=ADA)
     assert learned.outcomes == 1
     assert list(learned.weights) == list(EVIDENCE)
-    assert mem.relearn(scope=ADA).weights == learned.weights
+    assert mem.learning.relearn(scope=ADA).weights == learned.weights
 
 
 def test_a_recall_logged_with_todays_features_teaches(opened: OpenMemory, location: str) -> None:
     mem = filled(opened, location)
     log_recall(mem, "now", EVIDENCE)
     assert mem.outcome("now", cited=[1], scope=ADA)
-    assert mem.learning(scope=ADA).outcomes == 1
+    assert mem.learning.status(scope=ADA).outcomes == 1
 
 
 def test_a_state_learned_on_other_features_does_not_serve(opened: OpenMemory, location: str) -> None:
@@ -67,7 +67,7 @@ def test_a_state_learned_on_other_features_does_not_serve(opened: OpenMemory, lo
     ranker = replace(Ranker.fresh(len(OLD)), theta=np.full(len(OLD) + 1, 2.0), steps=500)
     with mem.engine.store.transact() as tx:
         tx.put_policy("acme", None, dumps_prior(Prior(ranker=ranker, users=3), OLD))
-    status = mem.learning(scope=ADA)
+    status = mem.learning.status(scope=ADA)
     assert (status.serving, status.prior_steps) == ("base", 0)
     assert [(hit.entry.id, hit.score) for hit in mem.recall(QUERY, scope=ADA)] == before
     assert mem.outcome(mem.recall(QUERY, scope=ADA).id, cited=[0], scope=ADA)

@@ -38,16 +38,16 @@ def test_a_given_prior_serves_at_once_and_changes_the_ranking(tmp_path: Path) ->
         fill(mem)
         fill(plain)
         query = "What happened with the builders in March?"
-        assert mem.learning(scope=ADA).level == "prior"
+        assert mem.learning.status(scope=ADA).level == "prior"
         assert mem.recall(query, scope=ADA, k=1)[0].entry.at.month == 3
-        assert plain.learning(scope=ADA).level == "base"
+        assert plain.learning.status(scope=ADA).level == "base"
         assert "learned" not in plain.recall(query, scope=ADA, k=1)[0].factors
 
 
 def test_a_tenant_that_opted_out_is_not_served_by_it(tmp_path: Path) -> None:
     with Memory.open(":memory:", prior=shipped(tmp_path / "prior.json")) as mem:
-        mem.share_learning(False, scope=ADA)
-        assert mem.learning(scope=ADA).level == "base"
+        mem.learning.share(False, scope=ADA)
+        assert mem.learning.status(scope=ADA).level == "base"
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", '{"prior": null}', '{"prior": {"format": 1}}'])

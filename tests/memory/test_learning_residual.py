@@ -48,10 +48,10 @@ def test_replaying_the_log_rebuilds_the_same_matrices(planted: OpenMemory, locat
     state = LowRank.loads(before, 256)
     assert state.chunks == (ENOUGH + CHUNK) // CHUNK
     assert len(state.query.left) > 0
-    weights = mem.export_learning(scope=ADA)
-    mem.relearn(scope=ADA)
+    weights = mem.learning.export(scope=ADA)
+    mem.learning.relearn(scope=ADA)
     assert kept(mem) == before
-    assert mem.export_learning(scope=ADA) == weights
+    assert mem.learning.export(scope=ADA) == weights
 
 
 def test_a_chunk_that_is_missing_is_made_up_for(planted: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,14 +75,14 @@ def test_a_chunk_that_is_missing_is_made_up_for(planted: OpenMemory, monkeypatch
 def test_it_costs_nothing_while_it_does_not_serve(planted: OpenMemory) -> None:
     mem = planted(embedder="hash")
     User(mem, ADA, 1).tell(ENOUGH + CHUNK)
-    assert mem.learning(scope=ADA).level == "person"
+    assert mem.learning.status(scope=ADA).level == "person"
     assert not LowRank.loads(kept(mem), 256).beats
     assert "residual" not in factors(mem)
     served(mem)
     assert {"learned", "residual"} <= factors(mem)
-    event = mem.events(scope=ADA, limit=1)[0]
+    event = mem.admin.events(scope=ADA, limit=1)[0]
     assert (event.action, event.detail["to"]) == ("learn", "residual")
-    mem.reset_learning(scope=ADA)
+    mem.learning.reset(scope=ADA)
     assert kept(mem) is None
     assert "residual" not in factors(mem)
 
@@ -98,15 +98,15 @@ def test_who_begins_to_cite_by_place_is_noticed(planted: OpenMemory) -> None:
     for one in (mem, still):
         ada = User(one, ADA, 1)
         ada.tell(ENOUGH)
-        assert one.learning(scope=ADA).trusted
+        assert one.learning.status(scope=ADA).trusted
         ada.tell(ENOUGH, first)
-    assert "place" in mem.learning(scope=ADA).distrust
-    assert still.learning(scope=ADA).trusted  # nothing tells it without swapped neighbours
-    before = mem.export_learning(scope=ADA)
-    mem.relearn(scope=ADA)
-    assert mem.export_learning(scope=ADA) == before
+    assert "place" in mem.learning.status(scope=ADA).distrust
+    assert still.learning.status(scope=ADA).trusted  # nothing tells it without swapped neighbours
+    before = mem.learning.export(scope=ADA)
+    mem.learning.relearn(scope=ADA)
+    assert mem.learning.export(scope=ADA) == before
     User(mem, ADA, 1).tell(2 * ENOUGH, honest)
-    assert mem.learning(scope=ADA).trusted
+    assert mem.learning.status(scope=ADA).trusted
 
 
 def test_swapping_shows_the_same(planted: OpenMemory) -> None:

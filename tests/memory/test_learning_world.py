@@ -170,7 +170,7 @@ def planted(opened: OpenMemory) -> OpenMemory:
 
 def switches(mem: Memory, scope: Scope) -> list[Event]:
     """Oldest first."""
-    return [event for event in mem.events(scope=scope, limit=10_000) if event.action == "learn"][::-1]
+    return [event for event in mem.admin.events(scope=scope, limit=10_000) if event.action == "learn"][::-1]
 
 
 # -- learning is alive -------------------------------------------------------------------------------------------
@@ -181,7 +181,7 @@ def test_recall_rises_from_the_untrained_level(planted: OpenMemory, location: st
     ada = User(mem, ADA, 1)
     untrained = ada.recall_rate()
     ada.tell(ENOUGH)
-    status = mem.learning(scope=ADA)
+    status = mem.learning.status(scope=ADA)
     assert (status.serving, status.level, status.trusted, status.distrust) == ("learned", "person", True, "")
     assert status.outcomes == ENOUGH
     assert status.bound > 0
@@ -197,7 +197,7 @@ def test_without_learning_on_nothing_moves(planted: OpenMemory, mode: str) -> No
     before, rate = ada.order(), ada.recall_rate()
     if mode == "observe":
         ada.tell(ENOUGH)
-    status = mem.learning(scope=ADA)
+    status = mem.learning.status(scope=ADA)
     assert (status.mode, status.serving, status.level) == (mode, "base", "base")
     assert (status.outcomes, status.trusted) == ((ENOUGH, True) if mode == "observe" else (0, False))
     assert ada.order() == before
@@ -214,7 +214,7 @@ def test_what_was_observed_serves_once_learning_is_on_and_not_when_off(
         again = opened(path, embedder=None, learning=mode, explore=0.0, profile=BLIND)
         found = User(again, ADA, 1).recall_rate()
         assert found == 1.0 if rate else found < 0.9
-        assert again.learning(scope=ADA).serving == ("learned" if rate else "base")
+        assert again.learning.status(scope=ADA).serving == ("learned" if rate else "base")
 
 
 def test_a_trained_and_an_untrained_store_rank_differently(planted: OpenMemory) -> None:
@@ -245,9 +245,9 @@ def test_every_switch_is_an_event(planted: OpenMemory, clock: Clock) -> None:
     for _ in range(ENOUGH):
         clock.forward(minutes=1)
         ada.tell(1)
-        if (level := mem.learning(scope=ADA).level) != levels[-1]:
+        if (level := mem.learning.status(scope=ADA).level) != levels[-1]:
             levels.append(level)
-            assert mem.learning(scope=ADA).last_change == clock.now
+            assert mem.learning.status(scope=ADA).last_change == clock.now
     told = switches(mem, ADA)
     assert [event.detail["from"] for event in told] == levels[:-1]
     assert [event.detail["to"] for event in told] == levels[1:]
@@ -257,14 +257,14 @@ def test_every_switch_is_an_event(planted: OpenMemory, clock: Clock) -> None:
     assert isinstance(event.detail["bound"], float)
     assert 0 < event.detail["bound"] < event.detail["gain"]
     assert event.detail["why"]
-    assert mem.learning(scope=ADA).last_change == event.at
+    assert mem.learning.status(scope=ADA).last_change == event.at
 
 
 def test_the_curve_ends_where_the_status_is(planted: OpenMemory) -> None:
     mem = planted()
     User(mem, BEN, 2).tell(3)
     User(mem, ADA, 1).tell(ENOUGH)
-    points, status = mem.learning_curve(scope=ADA), mem.learning(scope=ADA)
+    points, status = mem.learning.curve(scope=ADA), mem.learning.status(scope=ADA)
     assert [point.number for point in points] == list(range(1, ENOUGH + 1))
     last = points[-1]
     assert (last.gain, last.bound, last.level, last.weights) == (
@@ -285,12 +285,12 @@ def test_bad_feedback_never_serves_and_is_reported(planted: OpenMemory, cite: Ci
     ada = User(mem, ADA, 3)
     before, rate = ada.order(), ada.recall_rate()
     ada.tell(100, cite)
-    status = mem.learning(scope=ADA)
+    status = mem.learning.status(scope=ADA)
     assert (status.serving, status.level, status.trusted) == ("base", "base", False)
     assert "untrained ranking" in status.distrust
     assert ada.order() == before
     assert ada.recall_rate() == rate
-    assert mem.learning(scope=BEN).prior_users == 0
+    assert mem.learning.status(scope=BEN).prior_users == 0
 
 
 def test_feedback_that_turns_bad_is_rolled_back(planted: OpenMemory) -> None:
@@ -298,10 +298,10 @@ def test_feedback_that_turns_bad_is_rolled_back(planted: OpenMemory) -> None:
     ada = User(mem, ADA, 1)
     untrained = ada.recall_rate()
     ada.tell(ENOUGH)
-    assert mem.learning(scope=ADA).serving == "learned"
+    assert mem.learning.status(scope=ADA).serving == "learned"
     ada.tell(100, inverted)
     assert ada.recall_rate() >= untrained - 0.01
-    status = mem.learning(scope=ADA)
+    status = mem.learning.status(scope=ADA)
     assert status.level != "person" or status.weights["month"] > 0
     assert switches(mem, ADA)[-1].detail["to"] == status.level
 
@@ -312,7 +312,7 @@ def test_a_trusted_person_stays_trusted_while_they_go_on_telling_the_truth(plant
     ada = User(mem, ADA, 1)
     ada.tell(ENOUGH)
     ada.tell(140)
-    status = mem.learning(scope=ADA)
+    status = mem.learning.status(scope=ADA)
     assert (status.serving, status.distrust) == ("learned", "")
     assert [event.detail["to"] for event in switches(mem, ADA)] == ["person"]
 
@@ -324,44 +324,44 @@ def test_a_new_user_of_the_tenant_profits_at_once_and_another_tenant_does_not(pl
     mem = planted()
     untrained = User(mem, EVE, 9).recall_rate()
     User(mem, ADA, 1).tell(ENOUGH)
-    status = mem.learning(scope=EVE)
+    status = mem.learning.status(scope=EVE)
     assert (status.serving, status.level, status.outcomes, status.prior_users) == ("learned", "prior", 0, 1)
     assert User(mem, EVE, 9).recall_rate() == 1.0
-    foreign = mem.learning(scope=RIVAL)
+    foreign = mem.learning.status(scope=RIVAL)
     assert (foreign.serving, foreign.prior_users, foreign.prior_steps) == ("base", 0, 0)
     assert User(mem, RIVAL, 9).recall_rate() == untrained
-    assert mem.export_learning(scope=RIVAL) == {"prior": None, "person": None, "searches": None}
+    assert mem.learning.export(scope=RIVAL) == {"prior": None, "person": None, "searches": None}
 
 
 def test_a_tenant_that_does_not_share_helps_nobody_new(planted: OpenMemory) -> None:
     mem = planted()
     untrained = User(mem, EVE, 9).recall_rate()
-    mem.share_learning(False, scope=ADA)
+    mem.learning.share(False, scope=ADA)
     User(mem, ADA, 1).tell(ENOUGH)
-    assert mem.learning(scope=ADA).level == "person"
-    status = mem.learning(scope=EVE)
+    assert mem.learning.status(scope=ADA).level == "person"
+    status = mem.learning.status(scope=EVE)
     assert (status.serving, status.prior_users, status.prior_steps, status.shares) == ("base", 0, 0, False)
     assert User(mem, EVE, 9).recall_rate() == untrained
-    assert mem.reset_learning(scope=ADA) >= 1
-    assert not mem.learning(scope=ADA).shares  # an opt-out outlives a reset
-    assert not mem.relearn(scope=ADA).shares
+    assert mem.learning.reset(scope=ADA) >= 1
+    assert not mem.learning.status(scope=ADA).shares  # an opt-out outlives a reset
+    assert not mem.learning.relearn(scope=ADA).shares
 
 
 def test_to_stop_sharing_drops_what_was_shared(planted: OpenMemory) -> None:
     mem = planted()
     untrained = User(mem, EVE, 9).recall_rate()
     User(mem, ADA, 1).tell(ENOUGH)
-    mem.share_learning(False, scope=BEN)
+    mem.learning.share(False, scope=BEN)
     assert User(mem, EVE, 9).recall_rate() == untrained
     assert User(mem, ADA, 9).recall_rate() == 1.0  # their own stays theirs
-    assert mem.export_learning(scope=EVE)["prior"]["ranker"] is None
-    assert [e.detail for e in mem.events(scope=ADA) if e.action == "share_learning"] == [{"on": 0}]
+    assert mem.learning.export(scope=EVE)["prior"]["ranker"] is None
+    assert [e.detail for e in mem.admin.events(scope=ADA) if e.action == "share_learning"] == [{"on": 0}]
 
 
 def test_the_states_hold_no_text(planted: OpenMemory) -> None:
     mem = planted()
     User(mem, ADA, 1).tell(ENOUGH)
-    text = re.sub(r"'precision': '[^']*'", "", repr(mem.export_learning(scope=ADA))).lower()
+    text = re.sub(r"'precision': '[^']*'", "", repr(mem.learning.export(scope=ADA))).lower()
     for word in (*TOPICS, *HINTS, "ada", "what of"):
         assert word not in text
 
@@ -370,7 +370,7 @@ def test_the_states_hold_no_text(planted: OpenMemory) -> None:
 
 
 def everyone(mem: Memory) -> list[dict[str, Any]]:
-    return [mem.export_learning(scope=scope) for scope in (ADA, BEN, EVE, RIVAL)]
+    return [mem.learning.export(scope=scope) for scope in (ADA, BEN, EVE, RIVAL)]
 
 
 def interleaved(mem: Memory, clock: Clock) -> None:
@@ -391,10 +391,10 @@ def test_relearning_rebuilds_the_same_state_bit_for_bit(planted: OpenMemory, loc
     mem = planted(location)
     interleaved(mem, clock)
     before = everyone(mem)
-    assert mem.learning(scope=ADA).level == mem.learning(scope=BEN).level == "person"
-    assert mem.learning(scope=ADA).prior_users == 2
+    assert mem.learning.status(scope=ADA).level == mem.learning.status(scope=BEN).level == "person"
+    assert mem.learning.status(scope=ADA).prior_users == 2
     for scope in (ADA, RIVAL):
-        mem.relearn(scope=scope)
+        mem.learning.relearn(scope=scope)
         assert everyone(mem) == before
 
 
@@ -408,10 +408,10 @@ def test_relearning_after_reopening_rebuilds_the_same_state(
     again = opened(path, embedder=None, explore=0.0, profile=BLIND)
     assert everyone(again) == before
     assert User(again, ADA, 1).order() == order
-    assert again.reset_learning(scope=ADA) == 4  # three people and what they share
+    assert again.learning.reset(scope=ADA) == 4  # three people and what they share
     assert everyone(again)[:3] == [{"prior": None, "person": None, "searches": None}] * 3
     assert everyone(again)[3] == before[3]
-    again.relearn(scope=ADA, whole=True)
+    again.learning.relearn(scope=ADA, whole=True)
     assert everyone(again) == before
 
 
@@ -427,13 +427,13 @@ def test_a_reset_serves_the_base_again_and_keeps_the_log(planted: OpenMemory) ->
     ada = User(mem, ADA, 1)
     before = ada.order()
     ada.tell(ENOUGH)
-    assert mem.reset_learning(scope=ADA) == 2
-    assert mem.reset_learning(scope=ADA) == 0
-    status = mem.learning(scope=ADA)
+    assert mem.learning.reset(scope=ADA) == 2
+    assert mem.learning.reset(scope=ADA) == 0
+    status = mem.learning.status(scope=ADA)
     assert (status.serving, status.outcomes, status.prior_users) == ("base", 0, 0)
     assert ada.order() == before
     assert len(mem.engine.store.outcomes("acme", limit=1000)) == ENOUGH
-    assert mem.relearn(scope=ADA, whole=True).serving == "learned"
+    assert mem.learning.relearn(scope=ADA, whole=True).serving == "learned"
 
 
 def test_what_was_told_before_a_reset_teaches_no_more(planted: OpenMemory, location: str) -> None:
@@ -441,23 +441,23 @@ def test_what_was_told_before_a_reset_teaches_no_more(planted: OpenMemory, locat
     mem, fresh = planted(location), planted()
     User(mem, ADA, 1).tell(ENOUGH)
     User(mem, EVE, 3).tell(25, inverted)
-    mem.reset_learning(scope=BEN)
-    assert mem.relearn(scope=ADA).outcomes == 0
-    assert mem.learning_curve(scope=ADA) == []
+    mem.learning.reset(scope=BEN)
+    assert mem.learning.relearn(scope=ADA).outcomes == 0
+    assert mem.learning.curve(scope=ADA) == []
     for one in (mem, fresh):
         User(one, ADA, 2).tell(20)
         User(one, EVE, 4).tell(ENOUGH)  # trusted after the reset: their lies of before are not learned with it
-    assert mem.learning(scope=EVE).trusted
+    assert mem.learning.status(scope=EVE).trusted
     assert everyone(mem) == everyone(fresh)
     before = everyone(mem)
-    mem.relearn(scope=ADA)
+    mem.learning.relearn(scope=ADA)
     assert everyone(mem) == before
-    mem.share_learning(False, scope=ADA)
-    mem.share_learning(True, scope=ADA)
+    mem.learning.share(False, scope=ADA)
+    mem.learning.share(True, scope=ADA)
     assert everyone(mem) == before
-    assert len(mem.learning_curve(scope=ADA)) == 20
-    assert mem.relearn(scope=ADA, whole=True).outcomes == ENOUGH + 20
-    assert mem.relearn(scope=ADA).outcomes == ENOUGH + 20  # the reset was taken back
+    assert len(mem.learning.curve(scope=ADA)) == 20
+    assert mem.learning.relearn(scope=ADA, whole=True).outcomes == ENOUGH + 20
+    assert mem.learning.relearn(scope=ADA).outcomes == ENOUGH + 20  # the reset was taken back
 
 
 def test_a_reset_during_a_relearn_is_not_undone(planted: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -469,13 +469,13 @@ def test_a_reset_during_a_relearn_is_not_undone(planted: OpenMemory, monkeypatch
         page = read(*args, **options)
         if not page and not resets:  # the whole log has been read
             resets.append(0)
-            resets[0] = mem.reset_learning(scope=ADA)
+            resets[0] = mem.learning.reset(scope=ADA)
         return page
 
     monkeypatch.setattr(mem.engine.store, "outcomes", and_then)
-    mem.relearn(scope=ADA)
+    mem.learning.relearn(scope=ADA)
     assert resets == [2]
-    status = mem.learning(scope=ADA)
+    status = mem.learning.status(scope=ADA)
     assert (status.serving, status.outcomes) == ("base", 0)
 
 
@@ -486,16 +486,16 @@ def test_labelled_pairs_pretrain_what_all_share(planted: OpenMemory) -> None:
         (ask.query, [e.id for e in found if e.at.month == ask.month and e.text.startswith(ask.topic)])
         for ask, _ in zip(asks(5), range(60), strict=False)
     ]
-    status = mem.relearn(scope=ADA, pairs=pairs)
+    status = mem.learning.relearn(scope=ADA, pairs=pairs)
     assert status.prior_steps == 60
     assert status.outcomes == 0
-    prior = mem.export_learning(scope=EVE)["prior"]
+    prior = mem.learning.export(scope=EVE)["prior"]
     assert dict(zip(prior["names"], prior["ranker"]["theta"][1:], strict=True))["month"] > 0.5
-    assert mem.export_learning(scope=RIVAL)["prior"] is None
+    assert mem.learning.export(scope=RIVAL)["prior"] is None
     User(mem, ADA, 1).tell(1)
     cold = planted()
     User(cold, ADA, 1).tell(1)
-    assert mem.learning(scope=ADA).weights["month"] > cold.learning(scope=ADA).weights["month"]
+    assert mem.learning.status(scope=ADA).weights["month"] > cold.learning.status(scope=ADA).weights["month"]
 
 
 def month_pairs(mem: Memory, seed: int, count: int) -> list[tuple[str, list[str]]]:
@@ -508,26 +508,26 @@ def month_pairs(mem: Memory, seed: int, count: int) -> list[tuple[str, list[str]
 
 def test_labelled_pairs_outlive_a_relearn_until_others_are_given(planted: OpenMemory, location: str) -> None:
     mem = planted(location)
-    mem.relearn(scope=ADA, pairs=month_pairs(mem, 5, 30))
-    pretrained = mem.export_learning(scope=ADA)["prior"]
-    assert mem.relearn(scope=ADA).prior_steps == 30
-    assert mem.export_learning(scope=ADA)["prior"] == pretrained
+    mem.learning.relearn(scope=ADA, pairs=month_pairs(mem, 5, 30))
+    pretrained = mem.learning.export(scope=ADA)["prior"]
+    assert mem.learning.relearn(scope=ADA).prior_steps == 30
+    assert mem.learning.export(scope=ADA)["prior"] == pretrained
     interleaved = User(mem, ADA, 1)
     interleaved.tell(20)
     before = everyone(mem)
-    assert mem.learning_curve(scope=ADA)[-1].weights == mem.learning(scope=ADA).weights
-    mem.relearn(scope=ADA)
+    assert mem.learning.curve(scope=ADA)[-1].weights == mem.learning.status(scope=ADA).weights
+    mem.learning.relearn(scope=ADA)
     assert everyone(mem) == before
-    mem.share_learning(False, scope=ADA)
-    assert mem.learning(scope=ADA).prior_steps == 30  # labelled by hand, nobody's outcomes
-    mem.share_learning(True, scope=ADA)
+    mem.learning.share(False, scope=ADA)
+    assert mem.learning.status(scope=ADA).prior_steps == 30  # labelled by hand, nobody's outcomes
+    mem.learning.share(True, scope=ADA)
     assert everyone(mem) == before
-    assert mem.relearn(scope=ADA, pairs=month_pairs(mem, 6, 7)).prior_steps == 7
-    assert mem.relearn(scope=ADA, pairs=[]).prior_steps == 0
-    assert mem.relearn(scope=ADA).prior_steps == 0
-    mem.relearn(scope=ADA, pairs=month_pairs(mem, 5, 30))
-    mem.reset_learning(scope=ADA)
-    assert mem.relearn(scope=ADA).prior_steps == 0
+    assert mem.learning.relearn(scope=ADA, pairs=month_pairs(mem, 6, 7)).prior_steps == 7
+    assert mem.learning.relearn(scope=ADA, pairs=[]).prior_steps == 0
+    assert mem.learning.relearn(scope=ADA).prior_steps == 0
+    mem.learning.relearn(scope=ADA, pairs=month_pairs(mem, 5, 30))
+    mem.learning.reset(scope=ADA)
+    assert mem.learning.relearn(scope=ADA).prior_steps == 0
 
 
 # -- profiles ----------------------------------------------------------------------------------------------------
@@ -539,25 +539,25 @@ def test_each_profile_learns_by_itself(planted: OpenMemory, path: Path, opened: 
     before = everyone(mem)
     mem.close()
     bank = opened(path, embedder=None, explore=0.0, profile="reasoningbank")
-    assert (bank.learning(scope=ADA).outcomes, bank.learning(scope=ADA).serving) == (0, "base")
+    assert (bank.learning.status(scope=ADA).outcomes, bank.learning.status(scope=ADA).serving) == (0, "base")
     User(bank, ADA, 2).tell(5)
     theirs = everyone(bank)
-    bank.relearn(scope=ADA)
+    bank.learning.relearn(scope=ADA)
     assert everyone(bank) == theirs  # the default's recalls are not among what it replays
-    assert bank.learning(scope=ADA).outcomes == 5
+    assert bank.learning.status(scope=ADA).outcomes == 5
     bank.close()
     again = planted(path)
     assert everyone(again) == before
-    again.relearn(scope=ADA)
+    again.learning.relearn(scope=ADA)
     assert everyone(again) == before
-    again.share_learning(False, scope=ADA)
+    again.learning.share(False, scope=ADA)
     again.close()
     bank = opened(path, embedder=None, explore=0.0, profile="reasoningbank")
-    assert not bank.learning(scope=ADA).shares  # an opt-out is the tenant's, not a profile's
-    bank.relearn(scope=ADA)
+    assert not bank.learning.status(scope=ADA).shares  # an opt-out is the tenant's, not a profile's
+    bank.learning.relearn(scope=ADA)
     User(bank, ADA, 3).tell(ENOUGH)
-    assert bank.learning(scope=ADA).prior_users == 0
-    assert bank.reset_learning(scope=ADA) == 4  # of both profiles, a person and the tenant
+    assert bank.learning.status(scope=ADA).prior_users == 0
+    assert bank.learning.reset(scope=ADA) == 4  # of both profiles, a person and the tenant
 
 
 def test_the_papers_reranker_keeps_out_of_the_defaults_way(path: Path, opened: OpenMemory) -> None:
@@ -567,10 +567,10 @@ def test_the_papers_reranker_keeps_out_of_the_defaults_way(path: Path, opened: O
         mem.remember_many([f"bee number {n} likes flower {n}" for n in range(8)], scope=ADA)
         for n in range(times):
             mem.outcome(mem.recall(f"bee {n}", scope=ADA).id, cited=[n % 5])
-        states[profile] = mem.export_learning(scope=ADA)
-        mem.relearn(scope=ADA)
-        assert mem.export_learning(scope=ADA) == states[profile]
-        assert mem.learning(scope=ADA).outcomes == {"default": {4: 4, 3: 7}, "paper": {6: 6}}[profile][times]
+        states[profile] = mem.learning.export(scope=ADA)
+        mem.learning.relearn(scope=ADA)
+        assert mem.learning.export(scope=ADA) == states[profile]
+        assert mem.learning.status(scope=ADA).outcomes == {"default": {4: 4, 3: 7}, "paper": {6: 6}}[profile][times]
         mem.close()
     assert states["paper"]["person"]["kind"] == "residual"
     assert states["default"]["person"]["kind"] == "person"
@@ -601,7 +601,7 @@ def test_who_is_distrusted_is_not_tried_on(planted: OpenMemory) -> None:
     assert User(still, ADA, 1).order() != User(trying, ADA, 1).order()  # too early to tell
     for mem in (still, trying):
         User(mem, ADA, 2).tell(40, inverted)
-        assert mem.learning(scope=ADA).distrust
+        assert mem.learning.status(scope=ADA).distrust
     assert User(still, ADA, 1).order() == User(trying, ADA, 1).order()
 
 

@@ -10,6 +10,7 @@ import pytest
 from memory.world import ADA, BEN, FOREIGN_ADA, Clock, OpenMemory, holds_text
 from wellworn import EmbedderMismatch, InvalidInput, Memory, Scope, StoreError, WellwornError
 from wellworn.core.errors import StoreClosed
+from wellworn.views import AdminView, JobsView, LearningView
 
 
 def test_stats_count_what_the_scope_sees(mem: Memory) -> None:
@@ -19,15 +20,15 @@ def test_stats_count_what_the_scope_sees(mem: Memory) -> None:
     mem.remember("of Ben", scope=BEN)
     mem.session(scope=ADA, session_id="s").add("user", "a turn")
     mem.edit(first, scope=ADA, state="flagged")
-    stats = mem.stats(scope=ADA)
+    stats = mem.admin.stats(scope=ADA)
     assert (stats.entries, stats.sessions, stats.turns, stats.versions, stats.vectors) == (3, 1, 1, 1, 3)
     assert stats.by_kind == {"fact": 2, "episode": 1}
     assert stats.by_state == {"active": 2, "flagged": 1}
     assert stats.links == 2
     assert (stats.embedder, stats.width) == ("hash:256", 256)
     assert stats.size_bytes > 0
-    assert mem.stats(scope=shared).entries == 4
-    assert mem.stats(scope=Scope(tenant="nobody", user="here")).entries == 0
+    assert mem.admin.stats(scope=shared).entries == 4
+    assert mem.admin.stats(scope=Scope(tenant="nobody", user="here")).entries == 0
     assert second
 
 
@@ -41,7 +42,7 @@ def test_events_tell_what_was_done_newest_first_and_never_say_a_word_of_it(mem: 
     mem.supersede(a, b, scope=ADA)
     mem.session(scope=ADA, session_id="secret").add("user", "secret four")
     mem.forget(ids=[b], scope=ADA)
-    events = mem.events(scope=ADA)
+    events = mem.admin.events(scope=ADA)
     assert [event.action for event in events][::-1] == [
         "remember",
         "remember",
@@ -54,13 +55,13 @@ def test_events_tell_what_was_done_newest_first_and_never_say_a_word_of_it(mem: 
         "forget",
     ]
     assert "secret" not in str(events)
-    assert [event.action for event in mem.events(scope=ADA, limit=2)] == ["forget", "remember"]
+    assert [event.action for event in mem.admin.events(scope=ADA, limit=2)] == ["forget", "remember"]
 
 
 def test_events_of_another_tenant_are_not_shown(mem: Memory) -> None:
     mem.remember("theirs", scope=FOREIGN_ADA)
-    assert mem.events(scope=ADA) == []
-    assert len(mem.events(scope=FOREIGN_ADA)) == 1
+    assert mem.admin.events(scope=ADA) == []
+    assert len(mem.admin.events(scope=FOREIGN_ADA)) == 1
 
 
 def test_entries_are_listed_oldest_first_in_pages(mem: Memory) -> None:
@@ -79,7 +80,7 @@ def test_a_bad_limit_is_one_clear_error(mem: Memory, limit: object) -> None:
     with pytest.raises(InvalidInput, match="limit"):
         mem.entries(scope=ADA, limit=limit)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="limit"):
-        mem.events(scope=ADA, limit=limit)  # type: ignore[arg-type]
+        mem.admin.events(scope=ADA, limit=limit)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("offset", [-1, "5", None, 10**30])
@@ -100,34 +101,34 @@ CALLS: dict[str, Callable[[Memory, Path], object]] = {
     "entries": lambda m, _: m.entries(scope=ADA),
     "edit": lambda m, _: m.edit("x", scope=ADA, text="y"),
     "outcome": lambda m, _: m.outcome("x", cited=[0]),
-    "learning": lambda m, _: m.learning(scope=ADA),
-    "learning_curve": lambda m, _: m.learning_curve(scope=ADA),
-    "relearn": lambda m, _: m.relearn(scope=ADA),
-    "reset_learning": lambda m, _: m.reset_learning(scope=ADA),
-    "share_learning": lambda m, _: m.share_learning(False, scope=ADA),
-    "export_learning": lambda m, _: m.export_learning(scope=ADA),
+    "learning.status": lambda m, _: m.learning.status(scope=ADA),
+    "learning.curve": lambda m, _: m.learning.curve(scope=ADA),
+    "learning.relearn": lambda m, _: m.learning.relearn(scope=ADA),
+    "learning.reset": lambda m, _: m.learning.reset(scope=ADA),
+    "learning.share": lambda m, _: m.learning.share(False, scope=ADA),
+    "learning.export": lambda m, _: m.learning.export(scope=ADA),
     "assemble": lambda m, _: m.assemble("x", scope=ADA),
-    "practise": lambda m, _: m.practise(scope=ADA),
-    "load_learning": lambda m, _: m.load_learning({}, scope=ADA),
+    "learning.practise": lambda m, _: m.learning.practise(scope=ADA),
+    "learning.load": lambda m, _: m.learning.load({}, scope=ADA),
     "reason": lambda m, _: m.reason("x", scope=ADA),
     "reflect": lambda m, _: m.reflect(scope=ADA),
-    "jobs": lambda m, _: m.jobs(scope=ADA),
-    "run_jobs": lambda m, _: m.run_jobs(),
-    "retry_jobs": lambda m, _: m.retry_jobs(scope=ADA),
-    "model": lambda m, _: m.model(scope=ADA),
-    "costs": lambda m, _: m.costs(scope=ADA),
+    "jobs.list": lambda m, _: m.jobs.list(scope=ADA),
+    "jobs.run": lambda m, _: m.jobs.run(),
+    "jobs.retry": lambda m, _: m.jobs.retry(scope=ADA),
+    "admin.model": lambda m, _: m.admin.model(scope=ADA),
+    "admin.costs": lambda m, _: m.admin.costs(scope=ADA),
     "supersede": lambda m, _: m.supersede("x", "y", scope=ADA),
     "link": lambda m, _: m.link("x", "y", "supports", scope=ADA),
     "unlink": lambda m, _: m.unlink("x", "y", "supports", scope=ADA),
     "links": lambda m, _: m.links("x", scope=ADA),
     "history": lambda m, _: m.history("x", scope=ADA),
     "forget": lambda m, _: m.forget(everything=True, scope=ADA),
-    "stats": lambda m, _: m.stats(scope=ADA),
-    "events": lambda m, _: m.events(scope=ADA),
+    "admin.stats": lambda m, _: m.admin.stats(scope=ADA),
+    "admin.events": lambda m, _: m.admin.events(scope=ADA),
     "verify": lambda m, _: m.verify(),
-    "repair": lambda m, _: m.repair(),
-    "reembed": lambda m, _: m.reembed(),
-    "export": lambda m, path: m.export(path / "out.jsonl"),
+    "admin.repair": lambda m, _: m.admin.repair(),
+    "admin.reembed": lambda m, _: m.admin.reembed(),
+    "admin.export": lambda m, path: m.admin.export(path / "out.jsonl"),
 }
 
 
@@ -142,8 +143,13 @@ def test_after_closing_every_call_says_that_it_is_closed(mem: Memory, tmp_path: 
 
 
 def test_every_public_verb_is_checked_above() -> None:
-    verbs = {name for name in dir(Memory) if not name.startswith("_")} - {"open", "close", "load"}
-    assert verbs == set(CALLS)
+    assert public(Memory) | public(LearningView, "learning.") | public(JobsView, "jobs.") | public(
+        AdminView, "admin."
+    ) - {"admin.load"} == set(CALLS) | {"open", "close", "for_user", "for_scope"}
+
+
+def public(cls: type, prefix: str = "") -> set[str]:
+    return {prefix + name for name in dir(cls) if not name.startswith("_")}
 
 
 def test_an_open_session_is_closed_with_its_memory(mem: Memory) -> None:
@@ -160,7 +166,7 @@ def test_a_block_closes_the_memory_at_its_end_even_when_it_fails(opened: OpenMem
         mem.remember("kept", scope=ADA)
         raise RuntimeError("mine")
     with pytest.raises(StoreClosed):
-        mem.stats(scope=ADA)
+        mem.admin.stats(scope=ADA)
 
 
 def test_closing_releases_what_was_held_in_memory(opened: OpenMemory, location: str) -> None:
@@ -229,13 +235,13 @@ def test_words_only_and_an_embedder_can_take_turns_on_one_file(path: Path, opene
     with opened(path, embedder="hash:16") as mem:
         mem.remember("with vectors", scope=ADA)
         assert len(mem.recall("vectors", scope=ADA)) == 2
-        mem.reembed()
+        mem.admin.reembed()
         assert mem.verify().ok
     with opened(path, embedder=None) as mem:
         mem.remember("words again, vectors later", scope=ADA)
         assert len(mem.recall("vectors", scope=ADA)) == 3
     with opened(path, embedder="hash:16") as mem:
-        mem.reembed()
+        mem.admin.reembed()
         assert mem.verify().ok
 
 

@@ -103,7 +103,7 @@ def test_the_fan_out_is_bounded(mem: Memory) -> None:
     near = "the old mill by the wide river burned down in the summer, number"
     ids = mem.remember_many([f"{near} {'!' * n}" for n in range(1, 60)], scope=ADA, tags=["a", "b"], session_id="s")
     assert max(len(links_from(mem, entry_id)) for entry_id in ids) <= 9
-    assert mem.stats(scope=ADA).links <= 9 * len(ids)
+    assert mem.admin.stats(scope=ADA).links <= 9 * len(ids)
 
 
 def test_no_link_leads_to_another_person(mem: Memory) -> None:
@@ -191,7 +191,7 @@ def test_a_link_lifts_an_entry_into_the_hits(crowd: tuple[Memory, str, str], typ
     mem, answer, beside = crowd
     query = "where does the owl live?"
     assert beside not in [hit.entry.id for hit in mem.recall(query, scope=ADA, k=2)]
-    mem.link(*((beside, answer) if turned else (answer, beside)), type_, scope=ADA)
+    mem.link(*((beside, answer) if turned else (answer, beside)), type_, scope=ADA)  # type: ignore[arg-type]
     hits = mem.recall(query, scope=ADA, k=2).hits
     assert [hit.entry.id for hit in hits] == [answer, beside]
     assert hits[1].factors["linked"] > 0
@@ -201,7 +201,7 @@ def test_a_link_lifts_an_entry_into_the_hits(crowd: tuple[Memory, str, str], typ
 @pytest.mark.parametrize("type_", ["contradicts", "supersedes"])
 def test_what_contradicts_is_not_lifted(crowd: tuple[Memory, str, str], type_: str) -> None:
     mem, answer, beside = crowd
-    mem.link(answer, beside, type_, scope=ADA)
+    mem.link(answer, beside, type_, scope=ADA)  # type: ignore[arg-type]
     assert beside not in [hit.entry.id for hit in mem.recall("where does the owl live?", scope=ADA, k=2)]
 
 

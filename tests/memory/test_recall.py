@@ -192,9 +192,9 @@ def test_a_filter_reaches_entries_that_many_better_ones_stand_before(mem: Memory
 
 def test_an_unknown_layer_or_kind_is_an_error_that_lists_the_known_ones(partition: Memory) -> None:
     with pytest.raises(InvalidInput, match=r"gossip.*preference"):
-        partition.recall("tea", scope=ADA, kind="gossip")
+        partition.recall("tea", scope=ADA, kind="gossip")  # type: ignore[arg-type]
     with pytest.raises(ScopeError, match=r"planet.*company"):
-        partition.recall("tea", scope=ADA, layer="planet")
+        partition.recall("tea", scope=ADA, layer="planet")  # type: ignore[arg-type]
 
 
 # -- layers ------------------------------------------------------------------------------------------------------
@@ -205,7 +205,7 @@ EVERYWHERE = Scope(tenant="acme", agent="a", user="ada", session="s", project="p
 @pytest.mark.parametrize("order", [LAYERS, LAYERS[::-1]])
 def test_the_more_specific_layer_wins_a_tie(mem: Memory, order: Sequence[str]) -> None:
     for layer in order:
-        mem.remember("the door code is on the blue note", scope=EVERYWHERE, layer=layer)
+        mem.remember("the door code is on the blue note", scope=EVERYWHERE, layer=layer)  # type: ignore[arg-type]
     hits = mem.recall("what is the door code?", scope=EVERYWHERE, k=7).hits
     assert [hit.entry.layer for hit in hits] == list(LAYERS)
     assert max(hit.score for hit in hits) == pytest.approx(min(hit.score for hit in hits), abs=1e-4)
@@ -340,7 +340,7 @@ def test_words_alone_find_without_any_embedder(opened: OpenMemory, location: str
     found = mem.recall("who keeps bees?", scope=ADA, k=1)
     assert [hit.entry.text for hit in found] == [FACTS[1]]
     assert found.cost.embedded_texts == 0
-    assert mem.stats(scope=ADA).vectors == 0
+    assert mem.admin.stats(scope=ADA).vectors == 0
     assert mem.verify().ok
 
 
@@ -370,7 +370,7 @@ QUERIES = [
 @pytest.mark.parametrize("query", QUERIES, ids=lambda q: q[:20])
 def test_query_syntax_of_any_engine_has_no_meaning(full: Memory, query: str) -> None:
     assert len(full.recall(query, scope=ADA, k=3)) == 3
-    assert full.stats(scope=ADA).entries == len(FACTS)
+    assert full.admin.stats(scope=ADA).entries == len(FACTS)
 
 
 @settings(max_examples=60, deadline=None)

@@ -32,7 +32,7 @@ def _talk(mem: Memory, session_id: str, *texts: str, at: str = "2026-03-02", sco
 
 
 def _kept(mem: Memory, scope: Scope = ADA) -> list[Entry]:
-    return mem.entries(scope=scope, kind=KINDS)
+    return mem.entries(scope=scope, kind=KINDS)  # type: ignore[arg-type]
 
 
 def _model(*extractions: str, update: str | Sequence[str] = "") -> ScriptedModel:
@@ -105,8 +105,8 @@ def test_what_was_true_still_answers_for_then_and_what_was_wrong_never_does(open
         mem.reflect(scope=ADA)
         _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
         mem.reflect(scope=ADA)
-        before = mem.recall("where does Ada live?", scope=ADA, kind=KINDS, as_of="2026-03-10").hits
-        now = mem.recall("where does Ada live?", scope=ADA, kind=KINDS).hits
+        before = mem.recall("where does Ada live?", scope=ADA, kind=KINDS, as_of="2026-03-10").hits  # type: ignore[arg-type]
+        now = mem.recall("where does Ada live?", scope=ADA, kind=KINDS).hits  # type: ignore[arg-type]
         assert [hit.entry.text for hit in before] == ([] if then is None else [then])
         assert [hit.entry.text for hit in now] == ["Ada lives in Hamburg."]
 
@@ -125,7 +125,7 @@ def test_a_merge_keeps_the_old_version_and_the_evidence_of_both(opened: OpenMemo
     ]
     assert entry.evidence == "ada: I live in Berlin with my cat Momo.\nada: My other cat is called Luna."
     assert len([link for link in mem.links(entry.id, scope=ADA) if link.type == "derived_from"]) == 2
-    assert mem.recall("Luna", scope=ADA, kind=KINDS).hits[0].entry.id == entry.id
+    assert mem.recall("Luna", scope=ADA, kind=KINDS).hits[0].entry.id == entry.id  # type: ignore[arg-type]
 
 
 def test_a_merge_that_loses_or_invents_is_not_done(opened: OpenMemory) -> None:
@@ -168,7 +168,7 @@ def test_a_dry_run_shows_and_writes_nothing(location: str, opened: OpenMemory) -
     (report,) = mem.reflect(scope=ADA, dry_run=True)
     assert [written.text for written in report.memories] == ["Ada lives in Berlin with her cat Momo."]
     assert _kept(mem) == []
-    assert mem.jobs(scope=ADA) == []
+    assert mem.jobs.list(scope=ADA) == []
 
 
 def test_ending_a_session_starts_a_job_that_is_run_once(location: str, opened: OpenMemory) -> None:
@@ -194,8 +194,8 @@ def test_long_sessions_are_read_while_they_go_on(opened: OpenMemory) -> None:
     model = ScriptedModel({"extract": "NO_TRAIT"})
     mem = opened(llm=model, reflection=ReflectionSettings(every_turns=3), background=False)
     _talk(mem, "monday", *[f"I said {n}." for n in range(7)])
-    assert [job.key for job in mem.jobs(scope=ADA)][::-1] == ["monday:0-3", "monday:0-6"]
-    assert mem.run_jobs() == 2
+    assert [job.key for job in mem.jobs.list(scope=ADA)][::-1] == ["monday:0-3", "monday:0-6"]
+    assert mem.jobs.run() == 2
     assert len(model.requests) == 2  # the second read only what was new
     assert "Turn 2 |" not in model.requests[1].messages[1].text
     assert "Turn 3 |" in model.requests[1].messages[1].text
@@ -204,11 +204,11 @@ def test_long_sessions_are_read_while_they_go_on(opened: OpenMemory) -> None:
 def test_an_idle_session_is_found_and_reflected_on(opened: OpenMemory, clock: Clock) -> None:
     mem = opened(llm=_model(BERLIN), background=False)
     _talk(mem, "monday", "I live in Berlin with my cat Momo.")
-    assert mem.run_jobs() == 0
+    assert mem.jobs.run() == 0
     clock.now += timedelta(minutes=31)
-    assert mem.run_jobs() == 1
+    assert mem.jobs.run() == 1
     assert len(_kept(mem)) == 1
-    assert mem.run_jobs() == 0
+    assert mem.jobs.run() == 0
 
 
 def test_a_failing_model_is_tried_again_and_then_given_up_with_the_reason(opened: OpenMemory, clock: Clock) -> None:
@@ -216,13 +216,13 @@ def test_a_failing_model_is_tried_again_and_then_given_up_with_the_reason(opened
     _talk(mem, "monday", "I live in Berlin with my cat Momo.")
     mem.session(scope=ADA, session_id="monday").end()
     for _ in range(20):
-        mem.run_jobs()
+        mem.jobs.run()
         clock.now += timedelta(hours=2)
-    (job,) = mem.jobs(scope=ADA, state="dead")
+    (job,) = mem.jobs.list(scope=ADA, state="dead")
     assert "ModelFailed" in job.error
     assert _kept(mem) == []
-    assert mem.retry_jobs(scope=ADA) == 1
-    assert mem.jobs(scope=ADA, state="dead") == []
+    assert mem.jobs.retry(scope=ADA) == 1
+    assert mem.jobs.list(scope=ADA, state="dead") == []
 
 
 def test_over_the_budget_rules_answer(opened: OpenMemory) -> None:
@@ -253,9 +253,9 @@ def test_every_call_is_in_the_ledger(opened: OpenMemory) -> None:
     for session_id, text in (("monday", "I live in Berlin with my cat Momo."), ("tuesday", "I live in Hamburg.")):
         _talk(mem, session_id, text)
         mem.reflect(scope=ADA)
-    spent = {total.key: (total.calls, total.input_tokens) for total in mem.costs(scope=ADA)}
+    spent = {total.key: (total.calls, total.input_tokens) for total in mem.admin.costs(scope=ADA)}
     assert spent == {("extract", "scripted"): (2, 200), ("update", "scripted"): (1, 100)}
-    assert mem.costs(scope=Scope(tenant="other", user="ada")) == []
+    assert mem.admin.costs(scope=Scope(tenant="other", user="ada")) == []
 
 
 def test_a_session_costs_one_extraction_and_at_most_one_decision(opened: OpenMemory) -> None:
@@ -331,7 +331,7 @@ def test_a_long_session_is_summarised_and_its_parts_are_kept_and_linked(location
     settings = ReflectionSettings(summarize_above=4)
     mem = opened(location, summarizer=summarizer, reflection=settings, background=False)
     _talk(mem, "monday", *[f"About my garden and the roses, part {n}." for n in range(5)])
-    mem.run_jobs()
+    mem.jobs.run()
     (summary,) = mem.entries(scope=ADA, kind="summary")
     assert summary.text == "Ada talked about her garden and her roses."
     assert summary.turn_refs == [0, 1, 2, 3]
@@ -353,7 +353,7 @@ def test_a_forgotten_session_is_not_reflected_on(opened: OpenMemory) -> None:
     _talk(mem, "monday", "I live in Berlin with my cat Momo.")
     mem.session(scope=ADA, session_id="monday").end()
     mem.forget(scope=ADA, session_id="monday")
-    mem.run_jobs()
+    mem.jobs.run()
     assert model.requests == []
     assert _kept(mem) == []
 
@@ -410,7 +410,7 @@ def test_a_summary_of_untrusted_turns_is_untrusted(opened: OpenMemory) -> None:
     mem = opened(summarizer=summarizer, reflection=ReflectionSettings(summarize_above=2), background=False)
     for _ in range(2):
         mem.session(scope=ADA, session_id="monday").add("user", "About my garden.", trust="untrusted")
-    mem.run_jobs()
+    mem.jobs.run()
     assert [entry.trust for entry in mem.entries(scope=ADA, kind="summary")] == ["untrusted"]
 
 
@@ -423,6 +423,6 @@ def test_over_the_budget_nothing_is_summarised(opened: OpenMemory) -> None:
         budget=Budget(per_session_tokens=10),
     )
     _talk(mem, "monday", "About my garden.", "And the roses.")
-    mem.run_jobs()
+    mem.jobs.run()
     assert summarizer.requests == []
-    assert [job.state for job in mem.jobs(scope=ADA)] == ["done"]
+    assert [job.state for job in mem.jobs.list(scope=ADA)] == ["done"]

@@ -122,7 +122,7 @@ def test_a_repeat_strengthens_the_entry_and_does_not_duplicate_it(mem: Memory, c
     clock.forward(days=1)
     assert mem.remember(again, scope=ADA) == first
     entry = mem.get(first[0], scope=ADA)
-    assert mem.stats(scope=ADA).entries == 1
+    assert mem.admin.stats(scope=ADA).entries == 1
     assert entry.repeats == 1
     assert entry.confidence == pytest.approx(0.85)
     assert entry.updated_at == clock.now
@@ -260,7 +260,7 @@ def test_one_bad_item_among_many_stores_nothing(mem: Memory) -> None:
     with pytest.raises(InvalidInput, match="gossip"):
         mem.remember_many(items, scope=ADA)  # type: ignore[arg-type]
     assert picture(mem) == before
-    assert mem.stats(scope=ADA).entries == 0
+    assert mem.admin.stats(scope=ADA).entries == 0
 
 
 def test_the_error_of_a_bad_item_says_which_one_it_is(mem: Memory) -> None:
@@ -272,7 +272,7 @@ def test_the_error_of_a_bad_item_says_which_one_it_is(mem: Memory) -> None:
 
 def test_nothing_to_remember_is_fine(mem: Memory) -> None:
     assert mem.remember_many([], scope=ADA) == []
-    assert mem.stats(scope=ADA).entries == 0
+    assert mem.admin.stats(scope=ADA).entries == 0
 
 
 def test_the_same_text_twice_in_a_batch_is_one_entry(mem: Memory) -> None:
@@ -283,9 +283,9 @@ def test_the_same_text_twice_in_a_batch_is_one_entry(mem: Memory) -> None:
 
 def test_a_write_is_entry_index_vector_links_and_audit_together(mem: Memory) -> None:
     ids = mem.remember_many(["one thing", "another thing"], scope=ADA)
-    stats = mem.stats(scope=ADA)
+    stats = mem.admin.stats(scope=ADA)
     assert (stats.entries, stats.vectors, stats.links) == (2, 2, 1)
-    assert [(event.action, event.entry_id) for event in mem.events(scope=ADA)] == [
+    assert [(event.action, event.entry_id) for event in mem.admin.events(scope=ADA)] == [
         ("remember", ids[1]),
         ("remember", ids[0]),
     ]

@@ -67,9 +67,11 @@ def test_nothing_survives_in_tables_index_vectors_exports_events_or_bytes(
     caplog.set_level(logging.DEBUG)
     mem = opened(path, embedder=embed, scrubber="mask")
     fill(mem)
-    mem.export(tmp_path / "all.jsonl")
-    mem.export(tmp_path / "folder")
-    seen = "\n".join([*embedded, caplog.text, str(mem.events(scope=ADA, limit=1000)), str(mem.entries(scope=ADA))])
+    mem.admin.export(tmp_path / "all.jsonl")
+    mem.admin.export(tmp_path / "folder")
+    seen = "\n".join(
+        [*embedded, caplog.text, str(mem.admin.events(scope=ADA, limit=1000)), str(mem.entries(scope=ADA))]
+    )
     mem.close()
     files = [*tmp_path.glob("memory.db*"), *(file for file in tmp_path.rglob("*") if file.is_file())]
     content = b"\n".join(file.read_bytes() for file in files)
@@ -80,13 +82,13 @@ def test_nothing_survives_in_tables_index_vectors_exports_events_or_bytes(
 def test_an_import_is_scrubbed_too(path: Path, tmp_path: Path, opened: OpenMemory) -> None:
     raw = opened(tmp_path / "raw.db", embedder="hash")
     fill(raw)
-    raw.export(tmp_path / "all.jsonl")
-    raw.export(tmp_path / "folder")
+    raw.admin.export(tmp_path / "all.jsonl")
+    raw.admin.export(tmp_path / "folder")
     raw.close()
     for source in ("all.jsonl", "folder"):
         mem = opened(tmp_path / f"of-{source}.db", scrubber="mask")
-        assert mem.load(tmp_path / source).entries > 0
-        assert mem.stats(scope=ADA).scrubbed["EMAIL"] > 0
+        assert mem.admin.load(tmp_path / source).entries > 0
+        assert mem.admin.stats(scope=ADA).scrubbed["EMAIL"] > 0
         assert mem.verify().ok
         mem.close()
         content = b"".join(file.read_bytes() for file in tmp_path.glob(f"of-{source}.db*"))
@@ -138,8 +140,8 @@ def test_reject_refuses_and_counts_and_stores_nothing(opened: OpenMemory, locati
             write()
     with pytest.raises(PersonalData, match=r"items\[1\]"):
         mem.remember_many(["fine", "a@x.io"], scope=ADA)
-    assert mem.stats(scope=ADA).entries == 0
-    events = mem.events(scope=ADA)
+    assert mem.admin.stats(scope=ADA).entries == 0
+    events = mem.admin.events(scope=ADA)
     assert [event.action for event in events] == ["refuse"] * 4
     assert "a@x.io" not in str(events)
     (entry_id,) = mem.remember("nothing personal", scope=ADA)
@@ -151,12 +153,12 @@ def test_what_was_taken_out_is_counted(opened: OpenMemory, path: Path) -> None:
     mem = opened(path, scrubber="mask")
     mem.remember("a@x.io b@x.io 203.0.113.77", scope=ADA)
     mem.remember("nothing", scope=ADA)
-    assert mem.stats(scope=ADA).scrubbed == {"EMAIL": 2, "IP": 1}
-    assert mem.stats(scope=BOB).scrubbed == {}
-    (event,) = [event for event in mem.events(scope=ADA) if event.action == "scrub"]
+    assert mem.admin.stats(scope=ADA).scrubbed == {"EMAIL": 2, "IP": 1}
+    assert mem.admin.stats(scope=BOB).scrubbed == {}
+    (event,) = [event for event in mem.admin.events(scope=ADA) if event.action == "scrub"]
     assert event.detail == {"EMAIL": 2, "IP": 1}
     mem.close()
-    assert opened(path, scrubber="mask").stats(scope=ADA).scrubbed == {"EMAIL": 2, "IP": 1}
+    assert opened(path, scrubber="mask").admin.stats(scope=ADA).scrubbed == {"EMAIL": 2, "IP": 1}
 
 
 def test_a_text_with_nothing_in_it_costs_no_transaction_more(
@@ -187,7 +189,7 @@ def test_a_model_is_told_nothing_that_is_masked(opened: OpenMemory, location: st
 
     mem = opened(location, scrubber="mask", llm=ScriptedModel(answer))
     mem.remember("bo@x.io and ada@x.io", scope=ADA)
-    model = mem.model(scope=ADA)
+    model = mem.admin.model(scope=ADA)
     assert model is not None
     model.complete(Request(messages=(Message(role="user", text="mail ada@x.io or dee@x.io"),), purpose="chat"))
     assert sent == ["mail [EMAIL_2] or [EMAIL_3]"]
@@ -198,7 +200,7 @@ def test_off_is_the_default_and_a_wrong_mode_is_refused_before_anything_is_store
         mem = opened(**options)
         (entry_id,) = mem.remember("a@x.io", scope=ADA)
         assert mem.get(entry_id, scope=ADA).text == "a@x.io"
-        assert mem.stats(scope=ADA).scrubbed == {}
+        assert mem.admin.stats(scope=ADA).scrubbed == {}
     for wrong in ("hide", 5):
         with pytest.raises(InvalidInput, match="scrubber"):
             opened(scrubber=wrong)

@@ -84,7 +84,7 @@ def test_a_whole_move_to_another_model_is_seen_by_the_other_as_a_clear_error(pat
     old.remember("a bee", scope=ADA)
     old.recall("bee", scope=ADA)
     new = opened(path, embedder="hash:32", reembedding=True)
-    new.reembed()
+    new.admin.reembed()
     assert len(new.recall("bee", scope=ADA)) == 1
     for call in (lambda: old.recall("bee", scope=ADA), lambda: old.remember("another bee", scope=ADA)):
         with pytest.raises(EmbedderMismatch):

@@ -271,7 +271,7 @@ def test_a_forget_reaches_every_level(tmp_path: Path) -> None:
         ids = mem.remember("Ada likes tea", scope=scope)
         mem.recall("what does Ada like?", scope=scope)
         assert len(kept.kept) == 2
-        assert [one.level for one in mem.stats(scope=scope).embedding_cache] == ["l1", "l2", "l3"]
+        assert [one.level for one in mem.admin.stats(scope=scope).embedding_cache] == ["l1", "l2", "l3"]
         mem.forget(scope=scope, ids=ids)
     assert kept.kept == {}
     embedder.close()

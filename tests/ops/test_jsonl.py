@@ -42,7 +42,7 @@ def seal(path: Path, lines: Lines) -> None:
 @pytest.fixture
 def exported(memory: Memory, tmp_path: Path) -> Path:
     fill(memory)
-    memory.export(tmp_path / "all.jsonl")
+    memory.admin.export(tmp_path / "all.jsonl")
     return tmp_path / "all.jsonl"
 
 
@@ -51,8 +51,8 @@ def exported(memory: Memory, tmp_path: Path) -> Path:
 
 def test_everything_comes_back(memory: Memory, store: Store, other: Memory, other_store: Store, tmp_path: Path) -> None:
     fill(memory)
-    written = memory.export(tmp_path / "all.jsonl")
-    loaded = other.load(tmp_path / "all.jsonl")
+    written = memory.admin.export(tmp_path / "all.jsonl")
+    loaded = other.admin.load(tmp_path / "all.jsonl")
     assert everything_in(other_store) == everything_in(store)
     counts = (loaded.entries, loaded.links, loaded.turns, loaded.versions)
     assert counts == (written.entries, written.links, written.turns, written.versions)
@@ -65,9 +65,9 @@ def test_everything_comes_back(memory: Memory, store: Store, other: Memory, othe
 
 
 def test_loading_twice_adds_nothing(exported: Path, other: Memory, other_store: Store) -> None:
-    first = other.load(exported)
+    first = other.admin.load(exported)
     before = everything_in(other_store)
-    assert other.load(exported) == Loaded(skipped=first.entries)
+    assert other.admin.load(exported) == Loaded(skipped=first.entries)
     assert everything_in(other_store) == before
 
 
@@ -77,7 +77,7 @@ def test_vectors_are_taken_over_bit_by_bit_and_not_made_again(exported: Path, st
             raise AssertionError("nothing is to be embedded")
 
     target = open_store("sqlite", tmp_path, "target")
-    open_memory(target, Unwilling(16)).load(exported)
+    open_memory(target, Unwilling(16)).admin.load(exported)
     for no, entry in target.select(target.partitions(), Selection()):
         mine, model = target.index_of([no])[no][1], target.model()
         assert mine is not None
@@ -90,17 +90,17 @@ def test_another_model_makes_its_own_vectors(
     memory: Memory, store: Store, other_store: Store, tmp_path: Path, vectors: bool
 ) -> None:
     fill(memory)
-    memory.export(tmp_path / "all.jsonl", vectors=vectors)
+    memory.admin.export(tmp_path / "all.jsonl", vectors=vectors)
     seen: list[tuple[int, int]] = []
     target = open_memory(other_store, HashEmbedder(8))
-    target.load(tmp_path / "all.jsonl", progress=lambda done, of: seen.append((done, of)))
+    target.admin.load(tmp_path / "all.jsonl", progress=lambda done, of: seen.append((done, of)))
     assert everything_in(other_store) == everything_in(store)
     assert verify(other_store, HashEmbedder(8)).flaws == []
     assert seen[-1][0] == seen[-1][1] == len(entries_of(store))
 
 
 def test_words_alone_need_no_vectors(exported: Path, other_store: Store) -> None:
-    Memory(other_store, embedder=None).load(exported)
+    Memory(other_store, embedder=None).admin.load(exported)
     assert verify(other_store, None).flaws == []
 
 
@@ -129,17 +129,17 @@ def test_a_scope_exports_its_partitions_only(memory: Memory, store: Store, tmp_p
         "supports",
         scope=Scope(tenant="acme", user="bob", team="core"),
     )
-    memory.export(tmp_path / "bob.jsonl", scope=BOB)
+    memory.admin.export(tmp_path / "bob.jsonl", scope=BOB)
     lines = lines_of(tmp_path / "bob.jsonl")
     assert {line["partition"]["layer_id"] for line in lines if line.get("type") == "entry"} == {"bob"}
     assert not [line for line in lines if ids["new"] in json.dumps(line)]
-    assert memory.export(tmp_path / "none.jsonl", scope=Scope(tenant="acme", user="nobody")).entries == 0
-    assert memory.load(tmp_path / "none.jsonl") == Loaded()
+    assert memory.admin.export(tmp_path / "none.jsonl", scope=Scope(tenant="acme", user="nobody")).entries == 0
+    assert memory.admin.load(tmp_path / "none.jsonl") == Loaded()
 
 
 def test_into_a_scope_everything_goes_home(exported: Path, other: Memory, other_store: Store, store: Store) -> None:
     zoe = Scope(tenant="new", user="zoe")
-    loaded = other.load(exported, scope=zoe)
+    loaded = other.admin.load(exported, scope=zoe)
     assert other_store.partitions() == [zoe.home()]
     assert set(entries_of(other_store)) == set(entries_of(store))  # the ids were free
     assert loaded.skipped == 0
@@ -150,8 +150,8 @@ def test_into_the_scope_it_came_from_nothing_moves(
     memory: Memory, other: Memory, other_store: Store, store: Store, tmp_path: Path
 ) -> None:
     fill(memory)
-    memory.export(tmp_path / "ada.jsonl", scope=ADA)
-    other.load(tmp_path / "ada.jsonl", scope=ADA)
+    memory.admin.export(tmp_path / "ada.jsonl", scope=ADA)
+    other.admin.load(tmp_path / "ada.jsonl", scope=ADA)
     ours = {entry_id: entry for entry_id, entry in entries_of(store).items() if entry.partition in ADA.partitions()}
     assert entries_of(other_store) == ours
 
@@ -159,7 +159,7 @@ def test_into_the_scope_it_came_from_nothing_moves(
 def test_ids_taken_elsewhere_become_new_ones_in_a_scope(exported: Path, memory: Memory, store: Store) -> None:
     before = everything_in(store)
     zoe = Scope(tenant="new", user="zoe")
-    memory.load(exported, scope=zoe)
+    memory.admin.load(exported, scope=zoe)
     copies = {e.id: e for e in entries_of(store).values() if e.tenant == "new"}
     assert len(copies) == len(before["entries"])
     assert not copies.keys() & before["entries"].keys()
@@ -172,16 +172,16 @@ def test_ids_taken_elsewhere_become_new_ones_in_a_scope(exported: Path, memory: 
 
 
 def test_an_id_on_another_partition_is_refused(exported: Path, other: Memory, other_store: Store) -> None:
-    other.load(exported, scope=EVE)
+    other.admin.load(exported, scope=EVE)
     before = everything_in(other_store)
     with pytest.raises(TransferError, match="another partition"):
-        other.load(exported)
+        other.admin.load(exported)
     assert everything_in(other_store) == before
 
 
 def test_words_that_are_there_are_not_doubled(exported: Path, other: Memory, other_store: Store) -> None:
     (mine,) = other.remember("The office is  in Basel.", scope=ADA, layer="team")
-    loaded = other.load(exported)
+    loaded = other.admin.load(exported)
     assert loaded.skipped == 1
     texts = [entry.text for entry in entries_of(other_store).values() if "Basel" in entry.text]
     assert texts == ["The office is  in Basel."]
@@ -197,12 +197,12 @@ def test_how_far_reflection_has_come_makes_the_round_trip(
     with store.transact() as tx:
         tx.mark_session(home, "2026-05-01", reflected=1, ended_at=ended)
     head = store.session(home, "2026-05-01")
-    memory.export(tmp_path / "a.jsonl")
-    other.load(tmp_path / "a.jsonl")
+    memory.admin.export(tmp_path / "a.jsonl")
+    other.admin.load(tmp_path / "a.jsonl")
     assert other_store.session(home, "2026-05-01") == head
     other.session(scope=ADA, session_id="2026-05-01").add("user", "One more.")
     kept = other_store.session(home, "2026-05-01")
-    other.load(tmp_path / "a.jsonl")
+    other.admin.load(tmp_path / "a.jsonl")
     assert other_store.session(home, "2026-05-01") == kept
     assert kept is not None
     assert (kept.turns, kept.reflected, kept.ended_at) == (3, 1, None)
@@ -212,7 +212,7 @@ def test_a_session_of_an_older_export_waits_to_be_reflected_on(
     exported: Path, other: Memory, other_store: Store
 ) -> None:
     seal(exported, [line for line in lines_of(exported)[:-1] if line.get("type") != "session"])
-    other.load(exported)
+    other.admin.load(exported)
     head = other_store.session(ADA.home(), "2026-05-01")
     assert head is not None
     assert (head.turns, head.reflected) == (2, 0)
@@ -223,7 +223,7 @@ def test_a_session_that_is_there_with_other_words_is_refused(exported: Path, oth
     other.session(scope=ADA, session_id="2026-05-01").add("user", "quite another opening")
     before = everything_in(other_store)
     with pytest.raises(TransferError, match="another turn 0"):
-        other.load(exported)
+        other.admin.load(exported)
     assert everything_in(other_store) == before
 
 
@@ -232,8 +232,8 @@ def test_gaps_between_turns_stay(
 ) -> None:
     ids = fill(memory)
     memory.forget(ids=[ids["race"]], turns=True, scope=ADA)
-    memory.export(tmp_path / "gap.jsonl")
-    other.load(tmp_path / "gap.jsonl")
+    memory.admin.export(tmp_path / "gap.jsonl")
+    other.admin.load(tmp_path / "gap.jsonl")
     assert [turn.number for turn in other_store.turns(ADA.home(), "2026-05-01")] == [1]
     assert everything_in(other_store) == everything_in(store)
 
@@ -243,7 +243,7 @@ def test_gaps_between_turns_stay(
 
 def refused(path: Path, other: Memory, other_store: Store, match: str | None = None) -> None:
     with pytest.raises(TransferError, match=match):
-        other.load(path)
+        other.admin.load(path)
     assert everything_in(other_store)["entries"] == {}
     assert other_store.partitions() == []
 
@@ -396,7 +396,7 @@ def test_an_export_that_fails_leaves_the_old_file(exported: Path, memory: Memory
         raise RuntimeError("stop")
 
     with pytest.raises(RuntimeError, match="stop"):
-        memory.export(exported, progress=fail)
+        memory.admin.export(exported, progress=fail)
     assert exported.read_bytes() == before
     assert not list(tmp_path.glob(".*.part"))
 
@@ -405,21 +405,21 @@ def test_paths_that_make_no_sense_get_one_clear_error(memory: Memory, tmp_path: 
     (tmp_path / "folder.jsonl").mkdir()
     (tmp_path / "file").write_text("x")
     with pytest.raises(TransferError, match="is a folder"):
-        memory.export(tmp_path / "folder.jsonl")
+        memory.admin.export(tmp_path / "folder.jsonl")
     with pytest.raises(TransferError, match="cannot write"):
-        memory.export(tmp_path / "missing" / "x.jsonl")
+        memory.admin.export(tmp_path / "missing" / "x.jsonl")
     with pytest.raises(TransferError, match=r"no .* to load"):
-        memory.load(tmp_path / "missing.jsonl")
+        memory.admin.load(tmp_path / "missing.jsonl")
     with pytest.raises(TransferError, match="not a folder"):
-        memory.load(tmp_path / "file", format="markdown")
+        memory.admin.load(tmp_path / "file", format="markdown")
     with pytest.raises(TransferError, match="not a file"):
-        memory.load(tmp_path / "folder.jsonl", format="jsonl")
+        memory.admin.load(tmp_path / "folder.jsonl", format="jsonl")
     with pytest.raises(InvalidInput, match="format"):
-        memory.export(tmp_path / "x", format="xml")
+        memory.admin.export(tmp_path / "x", format="xml")
 
 
 def test_the_format_can_be_said(memory: Memory, other: Memory, tmp_path: Path) -> None:
     fill(memory)
-    assert memory.export(tmp_path / "backup", format="jsonl").format == "jsonl"
+    assert memory.admin.export(tmp_path / "backup", format="jsonl").format == "jsonl"
     assert (tmp_path / "backup").is_file()
-    assert other.load(tmp_path / "backup").entries > 0
+    assert other.admin.load(tmp_path / "backup").entries > 0

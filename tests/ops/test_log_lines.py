@@ -36,20 +36,20 @@ def use(memory: Memory, times: int = 45) -> None:
 
 def states(memory: Memory) -> list[dict[str, Any]]:
     for scope in (ADA, EVE):
-        memory.relearn(scope=scope)
-    return [memory.export_learning(scope=scope) for scope in (ADA, BOB, EVE)]
+        memory.learning.relearn(scope=scope)
+    return [memory.learning.export(scope=scope) for scope in (ADA, BOB, EVE)]
 
 
 @pytest.fixture
 def used(memory: Memory, tmp_path: Path) -> Path:
     use(memory)
-    memory.export(tmp_path / "used.jsonl")
+    memory.admin.export(tmp_path / "used.jsonl")
     return tmp_path / "used.jsonl"
 
 
 def test_the_log_teaches_the_same_after_a_load(memory: Memory, used: Path, other: Memory, other_store: Store) -> None:
     other.remember("something else, so that row numbers differ", scope=BOB)
-    loaded = other.load(used)
+    loaded = other.admin.load(used)
     assert loaded.outcomes == len([line for line in lines_of(used) if line.get("type") == "outcome"]) == 3 * 45 + 4
     assert states(other) == states(memory)
     assert states(other)[0]["person"]["outcomes"] >= 45
@@ -57,15 +57,15 @@ def test_the_log_teaches_the_same_after_a_load(memory: Memory, used: Path, other
 
 
 def test_loading_the_log_twice_adds_nothing(used: Path, other: Memory, other_store: Store) -> None:
-    first = other.load(used)
+    first = other.admin.load(used)
     before, content = states(other), everything_in(other_store)
-    assert other.load(used) == Loaded(skipped=first.entries)
+    assert other.admin.load(used) == Loaded(skipped=first.entries)
     assert (states(other), everything_in(other_store)) == (before, content)
 
 
 def test_an_export_of_what_was_loaded_is_the_same(used: Path, other: Memory, tmp_path: Path) -> None:
-    other.load(used)
-    other.export(tmp_path / "again.jsonl")
+    other.admin.load(used)
+    other.admin.export(tmp_path / "again.jsonl")
     log = [
         [line for line in lines_of(path) if line.get("type") in ("recall", "outcome")]
         for path in (used, tmp_path / "again.jsonl")
@@ -78,57 +78,57 @@ def test_forgotten_entries_are_not_in_it(memory: Memory, other: Memory, tmp_path
     memory.outcome(memory.recall("drums of ada", scope=ADA).id, refined="the zqxmarker drums")
     gone = memory.recall("drums of ada", scope=ADA).hits[0].entry.id
     memory.forget(ids=[gone], scope=ADA)
-    memory.export(tmp_path / "used.jsonl")
+    memory.admin.export(tmp_path / "used.jsonl")
     text = (tmp_path / "used.jsonl").read_text()
     assert gone not in text
     assert "zqxmarker" not in text
-    other.load(tmp_path / "used.jsonl")
+    other.admin.load(tmp_path / "used.jsonl")
     assert states(other) == states(memory)
 
 
 def test_what_was_told_before_a_reset_stays_behind(memory: Memory, other: Memory, tmp_path: Path) -> None:
     use(memory)
-    memory.reset_learning(scope=ADA)
+    memory.learning.reset(scope=ADA)
     memory.outcome(memory.recall("drums", scope=ADA).id, cited=[0])
-    written = memory.export(tmp_path / "used.jsonl")
+    written = memory.admin.export(tmp_path / "used.jsonl")
     assert written.outcomes == 45 + 1  # the other tenant's, and the new one
-    other.load(tmp_path / "used.jsonl")
+    other.admin.load(tmp_path / "used.jsonl")
     assert states(other) == states(memory)
 
 
 def test_settings_of_tenants_come_along(memory: Memory, other: Memory, tmp_path: Path) -> None:
     use(memory)
     entry = memory.recall("drums", scope=ADA).hits[0].entry
-    memory.relearn(scope=ADA, pairs=[("drums", [entry.id])])
-    memory.share_learning(False, scope=ADA)
-    memory.export(tmp_path / "used.jsonl")
+    memory.learning.relearn(scope=ADA, pairs=[("drums", [entry.id])])
+    memory.learning.share(False, scope=ADA)
+    memory.admin.export(tmp_path / "used.jsonl")
     use(other, 3)
-    assert other.learning(scope=ADA).outcomes
-    other.load(tmp_path / "used.jsonl")
-    assert not other.learning(scope=ADA).shares
-    assert other.learning(scope=EVE).shares
-    assert other.learning(scope=ADA).outcomes == 0  # what was learned while it shared is gone until relearned
-    assert other.relearn(scope=ADA).prior_steps == 1
-    other.share_learning(False, scope=EVE)
-    other.load(tmp_path / "used.jsonl")
-    assert not other.learning(scope=EVE).shares  # a file never opts anyone in
+    assert other.learning.status(scope=ADA).outcomes
+    other.admin.load(tmp_path / "used.jsonl")
+    assert not other.learning.status(scope=ADA).shares
+    assert other.learning.status(scope=EVE).shares
+    assert other.learning.status(scope=ADA).outcomes == 0  # what was learned while it shared is gone until relearned
+    assert other.learning.relearn(scope=ADA).prior_steps == 1
+    other.learning.share(False, scope=EVE)
+    other.admin.load(tmp_path / "used.jsonl")
+    assert not other.learning.status(scope=EVE).shares  # a file never opts anyone in
 
 
 def test_a_load_into_a_scope_takes_its_own_log_only(used: Path, other: Memory, other_store: Store) -> None:
-    assert other.load(used, scope=ADA).outcomes == 45 + 4
+    assert other.admin.load(used, scope=ADA).outcomes == 45 + 4
     assert {one.recall.partition for one in other_store.outcomes("acme", limit=1000)} == {ADA.home()}
-    assert other.load(used, scope=Scope(tenant="acme", user="new")).outcomes == 0
+    assert other.admin.load(used, scope=Scope(tenant="acme", user="new")).outcomes == 0
 
 
 def test_an_export_of_a_scope_holds_its_log_only(memory: Memory, other: Memory, tmp_path: Path) -> None:
     use(memory)
-    assert memory.export(tmp_path / "ada.jsonl", scope=ADA).outcomes == 45 + 4
-    assert other.load(tmp_path / "ada.jsonl").outcomes == 45 + 4
+    assert memory.admin.export(tmp_path / "ada.jsonl", scope=ADA).outcomes == 45 + 4
+    assert other.admin.load(tmp_path / "ada.jsonl").outcomes == 45 + 4
 
 
 def test_a_recall_of_another_partition_is_not_told_of(used: Path, tmp_path: Path) -> None:
     target = open_memory(open_store("sqlite", tmp_path, "target"))
-    target.load(used)
+    target.admin.load(used)
     header, *lines, _ = lines_of(used)
     eves = next(line for line in lines if line["type"] == "recall" and line["partition"]["tenant"] == "other")
     mine = {
@@ -142,14 +142,14 @@ def test_a_recall_of_another_partition_is_not_told_of(used: Path, tmp_path: Path
     told = {"type": "outcome", "recall": eves["id"], "kind": "verdict", "value": {"success": False}, "at": eves["at"]}
     seal(tmp_path / "forged.jsonl", [header, mine, told])
     with pytest.raises(TransferError, match="on another partition"):
-        target.load(tmp_path / "forged.jsonl")
+        target.admin.load(tmp_path / "forged.jsonl")
 
 
 def test_a_file_of_the_first_version_still_loads(used: Path, other: Memory, tmp_path: Path) -> None:
     header, *lines, _ = lines_of(used)
     old = [line for line in lines if line["type"] not in ("recall", "outcome", "tenant")]
     seal(tmp_path / "old.jsonl", [{**header, "wellworn_export": 1}, *old])
-    loaded = other.load(tmp_path / "old.jsonl")
+    loaded = other.admin.load(tmp_path / "old.jsonl")
     assert (loaded.entries, loaded.outcomes) == (24, 0)
 
 
@@ -179,13 +179,13 @@ def test_a_damaged_log_is_refused_and_nothing_is_loaded(
     memory: Memory, type_: str, wrong: dict[str, Any], tmp_path: Path
 ) -> None:
     use(memory, 2)
-    memory.share_learning(False, scope=ADA)
-    memory.export(tmp_path / "used.jsonl")
+    memory.learning.share(False, scope=ADA)
+    memory.admin.export(tmp_path / "used.jsonl")
     *lines, _ = lines_of(tmp_path / "used.jsonl")
     place = next(n for n, line in enumerate(lines) if line.get("type") == type_)
     lines[place] = {**lines[place], **wrong}
     seal(tmp_path / "wrong.jsonl", lines)
     target = open_store("sqlite", tmp_path, "target")
     with pytest.raises(TransferError):
-        open_memory(target).load(tmp_path / "wrong.jsonl")
+        open_memory(target).admin.load(tmp_path / "wrong.jsonl")
     assert target.partitions() == []

@@ -28,7 +28,7 @@ ELSEWHERE = "00000000-0000-4000-8000-000000000000"
 def notes(memory: Memory, tmp_path: Path) -> Path:
     """An export of the small world."""
     fill(memory)
-    memory.export(tmp_path / "notes")
+    memory.admin.export(tmp_path / "notes")
     return tmp_path / "notes"
 
 
@@ -52,15 +52,15 @@ def test_entries_and_links_come_back(
     memory: Memory, store: Store, other: Memory, other_store: Store, tmp_path: Path
 ) -> None:
     fill(memory)
-    written = memory.export(tmp_path / "notes")
-    loaded = other.load(tmp_path / "notes")
+    written = memory.admin.export(tmp_path / "notes")
+    loaded = other.admin.load(tmp_path / "notes")
     assert entries_of(other_store) == entries_of(store)
     assert everything_in(other_store)["links"] == everything_in(store)["links"]
     assert (loaded.entries, loaded.links) == (written.entries, written.links)
     assert (loaded.skipped, loaded.edited, loaded.turns, loaded.versions) == (0, 0, 0, 0)
     assert written.format == "markdown"
     assert verify(other_store, HashEmbedder(16)).flaws == []
-    assert other.load(tmp_path / "notes") == Loaded(skipped=written.entries)
+    assert other.admin.load(tmp_path / "notes") == Loaded(skipped=written.entries)
 
 
 def test_files_lie_by_month_and_show_links_both_ways(notes: Path, store: Store) -> None:
@@ -81,7 +81,7 @@ def test_files_lie_by_month_and_show_links_both_ways(notes: Path, store: Store) 
 
 def test_a_scope_exports_its_partitions_only(memory: Memory, tmp_path: Path) -> None:
     fill(memory)
-    memory.export(tmp_path / "eve", scope=EVE)
+    memory.admin.export(tmp_path / "eve", scope=EVE)
     (path,) = (tmp_path / "eve").rglob("*.md")
     assert "Eve keeps bees." in path.read_text()
 
@@ -94,7 +94,7 @@ def test_a_change_in_a_file_becomes_an_edit(notes: Path, memory: Memory, store: 
     before = entries_of(store)[path.stem]
     rewrite(path, "Eve keeps bees.", "Eve keeps bees and hens.\n")
     rewrite(path, "confidence: 0.8", "confidence: 0.9")
-    loaded = memory.load(notes)
+    loaded = memory.admin.load(notes)
     assert (loaded.entries, loaded.edited, loaded.skipped) == (0, 1, len(entries_of(store)) - 1)
     after = memory.get(path.stem, scope=EVE)
     assert (after.text, after.confidence) == ("Eve keeps bees and hens.\n", 0.9)
@@ -108,7 +108,7 @@ def test_a_changed_file_is_loaded_elsewhere_as_it_is_now(notes: Path, other: Mem
     path = file_with(notes, "Eve keeps")
     rewrite(path, "Eve keeps bees.", "Eve keeps hens.")
     rewrite(path, "token_count: ", "token_count: 9")
-    other.load(notes)
+    other.admin.load(notes)
     assert other.get(path.stem, scope=EVE).text == "Eve keeps hens."
     assert verify(other_store, HashEmbedder(16)).flaws == []
 
@@ -120,7 +120,7 @@ def test_lines_may_be_taken_out_and_links_put_in(notes: Path, other: Memory, oth
         f"at: 2026-05-01\nlinks:\n  outgoing:\n  - {{target: {target.stem}, type: supports}}\n"
         f"  - {{target: {ELSEWHERE}, type: supports}}\n---\nshort"
     )
-    other.load(notes)
+    other.admin.load(notes)
     entry = entries_of(other_store)[path.stem]
     assert (entry.text, entry.evidence, entry.confidence, entry.source) == ("short", "short", 0.8, "import")
     assert [link.target for link in other_store.links([path.stem]) if link.source == path.stem] == [target.stem]
@@ -131,8 +131,8 @@ def test_a_file_may_be_moved_or_removed(notes: Path, memory: Memory, store: Stor
     path = file_with(notes, "Eve keeps")
     path.rename(notes / "about eve.md")
     file_with(notes, "Basel").unlink()
-    assert memory.load(notes) == Loaded(skipped=len(entries_of(store)) - 1)
-    assert other.load(notes).entries == len(entries_of(store)) - 1
+    assert memory.admin.load(notes) == Loaded(skipped=len(entries_of(store)) - 1)
+    assert other.admin.load(notes).entries == len(entries_of(store)) - 1
 
 
 def test_changed_here_and_there_is_refused(notes: Path, memory: Memory, store: Store) -> None:
@@ -141,7 +141,7 @@ def test_changed_here_and_there_is_refused(notes: Path, memory: Memory, store: S
     memory.edit(path.stem, scope=EVE, text="Eve keeps cats.")
     before = everything_in(store)
     with pytest.raises(TransferError, match="in the export and, since then, in the store"):
-        memory.load(notes)
+        memory.admin.load(notes)
     assert everything_in(store) == before
 
 
@@ -150,7 +150,7 @@ def test_a_change_to_what_another_entry_says_is_refused(notes: Path, memory: Mem
     rewrite(file_with(notes, "Eve keeps"), "Eve keeps bees.", "Eve keeps hens.")
     before = everything_in(store)
     with pytest.raises(TransferError, match="says already"):
-        memory.load(notes)
+        memory.admin.load(notes)
     assert everything_in(store) == before
 
 
@@ -159,7 +159,7 @@ def test_an_export_is_renewed_in_place(notes: Path, memory: Memory, store: Store
     (notes / "mine.md").write_text("my own note")
     memory.forget(ids=[gone.stem], scope=EVE)
     (new,) = memory.remember("Something new.", scope=EVE)
-    memory.export(notes)
+    memory.admin.export(notes)
     assert not gone.exists()
     assert file_with(notes, "Something new.").stem == new
     assert (notes / "mine.md").read_text() == "my own note"
@@ -169,11 +169,11 @@ def test_changes_that_were_not_loaded_are_not_written_over(notes: Path, memory: 
     path = file_with(notes, "Eve keeps")
     rewrite(path, "Eve keeps bees.", "Eve keeps hens.")
     with pytest.raises(TransferError, match="not loaded yet"):
-        memory.export(notes)
+        memory.admin.export(notes)
     assert "hens" in path.read_text()
-    memory.load(notes)
-    memory.export(notes)
-    assert memory.load(notes).edited == 0
+    memory.admin.load(notes)
+    memory.admin.export(notes)
+    assert memory.admin.load(notes).edited == 0
 
 
 # -- other people's notes ----------------------------------------------------------------------------------------
@@ -189,14 +189,14 @@ def test_plain_notes_are_remembered_in_a_scope(memory: Memory, store: Store, tmp
     (folder_ / "list.md").write_text("---\ntags: a, b\nmood: calm\n---\nOne thing.")
     (folder_ / "empty.md").write_text("---\ntitle: nothing\n---\n\n")
     (folder_ / "picture.png").write_bytes(b"\x00")
-    loaded = memory.load(folder_, scope=ADA)
+    loaded = memory.admin.load(folder_, scope=ADA)
     assert (loaded.entries, loaded.skipped) == (3, 0)
     found = {entry.title: entry for entry in entries_of(store).values()}
     assert set(found) == {"tea", "On water", "list"}
     assert (found["On water"].text, found["On water"].tags) == ("Boil it.", ["hot", "clear", "7"])
     assert found["list"].tags == ["a", "b"]
     assert {(e.kind, e.source, e.partition) for e in found.values()} == {("note", "import", ADA.home())}
-    again = memory.load(folder_, scope=ADA)
+    again = memory.admin.load(folder_, scope=ADA)
     assert (again.entries, again.skipped) == (0, 3)
     assert verify(store, HashEmbedder(16)).flaws == []
 
@@ -205,7 +205,7 @@ def test_notes_without_a_scope_are_refused(memory: Memory, store: Store, tmp_pat
     (tmp_path / "vault").mkdir()
     (tmp_path / "vault" / "tea.md").write_text("Ada likes tea.")
     with pytest.raises(ScopeError, match=r"tea\.md"):
-        memory.load(tmp_path / "vault")
+        memory.admin.load(tmp_path / "vault")
     assert store.partitions() == []
 
 
@@ -214,7 +214,7 @@ def test_notes_among_entries_leave_these_where_they_are(notes: Path, other: Memo
         if "layer_id: ada" not in path.read_text(encoding="utf-8"):
             path.unlink()
     (notes / "tea.md").write_text("Ada likes tea.")
-    loaded = other.load(notes, scope=ADA)
+    loaded = other.admin.load(notes, scope=ADA)
     assert loaded.entries == len(entries_of(other_store)) == len(list(notes.rglob("*.md")))
     assert {entry.partition for entry in entries_of(other_store).values()} == {ADA.home()}
 
@@ -222,7 +222,7 @@ def test_notes_among_entries_leave_these_where_they_are(notes: Path, other: Memo
 def test_a_note_that_cannot_be_stored_stops_the_whole_load(notes: Path, other: Memory, other_store: Store) -> None:
     (notes / "tea.md").write_text("---\ntags: [" + ", ".join(f"t{n}" for n in range(65)) + "]\n---\nToo many tags.")
     with pytest.raises(TransferError, match=r"tea\.md.*65 tags"):
-        other.load(notes, scope=BOB)
+        other.admin.load(notes, scope=BOB)
     assert entries_of(other_store) == {}
 
 
@@ -231,7 +231,7 @@ def test_a_note_that_cannot_be_stored_stops_the_whole_load(notes: Path, other: M
 
 def refused(notes: Path, other: Memory, other_store: Store, match: str) -> None:
     with pytest.raises(TransferError, match=match):
-        other.load(notes, scope=BOB)
+        other.admin.load(notes, scope=BOB)
     assert other_store.partitions() == []
 
 
@@ -324,7 +324,7 @@ def test_a_manifest_cannot_name_a_file_elsewhere(notes: Path, memory: Memory, tm
     values = json.loads((notes / "manifest.json").read_text())
     values["files"]["../victim.md"] = values["files"][str(victim)] = "0"
     (notes / "manifest.json").write_text(json.dumps(values))
-    memory.export(notes)
+    memory.admin.export(notes)
     assert victim.read_text() == "precious"
 
 
@@ -339,9 +339,9 @@ def test_an_export_goes_to_a_folder_of_its_own(memory: Memory, tmp_path: Path) -
         (tmp_path / "no" / "such", "cannot export"),
     ):
         with pytest.raises(TransferError, match=message):
-            memory.export(path)
+            memory.admin.export(path)
     (tmp_path / "empty").mkdir()
-    assert memory.export(tmp_path / "empty").entries > 0
+    assert memory.admin.export(tmp_path / "empty").entries > 0
 
 
 def test_an_export_that_was_stopped_can_be_made_again(
@@ -355,13 +355,13 @@ def test_an_export_that_was_stopped_can_be_made_again(
 
     for _ in range(2):
         with pytest.raises(RuntimeError, match="stop"):
-            memory.export(tmp_path / "notes", progress=stop)
-    memory.export(tmp_path / "notes")
+            memory.admin.export(tmp_path / "notes", progress=stop)
+    memory.admin.export(tmp_path / "notes")
     memory.edit(file_with(tmp_path / "notes", "Eve keeps").stem, scope=EVE, text="Eve keeps hens.")
     with pytest.raises(RuntimeError, match="stop"):
-        memory.export(tmp_path / "notes", progress=stop)
-    memory.export(tmp_path / "notes")
-    other.load(tmp_path / "notes")
+        memory.admin.export(tmp_path / "notes", progress=stop)
+    memory.admin.export(tmp_path / "notes")
+    other.admin.load(tmp_path / "notes")
     assert entries_of(other_store) == entries_of(store)
 
 
@@ -370,7 +370,7 @@ def test_an_export_is_not_led_out_of_its_folder(notes: Path, memory: Memory, tmp
     (notes / "2027-01").symlink_to(tmp_path / "outside")
     memory.remember("later", scope=EVE, at="2027-01-05")
     with pytest.raises(TransferError, match="symbolic link"):
-        memory.export(notes)
+        memory.admin.export(notes)
     assert not list((tmp_path / "outside").iterdir())
 
 
@@ -380,5 +380,5 @@ def test_an_entry_without_uuid_has_no_file(memory: Memory, store: Store, tmp_pat
     with store.transact() as tx:
         tx.add(NewEntry(entry=strange, index=record_of(strange), vector=None))
     with pytest.raises(TransferError, match="not a UUID"):
-        memory.export(tmp_path / "notes")
+        memory.admin.export(tmp_path / "notes")
     assert not (tmp_path.parent / "x.md").exists()

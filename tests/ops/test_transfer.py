@@ -17,9 +17,9 @@ def test_an_ending_that_tells_no_format_is_refused_and_writes_nothing(name: str,
     with open_memory(SqliteStore(":memory:")) as memory:
         memory.remember("Ben keeps bees.", scope=ADA)
         with pytest.raises(InvalidInput, match=name):
-            memory.export(tmp_path / name)
+            memory.admin.export(tmp_path / name)
         assert not (tmp_path / name).exists()
-        assert memory.export(tmp_path / name, format="jsonl").entries == 1
+        assert memory.admin.export(tmp_path / name, format="jsonl").entries == 1
 
 
 def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
@@ -27,4 +27,4 @@ def test_a_folder_may_have_any_name(tmp_path: Path) -> None:
     folder.mkdir()
     with open_memory(SqliteStore(":memory:")) as memory:
         memory.remember("Ben keeps bees.", scope=ADA)
-        assert memory.export(folder).format == "markdown"
+        assert memory.admin.export(folder).format == "markdown"

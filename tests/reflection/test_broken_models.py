@@ -89,7 +89,7 @@ def test_no_answer_of_a_model_corrupts_memory(extraction: str, actions: str) -> 
         assert [mem.get(id, scope=EVE) for id in foreign] == before
         for id in known:  # nothing is gone: superseded or corrected at most, its first text in its history
             assert mem.history(id, scope=ADA)[0].text in KNOWN
-        for entry in mem.entries(scope=ADA, kind=KINDS):
+        for entry in mem.entries(scope=ADA, kind=KINDS):  # type: ignore[arg-type]
             if entry.id not in known:
                 _check_rests_on_the_session(entry)
         assert mem.verify().ok

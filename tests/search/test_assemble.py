@@ -141,5 +141,5 @@ def test_everything_works_without_an_embedder(embedder: str | None) -> None:
         assert "Kingsley" in memory.assemble(question, scope=SCOPE).text
         assert memory.recall("film", scope=SCOPE, tags="film").hits[0].entry.title == "Leland"
         assert memory.outcome(found.id, cited=[0, 1])
-        assert memory.practise(scope=SCOPE) >= 1
-        assert memory.stats(scope=SCOPE).vectors == 0
+        assert memory.learning.practise(scope=SCOPE) >= 1
+        assert memory.admin.stats(scope=SCOPE).vectors == 0

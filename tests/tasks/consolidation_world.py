@@ -68,9 +68,9 @@ def learn(
     [id] = mem.remember(
         text,
         scope=scope,
-        kind=kind,
+        kind=kind,  # type: ignore[arg-type]
         tags=domain_tags(domain),
-        layer=layer,
+        layer=layer,  # type: ignore[arg-type]
         confidence=numbers.pop("confidence", 0.5),
         evidence=numbers.pop("evidence", None),
     )

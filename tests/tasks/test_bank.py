@@ -48,7 +48,7 @@ def test_a_task_is_retrieved_run_judged_distilled_and_reinforced(bank: Reasoning
 
 def test_every_transition_is_an_event(bank: ReasoningBank) -> None:
     out = bank.run_task(task_id="t1", query="q", execute=lambda _: corrected("bob"))
-    log = [event for event in reversed(bank._memory.events(scope=AGENT)) if event.action == "task"]
+    log = [event for event in reversed(bank._memory.admin.events(scope=AGENT)) if event.action == "task"]
     assert [(event.detail["from"], event.detail["to"]) for event in log] == [
         ("", "ready"),
         ("ready", "executing"),
@@ -202,7 +202,7 @@ def test_models_judge_and_distil_within_the_budget(open_bank: OpenBank) -> None:
     bank = open_bank(llm=ScriptedModel(answer))
     out = bank.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
     assert [bank.item(id).text for id in out.entry_ids] == ["Give create_user the role in lower case."]
-    assert {spent.key[0] for spent in bank._memory.costs(scope=AGENT)} == {"judge", "distill"}
+    assert {spent.key[0] for spent in bank._memory.admin.costs(scope=AGENT)} == {"judge", "distill"}
     poor = open_bank(llm=ScriptedModel(answer), budget=Budget(per_tenant_tokens=10))
     out = poor.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
     assert out.success

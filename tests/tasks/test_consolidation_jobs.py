@@ -21,9 +21,9 @@ def test_every_so_many_new_entries_a_job_consolidates(tmp_path: Path) -> None:
                 queued.append(keeper.watch.added(tx, PARTITION))
         assert queued == [False, False, True, False, False, True, False]
         assert keeper.watch.pending(PARTITION) == 1
-        assert [job.kind for job in mem.jobs(scope=AGENT, state="queued")] == ["consolidate"] * 2
-        assert mem.run_jobs() == 2
-        done = mem.jobs(scope=AGENT, state="done")
+        assert [job.kind for job in mem.jobs.list(scope=AGENT, state="queued")] == ["consolidate"] * 2
+        assert mem.jobs.run() == 2
+        done = mem.jobs.list(scope=AGENT, state="done")
         assert [job.result["merge"] for job in reversed(done)] == [6, 0]
         assert {job.result["run"] for job in done} == {run.id for run in keeper.runs(scope=AGENT)}
         assert len(live(mem)) == 1
@@ -36,9 +36,9 @@ def test_a_memory_without_a_bank_leaves_the_job_to_one_that_has_it(tmp_path: Pat
         with mem.engine.store.transact() as tx:
             keeper.watch.added(tx, PARTITION)
     with opened(path) as mem:
-        assert mem.run_jobs() == 0
+        assert mem.jobs.run() == 0
         Keeper(mem)
-        assert mem.run_jobs() == 1
+        assert mem.jobs.run() == 1
 
 
 def test_two_at_once_do_the_work_once(tmp_path: Path) -> None:

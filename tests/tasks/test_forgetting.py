@@ -32,7 +32,7 @@ def mem(tmp_path: Path) -> Any:  # a Memory, closed at the end
 def everything_in(mem: Memory, tmp_path: Path) -> str:
     """Every byte of the files, and an export of all of it."""
     out = tmp_path / "out.jsonl"
-    mem.export(out)
+    mem.admin.export(out)
     exported = out.read_text()
     out.unlink()
     return exported + file_bytes(tmp_path / "memory.db").decode("utf-8", "replace")
@@ -160,7 +160,7 @@ def test_a_call_that_ends_after_its_session_names_it_nowhere(tmp_path: Path) -> 
         session.add("user", "I bought a lamp in Rome last year, and I love it.")
         session.add("user", "My sister Mia has a cat called Momo.")
         session.end()
-        mem.run_jobs()
+        mem.jobs.run()
         (total,) = mem.engine.store.spent("acme")
         assert total.calls >= 1
         assert mem.engine.store.spent("acme", session=MARKER)[0].calls == 0

@@ -130,7 +130,9 @@ class Lives(RuleBasedStateMachine):
     def states_only_go_where_they_may(self) -> None:
         if not hasattr(self, "bank"):
             return
-        events = [event for event in reversed(self.mem.events(scope=AGENT, limit=100_000)) if event.action == "task"]
+        events = [
+            event for event in reversed(self.mem.admin.events(scope=AGENT, limit=100_000)) if event.action == "task"
+        ]
         states: dict[str, str] = {}
         for event in events:
             id, before, after = (str(event.detail[name]) for name in ("task", "from", "to"))

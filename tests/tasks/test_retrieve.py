@@ -57,7 +57,7 @@ def kept(
     (entry_id,) = mem.remember(
         text,
         scope=scope,
-        kind=kind,
+        kind=kind,  # type: ignore[arg-type]
         title=f"{plane} x",
         confidence=confidence,
         tags=domain_tags(domain),
@@ -226,7 +226,7 @@ def test_the_learned_ranking_serves_the_bank_and_nobody_else(tmp_path: Path) -> 
             assert bank.feedback(recall.id, cited=useful)
             assert not bank.feedback(recall.id, cited=useful), "told before"
         assert "learned" in bank.retrieve("another of topic33").hits[0].factors
-        assert mem.learning(scope=AGENT).outcomes == 0, "the memory's own ranking learned nothing from it"
+        assert mem.learning.status(scope=AGENT).outcomes == 0, "the memory's own ranking learned nothing from it"
 
 
 def test_of_two_that_fit_alike_the_strategy_comes_before_the_guardrail(mem: Memory, bank: ReasoningBank) -> None:

@@ -38,7 +38,7 @@ def export(
     """
     scope = target.scope if target.scope_named else None
     with target.open() as memory, render.progress_bar("exporting") as progress:
-        written = memory.export(path, format=format, scope=scope, vectors=not no_vectors, progress=progress)
+        written = memory.admin.export(path, format=format, scope=scope, vectors=not no_vectors, progress=progress)
     if target.json:
         render.print_json(written)
     else:
@@ -57,11 +57,11 @@ def import_(target: Target, path: Place, format: Format = None) -> None:
     scope = target.scope if target.scope_named else None
     with target.open(new=True) as memory, render.progress_bar("importing") as progress:
         try:
-            loaded = memory.load(path, format=format, scope=scope, progress=progress)
+            loaded = memory.admin.load(path, format=format, scope=scope, progress=progress)
         except ScopeError:  # notes among the files, and nobody said whose: nothing was changed yet
             if scope is not None:
                 raise
-            loaded = memory.load(path, format=format, scope=target.scope, progress=progress)
+            loaded = memory.admin.load(path, format=format, scope=target.scope, progress=progress)
     if target.json:
         render.print_json(loaded)
     else:
@@ -75,7 +75,7 @@ def doctor(
 ) -> None:
     """Check the whole store and list its flaws; leaves with 1 when flaws remain."""
     with target.open() as memory, render.progress_bar("repairing" if repair else "checking") as progress:
-        report = memory.repair(progress=progress) if repair else memory.verify(progress=progress)
+        report = memory.admin.repair(progress=progress) if repair else memory.verify(progress=progress)
     if target.json:
         render.print_json(report)
     else:
@@ -92,7 +92,7 @@ def reembed(target: Target) -> None:
     Until it is done, recall serves the vectors there were; no text is touched.
     """
     with target.open(reembedding=True) as memory, render.progress_bar("embedding") as progress:
-        done = memory.reembed(progress=progress)
+        done = memory.admin.reembed(progress=progress)
     if target.json:
         render.print_json(done)
     else:

@@ -54,7 +54,7 @@ def chat(
     started = session_id or datetime.now(UTC).strftime("chat-%Y%m%dT%H%M%S")
     with target.open(new=True, llm=llm, background=False) as memory:
         session = memory.session(scope=target.scope, session_id=started)
-        model = memory.model(scope=target.scope, session_id=started)
+        model = memory.admin.model(scope=target.scope, session_id=started)
         render.say(f"session {started} of {target}; {'model ' + model.name if model else 'no model'}; /quit to end")
         said = 0
         while (text := _asked()) is not None:

@@ -70,7 +70,7 @@ def practise(
     Once for a tenant. Nothing is logged, and nothing served changes before outcomes say so.
     """
     with target.open(background=False) as memory:
-        done = memory.practise(scope=target.scope, tasks=tasks)
+        done = memory.learning.practise(scope=target.scope, tasks=tasks)
     if target.json:
         render.print_json({"tasks": done})
     elif done:
@@ -86,7 +86,7 @@ def practise(
 def status(target: Target, profile: options.ProfileName = "default") -> None:
     """Print what serves the scope's recalls, why, and the weights it has learned."""
     with target.open(profile=profile) as memory:
-        found = memory.learning(scope=target.scope)
+        found = memory.learning.status(scope=target.scope)
     _print_status(found, target)
 
 
@@ -101,7 +101,7 @@ def plot(
     Replayed from the log. A PNG file needs matplotlib (the extra "plot").
     """
     with target.open() as memory:
-        curve = memory.learning_curve(scope=target.scope)
+        curve = memory.learning.curve(scope=target.scope)
     if png is not None:
         learn_plot.save_png(curve, png)
     if target.json:
@@ -132,7 +132,7 @@ def replay(
     """
     given = None if pairs is None else _pairs(pairs)
     with target.open(profile=profile) as memory:
-        found = memory.relearn(scope=target.scope, pairs=given, whole=whole)
+        found = memory.learning.relearn(scope=target.scope, pairs=given, whole=whole)
     _print_status(found, target)
 
 
@@ -146,7 +146,7 @@ def export(
 ) -> None:
     """Write what was learned as JSON: numbers only, no text."""
     with target.open() as memory:
-        found = memory.export_learning(scope=target.scope)
+        found = memory.learning.export(scope=target.scope)
     if path is not None:
         path.write_text(json.dumps(render.document(found), indent=2) + "\n", encoding="utf-8")
         render.say(f"wrote {path}")
@@ -162,7 +162,7 @@ def share(
 ) -> None:
     """Say whether a new user starts from what the tenant's other users taught."""
     with target.open() as memory:
-        memory.share_learning(on, scope=target.scope)
+        memory.learning.share(on, scope=target.scope)
     if target.json:
         render.print_json({"tenant": target.scope.tenant, "shares": on})
     else:
@@ -179,7 +179,7 @@ def reset(target: Target, yes: options.Yes = False) -> None:
     tenant = f"tenant {target.scope.tenant} in {target.db}"
     confirm("learn reset", f"Drop all that was learned for {tenant}?", no="nothing was dropped", yes=yes)
     with target.open() as memory:
-        dropped = memory.reset_learning(scope=target.scope)
+        dropped = memory.learning.reset(scope=target.scope)
     if target.json:
         render.print_json({"dropped": dropped})
     else:

@@ -49,15 +49,15 @@ def recall(
             text_from(query or []).rstrip("\n"),
             scope=target.scope,
             k=k,
-            kind=kind or None,
+            kind=kind or None,  # type: ignore[arg-type]
             tags=tag or None,
-            layer=layer or None,
+            layer=layer or None,  # type: ignore[arg-type]
             session_id=session_id,
             since=since,
             until=until,
             as_of=as_of,
             min_score=min_score,
-            recursion=recursion,
+            recursion=recursion,  # type: ignore[arg-type]
         )
     if target.json:
         block = {"context": found.context(max_tokens=max_tokens)} if context else {}
@@ -97,13 +97,13 @@ def assemble(
             scope=target.scope,
             max_tokens=budget,
             k=k,
-            kind=kind or None,
+            kind=kind or None,  # type: ignore[arg-type]
             tags=tag or None,
-            layer=layer or None,
+            layer=layer or None,  # type: ignore[arg-type]
             since=since,
             until=until,
             as_of=as_of,
-            recursion=recursion,
+            recursion=recursion,  # type: ignore[arg-type]
         )
     if target.json:
         recalls = [{"id": one.id, "route": one.route} for one in found.recalls]
@@ -211,10 +211,10 @@ def list_(
     with target.open() as memory:
         entries = memory.entries(
             scope=target.scope,
-            kind=kind or None,
+            kind=kind or None,  # type: ignore[arg-type]
             tags=tag or None,
             session_id=session_id,
-            state=state or None,
+            state=state or None,  # type: ignore[arg-type]
             limit=limit,
             offset=offset,
         )
@@ -231,7 +231,7 @@ def list_(
 def stats(target: Target) -> None:
     """Count what the scope holds."""
     with target.open() as memory:
-        found = memory.stats(scope=target.scope)
+        found = memory.admin.stats(scope=target.scope)
     if target.json:
         render.print_json(found)
     else:
@@ -245,7 +245,7 @@ def events(
 ) -> None:
     """Print the tenant's audit log, newest first: what was done to which entry when, never its text."""
     with target.open() as memory:
-        found = memory.events(scope=target.scope, limit=limit)
+        found = memory.admin.events(scope=target.scope, limit=limit)
     if target.json:
         render.print_json({"events": found})
         return

@@ -83,7 +83,7 @@ def list_(
 ) -> None:
     """List the tenant's jobs, newest first."""
     with target.open(background=False) as memory:
-        found = memory.jobs(scope=target.scope, state=state, limit=limit)
+        found = memory.jobs.list(scope=target.scope, state=state, limit=limit)  # type: ignore[arg-type]
     if target.json:
         render.print_json({"jobs": found})
     else:
@@ -112,7 +112,7 @@ def retry(
     if (id is None) == (not all_):
         raise InvalidInput("retry", "not exactly one of JOB and --all", "say which job, or --all")
     with target.open(background=False) as memory:
-        retried = memory.retry_jobs(scope=target.scope, id=id)
+        retried = memory.jobs.retry(scope=target.scope, id=id)
     if target.json:
         render.print_json({"retried": retried})
     else:
@@ -143,10 +143,10 @@ def run(
         render.progress_bar("running jobs") as progress,
     ):
         Keeper(memory)  # consolidations are jobs, too
-        done = memory.run_jobs(progress=progress)
+        done = memory.jobs.run(progress=progress)
         while watch:
             time.sleep(poll)
-            done += memory.run_jobs(progress=progress)
+            done += memory.jobs.run(progress=progress)
     if target.json:
         render.print_json({"done": done})
     else:
@@ -166,7 +166,7 @@ def cost(
     """Print what language models were asked and what it cost, for the tenant."""
     groups = by or ["purpose", "model"]
     with target.open(background=False) as memory:
-        found = memory.costs(scope=target.scope, since=since, by=groups)
+        found = memory.admin.costs(scope=target.scope, since=since, by=groups)
     if target.json:
         render.print_json({"by": groups, "spent": found})
         return

@@ -116,9 +116,9 @@ Goal = Annotated[str, typer.Argument(metavar="TARGET", help="The entry it leads 
 @app.command("link", epilog="Example: wellworn link 0198c0de-… 0198c0df-… supports")
 @with_target
 def link(target: Target, source: Source, goal: Goal, type: LinkTypeName, confidence: options.Confidence = None) -> None:
-    """NewEntry that one entry stands in a relation to another, read "SOURCE TYPE TARGET"."""
+    """Record that one entry stands in a relation to another, read "SOURCE TYPE TARGET"."""
     with target.open() as memory:
-        made = memory.link(source, goal, type, scope=target.scope, **_given(confidence=confidence))
+        made = memory.link(source, goal, type, scope=target.scope, **_given(confidence=confidence))  # type: ignore[arg-type]
     if target.json:
         render.print_json(made)
     else:
@@ -130,7 +130,7 @@ def link(target: Target, source: Source, goal: Goal, type: LinkTypeName, confide
 def unlink(target: Target, source: Source, goal: Goal, type: LinkTypeName) -> None:
     """Remove a link; removing one that is not there changes nothing."""
     with target.open() as memory:
-        removed = memory.unlink(source, goal, type, scope=target.scope)
+        removed = memory.unlink(source, goal, type, scope=target.scope)  # type: ignore[arg-type]
     if target.json:
         render.print_json({"removed": removed})
     else:
@@ -183,7 +183,12 @@ def forget(
     confirm("forget", f"Forget {doomed} for good?", no="nothing was forgotten", yes=yes)
     with target.open() as memory:
         receipt = memory.forget(
-            scope=target.scope, ids=ids or None, session_id=session_id, everything=everything, layer=layer, turns=turns
+            scope=target.scope,
+            ids=ids or None,
+            session_id=session_id,
+            everything=everything,
+            layer=layer,  # type: ignore[arg-type]
+            turns=turns,
         )
     if target.json:
         render.print_json(receipt)

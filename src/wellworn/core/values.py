@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import lru_cache
+from html import escape
 from typing import Any, Literal, TypeVar, get_args
 
 from wellworn.core.errors import ScopeError
@@ -21,6 +22,10 @@ Progress = Callable[[int, int], None]
 # -- words ------------------------------------------------------------
 Kind = Literal["fact", "preference", "pattern", "note", "episode", "strategy", "guardrail", "summary"]
 State = Literal["active", "superseded", "flagged", "pruned"]
+RecursionMode = Literal["on", "off", "always"]
+LearningMode = Literal["on", "observe", "off"]
+Durability = Literal["full", "normal"]
+JobState = Literal["queued", "running", "done", "dead"]
 Trust = Literal["trusted", "untrusted"]
 Layer = Literal["agent", "user", "session", "project", "team", "org", "company"]
 LinkType = Literal[
@@ -77,7 +82,7 @@ class Partition:
 class Scope:
     """A tenant plus at most one id per layer: what a call may see and where it writes."""
 
-    tenant: str
+    tenant: str = "default"
     agent: str | None = None
     user: str | None = None
     session: str | None = None
@@ -274,6 +279,10 @@ class Hit:
     explanation: tuple[Factor, ...]
 
     @property
+    def text(self) -> str:
+        return self.entry.text
+
+    @property
     def factors(self) -> dict[str, float]:
         """Factor name → its contribution to the score."""
         return {factor.name: factor.contribution for factor in self.explanation}
@@ -330,6 +339,25 @@ class Recall:
     def __getitem__(self, place: int) -> Hit:
         return self.hits[place]
 
+    def __str__(self) -> str:
+        """The hits in short lines: place, score, date, who said it, text."""
+        if not self.hits:
+            return f"nothing found for {self.query!r}"
+        return "\n".join(
+            f"{place:>2}  {hit.score:7.3f}  {hit.entry.at:%Y-%m-%d}  {_in_short(hit.entry)}"
+            for place, hit in enumerate(self.hits)
+        )
+
+    def _repr_html_(self) -> str:
+        """The same as a table, for notebooks."""
+        rows = "".join(
+            f"<tr><td>{place}</td><td>{hit.score:.3f}</td><td>{hit.entry.at:%Y-%m-%d}</td>"
+            f"<td style='text-align:left'>{escape(_in_short(hit.entry, 300))}</td></tr>"
+            for place, hit in enumerate(self.hits)
+        )
+        head = "<tr><th></th><th>score</th><th>date</th><th style='text-align:left'>text</th></tr>"
+        return f"<p>{escape(self.query)}</p><table>{head}{rows}</table>"
+
     def context(self, *, max_tokens: int = 1500) -> str:
         """The hits as a fenced block of data for a prompt, best first, within a token budget."""
         return fenced_block([fence_item(hit.entry) for hit in self.hits], max_tokens=max_tokens)
@@ -337,6 +365,13 @@ class Recall:
     def shown(self, *, max_tokens: int = 1500) -> int:
         """How many of the hits such a block has room for, always the first ones: only they can be cited."""
         return len(fenced_lines([fence_item(hit.entry) for hit in self.hits], max_tokens=max_tokens))
+
+
+def _in_short(entry: Entry, width: int = 90) -> str:
+    """One line of at most that many characters, without signs that a terminal would obey."""
+    line = " ".join((f"{entry.speaker}: " if entry.speaker else "").join(("", entry.text)).split())
+    line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    return line if len(line) <= width else line[: width - 1] + "…"
 
 
 @dataclass(frozen=True, kw_only=True)

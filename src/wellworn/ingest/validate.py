@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, fields
 from datetime import datetime
-from typing import Any, cast
+from typing import Any, TypedDict, cast
 
 from wellworn.core.errors import InvalidInput, ScopeError, UnknownKind
 from wellworn.core.values import (
@@ -18,6 +18,7 @@ from wellworn.core.values import (
     MAX_NAME_CHARS,
     STATES,
     Kind,
+    Layer,
     LinkType,
     Partition,
     Scope,
@@ -54,7 +55,29 @@ class Draft:
     at: TimeLike = None
     valid_from: TimeLike = None
     valid_to: TimeLike = None
-    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] | None = None
+
+
+class Details(TypedDict, total=False):
+    """What `Memory.remember` can be told about a text, beside its kind."""
+
+    title: str
+    tags: Sequence[str]
+    layer: Layer | None
+    session_id: str | None
+    turn_refs: Sequence[int]
+    evidence: str | None
+    """The verbatim source that the text rests on; the text itself when left out."""
+    source: str
+    speaker: str | None
+    confidence: float
+    trust: Trust
+    at: TimeLike
+    """When it happened; now when left out."""
+    valid_from: TimeLike
+    valid_to: TimeLike
+    metadata: Mapping[str, Any] | None
+    """Any JSON values of your own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -132,7 +155,7 @@ def check(draft: Draft, scope: Scope, now: datetime) -> Checked:
         at=at,
         valid_from=valid_from,
         valid_to=valid_to,
-        metadata=checked_metadata(draft.metadata),
+        metadata=checked_metadata({} if draft.metadata is None else draft.metadata),
     )
 
 

@@ -6,12 +6,31 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import TypedDict
 
 from wellworn.core.errors import InvalidInput, ScopeError
-from wellworn.core.values import LAYERS
+from wellworn.core.values import LAYERS, Kind, Layer
 from wellworn.ingest.times import TimeLike, as_time
 from wellworn.ingest.validate import checked_kind, checked_session_id, checked_state, checked_tags
 from wellworn.store.port import Selection
+
+
+class FilterOptions(TypedDict, total=False):
+    """What a caller can narrow a recall by; every condition given must hold."""
+
+    kind: Kind | Sequence[Kind] | None
+    tags: str | Sequence[str] | None
+    """An entry must have all of them."""
+    layer: Layer | Sequence[Layer] | None
+    session_id: str | None
+    except_session: str | None
+    """Leaves out a dialogue that the caller still has before it."""
+    since: TimeLike
+    until: TimeLike
+    """These two bound when it happened."""
+    as_of: TimeLike
+    """Sees what was valid then."""
+    min_score: float | None
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -388,7 +388,7 @@ class ReasoningBank:
         return wanted
 
     def _model(self, scope: Scope, session_id: str | None) -> Model | None:
-        return self._memory.model(scope=scope, session_id=session_id)
+        return self._memory.admin.model(scope=scope, session_id=session_id)
 
     def _model_for(self, task: Task) -> Model | None:
-        return self._memory.model(scope=scope_of(task.partition), session_id=task.session_id)
+        return self._memory.admin.model(scope=scope_of(task.partition), session_id=task.session_id)

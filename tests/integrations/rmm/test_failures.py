@@ -207,7 +207,7 @@ def test_the_session_cannot_be_ended(
     middleware, model = RMMMiddleware(memory), scripted("Nice!")
     assert ask(agent_of(model, middleware), "I ride a green bicycle.", is_session_end=True) == "Nice!"
     assert len(model.seen) == 1
-    assert memory.jobs(scope=ADA) == []
+    assert memory.jobs.list(scope=ADA) == []
     assert middleware.faults == {"reflect": 1}
     told(caplog, "reflect", "RuntimeError")
 
@@ -236,7 +236,7 @@ async def test_a_hook_throws(
     assert len(model.seen) == 1
     assert middleware.faults[step] >= 1
     told(caplog, step, "RuntimeError")
-    assert memory.learning(scope=ADA).outcomes == 0
+    assert memory.learning.status(scope=ADA).outcomes == 0
 
 
 def test_turns_that_cannot_be_kept_are_kept_next_time(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,7 +257,7 @@ def test_learning_that_fails_changes_nothing_and_is_told(memory: Memory, monkeyp
     middleware, model = RMMMiddleware(memory), scripted("In Oslo. [0]")
     assert ask(agent_of(model, middleware), QUESTION) == "In Oslo."
     assert middleware.faults == {"learn": 1}
-    assert memory.learning(scope=ADA).outcomes == 0
+    assert memory.learning.status(scope=ADA).outcomes == 0
 
 
 def test_a_closed_memory_leaves_an_agent_that_answers(memory: Memory) -> None:
@@ -302,4 +302,4 @@ def test_the_models_error_surfaces_once_and_it_is_called_once(memory: Memory, st
         run()
     assert calls == [1]
     assert not middleware.faults
-    assert memory.learning(scope=ADA).outcomes == 0
+    assert memory.learning.status(scope=ADA).outcomes == 0

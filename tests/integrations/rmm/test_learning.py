@@ -91,7 +91,7 @@ def run(learning: str) -> tuple[float, float, float, float]:
         for topic in TOPICS
         for n, date in enumerate(DATES)
     ]
-    with Memory.open(":memory:", background=False, profile=BLIND, learning=learning, explore=0.0) as memory:
+    with Memory.open(":memory:", background=False, profile=BLIND, learning=learning, explore=0.0) as memory:  # type: ignore[arg-type]
         memory.remember_many(notes, scope=ADA)
         before = recall_at_5(memory)
         model = scripted(cites_what_helps)

@@ -63,9 +63,9 @@ def test_a_run_resumed_in_another_process_goes_on_with_the_memories_it_began_wit
             done = go_on(paused(model, middleware, saver), is_session_end=True)
         assert done["messages"][-1].text == "A green one."
         assert shown(model.seen[1]) == shown(model.seen[0])
-        assert memory.learning(scope=ADA).outcomes == 1
+        assert memory.learning.status(scope=ADA).outcomes == 1
         assert turns(memory) == [("user", "Which bicycle?"), ("assistant", "A green one.")]
-        assert len(memory.jobs(scope=ADA)) == 1
+        assert len(memory.jobs.list(scope=ADA)) == 1
         assert not middleware.faults
 
 
@@ -133,10 +133,10 @@ def test_without_an_end_nothing_is_extracted_until_it_is_asked_for(memory: Memor
     middleware = RMMMiddleware(memory)
     agent = agent_of(scripted("Noted."), middleware)
     ask(agent, "I live in Oslo.")
-    assert memory.jobs(scope=ADA) == []
+    assert memory.jobs.list(scope=ADA) == []
     assert middleware.end_session(thread("t1"))
-    assert [job.kind for job in memory.jobs(scope=ADA)] == ["reflect"]
-    memory.run_jobs()
+    assert [job.kind for job in memory.jobs.list(scope=ADA)] == ["reflect"]
+    memory.jobs.run()
     facts = memory.entries(scope=ADA, kind=["fact", "preference"])
     assert any("Oslo" in entry.text for entry in facts)
 
@@ -167,7 +167,7 @@ def test_an_end_that_fails_says_so(memory: Memory) -> None:
 def test_without_prospective_reflection_an_end_starts_nothing(memory: Memory) -> None:
     middleware = RMMMiddleware(memory, enable_prospective_reflection=False)
     ask(agent_of(scripted("Noted."), middleware), "I live in Oslo.", is_session_end=True)
-    assert memory.jobs(scope=ADA) == []
+    assert memory.jobs.list(scope=ADA) == []
     assert len(turns(memory)) == 2
 
 
@@ -199,7 +199,7 @@ def test_one_user_in_parallel_sessions_loses_nothing(memory: Memory) -> None:
         assert [text for role, text in turns(memory, f"t{n}") if role == "user"] == [
             f"Where, {n}, {m}?" for m in range(3)
         ]
-    assert memory.learning(scope=ADA).outcomes >= 8
+    assert memory.learning.status(scope=ADA).outcomes >= 8
     assert not middleware.faults["store"] + middleware.faults["learn"]
 
 
@@ -248,4 +248,4 @@ def test_a_run_resumed_for_another_person_shows_nothing_of_the_first(memory: Mem
     assert len(shown(model.seen[0])) == 1
     go_on(agent, user_id="ben")
     assert shown(model.seen[1]) == []
-    assert memory.learning(scope=ADA).outcomes == memory.learning(scope=BEN).outcomes == 0
+    assert memory.learning.status(scope=ADA).outcomes == memory.learning.status(scope=BEN).outcomes == 0

@@ -106,7 +106,7 @@ def test_no_mode_shows_the_marker(agent: Any, memory: Memory) -> None:
         if mode == "messages" and value[1]["langgraph_node"] == "model":
             tokens.append(str(value[0].text))
     assert "".join(tokens) == "You ride a green Brompton."
-    assert memory.learning(scope=ADA).outcomes == 1
+    assert memory.learning.status(scope=ADA).outcomes == 1
     state = agent.get_state(thread("t1")).values["messages"][-1]
     assert state.text == "You ride a green Brompton."
     assert state.usage_metadata["total_tokens"] == 10  # what the last piece carries is not lost
@@ -121,7 +121,7 @@ async def test_nor_do_the_asynchronous_ones(agent: Any, memory: Memory) -> None:
         if mode == "messages" and value[1]["langgraph_node"] == "model":
             tokens.append(str(value[0].text))
     assert "".join(tokens) == "You ride a green Brompton."
-    assert memory.learning(scope=ADA).outcomes == 1
+    assert memory.learning.status(scope=ADA).outcomes == 1
 
 
 @every_cut
@@ -134,7 +134,7 @@ async def test_nor_do_events(agent: Any, memory: Memory) -> None:
         if kind == "on_chat_model_stream":
             tokens.append(str(event["data"]["chunk"].text))
     assert "".join(tokens) == "You ride a green Brompton."
-    assert memory.learning(scope=ADA).outcomes == 1
+    assert memory.learning.status(scope=ADA).outcomes == 1
 
 
 @every_cut
@@ -144,7 +144,7 @@ def test_nor_do_events_of_the_newest_kind(agent: Any, memory: Memory) -> None:
     seen = [text for message in run.messages for text in message.text]
     assert "".join(seen) == "You ride a green Brompton."
     assert run.output["messages"][-1].text == "You ride a green Brompton."
-    assert memory.learning(scope=ADA).outcomes == 1
+    assert memory.learning.status(scope=ADA).outcomes == 1
 
 
 @tool
@@ -162,7 +162,7 @@ def test_a_marker_before_a_tool_call_is_taken_off_and_teaches_nothing(memory: Me
         if about["langgraph_node"] == "model":
             texts.append(str(message.text))
     assert "".join(texts) == "Let me look.It is noon."
-    assert memory.learning(scope=ADA).outcomes == 0
+    assert memory.learning.status(scope=ADA).outcomes == 0
 
 
 def test_the_copy_is_what_the_model_was_to_whoever_asks() -> None:
@@ -186,4 +186,4 @@ def test_two_runs_of_one_model_at_a_time_keep_their_citations_apart(memory: Memo
         return await asyncio.gather(*runs)
 
     assert {str(done["messages"][-1].text) for done in asyncio.run(both())} == {"Yes."}
-    assert memory.learning(scope=ADA).outcomes == 8
+    assert memory.learning.status(scope=ADA).outcomes == 8

@@ -49,7 +49,7 @@ def test_memories_are_shown_cited_learned_from_and_the_turns_kept(memory: Memory
     assert str(asked.content).endswith("</memories>\n\nWhich bicycle do I have?")
     assert shown(model.seen[0])[0].endswith(BIKE)
     assert turns(memory) == [("user", "Which bicycle do I have?"), ("assistant", "A green Brompton.")]
-    assert memory.learning(scope=ADA).outcomes == 1
+    assert memory.learning.status(scope=ADA).outcomes == 1
     assert memory.entries(scope=ADA)[0].usage_count == 1
     assert not middleware.faults
 
@@ -61,8 +61,8 @@ async def test_the_same_from_an_event_loop(memory: Memory) -> None:
     given = {"messages": [HumanMessage("Which bicycle do I have?")]}
     done = await agent.ainvoke(given, thread("t1"), context={"user_id": "ada", "is_session_end": True})
     assert done["messages"][-1].text == "Noted."
-    assert memory.learning(scope=ADA).outcomes == 1
-    assert [job.kind for job in memory.jobs(scope=ADA)] == ["reflect"]
+    assert memory.learning.status(scope=ADA).outcomes == 1
+    assert [job.kind for job in memory.jobs.list(scope=ADA)] == ["reflect"]
     assert not middleware.faults
 
 
@@ -112,7 +112,7 @@ def test_a_loop_through_tools_recalls_once_and_sees_one_block(memory: Memory) ->
     assert len(recalled) == 1
     first, second = model.seen
     assert second[: len(first)] == first  # byte for byte: the prompt cache holds through the loop
-    assert memory.learning(scope=ADA).outcomes == 1
+    assert memory.learning.status(scope=ADA).outcomes == 1
     assert turns(memory) == [("user", "Which bicycle do I have?"), ("assistant", "Noted.")]
 
 
@@ -207,14 +207,14 @@ def test_an_answer_without_a_sound_citation_teaches_nothing(memory: Memory, answ
     memory.remember("Ada lives in Oslo.", scope=ADA)
     middleware = RMMMiddleware(memory)
     ask(agent_of(scripted(answer), middleware), "Where do I live?")
-    assert memory.learning(scope=ADA).outcomes == 0
+    assert memory.learning.status(scope=ADA).outcomes == 0
     assert middleware.faults == {"cite": 1}
 
 
 def test_citing_none_teaches_too(memory: Memory) -> None:
     memory.remember("Ada lives in Oslo.", scope=ADA)
     ask(agent_of(scripted("No idea. [NO_CITE]"), RMMMiddleware(memory)), "Where do I live?")
-    assert memory.learning(scope=ADA).outcomes == 1
+    assert memory.learning.status(scope=ADA).outcomes == 1
     assert memory.entries(scope=ADA)[0].usage_count == 0
 
 
@@ -237,7 +237,7 @@ def test_structured_output_sees_memories_is_asked_for_no_citation_and_teaches_no
     assert done["structured_response"] == City(name="Oslo")
     assert len(shown(model.seen[0])) == 1
     assert "NO_CITE" not in str(model.seen[0][0].content)
-    assert memory.learning(scope=ADA).outcomes == 0
+    assert memory.learning.status(scope=ADA).outcomes == 0
     assert turns(memory)[0] == ("user", "Where do I live?")
     assert not middleware.faults
 
@@ -248,7 +248,7 @@ def test_without_retrospective_reflection_nothing_is_asked_taken_off_or_learned(
     middleware = RMMMiddleware(memory, enable_retrospective_reflection=False)
     assert ask(agent_of(model, middleware), "Where do I live?") == "In Oslo. [0]"
     assert "NO_CITE" not in str(model.seen[0][0].content)
-    assert memory.learning(scope=ADA).outcomes == 0
+    assert memory.learning.status(scope=ADA).outcomes == 0
     assert not middleware.faults
 
 

@@ -79,7 +79,7 @@ def test_off_turns_it_off_at_once_for_a_memory_and_for_a_call() -> None:
         assert memory.recall(QUESTION, scope=SCOPE, recursion="off").route == "hybrid"
         assert memory.recall("rye bread", scope=SCOPE, recursion="always").route == "recursive"
         with pytest.raises(InvalidInput, match="maybe"):
-            memory.recall(QUESTION, scope=SCOPE, recursion="maybe")
+            memory.recall(QUESTION, scope=SCOPE, recursion="maybe")  # type: ignore[arg-type]
 
 
 def test_a_careful_threshold_leaves_most_questions_plain() -> None:
@@ -194,8 +194,8 @@ def test_outcomes_of_recursive_recalls_teach() -> None:
             found = memory.recall(QUESTION, scope=SCOPE)
             assert found.route == "recursive"
             assert memory.outcome(found.id, cited=[0, 1], scope=SCOPE)
-        assert memory.learning(scope=SCOPE).outcomes == 3
-        assert memory.learning(scope=SCOPE).steps > 0
+        assert memory.learning.status(scope=SCOPE).outcomes == 3
+        assert memory.learning.status(scope=SCOPE).steps > 0
 
 
 def test_a_meter_refuses_before_it_spends() -> None:

@@ -23,7 +23,7 @@ def notes() -> Memory:
 def test_what_fits_stays_before_what_does_not(notes: Memory, recursion: str) -> None:
     for question in ("What of bridges at the garden in October?", "What is the name of the drums of the market?"):
         thing = question.split(" of ")[1].split()[-1] if "name" in question else "bridges"
-        found = notes.recall(question, scope=ADA, k=5, recursion=recursion)
+        found = notes.recall(question, scope=ADA, k=5, recursion=recursion)  # type: ignore[arg-type]
         plain = notes.recall(question, scope=ADA, k=5, recursion="off")
         assert {hit.entry.id for hit in found.hits} == {hit.entry.id for hit in plain.hits}
         assert all(thing in hit.entry.text for hit in found.hits[:3])

@@ -63,7 +63,7 @@ def test_the_models_plan_is_run_and_the_trace_and_the_ledger_know_whose_it_is() 
         assert "Bakery" in [hit.entry.title for hit in found.hits if hit.factors["found"] > 0]
         assert found.cost.model_calls == 1
         assert found.cost.input_tokens > 0
-        (spent,) = memory.costs(scope=SCOPE, by=["purpose"])
+        (spent,) = memory.admin.costs(scope=SCOPE, by=["purpose"])
         assert (spent.key, spent.calls) == (("plan",), 1)
 
 

@@ -34,7 +34,7 @@ def live(memory: Memory, clock: Time, outcomes: int, *, practise_at: int = -1) -
     """Two people; one cites well and is soon trusted, one tells little; sessions and contexts say something too."""
     for number in range(outcomes):
         if number == practise_at:
-            assert memory.practise(scope=SCOPE) > 0
+            assert memory.learning.practise(scope=SCOPE) > 0
         query = (QUESTION, NEAR, "What is the difference between Leland mill and Leland river?")[number % 3]
         found = memory.recall(f"{query} {number % 7}", scope=SCOPE)
         if number % 5 == 4:
@@ -57,14 +57,14 @@ def test_relearning_rebuilds_the_same_state(shares: bool, practise_at: int, tmp_
             [{"title": title, "text": text, "kind": "fact"} for title, text in PASSAGES[:2]], scope=BOB
         )
         if not shares:
-            memory.share_learning(False, scope=SCOPE)
+            memory.learning.share(False, scope=SCOPE)
         live(memory, clock, 90, practise_at=practise_at)
         before = states(memory)
         own = before[PROFILE if shares else f"{PROFILE} ada"]
         assert own is not None
         assert json.loads(own)["routing"]["plain"]
         assert before[f"{WAITING} bob"] is not None  # nothing to trust him by
-        memory.relearn(scope=SCOPE)
+        memory.learning.relearn(scope=SCOPE)
         after = states(memory)
         if after[f"{WAITING} ada"] is None:  # none is as good as an empty one
             assert before[f"{WAITING} ada"] in (None, "[]")
@@ -75,10 +75,10 @@ def test_relearning_rebuilds_the_same_state(shares: bool, practise_at: int, tmp_
         assert changed != before  # it is not frozen
         if practise_at < 0:  # an export has the log, not the practice
             path = tmp_path / "all.jsonl"
-            memory.export(path)
+            memory.admin.export(path)
             with Memory.open(tmp_path / "copy.db", embedder="hash", clock=clock) as copy:
-                copy.load(path)
-                copy.relearn(scope=SCOPE)
+                copy.admin.load(path)
+                copy.learning.relearn(scope=SCOPE)
                 assert states(copy)[PROFILE] == changed[PROFILE]
 
 
@@ -87,10 +87,10 @@ def test_what_was_told_before_a_reset_is_learned_again_only_when_asked_for() -> 
     with filled(clock=clock, recursion=Recursion(explore=0.1), explore=0.0) as memory:
         live(memory, clock, 60)
         before = states(memory)
-        memory.reset_learning(scope=SCOPE)
-        memory.relearn(scope=SCOPE)
-        assert memory.learning(scope=SCOPE).searches == ()
-        memory.relearn(scope=SCOPE, whole=True)
+        memory.learning.reset(scope=SCOPE)
+        memory.learning.relearn(scope=SCOPE)
+        assert memory.learning.status(scope=SCOPE).searches == ()
+        memory.learning.relearn(scope=SCOPE, whole=True)
         assert states(memory)[PROFILE] == before[PROFILE]
 
 
@@ -99,7 +99,7 @@ def test_who_stops_sharing_keeps_what_they_taught_themselves() -> None:
     with filled(clock=clock, recursion=Recursion(explore=0.0), explore=0.0) as memory:
         live(memory, clock, 60)
         own = memory.engine.store.policy("acme", None, profile=PROFILE)
-        memory.share_learning(False, scope=SCOPE)
+        memory.learning.share(False, scope=SCOPE)
         assert memory.engine.store.policy("acme", None, profile=PROFILE) is None
         assert memory.engine.store.policy("acme", SCOPE.home(), profile=PROFILE) == own  # bob taught nothing
         assert memory.engine.store.policy("acme", BOB.home(), profile=PROFILE) is None

@@ -132,12 +132,12 @@ def test_what_was_learned_routes_and_a_reset_or_the_flag_undoes_it_at_once() -> 
         put(memory, taught(Routing(), route(NEAR).score, 0.9, 0.5))
         assert memory.recall(NEAR, scope=SCOPE).route == "recursive"
         assert memory.recall(NEAR, scope=SCOPE, recursion="off").route == "hybrid"
-        (found,) = memory.learning(scope=SCOPE).searches
+        (found,) = memory.learning.status(scope=SCOPE).searches
         assert (found.shape, found.starts) == ("plain", 0.2)
-        state = memory.export_learning(scope=SCOPE)
-        memory.reset_learning(scope=SCOPE)
+        state = memory.learning.export(scope=SCOPE)
+        memory.learning.reset(scope=SCOPE)
         assert memory.recall(NEAR, scope=SCOPE).route == "hybrid"
-        memory.load_learning(state, scope=SCOPE)
+        memory.learning.load(state, scope=SCOPE)
         assert memory.recall(NEAR, scope=SCOPE).route == "recursive"
 
 
@@ -168,7 +168,7 @@ def test_what_becomes_of_them_teaches_routing_and_no_family() -> None:
             found = memory.recall(f"{NEAR} {number}", scope=SCOPE)
             memory.outcome(found.id, cited=[0])
         policy = books(memory).policy(HOME)
-        assert memory.learning(scope=SCOPE).trusted
+        assert memory.learning.status(scope=SCOPE).trusted
         assert policy.families == {}
         band = policy.routing.band("plain", route(NEAR).score)
         assert band.plain.n > 10
@@ -183,7 +183,9 @@ def test_a_switch_of_routing_is_an_event_with_its_evidence() -> None:
             memory.outcome(found.id, cited=[0, 1] if found.route == "recursive" else [0])
             number += 1
             assert number < 400
-        event = next(one for one in memory.events(scope=SCOPE) if one.action == "learn" and "score" in str(one.detail))
+        event = next(
+            one for one in memory.admin.events(scope=SCOPE) if one.action == "learn" and "score" in str(one.detail)
+        )
         assert (event.detail["from"], event.detail["to"]) == ("as set", "recursive")
         assert "questions of shape plain that score 0.2 to 0.3: recursive" in str(event.detail["why"])
         routes = [memory.recall(f"{NEAR} {more}", scope=SCOPE).route for more in ("a", "b", "c", "d", "e", "f")]

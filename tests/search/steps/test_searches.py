@@ -143,7 +143,7 @@ def test_a_proven_choice_serves_and_the_flag_turns_it_off_at_once() -> None:
         found = memory.recall(QUESTION, scope=SCOPE)
         assert [step.action for step in found.trace] == ["aggregate"]
         assert memory.recall(QUESTION, scope=SCOPE, recursion="off").route == "hybrid"
-        memory.reset_learning(scope=SCOPE)
+        memory.learning.reset(scope=SCOPE)
         assert len(memory.recall(QUESTION, scope=SCOPE).trace) == 3
 
 
@@ -162,9 +162,9 @@ def test_only_trusted_feedback_is_evidence_and_it_brings_what_was_told_before() 
         for number in range(45):
             found = memory.recall(f"{QUESTION} {number % 7}", scope=SCOPE)
             memory.outcome(found.id, cited=[0])
-            if not memory.learning(scope=SCOPE).trusted:
+            if not memory.learning.status(scope=SCOPE).trusted:
                 assert books(memory).policy(HOME).outcomes == 0
-        assert memory.learning(scope=SCOPE).trusted
+        assert memory.learning.status(scope=SCOPE).trusted
         assert books(memory).policy(HOME).family("bridge").outcomes == 45
         assert {search.state for search in kept(memory)} == {"taught"}
 
@@ -179,7 +179,7 @@ def test_feedback_that_agrees_with_nothing_teaches_nothing() -> None:
 
 def test_people_who_do_not_share_learn_alone() -> None:
     with filled(recursion=Recursion(explore=0.0), explore=0.0) as memory:
-        memory.share_learning(False, scope=SCOPE)
+        memory.learning.share(False, scope=SCOPE)
         for number in range(40):
             memory.outcome(memory.recall(f"{QUESTION} {number % 7}", scope=SCOPE).id, cited=[0])
         assert books(memory).policy(HOME).outcomes == 40
@@ -191,14 +191,14 @@ def test_what_was_learned_is_saved_and_loaded_as_one_state() -> None:
     with filled() as memory, filled() as other:
         serve(memory, "bridge", "gather")
         memory.outcome(memory.recall("bakery bread", scope=SCOPE).id, cited=[0])
-        state = memory.export_learning(scope=SCOPE)
+        state = memory.learning.export(scope=SCOPE)
         assert state["person"] is not None
-        status = other.load_learning(state, scope=SCOPE)
+        status = other.learning.load(state, scope=SCOPE)
         assert status.outcomes == 1
         assert len(other.recall(QUESTION, scope=SCOPE).trace) == 1
-        assert other.export_learning(scope=SCOPE) == state
+        assert other.learning.export(scope=SCOPE) == state
         with pytest.raises(ValueError, match="export_learning"):
-            other.load_learning({"searches": {"format": 99}}, scope=SCOPE)
+            other.learning.load({"searches": {"format": 99}}, scope=SCOPE)
 
 
 def test_practice_needs_no_outcome_and_logs_nothing() -> None:
@@ -206,7 +206,7 @@ def test_practice_needs_no_outcome_and_logs_nothing() -> None:
         entries = {entry.title: entry.id for entry in memory.entries(scope=SCOPE)}
         memory.edit(entries["Bakery"], scope=SCOPE, tags=["town"])
         memory.edit(entries["Parking"], scope=SCOPE, tags=["town"])
-        count = memory.practise(scope=SCOPE)
+        count = memory.learning.practise(scope=SCOPE)
         assert count >= 3
         policy = books(memory).policy(HOME)
         assert policy.bootstrapped == count
@@ -216,12 +216,12 @@ def test_practice_needs_no_outcome_and_logs_nothing() -> None:
         assert max(map(len, means)) > 1  # it tells choices apart
         assert kept(memory) == []
         assert memory.engine.store.logged_recall("") is None
-        assert memory.practise(scope=SCOPE) == 0  # once
+        assert memory.learning.practise(scope=SCOPE) == 0  # once
 
 
 def test_practice_on_an_empty_memory_is_nothing() -> None:
     with Memory.open(":memory:", embedder="hash") as memory:
-        assert memory.practise(scope=SCOPE) == 0
+        assert memory.learning.practise(scope=SCOPE) == 0
         assert books(memory).policy(HOME) == Policy(seed=books(memory).policy(HOME).seed)
 
 

@@ -1,0 +1,245 @@
+"""The verbs for owners and operators, in three groups: `memory.learning`, `memory.jobs`, `memory.admin`.
+
+Each view holds the engine and the way to fill in the scope; it has no rule of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wellworn.core.values import CacheLevel, CurvePoint, JobState, LearningStatus, Progress, Scope, Stats
+from wellworn.engine import Engine
+from wellworn.ingest.times import TimeLike, as_time
+from wellworn.ingest.validate import (
+    checked_count,
+    checked_flag,
+    checked_groups,
+    checked_id,
+    checked_ids,
+    checked_job_state,
+    checked_query,
+    checked_scope,
+    checked_session_id,
+)
+from wellworn.learning.curve import curve
+from wellworn.models.port import Embedder
+from wellworn.store.port import Event, Job, Spent
+
+if TYPE_CHECKING:
+    from wellworn.models.port import Model
+    from wellworn.ops.doctor import Report
+    from wellworn.ops.reembed import Reembedded
+    from wellworn.ops.transfer import Loaded, Written
+
+FillIn = Callable[[Scope | None], Scope]
+"""The scope of a call: the one given, or the one the memory is bound to."""
+
+
+class LearningView:
+    """What was learned from outcomes, and how to steer it."""
+
+    def __init__(self, engine: Engine, scope: FillIn) -> None:
+        self._engine = engine
+        self._scope = scope
+
+    def status(self, *, scope: Scope | None = None) -> LearningStatus:
+        """What serves the scope's home layer now, and on which evidence."""
+        return self._engine.trainer.status(self._scope(scope).home(), self._engine.recursion.threshold)
+
+    def curve(self, *, scope: Scope | None = None) -> list[CurvePoint]:
+        """How learning came to where it is: one point per outcome of the scope's home, replayed from the log."""
+        return curve(self._engine.learner, self._scope(scope).home())
+
+    def relearn(
+        self,
+        *,
+        pairs: Iterable[tuple[str, Sequence[str]]] | None = None,
+        whole: bool = False,
+        scope: Scope | None = None,
+    ) -> LearningStatus:
+        """Learn the tenant's log since its last reset again: the same log gives the same weights, bit for bit.
+
+        `pairs` of a query and the ids of its right entries are learned first, as what all users share. They replace
+        earlier pairs, which stay when none are given. `whole=True` takes resets back and learns the whole log.
+        """
+        scope = self._scope(scope)
+        labelled = None
+        if pairs is not None:
+            examine = self._engine.searcher.examine
+            labelled = [(examine(checked_query(query), scope=scope), checked_ids(ids)) for query, ids in pairs]
+        self._engine.trainer.relearn(scope.tenant, labelled, whole=checked_flag("whole", whole))
+        return self.status(scope=scope)
+
+    def reset(self, *, scope: Scope | None = None) -> int:
+        """Discard what the tenant's users taught; past outcomes stay in the log and teach no more.
+
+        Returns how many learned states there were. `relearn(whole=True)` takes it back.
+        """
+        return self._engine.learner.reset(self._scope(scope).tenant)
+
+    def share(self, on: bool, *, scope: Scope | None = None) -> None:
+        """Choose whether the tenant's users learn from each other (numbers only); off also drops what was shared."""
+        self._engine.trainer.share(self._scope(scope).tenant, checked_flag("on", on))
+
+    def export(self, *, scope: Scope | None = None) -> dict[str, Any]:
+        """What was learned for the tenant and the scope's home, as JSON: numbers only."""
+        return self._engine.trainer.save(self._scope(scope).home())
+
+    def load(self, state: Mapping[str, Any], *, scope: Scope | None = None) -> LearningStatus:
+        """Replace what was learned by what `export` returned; parts it does not have stay."""
+        scope = self._scope(scope)
+        self._engine.trainer.load(scope.home(), dict(state))
+        return self.status(scope=scope)
+
+    def practise(self, *, tasks: int = 60, scope: Scope | None = None) -> int:
+        """Try every way to search on questions made from the scope's own entries; returns how many there were.
+
+        Learning which way serves best then does not begin blind. Nothing is logged, and nothing that is served changes
+        before outcomes say so.
+        """
+        from wellworn.search.steps.bootstrap import practise
+
+        scope, count = self._scope(scope), checked_count("tasks", tasks, least=1)
+        engine = self._engine
+        if engine.searches is None:
+            return 0
+        searcher = engine.searcher.under(engine.profile, None, engine.scrubbing)
+        return practise(engine.store, searcher, engine.recursion, engine.searches, scope=scope, count=count)
+
+
+class JobsView:
+    """Background work: what is queued, running, done or given up."""
+
+    def __init__(self, engine: Engine, scope: FillIn, *, bound: Scope | None) -> None:
+        self._engine = engine
+        self._scope = scope
+        self._bound = bound
+
+    def run(self, *, progress: Progress | None = None, scope: Scope | None = None) -> int:
+        """End idle sessions and run every job that is due, of one tenant or of all; returns how many were run."""
+        tenant = None if scope is None and self._bound is None else self._scope(scope).tenant
+        return self._engine.background.run(tenant=tenant, progress=progress)
+
+    def retry(self, id: str | None = None, *, scope: Scope | None = None) -> int:
+        """Queue a dead job of the tenant again, or all of them; returns how many."""
+        return self._engine.background.retry(self._scope(scope).tenant, None if id is None else checked_id(id))
+
+    def list(self, *, state: JobState | None = None, limit: int = 100, scope: Scope | None = None) -> Jobs:
+        """The tenant's jobs, newest first."""
+        wanted = None if state is None else [checked_job_state(state)]
+        limit = checked_count("limit", limit, least=1)
+        return self._engine.store.jobs(tenant=self._scope(scope).tenant, states=wanted, limit=limit)
+
+
+Jobs = list[Job]
+
+
+class AdminView:
+    """Counts, costs, the audit log, moving data in and out, repair."""
+
+    def __init__(self, engine: Engine, scope: FillIn, *, bound: Scope | None) -> None:
+        self._engine = engine
+        self._scope = scope
+        self._bound = bound
+
+    def stats(self, *, scope: Scope | None = None) -> Stats:
+        """How much the scope sees."""
+        store, partitions = self._engine.store, self._scope(scope).partitions()
+        counts, model = store.counts(partitions), store.model()
+        return Stats(
+            entries=counts["entries"],
+            links=counts["links"],
+            versions=counts["versions"],
+            sessions=counts["sessions"],
+            turns=counts["turns"],
+            vectors=counts["vectors"],
+            by_kind={key[5:]: n for key, n in counts.items() if key.startswith("kind:")},
+            by_state={key[6:]: n for key, n in counts.items() if key.startswith("state:")},
+            embedder=model.name if model else "none",
+            width=model.width if model else 0,
+            size_bytes=store.size_bytes(),
+            scrubbed=self._engine.scrubbing.counts(partitions),
+            embedding_cache=_cache_metrics(self._engine.embedder),
+        )
+
+    def events(self, *, limit: int = 100, scope: Scope | None = None) -> list[Event]:
+        """The tenant's audit log, newest first: what was done to which entry when, never its text."""
+        return self._engine.store.events(self._scope(scope).tenant, limit=checked_count("limit", limit, least=1))
+
+    def costs(
+        self, *, since: TimeLike = None, by: Sequence[str] = ("purpose", "model"), scope: Scope | None = None
+    ) -> list[Spent]:
+        """What the tenant's model calls cost, added up `by` any of `purpose`, `model`, `day`, `tenant`."""
+        tenant = self._scope(scope).tenant
+        return self._engine.store.spent(tenant, since=as_time("since", since), by=checked_groups(by))
+
+    def model(self, *, session_id: str | None = None, scope: Scope | None = None) -> Model | None:
+        """The memory's model, for calls of your own: each is in the ledger, under the budget; None without an `llm`."""
+        self._engine.check_open()
+        name = None if session_id is None else checked_session_id(session_id)
+        return self._engine.background.model(self._scope(scope).home(), name)
+
+    def repair(self, *, progress: Progress | None = None) -> Report:
+        """Rebuild what can be rebuilt from the entries, and report what cannot."""
+        from wellworn.ops.doctor import repair
+
+        report = repair(self._engine.store, self._engine.embedder, progress=progress)
+        self._engine.searcher.drop_ram()
+        return report
+
+    def reembed(self, *, progress: Progress | None = None) -> Reembedded:
+        """Give every entry a vector of this memory's embedder, then serve those; can be stopped and resumed."""
+        from wellworn.ops.reembed import reembed
+
+        return reembed(self._engine.store, self._engine.embedder, progress=progress)
+
+    def export(
+        self,
+        path: str | Path,
+        *,
+        format: str | None = None,
+        vectors: bool = True,
+        progress: Progress | None = None,
+        scope: Scope | None = None,
+    ) -> Written:
+        """Write everything, or one scope, to a `.jsonl` file, lossless, or to a folder of Markdown files."""
+        from wellworn.ops.transfer import export_to
+
+        return export_to(
+            self._engine.store,
+            Path(path),
+            format=format,
+            scope=self._optional(scope),
+            vectors=vectors,
+            clock=self._engine.clock,
+            progress=progress,
+        )
+
+    def load(
+        self,
+        path: str | Path,
+        *,
+        format: str | None = None,
+        progress: Progress | None = None,
+        scope: Scope | None = None,
+    ) -> Loaded:
+        """Read an export back, or a folder of Markdown notes into a scope; what is there already is skipped."""
+        from wellworn.ops.transfer import load_from
+
+        engine = self._engine
+        return load_from(
+            engine.store, engine.writer, Path(path), format=format, scope=self._optional(scope), progress=progress
+        )
+
+    def _optional(self, scope: Scope | None) -> Scope | None:
+        """The scope given or bound; None, which means everything, where neither is."""
+        if scope is None and self._bound is None:
+            return None
+        return self._scope(scope) if self._bound is not None else checked_scope(scope)
+
+
+def _cache_metrics(embedder: Embedder | None) -> list[CacheLevel]:
+    metrics = getattr(embedder, "metrics", None)  # only one with a cache has any
+    return list(metrics()) if callable(metrics) else []
