@@ -125,7 +125,7 @@ def command_text(name: str, command: Any) -> str:
 
 def shared_options() -> str:
     rows = ["| option | variable | meaning |", "|---|---|---|"]
-    rows += [f"| `--{name}` | {f'`{one.envvar}`' if one.envvar else ''} | {one.help} |" for name, one in SHARED.items()]
+    rows += [f"| `--{name}` | {f'`{one.env}`' if one.env else ''} | {one.help} |" for name, one in SHARED.items()]
     return "\n".join(rows)
 
 
