@@ -1,7 +1,7 @@
 """Writes docs/reference.md from the code: signatures, docstrings, fields, commands, settings, errors.
 
-    python docs/build_reference.py          write the page (make reference)
-    python docs/build_reference.py --check  exit 1 if the page is not what the code says
+python docs/build_reference.py          write the page (make reference)
+python docs/build_reference.py --check  exit 1 if the page is not what the code says
 """
 
 from __future__ import annotations
@@ -31,7 +31,20 @@ from wellworn.memory import Memory
 from wellworn.search import filters
 
 PAGE = Path(__file__).parent / "reference.md"
-VALUES = ("Scope", "Entry", "Recall", "Hit", "Factor", "Link", "Turn", "Version", "Receipt", "Reasoning", "LearningStatus", "Stats")
+VALUES = (
+    "Scope",
+    "Entry",
+    "Recall",
+    "Hit",
+    "Factor",
+    "Link",
+    "Turn",
+    "Version",
+    "Receipt",
+    "Reasoning",
+    "LearningStatus",
+    "Stats",
+)
 
 
 def docstring(thing: Any) -> str:
@@ -94,7 +107,11 @@ def defaults_of_settings() -> str:
     rows = ["| setting | default | meaning |", "|---|---|---|"]
     for name, _, _, told in fields_of(engine.Settings):
         default = shown[name].default
-        value = default if isinstance(default, str | int | float | bool) or default is None else getattr(default, "__name__", default)
+        value = (
+            default
+            if isinstance(default, str | int | float | bool) or default is None
+            else getattr(default, "__name__", default)
+        )
         rows.append(f"| `{name}` | `{value!r}` | {told.replace('|', chr(92) + '|')} |")
     return "\n".join(rows)
 
@@ -116,7 +133,11 @@ def command_text(name: str, command: Any) -> str:
     for option in command.params:
         if getattr(option, "hidden", False) or option.name in ("help", "json", *SHARED):
             continue
-        shown = ", ".join(f"`{one}`" for one in (*option.opts, *option.secondary_opts)) if option.param_type_name == "option" else f"`{(option.metavar or option.name).upper()}`"
+        shown = (
+            ", ".join(f"`{one}`" for one in (*option.opts, *option.secondary_opts))
+            if option.param_type_name == "option"
+            else f"`{(option.metavar or option.name).upper()}`"
+        )
         rows.append(f"| {shown} | {' '.join((getattr(option, 'help', None) or '').split())} |".replace("||", "|"))
     if rows:
         lines += ["| option | meaning |", "|---|---|", *rows]

@@ -1,4 +1,4 @@
-"""The documentation against the product: every code block runs, every command and setting is described, links resolve.
+"""The documentation against the product: every code block runs, links resolve, the reference is what the code says.
 
 How a page is run: its Python and console blocks in order, in one empty folder, the Python blocks sharing their names.
 
@@ -12,31 +12,18 @@ make) are for people. What else stands in a console block is not compared.
 from __future__ import annotations
 
 import contextlib
-import inspect
 import io
 import os
 import re
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 import pytest
-import typer.main
 
-import wellworn
-from wellworn import AsyncMemory, Memory, Session
-from wellworn.aio import AsyncSession
-from wellworn.cli import app
-from wellworn.cli.target import SHARED
-from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, MAX_NAME_CHARS, STATES
-from wellworn.ingest import validate
-from wellworn.integrations.loop import create_memory_middleware
-from wellworn.search.profiles import PROFILES
 from wellworn.store.sqlite import SqliteStore
 
 ROOT = Path(__file__).parent.parent
@@ -189,142 +176,32 @@ def test_a_decision_says_context_choice_and_price(path: Path) -> None:
     assert headings == ["Context", "Choice", "What we gave up"]
 
 
-# -- the command line --------------------------------------------------------------------------------------------
+# -- the pages and the product -------------------------------------------------------------------------------------
 
 
-# Any: typer brings a copy of click under a private name, so the types of commands cannot be named.
-def commands(group: Any, name: str = "wellworn") -> Iterator[tuple[str, Any]]:
-    yield name, group
-    for word, command in getattr(group, "commands", {}).items():
-        yield from commands(command, f"{name} {word}")
+def test_the_reference_is_what_the_code_says() -> None:
+    done = subprocess.run(
+        [sys.executable, str(DOCS / "build_reference.py"), "--check"],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
+        check=False,
+    )
+    assert done.returncode == 0, f"run `make reference`\n{done.stderr[-2000:]}"
 
 
-COMMANDS = dict(commands(typer.main.get_command(app)))
+def test_a_page_shows_its_first_code_on_the_first_screen() -> None:
+    for page in sorted(DOCS.glob("*.md")):
+        if page.name in ("reference.md", "measurements.md"):
+            continue
+        lines = page.read_text(encoding="utf-8").split("\n")
+        assert any(line.startswith("```") for line in lines[:40]), f"{name_of(page)} begins with too much prose"
 
 
-def test_the_reference_has_a_heading_for_every_command_and_no_other() -> None:
-    text = (DOCS / "reference.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"^## (wellworn.*)$", text, re.MULTILINE)) == set(COMMANDS)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_the_reference_names_every_option_of_a_command(name: str) -> None:
-    text = section("reference.md", f"## {name}")
-    shared = {f"--{option}" for option in (*SHARED, "json", "help")} if name != "wellworn" else {"--help"}
-    for parameter in COMMANDS[name].params:
-        if parameter.param_type_name == "argument":
-            assert f"`{parameter.metavar or parameter.name.upper()}" in text, parameter.name
-        else:
-            words = [word for word in (*parameter.opts, *parameter.secondary_opts) if word.startswith("--")]
-            assert all(f"`{word}" in text or word in shared for word in words), (name, words)
-
-
-# -- the library -------------------------------------------------------------------------------------------------
-
-FACES: list[tuple[type, str]] = [
-    (face, name)
-    for face in (Memory, Session)
-    for name, value in vars(face).items()
-    if not name.startswith("_") and callable(getattr(value, "__func__", value))
-]
-
-
-@pytest.mark.parametrize(("face", "name"), FACES, ids=[f"{face.__name__}.{name}" for face, name in FACES])
-def test_the_reference_describes_every_parameter_of_a_method(face: type, name: str) -> None:
-    text = section("reference.md", f"### {face.__name__}.{name}")
-    parameters = [p for p in inspect.signature(getattr(face, name)).parameters.values() if p.name != "self"]
-    rows = first_cells(text)
-    for parameter in parameters:
-        prefix = "**" if parameter.kind is inspect.Parameter.VAR_KEYWORD else ""
-        described = rows.pop(prefix + parameter.name, None)
-        assert described is not None, f"{parameter.name} has no row"
-        assert described[0].strip("`") == default_of(parameter), f"{parameter.name}: {described[0]}"
-    assert not rows, f"no such parameters: {sorted(rows)}"
-
-
-def test_the_page_on_loops_describes_every_setting_of_the_middleware() -> None:
-    rows = first_cells(section("middleware.md", "## create_memory_middleware"))
-    expected = {name: default_of(one) for name, one in inspect.signature(create_memory_middleware).parameters.items()}
-    assert {name: cells[0].strip("`") for name, cells in rows.items()} == expected
-
-
-def default_of(parameter: inspect.Parameter) -> str:
-    if parameter.kind is inspect.Parameter.VAR_KEYWORD:
-        return "none"
-    if parameter.default is inspect.Parameter.empty:
-        return "required"
-    return getattr(parameter.default, "__name__", repr(parameter.default).replace("'", '"'))
-
-
-def test_the_async_twins_have_the_methods_that_are_described() -> None:
-    assert public(AsyncMemory) == public(Memory)
-    assert public(AsyncSession) == public(Session)
-    section("reference.md", "## AsyncMemory")
-
-
-def public(face: type) -> set[str]:
-    return {name for name in vars(face) if not name.startswith("_")}
-
-
-def test_the_reference_names_everything_that_is_exported() -> None:
-    text = (DOCS / "reference.md").read_text(encoding="utf-8")
-    assert [name for name in wellworn.__all__ if f"`{name}`" not in text and f"## {name}" not in text] == []
-
-
-def test_the_reference_names_every_field_of_the_values_it_describes() -> None:
-    for face in (
-        wellworn.Entry,
-        wellworn.Hit,
-        wellworn.Recall,
-        wellworn.Receipt,
-        wellworn.Stats,
-        wellworn.Turn,
-        wellworn.Version,
-        wellworn.Link,
-        wellworn.Scope,
-    ):
-        rows = first_cells(section("reference.md", f"### {face.__name__}"))
-        expected = set(getattr(face, "__dataclass_fields__"))  # noqa: B009  a dataclass, which mypy cannot see here
-        assert set(rows) >= expected, (face.__name__, sorted(expected - set(rows)))
-
-
-def test_the_reference_states_the_limits_and_the_vocabulary() -> None:
-    text = (DOCS / "reference.md").read_text(encoding="utf-8")
-    limits: list[Any] = [
-        validate.MAX_TEXT_BYTES,
-        validate.MAX_QUERY_CHARS,
-        validate.MAX_METADATA_BYTES,
-        validate.MAX_K,
-        validate.MAX_TAGS,
-        MAX_NAME_CHARS,
-    ]
-    assert [limit for limit in limits if f"{limit:,}" not in section("reference.md", "## Limits")] == []
-    assert [word for word in (*KINDS, *LAYERS, *LINK_TYPES, *STATES) if f"`{word}`" not in text] == []
-
-
-def test_the_reference_names_every_environment_variable() -> None:
-    sources = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
-    used = set(re.findall(r"""["']((?:WELLWORN|OPENAI|ANTHROPIC|OLLAMA)_[A-Z_]+)["']""", sources))
-    assert used <= set(first_cells(section("reference.md", "## Environment variables")))
-
-
-def test_the_reference_draws_every_error() -> None:
-    text = section("reference.md", "## Errors")
-    errors = [name for name, value in vars(wellworn.core.errors).items() if isinstance(value, type)]
-    assert [name for name in errors if name not in text] == []
-
-
-# -- equations and bytes -----------------------------------------------------------------------------------------
-
-
-def test_the_page_on_recall_states_every_weight_and_constant() -> None:
-    weights = first_cells(section("recall.md", "## Factors and weights"))
-    default = PROFILES["default"]
-    assert {name: float(cells[0]) for name, cells in weights.items()} == dict(default.weights)
-    constants = first_cells(section("recall.md", "## Constants"))
-    for name in set(default.__dataclass_fields__) - {"name", "weights"}:
-        for column, profile in enumerate(PROFILES.values()):
-            assert constants[name][column] == str(getattr(profile, name)), (name, profile.name)
+def test_the_documentation_stays_short() -> None:
+    words = sum(len(page.read_text(encoding="utf-8").split()) for page in PAGES)
+    assert words < 36_000
+    assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) < 900
 
 
 def test_the_page_on_storage_describes_every_table_and_column(tmp_path: Path) -> None:

@@ -1,13 +1,13 @@
-"""wellworn: memory for AI agents that learns from being used.
+"""wellworn: memory for AI agents that gets better with use.
 
-    from wellworn import Memory, Scope
+    from wellworn import Memory
 
-    mem = Memory.open("memory.db")
-    scope = Scope(tenant="acme", user="ada")
-    mem.remember("Ada prefers tokio over async-std.", scope=scope, kind="preference", tags=["rust"])
-    mem.recall("which async runtime does Ada like?", scope=scope).hits[0].entry.text
+    mem = Memory("memory.db")
+    ada = mem.for_user("ada")
+    ada.remember("Ada prefers tokio over async-std.", kind="preference")
+    print(ada.recall("which async runtime does Ada like?")[0].text)
 
-This module is the only public face. Names load on first use, so `import wellworn` stays quick.
+This module holds the public names. They load on first use, so `import wellworn` stays quick.
 """
 
 from __future__ import annotations
@@ -16,188 +16,96 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from wellworn.aio import AsyncMemory
-    from wellworn.core.errors import (
-        BudgetExceeded,
-        EmbedderMismatch,
-        EmbeddingFailed,
-        InvalidInput,
-        LeaseLost,
-        MissingExtra,
-        ModelFailed,
-        NotFound,
-        PersonalData,
-        ReplyUnreadable,
-        ScopeError,
-        StoreBusy,
-        StoreClosed,
-        StoreCorrupt,
-        StoreError,
-        TransferError,
-        UnknownKind,
-        WellwornError,
-    )
-    from wellworn.core.values import (
-        Entry,
-        Hit,
-        Link,
-        Reasoning,
-        ReasoningStep,
-        Recall,
-        RecallResult,
-        Receipt,
-        Scope,
-        Stats,
-        Step,
-        Turn,
-        Version,
-    )
-    from wellworn.ingest.pii.mask import scrub_text
-    from wellworn.ingest.pii.scrubbing import Scrub
-    from wellworn.ingest.session import Session
-    from wellworn.ingest.validate import Draft
-    from wellworn.memory import Memory
-    from wellworn.models.choose import cached_embedder
-    from wellworn.models.costs import Budget
-    from wellworn.ops.doctor import Report
-    from wellworn.reflection.report import Reflection
-    from wellworn.reflection.settings import ReflectionSettings
-    from wellworn.search.assemble import Assembled, LeftOut
-    from wellworn.search.profiles import Profile
-    from wellworn.search.steps.actions import (
-        Aggregate,
-        DrillDown,
-        FilterByRecency,
-        FilterByRelevance,
-        RecursiveCall,
-        SearchLayer,
-    )
-    from wellworn.search.steps.limits import Limits
-    from wellworn.search.steps.models import Models
-    from wellworn.search.steps.plans import Planner
-    from wellworn.search.steps.recall import Recursion
-    from wellworn.search.steps.repl import ReplLimits
+    from wellworn.aio import AsyncMemory as AsyncMemory
+    from wellworn.core.errors import BudgetExceeded as BudgetExceeded
+    from wellworn.core.errors import EmbedderMismatch as EmbedderMismatch
+    from wellworn.core.errors import EmbeddingFailed as EmbeddingFailed
+    from wellworn.core.errors import InvalidInput as InvalidInput
+    from wellworn.core.errors import LeaseLost as LeaseLost
+    from wellworn.core.errors import MissingExtra as MissingExtra
+    from wellworn.core.errors import ModelFailed as ModelFailed
+    from wellworn.core.errors import NotFound as NotFound
+    from wellworn.core.errors import PersonalData as PersonalData
+    from wellworn.core.errors import ReplyUnreadable as ReplyUnreadable
+    from wellworn.core.errors import ScopeError as ScopeError
+    from wellworn.core.errors import StoreBusy as StoreBusy
+    from wellworn.core.errors import StoreClosed as StoreClosed
+    from wellworn.core.errors import StoreCorrupt as StoreCorrupt
+    from wellworn.core.errors import StoreError as StoreError
+    from wellworn.core.errors import TransferError as TransferError
+    from wellworn.core.errors import UnknownKind as UnknownKind
+    from wellworn.core.errors import WellwornError as WellwornError
+    from wellworn.core.values import CacheLevel as CacheLevel
+    from wellworn.core.values import Cost as Cost
+    from wellworn.core.values import CurvePoint as CurvePoint
+    from wellworn.core.values import Entry as Entry
+    from wellworn.core.values import Factor as Factor
+    from wellworn.core.values import Hit as Hit
+    from wellworn.core.values import LearningStatus as LearningStatus
+    from wellworn.core.values import Link as Link
+    from wellworn.core.values import Partition as Partition
+    from wellworn.core.values import Reasoning as Reasoning
+    from wellworn.core.values import ReasoningStep as ReasoningStep
+    from wellworn.core.values import Recall as Recall
+    from wellworn.core.values import RecallResult as RecallResult
+    from wellworn.core.values import Receipt as Receipt
+    from wellworn.core.values import Scope as Scope
+    from wellworn.core.values import Stats as Stats
+    from wellworn.core.values import Step as Step
+    from wellworn.core.values import Turn as Turn
+    from wellworn.core.values import Version as Version
+    from wellworn.ingest.pii.mask import scrub_text as scrub_text
+    from wellworn.ingest.pii.scrubbing import Scrub as Scrub
+    from wellworn.ingest.session import Session as Session
+    from wellworn.ingest.validate import Draft as Draft
+    from wellworn.memory import Memory as Memory
+    from wellworn.models.choose import cached_embedder as cached_embedder
+    from wellworn.models.costs import Budget as Budget
+    from wellworn.ops.doctor import Report as Report
+    from wellworn.reflection.report import Reflection as Reflection
+    from wellworn.reflection.settings import ReflectionSettings as ReflectionSettings
+    from wellworn.search.assemble import Assembled as Assembled
+    from wellworn.search.assemble import LeftOut as LeftOut
+    from wellworn.search.profiles import Profile as Profile
+    from wellworn.search.steps.actions import Aggregate as Aggregate
+    from wellworn.search.steps.actions import DrillDown as DrillDown
+    from wellworn.search.steps.actions import FilterByRecency as FilterByRecency
+    from wellworn.search.steps.actions import FilterByRelevance as FilterByRelevance
+    from wellworn.search.steps.actions import RecursiveCall as RecursiveCall
+    from wellworn.search.steps.actions import SearchLayer as SearchLayer
+    from wellworn.search.steps.limits import Limits as Limits
+    from wellworn.search.steps.models import Models as Models
+    from wellworn.search.steps.plans import Planner as Planner
+    from wellworn.search.steps.recall import Recursion as Recursion
+    from wellworn.search.steps.repl import ReplLimits as ReplLimits
 
 __version__ = "0.1.0"
 
-_HOME = {
-    "Aggregate": "wellworn.search.steps.actions",
-    "Assembled": "wellworn.search.assemble",
-    "AsyncMemory": "wellworn.aio",
-    "Budget": "wellworn.models.costs",
-    "BudgetExceeded": "wellworn.core.errors",
-    "Draft": "wellworn.ingest.validate",
-    "DrillDown": "wellworn.search.steps.actions",
-    "EmbedderMismatch": "wellworn.core.errors",
-    "EmbeddingFailed": "wellworn.core.errors",
-    "Entry": "wellworn.core.values",
-    "FilterByRecency": "wellworn.search.steps.actions",
-    "FilterByRelevance": "wellworn.search.steps.actions",
-    "Hit": "wellworn.core.values",
-    "InvalidInput": "wellworn.core.errors",
-    "LeaseLost": "wellworn.core.errors",
-    "LeftOut": "wellworn.search.assemble",
-    "Limits": "wellworn.search.steps.limits",
-    "Link": "wellworn.core.values",
-    "Memory": "wellworn.memory",
-    "MissingExtra": "wellworn.core.errors",
-    "ModelFailed": "wellworn.core.errors",
-    "Models": "wellworn.search.steps.models",
-    "NotFound": "wellworn.core.errors",
-    "PersonalData": "wellworn.core.errors",
-    "Planner": "wellworn.search.steps.plans",
-    "Profile": "wellworn.search.profiles",
-    "Reasoning": "wellworn.core.values",
-    "ReasoningStep": "wellworn.core.values",
-    "Recall": "wellworn.core.values",
-    "RecallResult": "wellworn.core.values",
-    "Receipt": "wellworn.core.values",
-    "WellwornError": "wellworn.core.errors",
-    "Recursion": "wellworn.search.steps.recall",
-    "RecursiveCall": "wellworn.search.steps.actions",
-    "Reflection": "wellworn.reflection.report",
-    "ReflectionSettings": "wellworn.reflection.settings",
-    "ReplLimits": "wellworn.search.steps.repl",
-    "ReplyUnreadable": "wellworn.core.errors",
-    "Report": "wellworn.ops.doctor",
-    "Scope": "wellworn.core.values",
-    "ScopeError": "wellworn.core.errors",
-    "Scrub": "wellworn.ingest.pii.scrubbing",
-    "SearchLayer": "wellworn.search.steps.actions",
-    "Session": "wellworn.ingest.session",
-    "Stats": "wellworn.core.values",
-    "Step": "wellworn.core.values",
-    "StoreBusy": "wellworn.core.errors",
-    "StoreClosed": "wellworn.core.errors",
-    "StoreCorrupt": "wellworn.core.errors",
-    "StoreError": "wellworn.core.errors",
-    "TransferError": "wellworn.core.errors",
-    "Turn": "wellworn.core.values",
-    "UnknownKind": "wellworn.core.errors",
-    "Version": "wellworn.core.values",
-    "cached_embedder": "wellworn.models.choose",
-    "scrub_text": "wellworn.ingest.pii.mask",
+_NAMES = {
+    "aio": "AsyncMemory",
+    "core.errors": "BudgetExceeded EmbedderMismatch EmbeddingFailed InvalidInput LeaseLost MissingExtra ModelFailed NotFound PersonalData ReplyUnreadable ScopeError StoreBusy StoreClosed StoreCorrupt StoreError TransferError UnknownKind WellwornError",
+    "core.values": "CacheLevel Cost CurvePoint Entry Factor Hit LearningStatus Link Partition Reasoning ReasoningStep Recall RecallResult Receipt Scope Stats Step Turn Version",
+    "ingest.pii.mask": "scrub_text",
+    "ingest.pii.scrubbing": "Scrub",
+    "ingest.session": "Session",
+    "ingest.validate": "Draft",
+    "memory": "Memory",
+    "models.choose": "cached_embedder",
+    "models.costs": "Budget",
+    "ops.doctor": "Report",
+    "reflection.report": "Reflection",
+    "reflection.settings": "ReflectionSettings",
+    "search.assemble": "Assembled LeftOut",
+    "search.profiles": "Profile",
+    "search.steps.actions": "Aggregate DrillDown FilterByRecency FilterByRelevance RecursiveCall SearchLayer",
+    "search.steps.limits": "Limits",
+    "search.steps.models": "Models",
+    "search.steps.plans": "Planner",
+    "search.steps.recall": "Recursion",
+    "search.steps.repl": "ReplLimits",
 }
-
-__all__ = [
-    "Aggregate",
-    "Assembled",
-    "AsyncMemory",
-    "Budget",
-    "BudgetExceeded",
-    "Draft",
-    "DrillDown",
-    "EmbedderMismatch",
-    "EmbeddingFailed",
-    "Entry",
-    "FilterByRecency",
-    "FilterByRelevance",
-    "Hit",
-    "InvalidInput",
-    "LeaseLost",
-    "LeftOut",
-    "Limits",
-    "Link",
-    "Memory",
-    "MissingExtra",
-    "ModelFailed",
-    "Models",
-    "NotFound",
-    "PersonalData",
-    "Planner",
-    "Profile",
-    "Reasoning",
-    "ReasoningStep",
-    "Recall",
-    "RecallResult",
-    "Receipt",
-    "Recursion",
-    "RecursiveCall",
-    "Reflection",
-    "ReflectionSettings",
-    "ReplLimits",
-    "ReplyUnreadable",
-    "Report",
-    "Scope",
-    "ScopeError",
-    "Scrub",
-    "SearchLayer",
-    "Session",
-    "Stats",
-    "Step",
-    "StoreBusy",
-    "StoreClosed",
-    "StoreCorrupt",
-    "StoreError",
-    "TransferError",
-    "Turn",
-    "UnknownKind",
-    "Version",
-    "WellwornError",
-    "__version__",
-    "cached_embedder",
-    "scrub_text",
-]
+_HOME = {name: f"wellworn.{module}" for module, names in _NAMES.items() for name in names.split()}
+__all__ = ["__version__", *sorted(_HOME)]
 
 
 def __getattr__(name: str) -> Any:
