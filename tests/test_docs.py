@@ -5,8 +5,8 @@ How a page is run: its Python and console blocks in order, in one empty folder, 
     <!-- no-run: why -->     above a block: it is not run
     <!-- output -->          above a ```text block: what the Python block before it prints, exactly
 
-Of a ```console or ```bash block the lines after `$ ` run in one shell if one of them calls `wellworn`; others (pip,
-make) are for people. What else stands in a console block is not compared.
+Of a ```console or ```bash block the lines after `$ ` run in one shell if one of them calls `wellworn`; `pip` and `make`
+lines are for people. What else stands in a console block is not compared.
 """
 
 from __future__ import annotations
@@ -119,7 +119,9 @@ def run_python(block: Block, where: str, module: ModuleType) -> str:
 
 def run_console(block: Block, where: str, folder: Path) -> None:
     commands = re.findall(r"^\$ (.*(?:\n> .*)*)", block.code, re.MULTILINE)
-    script = "\n".join(command.replace("\n> ", "\n") for command in commands)
+    script = "\n".join(
+        command.replace("\n> ", "\n") for command in commands if not command.startswith(("pip ", "make "))
+    )
     if not re.search(r"\bwellworn [a-z-]", script):
         return
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
