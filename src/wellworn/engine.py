@@ -20,16 +20,14 @@ from wellworn.ingest.remember import Writer
 from wellworn.ingest.scrub import ScrubberSpec, choose_scrubbing
 from wellworn.ingest.validate import checked_flag, checked_fraction
 from wellworn.learning.learner import Learner, checked_mode
-from wellworn.learning.policy import Prior
+from wellworn.learning.log import LearningLog
 from wellworn.learning.state import read_prior
-from wellworn.learning.tune import Tuner
 from wellworn.models.choose import EmbedderSpec, ModelSpec, choose_embedder, choose_model
 from wellworn.models.costs import Budget, Prices
 from wellworn.models.port import Embedder
 from wellworn.ops.reembed import adopt_model
 from wellworn.reflection.settings import ReflectionSettings
 from wellworn.search.evidence import EVIDENCE
-from wellworn.search.learned import Learned
 from wellworn.search.pipeline import Searcher, checked_profile
 from wellworn.search.profiles import Profile
 from wellworn.search.steps.combined import CombinedMemoryTrainer
@@ -40,6 +38,7 @@ from wellworn.store.port import Store
 
 if TYPE_CHECKING:
     from wellworn.background import Background
+    from wellworn.learning.reranker import MatrixReranker
     from wellworn.models.ledger import Meter
     from wellworn.models.port import Model
 
@@ -127,8 +126,18 @@ class Engine:
             if not reembedding:
                 adopt_model(self.store, self.embedder)
             self.scrubbing = choose_scrubbing(scrubber, self.store, clock=clock)
-            self.learner = _learner(self.profile, self.store, self.embedder, mode=mode, prior=started, clock=clock)
-            self._build(mode, share)
+            log = LearningLog(self.store)
+            self.learner = Learner(
+                log,
+                mode=mode,
+                names=EVIDENCE,
+                clock=self.clock,
+                profile=self.profile.name,
+                explore=share,
+                start=started,
+                reranker=_reranker(self.profile, log, self.embedder),
+            )
+            self._build(mode)
         except BaseException:
             self.store.close()
             raise
@@ -145,16 +154,15 @@ class Engine:
             "new_id": self.new_id,
         }
 
-    def _build(self, mode: str, explore: float) -> None:
+    def _build(self, mode: str) -> None:
         """What works on the store: search, learning, writing, changing, forgetting."""
-        learned = None if mode == "off" else Learned(self.learner, explore=explore, clock=self.clock)
         self.searcher = Searcher(
             self.store,
             self.embedder,
             profile=self.profile,
             clock=self.clock,
             new_id=self.new_id,
-            learned=learned,
+            learner=None if mode == "off" else self.learner,
             scrubbing=self.scrubbing,
         )
         self.searches: Searches | None = None
@@ -172,7 +180,7 @@ class Engine:
         self.trainer = CombinedMemoryTrainer(self.store, self.learner, self.searches, clock=self.clock)
         self.writer = Writer(self.store, self.embedder, scrubber=self.scrubbing, clock=self.clock, new_id=self.new_id)
         self.changer = Changer(self.store, self.embedder, scrubbing=self.scrubbing, clock=self.clock)
-        self.forgetter = Forgetter(self.store, self.searcher, clock=self.clock, before=self.learner.write_pending)
+        self.forgetter = Forgetter(self.store, self.searcher, clock=self.clock, before=self.learner.log.write)
 
     @property
     def background(self) -> Background:
@@ -206,21 +214,12 @@ def _metered(engine: weakref.ref[Engine], model: Model, partition: Partition) ->
     return found.background.meter(model, partition)
 
 
-def _learner(
-    profile: Profile, store: Store, embedder: Embedder | None, *, mode: str, prior: Prior | None, clock: Clock
-) -> Learner:
-    """The paper's reranker needs vectors; everything else learns by named features."""
-    if profile.reranker == "paper" and embedder is not None:
-        from wellworn.learning.paper import PaperLearner
+def _reranker(profile: Profile, log: LearningLog, embedder: Embedder | None) -> MatrixReranker | None:
+    """The optional reranker that a profile names; it needs vectors."""
+    if profile.reranker == "linear" or embedder is None:
+        return None
+    from wellworn.learning.reranker import MatrixReranker
 
-        return PaperLearner(
-            store,
-            mode=mode,
-            names=EVIDENCE,
-            clock=clock,
-            embed_query=embedder.embed_query,
-            width=embedder.width,
-            profile=profile.name,
-        )
-    tuner = None if embedder is None else Tuner(store, embedder.embed_query, embedder.width)
-    return Learner(store, mode=mode, names=EVIDENCE, clock=clock, profile=profile.name, start=prior, tuner=tuner)
+    return MatrixReranker(
+        log, paper=profile.reranker == "paper", profile=profile.name, embed=embedder.embed_query, width=embedder.width
+    )

@@ -41,7 +41,7 @@ from wellworn.ingest.validate import (
     checked_session_id,
     drafts_of,
 )
-from wellworn.learning.told import told_of
+from wellworn.learning.outcome import outcome_input
 from wellworn.search.filters import FilterOptions, Filters
 from wellworn.search.steps.library import Library
 from wellworn.search.steps.recall import checked_recursion
@@ -248,9 +248,9 @@ class Memory:
         scrubbing = self.engine.scrubbing
         if scrubbing.on and isinstance(refined, str):
             refined = scrubbing.asked(None if within is None else within.home())(refined)
-        told = told_of(cited=cited, used=used, ignored=ignored, refined=refined, success=success)
+        reported = outcome_input(cited=cited, used=used, ignored=ignored, refined=refined, success=success)
         tenant = None if within is None else within.tenant
-        return self.engine.trainer.outcome(checked_id(recall_id), told, tenant=tenant)
+        return self.engine.trainer.outcome(checked_id(recall_id), reported, tenant=tenant)
 
     # -- look ----------------------------------------------------------------------------------------------------
 

@@ -23,7 +23,6 @@ from wellworn.ingest.validate import (
     checked_scope,
     checked_session_id,
 )
-from wellworn.learning.curve import curve
 from wellworn.models.port import Embedder
 from wellworn.store.port import Event, Job, Spent
 
@@ -50,7 +49,7 @@ class LearningView:
 
     def curve(self, *, scope: Scope | None = None) -> list[CurvePoint]:
         """How learning came to where it is: one point per outcome of the scope's home, replayed from the log."""
-        return curve(self._engine.learner, self._scope(scope).home())
+        return self._engine.learner.curve(self._scope(scope).home())
 
     def relearn(
         self,

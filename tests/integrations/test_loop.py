@@ -254,7 +254,7 @@ def test_turns_and_citation_are_one_durable_write(
         memory.remember_many(["Ada lives in Oslo.", "Ben sells gold."], scope=ADA)
         middleware = made(memory, clock)
         middleware.enrich_system_prompt(asked("Where does Ada live?"))
-        memory.engine.learner._log.flush()
+        memory.engine.learner.log.flush()
         before = memory.learning.status(scope=ADA).steps
         commits = counted(memory, monkeypatch)
         middleware.after_response("Where does Ada live?", "In Oslo. [0]")

@@ -17,8 +17,8 @@ YES, NO = Evidence(n=100, total=20, squares=8), Evidence(n=100, total=-20, squar
 HONEST = Evidence(n=100, total=25, squares=12)
 
 
-def flags(*cited: int) -> np.ndarray:
-    return np.array(cited, dtype=np.bool_)
+def flags(*cited: int) -> list[bool]:
+    return [bool(one) for one in cited]
 
 
 def evidence(values: list[float]) -> Evidence:
@@ -29,11 +29,11 @@ def evidence(values: list[float]) -> Evidence:
 
 
 def test_auc_counts_pairs_in_the_right_order() -> None:
-    scores = np.array([3.0, 2.0, 1.0])
+    scores = [3.0, 2.0, 1.0]
     assert auc(scores, flags(1, 0, 0)) == 0.5
     assert auc(scores, flags(0, 0, 1)) == -0.5
     assert auc(scores, flags(0, 1, 0)) == 0.0
-    assert auc(np.zeros(3), flags(0, 1, 0)) == 0.0
+    assert auc([0.0] * 3, flags(0, 1, 0)) == 0.0
 
 
 @given(st.lists(st.floats(-1, 1), min_size=2, max_size=30))
@@ -42,13 +42,13 @@ def test_evidence_is_a_mean_with_its_error(values: list[float]) -> None:
     fade = np.array([(1 - 1 / MEMORY) ** age for age in range(len(values))][::-1])
     assert found.n == pytest.approx(fade.sum())
     assert found.mean == pytest.approx(float((fade * values).sum() / fade.sum()), abs=1e-12)
-    assert found.bound(-1) <= found.mean == found.bound(0) <= found.bound(1)
+    assert found.bound(-1) <= found.mean <= found.bound(1)
 
 
 def test_too_little_evidence_bounds_nothing() -> None:
     assert Evidence().bound(1) == math.inf
     assert Evidence().add(1.0).bound(-1) == -math.inf
-    assert Evidence().mean == Evidence().bound(0) == 0.0
+    assert Evidence().mean == 0.0
 
 
 def test_evidence_fades() -> None:
@@ -64,10 +64,10 @@ def test_pooled_evidence_counts_as_no_more_than_it_may() -> None:
 
 
 def test_an_outcome_with_all_or_nothing_cited_is_no_evidence() -> None:
-    scores, guard = np.array([2.0, 1.0]), Guard()
-    assert compare(scores, -scores, flags(1, 1)) is None
-    assert guard.see(compare(scores, -scores, flags(0, 0))) is guard
-    seen = guard.see(compare(scores, -scores, flags(1, 0)))
+    scores, turned, guard = [2.0, 1.0], [1.0, 2.0], Guard()
+    assert compare(scores, turned, flags(1, 1)) is None
+    assert guard.see(compare(scores, turned, flags(0, 0))) is guard
+    seen = guard.see(compare(scores, turned, flags(1, 0)))
     assert (seen.agree.total, seen.gain.total) == (0.5, -1.0)
 
 
@@ -91,7 +91,7 @@ def test_an_untrusted_person_neither_earns_nor_keeps_it() -> None:
 
 def believing(agreements: Iterable[float], guard: Guard | None = None) -> list[Guard]:
     """The guard after each of these outcomes: the first, middle or last of three is the one cited."""
-    found, scores = [guard or Guard()], np.array([3.0, 2.0, 1.0])
+    found, scores = [guard or Guard()], [3.0, 2.0, 1.0]
     for agreement in agreements:
         cited = flags(*(agreement == worth for worth in (0.5, 0.0, -0.5)))
         found.append(found[-1].see(compare(scores, scores, cited)))

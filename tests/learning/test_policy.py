@@ -12,11 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from learning.world import NAMES, START, WIDTH, Feedback, User, always_last, at_random, honest, inverted, recall_of
-from wellworn.learning.example import Example
 from wellworn.learning.guard import LEAST, Evidence, Guard
 from wellworn.learning.policy import Person, Prior, advance, serving
-from wellworn.learning.ranker import Ranker
-from wellworn.learning.state import dumps_person, dumps_prior, loads_person, loads_prior
+from wellworn.learning.ranker import Example, Ranker
+from wellworn.learning.state import Tenant, dumps_state, dumps_tenant, loads_state, loads_tenant
 
 SEEDS = range(6)
 
@@ -186,8 +185,8 @@ def fold(users: dict[str, list[Example]], order: list[str], stops: set[int]) -> 
     prior, people, seen = Prior(), dict[str, Person | None](), dict.fromkeys(users, 0)
     for number, name in enumerate(order):
         if number in stops:
-            prior = loads_prior(dumps_prior(prior, NAMES), NAMES)
-            people = {who: loads_person(dumps_person(p, NAMES), NAMES) for who, p in people.items() if p}
+            prior = loads_state(Prior, dumps_state(prior, NAMES), NAMES) or Prior()
+            people = {who: loads_state(Person, dumps_state(p, NAMES), NAMES) for who, p in people.items() if p}
         log, done = users[name], seen[name]
 
         def past(log: list[Example] = log, done: int = done) -> Iterator[Example]:
@@ -195,7 +194,7 @@ def fold(users: dict[str, list[Example]], order: list[str], stops: set[int]) -> 
 
         after = advance(prior, people.get(name), log[done], past=past, at=START)
         prior, people[name], seen[name] = after.prior, after.person, done + 1
-    return [dumps_prior(prior, NAMES), *(dumps_person(p, NAMES) for p in people.values() if p)]
+    return [dumps_state(prior, NAMES), *(dumps_state(p, NAMES) for p in people.values() if p)]
 
 
 @settings(max_examples=8, deadline=None)
@@ -209,7 +208,7 @@ def test_a_replay_rebuilds_the_same_state_bit_for_bit(seed: int, stops: set[int]
     logs = {str(number): user.log for number, user in enumerate(users)}
     states = fold(logs, order, stops)
     assert states == fold(logs, order, set())
-    assert states[0] == dumps_prior(prior, NAMES)
+    assert states[0] == dumps_state(prior, NAMES)
     assert prior.users > 0
 
 
@@ -217,40 +216,52 @@ def test_a_state_survives_its_text() -> None:
     user = User(3)
     prior = user.ask(Prior(), honest(), 60)
     assert user.person is not None
-    person = loads_person(dumps_person(user.person, NAMES), NAMES)
+    person = loads_state(Person, dumps_state(user.person, NAMES), NAMES)
     assert person is not None
     assert person.own.precision.tobytes() == user.person.own.precision.tobytes()
     assert (person.guard, person.lent, person.level) == (user.person.guard, user.person.lent, user.person.level)
     assert person.changed_at == user.person.changed_at
-    assert loads_prior(dumps_prior(prior, NAMES), NAMES).gain == prior.gain
-
-
-def test_a_precision_written_as_a_list_of_numbers_is_still_read() -> None:
-    prior = grown(1)
-    assert prior.ranker is not None
-    value = json.loads(dumps_prior(prior, NAMES))
-    value["ranker"]["precision"] = prior.ranker.precision.ravel().tolist()
-    read = loads_prior(json.dumps(value), NAMES).ranker
+    read = loads_state(Prior, dumps_state(prior, NAMES), NAMES)
     assert read is not None
-    assert read.precision.tobytes() == prior.ranker.precision.tobytes()
-    value["ranker"]["precision"] = "not base64!"
-    assert loads_prior(json.dumps(value), NAMES).ranker is None
+    assert read.gain == prior.gain
+
+
+def test_a_state_of_an_earlier_release_is_read() -> None:
+    """It had the guard's fields among the person's, some more of them, and called a feature otherwise."""
+    user = User(3)
+    user.ask(Prior(), honest(), 60)
+    assert user.person is not None
+    names = [*NAMES[:-1], "repeated"]
+    value = json.loads(dumps_state(user.person, [*NAMES[:-1], "echo"]))
+    old = value | value.pop("guard") | {"placed": 0.0, "positional": False, "residual": 0}
+    person = loads_state(Person, json.dumps(old), names)
+    assert person is not None
+    assert dumps_state(person, names) == dumps_state(user.person, names)
 
 
 def test_a_state_of_other_features_counts_as_none() -> None:
     prior = grown(1)
     person = Person(own=Ranker.fresh(WIDTH), guard=Guard())
     for names in (["x", *NAMES[1:]], NAMES[:-1], NAMES[::-1]):
-        assert loads_prior(dumps_prior(prior, NAMES), names).ranker is None
-        assert loads_person(dumps_person(person, NAMES), names) is None
-    for text in (None, "", "[]", "{", "{}", dumps_prior(prior, NAMES), dumps_person(person, NAMES)[:-9]):
-        assert loads_person(text, NAMES) is None
-    assert loads_person(dumps_person(person, NAMES).replace('"format":1', '"format":2'), NAMES) is None
-    assert loads_prior(None, NAMES).shares
+        assert loads_state(Prior, dumps_state(prior, NAMES), names) is None
+        assert loads_state(Person, dumps_state(person, NAMES), names) is None
+    for text in (None, "", "[]", "{", "{}", dumps_state(prior, NAMES), dumps_state(person, NAMES)[:-9]):
+        assert loads_state(Person, text, NAMES) is None
+    assert loads_state(Person, dumps_state(person, NAMES).replace('"format":1', '"format":2'), NAMES) is None
+    damaged = json.loads(dumps_state(person, NAMES))
+    damaged["own"]["precision"] = "not base64!"
+    assert loads_state(Person, json.dumps(damaged), NAMES) is None
+    damaged["own"]["precision"] = ""
+    assert loads_state(Person, json.dumps(damaged), NAMES) is None
 
 
-def test_opting_out_outlives_a_change_of_features() -> None:
-    text = dumps_prior(Prior(shares=False), NAMES)
-    assert not loads_prior(text, NAMES).shares
-    assert not loads_prior(text, ["other"]).shares
-    assert not loads_prior(text[:-5], NAMES).shares
+def test_settings_that_cannot_be_read_share_nothing() -> None:
+    assert loads_tenant(None) == Tenant()
+    settings = Tenant(shares=False, since=7).with_start("default", grown(1), NAMES)
+    assert loads_tenant(dumps_tenant(settings)) == settings
+    start = settings.start("default", NAMES)
+    assert start is not None
+    assert start.ranker is not None
+    assert settings.start("paper", NAMES) is None
+    for text in ("", "{", "[]", '{"shares": 7}', '{"since": "x"}'):
+        assert not loads_tenant(text).shares

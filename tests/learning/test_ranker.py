@@ -12,9 +12,16 @@ from hypothesis.extra import numpy as hnp
 
 from learning.world import NAMES, SHOWN, WIDTH, example, honest, inverted, question, recall_of, shown_by
 from wellworn.core.values import Partition
-from wellworn.learning.example import Example, example_of
-from wellworn.learning.ranker import MAX_BASE_WEIGHT, MAX_CORRECTION, MAX_WEIGHT, PERSON_START, Ranker, updated
-from wellworn.store.port import LoggedRecall
+from wellworn.learning.log import LoggedRecall
+from wellworn.learning.ranker import (
+    MAX_BASE_WEIGHT,
+    MAX_CORRECTION,
+    MAX_WEIGHT,
+    PERSON_START,
+    Example,
+    Ranker,
+    example_of,
+)
 
 seeds = st.integers(0, 10_000)
 anything = st.floats(allow_nan=True, allow_infinity=True)
@@ -66,9 +73,8 @@ def test_one_step_is_newtons() -> None:
     taught_by, ranker = lesson(3), taught(20)
 
     def loss(theta: np.ndarray) -> float:
-        rows = taught_by.taught
-        z = np.column_stack([taught_by.base, taught_by.features])[rows]
-        logits = z @ theta + np.where(np.arange(len(rows)) < SHOWN, 0.0, np.log(0.3))
+        z = taught_by.rows
+        logits = z @ theta + np.where(np.arange(len(z)) < SHOWN, 0.0, np.log(0.3))
         return float(np.log(np.exp(logits).sum()) - logits[:SHOWN][taught_by.cited].mean())
 
     eye, h = np.eye(WIDTH + 1), 1e-4
@@ -95,19 +101,6 @@ def test_one_step_is_newtons() -> None:
 
 
 @given(seed=seeds)
-def test_several_rankers_learn_together_as_each_by_itself(seed: int) -> None:
-    rankers, given_ = [taught(3), Ranker.fresh(WIDTH), taught(5, seed=1)], lesson(seed)
-    broken = Ranker(theta=np.full(WIDTH + 1, np.nan), precision=np.eye(WIDTH + 1), steps=0)
-    *together, still_broken = updated([*rankers, broken], given_)
-    assert still_broken is broken
-    for ranker, grown in zip(rankers, together, strict=True):
-        alone = ranker.updated(given_)
-        assert grown.theta.tobytes() == alone.theta.tobytes()
-        assert grown.precision.tobytes() == alone.precision.tobytes()
-        assert np.array_equal(grown.precision, grown.precision.T)
-
-
-@given(seed=seeds)
 def test_no_citation_teaches_nothing(seed: int) -> None:
     ranker = Ranker.fresh(WIDTH)
     assert ranker.updated(lesson(seed, cited=False)) is ranker
@@ -123,7 +116,7 @@ def test_the_order_of_unshown_candidates_does_not_matter(seed: int) -> None:
     assert a.theta.tobytes() == b.theta.tobytes()
     assert a.precision.tobytes() == b.precision.tobytes()
     correction = a.correction(given_.base, given_.features)
-    assert correction[mixed].tobytes() == a.correction(other.base, other.features).tobytes()
+    np.testing.assert_allclose(correction[mixed], a.correction(other.base, other.features), atol=1e-12)
 
 
 @settings(deadline=None)

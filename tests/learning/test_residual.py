@@ -21,8 +21,8 @@ from wellworn.learning.residual import (
     Residual,
     chances,
     sample,
-    start,
 )
+from wellworn.learning.residual import _start as start
 
 D = 24
 

@@ -8,10 +8,8 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 
-from wellworn.learning.exact import Array
-from wellworn.learning.example import Example, Flags
 from wellworn.learning.policy import Advanced, Person, Prior, advance, serving
-from wellworn.learning.ranker import Ranker
+from wellworn.learning.ranker import Array, Example, Flags, Ranker
 
 NAMES = ["decides", "hint", "noise_a", "noise_b"]
 WIDTH, ROWS, SHOWN = len(NAMES), 40, 5

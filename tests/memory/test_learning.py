@@ -227,7 +227,7 @@ def test_a_pending_log_does_not_bring_back_what_was_forgotten(path: Path, opened
     mem.forget(everything=True, scope=ADA)
     if again:
         mem.remember("another bee", scope=ADA)
-    mem.engine.learner._log.flush()
+    mem.engine.learner.log.flush()
     mem.close()
     assert MARKER.encode() not in file_bytes(path)
     assert opened(path).engine.store.partitions() == ([ADA.home()] if again else [])
@@ -391,22 +391,11 @@ def test_a_log_that_cannot_be_written_stops_no_recall(
             patched.setattr(bees.engine.store, "transact", broken)
             recall = bees.recall(f"bee {MARKER}", scope=ADA)
             assert len(recall) == 5
-            bees.engine.learner._log.flush()
+            bees.engine.learner.log.flush()
             assert len(bees.recall("bee", scope=ADA)) == 5
         assert any("not logged" in record.getMessage() for record in caplog.records)
         assert not any(MARKER in record.getMessage() for record in caplog.records)
     assert bees.outcome(recall.id, cited=[0]), "kept until the store can be written again"
-
-
-def test_a_log_that_is_late_for_the_closing_says_nothing(bees: Memory, caplog: pytest.LogCaptureFixture) -> None:
-    recall, log = bees.recall("bee", scope=ADA), bees.engine.learner.log
-    pending = log.find(recall.id)
-    assert pending is not None
-    bees.close()
-    with caplog.at_level(logging.WARNING, logger="wellworn"):
-        log._pending[recall.id] = pending  # as its thread saw it a moment before
-        log.flush()
-    assert caplog.records == []
 
 
 def test_a_commit_that_fails_loses_no_recall(bees: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -498,38 +487,6 @@ def test_learning_with_the_papers_reranker(location: str, opened: OpenMemory) ->
         assert mem.outcome(mem.recall(f"bee {n}", scope=ADA).id, cited=[n % 5])
     status = mem.learning.status(scope=ADA)
     assert (status.steps, status.level) == (9, "person")
-    before = mem.learning.export(scope=ADA)
-    mem.learning.relearn(scope=ADA)
-    assert mem.learning.export(scope=ADA) == before
-
-
-def test_threads_that_teach_the_papers_reranker_do_not_mix_their_queries(opened: OpenMemory) -> None:
-    mem = opened(profile="paper")
-    mem.remember_many([f"bee number {n} likes flower {n}" for n in range(8)], scope=ADA)
-    first, second = mem.recall("bee one", scope=ADA), mem.recall("flower two", scope=ADA)
-    embed, inside = mem.engine.embedder.embed_query, threading.Event()  # type: ignore[union-attr]
-    go_on = threading.Event()
-
-    def slow(text: str) -> Any:  # a vector
-        vector = embed(text)
-        if text == "bee one":
-            inside.set()
-            go_on.wait(10)
-        return vector
-
-    learner: Any = mem.engine.learner
-    learner._embed_query = slow
-    thread = threading.Thread(target=mem.outcome, args=(second.id,), kwargs={"cited": [0]})
-    told_first = threading.Thread(target=mem.outcome, args=(first.id,), kwargs={"cited": [0]})
-    told_first.start()
-    inside.wait(10)
-    with mem.engine.store.transact():  # both are past their embedding, and wait to write
-        go_on.set()
-        thread.start()
-        time.sleep(0.3)
-    told_first.join(10)
-    thread.join(10)
-    learner._embed_query = embed
     before = mem.learning.export(scope=ADA)
     mem.learning.relearn(scope=ADA)
     assert mem.learning.export(scope=ADA) == before

@@ -13,7 +13,7 @@ from memory.world import OpenMemory
 from wellworn import Memory, Scope
 from wellworn.learning.policy import Prior
 from wellworn.learning.ranker import Ranker
-from wellworn.learning.state import dumps_prior
+from wellworn.learning.state import dumps_state
 from wellworn.search.evidence import EVIDENCE
 
 ADA = Scope(tenant="acme", user="ada")
@@ -66,7 +66,7 @@ def test_a_state_learned_on_other_features_does_not_serve(opened: OpenMemory, lo
     before = [(hit.entry.id, hit.score) for hit in mem.recall(QUERY, scope=ADA)]
     ranker = replace(Ranker.fresh(len(OLD)), theta=np.full(len(OLD) + 1, 2.0), steps=500)
     with mem.engine.store.transact() as tx:
-        tx.put_policy("acme", None, dumps_prior(Prior(ranker=ranker, users=3), OLD))
+        tx.put_policy("acme", None, dumps_state(Prior(ranker=ranker, users=3), OLD))
     status = mem.learning.status(scope=ADA)
     assert (status.serving, status.prior_steps) == ("base", 0)
     assert [(hit.entry.id, hit.score) for hit in mem.recall(QUERY, scope=ADA)] == before

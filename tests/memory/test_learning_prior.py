@@ -11,7 +11,7 @@ from wellworn import InvalidInput, Memory, Scope
 from wellworn.learning.guard import Evidence
 from wellworn.learning.policy import Prior
 from wellworn.learning.ranker import Ranker
-from wellworn.learning.state import dumps_prior
+from wellworn.learning.state import dumps_state
 from wellworn.search.evidence import EVIDENCE
 
 ADA = Scope(tenant="acme", user="ada")
@@ -23,7 +23,7 @@ def shipped(path: Path) -> Path:
     theta[1 + EVIDENCE.index("month")] = 3.0
     ranker = Ranker(theta=theta, precision=Ranker.fresh(len(EVIDENCE)).precision, steps=200)
     prior = Prior(ranker=ranker, gain=Evidence(n=100.0, total=20.0, squares=5.0), users=3)
-    path.write_text(json.dumps({"prior": json.loads(dumps_prior(prior, EVIDENCE)), "person": None}), encoding="utf-8")
+    path.write_text(json.dumps({"prior": json.loads(dumps_state(prior, EVIDENCE)), "person": None}), encoding="utf-8")
     return path
 
 

@@ -319,4 +319,4 @@ def test_an_empty_bank_shows_nothing(mem: Memory) -> None:
 def test_looking_logs_nothing(mem: Memory) -> None:
     mem.remember("a walk", scope=ADA)
     evidence(mem, "walk")
-    assert not mem.engine.learner._log._pending
+    assert len(mem.engine.learner.log) == 0

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from wellworn.core.errors import NotFound
 from wellworn.core.values import Entry, Scope
 from wellworn.ingest.session import Session
 from wellworn.learning.learner import Learner
-from wellworn.learning.told import told_of
+from wellworn.learning.outcome import outcome_input
 from wellworn.memory import Memory
-from wellworn.store.port import Tx
+from wellworn.store.port import Tx, Vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,8 +50,8 @@ def keep_exchange(
         return Kept(turns=_numbers(session._write(records)), settled=False)
     telling = _Telling(memory.engine.learner, cited, scope.tenant)
     try:
-        with telling.ready():
-            written = session._write(records, along=telling)
+        telling.prepare()
+        written = session._write(records, along=telling)
     except Exception:
         if not telling.failed:
             raise
@@ -66,22 +66,23 @@ class _Telling:
     def __init__(self, learner: Learner, cited: Cited, tenant: str) -> None:
         self._learner = learner
         self._recall_id = cited.recall_id
-        self._told = told_of(cited=cited.places, used=None, ignored=False, refined=None, success=None)
+        self._told = outcome_input(cited=cited.places)
         self._tenant = tenant
+        self._query: Vector | None = None
         self.failed = False
         self.committed: Callable[[], None] = _nothing
 
-    @contextmanager
-    def ready(self) -> Iterator[None]:
+    def prepare(self) -> None:
         self.failed = True
-        with self._learner.ready(self._recall_id, self._told):
-            self.failed = False
-            yield
+        self._query = self._learner.prepare(self._recall_id, self._told)
+        self.failed = False
 
     def __call__(self, tx: Tx) -> None:
         self.failed = True
         with suppress(NotFound):  # learning is off, or the recall was forgotten meanwhile
-            _, self.committed = self._learner.outcome_in(tx, self._recall_id, self._told, tenant=self._tenant)
+            _, self.committed = self._learner.outcome_in(
+                tx, self._recall_id, self._told, tenant=self._tenant, query=self._query
+            )
         self.failed = False
 
 

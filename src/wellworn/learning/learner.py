@@ -1,43 +1,55 @@
-"""Learning in a store: outcomes in, policies out, each outcome one transaction.
+"""Learning from outcomes: each outcome is one transaction that appends it to the log and moves the learned state.
 
-The arithmetic is `policy.advance`, one fold step; told at once or replayed from the log it is the same step over the
-same numbers, so a replay rebuilds the same weights bit for bit. What is kept is in `states`, the replay in `relearner`,
-the low-rank residual in `tuned`.
+The arithmetic is `policy.advance`. As it arrives or replayed from the log, an outcome is the same step over the same
+numbers, so a replay rebuilds the same weights bit for bit. A reranker with matrices (`reranker`) is an option and is
+None by default.
 """
 
 from __future__ import annotations
 
 import json
-import logging
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from wellworn.core.errors import EmbeddingFailed, InvalidInput, NotFound
-from wellworn.core.values import LearningStatus, Partition, altered
+from wellworn.core.cache import LruCache
+from wellworn.core.clock import Clock, aware
+from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.values import CurvePoint, LearningStatus, Partition
+from wellworn.ingest.hashing import hash64
 from wellworn.ingest.terms import read_question
-from wellworn.learning.echoes import MOST_RECALLS, Echoes
 from wellworn.learning.guard import Z_GAIN
-from wellworn.learning.policy import Advanced, Person, advance, serving
-from wellworn.learning.reinforce import judged
-from wellworn.learning.relearner import Labelled
-from wellworn.learning.residual import Residual
-from wellworn.learning.serving import Serving
-from wellworn.learning.state import dumps_person, dumps_prior, loads_person, loads_prior
-from wellworn.learning.states import TEACHES, keep
-from wellworn.learning.tenant import PROFILE as SETTLED
-from wellworn.learning.tenant import Tenant, loads_tenant
-from wellworn.learning.told import Told
-from wellworn.learning.tuned import Tuned
-from wellworn.store.port import Event, LoggedRecall, Tx
+from wellworn.learning.log import Event, LearningLog, LoggedOutcome, LoggedRecall, Tx, Vector
+from wellworn.learning.outcome import OutcomeInput, judged
+from wellworn.learning.policy import Advanced, Person, Prior, Replay, advance, serving
+from wellworn.learning.ranker import Example, Ranker, example_of
+from wellworn.learning.repeats import MOST_RECALLS, RepeatedQuestions
+from wellworn.learning.state import (
+    SETTINGS,
+    Tenant,
+    current_names,
+    dumps_state,
+    dumps_tenant,
+    loads_state,
+    loads_tenant,
+)
 
-__all__ = ["MODES", "TEACHES", "Labelled", "Learner", "Serving", "checked_mode"]
+if TYPE_CHECKING:
+    from wellworn.learning.reranker import MatrixReranker, PersonMatrices
 
 MODES = ("on", "observe", "off")
+TEACHES = ("cited", "ignored", "refined")
+"""Kinds of outcome that say which of the shown entries were useful; a refined query says that none was. `used` does not
+say which: credited to all that was shown, it rewards being shown (measured: Recall@5 23.1 to 16.3)."""
+MOST_HELD = 500
+"""States of a kind held in memory."""
+CURVE_OUTCOMES = 20
+"""Outcomes that the citation rate of the curve is taken over."""
 
-_logger = logging.getLogger(__name__)
+Labelled = Sequence[tuple[LoggedRecall | None, Sequence[str]]]
+"""Recalls with the ids of the right entries."""
 
 
 def checked_mode(mode: object) -> str:
@@ -46,189 +58,341 @@ def checked_mode(mode: object) -> str:
     return str(mode)
 
 
-class Learner(Tuned):
-    """Turns outcomes into policies. `names` are the features that recalls are logged with.
+@dataclass(frozen=True, kw_only=True)
+class Serving:
+    """What serves a partition now, as a recall needs it."""
 
-    States belong to a profile: its base scores are what a correction is learned for, so only recalls that it ranked
-    teach it, whoever tells of them.
+    level: str = "base"
+    ranker: Ranker | None = None
+    """None: the untrained ranking."""
+    outcomes: int = 0
+    """Outcomes it rests on; 0 while feedback is distrusted or only observed, so that nothing is tried on the person."""
+    repeated: RepeatedQuestions | None = None
+    matrices: PersonMatrices | None = None
+    """Only with a `MatrixReranker`."""
+
+
+class Learner:
+    """Turns outcomes into learned states. `names` are the features that recalls are logged with.
+
+    States belong to a profile: a correction is learned for the base scores of one profile, so only recalls that it
+    ranked teach it.
     """
+
+    def __init__(
+        self,
+        log: LearningLog,
+        *,
+        mode: str,
+        names: Sequence[str],
+        clock: Clock,
+        profile: str = "default",
+        explore: float = 0.0,
+        start: Prior | None = None,
+        reranker: MatrixReranker | None = None,
+    ) -> None:
+        """`explore` is the share of recalls whose last place tries another candidate. `start` is the prior of tenants
+        that have none of their own yet."""
+        self.mode = mode
+        self.log = log
+        self.names = list(names)
+        self.profile = profile
+        self.explore = explore
+        self._clock = aware(clock)
+        self._start = start or Prior()
+        self._reranker = reranker
+        self._alone = reranker is not None and reranker.alone
+        # Each with the text or the objects that it was made from: most are read again as they were.
+        self._priors: LruCache[str, tuple[str | None, Prior]] = LruCache(MOST_HELD)
+        self._people: LruCache[Partition, tuple[str | None, Person | None]] = LruCache(MOST_HELD)
+        self._serving: LruCache[Partition, tuple[Prior, Person | None, Serving]] = LruCache(MOST_HELD)
+        self._repeated: LruCache[Partition, tuple[Person, RepeatedQuestions]] = LruCache(MOST_HELD)
+
+    def close(self) -> None:
+        self.log.close()
 
     # -- serving -------------------------------------------------------------------------------------------------
 
     def serving(self, partition: Partition) -> Serving:
         """What serves this partition, as of now in every process."""
-        if self._mode == "off":
-            return Serving(level="base", ranker=None, outcomes=0)
-        of_all, own = self._store.policies(partition, profile=self._profile)
-        prior, person = self._prior_in(partition.tenant, of_all), self._person_in(partition, own)
+        if self.mode == "off":
+            return Serving()
+        if self._reranker is not None and self._alone:
+            return self._reranker.serving(partition, on=self.mode == "on")
+        prior_text, person_text = self.log.states(partition, profile=self.profile)
+        prior, person = self._prior_in(partition.tenant, prior_text), self._person_in(partition, person_text)
         held = self._serving.get(partition)
         if held is None or held[0] is not prior or held[1] is not person:
-            level, ranker = serving(prior, person) if self._mode == "on" else ("base", None)
-            outcomes = 0 if person is None or person.guard.distrust() else person.outcomes
-            residual = self._residual(partition, person) if level == "person" else None
-            told = person.outcomes if person is not None and person.guard.positional else outcomes
-            if self._mode != "on":  # nothing is tried on someone who is only observed
-                outcomes = told = 0
-            echoes = None if person is None else self._echoes_of(partition, person)
-            now = Serving(level=level, ranker=ranker, outcomes=outcomes, residual=residual, echoes=echoes, told=told)
-            held = (prior, person, now)
-            keep(self._serving, partition, held)
+            held = (prior, person, self._serves(partition, prior, person))
+            self._serving.put(partition, held)
         return held[2]
 
-    def _echoes_of(self, partition: Partition, person: Person) -> Echoes:
-        """What a person's last outcomes say; read anew when others told some, or took some back."""
-        held = self._echoes.get(partition)
+    def _serves(self, partition: Partition, prior: Prior, person: Person | None) -> Serving:
+        repeated = None if person is None else self._repeated_of(partition, person)
+        if self.mode != "on":
+            return Serving(repeated=repeated)
+        level, ranker = serving(prior, person)
+        outcomes = 0 if person is None or person.guard.distrust() else person.outcomes
+        matrices = None
+        if self._reranker is not None and level == "person":
+            matrices = self._reranker.matrices(partition)
+        return Serving(level=level, ranker=ranker, outcomes=outcomes, repeated=repeated, matrices=matrices)
+
+    def tried_place(self, now: Serving, terms: Sequence[int], spare: int) -> int | None:
+        """Which of the `spare` candidates after the last place is tried in it, if any.
+
+        Chosen by a hash of the query and of how much was learned, so that a run can be repeated. Nothing is tried on
+        people who report no outcomes.
+        """
+        if not self.explore or not now.outcomes:
+            return None
+        dice = hash64(f"{now.outcomes}:{terms}")
+        return dice // 1000 % spare if dice % 1000 < 1000 * self.explore else None
+
+    def _repeated_of(self, partition: Partition, person: Person) -> RepeatedQuestions:
+        """A person's past questions; read again when another process added or removed some."""
+        held = self._repeated.get(partition)
         if held is None or held[0] is not person or len(held[1]) > 2 * MOST_RECALLS:
-            since = self._settled(partition.tenant).since
-            echoes = Echoes()
-            for one in self._store.recent_outcomes(partition, recalls=MOST_RECALLS, after=since):
-                if one.kind in self.teaches and one.recall.profile == self._profile:
-                    self._echo(echoes, one.recall, one.value.get("nos", ()))
-            held = (person, echoes)
-            keep(self._echoes, partition, held)
+            past = RepeatedQuestions()
+            since = self._settings(partition.tenant).since
+            for one in self.log.recent_outcomes(partition, recalls=MOST_RECALLS, after=since):
+                if one.kind in TEACHES and one.recall.profile == self.profile:
+                    _add(past, one.recall, one.value.get("nos", ()))
+            held = (person, past)
+            self._repeated.put(partition, held)
         return held[1]
 
-    def _echo(self, echoes: Echoes, recall: LoggedRecall, cited: Iterable[int]) -> None:
-        echoes.add(read_question(recall.query).terms, cited, recall.nos[: recall.shown])
-
-    def _told_of(self, recall: LoggedRecall, cited: Iterable[int], before: Person | None, after: Person) -> None:
-        """An outcome is committed: what is held here grows by it, if it missed none."""
-        held = self._echoes.get(recall.partition)
-        if held is not None and held[0] is before:
-            self._echo(held[1], recall, cited)
-            self._echoes[recall.partition] = (after, held[1])
-
-    def residual(self, partition: Partition) -> Residual | None:
-        """The matrices of the paper's reranker, where that serves."""
-        return None
+    def forget(self, nos: Iterable[int]) -> None:
+        """Rows are gone: pending recalls must not name them, and no question about them is kept."""
+        self._repeated.clear()
+        self._serving.clear()
+        self.log.forget(nos)
 
     # -- outcomes ------------------------------------------------------------------------------------------------
 
-    def outcome(self, recall_id: str, told: Told, *, tenant: str | None) -> bool:
-        """Append an outcome to the log and learn from it; False when one of this kind was told before."""
-        with self.ready(recall_id, told), self._store.transact() as tx:
-            counts, written = self.outcome_in(tx, recall_id, told, tenant=tenant)
-        written()
+    def outcome(self, recall_id: str, outcome: OutcomeInput, *, tenant: str | None) -> bool:
+        """Append an outcome to the log and learn from it; False when one of this kind was reported before."""
+        query = self.prepare(recall_id, outcome)
+        with self.log.transact() as tx:
+            counts, committed = self.outcome_in(tx, recall_id, outcome, tenant=tenant, query=query)
+        committed()
         return counts
 
-    def ready(self, recall_id: str, told: Told) -> AbstractContextManager[None]:
-        """To be entered before a transaction with `outcome_in`: what may be slow happens here."""
-        return nullcontext()
+    def prepare(self, recall_id: str, outcome: OutcomeInput) -> Vector | None:
+        """The query's vector where learning needs it; call this before the transaction, because embedding is slow."""
+        if self._reranker is None or outcome.kind not in TEACHES:
+            return None
+        recall = self.log.find(recall_id)
+        return None if recall is None or not self._ours(recall) else self._reranker.embed(recall.query)
 
-    def outcome_in(self, tx: Tx, recall_id: str, told: Told, *, tenant: str | None) -> tuple[bool, Callable[[], None]]:
-        """`outcome` within someone's transaction; what comes second is to be called when that is committed."""
+    def outcome_in(
+        self, tx: Tx, recall_id: str, outcome: OutcomeInput, *, tenant: str | None, query: Vector | None = None
+    ) -> tuple[bool, Callable[[], None]]:
+        """`outcome` within a transaction; call the second result once that is committed."""
         now = self._clock()
-        written = self._log.write(tx, wanted=recall_id)
-        recall = self._recall_in(tx, recall_id)
+        written = self.log.write(tx, wanted=recall_id)
+        recall = self.log.recall_in(tx, recall_id)
         if recall is None or (tenant is not None and recall.partition.tenant != tenant):
             raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
-        value = told.logged(recall)
-        number = tx.add_outcome(recall_id, told.kind, value, now)
-        if number is None:
+        rows = outcome.rows(recall)
+        value = {"nos": rows} if outcome.kind == "cited" else outcome.value
+        if self.log.add_outcome(tx, recall_id, outcome.kind, value, now) is None:
             return False, written
-        teaches = told.kind in self.teaches and self._mode != "off"
-        alive = tx.alive(recall.nos) if teaches else set()  # first: with it the transaction knows the cited rows
-        self._reinforce(tx, told, told.rows(recall), now)
-        if not teaches:
+        alive = tx.alive(recall.nos)
+        if outcome.kind == "cited":
+            tx.count_use(rows, now)
+        elif outcome.kind == "verdict":
+            for entry in self.log.entries(rows).values():
+                tx.update(judged(entry, outcome.value["success"], now), change=None)
+        if outcome.kind not in TEACHES or self.mode == "off" or not self._ours(recall):
             return True, written
         cited = set(value.get("nos", ()))
-        step = self._learn(tx, recall, cited, alive, now)
-        if step is None:
-            return True, written
-        before, person = step
-        tuner, partition = self._tuner, recall.partition
+        step = self._learn(tx, recall, cited, alive, query, now)
 
         def committed() -> None:
             written()
-            self._told_of(recall, cited, before, person)
-            if tuner is None or not tuner.due(person):
-                return
-            try:
-                self._tune(tuner, partition, person, number)
-            except EmbeddingFailed as error:  # the outcome counts; the chunk is made up for with the next one
-                _logger.warning("the residual is not learned: %s", type(error).__name__)
+            if step is not None:
+                self._grow_repeated(recall, cited, *step)
 
         return True, committed
 
-    def _recall_in(self, tx: Tx, recall_id: str) -> LoggedRecall | None:
-        """A logged recall, as of this transaction."""
-        recall = self._log.at_hand(recall_id)
-        query = None if recall is None else tx.logged_query(recall)
-        return tx.logged_recall(recall_id) if recall is None or query is None else altered(recall, query=query)
+    def _learn(
+        self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int], query: Vector | None, now: datetime
+    ) -> tuple[Person | None, Person] | None:
+        """The person before and after it; None when it teaches nothing."""
+        reranker, partition, tenant = self._reranker, recall.partition, recall.partition.tenant
+        if reranker is not None and reranker.alone:
+            reranker.learn(tx, recall, query, cited, alive, None)
+            return None
+        example = example_of(recall, cited, alive)
+        if example is None:
+            return None
+        settings = self._settings(tenant, tx)
+        prior_text, person_text = self.log.states(partition, profile=self.profile, tx=tx)
+        prior = self._beginning(settings) if prior_text is None else self._prior_in(tenant, prior_text)
+        if prior.shares != settings.shares:
+            prior = replace(prior, shares=settings.shares)
+        before = self._person_in(partition, person_text)
+        step = advance(prior, before, example, past=lambda: self._past(partition, settings.since), at=now)
+        if prior_text is None or step.prior is not prior:
+            self._put_prior(tx, tenant, step.prior)
+        self._put_person(tx, partition, step.person)
+        self._record_switch(tx, tenant, step, now)
+        if reranker is not None:
+            reranker.learn(tx, recall, query, cited, alive, step.person)
+        return before, step.person
+
+    def _grow_repeated(self, recall: LoggedRecall, cited: set[int], before: Person | None, after: Person) -> None:
+        """An outcome is committed: add it to what is held here, unless another process came in between."""
+        held = self._repeated.get(recall.partition)
+        if held is not None and held[0] is before:
+            _add(held[1], recall, cited)
+            self._repeated.put(recall.partition, (after, held[1]))
+
+    def _record_switch(self, tx: Tx, tenant: str, step: Advanced, now: datetime) -> None:
+        """Every switch of what serves is an event in the audit log."""
+        if step.switched is not None:
+            gain = step.person.guard.gain
+            detail: dict[str, Any] = {
+                "from": step.switched[0],
+                "to": step.switched[1],
+                "why": step.why,
+                "outcomes": step.person.outcomes,
+                "gain": round(gain.mean, 4),
+                "bound": round(gain.bound(-Z_GAIN), 4) if gain.n >= 2 else 0.0,
+            }
+            tx.audit(Event(at=now, tenant=tenant, action="learn", detail=detail))
 
     def trusts(self, tx: Tx, partition: Partition) -> bool:
         """Whether a person's feedback is trusted, as of this transaction."""
-        person = self._person_in(partition, tx.policies(partition, profile=self._profile)[1])
+        person = self._person_in(partition, self.log.states(partition, profile=self.profile, tx=tx)[1])
         return person is not None and person.guard.trusted
 
-    def _reinforce(self, tx: Tx, told: Told, rows: Sequence[int], now: datetime) -> None:
-        """Count use, and let success and failure change how sure the entries are that it is about."""
-        if told.kind == "cited":
-            tx.count_use(rows, now)
-        elif told.kind == "verdict":
-            for entry in self._store.read(rows).values():
-                tx.update(judged(entry, told.value["success"], now), change=None)
+    # -- replay --------------------------------------------------------------------------------------------------
 
-    def _learn(
-        self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int], now: datetime
-    ) -> tuple[Person | None, Person] | None:
-        """The person before and after it; None when it teaches nothing."""
-        example = self._example(recall, cited, alive)
-        if example is None:
-            return None
-        tenant, partition, profile = recall.partition.tenant, recall.partition, self._profile
-        settled = loads_tenant(tx.policy(tenant, None, profile=SETTLED))
-        prior_text, person_text = tx.policies(partition, profile=profile)
-        prior = self._begin(settled) if prior_text is None else self._prior_in(tenant, prior_text)
-        if prior.shares != settled.shares:
-            prior = replace(prior, shares=settled.shares)
-        person = self._person_in(partition, person_text)
-        step = advance(prior, person, example, past=lambda: self._past(partition, settled.since), at=now)
-        if prior_text is None or step.prior is not prior:
-            prior_text = dumps_prior(step.prior, self._names)
-            tx.put_policy(tenant, None, prior_text, profile=profile)
-            keep(self._priors, tenant, (prior_text, step.prior))
-        person_text = dumps_person(step.person, self._names)
-        tx.put_policy(tenant, partition, person_text, profile=profile)
-        keep(self._people, partition, (person_text, step.person))
-        self._receipt(tx, tenant, step, now)
-        return person, step.person
+    def replay(self, tenant: str, settings: Tenant | None = None) -> Replay:
+        """A tenant's log since its last reset, to be learned from the start."""
+        settings = settings or self._settings(tenant)
+        return Replay(
+            prior=self._beginning(settings), last=settings.since, read=lambda after: self._examples(tenant, after=after)
+        )
 
-    def _receipt(self, tx: Tx, tenant: str, step: Advanced, now: datetime) -> None:
-        """Every switch of what serves is an event."""
-        if step.switched is not None:
-            before, after = step.switched
-            gain = step.person.guard.gain
-            tx.audit(
-                Event(
-                    at=now,
-                    tenant=tenant,
-                    action="learn",
-                    detail={
-                        "from": before,
-                        "to": after,
-                        "why": step.why,
-                        "outcomes": step.person.outcomes,
-                        "gain": round(gain.mean, 4),
-                        "bound": round(gain.bound(-Z_GAIN), 4) if gain.n >= 2 else 0.0,
-                    },
+    def relearn(self, tenant: str, labelled: Labelled | None = None, *, whole: bool = False) -> None:
+        """Learn the log since the last reset again, or with `whole` all of it, which undoes the reset.
+
+        Labelled recalls are learned first, into the prior. They replace those that were given before; None leaves
+        these as they are.
+        """
+        self.log.flush()
+        before = self._settings(tenant)
+        settings = self._changed(before, labelled, whole)
+        replay, matrices = self.replay(tenant, settings), {}
+        if self._reranker is not None:
+            matrices = self._reranker.relearned(self._outcomes(tenant, after=settings.since), replay)
+        if not self._alone:
+            _exhaust(replay)
+        with self.log.transact() as tx:
+            now = self._settings(tenant, tx)
+            if now != before:  # reset, or sharing was switched, while this was learned
+                settings = self._changed(now, labelled, whole)
+                replay, matrices = self.replay(tenant, settings), {}
+            if not self._alone:
+                _exhaust(replay)  # outcomes reported while the rest was learned
+            self.log.drop_states(tx, tenant, profile=self.profile)
+            self._put_settings(tx, tenant, settings)
+            if self._reranker is not None:
+                self._reranker.put_all(tx, tenant, matrices)
+            if not self._alone:
+                self._put_prior(tx, tenant, replay.prior)
+            for partition, person in replay.people.items():
+                self._put_person(tx, partition, person)
+            detail: dict[str, Any] = {"people": len(replay.people) or len(matrices)}
+            tx.audit(Event(at=self._clock(), tenant=tenant, action="relearn", detail=detail))
+
+    def curve(self, partition: Partition) -> list[CurvePoint]:
+        """How one person's learning came to where it is: one point per outcome since the last reset."""
+        points: list[CurvePoint] = []
+        recent: deque[float] = deque(maxlen=CURVE_OUTCOMES)
+        for outcome, example, person in self.replay(partition.tenant).steps():
+            if outcome.recall.partition != partition:
+                continue
+            recent.append(float(example.cited.mean()))
+            gain = person.guard.gain
+            points.append(
+                CurvePoint(
+                    number=len(points) + 1,
+                    at=outcome.at,
+                    cited_rate=sum(recent) / len(recent),
+                    gain=gain.mean,
+                    bound=gain.bound(-Z_GAIN) if gain.n >= 2 else 0.0,
+                    level=person.level,
+                    weights=dict(zip(self.names, person.own.weights.tolist(), strict=True)),
                 )
             )
+        return points
 
-    # -- looking and settings ------------------------------------------------------------------------------------
+    def _outcomes(self, tenant: str, partition: Partition | None = None, after: int = 0) -> Iterator[LoggedOutcome]:
+        """Every outcome that teaches this profile, in order."""
+        for one in self.log.outcomes(tenant, partition, after=after):
+            if one.kind in TEACHES and self._ours(one.recall):
+                yield one
+
+    def _examples(
+        self, tenant: str, partition: Partition | None = None, after: int = 0
+    ) -> Iterator[tuple[LoggedOutcome, Example]]:
+        """Every outcome with what it teaches today: forgotten entries are left out."""
+        for one in self._outcomes(tenant, partition, after):
+            example = example_of(one.recall, set(one.value.get("nos", ())), self.log.alive(one.recall.nos))
+            if example is not None:
+                yield one, example
+
+    def _past(self, partition: Partition, since: int) -> Iterator[Example]:
+        """A person's examples as committed: without the one that is being reported."""
+        return (example for _, example in self._examples(partition.tenant, partition, since))
+
+    def _ours(self, recall: LoggedRecall) -> bool:
+        return recall.profile == self.profile and (self._alone or current_names(recall.names) == self.names)
+
+    def _changed(self, settings: Tenant, labelled: Labelled | None, whole: bool) -> Tenant:
+        """The settings that a replay begins with."""
+        if whole:
+            settings = replace(settings, since=0)
+        if labelled is None:
+            return settings
+        bare = settings.with_start(self.profile, None, self.names)
+        return bare.with_start(self.profile, self._pretrained(self._beginning(bare), labelled), self.names)
+
+    def _pretrained(self, prior: Prior, labelled: Labelled) -> Prior | None:
+        """The prior after pairs of a query and its right entries; None when they teach nothing."""
+        ranker = first = prior.ranker or Ranker.fresh(len(self.names))
+        for recall, ids in labelled:
+            if recall is None:
+                continue
+            ids_of = {no: entry.id for no, entry in self.log.entries(recall.nos).items()}
+            right = {no for no, entry_id in ids_of.items() if entry_id in set(ids)}
+            example = example_of(_shown_first(recall, right), right, set(ids_of))
+            if example is not None:
+                ranker = ranker.updated(example)
+        return None if ranker is first else replace(prior, ranker=ranker)
+
+    # -- status and settings -------------------------------------------------------------------------------------
 
     def status(self, partition: Partition) -> LearningStatus:
-        self._store.heads([])  # a closed store says so
-        prior, person = self._prior(partition.tenant), self._person(partition)
+        self.log.check_open()
+        prior_text, person_text = self.log.states(partition, profile=self.profile)
+        prior, person = self._prior_in(partition.tenant, prior_text), self._person_in(partition, person_text)
         now = self.serving(partition)
         ranker = now.ranker or (person.own if person is not None else None)
         gain = prior.gain if person is None else person.guard.gain
+        outcomes, steps = (0, 0) if person is None else (person.outcomes, person.own.steps)
+        if self._reranker is not None and self._alone:
+            outcomes = steps = self._reranker.steps(partition)
         return LearningStatus(
-            mode=self._mode,
-            serving="base" if now.ranker is None else "learned",
+            mode=self.mode,
+            serving="base" if now.level == "base" else "learned",
             level=now.level,
-            outcomes=0 if person is None else person.outcomes,
-            steps=0 if person is None else person.own.steps,
+            outcomes=outcomes,
+            steps=steps,
             agreement=0.0 if person is None else person.guard.agree.mean,
             trusted=person is not None and person.guard.trusted,
             distrust="" if person is None else person.guard.distrust(),
@@ -236,65 +400,110 @@ class Learner(Tuned):
             bound=gain.bound(-Z_GAIN) if gain.n >= 2 else 0.0,
             prior_steps=0 if prior.ranker is None else prior.ranker.steps,
             prior_users=prior.users,
-            shares=self._settled(partition.tenant).shares,
+            shares=self._settings(partition.tenant).shares,
             last_change=None if person is None else person.changed_at,
-            weights={} if ranker is None else dict(zip(self._names, ranker.weights.tolist(), strict=True)),
+            weights={} if ranker is None else dict(zip(self.names, ranker.weights.tolist(), strict=True)),
         )
 
     def reset(self, tenant: str) -> int:
-        """Drop every learned state of a tenant, of all profiles; what was told so far teaches no more.
-
-        Whether it shares stays as it was.
-        """
-        with self._store.transact() as tx:
-            before = tx.policy(tenant, None, profile=SETTLED)
-            dropped = tx.drop_policies(tenant) - (before is not None)
-            settled = Tenant(shares=loads_tenant(before).shares, since=self.last_told(tenant))
-            self._settle(tx, tenant, settled)
+        """Drop every learned state of a tenant, of all profiles; outcomes so far teach no more. Returns the number of
+        states. Whether the tenant shares stays as it was."""
+        with self.log.transact() as tx:
+            before = self.log.state(tenant, None, profile=SETTINGS, tx=tx)
+            dropped = self.log.drop_states(tx, tenant) - (before is not None)
+            self._put_settings(
+                tx, tenant, Tenant(shares=loads_tenant(before).shares, since=self.log.last_outcome(tenant))
+            )
             tx.audit(Event(at=self._clock(), tenant=tenant, action="reset_learning", detail={"states": dropped}))
         return dropped
 
-    def last_told(self, tenant: str) -> int:
-        """The number of the tenant's last outcome, 0 when there is none: the smallest with none after it."""
-        low, high = 0, 1
-        while self._store.outcomes(tenant, after=high, limit=1):
-            low, high = high, 2 * high
-        while low < high:
-            middle = (low + high) // 2
-            if self._store.outcomes(tenant, after=middle, limit=1):
-                low = middle + 1
-            else:
-                high = middle
-        return low
-
     def share(self, tenant: str, on: bool) -> None:
-        """Switch sharing, and learn the log anew with it: off takes everyone's lessons out of each other's weights.
+        """Switch sharing and relearn the log: off removes everyone's lessons from each other's weights.
 
-        States of other profiles are dropped too; they are learned anew when asked for there.
+        States of other profiles are dropped too; they are learned again when they are asked for.
         """
-        with self._store.transact() as tx:
-            settled = loads_tenant(tx.policy(tenant, None, profile=SETTLED))
-            if settled.shares == on:
+        with self.log.transact() as tx:
+            settings = self._settings(tenant, tx)
+            if settings.shares == on:
                 return
-            tx.drop_policies(tenant)
-            self._settle(tx, tenant, replace(settled, shares=on))
+            self.log.drop_states(tx, tenant)
+            self._put_settings(tx, tenant, replace(settings, shares=on))
             tx.audit(Event(at=self._clock(), tenant=tenant, action="share_learning", detail={"on": int(on)}))
         self.relearn(tenant)
 
     def export(self, partition: Partition) -> dict[str, Any]:
-        """The states as they are kept: numbers only."""
-        texts = {
-            name: self._store.policy(partition.tenant, of, profile=self._profile)
-            for name, of in (("prior", None), ("person", partition))
-        }
-        return {name: None if text is None else json.loads(text) for name, text in texts.items()}
+        """The states of the tenant and the partition as they are kept: numbers only."""
+        texts = zip(("prior", "person"), self.log.states(partition, profile=self.profile), strict=True)
+        return {name: None if text is None else json.loads(text) for name, text in texts}
 
     def load_in(self, tx: Tx, partition: Partition, state: dict[str, Any]) -> None:
-        """Put exported states in the place of those that are kept; a residual is not in them, and starts afresh."""
-        if state.get("prior") is not None:
-            prior = loads_prior(json.dumps(state["prior"]), self._names)
-            tx.put_policy(partition.tenant, None, dumps_prior(prior, self._names), profile=self._profile)
-        person = loads_person(json.dumps(state.get("person")), self._names)
+        """Replace states by exported ones, within a transaction."""
+        prior = loads_state(Prior, json.dumps(state.get("prior")), self.names)
+        if prior is not None:
+            self._put_prior(tx, partition.tenant, prior)
+        person = loads_state(Person, json.dumps(state.get("person")), self.names)
         if person is not None:
-            text = dumps_person(replace(person, residual=0), self._names)
-            tx.put_policy(partition.tenant, partition, text, profile=self._profile)
+            self._put_person(tx, partition, person)
+
+    # -- states --------------------------------------------------------------------------------------------------
+
+    def _prior_in(self, tenant: str, text: str | None) -> Prior:
+        """The prior in this text, or the one that the tenant begins with."""
+        held = self._priors.get(tenant)
+        if held is None or held[0] != text:
+            fresh = self._beginning(self._settings(tenant)) if text is None else Prior()
+            held = (text, loads_state(Prior, text, self.names) or fresh)
+            self._priors.put(tenant, held)
+        return held[1]
+
+    def _beginning(self, settings: Tenant) -> Prior:
+        """Where a tenant's learning begins: as pretrained, or at the prior to start with unless it shares nothing."""
+        start = settings.start(self.profile, self.names) or (self._start if settings.shares else Prior())
+        return replace(start, shares=settings.shares)
+
+    def _person_in(self, partition: Partition, text: str | None) -> Person | None:
+        held = self._people.get(partition)
+        if held is None or held[0] != text:
+            held = (text, loads_state(Person, text, self.names))
+            self._people.put(partition, held)
+        return held[1]
+
+    def _put_prior(self, tx: Tx, tenant: str, prior: Prior) -> None:
+        text = dumps_state(prior, self.names)
+        self.log.put_state(tx, tenant, None, text, profile=self.profile)
+        self._priors.put(tenant, (text, prior))
+
+    def _put_person(self, tx: Tx, partition: Partition, person: Person) -> None:
+        text = dumps_state(person, self.names)
+        self.log.put_state(tx, partition.tenant, partition, text, profile=self.profile)
+        self._people.put(partition, (text, person))
+
+    def _settings(self, tenant: str, tx: Tx | None = None) -> Tenant:
+        return loads_tenant(self.log.state(tenant, None, profile=SETTINGS, tx=tx))
+
+    def _put_settings(self, tx: Tx, tenant: str, settings: Tenant) -> None:
+        """Keep settings; the defaults need no row."""
+        if settings != self._settings(tenant, tx):
+            self.log.put_state(tx, tenant, None, dumps_tenant(settings), profile=SETTINGS)
+
+
+def _add(past: RepeatedQuestions, recall: LoggedRecall, cited: Iterable[int]) -> None:
+    past.add(read_question(recall.query).terms, cited, recall.nos[: recall.shown])
+
+
+def _exhaust(replay: Replay) -> None:
+    for _ in replay.steps():
+        pass
+
+
+def _shown_first(recall: LoggedRecall, right: set[int]) -> LoggedRecall:
+    """The recall as if the right rows had been shown as well: a label says more than what was shown."""
+    shown = [place for place, no in enumerate(recall.nos) if place < recall.shown or no in right]
+    order = shown + [place for place in range(len(recall.nos)) if place not in set(shown)]
+    return replace(
+        recall,
+        nos=[recall.nos[place] for place in order],
+        shown=len(shown),
+        base=recall.base[order],
+        features=recall.features[order],
+    )

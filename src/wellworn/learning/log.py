@@ -1,7 +1,7 @@
-"""The recall log's way to the store: kept in memory for a moment, written in batches in the background.
+"""What learning keeps in a store: recalls, outcomes and learned states. No other file of this room calls a store.
 
-A recall does not wait for a disk. An outcome finds its recall here or in the store, and what an outcome teaches is
-written with it. A crash loses at most the last moments' recalls that nobody has told an outcome of.
+A recall does not wait for the disk. It is held in memory for a moment and written in the background, or together with
+its outcome. A crash loses at most the last recalls that nobody has reported an outcome of.
 """
 
 from __future__ import annotations
@@ -11,26 +11,30 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import replace
-from typing import Protocol
+from datetime import datetime
+from typing import Any, Protocol
 
 from wellworn.core.errors import WellwornError
 from wellworn.core.locks import ForkLock
-from wellworn.core.values import filled
-from wellworn.store.port import LoggedRecall, Store, Tx
+from wellworn.core.values import Entry, Partition
+from wellworn.store.port import Event, LoggedOutcome, LoggedRecall, Store, Tx, Vector
+
+__all__ = ["Event", "LearningLog", "LoggedOutcome", "LoggedRecall", "Tx", "Vector"]
 
 FLUSH_AFTER_S = 0.5
 MOST_PENDING = 512
-"""Recalls held back at most; beyond them the oldest are dropped, should the store be unwritable for long."""
-MOST_RECENT = 512
-"""Recalls that were written and are still at hand, some 3 KB each: most outcomes come soon after their recall."""
+"""Recalls held back at most. Beyond them the oldest are dropped, in case the store is unwritable for long."""
+PAGE = 500
+"""Outcomes read at a time."""
 
 _logger = logging.getLogger(__name__)
 
 
-class Beside(Protocol):
-    """Books that are kept of recalls elsewhere, and written together with them."""
+class Companion(Protocol):
+    """Other records about recalls that are written in the same transactions."""
 
     @property
     def waits(self) -> bool: ...
@@ -38,27 +42,39 @@ class Beside(Protocol):
     def write(self, tx: Tx) -> Callable[[], None]: ...
 
 
-class RecallLog:
-    """Recalls on their way to the store. `pending` by id, oldest first."""
+class LearningLog:
+    """The learning side of one store, shared by all learners of a memory."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._pending: OrderedDict[str, LoggedRecall] = OrderedDict()
         self._of_new: set[str] = set()
-        self._recent: OrderedDict[str, LoggedRecall] = OrderedDict()
         self._lock = ForkLock()
         self._wake = threading.Event()
         self._pid: int | None = None
         self._closed = False
         self._failed = False
-        self._beside: list[Beside] = []
+        self._companions: list[Companion] = []
 
-    def beside(self, books: Beside) -> None:
-        """Write these along, in the same transactions."""
-        self._beside.append(books)
+    def __len__(self) -> int:
+        """Recalls that are not written yet."""
+        return len(self._pending)
+
+    def transact(self) -> AbstractContextManager[Tx]:
+        return self._store.transact()
+
+    def check_open(self) -> None:
+        """Raise `StoreClosed` if the store is closed."""
+        self._store.heads([])
+
+    # -- recalls -------------------------------------------------------------------------------------------------
+
+    def beside(self, companion: Companion) -> None:
+        """Write these records along with the recalls."""
+        self._companions.append(companion)
 
     def add(self, recall: LoggedRecall, *, new: bool = False) -> None:
-        """`new` says that the recall's partition was not there when it was made: someone who has written nothing yet."""
+        """Hold a recall until it is written. `new`: its partition did not exist when it was made."""
         with self._lock:
             if self._closed:
                 return
@@ -67,98 +83,71 @@ class RecallLog:
                 self._of_new.add(recall.id)
             while len(self._pending) > MOST_PENDING:
                 self._pending.popitem(last=False)
-        self._start()
+        if self._pid != os.getpid():  # one thread per process, started by its first recall
+            self._pid, self._wake = os.getpid(), threading.Event()
+            threading.Thread(target=_flush_regularly, args=(weakref.ref(self), self._wake), daemon=True).start()
 
     def find(self, recall_id: str) -> LoggedRecall | None:
-        """A recall that is still pending."""
+        """A recall, pending or written."""
         with self._lock:
-            return self._pending.get(recall_id)
+            pending = self._pending.get(recall_id)
+        return pending or self._store.logged_recall(recall_id)
 
-    def at_hand(self, recall_id: str) -> LoggedRecall | None:
-        """A recall that this process made lately, numbers only: they never change. Whether it still counts, or what
-        became of its words, only the store can say."""
-        with self._lock:
-            return self._pending.get(recall_id) or self._recent.get(recall_id)
-
-    def _start(self) -> None:
-        """One thread per process, begun with the first recall; it ends with the log."""
-        if self._pid != os.getpid():
-            self._pid = os.getpid()
-            self._wake = threading.Event()
-            threading.Thread(target=_flush_now_and_then, args=(weakref.ref(self), self._wake), daemon=True).start()
+    def recall_in(self, tx: Tx, recall_id: str) -> LoggedRecall | None:
+        """A recall that was written, as of this transaction."""
+        return tx.logged_recall(recall_id)
 
     def write(self, tx: Tx, *, wanted: str | None = None) -> Callable[[], None]:
-        """Put everything pending into a transaction; what is returned is to be called when that is committed.
+        """Write everything pending in a transaction; call the result once that is committed.
 
-        A forgetting may have overtaken it, and a late log must bring nothing back: recalls of a partition that is gone are
-        not written (but the one `wanted` is), and those that showed what is gone lose their query.
+        A recall must not bring back what was forgotten meanwhile. Recalls of a partition that is gone are not written
+        (except `wanted`), and recalls that showed an entry that is gone lose their query.
         """
-        if not self._pending:
-            return self._write_beside(tx)
         with self._lock:
-            recalls = [*self._pending.values()]
-            new = {*self._of_new} | {wanted}
-        partitions = list(dict.fromkeys(recall.partition for recall in recalls))
-        there = {
-            partition
-            for partition, head in zip(partitions, self._store.heads(partitions), strict=True)
-            if head is not None
-        }
-        shown = self._store.alive(list({no for recall in recalls for no in recall.nos[: recall.shown]}))
-        tx.add_recalls(
-            [
-                recall if all(no in shown for no in recall.nos[: recall.shown]) else replace(recall, query="")
-                for recall in recalls
-                if recall.partition in there or recall.id in new
-            ]
-        )
-        written = self._write_beside(tx)
+            recalls, new = [*self._pending.values()], {*self._of_new, wanted}
+        if recalls:
+            partitions = list(dict.fromkeys(recall.partition for recall in recalls))
+            heads = zip(partitions, self._store.heads(partitions), strict=True)
+            there = {partition for partition, head in heads if head is not None}
+            alive = self._store.alive(list({no for recall in recalls for no in recall.nos[: recall.shown]}))
+            tx.add_recalls(
+                [
+                    recall if alive.issuperset(recall.nos[: recall.shown]) else replace(recall, query="")
+                    for recall in recalls
+                    if recall.partition in there or recall.id in new
+                ]
+            )
+        written = [companion.write(tx) for companion in self._companions if companion.waits]
 
         def committed() -> None:
-            self._drop(recalls)
-            written()
-
-        return committed
-
-    def _write_beside(self, tx: Tx) -> Callable[[], None]:
-        waiting = [books.write(tx) for books in self._beside if books.waits]
-
-        def committed() -> None:
-            for written in waiting:
-                written()
+            with self._lock:
+                for recall in recalls:
+                    self._of_new.discard(recall.id)
+                    self._pending.pop(recall.id, None)
+            for done in written:
+                done()
 
         return committed
 
     def forget(self, nos: Iterable[int]) -> None:
-        """Take the query out of what is pending and showed one of these rows, which are gone."""
+        """Remove the query of every pending recall that showed one of these rows, which are gone."""
         gone = set(nos)
         with self._lock:
-            self._recent.clear()
             for recall in [*self._pending.values()]:
                 if not gone.isdisjoint(recall.nos[: recall.shown]):
                     self._pending[recall.id] = replace(recall, query="")
 
-    def _drop(self, recalls: Sequence[LoggedRecall]) -> None:
-        with self._lock:
-            for recall in recalls:
-                self._of_new.discard(recall.id)
-                if self._pending.pop(recall.id, None) is not None:
-                    self._recent[recall.id] = filled(LoggedRecall, **{**vars(recall), "query": ""})
-            while len(self._recent) > MOST_RECENT:
-                self._recent.popitem(last=False)
-
     def flush(self) -> None:
-        if not self._pending and not any(books.waits for books in self._beside):
+        """Write what is pending. A log that cannot be written must not stop the agent: it is a warning."""
+        if not self._pending and not any(companion.waits for companion in self._companions):
             return
         try:
             with self._store.transact() as tx:
-                written = self.write(tx)
-            written()
+                committed = self.write(tx)
+            committed()
             self._failed = False
-        except WellwornError as error:  # a log that cannot be written must not stop the agent
-            if self._closed:  # the thread came late: closing has written everything
-                return
-            if not self._failed:  # once, not twice a second
+        except WellwornError as error:
+            if not self._closed and not self._failed:  # once, not twice a second, and not after closing
                 _logger.warning("recalls are not logged: %s", type(error).__name__)
             self._failed = True
 
@@ -168,12 +157,68 @@ class RecallLog:
         with self._lock:
             self._closed = True
             self._pending.clear()
-            self._recent.clear()
         self._wake.set()
 
+    # -- outcomes ------------------------------------------------------------------------------------------------
 
-def _flush_now_and_then(log: weakref.ref[RecallLog], wake: threading.Event) -> None:
-    """The thread: holds no reference, so that a log nobody closes can still go."""
+    def add_outcome(self, tx: Tx, recall_id: str, kind: str, value: dict[str, Any], at: datetime) -> int | None:
+        """Append an outcome and return its number; None when the recall has one of this kind already."""
+        return tx.add_outcome(recall_id, kind, value, at)
+
+    def outcomes(self, tenant: str, partition: Partition | None = None, *, after: int = 0) -> Iterator[LoggedOutcome]:
+        """Every outcome of a tenant, or of one partition, in order."""
+        while page := self._store.outcomes(tenant, partition=partition, after=after, limit=PAGE):
+            after = page[-1].no
+            yield from page
+
+    def recent_outcomes(self, partition: Partition, *, recalls: int, after: int) -> list[LoggedOutcome]:
+        """The outcomes of a partition's last recalls, in order."""
+        return self._store.recent_outcomes(partition, recalls=recalls, after=after)
+
+    def last_outcome(self, tenant: str) -> int:
+        """The number of the tenant's last outcome, 0 when there is none, by bisection."""
+        low, high = 0, 1
+        while self._store.outcomes(tenant, after=high, limit=1):
+            low, high = high, 2 * high
+        while low < high:
+            middle = (low + high) // 2
+            if self._store.outcomes(tenant, after=middle, limit=1):
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    # -- entries -------------------------------------------------------------------------------------------------
+
+    def alive(self, nos: Sequence[int]) -> set[int]:
+        """Those of the rows that still exist."""
+        return self._store.alive(nos)
+
+    def entries(self, nos: Sequence[int]) -> dict[int, Entry]:
+        return self._store.read(nos)
+
+    def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
+        return self._store.vectors(nos)
+
+    # -- states: text by profile, for a partition, or for a tenant as a whole -----------------------------------------
+
+    def state(self, tenant: str, partition: Partition | None, *, profile: str, tx: Tx | None = None) -> str | None:
+        return (tx or self._store).policy(tenant, partition, profile=profile)
+
+    def states(self, partition: Partition, *, profile: str, tx: Tx | None = None) -> tuple[str | None, str | None]:
+        """The state of the partition's tenant, and of the partition."""
+        return (tx or self._store).policies(partition, profile=profile)
+
+    def put_state(self, tx: Tx, tenant: str, partition: Partition | None, text: str, *, profile: str) -> None:
+        tx.put_policy(tenant, partition, text, profile=profile)
+
+    def drop_states(self, tx: Tx, tenant: str, *, profile: str | None = None) -> int:
+        """Remove a tenant's states, of one profile or of all; returns how many there were. The log stays."""
+        return tx.drop_policies(tenant, profile=profile)
+
+
+def _flush_regularly(log: weakref.ref[LearningLog], wake: threading.Event) -> None:
+    """The thread. It holds no reference, so that a log that nobody closes can still be freed."""
     while not wake.wait(FLUSH_AFTER_S):
         alive = log()
         if alive is None:

@@ -1,24 +1,25 @@
 """Who is served by what: the tenant's prior, a person's own ranker, or the base; and the one step that learns.
 
-`advance` is the fold step, used for an outcome as it arrives and for replaying the log. Levels: `base`; `prior` when
-trusted people of the tenant show a gain; `person` when the person's own feedback is trusted too. Only trusted people's
-outcomes enter the prior, and it holds numbers only. Who was trusted and is no longer teaches nothing, not even
-themselves, until they are trusted again. Knows neither the log nor where states are kept (as text: `state`).
+`advance` is that step. It is used for an outcome as it arrives and for replaying the log, so both give the same state.
+Levels: `base`; `prior`, when trusted people of the tenant show a gain; `person`, when the person's own feedback is
+trusted too. Only outcomes of trusted people enter the prior, and it holds numbers only. A person who was trusted and no
+longer is teaches nothing, not even themselves, until they are trusted again. This module knows no store.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
-from wellworn.core.values import altered
-from wellworn.learning.example import Example
-from wellworn.learning.guard import LEAST, Evidence, Guard, compare
-from wellworn.learning.ranker import Ranker, updated
+from wellworn.core.values import Partition
+from wellworn.learning.guard import LEAST, NO_EVIDENCE, Evidence, Guard, compare
+from wellworn.learning.log import LoggedOutcome
+from wellworn.learning.ranker import Example, Ranker
 
 Level = Literal["base", "prior", "person"]
+LEVELS: tuple[Level, ...] = get_args(Level)
 
 Z_COLLAPSE = 2.0
 """Serving stops at one standard error below 0; weights are thrown away only at two, as relearning them costs more."""
@@ -29,12 +30,12 @@ class Prior:
     """What a tenant's trusted people taught together."""
 
     ranker: Ranker | None = None
-    gain: Evidence = field(default_factory=Evidence)
+    gain: Evidence = NO_EVIDENCE
     """Pooled gain of their rankers over the base."""
     users: int = 0
     """People whose outcomes are in it."""
     shares: bool = True
-    """False: nobody's outcomes enter. A ranker that is there already (one shipped, say) still serves."""
+    """False: nobody's outcomes enter. A ranker that is there already (from a file, say) still serves."""
 
     def person(self, width: int) -> Ranker:
         """Where a person starts."""
@@ -50,12 +51,10 @@ class Person:
     outcomes: int = 0
     absorbed: bool = False
     """Their past outcomes are in the prior."""
-    lent: Evidence = field(default_factory=Evidence)
+    lent: Evidence = NO_EVIDENCE
     """The tenant's gain just before they were absorbed: others' evidence, so that their own is not counted twice."""
     barren: int = 0
     """Outcomes in a row without any citation while their own ranker served."""
-    residual: int = 0
-    """Names the matrices that serve on top of their own ranker, 0 for none; see `tune`."""
     level: Level = "base"
     changed_at: datetime | None = None
     """When the level last changed."""
@@ -65,14 +64,13 @@ class Person:
 class Advanced:
     """The state after an outcome.
 
-    `switched` is (from, to) when the level changed, a collapse was rolled back, or trust was lost.
+    `switched` is (from, to) when the level changed, a collapse was rolled back, or trust was lost; `why` says why.
     """
 
     prior: Prior
     person: Person
     switched: tuple[Level, Level] | None = None
     why: str = ""
-    """What to write on the receipt of a switch."""
 
 
 def advance(
@@ -80,36 +78,35 @@ def advance(
 ) -> Advanced:
     """Learn from one outcome.
 
-    `past` gives the person's earlier examples in order, without this one; it is asked for once, when they become
-    trusted. They then enter the prior, and the person's ranker is learned anew on top of the prior as it is by then:
-    whoever began before there was a prior must not stay behind those who came later.
+    `past` gives the person's earlier examples in order, without this one. It is called once, when they become trusted:
+    their past then enters the prior, and their own ranker is learned again on top of the prior of that moment, so that
+    those who began before there was a prior do not stay behind those who came later.
     """
     width = example.features.shape[1]
     if person is None:
         person = Person(own=prior.person(width))
-    before = person.level
-    base, shown = example.base[: example.shown], example.shown
-    learned = base + person.own.correction(example.base, example.features, example.best)[:shown]
-    found = compare(base, learned, example.cited)
-    believed = person.guard
-    guard = believed.see(found, example.by_place)
-    own, shared = _taught(prior, person, guard, example)
-    person = altered(
+    before, believed = person.level, person.guard
+    correction = person.own.correction(example.base, example.features, example.best)
+    base, shown = example.base.tolist(), example.shown
+    found = compare(base[:shown], (example.base + correction)[:shown].tolist(), example.cited.tolist())
+    guard = believed.see(found)
+    person = replace(
         person,
-        own=own,
+        own=person.own if guard.lost else person.own.updated(example),
         guard=guard,
         outcomes=person.outcomes + 1,
-        barren=person.barren + 1 if person.level == "person" and not example.cited.any() else 0,
+        barren=person.barren + 1 if before == "person" and not example.cited.any() else 0,
     )
     fault = _collapse(person)
     if fault:
         # The evidence was about weights that are gone; without it, nothing of their own serves for LEAST outcomes.
-        person = replace(person, own=prior.person(width), guard=replace(guard, gain=Evidence(), beats=False), barren=0)
-    elif person.guard.trusted and prior.shares:
-        if shared is None:
-            prior, person = _absorb(prior, person, example, past)
+        person = replace(person, own=prior.person(width), guard=replace(guard, gain=NO_EVIDENCE, beats=False), barren=0)
+    elif guard.trusted and prior.shares:
+        if person.absorbed:
+            ranker = (prior.ranker or Ranker.fresh(width)).updated(example)
+            prior = replace(prior, ranker=ranker, gain=prior.gain if found is None else prior.gain.add(found[1]))
         else:
-            prior = altered(prior, ranker=shared, gain=prior.gain if found is None else prior.gain.add(found[1]))
+            prior, person = _absorb(prior, person, [*past(), example])
     person = _judged(prior, person)
     fault = fault or _loss(believed, guard)
     level = _level(prior, person)
@@ -122,11 +119,9 @@ def advance(
 def serving(prior: Prior, person: Person | None) -> tuple[Level, Ranker | None]:
     """The level to serve now, and the ranker that does it (None: the base alone).
 
-    Asked afresh each time: what others taught since the person's last outcome counts at once.
+    Asked again each time, so that what others taught since the person's last outcome counts at once.
     """
-    if person is None:
-        person = Person(own=prior.person(0))
-    person = _judged(prior, person)
+    person = _judged(prior, person or Person(own=prior.person(0)))
     level = _level(prior, person)
     return level, {"base": None, "prior": prior.ranker, "person": person.own}[level]
 
@@ -144,41 +139,20 @@ def _level(prior: Prior, person: Person) -> Level:
     return "prior" if prior.ranker and prior.ranker.finite else "base"
 
 
-def _taught(prior: Prior, person: Person, guard: Guard, example: Example) -> tuple[Ranker, Ranker | None]:
-    """The person's ranker and the prior's after this outcome; None when it is not, or not yet, for the prior."""
-    if guard.lost:
-        return person.own, None
-    if not (guard.trusted and prior.shares and person.absorbed):
-        return person.own.updated(example), None
-    own, shared = updated([person.own, prior.ranker or Ranker.fresh(person.own.width)], example)
-    return own, shared
-
-
-def _absorb(
-    prior: Prior, person: Person, example: Example, past: Callable[[], Iterable[Example]]
-) -> tuple[Prior, Person]:
+def _absorb(prior: Prior, person: Person, lessons: list[Example]) -> tuple[Prior, Person]:
     """The outcomes of a person who has just become trusted enter the prior."""
-    width = person.own.width
-    lessons = [*past(), example]
-    grown = replace(
-        prior,
-        ranker=_learned(prior.ranker or Ranker.fresh(width), lessons),
-        gain=prior.gain.plus(person.guard.gain),
-        users=prior.users + 1,
-    )
-    return grown, replace(person, own=_learned(prior.person(width), lessons), absorbed=True, lent=prior.gain)
+    shared, own = prior.ranker or Ranker.fresh(person.own.width), prior.person(person.own.width)
+    for lesson in lessons:
+        shared, own = shared.updated(lesson), own.updated(lesson)
+    gain = prior.gain.plus(person.guard.gain)
+    grown = replace(prior, ranker=shared, gain=gain, users=prior.users + 1)
+    return grown, replace(person, own=own, absorbed=True, lent=prior.gain)
 
 
 def _judged(prior: Prior, person: Person) -> Person:
     """With the verdict whether a learned ranking beats the base."""
     beats = person.guard.serve(_others(prior, person))
     return person if beats == person.guard.beats else replace(person, guard=replace(person.guard, beats=beats))
-
-
-def _learned(ranker: Ranker, lessons: Iterable[Example]) -> Ranker:
-    for lesson in lessons:
-        ranker = ranker.updated(lesson)
-    return ranker
 
 
 def _collapse(person: Person) -> str:
@@ -213,3 +187,28 @@ def _reason(prior: Prior, person: Person) -> str:
     if person.level == "prior":
         return distrust or f"the tenant's prior beats the base: gain {_others(prior, person)}"
     return distrust or f"no evidence that the learned ranking beats the base: gain {person.guard.gain}"
+
+
+@dataclass(kw_only=True)
+class Replay:
+    """A tenant's log learned from the start, by the same step that learned it as it came.
+
+    Outcomes up to number `last` have been learned, or are not to be. `read` gives the outcomes after a number, in
+    order; `steps` may be called again for newer ones.
+    """
+
+    prior: Prior
+    read: Callable[[int], Iterable[tuple[LoggedOutcome, Example]]]
+    people: dict[Partition, Person] = field(default_factory=dict)
+    last: int = 0
+    _past: dict[Partition, list[Example]] = field(default_factory=dict)
+
+    def steps(self) -> Iterator[tuple[LoggedOutcome, Example, Person]]:
+        """Learn what has not been learned yet; gives each outcome, its example, and the person after it."""
+        for outcome, example in self.read(self.last):
+            partition = outcome.recall.partition
+            past = self._past.setdefault(partition, [])
+            after = advance(self.prior, self.people.get(partition), example, past=past.copy, at=outcome.at)
+            past.append(example)
+            self.prior, self.people[partition], self.last = after.prior, after.person, outcome.no
+            yield outcome, example, after.person

@@ -1,50 +1,102 @@
-"""A linear correction of the base score on named features, learned from citations, one recall at a time.
+"""A linear correction of the base score on named features, learned from citations one recall at a time.
 
     score = base + clip(w·f - mean of w·f over the 30 best by base, ±3)        w = theta[1:] / max(theta[0], 0.25)
 
-theta[0] is a weight on the base score itself, 1 at the start. It takes up how noisy the citations are: noise flattens
-the likelihood, and without theta[0] the fit can flatten only by driving the strongest features down. Unshown rows count
-too, since labels exist only for what a ranking chose to show. Each of the two prevents the collapse under noise.
+theta[0] is a weight on the base score itself, 1 at the start. It absorbs how noisy the citations are: noise flattens
+the likelihood, and without theta[0] the fit can only flatten by driving the strongest features down. Rows that were
+not shown count too, because labels exist only for what a ranking chose to show. Each of the two prevents a collapse
+under noise. There is no step size, decay or randomness: on one machine the same recalls give the same bits.
 
-There is no step size, decay, averaging or second pass, and nothing random. Knows neither whose ranker this is nor
-whether it may serve.
+This module knows neither whose ranker it is nor whether it may serve.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Sequence
+from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 
-from wellworn.core.values import filled
-from wellworn.learning import exact
-from wellworn.learning.exact import Array
-from wellworn.learning.example import Example, Places, best_places
+from wellworn.learning.log import LoggedRecall
 
-UNSHOWN_LOG = -1.2039728043259361
-"""log 0.3: an unshown row is unlabelled, not refused, so it counts as three tenths of a row."""
+Array = npt.NDArray[np.float64]
+Flags = npt.NDArray[np.bool_]
+Places = npt.NDArray[np.intp]
+
+PLACES = 30
+"""How far down the base order a recall teaches and a correction is centred (15 and 60 measured the same or worse)."""
+UNSHOWN_LOG = float(np.log(0.3))
+"""A row that was not shown is unlabelled, not rejected, so it counts as three tenths of a row."""
 MAX_CORRECTION = 3.0
 """The most a learned ranking may move a row, in units of the base score."""
 MIN_BASE_WEIGHT = 0.25
-"""Dividing by less would blow up the other weights whenever feedback is nearly pure noise."""
+"""Dividing by less would blow up the other weights when feedback is nearly pure noise."""
 L2 = 10.0
 """Curvature at the start: how firmly weights are held where they began."""
 PERSON_START = 100
 """The prior counts as this many recalls when a person starts from it."""
 MAX_WEIGHT = 10.0
-"""Honest weights stay below 2. Beyond 10 every correction is at its clip anyway, and a state driven there by a burst of
+"""Honest weights stay below 2. Beyond 10 every correction is clipped anyway, and a state driven there by a burst of
 absurd recalls would need as many good ones to come back."""
 MAX_BASE_WEIGHT = 3.0
-"""theta[0] divides the weights: far above 1 it would silently make every correction vanish. Below 0 it would say that
-the base ranking is inverted, which is a reason to distrust the feedback, not to learn from it."""
+"""theta[0] divides the weights: far above 1 it would make every correction vanish. Below 0 it would say that the base
+ranking is inverted, which is a reason to distrust the feedback, not to learn from it."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Example:
+    """What one recall with its citations teaches: numbers only. The first `shown` rows were shown, in that order."""
+
+    base: Array
+    """Base score of each row, shape (c,)."""
+    features: Array
+    """Shape (c, F)."""
+    shown: int
+    cited: Flags
+    """Which of the shown rows were cited, shape (shown,)."""
+
+    @cached_property
+    def best(self) -> Places:
+        return best_places(self.base)
+
+    @cached_property
+    def rows(self) -> Array:
+        """Base score and features of the rows that teach: all shown, then the best others by base. Shape (n, F+1)."""
+        best = self.best
+        places = np.concatenate([np.arange(self.shown), best[best >= self.shown]])
+        return np.column_stack([self.base[places], self.features[places]])
+
+
+def best_places(base: Array) -> Places:
+    """Places of the `PLACES` best by base score, best first; ties keep their order."""
+    return np.argsort(-base, kind="stable")[:PLACES]
+
+
+def example_of(recall: LoggedRecall, cited_nos: Set[int], alive: set[int]) -> Example | None:
+    """The recall as an example, or None when nothing of what it showed is left.
+
+    Rows that are not in `alive` are dropped, because forgotten entries teach nothing, and so are rows with a score or
+    feature that is not finite. Cited numbers that were not shown are ignored.
+    """
+    nos, shown = recall.nos, recall.shown
+    # In C order, so that a recall in memory and the same recall read from the log give the same bits.
+    base, features = recall.base.astype(np.float64, order="C"), recall.features.astype(np.float64, order="C")
+    finite = np.isfinite(base) & np.isfinite(features).all(axis=1)
+    if not (alive.issuperset(nos) and finite.all()):
+        kept = [place for place, no in enumerate(nos) if finite[place] and no in alive]
+        nos, shown = [nos[place] for place in kept], sum(place < shown for place in kept)
+        base, features = base[kept], features[kept]
+    if not shown:
+        return None
+    cited = np.array([no in cited_nos for no in nos[:shown]], dtype=np.bool_)
+    return Example(base=base, features=features, shown=shown, cited=cited)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Ranker:
-    """Weights with the curvature of all recalls they were learned from (an online Laplace approximation)."""
+    """Weights, with the curvature of all recalls they were learned from (an online Laplace approximation)."""
 
     theta: Array
     """Weight on the base score, then one per feature, shape (F+1,)."""
@@ -56,13 +108,11 @@ class Ranker:
     @classmethod
     def fresh(cls, width: int) -> Ranker:
         """The ranker that changes nothing, for this many features."""
-        theta = np.zeros(width + 1)
-        theta[0] = 1.0
-        return cls(theta=theta, precision=L2 * np.eye(width + 1), steps=0)
+        return cls(theta=np.eye(1, width + 1)[0], precision=L2 * np.eye(width + 1), steps=0)
 
     @property
     def width(self) -> int:
-        """How many features it weighs."""
+        """The number of features."""
         return len(self.theta) - 1
 
     @cached_property
@@ -85,55 +135,42 @@ class Ranker:
     def correction(self, base: Array, features: Array, best: Places | None = None) -> Array:
         """What to add to each base score, shape (c,), within ±`MAX_CORRECTION` for any input.
 
-        `best` are the places of the best by base, where they are known already. Centred before it is clipped:
-        uncentred, all rows end at one bound, and learning is silently dead.
+        Centred before it is clipped: uncentred, all rows can end at one bound, and learning has no effect.
         """
         if len(base) == 0:
             return np.zeros(0)
         with np.errstate(all="ignore"):
-            raw = exact.times(features, self.weights)  # (c, F) · (F,) -> (c,)
-            best = best_places(base) if best is None else best
-            centred = raw - exact.total(raw[best]) / len(best)
-        # What is no number moves nothing: a damaged row is ranked as if untrained.
-        centred[np.isnan(centred)] = 0.0
-        return np.minimum(np.maximum(centred, -MAX_CORRECTION), MAX_CORRECTION)
+            raw = features @ self.weights  # (c, F) · (F,) -> (c,)
+            centred: Array = raw - raw[best_places(base) if best is None else best].mean()
+        centred[np.isnan(centred)] = 0.0  # a damaged row is ranked as if untrained
+        return np.clip(centred, -MAX_CORRECTION, MAX_CORRECTION)
 
     def updated(self, example: Example) -> Ranker:
-        """The ranker after one more recall; itself when nothing was cited or the step is not finite."""
-        return updated([self], example)[0]
+        """The ranker after one more recall; itself when nothing was cited or the step is not finite.
 
+        One Newton step on the loss -Σ target · log p over the rows that teach, with p = softmax(z·theta + log count)
+        and target 1/c on each of c cited rows:
 
-def updated(rankers: Sequence[Ranker], example: Example) -> list[Ranker]:
-    """Each of the rankers after one more recall, as by itself: numpy asks as much for one small array as for two.
-
-    Loss: -Σ target · log p over the rows taught, p = softmax(z·theta + log count), target 1/c on each of c cited.
-    """
-    if not example.cited.any():
-        return [*rankers]
-    with np.errstate(all="ignore"):
-        gradient, curvature = _slopes(np.array([ranker.theta for ranker in rankers]), example)
-        return [_moved(ranker, gradient[n], ranker.precision + curvature[n]) for n, ranker in enumerate(rankers)]
-
-
-def _moved(ranker: Ranker, gradient: Array, precision: Array) -> Ranker:
-    """theta += A⁻¹ Σ (target - p) z, clipped; A is the precision with this recall's curvature."""
-    step = exact.solve(precision, gradient)
-    theta = [a + b for a, b in zip(ranker.theta.tolist(), step, strict=True)]
-    if not all(map(math.isfinite, theta)):  # a precision that is not finite has no solution
-        return ranker
-    theta = [min(max(weight, -MAX_WEIGHT), MAX_WEIGHT) for weight in theta]
-    theta[0] = min(max(theta[0], 0.0), MAX_BASE_WEIGHT)
-    # `finite` is known, and asked for next.
-    return filled(Ranker, theta=np.array(theta), precision=precision, steps=ranker.steps + 1, finite=True)
-
-
-def _slopes(theta: Array, example: Example) -> tuple[Array, Array]:
-    """Gradient (R, F+1) and curvature (R, F+1, F+1) of the log likelihood of a recall, at each of R thetas."""
-    z = example.lesson  # (n, F+1)
-    logits = exact.total(z.T[:, :, None] * theta.T[:, None, :])  # (n, R)
-    logits[example.shown :] += UNSHOWN_LOG
-    p = exact.softmax(logits)[:, :, None]  # (n, R, 1)
-    mean = exact.total(p * z[:, None, :])  # (R, F+1), z̄ = Σ p z
-    # Σ p (z - z̄)(z - z̄)ᵀ. With a root of p on either side it is symmetric to the bit.
-    spread = np.sqrt(p) * (z[:, None, :] - mean)  # (n, R, F+1)
-    return example.wanted - mean, exact.halved(spread[:, :, :, None] * spread[:, :, None, :])
+            A += Σ p (z - z̄)(z - z̄)ᵀ,  z̄ = Σ p z            theta += A⁻¹ Σ (target - p) z
+        """
+        if not example.cited.any():
+            return self
+        z = example.rows  # (n, F+1)
+        with np.errstate(all="ignore"):
+            logits = z @ self.theta
+            logits[example.shown :] += UNSHOWN_LOG
+            p = np.exp(logits - logits.max())  # (n,)
+            p /= p.sum()
+            mean = p @ z  # (F+1,)
+            spread = np.sqrt(p)[:, None] * (z - mean)  # (n, F+1)
+            precision = self.precision + spread.T @ spread
+            gradient = z[: example.shown][example.cited].mean(axis=0) - mean
+            try:
+                theta = self.theta + np.linalg.solve(precision, gradient)
+            except np.linalg.LinAlgError:
+                return self
+        if not np.isfinite(theta).all() or not np.isfinite(precision).all():
+            return self
+        theta = np.clip(theta, -MAX_WEIGHT, MAX_WEIGHT)
+        theta[0] = min(max(theta[0], 0.0), MAX_BASE_WEIGHT)
+        return Ranker(theta=theta, precision=precision, steps=self.steps + 1)

@@ -12,10 +12,8 @@ The gradients are rank one. With e_i = ∂(Σ advantage · log p)/∂s_i and v =
 
     ΔW_q = η m̂ qᵀ,  m̂ = Σ_i e_i m'_i = v + W_m v            ΔW_m = η q' vᵀ
 
-so q and v say all about a recall while its batch is open, and W is a sum of few outer products: O(d) per update.
-Unlike `ranker`, this gives the same bits on one machine only; elsewhere, to rounding. Sums are `einsum`, not `@`:
-at these sizes BLAS wakes its threads, and waiting for them costs more than the sum. Does not know where vectors come
-from. Measured: with the paper's values it hurts; it is here to be compared with.
+so q and v say all about a recall while its batch is open, and W is a sum of few outer products. This module does not
+know where vectors come from.
 """
 
 from __future__ import annotations
@@ -29,10 +27,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wellworn.learning.basis import Basis
-from wellworn.learning.exact import Array
-from wellworn.learning.example import Flags
-from wellworn.store.port import Vector
+from wellworn.learning.log import Vector
+from wellworn.learning.ranker import Array, Flags
 
 CANDIDATES, SHOWN = 20, 5  # K, M
 TAU, ETA, BASELINE, BATCH = 0.5, 1e-3, 0.5, 4
@@ -40,6 +36,8 @@ SIGMA = 0.01
 """Standard deviation of an entry of W at the start. The paper does not state one."""
 RANK = 8
 """Outer products kept per matrix. 4·8·d floats and an open batch are 228 KB at d = 1536."""
+FROM_ZERO = 0
+"""The seed of matrices that start at zero."""
 
 _MAGIC = b"RRL1"
 _HEADER = struct.Struct("<4sIIIIIQ")
@@ -58,27 +56,24 @@ PAPER = Rates()
 
 
 class Factors(NamedTuple):
-    """W = leftᵀ · right."""
+    """W = leftᵀ · right; both of shape (rank, d)."""
 
     left: Vector
-    """Shape (rank, d)."""
     right: Vector
-    """Shape (rank, d)."""
 
     def of(self, x: Array) -> Array:
         """W x, for one vector (d,) or for each row of (n, d)."""
-        left, right = self.left.astype(np.float64), self.right.astype(np.float64)
-        moved: Array = np.einsum("...r,rd->...d", np.einsum("...d,rd->...r", x, right), left)
+        moved: Array = (x @ self.right.T.astype(np.float64)) @ self.left.astype(np.float64)
         return moved
 
     def grown(self, left: Array, right: Array, cap: int) -> Factors:
-        """W + leftᵀ · right; of what exceeds `cap` outer products, the nearest matrix of that rank."""
+        """W + leftᵀ · right; beyond `cap` outer products, the nearest matrix of that rank."""
         left, right = np.concatenate([self.left, left]), np.concatenate([self.right, right])  # (r, d) each
         if len(left) > cap:
-            # W = Q_lᵀ (R_lᵀ R_r) Q_r: the SVD of the small middle one is that of W.
-            of_left, of_right = Basis.of(left), Basis.of(right)
-            u, size, vt = np.linalg.svd(of_left.parts.T @ of_right.parts)
-            left, right = of_left.mixed((u[:, :cap] * size[:cap]).T), of_right.mixed(vt[:cap])
+            # leftᵀ = Q_l R_l and rightᵀ = Q_r R_r, so W = Q_l (R_l R_rᵀ) Q_rᵀ: the SVD of the small middle one is W's.
+            (q_left, r_left), (q_right, r_right) = np.linalg.qr(left.T), np.linalg.qr(right.T)
+            u, size, vt = np.linalg.svd(r_left @ r_right.T)
+            left, right = (q_left @ (u[:, :cap] * size[:cap])).T, vt[:cap] @ q_right.T
         return Factors(left.astype(np.float32), right.astype(np.float32))
 
 
@@ -102,29 +97,29 @@ class Residual:
     @classmethod
     def fresh(cls, width: int, *, seed: int, cap: int = RANK) -> Residual:
         """Nothing learned yet, for vectors of this width."""
-        empty = np.zeros((0, width), dtype=np.float32)
-        nothing = Factors(empty, empty)
+        nothing = Factors(*np.zeros((2, 0, width), dtype=np.float32))
         pairs = np.zeros((0, 2, width), dtype=np.float32)
         return cls(width=width, seed=seed, cap=cap, query=nothing, memory=nothing, open=pairs, steps=0)
 
     def scores(self, q: Array, m: Array) -> Array:
         """Equation 1: s (K,) for a query (d,) and candidates (K, d)."""
-        found: Array = np.einsum("kd,d->k", m + self._memory(m), q + self._query(q))
+        found: Array = (m + self._memory(m)) @ (q + self._query(q))
         return found
 
     def updated(self, q: Array, m: Array, shown: Sequence[int], cited: Flags, *, rates: Rates = PAPER) -> Residual:
-        """Equation 3 for one recall: `shown` are places in m, `cited` says which of them were.
-
-        W moves when a batch is full: by the sum over the batch, all of it taken at the W with which the batch began.
-        """
+        """Equation 3 for one recall: `shown` are places in m, `cited` says which of them were."""
         advantage = np.where(cited, 1.0, -1.0) - rates.baseline  # (M,)
         # ∂ log p_i / ∂s = (onehot_i - p) / τ
         slope = -advantage.sum() * chances(self.scores(q, m), tau=rates.tau)  # (K,)
         np.add.at(slope, list(shown), advantage)
-        v = np.einsum("k,kd->d", slope / rates.tau, m)  # (d,)
+        return self.taught(q, (slope / rates.tau) @ m, eta=rates.eta)
+
+    def taught(self, q: Array, v: Array, *, eta: float) -> Residual:
+        """One recall more, by its q and v (d,). W moves when a batch is full: by the sum over the batch, all of it
+        taken at the W with which the batch began."""
         pairs = np.concatenate([self.open, np.stack([q, v])[None].astype(np.float32)])
         grown = replace(self, open=pairs, steps=self.steps + 1)
-        return grown._closed(rates.eta) if len(pairs) == BATCH else grown
+        return grown._closed(eta) if len(pairs) == BATCH else grown
 
     def settled(self, *, rates: Rates = PAPER) -> Residual:
         """The same with an unfinished batch applied as it is. `steps` then counts the batch as full: the bytes of a
@@ -143,20 +138,10 @@ class Residual:
         )
 
     def _query(self, x: Array) -> Array:
-        return start(self.width, self.seed)[0].of(x) + self.query.of(x)
+        return _start(self.width, self.seed)[0].of(x) + self.query.of(x)
 
     def _memory(self, x: Array) -> Array:
-        return start(self.width, self.seed)[1].of(x) + self.memory.of(x)
-
-    def parts(self) -> tuple[Residual, Residual]:
-        """What closed batches taught, and the open batch alone."""
-        empty = Factors(self.query.left[:0], self.query.right[:0])
-        closed = replace(self, open=self.open[:0], steps=self.steps - len(self.open))
-        return closed, replace(self, query=empty, memory=empty, steps=len(self.open))
-
-    def opened(self, pairs: Vector) -> Residual:
-        """With this open batch, after closed ones only."""
-        return replace(self, open=pairs, steps=self.steps + len(pairs))
+        return _start(self.width, self.seed)[1].of(x) + self.memory.of(x)
 
     def to_bytes(self) -> bytes:
         """Little-endian: "RRL1"; uint32 width, cap, rank of W_q, rank of W_m, seed; uint64 steps; then float32 rows of
@@ -204,14 +189,15 @@ def sample(scores: Array, m: int, dice: np.random.Generator, *, tau: float = TAU
 
 
 @lru_cache(maxsize=64)
-def start(width: int, seed: int) -> tuple[Factors, Factors]:
+def _start(width: int, seed: int) -> tuple[Factors, Factors]:
     """W_q and W_m before learning: entries of standard deviation σ and rank `RANK`, from the seed.
 
     An entry sums RANK products of two factors' entries, so those have variance σ/√RANK. RandomState, since numpy keeps
     its stream the same over releases, and does not promise that for Generator.
     """
-    stream = np.random.RandomState(seed)
-    spread = (SIGMA / RANK**0.5) ** 0.5
-    drawn: npt.NDArray[np.float32] = stream.normal(0.0, spread, size=(4, RANK, width)).astype(np.float32)
-    drawn.flags.writeable = False
+    if seed == FROM_ZERO:
+        drawn: npt.NDArray[np.float32] = np.zeros((4, 0, width), dtype=np.float32)
+    else:
+        spread = (SIGMA / RANK**0.5) ** 0.5
+        drawn = np.random.RandomState(seed).normal(0.0, spread, size=(4, RANK, width)).astype(np.float32)
     return Factors(drawn[0], drawn[1]), Factors(drawn[2], drawn[3])

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from wellworn.core.errors import TransferError
 from wellworn.core.values import Entry, Link, Partition, Scope, Turn
-from wellworn.learning.tenant import Tenant
+from wellworn.learning.state import Tenant
 from wellworn.ops.log_lines import OutcomeLine, RecallLine
 from wellworn.store.port import Model, Replaced, SessionHead, Vector
 

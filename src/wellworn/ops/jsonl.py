@@ -29,7 +29,7 @@ from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.core.values import Entry, Link, Partition, Progress, Scope, Turn
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.validate import checked_line
-from wellworn.learning.tenant import Tenant
+from wellworn.learning.state import Tenant
 from wellworn.ops import plain
 from wellworn.ops.admit import admit
 from wellworn.ops.bundle import Bundle, Loaded, Written, coherent

@@ -21,9 +21,8 @@ from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.core.values import Partition
 from wellworn.ingest import validate
 from wellworn.ingest.validate import checked_line
-from wellworn.learning.swaps import LEVELS, without_swap
-from wellworn.learning.tenant import PROFILE as SETTLED
-from wellworn.learning.tenant import Tenant, dumps_tenant, loads_tenant
+from wellworn.learning.policy import LEVELS
+from wellworn.learning.state import SETTINGS, Tenant, dumps_tenant, loads_tenant
 from wellworn.ops import plain
 from wellworn.ops.plain import Fields, Plain
 from wellworn.search.steps.lessons import FIELDS, lesson_of, plain_lesson
@@ -47,7 +46,6 @@ class RecallLine:
         recall = replace(
             self.recall,
             shown=sum(place < self.recall.shown for place in places),
-            level=self.recall.level if len(places) == len(self.entries) else without_swap(self.recall.level),
             base=self.recall.base[places],
             features=self.recall.features[places],
         )
@@ -70,7 +68,7 @@ class OutcomeLine:
 def log_lines(store: Store, partitions: Sequence[Partition], ids: Collection[str]) -> Iterator[Plain]:
     """The log of these partitions as far as these entries are in it, tenant by tenant."""
     for tenant in dict.fromkeys(partition.tenant for partition in partitions):
-        settled = loads_tenant(store.policy(tenant, None, profile=SETTLED))
+        settled = loads_tenant(store.policy(tenant, None, profile=SETTINGS))
         if not settled.shares or settled.starts:
             yield {"type": "tenant", "tenant": tenant, "shares": settled.shares, "starts": settled.starts}
         yield from _told(store, tenant, frozenset(partitions), ids, settled.since)
@@ -132,7 +130,7 @@ def recall_of(fields: Fields) -> RecallLine:
         at=fields.take("at", plain.checked_time),
         query=fields.take("query", _checked_text),
         profile=fields.take("profile", lambda value: checked_line("profile", value)),
-        level=fields.take("level", _one_of(LEVELS)),
+        level=fields.take("level", _checked_level),
         nos=[],
         shown=fields.take("shown", lambda value: _checked_shown(value, rows)),
         base=fields.take("base", lambda value: plain.floats_of(value, rows)),
@@ -187,6 +185,10 @@ def _checked_shown(value: object, rows: int) -> int:
     if shown > rows:
         raise InvalidInput("shown", f"{shown} is more than the {rows} entries")
     return shown
+
+
+def _checked_level(value: object) -> str:
+    return _one_of(LEVELS)(str(value).partition("+")[0])  # earlier releases appended how neighbours had changed places
 
 
 def _checked_starts(value: object) -> dict[str, dict[str, Any]]:
@@ -245,12 +247,12 @@ def admit_log(
 
 def _settle(tx: Tx, tenant: str, given: Tenant) -> None:
     """An opt-out counts wherever it was made, and what was shared until now goes; pretraining fills gaps only."""
-    here = loads_tenant(tx.policy(tenant, None, profile=SETTLED))
+    here = loads_tenant(tx.policy(tenant, None, profile=SETTINGS))
     settled = replace(here, shares=here.shares and given.shares, starts=given.starts | here.starts)
     if settled.shares != here.shares:
         tx.drop_policies(tenant)
     if settled != here:
-        tx.put_policy(tenant, None, dumps_tenant(settled), profile=SETTLED)
+        tx.put_policy(tenant, None, dumps_tenant(settled), profile=SETTINGS)
 
 
 def _numbers(store: Store, recalls: Sequence[RecallLine]) -> dict[str, int]:

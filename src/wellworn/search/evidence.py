@@ -13,7 +13,7 @@
 | `session`  | 0.2   | the best base score in the entry's thread, minus the best of all                               |
 | `recency`  | 1     | as in the base                                                                                |
 | `rare`     | 3     | share of the entry's distinct terms that few entries have: rare / (distinct + 1)               |
-| `echo`     | 4     | helped with like questions of this person, or was passed over (`learning.echoes`)               |
+| `repeated` | 4     | helped with similar questions of this person, or was passed over (`learning.repeats`)           |
 
 Chosen by forward selection among 68 on held-out conversations (docs/learning.md). Computed for candidates only, from
 what is in memory.
@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.ingest.terms import Trait
-from wellworn.learning.echoes import Echoes
+from wellworn.learning.repeats import RepeatedQuestions
 from wellworn.search.dates import of_named_dates
 from wellworn.search.features import FEATURES, View
 from wellworn.search.partition import NONE
@@ -42,16 +42,16 @@ EVIDENCE = (
     "session",
     "recency",
     "rare",
-    "echo",
+    "repeated",
 )
-MONTH, DAY, OWN, BEFORE, AFTER, COVERAGE, MEANING, WHEN, SESSION, RECENCY, RARE, ECHO = range(len(EVIDENCE))
+MONTH, DAY, OWN, BEFORE, AFTER, COVERAGE, MEANING, WHEN, SESSION, RECENCY, RARE, REPEATED = range(len(EVIDENCE))
 _SCALES = np.array([1, 1, 8, 8, 8, 4, 10, 1, 0.2, 1, 3, 4], dtype=np.float64)
 
 Column = npt.NDArray[np.floating]
 
 
 def evidence(
-    view: View, base: npt.NDArray[np.float64], echoes: Echoes | None = None, recency: Column | None = None
+    view: View, base: npt.NDArray[np.float64], repeated: RepeatedQuestions | None = None, recency: Column | None = None
 ) -> npt.NDArray[np.float64]:
     """Shape (rows, features) for the rows of the view, whose base scores are given; so is `recency` where known."""
     rows, plain = view.rows, view.lexical.plain
@@ -72,9 +72,9 @@ def evidence(
     found[:, RECENCY] = FEATURES["recency"](view) if recency is None else recency
     rare, distinct = (view.bank.column(name, rows).astype(np.float64) for name in ("rare", "distinct"))
     found[:, RARE] = rare / (distinct + 1)
-    told = {} if echoes is None else echoes.of(view.question.terms)
-    if told:
-        found[:, ECHO] = [told.get(no, 0.0) for no in view.bank.column("no", rows).tolist()]
+    past = {} if repeated is None else repeated.values(view.question.terms)
+    if past:
+        found[:, REPEATED] = [past.get(no, 0.0) for no in view.bank.column("no", rows).tolist()]
     found *= _SCALES
     return found
 

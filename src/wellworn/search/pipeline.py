@@ -8,7 +8,7 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 
 import numpy as np
@@ -20,6 +20,8 @@ from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Rec
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
 from wellworn.ingest.terms import forget_words, read_question
 from wellworn.ingest.validate import checked_k, checked_query
+from wellworn.learning.learner import Learner
+from wellworn.learning.log import LoggedRecall
 from wellworn.models.port import Embedder
 from wellworn.search.arms import Lexical, meaning, words
 from wellworn.search.bank import Bank, Mask
@@ -29,11 +31,11 @@ from wellworn.search.context import Check, Refine, SearchContext, Vector
 from wellworn.search.diversify import diversify
 from wellworn.search.features import FEATURES, View, dated, features
 from wellworn.search.filters import Filters
-from wellworn.search.learned import SPARE, Learned, Seen
+from wellworn.search.learned import SPARE, Seen, corrected, logged
 from wellworn.search.profiles import Profile, profile_named
 from wellworn.search.ram import Ram
 from wellworn.search.ranked import Ranked
-from wellworn.store.port import LoggedRecall, Store
+from wellworn.store.port import Store
 
 ROUTE = "hybrid"
 FOLD_DEPTH = 3
@@ -76,7 +78,7 @@ class Searcher:
         profile: Profile,
         clock: Clock,
         new_id: NewId,
-        learned: Learned | None = None,
+        learner: Learner | None = None,
         scrubbing: Scrubbing = NO_SCRUBBING,
     ) -> None:
         self._store = store
@@ -84,18 +86,18 @@ class Searcher:
         self._profile = profile
         self._clock = aware(clock)
         self._new_id = new_id
-        self._learned = learned
+        self._learner = learner
         self._scrubbing = scrubbing
         self._cache = EntryCache(store)
         self._ram = Ram(store, embedder, neighbour_weights=profile.near_meaning, on_removed=self._let_go)
 
-    def under(self, profile: Profile, learned: Learned | None, scrubbing: Scrubbing) -> Searcher:
+    def under(self, profile: Profile, learner: Learner | None, scrubbing: Scrubbing) -> Searcher:
         """A searcher that ranks and scrubs otherwise, over the same indexes and cache: forgotten is gone in both.
 
         A neighbour's share in `meaning` stays as these indexes have it; `similarity` has none.
         """
         other = copy.copy(self)
-        other._profile, other._learned, other._scrubbing = profile, learned, scrubbing
+        other._profile, other._learner, other._scrubbing = profile, learner, scrubbing
         return other
 
     def recall(self, query: str, *, scope: Scope, k: int, filters: Filters, refine: Refine | None = None) -> Recall:
@@ -109,11 +111,9 @@ class Searcher:
         with self._ram.bank(scope.partitions()) as (bank, partitions):
             ranked, searched, seen = self._rank(query, vector, bank, partitions, k, filters, home, recall_id, refine)
             nos, seqs = _named(bank, ranked.rows)
-            if self._learned is not None:
-                recall = self._learned.logged(
-                    seen, ranked.rows, bank, recall_id=recall_id, home=home, query=query, profile=self._profile.name
-                )
-                self._learned.record(recall, new=home not in partitions)
+            if self._learner is not None:
+                recall = self._logged(seen, ranked, bank, recall_id, home, query)
+                self._learner.log.add(recall, new=home not in partitions)
         return filled(
             Recall,
             id=recall_id,
@@ -163,7 +163,7 @@ class Searcher:
 
     def examine(self, query: str, *, scope: Scope, k: int = 5) -> LoggedRecall | None:
         """What learning would see of a recall, without logging it; None when there is nothing to see."""
-        if self._learned is None:
+        if self._learner is None:
             return None
         home, recall_id = scope.home(), self._new_id()
         query = self.scrubbed(query, home)
@@ -171,9 +171,13 @@ class Searcher:
             ranked, _, seen = self._rank(query, self._embed(query), bank, partitions, k, Filters(), home, recall_id)
             if seen is None or not len(ranked.rows):
                 return None
-            return self._learned.logged(
-                seen, ranked.rows, bank, recall_id=recall_id, home=home, query=query, profile=self._profile.name
-            )
+            return self._logged(seen, ranked, bank, recall_id, home, query)
+
+    def _logged(
+        self, seen: Seen | None, ranked: Ranked, bank: Bank, recall_id: str, home: Partition, query: str
+    ) -> LoggedRecall:
+        profile, now = self._profile.name, self._clock()
+        return logged(seen, ranked.rows, bank, recall_id=recall_id, home=home, at=now, query=query, profile=profile)
 
     def similar(
         self, text: str, *, partition: Partition, k: int, kinds: Sequence[str]
@@ -239,18 +243,16 @@ class Searcher:
         if refine is not None:
             ranked = refine(ranked, self._desk(query, view, live, eligible, moment, k, partitions, home, took))
         seen = None
-        if self._learned is not None and home is not None:
-            ranked, seen = self._learned.corrected(ranked, view, home, recall_id)
+        if self._learner is not None and home is not None:
+            ranked, seen = corrected(ranked, view, self._learner, home, recall_id)
         wanted = k if seen is None else k + SPARE
         if home is None:
             ranked = self._ordered(ranked, bank, wanted)
         elif not _has_turns(ranked, bank, filters):  # nothing to fold, so no depth is needed
-            ranked = self._ordered(ranked, bank, k if seen is None or seen.try_place is None else wanted)
+            ranked = self._ordered(ranked, bank, k if seen is None or seen.tried is None else wanted)
         else:
             ranked = self._folded(self._ordered(ranked, bank, FOLD_DEPTH * wanted), bank, wanted)
         if seen is not None:
-            if filters.min_score is not None:  # it takes places out, and those that changed could not be told
-                seen = replace(seen, swap=None)
             ranked = seen.explored(ranked, k)
         if filters.min_score is not None:
             ranked = ranked.take(np.flatnonzero(ranked.scores >= filters.min_score))
@@ -271,7 +273,7 @@ class Searcher:
         profile = self._profile
         question = read_question(query)
         nothing, base = np.zeros((2, len(bank)), dtype=np.float32)
-        if "terms" in profile.weights or self._learned is not None:
+        if "terms" in profile.weights or self._learner is not None:
             lexical = words(bank, question, profile, live)
         else:
             lexical = Lexical(score=nothing, plain=nothing, found=[])
@@ -424,8 +426,8 @@ class Searcher:
     def _let_go(self, nos: Sequence[int]) -> None:
         """Rows are gone from the store."""
         self._cache.drop(nos)
-        if self._learned is not None:
-            self._learned.forget(nos)
+        if self._learner is not None:
+            self._learner.forget(nos)
 
     def drop_ram(self) -> None:
         """Read everything anew on next use."""

@@ -28,7 +28,7 @@ from wellworn.ingest.validate import (
     checked_seconds,
     checked_session_id,
 )
-from wellworn.learning.told import told_of
+from wellworn.learning.outcome import outcome_input
 from wellworn.memory import Memory
 from wellworn.models.port import Model
 from wellworn.reflection.apply import scope_of
@@ -122,7 +122,7 @@ class ReasoningBank:
 
         False when it was told before.
         """
-        told = told_of(cited=cited, used=None, ignored=False, refined=None, success=None)
+        told = outcome_input(cited=cited)
         return self._engine.learner.outcome(checked_id(recall_id), told, tenant=self._scoped(scope).tenant)
 
     # -- do ------------------------------------------------------------------------------------------------------

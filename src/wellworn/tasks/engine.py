@@ -11,7 +11,6 @@ from wellworn.ingest.scrub import ScrubberSpec, Scrubbing, choose_scrubbing
 from wellworn.learning.learner import Learner
 from wellworn.memory import Memory
 from wellworn.search.evidence import EVIDENCE
-from wellworn.search.learned import Learned
 from wellworn.search.pipeline import Searcher
 from wellworn.search.profiles import PROFILES
 from wellworn.store.port import Store
@@ -39,14 +38,13 @@ def engine_of(memory: object, scrubber: ScrubberSpec = "mask") -> Engine:
     if not isinstance(memory, Memory):
         raise InvalidInput("memory", f"must be a Memory, not {type(memory).__name__}", "use Memory.open(…)")
     clock, own = memory.engine.clock, memory.engine.learner
-    learner = Learner(memory.engine.store, mode=own.mode, names=EVIDENCE, clock=clock, profile=PROFILE, log=own.log)
-    learned = None if own.mode == "off" else Learned(learner, explore=0.0, clock=clock)
+    learner = Learner(own.log, mode=own.mode, names=EVIDENCE, clock=clock, profile=PROFILE)
     scrubbing = scrubbing_of(memory, scrubber)
     return Engine(
         store=memory.engine.store,
         writer=memory.engine.writer.under(scrubbing),
         scrubbing=scrubbing,
-        searcher=memory.engine.searcher.under(PROFILES[PROFILE], learned, scrubbing),
+        searcher=memory.engine.searcher.under(PROFILES[PROFILE], None if own.mode == "off" else learner, scrubbing),
         learner=learner,
         clock=clock,
     )

@@ -13,8 +13,7 @@ from wellworn.core.errors import NotFound
 from wellworn.core.values import Entry, Partition
 from wellworn.ingest.remember import keep
 from wellworn.ingest.validate import check
-from wellworn.learning.reinforce import FAILURE_STEP, judged
-from wellworn.learning.told import Told, told_of
+from wellworn.learning.outcome import FAILURE_STEP, OutcomeInput, judged, outcome_input
 from wellworn.models.port import Model
 from wellworn.reflection.apply import scope_of
 from wellworn.store.port import Event, NewEntry, Tx
@@ -154,10 +153,10 @@ class Finisher:
         try:
             if used is not None:
                 cited = [place for place in used if place < len(task.shown)]
-                told = told_of(cited=cited, used=None, ignored=False, refined=None, success=None)
+                told = outcome_input(cited=cited)
                 learner.outcome(task.recall_id, told, tenant=tenant)
             if about:
-                verdict = Told(kind="verdict", value={"success": success}, places=tuple(about))
+                verdict = OutcomeInput(kind="verdict", value={"success": success}, places=tuple(about))
                 learner.outcome(task.recall_id, verdict, tenant=tenant)
         except NotFound:
             return False

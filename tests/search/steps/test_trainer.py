@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from wellworn.learning.outcome import outcome_input
 
 from wellworn.learning.guard import Evidence
-from wellworn.learning.told import told_of
 from wellworn.search.steps.choices import Choice
 from wellworn.search.steps.reward import Became, became, reward_of
 from wellworn.search.steps.trainer import MOST_WEIGHT, Policy, Practice, dumps, loads
@@ -129,5 +129,5 @@ def test_every_kind_of_outcome_has_its_meaning() -> None:
         ({"success": True}, "used", 1.0),
         ({"success": False}, "ignored", 0.0),
     ]:
-        found = became(told_of(**{**nothing, **given}))  # type: ignore[arg-type, dict-item]
+        found = became(outcome_input(**{**nothing, **given}))  # type: ignore[arg-type, dict-item]
         assert (found.kind, found.quality, found.by) == (kind, quality, "told")

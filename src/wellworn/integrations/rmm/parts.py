@@ -27,7 +27,7 @@ from wellworn.integrations.rmm.index import Index, record_of
 from wellworn.integrations.rmm.records import MemoryRecord, MemoryRecords, label_of
 from wellworn.integrations.rmm.reflect import Reflect
 from wellworn.integrations.rmm.weights import Learned, Weights
-from wellworn.learning.exact import Array
+from wellworn.learning.ranker import Array
 from wellworn.learning.residual import Rates, sample
 
 _MOST_SESSIONS = 1_000

@@ -13,7 +13,7 @@ from wellworn.core.clock import Clock
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import LearningStatus, Partition
 from wellworn.learning.learner import Labelled, Learner
-from wellworn.learning.told import Told
+from wellworn.learning.outcome import OutcomeInput
 from wellworn.search.steps.searches import Searches
 from wellworn.search.steps.teaching import Teacher
 from wellworn.search.steps.trainer import PROFILE, dumps, loads
@@ -30,10 +30,11 @@ class CombinedMemoryTrainer:
         self._searches = searches
         self._teacher = Teacher(store, clock=clock) if searches is None else searches.teacher
 
-    def outcome(self, recall_id: str, told: Told, *, tenant: str | None) -> bool:
+    def outcome(self, recall_id: str, told: OutcomeInput, *, tenant: str | None) -> bool:
         """Append an outcome to the log and learn from it; False when one of this kind was told before."""
-        with self._learner.ready(recall_id, told), self._store.transact() as tx:
-            counts, written = self._learner.outcome_in(tx, recall_id, told, tenant=tenant)
+        query = self._learner.prepare(recall_id, told)
+        with self._store.transact() as tx:
+            counts, written = self._learner.outcome_in(tx, recall_id, told, tenant=tenant, query=query)
             if counts and self._searches is not None:
                 self._searches.told(tx, recall_id, told)
         written()

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-from wellworn.learning.told import Told
+from wellworn.learning.outcome import OutcomeInput
 
 Kind = Literal["used", "refined", "ignored", "none"]
 
@@ -37,7 +37,7 @@ class Became:
         return {"used": self.quality, "refined": REFINED, "ignored": IGNORED, "none": 0.0}[self.kind]
 
 
-def became(told: Told) -> Became:
+def became(told: OutcomeInput) -> Became:
     """An outcome as it was told: cited hits are a quality, none cited is ignored; work that failed counts alike."""
     if told.kind == "cited":
         count = len(told.places or ())

@@ -20,7 +20,7 @@ from wellworn.core.values import Partition, Recall
 from wellworn.ingest.hashing import hash64
 from wellworn.ingest.terms import read_question
 from wellworn.learning.learner import Learner
-from wellworn.learning.told import Told
+from wellworn.learning.outcome import OutcomeInput
 from wellworn.search.steps.choices import Choice, choices_for
 from wellworn.search.steps.cues import Shape
 from wellworn.search.steps.lessons import INFERRED, SEARCHED
@@ -257,7 +257,7 @@ class Searches:
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def told(self, tx: Tx, recall_id: str, told: Told) -> None:
+    def told(self, tx: Tx, recall_id: str, told: OutcomeInput) -> None:
         """What became of a recall, in the transaction of its outcome; nothing when it was no such search."""
         if recall_id in self._plain:
             return
@@ -291,7 +291,7 @@ class Searches:
     def begin(self, home: Partition, practice: Practice, tasks: int) -> None:
         """Begin with what synthetic tasks said."""
         self._learner.log.flush()
-        self.teacher.begin(home, practice, tasks, last=self._learner.last_told(home.tenant))
+        self.teacher.begin(home, practice, tasks, last=self._learner.log.last_outcome(home.tenant))
 
     def kept(self, home: Partition, *, limit: int = 100) -> list[Trajectory]:
         """Searches of a home, newest first."""

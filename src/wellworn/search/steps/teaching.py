@@ -17,8 +17,7 @@ from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Partition, Searching
 from wellworn.ingest.hashing import hash64
-from wellworn.learning.tenant import PROFILE as SETTLED
-from wellworn.learning.tenant import Tenant, loads_tenant
+from wellworn.learning.state import SETTINGS, Tenant, loads_tenant
 from wellworn.search.steps.lessons import KINDS, Learned, Lesson, lesson_of, plain_lesson
 from wellworn.search.steps.routing import BANDS, Band
 from wellworn.search.steps.trainer import PROFILE, Policy, Practice, dumps, loads
@@ -53,7 +52,7 @@ class Teacher:
         now = self._clock()
         if tx.add_outcome(recall_id, kind, plain_lesson(lesson), now) is None:
             return
-        of = _of(partition, loads_tenant(tx.policy(partition.tenant, None, profile=SETTLED)))
+        of = _of(partition, loads_tenant(tx.policy(partition.tenant, None, profile=SETTINGS)))
         before = Learned(
             policy=loads(tx.policy(partition.tenant, of, profile=PROFILE), seed=_seed(partition.tenant)),
             waiting=_loads_waiting(tx.policy(partition.tenant, partition, profile=WAITING)),
@@ -68,7 +67,7 @@ class Teacher:
     def begin(self, home: Partition, practice: Practice, tasks: int, *, last: int) -> None:
         """Begin a state with what synthetic tasks said, after outcome number `last`."""
         with self._store.transact() as tx:
-            of = _of(home, loads_tenant(tx.policy(home.tenant, None, profile=SETTLED)))
+            of = _of(home, loads_tenant(tx.policy(home.tenant, None, profile=SETTINGS)))
             policy = loads(tx.policy(home.tenant, of, profile=PROFILE), seed=_seed(home.tenant))
             tx.put_policy(home.tenant, of, dumps(policy.begun(practice, tasks, after=last)), profile=PROFILE)
 
@@ -76,11 +75,11 @@ class Teacher:
 
     def relearn(self, tenant: str) -> None:
         """Learn the log since the last reset anew. Practice, which is not in it, is taken over where it stood."""
-        settled = loads_tenant(self._store.policy(tenant, None, profile=SETTLED))
+        settled = loads_tenant(self._store.policy(tenant, None, profile=SETTINGS))
         replay = _Replay(tenant=tenant, settled=settled, state=self._state)
         replay.follow(self._lessons(tenant, settled.since))
         with self._store.transact() as tx:
-            now = loads_tenant(tx.policy(tenant, None, profile=SETTLED))
+            now = loads_tenant(tx.policy(tenant, None, profile=SETTINGS))
             if now != settled:  # reset, or shared otherwise, while this was learned
                 replay = _Replay(tenant=tenant, settled=now, state=self._state)
             replay.follow(self._lessons(tenant, replay.last))  # what was told meanwhile

@@ -52,7 +52,7 @@ def echo(mem: Memory, query: str, scope: Scope = ADA) -> dict[str, float]:
     seen = mem.engine.searcher.examine(query, scope=scope)
     assert seen is not None
     entries = mem.engine.store.read(seen.nos)
-    column = seen.features[:, EVIDENCE.index("echo")]
+    column = seen.features[:, EVIDENCE.index("repeated")]
     return {entries[no].text: value for no, value in zip(seen.nos, column.tolist(), strict=True) if value}
 
 
@@ -67,7 +67,7 @@ def test_what_helped_is_found_first_when_the_question_comes_again(opened: OpenMe
     untrained, trained = filled(opened(learning="off")), filled(opened(explore=0.0))
     before, after = live(untrained, ADA, 12, tell=False), live(trained, ADA, 12)
     assert trained.learning.status(scope=ADA).level == "person"
-    assert trained.learning.status(scope=ADA).weights["echo"] > 0
+    assert trained.learning.status(scope=ADA).weights["repeated"] > 0
     assert before <= 0.5
     assert after >= 0.9
 
