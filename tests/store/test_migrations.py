@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from wellworn.learning.state import loads_tenant
 
 from wellworn.core.clock import system_clock, to_micros
 from wellworn.core.errors import StoreCorrupt
+from wellworn.learning.state import loads_tenant
 from wellworn.store.port import Selection, SessionHead
 from wellworn.store.sqlite import SqliteStore, connection
 from wellworn.store.sqlite.schema import MIGRATIONS, migrate

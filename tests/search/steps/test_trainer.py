@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from wellworn.learning.outcome import outcome_input
 
 from wellworn.learning.guard import Evidence
+from wellworn.learning.outcome import outcome_input
 from wellworn.search.steps.choices import Choice
 from wellworn.search.steps.reward import Became, became, reward_of
 from wellworn.search.steps.trainer import MOST_WEIGHT, Policy, Practice, dumps, loads
