@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wellworn.reflection.rules.extract import extract
+from wellworn.reflection.rules import extract
 
 from .dialogue import dialogue
 

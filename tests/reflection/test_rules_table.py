@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from wellworn.reflection.rules.extract import extract
+from wellworn.reflection.rules import extract
 
 from .dialogue import dialogue
 

@@ -17,7 +17,7 @@ from wellworn.core.values import Entry
 from wellworn.ingest.terms import terms
 from wellworn.models.port import Message, Model, Request
 from wellworn.reflection.candidate import Candidate
-from wellworn.reflection.compare import compare
+from wellworn.reflection.compare import compare, may_be_one
 from wellworn.reflection.parse import Action, read_actions
 from wellworn.reflection.prompts import prompt
 
@@ -33,11 +33,10 @@ ActionName = Literal["add", "same", "merge", "supersede", "correct"]
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """A new memory with what was said, and the existing ones most like it with their cosine, if there is one."""
+    """A new memory with the existing ones most like it."""
 
     candidate: Candidate
-    said: str
-    similar: Sequence[tuple[Entry, float | None]]
+    similar: Sequence[Entry]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,12 +50,8 @@ class Decision:
     why: str = ""
 
 
-_BY_RELATION: dict[str, ActionName] = {
-    "same": "same",
-    "corrected": "correct",
-    "changed": "supersede",
-    "refines": "merge",
-}
+_BY_RELATION: dict[str, ActionName] = {"same": "same", "supersedes": "supersede", "adds": "merge"}
+"""The strongest relation first."""
 
 
 def decide(proposals: Sequence[Proposal], model: Model | None) -> list[Decision]:
@@ -79,18 +74,19 @@ def decide(proposals: Sequence[Proposal], model: Model | None) -> list[Decision]
 
 
 def _by_rules(proposal: Proposal) -> Decision:
-    """The strongest relation to any similar memory: the same, then corrected, changed, refined."""
+    """The strongest relation to any similar memory decides."""
+    new = proposal.candidate
     relations = [
-        (compare(proposal.candidate, entry, said=proposal.said, similarity=cosine), entry)
-        for entry, cosine in proposal.similar
+        (compare(old.text, new.summary, speaker=new.speaker or old.speaker), old)
+        for old in proposal.similar
+        if may_be_one(new.speaker, old.speaker)
     ]
     for kind, action in _BY_RELATION.items():
-        for relation, entry in relations:
-            if relation.kind == kind and (kind != "refines" or relation.merged):
-                return Decision(
-                    candidate=proposal.candidate, action=action, old=entry, text=relation.merged or "", why=relation.why
-                )
-    return Decision(candidate=proposal.candidate, action="add", why="new")
+        for relation, old in relations:
+            if relation.kind == kind:
+                text = new.summary if action == "merge" else ""
+                return Decision(candidate=new, action=action, old=old, text=text, why=relation.why)
+    return Decision(candidate=new, action="add", why="new")
 
 
 def _asked(model: Model, proposals: Sequence[Proposal]) -> dict[int, Action]:
@@ -112,7 +108,7 @@ def _data(proposals: Sequence[Proposal]) -> str:
             "new_summary": escape(proposal.candidate.summary),
             "history_summaries": [
                 {"index": index, "summary": escape(entry.text), "date": entry.at.date().isoformat()}
-                for index, (entry, _) in enumerate(proposal.similar)
+                for index, entry in enumerate(proposal.similar)
             ],
         }
         for number, proposal in enumerate(proposals)
@@ -125,7 +121,7 @@ def _by_model(proposal: Proposal, action: Action) -> Decision | None:
     candidate = proposal.candidate
     if action.name == "add":
         return Decision(candidate=candidate, action="add", why="model: new")
-    old = proposal.similar[action.index][0]
+    old = proposal.similar[action.index]
     if action.name == "merge":
         if not _says_both(action.text, old.text, candidate.summary):
             return None

@@ -15,11 +15,11 @@ from wellworn.core.fence import escape
 from wellworn.core.values import Turn
 from wellworn.models.port import Message, Model, Request
 from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.compare import group_same
 from wellworn.reflection.evidence import rejection
-from wellworn.reflection.group import group_same
 from wellworn.reflection.parse import read_memories
 from wellworn.reflection.prompts import prompt
-from wellworn.reflection.rules.extract import extract as extract_by_rules
+from wellworn.reflection.rules import extract as extract_by_rules
 from wellworn.reflection.window import Window
 
 EXTRACT_TOKENS = 2_000
@@ -46,7 +46,7 @@ class Extract(Protocol):
 
 def by_rules(window: Window, *, user: str | None, most: int, fallback: str = "") -> Extracted:
     """Without a model."""
-    found = [one for one in extract_by_rules(window.turns, user=user) if set(one.turns) <= window.numbers]
+    found = [one for one in extract_by_rules(window.turns, user=user).candidates if set(one.turns) <= window.numbers]
     dropped: Counter[str] = Counter({"too many": max(0, len(found) - most)})
     return Extracted(candidates=group_same(found[:most]), by="rules", dropped=dropped, fallback=fallback)
 

@@ -19,10 +19,9 @@ from wellworn.models.ledger import Meter
 from wellworn.models.port import Model
 from wellworn.reflection.apply import Overtaken, prepare, scope_of, told, write
 from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Decision, Proposal, decide
-from wellworn.reflection.evidence import evidence_of
 from wellworn.reflection.extract import Extract, by_model, by_rules
-from wellworn.reflection.group import group_same
 from wellworn.reflection.readable import readable
 from wellworn.reflection.report import Reflection
 from wellworn.reflection.settings import ReflectionSettings
@@ -102,7 +101,7 @@ class Reflector:
         decided: dict[tuple[Candidate, frozenset[str]], Decision] = {}
         for attempt in range(1, MOST_TRIES + 1):
             seq = self._seq(partition)
-            proposals = [self._proposal(candidate, by_number, partition) for candidate in proposed.candidates]
+            proposals = [self._proposal(candidate, partition) for candidate in proposed.candidates]
             decisions = self._decide(proposals, tally, decided)
             steps = prepare(
                 decisions, self._writer, partition=partition, session_id=session_id, turns=by_number, trust=read.trust
@@ -153,14 +152,11 @@ class Reflector:
                 by, fallback = part.by, part.fallback
         return Proposed(candidates=group_same(found), dropped=dropped, by=by, fallback=fallback)
 
-    def _proposal(self, candidate: Candidate, turns: Mapping[int, Turn], partition: Partition) -> Proposal:
-        return Proposal(
-            candidate=candidate,
-            said=evidence_of(turns[number] for number in candidate.turns),
-            similar=self._searcher.similar(
-                candidate.summary, partition=partition, k=self._settings.similar, kinds=MEMORY_KINDS
-            ),
+    def _proposal(self, candidate: Candidate, partition: Partition) -> Proposal:
+        found = self._searcher.similar(
+            candidate.summary, partition=partition, k=self._settings.similar, kinds=MEMORY_KINDS
         )
+        return Proposal(candidate=candidate, similar=[entry for entry, _ in found])
 
     def _decide(
         self,
@@ -169,9 +165,7 @@ class Reflector:
         known: dict[tuple[Candidate, frozenset[str]], Decision],
     ) -> list[Decision]:
         """Decide what is not decided yet for the same neighbours: a second look asks a model only for what is new."""
-        keys = [
-            (p.candidate, frozenset(f"{entry.id}\x1f{entry.updated_at}" for entry, _ in p.similar)) for p in proposals
-        ]
+        keys = [(p.candidate, frozenset(f"{entry.id}\x1f{entry.updated_at}" for entry in p.similar)) for p in proposals]
         new = [n for n, key in enumerate(keys) if key not in known]
         for n, decision in zip(new, decide([proposals[n] for n in new], model), strict=True):
             known[keys[n]] = decision

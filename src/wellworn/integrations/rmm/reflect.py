@@ -25,10 +25,10 @@ from wellworn.integrations.rmm.index import Index, record_of
 from wellworn.integrations.rmm.records import MemoryRecord, MemoryRecords
 from wellworn.models.port import Model
 from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Decision, Proposal, decide
 from wellworn.reflection.evidence import evidence_of
 from wellworn.reflection.extract import by_model
-from wellworn.reflection.group import group_same
 from wellworn.reflection.settings import ReflectionSettings
 from wellworn.reflection.window import windows
 
@@ -100,14 +100,10 @@ class Reflect:
         vectors = self._embedded([one.summary for one in candidates])
         similar = [self._similar(label, one.summary, vector) for one, vector in zip(candidates, vectors, strict=True)]
         proposals = [
-            Proposal(
-                candidate=one,
-                said=evidence_of(turns[n] for n in one.turns),
-                similar=[(record.entry(person), cosine) for record, cosine in near],
-            )
+            Proposal(candidate=one, similar=[record.entry(person) for record in near])
             for one, near in zip(candidates, similar, strict=True)
         ]
-        known = {record.id: record for near in similar for record, _ in near}
+        known = {record.id: record for near in similar for record in near}
         planned = self._planned(decide(proposals, self._model), known, session_id, turns)
         return self._with_vectors(planned)
 
@@ -131,10 +127,9 @@ class Reflect:
                 changes.append(Change(new=None, old=old))
         return changes
 
-    def _similar(self, label: str, text: str, vector: Sequence[float]) -> list[tuple[MemoryRecord, float | None]]:
+    def _similar(self, label: str, text: str, vector: Sequence[float]) -> list[MemoryRecord]:
         documents = self._index.find(label, text, vector, self._settings.similar)
-        records = self._records.get(label, [record_of(one).id for one in documents])
-        return [(record, _cosine(vector, record)) for record in records]
+        return self._records.get(label, [record_of(one).id for one in documents])
 
     def _embedded(self, texts: list[str]) -> list[list[float]]:
         return self._embeddings.embed_documents(texts) if texts else []
@@ -200,11 +195,3 @@ def _record(candidate: Candidate, session_id: str, turns: Sequence[Turn], now: d
         kind=candidate.kind,
         at=now,
     )
-
-
-def _cosine(vector: Sequence[float], record: MemoryRecord) -> float | None:
-    if record.vector is None or len(record.vector) != len(vector):
-        return None
-    a, b = np.asarray(vector, dtype=np.float64), record.vector.astype(np.float64)
-    length = float(np.linalg.norm(a) * np.linalg.norm(b))
-    return float(np.einsum("d,d->", a, b)) / length if length > 0 else None

@@ -1,1 +1,0 @@
-"""What the comparison of memories is made of: reading a text, its claims, and how two of them fit."""
