@@ -19,10 +19,9 @@ from wellworn.models.ledger import InFlight, Meter
 from wellworn.models.port import Model
 from wellworn.reflection.reflector import Reflector
 from wellworn.reflection.report import Reflection
-from wellworn.reflection.service import Reflections
+from wellworn.reflection.service import Reflections, SessionWatch
 from wellworn.reflection.settings import ReflectionSettings
 from wellworn.reflection.summary import Summarizer
-from wellworn.reflection.watch import SessionWatch
 from wellworn.search.pipeline import Searcher
 from wellworn.store.port import Store
 

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Turn
-from wellworn.reflection.readable import readable
 from wellworn.reflection.settings import ReflectionSettings
-from wellworn.reflection.window import windows
+from wellworn.reflection.window import readable, windows
 from wellworn.testing.builders import make_entry
 
 AT = datetime(2026, 3, 2, tzinfo=UTC)

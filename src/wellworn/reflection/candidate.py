@@ -5,11 +5,10 @@ A value only. Who extracted it, a model or the rules, and what becomes of it, is
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from wellworn.core.values import Kind, Turn
+from wellworn.core.values import Kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,7 +28,3 @@ class Candidate:
     valid_from: datetime | None = None
     """When the text says since when it holds; None where it does not say."""
     valid_to: datetime | None = None
-
-
-Extract = Callable[[Sequence[Turn], str | None], Sequence[Candidate]]
-"""Whatever finds memories in a session: its turns, and what its user is called."""

@@ -59,9 +59,18 @@ def _set(text: str) -> frozenset[str]:
 _SPEAKER = "@"
 _ATTRIBUTED = re.compile(r"^([^\W\d_][\w .'’-]{0,60}): (?=\S)")
 _DATE_BEHIND = re.compile(r" \(\d{4}[-\d]*(?: to [-\d]+)?\)")
-_PUNCTUATION = re.compile(r"[.,;:!?\"()]+(?=\s|$)|[\"(]")
+_PUNCTUATION = re.compile(r"[.,;:!?\"()。！？]+(?=\s|$)|[\"(]")
 _TOKEN = re.compile(r"@|[^\W_]+(?:[.,:@/-][^\W_]+)*[+#]*|'s\b|[^\w\s.,;:!?'\"()]+")
-_CONTRACTIONS = (("n't", " not"), ("'m ", " is "), ("'ve ", " has "), ("'re ", " are "), ("'ll ", " will "))
+_CONTRACTIONS = (
+    ("can't", "can not"),
+    ("cannot", "can not"),
+    ("won't", "will not"),
+    ("n't", " not"),
+    ("'m ", " is "),
+    ("'ve ", " has "),
+    ("'re ", " are "),
+    ("'ll ", " will "),
+)
 _PERSON = {"i": [_SPEAKER], "me": [_SPEAKER], "them": [_SPEAKER], "my": [_SPEAKER, "'s"], "their": [_SPEAKER, "'s"]}
 _BE = {"is": "is", "are": "is", "am": "is", "was": "was", "were": "was"}
 _ARTICLES = _set("a an the this that my our their his her its 's @")

@@ -18,8 +18,8 @@ from wellworn.ingest.terms import terms
 from wellworn.models.port import Message, Model, Request
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.compare import compare, may_be_one
+from wellworn.reflection.extract import prompt
 from wellworn.reflection.parse import Action, read_actions
-from wellworn.reflection.prompts import prompt
 
 BATCH = 12
 """New memories that are decided on in one call."""

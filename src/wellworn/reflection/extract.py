@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Protocol
 
 from wellworn.core.errors import BudgetExceeded, ReplyUnreadable
@@ -18,22 +20,30 @@ from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.evidence import rejection
 from wellworn.reflection.parse import read_memories
-from wellworn.reflection.prompts import prompt
 from wellworn.reflection.rules import extract as extract_by_rules
 from wellworn.reflection.window import Window
 
 EXTRACT_TOKENS = 2_000
+UNUSED = "the model kept nothing of it"
 MAX_TURN_CHARS = 8_000
 """Of one turn that a model is shown; rules read all of it."""
 
 
+@cache
+def prompt(name: str) -> str:
+    """The instructions in `prompts/NAME.md`: constant text, into which nothing is ever spliced."""
+    return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+
+
 @dataclass(frozen=True, kw_only=True)
 class Extracted:
-    """What a window gave, who found it, and what was dropped by reason."""
+    """The memories of a window, who found them, and what was not kept and why."""
 
     candidates: list[Candidate]
     by: str
     dropped: Counter[str] = field(default_factory=Counter)
+    skipped: dict[int, str] = field(default_factory=dict)
+    """Why a turn gave no memory, by its number."""
     fallback: str = ""
     """Why rules answered although there is a model."""
 
@@ -41,20 +51,22 @@ class Extracted:
 class Extract(Protocol):
     """Proposes memories for a window; `user` is the name of the session's user, if it is known."""
 
-    def __call__(self, window: Window, *, user: str | None, most: int) -> Extracted: ...
+    def __call__(self, window: Window, *, user: str | None) -> Extracted: ...
 
 
-def by_rules(window: Window, *, user: str | None, most: int, fallback: str = "") -> Extracted:
+def by_rules(window: Window, *, user: str | None, fallback: str = "") -> Extracted:
     """Without a model."""
-    found = [one for one in extract_by_rules(window.turns, user=user).candidates if set(one.turns) <= window.numbers]
-    dropped: Counter[str] = Counter({"too many": max(0, len(found) - most)})
-    return Extracted(candidates=group_same(found[:most]), by="rules", dropped=dropped, fallback=fallback)
+    found = extract_by_rules(window.turns, user=user, context=window.context)
+    return Extracted(candidates=group_same(found.candidates), by="rules", skipped=found.skipped, fallback=fallback)
 
 
-def by_model(model: Model) -> Extract:
-    """With a model: one call a window. Over the budget, or when its answer cannot be read, rules answer instead."""
+def by_model(model: Model, *, most: int) -> Extract:
+    """With a model: one call and at most `most` memories a window.
 
-    def extract(window: Window, *, user: str | None, most: int) -> Extracted:
+    Over the budget, or when its answer cannot be read, rules answer instead.
+    """
+
+    def extract(window: Window, *, user: str | None) -> Extracted:
         request = Request(
             messages=(
                 Message(role="system", text=prompt("extract")),
@@ -68,10 +80,14 @@ def by_model(model: Model) -> Extract:
             reply = model.complete(request)
             found, dropped = read_memories(reply.text, window.numbers, most=most)
         except BudgetExceeded:
-            return by_rules(window, user=user, most=most, fallback="over the budget")
+            return by_rules(window, user=user, fallback="over the budget")
         except ReplyUnreadable:
-            return by_rules(window, user=user, most=most, fallback="the model's answer could not be read")
-        return Extracted(candidates=_believed(found, window, dropped), by=model.name, dropped=dropped)
+            return by_rules(window, user=user, fallback="the model's answer could not be read")
+        candidates = _believed(found, window, dropped)
+        skipped = window.numbers - {number for one in candidates for number in one.turns}
+        return Extracted(
+            candidates=candidates, by=model.name, dropped=dropped, skipped=dict.fromkeys(sorted(skipped), UNUSED)
+        )
 
     return extract
 

@@ -16,17 +16,15 @@ from wellworn.core.values import Cost, Partition, Trust, Turn
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.session import name_of
 from wellworn.models.ledger import Meter
-from wellworn.models.port import Model
+from wellworn.models.port import Model, Reply, Request
 from wellworn.reflection.apply import Overtaken, prepare, scope_of, told, write
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Decision, Proposal, decide
 from wellworn.reflection.extract import Extract, by_model, by_rules
-from wellworn.reflection.readable import readable
 from wellworn.reflection.report import Reflection
 from wellworn.reflection.settings import ReflectionSettings
-from wellworn.reflection.tally import Tally
-from wellworn.reflection.window import windows
+from wellworn.reflection.window import readable, windows
 from wellworn.search.pipeline import Searcher
 from wellworn.store.port import Event, Store, Tx
 
@@ -48,6 +46,8 @@ class Read:
     start: int
     stop: int
     trust: Mapping[int, Trust]
+    unread: frozenset[int]
+    """Turns of the stretch that nobody said: system text, tool output, recalled memories."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,8 +56,39 @@ class Proposed:
 
     candidates: list[Candidate]
     dropped: Counter[str]
+    skipped: dict[int, str]
     by: str
     fallback: str
+
+
+class Tally:
+    """A metered model that also counts what this piece of work asks of it."""
+
+    def __init__(self, meter: Meter) -> None:
+        self._meter = meter
+        self._replies: list[Reply] = []
+
+    @property
+    def name(self) -> str:
+        return self._meter.name
+
+    def complete(self, request: Request) -> Reply:
+        self._replies.append(self._meter.complete(request))
+        return self._replies[-1]
+
+    async def acomplete(self, request: Request) -> Reply:
+        self._replies.append(await self._meter.acomplete(request))
+        return self._replies[-1]
+
+    def cost(self) -> Cost:
+        """Calls, tokens and price so far."""
+        tokens = [(reply.input_tokens, reply.output_tokens) for reply in self._replies]
+        return Cost(
+            model_calls=len(tokens),
+            input_tokens=sum(read for read, _ in tokens),
+            output_tokens=sum(written for _, written in tokens),
+            usd=sum(self._meter.prices.usd(self.name, read, written) for read, written in tokens),
+        )
 
 
 class Reflector:
@@ -94,6 +125,7 @@ class Reflector:
             start=start,
             stop=stop,
             dropped=dict(+proposed.dropped),
+            skipped=proposed.skipped,
             by=proposed.by,
             fallback=proposed.fallback,
             dry_run=dry_run,
@@ -136,21 +168,25 @@ class Reflector:
         entries = self._store.get([partition], ids)
         episodes = {turn.number: entries.get(turn.entry_id or "") for turn in turns}
         trust: dict[int, Trust] = {number: entry.trust for number, entry in episodes.items() if entry is not None}
-        return Read(turns=readable(turns, entries), start=start, stop=stop, trust=trust)
+        said = readable(turns, entries)
+        unread = {turn.number for turn in turns if turn.number >= start} - {turn.number for turn in said}
+        return Read(turns=said, start=start, stop=stop, trust=trust, unread=frozenset(unread))
 
     def _propose(self, read: Read, partition: Partition, model: Model | None) -> Proposed:
-        extract: Extract = by_rules if model is None else by_model(model)
+        extract: Extract = by_rules if model is None else by_model(model, most=self._settings.max_memories)
         user = name_of(scope_of(partition).user)
         found: list[Candidate] = []
         dropped: Counter[str] = Counter()
+        skipped = dict.fromkeys(sorted(read.unread), "not said by a person")
         by, fallback = "rules" if model is None else model.name, ""
         for window in windows(read.turns, read.start, self._settings):
-            part = extract(window, user=user, most=self._settings.max_memories)
+            part = extract(window, user=user)
             found += part.candidates
             dropped.update(part.dropped)
+            skipped.update(part.skipped)
             if part.fallback:
                 by, fallback = part.by, part.fallback
-        return Proposed(candidates=group_same(found), dropped=dropped, by=by, fallback=fallback)
+        return Proposed(candidates=group_same(found), dropped=dropped, skipped=skipped, by=by, fallback=fallback)
 
     def _proposal(self, candidate: Candidate, partition: Partition) -> Proposal:
         found = self._searcher.similar(

@@ -37,6 +37,8 @@ class Reflection:
     memories: list[Written] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     """Proposed memories that were not believed, by reason."""
+    skipped: dict[int, str] = field(default_factory=dict)
+    """Turn number → why the turn gave no memory: "question", "small talk", "said by the assistant", …"""
     by: str = "rules"
     """The model that extracted, or `rules`."""
     fallback: str = ""

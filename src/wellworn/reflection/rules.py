@@ -93,7 +93,7 @@ _OPENERS = re.compile(
 )
 _SOCIAL = _set(
     "agree appreciate apologise apologize awesome back bet bye cool course day excited exactly fine glad good got great"
-    " guess happy haha hear hello help helpful helps hey hi hope idea interesting know let like listening lol look"
+    " guess happy haha hear hello help helpful helps hey hi hope idea interesting know let like listening lol look lot"
     " looking love lovely makes mean morning much need nice night noted okay perfect point problem ready really right"
     " see sense soon sorry sounds sure talk thank thanks think totally true understand understood wait way well wonderful"
     " wow yeah yep yes amazing beautiful blessed cute fun grateful hard important incredible inspiring powerful proud"
@@ -124,6 +124,7 @@ _TASKS = _set(
     " generate give go help improve include let list make provide regenerate rewrite show suggest summarise summarize"
     " tell translate try write"
 )
+_AMOUNTS = _set("one two three four five six seven eight nine ten twelve twenty some many most all both few several")
 _BEFORE_TASK = _set("please now then also and so next just but again kindly")
 _YOURS = _set("you you're you've you'll you'd your yours")
 _ROLE_PLAY = re.compile(
@@ -206,7 +207,7 @@ def _has_subject(said: list[str], text: str) -> bool:
         return any((word in _SUBJECTS and word not in _OBJECTS) or word in _FINITE or is_past(word) for word in rest)
     if is_past(first):
         return any(word in STOP_WORDS for word in rest[:1])  # "Moved to Bergen last week"
-    named = text[:1].isupper() and bool(rest)
+    named = text[:1].isupper() and bool(rest) and first not in _AMOUNTS
     return named and (not _FINITE.isdisjoint(rest[:4]) or is_past(rest[0]) or rest[0].endswith("s"))
 
 
@@ -259,12 +260,18 @@ class _Session:
         return len({*terms(one.text)} - _SOCIAL_TERMS - self.heard)
 
 
-def extract(turns: Sequence[Turn], *, user: str | None = None) -> Found:
-    """The memories worth proposing, in order. `user` is what the person behind the role `user` is called."""
-    session = _Session(user=user, personal=_is_personal(turns), addressed=_names_addressed(turns))
+def extract(turns: Sequence[Turn], *, user: str | None = None, context: Sequence[Turn] = ()) -> Found:
+    """The memories worth proposing, in order.
+
+    `user` is what the person behind the role `user` is called. `context` are the turns before: read already, they tell
+    what a first reply answers.
+    """
+    everything = [*context, *turns]
+    session = _Session(user=user, personal=_is_personal(everything), addressed=_names_addressed(everything))
+    session.heard.update(term for turn in context for term in terms(turn.text))
     candidates: list[Candidate] = []
     skipped: dict[int, str] = {}
-    before: Turn | None = None
+    before: Turn | None = next((turn for turn in reversed(context) if role(turn) != "silent"), None)
     for turn in turns:
         if role(turn) == "silent":
             skipped[turn.number] = "not said by a person"

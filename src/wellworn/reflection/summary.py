@@ -12,12 +12,10 @@ from wellworn.models.port import Message, Model, Request
 from wellworn.reflection.apply import MAX_EVIDENCE_CHARS, SOURCE, link_to_turns, scope_of
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.evidence import evidence_of, rejection
-from wellworn.reflection.extract import dialogue
+from wellworn.reflection.extract import dialogue, prompt
 from wellworn.reflection.parse import clean_line
-from wellworn.reflection.prompts import prompt
-from wellworn.reflection.readable import readable
 from wellworn.reflection.settings import ReflectionSettings
-from wellworn.reflection.window import Window, windows
+from wellworn.reflection.window import Window, readable, windows
 from wellworn.store.port import Event, NewEntry, Selection, Store, Tx
 
 SUMMARY_TOKENS = 400

@@ -1,13 +1,36 @@
-"""A long session in parts that fit before a model, each with a little of what went before."""
+"""What is read of a session: the turns that people said, in parts that fit before a model.
+
+System text, tool output and recalled memories are left out: they would come back as new facts, be recalled, and come
+back again.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from wellworn.core.tokens import count_tokens
-from wellworn.core.values import Turn
+from wellworn.core.values import Entry, Turn
 from wellworn.reflection.settings import ReflectionSettings
+
+RECALLED_TAG = "recalled"
+"""A turn with this tag holds recalled memories and is not reflected on."""
+_SILENT_ROLES = frozenset({"system", "developer", "tool", "function", "tool_result"})
+_FENCED = re.compile(r"<(memories|memory-context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+def readable(turns: Sequence[Turn], entries: Mapping[str, Entry]) -> list[Turn]:
+    """The turns to read, with every block of recalled memories cut out; `entries` are their episodes by id."""
+    kept = []
+    for turn in turns:
+        entry = entries.get(turn.entry_id or "")
+        if turn.role.strip().lower() in _SILENT_ROLES or (entry is not None and RECALLED_TAG in entry.tags):
+            continue
+        said = _FENCED.sub(" ", turn.text).strip() if "<" in turn.text else turn.text.strip()
+        if said:
+            kept.append(replace(turn, text=said))
+    return kept
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -90,10 +90,10 @@ class Reflect:
         ]
 
     def _changes(self, person: Person, label: str, session_id: str, turns: Sequence[Turn]) -> list[Change]:
-        extract = by_model(self._model)
+        extract = by_model(self._model, most=self._settings.max_memories)
         found: list[Candidate] = []
         for window in windows(turns, 0, self._settings):
-            found += extract(window, user=None, most=self._settings.max_memories).candidates
+            found += extract(window, user=None).candidates
         candidates = group_same(found)
         if not candidates:
             return []

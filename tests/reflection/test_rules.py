@@ -1,0 +1,265 @@
+"""What the rules keep of a session, how they word it, and why they skip a turn."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wellworn.ingest.stopwords import STOP_WORDS
+from wellworn.ingest.terms import words
+from wellworn.reflection.rules import MOST_PER_TURN, extract, role
+from wellworn.reflection.sentences import sentences
+
+from .dialogue import dialogue
+
+
+def memories(*said: tuple[str, str], user: str | None = "Ada") -> list[str]:
+    return [one.summary for one in extract(dialogue(*said), user=user).candidates]
+
+
+def why(*said: tuple[str, str]) -> dict[int, str]:
+    return extract(dialogue(*said), user="Ada").skipped
+
+
+@pytest.mark.parametrize(
+    ("said", "memory"),
+    [
+        # Certain: the sentence is about the speaker by name.
+        ("I live in Oslo with two flatmates.", "Ada lives in Oslo with two flatmates."),
+        ("I no longer eat meat.", "Ada no longer eats meat."),
+        ("I don't drink alcohol any more.", "Ada doesn't drink alcohol any more."),
+        ("I'm allergic to penicillin.", "Ada is allergic to penicillin."),
+        ("I've never been to Peru, but I want to see Lima.", "Ada has never been to Peru, but Ada wants to see Lima."),
+        ("My landlord raised the rent by ten percent.", "Ada's landlord raised the rent by ten percent."),
+        ("My uncle taught me to sail.", "Ada's uncle taught Ada to sail."),
+        (
+            "I carry my inhaler and keep a spare one at work.",
+            "Ada carries their inhaler and keeps a spare one at work.",
+        ),
+        ("In 2019 I sold my bakery.", "In 2019 Ada sold their bakery."),
+        ("Oh, by the way, I use fish, not bash.", "Ada uses fish, not bash."),
+        ("i'd like to open a bookshop", "Ada would like to open a bookshop."),
+        ("I ran the charity race on Saturday.", "Ada ran the charity race on Saturday (2024-04-27)."),
+        # About the world of the speaker: as it stands.
+        ("The deploy key is in 1Password.", "The deploy key is in 1Password."),
+        ("Mia is allergic to hazelnuts.", "Mia is allergic to hazelnuts."),
+        # Not certain: the speaker is quoted.
+        ("We deploy on Thursdays now.", "Ada: We deploy on Thursdays now."),
+        ("My wife and I own a vineyard.", "Ada: My wife and I own a vineyard."),
+        ("I cook, sing and dance every weekend.", "Ada: I cook, sing and dance every weekend."),
+        ("I like people who listen and laugh.", "Ada: I like people who listen and laugh."),
+        ("I read two novels a week.", "Ada: I read two novels a week."),
+        ("Moved to Bergen last week.", "Ada: Moved to Bergen last week (2024-04-22 to 2024-04-28)."),
+        ("Me and my brother no longer work together.", "Ada and Ada's brother no longer work together."),
+        # Standing instructions.
+        ("Use uv instead of pip please.", "Ada: Use uv instead of pip please."),
+        ("From now on, answer me in German.", "Ada: From now on, answer me in German."),
+        ("Never book flights before nine.", "Ada: Never book flights before nine."),
+        ("Remind me to water the ferns tomorrow.", "Ada: Remind me to water the ferns tomorrow (2024-05-02)."),
+        # Other languages: as they stand.
+        ("Ich wohne in Graz und habe zwei Hunde.", "Ada: Ich wohne in Graz und habe zwei Hunde."),
+        ("Me gusta el té con limón.", "Ada: Me gusta el té con limón."),
+        ("我住在北京，我有两只猫。", "Ada: 我住在北京，我有两只猫。"),
+    ],
+)
+def test_a_sentence_becomes_a_memory(said: str, memory: str) -> None:
+    assert memories(("user", said)) == [memory]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("Hi there, good morning!", "small talk"),
+        ("Thanks a lot, that helps!", "small talk"),
+        ("I see.", "small talk"),
+        ("What should I cook tonight?", "question"),
+        ("is my flight on friday", "question"),
+        ("how do i revert a commit", "question"),
+        ("If I were rich, I would buy an island.", "hypothetical"),
+        ("I want you to translate my CV.", "part of a task"),
+        ("Write a poem in which I sail to Mars.", "part of a task"),
+        ("Act as a pirate. I am the captain of your ship.", "part of a task"),
+        ("```python\nhome = 'I live in Oslo'\n```", "nothing said in sentences"),
+        ("> I live in Oslo with my cat.", "nothing said in sentences"),
+        ('<memories note="x">\n[0] (fact) I live in Oslo.\n</memories>', "nothing said in sentences"),
+        ("My story. " + "The forest was dark and the king was old. " * 40, "pasted text"),
+    ],
+)
+def test_a_turn_that_gives_nothing_has_a_reason(said: str, reason: str) -> None:
+    assert memories(("user", said)) == []
+    assert why(("user", said)) == {0: reason}
+
+
+def test_who_is_never_heard() -> None:
+    said = [("system", "I live in Oslo."), ("tool", "I live in Rome."), ("assistant", "I live in your phone.")]
+    assert memories(*said) == []
+    assert why(*said) == {0: "not said by a person", 1: "not said by a person", 2: "said by the assistant"}
+
+
+def test_two_people_are_both_heard_under_their_names() -> None:
+    said = [("Ben", "I play the cello in a quartet."), ("Mona", "Lovely, Ben! I repair old radios.")]
+    assert memories(*said) == ["Ben plays the cello in a quartet.", "Mona repairs old radios."]
+
+
+def test_a_reply_that_says_nothing_alone_is_kept_with_its_question() -> None:
+    found = extract(
+        dialogue(
+            ("user", "I ran the charity race on Saturday."),
+            ("assistant", "Well done! How far did you run?"),
+            ("user", "Ten kilometres, in the rain."),
+        ),
+        user="Ada",
+    )
+    first, second = found.candidates
+    assert first.turns == (0,)
+    assert second.summary == 'Asked "How far did you run?", Ada said: "Ten kilometres, in the rain."'
+    assert second.turns == (1, 2)
+    assert found.skipped == {}
+
+
+def test_yes_to_a_proposal_keeps_what_was_proposed() -> None:
+    said = [
+        ("user", "I need to get fitter and my knees are weak."),
+        ("assistant", "Here is a plan:\n1. Swim: twice a week\n2. Cycle: on Sundays\n3. Stretch: daily"),
+        ("user", "Sounds good, I'll start on Monday."),
+    ]
+    plan = 'The assistant proposed to Ada: Swim; Cycle; Stretch. Ada said: "Sounds good, I\'ll start on Monday."'
+    assert plan in memories(*said)
+
+
+def test_a_sentence_that_points_back_goes_with_the_one_before_it() -> None:
+    assert memories(("user", "I built a canoe out of cedar. It took me a year.")) == [
+        "Ada built a canoe out of cedar. It took Ada a year."
+    ]
+    assert memories(("user", "It took me a year.")) == []
+
+
+def test_what_was_said_already_is_not_kept_again() -> None:
+    said = ("user", "I keep bees on the roof of my school in Leeds.")
+    assert len(memories(said, ("assistant", "Nice."), said)) == 1
+
+
+def test_facts_beside_a_question_or_a_task_are_kept() -> None:
+    assert memories(("user", "I live in Oslo. Where can I rent skis?")) == ["Ada lives in Oslo."]
+    assert memories(
+        ("user", "Fix this: `for i in x`"), ("assistant", "Done."), ("user", "I'm on Python 3.9 at work.")
+    ) == ["Ada is on Python 3.9 at work."]
+
+
+def test_a_task_about_others_yields_nothing_though_it_says_we() -> None:
+    said = [
+        ("user", "Write a post for us. We are a locksmith in Omaha and our keyword is lockout service."),
+        ("assistant", "Locked out? We are here, day and night."),
+        ("user", "make it shorter"),
+    ]
+    assert memories(*said) == []
+
+
+def test_a_person_without_a_name_is_the_user() -> None:
+    assert memories(("user", "I keep bees."), user=None) == ["The user keeps bees."]
+    assert memories(("user", "I keep bees."), user="u-4711") == ["The user keeps bees."]
+
+
+def test_kinds_and_bounds_of_time() -> None:
+    (likes,) = extract(dialogue(("user", "I prefer tea to coffee."))).candidates
+    (since,) = extract(dialogue(("user", "I've lived in Cork since 2015."))).candidates
+    (away,) = extract(dialogue(("user", "I will be in Berlin for the next two weeks."))).candidates
+    assert likes.kind == "preference"
+    assert since.valid_from is not None
+    assert (since.kind, since.valid_from.year, since.valid_to) == ("fact", 2015, None)
+    assert away.valid_to is not None
+    assert away.valid_to.date().isoformat() == "2024-05-15"
+
+
+PIECES = [
+    "I",
+    "my",
+    "we",
+    "me",
+    "I'm",
+    "I've",
+    "I'd",
+    "you",
+    "your",
+    "and",
+    "because",
+    "live",
+    "love",
+    "work",
+    "in",
+    "Oslo",
+    "to",
+    "cat",
+    "sister",
+    "yesterday",
+    ".",
+    "?",
+    "!",
+    ",",
+    ":",
+    '"',
+    "(",
+    "[",
+    "]",
+    "```",
+    "**",
+    "yes",
+    "no",
+    "okay",
+    "thanks",
+    "if",
+    "were",
+    "always",
+    "remind",
+    "let's",
+    "don't",
+    "can't",
+    "Zürich",
+    "猫",
+    "😀",
+    "actually",
+    "named",
+    "Rex",
+    "42",
+    "%",
+    "<memories>",
+    "who",
+    "either",
+]
+texts = st.one_of(st.text(max_size=200), st.lists(st.sampled_from([*PIECES, "\n", "\n- "]), max_size=40).map(" ".join))
+roles = st.sampled_from(["user", "assistant", "system", "tool", "Mel", "Caro"])
+talks = st.lists(st.tuples(roles, texts), max_size=8)
+ADDED = {*words("ada mel caro asked said the assistant proposed to user is has does had would them their s")}
+
+
+@given(talks)
+def test_any_talk_gives_memories_of_its_own_words_or_a_reason(said: list[tuple[str, str]]) -> None:
+    turns = {turn.number: turn for turn in dialogue(*said)}
+    found = extract([*turns.values()], user="Ada")
+    assert found == extract([*turns.values()], user="Ada")
+    used = {number for one in found.candidates for number in one.turns}
+    assert used | set(found.skipped) == set(turns)
+    assert used.isdisjoint(found.skipped)
+    for one in found.candidates:
+        assert one.turns == tuple(sorted(set(one.turns)))
+        assert role(turns[one.turns[-1]]) in ("user", "person")
+        assert one.summary.strip() == one.summary != ""
+        assert "\n" not in one.summary
+        spoken = {word for number in one.turns for word in words(turns[number].text)}
+        for word in set(words(one.summary)) - spoken - ADDED - STOP_WORDS:
+            assert word[0].isdigit() or {word[:-1], word[:-2], word[:-3] + "y"} & spoken, (one.summary, word)
+
+
+@given(st.lists(texts.map(lambda text: text.replace("?", "") + "?"), max_size=4))
+def test_no_memory_comes_from_a_single_question(asked: list[str]) -> None:
+    for text in asked:
+        if [one.end for one in sentences(text)] == ["?"]:
+            assert memories(("user", text)) == []
+
+
+def test_a_long_turn_gives_few_memories_in_linear_time() -> None:
+    said = "".join(f"I bought {n} blue bicycles in town {n}. " for n in range(30))
+    assert len(memories(("Mel", said))) == MOST_PER_TURN
+    for hard in ("I " * 50_000, '"' * 100_000, "[(" * 50_000, "oh, well, " * 10_000, "I left yesterday " * 6_000):
+        memories(("user", hard), ("Mel", hard))
