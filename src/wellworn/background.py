@@ -109,7 +109,7 @@ class Background:
         """The model as it may be asked: of what the scrubbing takes out it is told nothing."""
         if not self._scrubbing.on:
             return model
-        from wellworn.ingest.pii.model import ScrubbedModel
+        from wellworn.ingest.pii.mask import ScrubbedModel
 
         return ScrubbedModel(model, self._scrubbing.sent(partition))
 

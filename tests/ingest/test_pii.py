@@ -16,10 +16,9 @@ from ingest.pii_corpus.load import load
 from wellworn import Scope
 from wellworn.core.clock import system_clock
 from wellworn.core.errors import InvalidInput, PersonalData
-from wellworn.ingest.pii.checks import iban_checks, luhn
+from wellworn.ingest.pii.detectors import iban_checks, luhn
 from wellworn.ingest.pii.find import PLACEHOLDER, find
-from wellworn.ingest.pii.mask import CountedUp, scrub_text
-from wellworn.ingest.pii.pseudonyms import Pseudonyms
+from wellworn.ingest.pii.mask import CountedUp, Pseudonyms, scrub_text
 from wellworn.store.sqlite import SqliteStore
 from wellworn.store.sqlite.tx import SqliteTx
 

@@ -7,8 +7,8 @@ from collections import Counter
 import pytest
 
 from ingest.pii_corpus.load import Case, load
+from wellworn.ingest.pii.detectors import TYPES
 from wellworn.ingest.pii.find import find
-from wellworn.ingest.pii.finding import TYPES
 
 LEAST = 0.98
 

@@ -16,9 +16,8 @@ import pytest
 
 from wellworn import Memory, Scope
 from wellworn.core.errors import InvalidInput, MissingExtra
-from wellworn.ingest.pii.mask import scrub_text
+from wellworn.ingest.pii.mask import Scrub, scrub_text
 from wellworn.ingest.pii.presidio import PresidioFinder
-from wellworn.ingest.pii.scrubbing import Scrub
 
 
 @dataclass

@@ -1,19 +1,20 @@
 """The hook through which every text passes before anything of it is stored, embedded, hashed, logged or sent.
 
-Knows how to walk through what has texts in it, and nothing about what is taken out of them: see `pii`.
+Knows how to walk through values that hold texts, and nothing about what is taken out of them: see `pii`, which is
+loaded only when scrubbing is switched on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, Union
+from typing import TYPE_CHECKING, Any, TypeAlias, Union
 
 from wellworn.core.clock import Clock
 from wellworn.core.values import Partition
 from wellworn.store.port import Store, Tx
 
-if TYPE_CHECKING:  # loaded on first use: without scrubbing its rules are needed by nothing
-    from wellworn.ingest.pii.scrubbing import Scrub
+if TYPE_CHECKING:
+    from wellworn.ingest.pii.mask import Scrub
 
 Scrubber = Callable[[str], str]
 ScrubberSpec: TypeAlias = Union[str, "Scrub", Scrubber, "Scrubbing"]
@@ -25,78 +26,50 @@ def keep_all(text: str) -> str:
     return text
 
 
-class Scrubbing(Protocol):
-    """Scrubbers by partition: the same thing has the same name everywhere on one."""
+class Scrubbing:
+    """Scrubbers by partition. This one has the same function for all; `pii` has one with rules and numbers."""
 
-    @property
-    def on(self) -> bool:
-        """Whether anything is ever taken out."""
-        ...
-
-    def stored(self, partition: Partition) -> Scrubber:
-        """For what is to be stored there. May raise `PersonalData`; not for inside a transaction."""
-        ...
-
-    def asked(self, partition: Partition | None) -> Scrubber:
-        """For questions: never refuses and writes nothing."""
-        ...
-
-    def sent(self, partition: Partition) -> Scrubber:
-        """For what a model is told: never refuses; not for inside a transaction."""
-        ...
-
-    def expect(self, partition: Partition, texts: Iterator[str]) -> None:
-        """Many texts follow: what they need is made ready at once."""
-        ...
-
-    def settle(self, tx: Tx) -> None:
-        """Write down, with whatever is being written, how much was taken out since the last time."""
-        ...
-
-    def counts(self, partitions: Sequence[Partition]) -> dict[str, int]:
-        """How often something of each type was taken out of texts of these partitions."""
-        ...
-
-
-class ByFunction:
-    """One function for every partition: a caller's own, or none."""
-
-    def __init__(self, scrubber: Scrubber) -> None:
+    def __init__(self, scrubber: Scrubber = keep_all) -> None:
         self._scrubber = scrubber
 
     @property
     def on(self) -> bool:
+        """Whether anything is ever taken out."""
         return self._scrubber is not keep_all
 
     def stored(self, partition: Partition) -> Scrubber:
+        """For what is to be stored there. May raise `PersonalData`; not for inside a transaction."""
         return self._scrubber
 
     def asked(self, partition: Partition | None) -> Scrubber:
+        """For questions: never refuses and writes nothing."""
         return self._scrubber
 
     def sent(self, partition: Partition) -> Scrubber:
+        """For what a model reads: never refuses; not for inside a transaction."""
         return self._scrubber
 
     def expect(self, partition: Partition, texts: Iterator[str]) -> None:
-        pass
+        """Many texts follow: what they need is prepared at once."""
 
     def settle(self, tx: Tx) -> None:
-        pass
+        """Record, with whatever is being written, how much was taken out since the last time."""
 
     def counts(self, partitions: Sequence[Partition]) -> dict[str, int]:
+        """How often something of each type was taken out of texts of these partitions."""
         return {}
 
 
-NO_SCRUBBING = ByFunction(keep_all)
+NO_SCRUBBING = Scrubbing()
 
 
 def choose_scrubbing(spec: ScrubberSpec, store: Store, *, clock: Clock) -> Scrubbing:
     """The scrubbing for `off`, `mask`, `reject`, a `Scrub` or a function from text to text."""
     if spec == "off" or spec is keep_all:
         return NO_SCRUBBING
-    if isinstance(spec, ByFunction):
+    if isinstance(spec, Scrubbing):
         return spec
-    from wellworn.ingest.pii.scrubbing import scrubbing_of
+    from wellworn.ingest.pii.mask import scrubbing_of
 
     return scrubbing_of(spec, store, clock=clock)
 

@@ -1,1 +1,1 @@
-"""Personal data and secrets in text: found by rules, put behind placeholders that stay the same within a partition."""
+"""Personal data and secrets: what is found (`detectors`, `find`, `presidio`) and what replaces it (`mask`)."""

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, MissingExtra
-from wellworn.ingest.pii.finding import Finding
+from wellworn.ingest.pii.detectors import Finding
 
 _OUR_TYPES = {
     "EMAIL_ADDRESS": "EMAIL",
