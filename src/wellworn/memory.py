@@ -30,10 +30,10 @@ from wellworn.core.values import (
 )
 from wellworn.engine import Engine, Settings
 from wellworn.ingest.session import Session
-from wellworn.ingest.times import TimeLike
 from wellworn.ingest.validate import (
     Details,
     Draft,
+    TimeLike,
     checked_count,
     checked_flag,
     checked_id,

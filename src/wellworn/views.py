@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 from wellworn.core.values import CacheLevel, CurvePoint, JobState, LearningStatus, Progress, Scope, Stats
 from wellworn.engine import Engine
-from wellworn.ingest.times import TimeLike, as_time
 from wellworn.ingest.validate import (
+    TimeLike,
+    as_time,
     checked_count,
     checked_flag,
     checked_groups,

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wellworn.ingest.hashing import hash64
-from wellworn.ingest.link import jaccard
+from wellworn.ingest.remember import jaccard
 from wellworn.ingest.terms import (
     Trait,
     analyze,

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn import InvalidInput, Scope
-from wellworn.ingest.times import as_time
 from wellworn.ingest.validate import (
     Draft,
+    as_time,
     check,
     checked_fraction,
     checked_k,

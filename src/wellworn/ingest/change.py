@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,55 +12,31 @@ from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Link, Partition, Scope, Version
 from wellworn.ingest.hashing import content_hash
-from wellworn.ingest.scrub import Scrubbing, scrubbed_json
+from wellworn.ingest.remember import scrubbed_values
+from wellworn.ingest.scrub import Scrubbing
 from wellworn.ingest.terms import embedding_text, record_of
-from wellworn.ingest.times import TimeLike, as_time
 from wellworn.ingest.validate import (
+    CHECKS,
+    TimeLike,
+    as_time,
     checked_fraction,
     checked_id,
-    checked_kind,
-    checked_line,
     checked_link_type,
-    checked_metadata,
     checked_state,
-    checked_tags,
-    checked_text,
-    checked_trust,
+    refuse_backwards,
 )
 from wellworn.models.port import Embedder, check_served
-from wellworn.store.port import Event, IndexRecord, Store, Tx, Vector
+from wellworn.store.port import Event, Store, Tx
 
-
-def _needed_time(field: str) -> Callable[[Any], datetime]:
-    def checked(value: TimeLike) -> datetime:
-        moment = as_time(field, value)
-        if moment is None:
-            raise InvalidInput(field, "cannot be None")
-        return moment
-
-    return checked
-
-
-_EDITABLE: dict[str, Callable[[Any], Any]] = {
-    "text": lambda value: checked_text("text", value),
-    "title": lambda value: checked_line("title", value),
-    "tags": checked_tags,
-    "kind": checked_kind,
-    "state": checked_state,
-    "confidence": lambda value: checked_fraction("confidence", value),
-    "trust": checked_trust,
-    "at": _needed_time("at"),
-    "valid_from": _needed_time("valid_from"),
-    "valid_to": lambda value: as_time("valid_to", value),
-    "metadata": checked_metadata,
-    "evidence": lambda value: checked_text("evidence", value),
-    "speaker": lambda value: None if value is None else checked_line("speaker", value),
-}
+ONE_WAY_LINKS = ("supersedes", "derived_from")
+EDITABLE = (
+    *("text", "title", "tags", "kind", "state", "confidence", "trust", "at", "valid_from", "valid_to"),
+    *("metadata", "evidence", "speaker"),
+)
+_NEVER_NONE = ("at", "valid_from", "evidence")
+_IN_INDEX = frozenset({"text", "title", "tags", "speaker"})
 _INSTANT = timedelta(microseconds=1)
 _LAST = datetime.max.replace(tzinfo=UTC)
-ONE_WAY_LINKS = ("supersedes", "derived_from")
-_IN_INDEX = frozenset({"text", "title", "tags", "speaker"})
-_WORDED = frozenset({"text", "title", "tags", "metadata", "evidence", "speaker"})
 
 
 class Changer:
@@ -73,8 +49,11 @@ class Changer:
         self._clock = aware(clock)
 
     def edit(self, entry_id: str, *, scope: Scope, changes: Mapping[str, Any]) -> Entry:
-        """The entry with the changes made; None of it is written when one value is bad."""
-        _refuse_unknown(changes)
+        """The entry with the changes made; nothing is written when one value is bad."""
+        unknown = sorted(changes.keys() - set(EDITABLE))
+        if unknown or not changes:
+            problem = f"cannot change {', '.join(unknown)}" if unknown else "nothing to change"
+            raise InvalidInput("edit", problem, f"fields are {', '.join(EDITABLE)}")
         entry_id = checked_id(entry_id)
         wanted = self._checked(changes, self._visible(entry_id, scope).partition)
         while True:
@@ -82,10 +61,12 @@ class Changer:
             if all(getattr(before, name) == value for name, value in wanted.items()):
                 return before  # nothing to change, so nothing to keep a version of
             after = _edited(before, wanted, self._clock())
-            index, vector = self._reindexed(after) if _IN_INDEX & wanted.keys() else (None, None)
+            reworded = bool(_IN_INDEX & wanted.keys())
+            index = record_of(after) if reworded else None
+            vector = self._embedder.embed([embedding_text(after)])[0] if reworded and self._embedder else None
             with self._store.transact() as tx:
                 if _one(tx, entry_id, scope) != before:
-                    continue  # changed by someone else while it was embedded: begin again from there
+                    continue  # changed by someone else while it was embedded: start again from there
                 served = tx.model()
                 check_served(self._embedder, None if served is None else served.key)
                 _refuse_duplicate(tx, after)
@@ -93,11 +74,6 @@ class Changer:
                 tx.audit(_event(after, "edit", fields=", ".join(sorted(wanted))))
                 self._scrubbing.settle(tx)
             return after
-
-    def _reindexed(self, entry: Entry) -> tuple[IndexRecord, Vector | None]:
-        """What an entry with new words is found by. Embeds, so it is not for inside a transaction."""
-        vector = None if self._embedder is None else self._embedder.embed([embedding_text(entry)])[0]
-        return record_of(entry), vector
 
     def supersede(self, old_id: str, new_id: str, *, scope: Scope, at: TimeLike = None, wrong: bool = False) -> Entry:
         old_id, new_id = checked_id(old_id), checked_id(new_id)
@@ -108,7 +84,7 @@ class Changer:
             old, new = _one(tx, old_id, scope), _one(tx, new_id, scope)
             state = "pruned" if wrong else "superseded"
             if old.state == state and moment is None and self._superseded_by(old_id, new_id):
-                return old  # said before
+                return old  # done before
             self._refuse_ring(new_id, old_id, "supersedes")
             ended = superseded(old, new, moment, self._clock(), wrong=wrong)
             tx.update(ended, change="corrected" if wrong else "superseded")
@@ -123,7 +99,7 @@ class Changer:
         )
 
     def link(self, source: str, target: str, type_: str, *, scope: Scope, confidence: float) -> Link:
-        """The link as it stands: drawn now, or before. One by hand takes the place of an automatic one."""
+        """The link as it stands: drawn now, or before. A link drawn by hand replaces an automatic one."""
         source, target = checked_id(source), checked_id(target)
         if source == target:
             raise InvalidInput("link", f"entry {source!r} cannot be linked to itself")
@@ -182,14 +158,12 @@ class Changer:
 
     def _checked(self, changes: Mapping[str, Any], partition: Partition) -> dict[str, Any]:
         """The new values, checked as given and again as scrubbed."""
-        wanted = {name: _EDITABLE[name](value) for name, value in changes.items()}
-        if not self._scrubbing.on:
-            return wanted
-        scrub = self._scrubbing.stored(partition)
-        return {
-            name: _EDITABLE[name](scrubbed_json(value, scrub)) if name in _WORDED and value else value
-            for name, value in wanted.items()
-        }
+        for name in _NEVER_NONE:
+            if name in changes and changes[name] is None:
+                raise InvalidInput(name, "cannot be None")
+        checks = {**CHECKS, "state": checked_state}
+        wanted = {name: checks[name](value) for name, value in changes.items()}
+        return scrubbed_values(wanted, self._scrubbing.stored(partition)) if self._scrubbing.on else wanted
 
     def _visible(self, entry_id: str, scope: Scope) -> Entry:
         entry_id = checked_id(entry_id)
@@ -208,13 +182,6 @@ class Changer:
         )
 
 
-def _refuse_unknown(changes: Mapping[str, Any]) -> None:
-    unknown = sorted(changes.keys() - _EDITABLE.keys())
-    if unknown or not changes:
-        problem = f"cannot change {', '.join(unknown)}" if unknown else "nothing to change"
-        raise InvalidInput("edit", problem, f"fields are {', '.join(_EDITABLE)}")
-
-
 def _one(tx: Tx, entry_id: str, scope: Scope) -> Entry:
     entry = tx.get(scope.partitions(), [entry_id]).get(entry_id)
     if entry is None:
@@ -225,8 +192,7 @@ def _one(tx: Tx, entry_id: str, scope: Scope) -> Entry:
 def _edited(entry: Entry, wanted: Mapping[str, Any], now: datetime) -> Entry:
     """The entry with the changes and everything that follows from them."""
     after: Entry = replace(entry, **wanted, updated_at=max(now, entry.updated_at))
-    if after.valid_to is not None and after.valid_to <= after.valid_from:
-        raise InvalidInput("valid_to", f"{after.valid_to.isoformat()} is not after {after.valid_from.isoformat()}")
+    refuse_backwards(after.valid_from, after.valid_to)
     if after.state == "superseded" and after.valid_to is None:
         raise InvalidInput("state", "a superseded entry needs valid_to", "use supersede(old, new)")
     return replace(after, content_hash=content_hash(after), token_count=count_tokens(after.text))

@@ -27,24 +27,8 @@ _UNSURE = "|".join(sorted({"march", "may", *(name for name in _MONTHS if len(nam
 _SURE = "|".join(name for name in _NAMES if name not in ("march", "may"))
 _YEAR = r"(?:19|20)\d\d"
 _DAY = r"(?:3[01]|[12]\d|0?[1-9])"
-_BEFORE_A_MONTH = (
-    "in",
-    "by",
-    "of",
-    "mid",
-    "late",
-    "last",
-    "next",
-    "this",
-    "from",
-    "since",
-    "until",
-    "after",
-    "early",
-    "before",
-    "during",
-)
-_LEADS = "|".join(rf"(?<=\b{word}[\s-])" for word in _BEFORE_A_MONTH)
+_BEFORE_A_MONTH = "in by of mid late last next this from since until after early before during"
+_LEADS = "|".join(rf"(?<=\b{word}[\s-])" for word in _BEFORE_A_MONTH.split())
 _BETWEEN_MONTHS = "|".join(rf"(?<=\b{word}\s)" for word in ("or", "and", "to"))
 _DATE = re.compile(
     rf"""\b(?:

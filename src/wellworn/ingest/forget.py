@@ -1,24 +1,32 @@
-"""Forgetting for good, with a receipt: rows, index, vectors, links, versions, memory, caches and, asked for, turns."""
+"""Forgetting for good, with a receipt: rows, index, vectors, links, versions, memory, caches and, on request, turns.
+
+Two things lie in other partitions and go too: copies that sharing made of an entry, and records that tell of a
+session, such as an agent's task in a user's session.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import fields, replace
 from datetime import datetime
 from typing import Protocol
 
 from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.values import Entry, Partition, Receipt, Scope
-from wellworn.ingest.copies import Copies, copies_of, cut, ids_on
-from wellworn.ingest.elsewhere import drop_elsewhere
+from wellworn.core.values import LAYERS, Entry, Partition, Receipt, Scope
 from wellworn.ingest.validate import checked_flag, checked_ids, checked_layer, checked_session_id
-from wellworn.store.port import Event, Removed, Selection, Store, Tx
+from wellworn.store.port import Event, Record, Removed, Selection, Store, Tx
 
-_PAGE = 500
-ITEMS = ("strategy", "guardrail")
+SHARE = "share"
+"""The kind of record, beside an original, that tells of one copy; it stays when the copy is taken back."""
+SHARED = "shared"
+"""The key of a copy's metadata that tells where it comes from."""
+SHAREABLE = ("strategy", "guardrail")
 """Kinds of entries that can have been shared."""
-_ITEMS = Selection(kinds=ITEMS)
+ELSEWHERE = "elsewhere"
+"""The kind of record, beside a session, that points at a record of another partition."""
+_PAGE = 500
+_ALL = 1_000_000
 
 
 class Caches(Protocol):
@@ -36,7 +44,7 @@ class Forgetter:
         self, store: Store, caches: Caches, *, clock: Clock, before: Callable[[Tx], Callable[[], None]] | None = None
     ) -> None:
         """`before` is called in the transaction, so that what is on its way to the store is forgotten too; what it
-        returns is called when that is committed."""
+        returns is called after the commit."""
         self._store = store
         self._caches = caches
         self._clock = aware(clock)
@@ -69,43 +77,27 @@ class Forgetter:
             elif session_id is not None:
                 removed, copied = self._by_session(tx, home, checked_session_id(session_id), turns is not False, now)
             else:
-                own = [(home, id) for page in ids_on(self._store, home, _ITEMS) for id in page]
-                copied = self._copies(tx, own, now)
+                copied = self._remove_copies(tx, [home], self._ids(home, Selection(kinds=SHAREABLE)), now)
                 removed = [drop_elsewhere(tx, self._store, home, None), tx.drop_partition(home)]
             total = added([*removed, *copied.values()])
             if total != Removed():
-                tx.audit(
-                    Event(
-                        at=now,
-                        tenant=scope.tenant,
-                        action="forget",
-                        detail={name: n for name, n in _numbers(total).items() if n},
-                    )
-                )
+                event = Event(at=now, tenant=scope.tenant, action="forget")
+                tx.audit(replace(event, detail={name: number for name, number in _numbers(total).items() if number}))
         if committed is not None:
             committed()
         if total == Removed():
             return Receipt(at=now, partitions=partitions, kept=self._kept(scope, partitions))
         touched = [*dict.fromkeys([*partitions, *copied])]
-        cached = self._caches.forget(touched)
-        scrubbed = self._store.scrub()
         return Receipt(
             **_numbers(total),
             ids=total.ids,
-            cached=cached,
+            cached=self._caches.forget(touched),
             at=now,
             copies=sum(part.entries for part in copied.values()),
             partitions=touched,
-            scrubbed=scrubbed,
+            scrubbed=self._store.scrub(),
             kept=self._kept(scope, partitions),
         )
-
-    def _copies(self, tx: Tx, going: Sequence[tuple[Partition, str]], now: datetime) -> dict[Partition, Removed]:
-        """Copies that were shared of these, removed: what is erased is erased wherever it went."""
-        copies = copies_of(self._store, going) if going else Copies(go={}, stay=[])
-        for copy in copies.stay:
-            cut(tx, copy, now)
-        return {partition: tx.remove(partition, Selection(ids=ids)) for partition, ids in copies.go.items()}
 
     def _by_ids(
         self, tx: Tx, partitions: Sequence[Partition], ids: list[str], turns: bool, now: datetime
@@ -115,11 +107,12 @@ class Forgetter:
         if missing:
             raise NotFound("entry", str(missing[0]), "nothing was forgotten")
         removed: list[Removed] = []
-        items = [(entry.partition, id) for id, entry in found.items() if entry.kind in ITEMS]
-        copied = self._copies(tx, items, now)
-        found = {id: entry for id, entry in found.items() if not any(id in part.ids for part in copied.values())}
+        shareable = [id for id, entry in found.items() if entry.kind in SHAREABLE]
+        copied = self._remove_copies(tx, partitions, shareable, now)
+        gone = {id for part in copied.values() for id in part.ids}
+        found = {id: entry for id, entry in found.items() if id not in gone}
         for partition in dict.fromkeys(entry.partition for entry in found.values()):
-            here = [entry_id for entry_id, entry in found.items() if entry.partition == partition]
+            here = [id for id, entry in found.items() if entry.partition == partition]
             if turns:
                 removed.append(tx.remove_turns(partition, entry_ids=here))
             removed.append(tx.remove(partition, Selection(ids=here)))
@@ -131,8 +124,8 @@ class Forgetter:
         """Everything of a session, and the memories of other sessions that its words were merged into: they hold them,
         in their text, their evidence or an older version."""
         derived = self._derived_from(tx, partition, session_id)
-        own = [id for page in ids_on(self._store, partition, replace(_ITEMS, session_id=session_id)) for id in page]
-        copied = self._copies(tx, [(partition, id) for id in [*own, *derived]], now)
+        own = self._ids(partition, Selection(kinds=SHAREABLE, session_id=session_id))
+        copied = self._remove_copies(tx, [partition], [*own, *derived], now)
         removed = [tx.remove(partition, Selection(session_id=session_id))]
         if derived:
             removed.append(tx.remove(partition, Selection(ids=derived)))
@@ -144,30 +137,44 @@ class Forgetter:
     def _derived_from(self, tx: Tx, partition: Partition, session_id: str) -> list[str]:
         """Entries of other sessions that were derived from turns of this one."""
         found: list[str] = []
-        after, page = 0, self._page(partition, session_id, 0)
-        while page:
-            here = {entry.id for _, entry in page}
-            sources = {
-                link.source
-                for link in self._store.links(sorted(here))
-                if link.type == "derived_from" and link.target in here and link.source not in here
-            }
-            found += [
-                id for id, entry in tx.get([partition], sorted(sources)).items() if entry.session_id != session_id
-            ]
-            after = page[-1][0]
-            page = self._page(partition, session_id, after)
+        for page in self._pages(partition, Selection(session_id=session_id)):
+            here = {entry.id for entry in page}
+            links = self._store.links(sorted(here))
+            sources = {link.source for link in links if link.type == "derived_from" and link.target in here} - here
+            entries = tx.get([partition], sorted(sources))
+            found += [id for id, entry in entries.items() if entry.session_id != session_id]
         return list(dict.fromkeys(found))
 
-    def _page(self, partition: Partition, session_id: str, after: int) -> list[tuple[int, Entry]]:
-        return self._store.select([partition], Selection(session_id=session_id), after=after, limit=_PAGE)
+    def _remove_copies(
+        self, tx: Tx, partitions: Sequence[Partition], ids: Sequence[str], now: datetime
+    ) -> dict[Partition, Removed]:
+        """Remove copies that were shared of these, in other partitions of the tenant.
+
+        A copy that others have shared in the same words stays for them, without a trace of the one that goes.
+        """
+        go, stay = copies_of(self._store, partitions, ids) if ids else ({}, [])
+        for copy in stay:
+            metadata = {key: value for key, value in copy.metadata.items() if key not in (SHARED, "origin")}
+            metadata[SHARED] = {"cut": True}
+            changed = replace(copy, metadata=metadata, evidence="", updated_at=max(now, copy.updated_at))
+            tx.update(changed, change=None)
+        return {other: tx.remove(other, Selection(ids=copies)) for other, copies in go.items()}
+
+    def _ids(self, partition: Partition, selection: Selection) -> list[str]:
+        return [entry.id for page in self._pages(partition, selection) for entry in page]
+
+    def _pages(self, partition: Partition, selection: Selection) -> Iterator[list[Entry]]:
+        page = self._store.select([partition], selection, limit=_PAGE)
+        while page:
+            yield [entry for _, entry in page]
+            page = self._store.select([partition], selection, after=page[-1][0], limit=_PAGE)
 
     def _kept(self, scope: Scope, emptied: Sequence[Partition]) -> dict[str, int]:
-        """What other layers of the scope still hold, and raw turns left on the ones touched."""
+        """What other layers of the scope still hold, and raw turns left in the partitions touched."""
         kept: dict[str, int] = {
-            partition.layer: n
+            partition.layer: number
             for partition in scope.partitions()
-            if partition not in emptied and (n := self._store.counts([partition])["entries"])
+            if partition not in emptied and (number := self._store.counts([partition])["entries"])
         }
         turns = self._store.counts(emptied)["turns"]
         return {**kept, "turns": turns} if turns else kept
@@ -175,10 +182,74 @@ class Forgetter:
 
 def added(parts: Sequence[Removed]) -> Removed:
     """The sum of several removals."""
-    total = Removed()
-    numbers = {name: sum(getattr(part, name) for part in parts) for name in _numbers(total)}
+    numbers = {name: sum(getattr(part, name) for part in parts) for name in _numbers(Removed())}
     return Removed(ids=[entry_id for part in parts for entry_id in part.ids], **numbers)
 
 
 def _numbers(removed: Removed) -> dict[str, int]:
     return {f.name: getattr(removed, f.name) for f in fields(removed) if f.name != "ids"}
+
+
+def copies_of(
+    store: Store, partitions: Sequence[Partition], ids: Sequence[str]
+) -> tuple[dict[Partition, list[str]], list[Entry]]:
+    """Copies of entries that go: ids by partition of those that go too, and those that others have shared as well.
+
+    A copy is found by a link (`derived_from`) and by a record beside the original: links outlive an export, records a
+    revocation. Copies of copies are found too. Call it inside the transaction that removes the originals.
+    """
+    gone, wave = set(ids), set(ids)
+    go: dict[str, Entry] = {}
+    stay: dict[str, Entry] = {}
+    listed = _shares(store, partitions)
+    while wave:
+        made = {copy for original, copy in listed if original in wave}
+        made |= {one.source for one in store.links(sorted(wave)) if one.type == "derived_from" and one.target in wave}
+        where = store.where(sorted(made - gone))
+        there = store.get([*dict.fromkeys(where.values())], [*where]).values()
+        found = [one for one in there if one.tenant == partitions[0].tenant and SHARED in one.metadata]
+        for entry in found:
+            (stay if _has_other_origin(store, entry.id, gone) else go)[entry.id] = entry
+        wave = {entry.id for entry in found if entry.id in go}
+        gone |= wave
+        listed += _shares(store, dict.fromkeys(entry.partition for entry in found))
+    by_partition: dict[Partition, list[str]] = {}
+    for entry in go.values():
+        by_partition.setdefault(entry.partition, []).append(entry.id)
+    return by_partition, [entry for id, entry in stay.items() if id not in go]
+
+
+def _shares(store: Store, partitions: Iterable[Partition]) -> list[tuple[str, str]]:
+    """Original and copy of everything that was shared from these partitions."""
+    return [
+        (share.body["id"], share.body["copy"])
+        for partition in partitions
+        for share in store.records(partition=partition, kinds=[SHARE], limit=_ALL)
+    ]
+
+
+def _has_other_origin(store: Store, copy_id: str, gone: set[str]) -> bool:
+    """Whether it was also copied from an entry that stays."""
+    return any(
+        link.type == "derived_from" and link.source == copy_id and link.target not in gone
+        for link in store.links([copy_id])
+    )
+
+
+def point_at(tx: Tx, home: Partition, record: Record) -> None:
+    """Write down beside a session that a record of another partition tells of it, so that it goes with the session."""
+    layer, layer_id = record.partition.layer, record.partition.layer_id
+    body = {"layer": layer, "layer_id": layer_id, "kind": record.kind, "key": record.key}
+    key = f"{record.kind}:{record.key}"
+    tx.put_record(replace(record, partition=home, kind=ELSEWHERE, key=key, body=body, state="", names=()))
+
+
+def drop_elsewhere(tx: Tx, store: Store, home: Partition, session_id: str | None) -> Removed:
+    """Drop records of other partitions that tell of this session, or of any session here."""
+    dropped = 0
+    for pointer in store.records(partition=home, kinds=[ELSEWHERE], limit=_ALL):
+        if session_id in (None, pointer.session):
+            layer = next(one for one in LAYERS if one == pointer.body["layer"])
+            partition = Partition(tenant=home.tenant, layer=layer, layer_id=pointer.body["layer_id"])
+            dropped += tx.drop_record(partition, pointer.body["kind"], pointer.body["key"])
+    return Removed(records=dropped)

@@ -1,42 +1,46 @@
-"""Writing memories: scrub → chunk → dedup → embed → link → one atomic write a batch.
+"""Writing memories: check → scrub → chunk → embed → deduplicate → link → one atomic write per batch.
 
-Everything slow or refusable happens before the transaction: checking, chunking, analysis, embedding. Inside it only
-rows are written. Knows the store and the embedder as ports.
+Everything slow or refusable happens before the transaction; inside it only rows are read and written. Links to
+existing entries are drawn by these rules, bounded in a bank of any size:
+
+| condition                       | link         | at most |
+|---------------------------------|--------------|---------|
+| same session                    | `context_of` | 2       |
+| at least two shared tags        | `related_to` | 3       |
+| less than five minutes apart    | `follows`    | 1       |
+| nearly identical text           | `similar_to` | 3       |
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
+from typing import Any
 
 from wellworn.core.clock import Clock, NewId, aware
 from wellworn.core.errors import InvalidInput
 from wellworn.core.tokens import count_tokens
-from wellworn.core.values import Entry, Link, Partition, Progress, Scope, filled
+from wellworn.core.values import Entry, Link, LinkType, Partition, Progress, Scope, altered
 from wellworn.ingest.chunk import chunk
-from wellworn.ingest.hashing import hash_of, thread_of
-from wellworn.ingest.link import links_for
+from wellworn.ingest.hashing import content_hash, thread_of
 from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json, texts_in
 from wellworn.ingest.terms import embedding_text, record_of
-from wellworn.ingest.validate import (
-    MAX_TAGS,
-    Checked,
-    Draft,
-    check,
-    checked_line,
-    checked_metadata,
-    checked_tags,
-    checked_text,
-)
+from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check
 from wellworn.models.port import Embedder, check_served
-from wellworn.store.port import Event, NewEntry, Store, Tx
+from wellworn.store.port import Event, IndexRecord, Neighbour, NewEntry, Store, Tx
 
 BATCH_ENTRIES = 512
 REPEAT_CONFIDENCE_STEP = 0.05
 MAX_LEARNED_CONFIDENCE = 0.95
+MAX_CONTEXT, MAX_RELATED, MAX_SIMILAR = 2, 3, 3
+SHARED_TAGS = 2
+FOLLOWS_WITHIN = timedelta(minutes=5)
+SIMILAR_JACCARD = 0.8
+_WORDED = ("text", "evidence", "title", "tags", "source", "speaker", "metadata")
+"""The fields of an entry that hold words of a caller."""
 
 
 class Writer:
@@ -45,140 +49,78 @@ class Writer:
     def __init__(
         self, store: Store, embedder: Embedder | None, *, scrubber: ScrubberSpec, clock: Clock, new_id: NewId
     ) -> None:
+        self.clock = aware(clock)
+        self.new_id = new_id
+        self.scrubbing = choose_scrubbing(scrubber, store, clock=self.clock)
         self._store = store
         self._embedder = embedder
-        self._clock = aware(clock)
-        self._scrubbing = choose_scrubbing(scrubber, store, clock=self._clock)
-        self._new_id = new_id
-
-    @property
-    def clock(self) -> Clock:
-        return self._clock
-
-    @property
-    def new_id(self) -> NewId:
-        return self._new_id
-
-    @property
-    def scrubbing(self) -> Scrubbing:
-        return self._scrubbing
-
-    def remember(self, drafts: Sequence[Draft], *, scope: Scope, progress: Progress | None = None) -> list[str]:
-        """Store the drafts and return the ids of their entries in order; nothing is stored if any draft is bad."""
-        now = self._clock()
-        if len(drafts) > 1 and self._scrubbing.on:
-            self._scrubbing.expect(scope.home(), _texts_of(drafts))
-        checked = [
-            self._checked(number, draft, scope, now, alone=len(drafts) == 1) for number, draft in enumerate(drafts)
-        ]
-        entries = [entry for draft in checked for entry in self.entries_of(draft, now)]
-        batches = [entries[start : start + BATCH_ENTRIES] for start in range(0, len(entries), BATCH_ENTRIES)]
-        tell = progress or _say_nothing
-        tell(0, len(entries))
-        # All are embedded before the first is stored: a provider that fails leaves nothing half done.
-        records = [self.records_of(batch) for batch in batches]
-        ids: list[str] = []
-        for prepared in records:
-            with self.transact() as tx:
-                ids += [keep(tx, record, now) for record in prepared]
-            tell(len(ids), len(entries))
-        return ids
-
-    def _checked(self, number: int, draft: Draft, scope: Scope, now: datetime, *, alone: bool) -> Checked:
-        try:
-            return self.scrub(check(draft, scope, now))
-        except InvalidInput as error:
-            if alone:
-                raise
-            raise type(error)(f"items[{number}].{error.field}", error.problem, error.remedy) from None
-
-    @contextmanager
-    def transact(self) -> Iterator[Tx]:
-        """A transaction on a store whose vectors are still this embedder's: it may have been re-embedded meanwhile."""
-        with self._store.transact() as tx:
-            served = tx.model()
-            check_served(self._embedder, None if served is None else served.key)
-            yield tx
-            self._scrubbing.settle(tx)
-
-    def scrub(self, draft: Checked) -> Checked:
-        """The draft after the scrub hook: no other code sees the text before it."""
-        if not self._scrubbing.on:
-            return draft
-        scrub = self._scrubbing.stored(draft.partition)
-        return replace(
-            draft,
-            text=checked_text("text", scrub(draft.text)),
-            evidence=None if draft.evidence is None else checked_text("evidence", scrub(draft.evidence)),
-            title=checked_line("title", scrub(draft.title)) if draft.title else "",
-            tags=checked_tags([scrub(tag) for tag in draft.tags]),
-            source=checked_line("source", scrub(draft.source)) if draft.source else "",
-            speaker=None if draft.speaker is None else checked_line("speaker", scrub(draft.speaker)),
-            metadata=checked_metadata(scrubbed_json(draft.metadata, scrub)),
-        )
 
     def under(self, scrubbing: Scrubbing) -> Writer:
-        """A writer that scrubs otherwise, over the same store and caches."""
+        """A writer with another scrubbing, over the same store and caches."""
         other = copy.copy(self)
-        other._scrubbing = scrubbing
+        other.scrubbing = scrubbing
         return other
 
     def scrubber(self, partition: Partition) -> Scrubber:
         """For a text that is to be stored there."""
-        return self._scrubbing.stored(partition)
+        return self.scrubbing.stored(partition)
 
-    def entries_of(self, draft: Checked, now: datetime) -> list[Entry]:
+    def remember(self, drafts: Sequence[Draft], *, scope: Scope, progress: Progress | None = None) -> list[str]:
+        """Store the drafts and return the ids of their entries in order; nothing is stored if any draft is bad."""
+        now = self.clock()
+        if len(drafts) > 1 and self.scrubbing.on:
+            texts = texts_in([[draft.text, draft.title, draft.evidence, draft.metadata] for draft in drafts])
+            self.scrubbing.expect(scope.home(), texts)
+        checked = [self._checked(number, draft, scope, now, len(drafts)) for number, draft in enumerate(drafts)]
+        entries = [entry for draft in checked for entry in self._chunked(draft)]
+        if progress is not None:
+            progress(0, len(entries))
+        # All are embedded before the first is stored: a provider that fails leaves nothing half done.
+        batches = [entries[start : start + BATCH_ENTRIES] for start in range(0, len(entries), BATCH_ENTRIES)]
+        ids: list[str] = []
+        for prepared in [self.records_of(batch) for batch in batches]:
+            with self.transact() as tx:
+                ids += [keep(tx, record, now) for record in prepared]
+            if progress is not None:
+                progress(len(ids), len(entries))
+        return ids
+
+    def _checked(self, number: int, draft: Draft, scope: Scope, now: datetime, total: int) -> Entry:
+        try:
+            return self._scrubbed(check(draft, scope, now))
+        except InvalidInput as error:
+            if total == 1:
+                raise
+            raise type(error)(f"items[{number}].{error.field}", error.problem, error.remedy) from None
+
+    def _scrubbed(self, entry: Entry) -> Entry:
+        """The entry after the scrub hook: no other code sees the text before it."""
+        if not self.scrubbing.on:
+            return entry
+        values = {name: getattr(entry, name) for name in _WORDED}
+        return altered(entry, **scrubbed_values(values, self.scrubber(entry.partition)))
+
+    def _chunked(self, entry: Entry) -> list[Entry]:
         """One entry, or one per chunk of a long text."""
-        chunks = chunk(draft.text)
+        chunks = chunk(entry.text)
         if len(chunks) == 1:
-            return [self.entry_of(draft, now)]
-        thread = thread_of("text", self._new_id())
+            return [self._finished(entry)]
+        thread = thread_of("text", self.new_id())
         return [
-            self.entry_of(
-                replace(draft, text=piece.text, evidence=draft.evidence or piece.own),
-                now,
-                thread=thread,
-                position=number,
-            )
+            self._finished(entry, text=piece.text, evidence=entry.evidence or piece.own, thread=thread, position=number)
             for number, piece in enumerate(chunks)
         ]
 
-    def entry_of(
-        self, draft: Checked, now: datetime, *, thread: int | None = None, position: int | None = None
-    ) -> Entry:
-        """The draft as an entry with its own id, hash and token count."""
-        text, kind, session_id, turn_refs = draft.text, draft.kind, draft.session_id, draft.turn_refs
-        return filled(
-            Entry,
-            id=self._new_id(),
-            partition=draft.partition,
-            kind=kind,
-            text=text,
-            title=draft.title,
-            tags=draft.tags,
-            evidence=draft.evidence or text,
-            source=draft.source,
-            speaker=draft.speaker,
-            session_id=session_id,
-            turn_refs=turn_refs,
-            thread=thread,
-            position=position,
-            confidence=draft.confidence,
-            trust=draft.trust,
-            state="active",
-            repeats=0,
-            usage_count=0,
-            success_count=0,
-            failure_count=0,
-            token_count=count_tokens(text),
-            at=draft.at,
-            created_at=now,
-            updated_at=now,
-            valid_from=draft.valid_from,
-            valid_to=draft.valid_to,
-            metadata=draft.metadata,
-            content_hash=hash_of(text, kind=kind, session_id=session_id, turn_refs=turn_refs),
-        )
+    def entry(self, draft: Draft, scope: Scope, now: datetime, **given: Any) -> Entry:  # any field of it
+        """The draft as one entry, checked and scrubbed; `given` are fields that a draft does not have."""
+        return self._finished(self._scrubbed(check(draft, scope, now)), **given)
+
+    def _finished(self, entry: Entry, **given: Any) -> Entry:  # any field of it
+        """With an id of its own, its hash and its token count."""
+        text = given.get("text", entry.text)
+        evidence = given.pop("evidence", entry.evidence) or text
+        entry = altered(entry, id=self.new_id(), evidence=evidence, token_count=count_tokens(text), **given)
+        return altered(entry, content_hash=content_hash(entry))
 
     def records_of(self, entries: Sequence[Entry]) -> list[NewEntry]:
         """Entries with their index records and vectors, embedded in one batch."""
@@ -190,14 +132,22 @@ class Writer:
             for number, entry in enumerate(entries)
         ]
 
+    @contextmanager
+    def transact(self) -> Iterator[Tx]:
+        """A transaction on a store whose vectors are still this embedder's: it may have been re-embedded meanwhile."""
+        with self._store.transact() as tx:
+            served = tx.model()
+            check_served(self._embedder, None if served is None else served.key)
+            yield tx
+            self.scrubbing.settle(tx)
 
-def _texts_of(drafts: Sequence[Draft]) -> Iterator[str]:
-    for draft in drafts:
-        yield from texts_in([draft.text, draft.title, draft.evidence, draft.metadata])
 
-
-def _say_nothing(done: int, total: int) -> None:
-    pass
+def scrubbed_values(values: Mapping[str, Any], scrub: Scrubber) -> dict[str, Any]:  # any field of an entry
+    """The values after the scrub hook, checked once more where it may have changed them."""
+    return {
+        name: CHECKS[name](scrubbed_json(value, scrub)) if name in _WORDED and value else value
+        for name, value in values.items()
+    }
 
 
 def keep(tx: Tx, record: NewEntry, now: datetime) -> str:
@@ -205,7 +155,7 @@ def keep(tx: Tx, record: NewEntry, now: datetime) -> str:
     entry = record.entry
     same = tx.find_same(entry.partition, entry.content_hash)
     ended = same if same is not None and same.valid_to is not None and same.valid_to <= entry.valid_from else None
-    if ended is not None:  # said again after it had ceased to hold: a new spell, not a repeat
+    if ended is not None:  # said again after it had ceased to hold: a new period, not a repeat
         tx.update(replace(ended, state="superseded", updated_at=max(now, ended.updated_at)), change="superseded")
         same = None
     if same is not None:
@@ -216,7 +166,7 @@ def keep(tx: Tx, record: NewEntry, now: datetime) -> str:
             tx.update(stronger, change=None, index=record_of(stronger), vector=record.vector)
         tx.audit(Event(at=now, tenant=entry.tenant, action="repeat", entry_id=same.id))
         return same.id
-    links = links_for(tx, record)
+    links = [*links_for(tx, record)]
     tx.add(record)
     tx.add_links(links)
     if ended is not None:
@@ -236,3 +186,35 @@ def strengthened(entry: Entry, again: Entry, now: datetime) -> Entry:
         updated_at=max(now, entry.updated_at),
         tags=list(dict.fromkeys([*entry.tags, *again.tags]))[:MAX_TAGS] if alike else entry.tags,
     )
+
+
+def links_for(tx: Tx, record: NewEntry) -> Iterator[Link]:
+    """The automatic links of an entry that is about to be added, strongest rule first."""
+    entry = record.entry
+    latest = tx.latest(entry.partition)
+    if latest is None:
+        return
+
+    def link(to: Neighbour, type_: LinkType, confidence: float = 1.0, *, back: bool = False) -> Link:
+        source, target = (to.id, entry.id) if back else (entry.id, to.id)
+        return Link(
+            source=source, target=target, type=type_, confidence=confidence, automatic=True, created_at=entry.created_at
+        )
+
+    if entry.session_id:
+        yield from (link(to, "context_of") for to in tx.session_tail(entry.partition, entry.session_id, MAX_CONTEXT))
+    if len(entry.tags) >= SHARED_TAGS:
+        related = tx.sharing_tags(entry.partition, entry.tags, SHARED_TAGS, MAX_RELATED)
+        yield from (link(to, "related_to") for to in related)
+    for to in tx.near(entry.partition, record.index.near, MAX_SIMILAR) if record.index.near != (0, 0) else ():
+        alike = jaccard(record.index, to.index) if to.index is not None else 0.0
+        if alike >= SIMILAR_JACCARD:
+            yield link(to, "similar_to", round(alike, 4))
+    if abs(entry.at - latest.at) < FOLLOWS_WITHIN:
+        yield link(latest, "follows", back=entry.at < latest.at)  # what happened later follows what happened earlier
+
+
+def jaccard(a: IndexRecord, b: IndexRecord) -> float:
+    """Shared terms over all terms of two texts."""
+    shared = len(set(a.terms.tolist()) & set(b.terms.tolist()))  # a dozen terms: quicker than sorting arrays
+    return shared / max(1, len(a.terms) + len(b.terms) - shared)

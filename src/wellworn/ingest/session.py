@@ -1,18 +1,17 @@
-"""A dialogue as it happens: raw turns kept as ground truth, each an episode entry that can be recalled at once."""
+"""A dialogue as it happens: each turn is kept verbatim, and as an episode entry that can be recalled at once."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Protocol
+from typing import Any, Protocol
 
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import Entry, Partition, Scope, Turn
 from wellworn.ingest.hashing import content_hash, thread_of
 from wellworn.ingest.remember import Writer, keep
-from wellworn.ingest.times import TimeLike
-from wellworn.ingest.validate import Draft, check, checked_line, checked_seconds, checked_session_id
+from wellworn.ingest.validate import Draft, TimeLike, checked_line, checked_seconds, checked_session_id
 from wellworn.store.port import Job, NewEntry, Store, Tx
 
 GENERIC_ROLES = frozenset({"user", "human", "assistant", "ai", "system", "tool", "function", "model"})
@@ -20,7 +19,7 @@ _NAME_LIKE = re.compile(r"[^\W\d_]{2,}(?:[ '’.-][^\W\d_]+){0,3}")
 
 
 class Watch(Protocol):
-    """Who is told of a session's course, in the transaction that writes it: what it queues is queued with the turn."""
+    """Notified of a session's turns and its end, in the transaction that writes them, so that work is queued with it."""
 
     def added(self, tx: Tx, partition: Partition, session_id: str, turns: int) -> bool:
         """The session has this many turns now; whether that queued any work."""
@@ -39,18 +38,84 @@ class Watch(Protocol):
         ...
 
 
+class TurnWriter:
+    """Writes turns of one session: an exchange of several is prepared first and stored in one transaction."""
+
+    def __init__(self, writer: Writer, *, scope: Scope, session_id: str, watch: Watch | None) -> None:
+        self._writer = writer
+        self._scope = scope
+        self._partition = scope.home()
+        self._session_id = session_id
+        self._watch = watch
+
+    def draft(self, role: str, text: str, *, speaker: str | None = None, **said: Any) -> Draft:  # fields of a Draft
+        """What someone said, as a draft; its source is the role."""
+        role = checked_line("role", role)
+        if not role.strip():
+            raise InvalidInput("role", "is empty", "use 'user', 'assistant' or a name")
+        speaker = speaker or self._speaker(role)
+        return Draft(text=text, kind="episode", session_id=self._session_id, speaker=speaker, source=role, **said)
+
+    def _speaker(self, role: str) -> str | None:
+        """Who speaks in this role: a name given as role, or the scope's user when its id reads like a name."""
+        if role.strip().lower() not in GENERIC_ROLES:
+            return role
+        return name_of(self._scope.user) if role.strip().lower() in ("user", "human") else None
+
+    def ready(self, drafts: Sequence[Draft]) -> list[NewEntry]:
+        """Checked, scrubbed and embedded in one batch; `write` stores them and numbers the turns."""
+        thread = thread_of("session", self._session_id)
+        entries = [self._writer.entry(draft, self._scope, self._writer.clock(), thread=thread) for draft in drafts]
+        return self._writer.records_of(entries)  # neither index nor vector depends on the turn's number
+
+    def write(self, records: Sequence[NewEntry], along: Callable[[Tx], object] | None = None) -> list[Entry]:
+        """Store the turns as entries with their numbers; all or none. `along` writes in the same transaction."""
+        written, queued = [], False
+        with self._writer.transact() as tx:
+            for record in records:
+                entry = self._numbered(tx, record)
+                written.append(entry)
+                turns = entry.turn_refs[0] + 1
+                if self._watch is not None and self._watch.added(tx, self._partition, self._session_id, turns):
+                    queued = True
+            if along is not None:
+                along(tx)
+        if self._watch is not None and queued:
+            self._watch.committed()
+        return written
+
+    def _numbered(self, tx: Tx, record: NewEntry) -> Entry:
+        """Write one turn under the session's next number."""
+        entry, now = record.entry, record.entry.created_at
+        number = tx.open_session(self._partition, self._session_id, entry.at)
+        numbered = replace(entry, turn_refs=[number], position=number)
+        entry = replace(numbered, content_hash=content_hash(numbered))
+        entry = replace(entry, id=keep(tx, replace(record, entry=entry), now))
+        turn = Turn(
+            session_id=self._session_id,
+            number=number,
+            role=entry.source,
+            text=entry.text,
+            at=entry.at,
+            speaker=entry.speaker,
+            entry_id=entry.id,
+        )
+        tx.add_turn(self._partition, turn, touched_at=now)
+        return entry
+
+
 class Session:
     """One dialogue of a scope. Made by `Memory.session`; adding a turn is durable when `add` returns."""
 
     def __init__(
         self, writer: Writer, store: Store, *, scope: Scope, session_id: str, watch: Watch | None = None
     ) -> None:
-        self._writer = writer
+        self.id = checked_session_id(session_id)
+        self.writer = TurnWriter(writer, scope=scope, session_id=self.id, watch=watch)
+        self._memory_writer = writer
         self._store = store
         self._watch = watch
-        self._scope = scope
         self._partition = scope.home()
-        self.id = checked_session_id(session_id)
 
     def add(
         self,
@@ -66,81 +131,21 @@ class Session:
 
         `role` is `user`, `assistant`, … or the speaker's own name. Turns count from 0. `at` is when it was said.
         """
-        draft = self._draft(role, text, at=at, speaker=speaker, trust=trust, tags=tags)
-        return self._write(self._ready([draft]))[0].id
-
-    def _draft(
-        self,
-        role: str,
-        text: str,
-        *,
-        at: TimeLike = None,
-        speaker: str | None = None,
-        trust: str = "trusted",
-        tags: Sequence[str] = (),
-    ) -> Draft:
-        """What someone said; its source is the role."""
-        role = checked_line("role", role)
-        if not role.strip():
-            raise InvalidInput("role", "is empty", "use 'user', 'assistant' or a name")
-        return Draft(
-            text=text,
-            kind="episode",
-            session_id=self.id,
-            speaker=speaker or self._speaker(role),
-            source=role,
-            trust=trust,
-            at=at,
-            tags=tags,
-        )
-
-    def _ready(self, drafts: Sequence[Draft]) -> list[NewEntry]:
-        """Checked, scrubbed, embedded in one batch: all that is left is to write. Numbers come with the writing."""
-        thread = thread_of("session", self.id)
-        entries = []
-        for draft in drafts:
-            now = self._writer.clock()
-            entries.append(
-                self._writer.entry_of(self._writer.scrub(check(draft, self._scope, now)), now, thread=thread)
-            )
-        return self._writer.records_of(entries)  # neither index nor vector depends on the turn's number
-
-    def _write(self, records: Sequence[NewEntry], along: Callable[[Tx], object] | None = None) -> list[Entry]:
-        """The turns as entries, with their numbers; all of them or none. `along` writes in the same transaction."""
-        written, queued = [], False
-        with self._writer.transact() as tx:
-            for record in records:
-                entry = self._numbered(tx, record)
-                written.append(entry)
-                if self._watch is not None and self._watch.added(tx, self._partition, self.id, entry.turn_refs[0] + 1):
-                    queued = True
-            if along is not None:
-                along(tx)
-        if self._watch is not None and queued:
-            self._watch.committed()
-        return written
-
-    def _numbered(self, tx: Tx, record: NewEntry) -> Entry:
-        """Write one turn under the session's next number."""
-        entry, now = record.entry, record.entry.created_at
-        number = tx.open_session(self._partition, self.id, entry.at)
-        numbered = replace(entry, turn_refs=[number], position=number)
-        entry = replace(numbered, content_hash=content_hash(numbered))
-        entry = replace(entry, id=keep(tx, replace(record, entry=entry), now))
-        tx.add_turn(self._partition, _turn_of(entry, number), touched_at=now)
-        return entry
+        draft = self.writer.draft(role, text, at=at, speaker=speaker, trust=trust, tags=tags)
+        return self.writer.write(self.writer.ready([draft]))[0].id
 
     def end(self, *, wait: float = 0.0) -> Job | None:
-        """End the session: what was said becomes memories, in the background; the job of it, or None if all was read.
+        """End the session: what was said becomes memories, in the background. Returns the job, or None if there is
+        nothing left to read.
 
         The job is durable when this returns. `wait` gives it that many seconds to finish first. A turn added later
         opens the session again.
         """
         seconds = checked_seconds("wait", wait)
-        with self._writer.transact() as tx:
+        with self._memory_writer.transact() as tx:
             if tx.session(self._partition, self.id) is None:
                 raise NotFound("session", self.id, "add a turn first")
-            tx.mark_session(self._partition, self.id, ended_at=self._writer.clock())
+            tx.mark_session(self._partition, self.id, ended_at=self._memory_writer.clock())
             key = None if self._watch is None else self._watch.ended(tx, self._partition, self.id)
         if self._watch is None or key is None:
             return None
@@ -151,25 +156,7 @@ class Session:
         """Every turn so far, verbatim, in order."""
         return self._store.turns(self._partition, self.id)
 
-    def _speaker(self, role: str) -> str | None:
-        """Who speaks in this role: a name given as role, or the scope's user when its id reads like a name."""
-        if role.strip().lower() not in GENERIC_ROLES:
-            return role
-        return name_of(self._scope.user) if role.strip().lower() in ("user", "human") else None
-
 
 def name_of(user: str | None) -> str | None:
     """The id of a user when it reads like a name."""
     return user if user and _NAME_LIKE.fullmatch(user) else None
-
-
-def _turn_of(entry: Entry, number: int) -> Turn:
-    return Turn(
-        session_id=entry.session_id or "",
-        number=number,
-        role=entry.source,
-        text=entry.text,
-        at=entry.at,
-        speaker=entry.speaker,
-        entry_id=entry.id,
-    )

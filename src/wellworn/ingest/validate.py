@@ -1,15 +1,16 @@
 """Outside input, checked once: everything past this module is known to be well-formed.
 
-Knows the limits and what each message should say. Changes nothing anywhere.
+Knows the limits and what each message should say: the value that is wrong, and the remedy. Changes nothing anywhere.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
-from datetime import datetime
-from typing import Any, TypedDict, cast
+from datetime import UTC, date, datetime, time
+from typing import Any, TypedDict, TypeVar, cast
 
 from wellworn.core.errors import InvalidInput, ScopeError, UnknownKind
 from wellworn.core.values import (
@@ -17,15 +18,14 @@ from wellworn.core.values import (
     LINK_TYPES,
     MAX_NAME_CHARS,
     STATES,
+    Entry,
     Kind,
     Layer,
     LinkType,
-    Partition,
     Scope,
     State,
     Trust,
 )
-from wellworn.ingest.times import TimeLike, as_time
 
 MAX_TEXT_BYTES = 1_000_000
 MAX_QUERY_CHARS = 20_000
@@ -34,6 +34,9 @@ MAX_METADATA_BYTES = 64_000
 MAX_K = 10_000
 JOB_STATES = ("queued", "running", "done", "dead")
 CALL_GROUPS = ("tenant", "purpose", "model", "day")
+
+TimeLike = datetime | date | str | None
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,28 +83,6 @@ class Details(TypedDict, total=False):
     """Any JSON values of your own."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Checked:
-    """A draft whose every value is known to be good."""
-
-    partition: Partition
-    text: str
-    kind: Kind
-    title: str
-    tags: list[str]
-    session_id: str | None
-    turn_refs: list[int]
-    evidence: str | None
-    source: str
-    speaker: str | None
-    confidence: float
-    trust: Trust
-    at: datetime
-    valid_from: datetime
-    valid_to: datetime | None
-    metadata: dict[str, Any]
-
-
 _DRAFT_FIELDS = frozenset(f.name for f in fields(Draft))
 
 
@@ -115,9 +96,8 @@ def drafts_of(items: Iterable[str | Mapping[str, Any] | Draft], common: Mapping[
 def _draft_of(number: int, item: object, common: Mapping[str, Any]) -> Draft:
     if isinstance(item, Draft):
         if common:
-            raise InvalidInput(
-                f"items[{number}]", f"is a Draft, which says all itself, but {', '.join(sorted(common))} is given too"
-            )
+            problem = f"is a Draft, which says all itself, but {', '.join(sorted(common))} is given too"
+            raise InvalidInput(f"items[{number}]", problem)
         return item
     if isinstance(item, str):
         item = {"text": item}
@@ -131,87 +111,24 @@ def _draft_of(number: int, item: object, common: Mapping[str, Any]) -> Draft:
     return Draft(**keywords)
 
 
-def check(draft: Draft, scope: Scope, now: datetime) -> Checked:
-    """The draft as it will be stored, or one error that names the first bad value."""
-    at = as_time("at", draft.at) or now
+def check(draft: Draft, scope: Scope, now: datetime) -> Entry:
+    """The draft as an entry without id, hash and token count, or one error that names the first bad value."""
+    values = {name: checked(getattr(draft, name)) for name, checked in CHECKS.items() if name != "metadata"}
+    values["metadata"] = {} if draft.metadata is None else checked_metadata(draft.metadata)
+    at, valid_to = values["at"] or now, values["valid_to"]
     # A turn dated ahead of the clock is still recallable at once; a fact may begin later on purpose.
-    valid_from = as_time("valid_from", draft.valid_from) or min(at, now)
-    valid_to = as_time("valid_to", draft.valid_to)
+    valid_from = values["valid_from"] or min(at, now)
+    refuse_backwards(valid_from, valid_to)
+    values |= {"at": at, "valid_from": valid_from, "evidence": values["evidence"] or ""}
+    return Entry(id="", partition=scope.home(checked_layer(draft.layer)), created_at=now, updated_at=now, **values)
+
+
+def refuse_backwards(valid_from: datetime, valid_to: datetime | None) -> None:
     if valid_to is not None and valid_to <= valid_from:
         raise InvalidInput("valid_to", f"{valid_to.isoformat()} is not after valid_from {valid_from.isoformat()}")
-    return Checked(
-        partition=scope.home(checked_layer(draft.layer)),
-        text=checked_text("text", draft.text),
-        kind=checked_kind(draft.kind),
-        title=checked_line("title", draft.title),
-        tags=checked_tags(draft.tags),
-        session_id=checked_session_id(draft.session_id) if draft.session_id is not None else None,
-        turn_refs=checked_turn_refs(draft.turn_refs),
-        evidence=checked_text("evidence", draft.evidence) if draft.evidence is not None else None,
-        source=checked_line("source", draft.source),
-        speaker=checked_line("speaker", draft.speaker) if draft.speaker is not None else None,
-        confidence=checked_fraction("confidence", draft.confidence),
-        trust=checked_trust(draft.trust),
-        at=at,
-        valid_from=valid_from,
-        valid_to=valid_to,
-        metadata=checked_metadata({} if draft.metadata is None else draft.metadata),
-    )
 
 
-def checked_scope(scope: object) -> Scope:
-    if not isinstance(scope, Scope):
-        raise ScopeError(
-            "scope", f"must be a Scope, not {type(scope).__name__}", "as in Scope(tenant='acme', user='ada')"
-        )
-    return scope
-
-
-def checked_id(value: object) -> str:
-    """An entry's id as text; whether there is such an entry is for the store to say."""
-    return checked_line("id", value)
-
-
-def checked_ids(values: object) -> list[str]:
-    """Ids in the order given, without repeats."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidInput("ids", f"{values!r} is not a list of ids", "give a list")
-    return list(dict.fromkeys(checked_id(value) for value in values))
-
-
-def checked_flag(field_name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidInput(field_name, f"{value!r} is neither True nor False")
-    return value
-
-
-def checked_count(field_name: str, value: object, *, least: int = 0, most: int = 2**31) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidInput(field_name, f"{_shown(value)} is not a whole number from {least} to {most:,}")
-    return value
-
-
-def checked_job_state(value: object) -> str:
-    if value not in JOB_STATES:
-        raise InvalidInput("state", f"{_shown(value)} is not a state of jobs", f"use one of {', '.join(JOB_STATES)}")
-    return str(value)
-
-
-def checked_groups(values: object) -> list[str]:
-    """What model calls are added up by."""
-    if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidInput("by", f"{_shown(values)} is not a list", f"any of {', '.join(CALL_GROUPS)}")
-    found = [*values]
-    for value in found:
-        if value not in CALL_GROUPS:
-            raise InvalidInput("by", f"{_shown(value)} is not known", f"any of {', '.join(CALL_GROUPS)}")
-    return found
-
-
-def checked_seconds(field_name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < float("inf"):
-        raise InvalidInput(field_name, f"{_shown(value)} is not a number of seconds from 0")
-    return float(value)
+# -- values of any kind ------------------------------------------------------------------------------------------------
 
 
 def _shown(value: object) -> str:
@@ -223,103 +140,132 @@ def _shown(value: object) -> str:
     return text if len(text) <= 60 else f"{text[:57]}…"
 
 
-def checked_layer(layer: object) -> str | None:
-    if layer is not None and not isinstance(layer, str):
-        raise ScopeError("layer", f"must be text, not {type(layer).__name__}")
-    return layer
+def _one_of(
+    name: str, value: object, choices: Sequence[str], what: str, error: type[InvalidInput] = InvalidInput
+) -> str:
+    if value not in choices:
+        raise error(name, f"{_shown(value)} is not {what}", f"use one of {', '.join(choices)}")
+    return str(value)
 
 
-def checked_text(field_name: str, text: object) -> str:
+def _listed(name: str, values: object, what: str, remedy: str = "give a list") -> list[Any]:
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise InvalidInput(name, f"{_shown(values)} is not a list of {what}", remedy)
+    return [*values]
+
+
+def _number(name: str, value: object, most: float, what: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:  # NaN is neither
+        raise InvalidInput(name, f"{_shown(value)} is not {what}")
+    return float(value)
+
+
+def checked_flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidInput(name, f"{_shown(value)} is neither True nor False")
+    return value
+
+
+def checked_count(name: str, value: object, *, least: int = 0, most: int = 2**31) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
+        raise InvalidInput(name, f"{_shown(value)} is not a whole number from {least} to {most:,}")
+    return value
+
+
+def checked_fraction(name: str, value: object) -> float:
+    return _number(name, value, 1, "a number from 0 to 1")
+
+
+def checked_seconds(name: str, value: object) -> float:
+    return _number(name, value, sys.float_info.max, "a number of seconds from 0")
+
+
+def as_time(name: str, value: TimeLike) -> datetime | None:
+    """The moment in UTC, or None; a time without a zone is UTC. Anything unreadable is an error that shows it."""
+    if value is None:
+        return None
+    if isinstance(value, str):
+        text = value.strip()
+        try:
+            value = datetime.fromisoformat(text)
+        except ValueError:
+            remedy = "use ISO 8601, as in 2026-05-01T09:30"
+            raise InvalidInput(name, f"{text[:40]!r} is not a time", remedy) from None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time())
+    if not isinstance(value, datetime):
+        raise InvalidInput(name, f"must be a time, not {type(value).__name__}", "use a datetime or ISO 8601 text")
+    if value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    try:
+        return value.astimezone(UTC)
+    except OverflowError:
+        raise InvalidInput(name, f"{value!r} lies outside the calendar in UTC") from None
+
+
+# -- texts -------------------------------------------------------------------------------------------------------------
+
+
+def _readable(name: str, text: object, *, blank: bool = True) -> str:
+    """Text that every encoder and store takes."""
+    if not isinstance(text, str):
+        raise InvalidInput(name, f"must be text, not {type(text).__name__}")
+    nul = text.find("\x00")
+    if nul >= 0:
+        raise InvalidInput(name, f"has a NUL character at position {nul}", "remove it")
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        problem = f"has a lone surrogate at position {error.start}"
+        raise InvalidInput(name, problem, "decode the source as UTF-8") from None
+    if not blank and not text.strip():
+        raise InvalidInput(name, "is empty")
+    return text
+
+
+def checked_text(name: str, text: object) -> str:
     """Text that can be stored, searched and exported as it is."""
-    value = _clean_str(field_name, text)
-    if not value.strip():
-        raise InvalidInput(field_name, "is empty")
+    value = _readable(name, text, blank=False)
     size = len(value.encode())
     if size > MAX_TEXT_BYTES:
-        raise InvalidInput(
-            field_name, f"has {size:,} bytes, the limit is {MAX_TEXT_BYTES:,}", "split it, or store a summary"
-        )
+        problem = f"has {size:,} bytes, the limit is {MAX_TEXT_BYTES:,}"
+        raise InvalidInput(name, problem, "split it, or store a summary")
     return value
 
 
-def checked_line(field_name: str, text: object) -> str:
-    value = _clean_str(field_name, text)
+def checked_line(name: str, text: object, *, blank: bool = True) -> str:
+    value = _readable(name, text, blank=blank)
     if len(value) > MAX_NAME_CHARS:
-        raise InvalidInput(field_name, f"has {len(value)} characters", f"use at most {MAX_NAME_CHARS}")
+        raise InvalidInput(name, f"has {len(value)} characters", f"use at most {MAX_NAME_CHARS}")
     return value
-
-
-def checked_session_id(value: object) -> str:
-    session_id = checked_line("session_id", value)
-    if not session_id.strip():
-        raise InvalidInput("session_id", "is empty")
-    return session_id
 
 
 def checked_query(query: object) -> str:
     """A question; anything readable will do, query syntax of any engine has no meaning here."""
-    value = _clean_str("query", query)
-    if not value.strip():
-        raise InvalidInput("query", "is empty")
+    value = _readable("query", query, blank=False)
     if len(value) > MAX_QUERY_CHARS:
         raise InvalidInput("query", f"has {len(value):,} characters", f"use at most {MAX_QUERY_CHARS:,}")
     return value
 
 
-def checked_k(k: object) -> int:
-    return checked_count("k", k, least=1, most=MAX_K)
+def checked_session_id(value: object) -> str:
+    return checked_line("session_id", value, blank=False)
 
 
-def _clean_str(field_name: str, text: object) -> str:
-    if not isinstance(text, str):
-        raise InvalidInput(field_name, f"must be text, not {type(text).__name__}")
-    nul = text.find("\x00")
-    if nul >= 0:
-        raise InvalidInput(field_name, f"has a NUL character at position {nul}", "remove it")
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise InvalidInput(
-            field_name, f"has a lone surrogate at position {error.start}", "decode the source as UTF-8"
-        ) from None
-    return text
+def checked_id(value: object) -> str:
+    """An entry's id as text; whether there is such an entry is for the store to say."""
+    return checked_line("id", value)
 
 
-def checked_kind(kind: object) -> Kind:
-    if kind not in KINDS:
-        raise UnknownKind("kind", f"{kind!r} is not a kind", f"use one of {', '.join(KINDS)}")
-    return cast("Kind", kind)  # just checked against the same literal
-
-
-def checked_state(state: object) -> State:
-    if state not in STATES:
-        raise InvalidInput("state", f"{state!r} is not a state", f"use one of {', '.join(STATES)}")
-    return cast("State", state)  # just checked against the same literal
-
-
-def checked_link_type(type_: object) -> LinkType:
-    if type_ not in LINK_TYPES:
-        raise InvalidInput("type", f"{type_!r} is not a link type", f"use one of {', '.join(LINK_TYPES)}")
-    return cast("LinkType", type_)  # just checked against the same literal
-
-
-def checked_trust(trust: object) -> Trust:
-    if trust in ("trusted", "untrusted"):
-        return trust
-    raise InvalidInput("trust", f"{trust!r} is not a trust level", "use trusted or untrusted")
-
-
-def checked_fraction(field_name: str, value: object) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= 1:  # not-a-number is neither
-        raise InvalidInput(field_name, f"{_shown(value)} is not a number from 0 to 1")
-    return float(value)
+def checked_ids(values: object) -> list[str]:
+    """Ids in the order given, without repeats."""
+    return list(dict.fromkeys(checked_id(value) for value in _listed("ids", values, "ids")))
 
 
 def checked_tags(tags: object) -> list[str]:
     """Tags in the order given, without repeats."""
-    if isinstance(tags, str) or not isinstance(tags, Iterable):
-        raise InvalidInput("tags", f"{tags!r} is not a list of texts", "as in tags=['rust']")
-    found = list(dict.fromkeys(checked_line("tags", tag).strip() for tag in tags))
+    listed = _listed("tags", tags, "texts", "as in tags=['rust']")
+    found = list(dict.fromkeys(checked_line("tags", tag).strip() for tag in listed))
     if "" in found:
         raise InvalidInput("tags", "holds an empty tag")
     if len(found) > MAX_TAGS:
@@ -327,13 +273,57 @@ def checked_tags(tags: object) -> list[str]:
     return found
 
 
+# -- what only we know -------------------------------------------------------------------------------------------------
+
+
+def checked_scope(scope: object) -> Scope:
+    if not isinstance(scope, Scope):
+        problem = f"must be a Scope, not {type(scope).__name__}"
+        raise ScopeError("scope", problem, "as in Scope(tenant='acme', user='ada')")
+    return scope
+
+
+def checked_layer(layer: object) -> str | None:
+    if layer is not None and not isinstance(layer, str):
+        raise ScopeError("layer", f"must be text, not {type(layer).__name__}")
+    return layer
+
+
+def checked_k(k: object) -> int:
+    return checked_count("k", k, least=1, most=MAX_K)
+
+
+def checked_kind(kind: object) -> Kind:
+    return cast("Kind", _one_of("kind", kind, KINDS, "a kind", UnknownKind))
+
+
+def checked_state(state: object) -> State:
+    return cast("State", _one_of("state", state, STATES, "a state"))
+
+
+def checked_link_type(type_: object) -> LinkType:
+    return cast("LinkType", _one_of("type", type_, LINK_TYPES, "a link type"))
+
+
+def checked_trust(trust: object) -> Trust:
+    return cast("Trust", _one_of("trust", trust, ("trusted", "untrusted"), "a trust level"))
+
+
+def checked_job_state(value: object) -> str:
+    return _one_of("state", value, JOB_STATES, "a state of jobs")
+
+
+def checked_groups(values: object) -> list[str]:
+    """What model calls are summed by."""
+    remedy = f"any of {', '.join(CALL_GROUPS)}"
+    return [_one_of("by", value, CALL_GROUPS, "known") for value in _listed("by", values, "names", remedy)]
+
+
 def checked_turn_refs(refs: object) -> list[int]:
-    if isinstance(refs, str) or not isinstance(refs, Iterable):
-        raise InvalidInput("turn_refs", f"{refs!r} is not a list of turn numbers")
-    found = list(refs)
+    found = _listed("turn_refs", refs, "turn numbers")
     for ref in found:
         if isinstance(ref, bool) or not isinstance(ref, int) or not 0 <= ref < 2**31:
-            raise InvalidInput("turn_refs", f"{ref!r} is not a turn number", "turns count from 0")
+            raise InvalidInput("turn_refs", f"{_shown(ref)} is not a turn number", "turns count from 0")
     return found
 
 
@@ -353,3 +343,31 @@ def checked_metadata(metadata: object) -> dict[str, Any]:
     if len(encoded) > MAX_METADATA_BYTES:
         raise InvalidInput("metadata", f"has {len(encoded):,} bytes", f"use at most {MAX_METADATA_BYTES:,}")
     return cast("dict[str, Any]", json.loads(encoded))  # a JSON object, as dumped above
+
+
+def _with(checked: Callable[[str, Any], T], name: str) -> Callable[[Any], T]:
+    return lambda value: checked(name, value)
+
+
+def _optional(checked: Callable[[Any], T]) -> Callable[[Any], T | None]:
+    return lambda value: None if value is None else checked(value)
+
+
+CHECKS: dict[str, Callable[[Any], Any]] = {
+    "text": _with(checked_text, "text"),
+    "kind": checked_kind,
+    "title": _with(checked_line, "title"),
+    "tags": checked_tags,
+    "session_id": _optional(checked_session_id),
+    "turn_refs": checked_turn_refs,
+    "evidence": _optional(_with(checked_text, "evidence")),
+    "source": _with(checked_line, "source"),
+    "speaker": _optional(_with(checked_line, "speaker")),
+    "confidence": _with(checked_fraction, "confidence"),
+    "trust": checked_trust,
+    "at": _with(as_time, "at"),
+    "valid_from": _with(as_time, "valid_from"),
+    "valid_to": _with(as_time, "valid_to"),
+    "metadata": checked_metadata,
+}
+"""The check of every field that a caller gives of an entry."""

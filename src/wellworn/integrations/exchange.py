@@ -45,17 +45,17 @@ def keep_exchange(
     Turns go before learning: when the outcome cannot be told, the turns are written without it, and it is not settled.
     A recall that nobody knows (any more) has nothing to teach: that is settled.
     """
-    records = session._ready([session._draft(role, text, tags=tags) for role, text in said])
+    records = session.writer.ready([session.writer.draft(role, text, tags=tags) for role, text in said])
     if cited is None:
-        return Kept(turns=_numbers(session._write(records)), settled=False)
+        return Kept(turns=_numbers(session.writer.write(records)), settled=False)
     telling = _Telling(memory.engine.learner, cited, scope.tenant)
     try:
         telling.prepare()
-        written = session._write(records, along=telling)
+        written = session.writer.write(records, along=telling)
     except Exception:
         if not telling.failed:
             raise
-        return Kept(turns=_numbers(session._write(records)), settled=False)
+        return Kept(turns=_numbers(session.writer.write(records)), settled=False)
     telling.committed()
     return Kept(turns=_numbers(written), settled=True)
 

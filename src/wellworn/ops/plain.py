@@ -22,7 +22,7 @@ from wellworn.core.tokens import count_tokens
 from wellworn.core.values import LAYERS, Entry, Layer, Link, Partition, Scope, Turn
 from wellworn.ingest import validate
 from wellworn.ingest.hashing import content_hash
-from wellworn.ingest.times import as_time
+from wellworn.ingest.validate import as_time
 from wellworn.store.port import Replaced, SessionHead, Vector
 
 T = TypeVar("T")

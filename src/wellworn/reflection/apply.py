@@ -17,7 +17,7 @@ from wellworn.core.values import Entry, Layer, Link, Partition, Scope, Trust, Tu
 from wellworn.ingest.change import superseded
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.remember import MAX_LEARNED_CONFIDENCE, REPEAT_CONFIDENCE_STEP, Writer, keep
-from wellworn.ingest.validate import Draft, check
+from wellworn.ingest.validate import Draft
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.decide import Decision
 from wellworn.reflection.evidence import evidence_of
@@ -100,7 +100,7 @@ def _entry(
         valid_to=until,
         trust="untrusted" if any(trust.get(turn.number) == "untrusted" for turn in said) else "trusted",
     )
-    return writer.entry_of(writer.scrub(check(draft, scope_of(partition), now)), now)
+    return writer.entry(draft, scope_of(partition), now)
 
 
 def scope_of(partition: Partition) -> Scope:

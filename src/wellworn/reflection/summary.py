@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 
 from wellworn.core.values import Partition
 from wellworn.ingest.remember import Writer, keep
-from wellworn.ingest.validate import Draft, check
+from wellworn.ingest.validate import Draft
 from wellworn.models.port import Message, Model, Request
 from wellworn.reflection.apply import MAX_EVIDENCE_CHARS, SOURCE, link_to_turns, scope_of
 from wellworn.reflection.candidate import Candidate
@@ -66,10 +66,7 @@ class Summarizer:
             if draft is not None:
                 drafted.append((window, draft))
         now = self._writer.clock()
-        entries = [
-            self._writer.entry_of(self._writer.scrub(check(draft, scope_of(partition), now)), now)
-            for _, draft in drafted
-        ]
+        entries = [self._writer.entry(draft, scope_of(partition), now) for _, draft in drafted]
         records = self._writer.records_of(entries) if entries else []
         with self._writer.transact() as tx:
             for (window, _), record in zip(drafted, records, strict=True):

@@ -10,8 +10,7 @@ from typing import TypedDict
 
 from wellworn.core.errors import InvalidInput, ScopeError
 from wellworn.core.values import LAYERS, Kind, Layer
-from wellworn.ingest.times import TimeLike, as_time
-from wellworn.ingest.validate import checked_kind, checked_session_id, checked_state, checked_tags
+from wellworn.ingest.validate import TimeLike, as_time, checked_kind, checked_session_id, checked_state, checked_tags
 from wellworn.store.port import Selection
 
 

@@ -12,7 +12,6 @@ from dataclasses import replace
 from wellworn.core.errors import NotFound
 from wellworn.core.values import Entry, Partition
 from wellworn.ingest.remember import keep
-from wellworn.ingest.validate import check
 from wellworn.learning.outcome import FAILURE_STEP, OutcomeInput, judged, outcome_input
 from wellworn.models.port import Model
 from wellworn.reflection.apply import scope_of
@@ -111,7 +110,7 @@ class Finisher:
             for item in found.items
         ]
         scope = scope_of(task.partition)
-        entries = [writer.entry_of(writer.scrub(check(draft, scope, now)), now) for draft in drafts]
+        entries = [writer.entry(draft, scope, now) for draft in drafts]
         return writer.records_of(entries) if entries else []
 
     def reinforce(self, task: Task) -> Task:

@@ -16,9 +16,9 @@ from typing import Any
 
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import LAYERS, Entry, Link, Partition, Scope
-from wellworn.ingest.copies import SHARE, SHARED
+from wellworn.ingest.forget import SHARE, SHARED
 from wellworn.ingest.remember import Writer, keep
-from wellworn.ingest.validate import Draft, check
+from wellworn.ingest.validate import Draft
 from wellworn.store.port import Event, NewEntry, Record, Store, Tx
 from wellworn.tasks.consolidation.rings import leads_to
 from wellworn.tasks.consolidation.rows import PROMOTED, live_pages
@@ -180,7 +180,7 @@ class Sharing:
             evidence=f"Succeeded {entry.success_count} of {judged} times, used {entry.usage_count} times.",
             metadata={ORIGIN: origin, SHARED: shared},
         )
-        return self.writer.entry_of(self.writer.scrub(check(draft, _scope_of(to), now)), now)
+        return self.writer.entry(draft, _scope_of(to), now)
 
     # -- back ----------------------------------------------------------------------------------------------------
 

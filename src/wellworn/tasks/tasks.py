@@ -19,7 +19,7 @@ from typing import Any, Literal, cast, get_args
 from wellworn.core.clock import Clock
 from wellworn.core.errors import WellwornError
 from wellworn.core.values import Partition
-from wellworn.ingest.elsewhere import point_at
+from wellworn.ingest.forget import point_at
 from wellworn.store.port import Event, Record, Store, Tx
 from wellworn.tasks.judge import Verdict
 from wellworn.tasks.trajectory import Trajectory, as_value, trajectory_of

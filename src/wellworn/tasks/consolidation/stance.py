@@ -15,8 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from wellworn.core.values import Entry
-from wellworn.ingest.stopwords import STOP_WORDS
-from wellworn.ingest.terms import stem
+from wellworn.ingest.terms import STOP_WORDS, stem
 
 SHARED_TERMS = 0.6
 """Terms that two texts must share, of all they have (Jaccard), to speak of the same."""
