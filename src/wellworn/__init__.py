@@ -54,8 +54,8 @@ if TYPE_CHECKING:
     from wellworn.core.values import Step as Step
     from wellworn.core.values import Turn as Turn
     from wellworn.core.values import Version as Version
-    from wellworn.ingest.pii.mask import scrub_text as scrub_text
     from wellworn.ingest.pii.mask import Scrub as Scrub
+    from wellworn.ingest.pii.mask import scrub_text as scrub_text
     from wellworn.ingest.session import Session as Session
     from wellworn.ingest.validate import Draft as Draft
     from wellworn.memory import Memory as Memory
@@ -85,8 +85,7 @@ _NAMES = {
     "aio": "AsyncMemory",
     "core.errors": "BudgetExceeded EmbedderMismatch EmbeddingFailed InvalidInput LeaseLost MissingExtra ModelFailed NotFound PersonalData ReplyUnreadable ScopeError StoreBusy StoreClosed StoreCorrupt StoreError TransferError UnknownKind WellwornError",
     "core.values": "CacheLevel Cost CurvePoint Entry Factor Hit LearningStatus Link Partition Reasoning ReasoningStep Recall RecallResult Receipt Scope Stats Step Turn Version",
-    "ingest.pii.mask": "scrub_text",
-    "ingest.pii.mask": "Scrub",
+    "ingest.pii.mask": "Scrub scrub_text",
     "ingest.session": "Session",
     "ingest.validate": "Draft",
     "memory": "Memory",
