@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from wellworn.core.values import Kind, Turn
-from wellworn.ingest.stopwords import STOP_WORDS
+from wellworn.ingest.terms import STOP_WORDS
 from wellworn.ingest.terms import terms, words
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.dates import with_dates
