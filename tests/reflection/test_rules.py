@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from wellworn.ingest.terms import STOP_WORDS
 
-from wellworn.ingest.terms import words
+from wellworn.ingest.terms import STOP_WORDS, words
 from wellworn.reflection.rules import MOST_PER_TURN, extract, role
 from wellworn.reflection.sentences import sentences
 

@@ -14,8 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from wellworn.core.values import Kind, Turn
-from wellworn.ingest.terms import STOP_WORDS
-from wellworn.ingest.terms import terms, words
+from wellworn.ingest.terms import STOP_WORDS, terms, words
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.dates import with_dates
 from wellworn.reflection.person import about_speaker, is_adverb, is_past
