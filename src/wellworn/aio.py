@@ -27,6 +27,7 @@ class AsyncSession(AsyncFace[Session]):
         return self.sync.id
 
     add = threaded(Session.add)
+    add_turns = threaded(Session.add_turns)
     end = threaded(Session.end)
     turns = threaded(Session.turns)
 

@@ -15,6 +15,8 @@ from models.service import Service, chat, claude, serving
 from wellworn import Memory, Scope
 from wellworn.integrations.loop import MemoryMiddleware, create_memory_middleware
 
+pytestmark = pytest.mark.slow  # the packages take seconds to import
+
 ADA = Scope(tenant="acme", user="ada")
 OSLO = "ada: I live in Oslo."
 QUESTION = "Where do I live?"

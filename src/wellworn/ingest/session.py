@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -68,8 +68,8 @@ class TurnWriter:
         entries = [self._writer.entry(draft, self._scope, self._writer.clock(), thread=thread) for draft in drafts]
         return self._writer.records_of(entries)  # neither index nor vector depends on the turn's number
 
-    def write(self, records: Sequence[NewEntry], along: Callable[[Tx], object] | None = None) -> list[Entry]:
-        """Store the turns as entries with their numbers; all or none. `along` writes in the same transaction."""
+    def write(self, records: Sequence[NewEntry]) -> list[Entry]:
+        """Store the turns as entries with their numbers; all or none."""
         written, queued = [], False
         with self._writer.transact() as tx:
             for record in records:
@@ -78,8 +78,6 @@ class TurnWriter:
                 turns = entry.turn_refs[0] + 1
                 if self._watch is not None and self._watch.added(tx, self._partition, self._session_id, turns):
                     queued = True
-            if along is not None:
-                along(tx)
         if self._watch is not None and queued:
             self._watch.committed()
         return written
@@ -133,6 +131,11 @@ class Session:
         """
         draft = self.writer.draft(role, text, at=at, speaker=speaker, trust=trust, tags=tags)
         return self.writer.write(self.writer.ready([draft]))[0].id
+
+    def add_turns(self, turns: Sequence[tuple[str, str]], *, tags: Sequence[str] = ()) -> list[Entry]:
+        """Add several turns, each a role and a text, in one durable write. Returns their episode entries."""
+        drafts = [self.writer.draft(role, text, tags=tags) for role, text in turns]
+        return self.writer.write(self.writer.ready(drafts)) if drafts else []
 
     def end(self, *, wait: float = 0.0) -> Job | None:
         """End the session: what was said becomes memories, in the background. Returns the job, or None if there is

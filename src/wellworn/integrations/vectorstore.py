@@ -1,7 +1,7 @@
 """A LangChain `VectorStore` on a memory: documents by id, searched by words and meaning, or by vectors alone.
 
-Translates LangChain's methods; how documents are kept is for `wellworn.integrations.items` to know. The asynchronous methods are
-LangChain's own, which run these on worker threads. Needs the extra `langchain`.
+Translates LangChain's methods; `items` knows how documents are stored. The async methods are LangChain's own, which run
+these on threads. Needs the extra `langchain`.
 """
 
 from __future__ import annotations
@@ -16,14 +16,23 @@ import numpy as np
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import Entry, Hit, Scope
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_count, checked_scope
-from wellworn.integrations.documents import Filter, MemoryEmbeddings, document_of, predicate, put_of
-from wellworn.integrations.engine import engine_of
-from wellworn.integrations.items.item import Put, checked_key, is_valid, item_id, item_of
+from wellworn.integrations.items import (
+    PAGE,
+    Items,
+    PutItem,
+    check_filter,
+    checked_key,
+    first_accepted,
+    is_valid,
+    item_id,
+    item_of,
+    matches,
+)
+from wellworn.integrations.support import checked_memory
 from wellworn.memory import Memory
 from wellworn.models.choose import choose_embedder
 from wellworn.models.port import Embedder, check_served, unit_rows
 from wellworn.search.pipeline import Near
-from wellworn.store.port import Selection
 
 try:
     from langchain_core.documents import Document
@@ -35,22 +44,21 @@ except ModuleNotFoundError as error:
     raise MissingExtra("WellwornVectorStore", "langchain") from error
 
 Ranking = Literal["hybrid", "similarity"]
-Found = TypeVar("Found", Hit, Near)
+Filter = Mapping[str, Any] | Callable[[Document], bool]
+"""Fields of the metadata with their values or operators, or a function of the document."""
+F = TypeVar("F", Hit, Near)
 
-SOURCE = "langchain"
 DEFAULT_SCOPE = Scope(tenant="default", project="langchain")
 BATCH = 512
-PAGE = 100
-_GROWTH = 16
 
 
 class WellwornVectorStore(VectorStore):
     """Documents of one scope of a memory.
 
-    Writes go to the scope's home layer; searches see every layer of the scope, and what was remembered there by other
-    means too. Without a memory the documents live in RAM and die with the object. The vectors are those of the
-    memory's embedder; `embedding` says which to open one with, or is checked against it. `ranking` says what a search
-    by text goes by: `hybrid` (wellworn's own score) or `similarity` (the cosine alone).
+    Writes go to the scope's home layer. Searches see every layer of the scope, including what was remembered there by
+    other means. Without a memory the documents live in RAM and end with the object. The vectors are those of the
+    memory's embedder; `embedding` says which to open one with, or is checked against it. `ranking` says how a search
+    by text ranks: `hybrid` (wellworn's own score) or `similarity` (the cosine alone).
     """
 
     def __init__(
@@ -63,27 +71,24 @@ class WellwornVectorStore(VectorStore):
     ) -> None:
         if ranking not in ("hybrid", "similarity"):
             raise InvalidInput("ranking", f"{ranking!r} is unknown", "use hybrid or similarity")
-        given = memory is not None
         if memory is None:
-            memory = Memory.open(":memory:", embedder="static" if embedding is None else embedding)
-        engine = engine_of(memory, source=SOURCE)
-        if given and embedding is not None:
-            _refuse_other(embedding, engine.embedder)
+            memory = Memory(":memory:", embedder="static" if embedding is None else embedding)
+        elif embedding is not None:
+            _check_same(embedding, checked_memory(memory).engine.embedder)
+        engine = checked_memory(memory).engine
         self._memory = memory
         self._scope = checked_scope(scope)
         self._partitions = self._scope.partitions()
         self._home = self._scope.home()
-        self._store, self._searcher, self._items = engine.store, engine.searcher, engine.items
-        self._embedder = engine.embedder
+        self._store, self._searcher, self._embedder = engine.store, engine.searcher, engine.embedder
+        self._items = Items(engine, source="langchain")
         self._embedding = embedding
         self._ranking = ranking
 
     @property
     def embeddings(self) -> Embeddings | None:
-        """What makes the vectors; None when the memory goes by words only."""
-        if self._embedding is not None:
-            return self._embedding
-        return None if self._embedder is None else MemoryEmbeddings(self._embedder)
+        """What was given as `embedding`."""
+        return self._embedding
 
     # -- documents by id -----------------------------------------------------------------------------------------
 
@@ -95,15 +100,15 @@ class WellwornVectorStore(VectorStore):
         ids: Sequence[str | None] | None = None,
         **kwargs: Any,
     ) -> list[str]:
-        """Keep texts, each under its id or a new one; what was under an id is replaced. Returns the ids."""
-        _refuse_unknown(kwargs)
+        """Store texts, each under its id or a new one, and return the ids. What was under an id is replaced."""
+        _refuse(kwargs)
         texts = list(texts)
         for name, given in (("metadatas", metadatas), ("ids", ids)):
             if given and len(given) != len(texts):
                 raise InvalidInput(name, f"are {len(given)} for {len(texts)} texts", "give one for each, or none")
         named = [str(uuid.uuid4()) if id is None else checked_key(id) for id in ids or [None] * len(texts)]
         puts = [
-            put_of(self._home, Document(page_content=text, metadata=metadata), id)
+            PutItem(partition=self._home, key=id, value={"page_content": text, "metadata": metadata}, texts=[text])
             for text, metadata, id in zip(texts, metadatas or [{}] * len(texts), named, strict=True)
         ]
         for start in range(0, len(puts), BATCH):
@@ -111,49 +116,33 @@ class WellwornVectorStore(VectorStore):
         return named
 
     def get_by_ids(self, ids: Sequence[str], /) -> list[Document]:
-        """The documents of these ids that are there, in the order of the ids."""
-        return [document_of(entry) for entry in self._entries(ids).values()]
-
-    def get_vectors(self, ids: Sequence[str]) -> dict[str, list[float]]:
-        """The stored vectors of these documents, of length one; those that have none are left out."""
-        entries = self._entries(ids)
-        named = {entry.id: id for id, entry in entries.items()}
-        rows = {
-            no: entry.id for no, entry in self._store.select(self._partitions, Selection(ids=[*named]), limit=2**31)
-        }
-        vectors = {rows[no]: vector for no, (_, vector) in self._store.index_of([*rows]).items()}
-        return {
-            id: vector.tolist()
-            for id, entry in entries.items()
-            if (vector := vectors.get(entry.id)) is not None and vector.any()
-        }
+        """Return the documents of these ids that are there, in the order of the ids."""
+        return [_document(entry) for entry in self._entries(ids).values()]
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """Forget these documents for good; with no ids, all that were added on the scope's home layer.
+        """Forget these documents for good; without ids, all that were added on the scope's home layer.
 
-        Ids that are not there are passed over. What was remembered by other means goes only when it is named.
+        Unknown ids are ignored. What was remembered by other means goes only if it is named.
         """
-        _refuse_unknown(kwargs)
+        _refuse(kwargs)
         if ids is None:
-            return self._delete_all()
+            keys = [item.key for item in self._items.newest(partitions=[self._home])]
+            self._delete([(self._home, key) for key in keys])
+            return True
         entries = self._entries(ids)
-        items = {id: item for id, entry in entries.items() if (item := item_of(entry)) is not None}
-        self._items.put([Put(partition=item.partition, key=item.key, value=None) for item in items.values()])
-        others = [entry.id for id, entry in entries.items() if id not in items]
+        items = [item for entry in entries.values() if (item := item_of(entry)) is not None]
+        self._delete([(item.partition, item.key) for item in items])
+        others = {entry.id for entry in entries.values()} - {item.id for item in items}
         if others:
-            self._memory.forget(scope=self._scope, ids=others)
+            self._memory.forget(scope=self._scope, ids=sorted(others))
         return True
 
-    def _delete_all(self) -> bool:
-        after = 0
-        while rows := self._store.select([self._home], Selection(kinds=["episode"]), after=after, limit=BATCH):
-            items = [item for _, entry in rows if (item := item_of(entry)) is not None]
-            self._items.put([Put(partition=item.partition, key=item.key, value=None) for item in items])
-            after = rows[-1][0]
-        return True
+    def _delete(self, places: Sequence[Any]) -> None:  # pairs of partition and key
+        puts = [PutItem(partition=partition, key=key, value=None) for partition, key in places]
+        self._items.put(puts)
 
     def _entries(self, ids: Iterable[str]) -> dict[str, Entry]:
-        """The entry of each id that is there: a document's, on the most specific layer, else a remembered one's."""
+        """Return the entry of each id: a document's, on the most specific layer, else a remembered one's."""
         wanted = list(dict.fromkeys(checked_key(id) for id in ids))
         places = {id: [*(item_id(partition, id) for partition in self._partitions), id] for id in wanted}
         now = self._items.now()
@@ -164,30 +153,28 @@ class WellwornVectorStore(VectorStore):
     # -- searching -----------------------------------------------------------------------------------------------
 
     def similarity_search(self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any) -> list[Document]:
-        """The k best documents for a text."""
-        _refuse_unknown(kwargs)
-        return [document for document, _ in self.similarity_search_with_score(query, k, filter)]
+        """Return the k best documents for a text."""
+        return [document for document, _ in self.similarity_search_with_score(query, k, filter, **kwargs)]
 
     def similarity_search_with_score(
         self, query: str, k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """The same with the score that each was ranked by; higher is better."""
-        _refuse_unknown(kwargs)
+        """Return the k best documents for a text, each with the score it was ranked by; higher is better."""
+        _refuse(kwargs)
         if self._ranking == "similarity" or not query.strip():
             return self._similar(query, k, filter)
-        query = query[:MAX_QUERY_CHARS]
-        hits = self._filtered(
-            lambda n: chain.from_iterable(self._searcher.search(query, partitions=self._partitions, k=n, page=PAGE)),
-            k,
-            filter,
-        )
-        return [(document, hit.score) for document, hit in hits]
+
+        def find(n: int) -> Iterable[Hit]:
+            asked = query[:MAX_QUERY_CHARS]
+            return chain.from_iterable(self._searcher.search(asked, partitions=self._partitions, k=n, page=PAGE))
+
+        return [(document, hit.score) for document, hit in self._filtered(find, k, filter)]
 
     def similarity_search_by_vector(
         self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
     ) -> list[Document]:
-        """The k documents whose vectors are nearest to this one."""
-        _refuse_unknown(kwargs)
+        """Return the k documents whose vectors are nearest to this one."""
+        _refuse(kwargs)
         return [document for document, _ in self._near(embedding, k, filter)]
 
     def max_marginal_relevance_search(
@@ -199,26 +186,12 @@ class WellwornVectorStore(VectorStore):
         filter: Filter | None = None,
         **kwargs: Any,
     ) -> list[Document]:
-        """Documents near to the text and unlike each other: `lambda_mult` from 0 (unlike) to 1 (near)."""
-        _refuse_unknown(kwargs)
-        return self.max_marginal_relevance_search_by_vector(
-            self._vector_of(query), k, fetch_k, lambda_mult, filter=filter
-        )
-
-    def max_marginal_relevance_search_by_vector(
-        self,
-        embedding: list[float],
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        filter: Filter | None = None,
-        **kwargs: Any,
-    ) -> list[Document]:
-        """The same for a vector."""
-        _refuse_unknown(kwargs)
-        near = self._near(embedding, max(k, fetch_k), filter)
+        """Return documents near to the text and unlike each other: `lambda_mult` from 0 (unlike) to 1 (near)."""
+        _refuse(kwargs)
+        vector = self._vector_of(query)
+        near = self._near(vector, max(k, fetch_k), filter)
         chosen = maximal_marginal_relevance(
-            np.array(embedding, dtype=np.float32),
+            np.array(vector, dtype=np.float32),
             [found.vector.tolist() for _, found in near],
             lambda_mult=lambda_mult,
             k=k,
@@ -228,56 +201,42 @@ class WellwornVectorStore(VectorStore):
     def _similarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """By the cosine whatever the ranking, because a threshold needs a scale: 0 for none or against, 1 for equal."""
+        """Rank by the cosine, whatever the ranking: a threshold needs a scale from 0 (unlike) to 1 (equal)."""
         found = self._similar(query, k, kwargs.pop("filter", None))
-        _refuse_unknown(kwargs)
+        _refuse(kwargs)
         return [(document, min(1.0, max(0.0, cosine))) for document, cosine in found]
 
     async def _asimilarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
+    ) -> list[tuple[Document, float]]:  # the one async method without a default of its own
         return await run_in_executor(None, self._similarity_search_with_relevance_scores, query, k, **kwargs)
 
     def _similar(self, query: str, k: int, filter: Filter | None) -> list[tuple[Document, float]]:
         return [(document, found.cosine) for document, found in self._near(self._vector_of(query), k, filter)]
 
     def _near(self, embedding: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, Near]]:
-        embedder = self._embedding_needed()
+        embedder = self._needed_embedder()
         (vector,) = unit_rows([embedding], width=embedder.width, name=embedder.name)
         return self._filtered(lambda n: self._searcher.nearest(vector, partitions=self._partitions, k=n), k, filter)
 
     def _vector_of(self, query: str) -> list[float]:
-        self._embedding_needed()
+        self._needed_embedder()
         vector = self._searcher.vector_of(query, partitions=self._partitions)
         return [] if vector is None else vector.tolist()
 
-    def _embedding_needed(self) -> Embedder:
+    def _needed_embedder(self) -> Embedder:
         if self._embedder is None:
             raise InvalidInput("embedding", "this memory goes by words only", "open it with an embedder")
         return self._embedder
 
-    def _filtered(
-        self, find: Callable[[int], Iterable[Found]], k: int, filter: Filter | None
-    ) -> list[tuple[Document, Found]]:
-        """The first k that pass; asks for more until there are so many, or no more."""
-        passes = predicate(filter)
-        wanted = checked_count("k", k)
-        n = wanted if filter is None else max(20, 2 * wanted)
-        while wanted:
-            passed: list[tuple[Document, Found]] = []
-            seen = 0
-            for seen, one in enumerate(find(n), start=1):  # noqa: B007  how many there were at its end
-                document = document_of(one.entry)
-                if passes(document):
-                    passed.append((document, one))
-                if len(passed) == wanted:
-                    return passed
-            if seen < n:
-                return passed
-            n *= _GROWTH
-        return []
+    def _filtered(self, find: Callable[[int], Iterable[F]], k: int, filter: Filter | None) -> list[tuple[Document, F]]:
+        passes = _predicate(filter)
 
-    # -- making one ----------------------------------------------------------------------------------------------
+        def accepted(one: F) -> tuple[Document, F] | None:
+            document = _document(one.entry)
+            return (document, one) if passes(document) else None
+
+        return first_accepted(find, accepted, checked_count("k", k))
 
     @classmethod
     def from_texts(
@@ -287,25 +246,43 @@ class WellwornVectorStore(VectorStore):
         metadatas: list[dict[str, Any]] | None = None,
         *,
         ids: list[str] | None = None,
-        memory: Memory | None = None,
-        scope: Scope = DEFAULT_SCOPE,
-        ranking: Ranking = "hybrid",
         **kwargs: Any,
     ) -> WellwornVectorStore:
-        """A store with these texts in it; the other arguments are those of the class."""
-        _refuse_unknown(kwargs)
-        made = cls(memory, scope=scope, embedding=embedding, ranking=ranking)
+        """Make a store with these texts in it; `kwargs` are those of the class."""
+        made = cls(embedding=embedding, **kwargs)
         made.add_texts(texts, metadatas, ids=ids)
         return made
 
 
-def _refuse_unknown(keywords: Mapping[str, Any]) -> None:
-    """LangChain lets any keyword through; one that nobody reads is more likely misspelt than meant."""
+def _document(entry: Entry) -> Document:
+    """Return the document an entry was made from, or what was remembered as a document."""
+    item = item_of(entry)
+    if item is not None and "page_content" in item.value:
+        return Document(id=item.key, page_content=item.value["page_content"], metadata=item.value["metadata"])
+    said = {"title": entry.title, "speaker": entry.speaker, "session_id": entry.session_id, "tags": entry.tags}
+    known = {"kind": entry.kind, "at": entry.at.isoformat(), **{name: value for name, value in said.items() if value}}
+    return Document(id=entry.id, page_content=entry.text, metadata=known | entry.metadata)
+
+
+def _predicate(filter: object) -> Callable[[Document], bool]:
+    """Return a function that says whether a document passes the filter."""
+    if callable(filter):
+        return filter
+    fields = {} if filter is None else filter
+    if not isinstance(fields, Mapping):
+        remedy = "use {'field': value} or a function of a Document"
+        raise InvalidInput("filter", f"a {type(filter).__name__} will not do", remedy)
+    check_filter(fields)
+    return lambda document: matches(document.metadata, fields)
+
+
+def _refuse(keywords: Mapping[str, Any]) -> None:
+    """LangChain passes any keyword on; one that nobody reads is more likely misspelt than meant."""
     if keywords:
         raise InvalidInput("keywords", f"{', '.join(sorted(keywords))} are not known here", "see docs/langchain.md")
 
 
-def _refuse_other(embedding: Embeddings, served: Embedder | None) -> None:
+def _check_same(embedding: Embeddings, served: Embedder | None) -> None:
     given = choose_embedder(embedding)
     if given is not None and served is None:
         raise InvalidInput("embedding", "this memory goes by words only", "open it with embedder=embedding")

@@ -6,16 +6,12 @@ first (as in LangGraph's durable stores), and a namespace is listed while it hol
 
 from __future__ import annotations
 
-import asyncio
 import json
-import tempfile
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import Any
 
 import hypothesis.strategies as st
-from hypothesis import settings
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 from langgraph.store.base import (
     GetOp,
@@ -124,18 +120,11 @@ def told(items: Iterable[Item]) -> list[tuple[Any, ...]]:  # (namespace, key, va
 
 
 class Differential(RuleBasedStateMachine):
-    """Rules that both kinds of call share; `ask` is how ours is called."""
+    """The rules; `ask` calls our store."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.clock = Ticking()
-        self.memory = self.open()
-        self.begin()
-
-    def open(self) -> Memory:
-        return Memory.open(":memory:", embedder="hash:16", clock=self.clock)
-
-    def begin(self) -> None:
+        self.memory = Memory(":memory:", embedder="hash:16", clock=Ticking())
         self.ours = {tenant: WellwornStore(self.memory, tenant=tenant, fields=["text"]) for tenant in TENANTS}
 
     @initialize()
@@ -243,29 +232,6 @@ class Differential(RuleBasedStateMachine):
         assert report.ok, report
 
 
-class AwaitedOnAFile(Differential):
-    """The same through `abatch`, on a file that is closed and opened again in between."""
-
-    def open(self) -> Memory:
-        if not hasattr(self, "folder"):
-            self.folder = tempfile.TemporaryDirectory()
-        path = Path(self.folder.name) / "memory.db"
-        return Memory.open(path, embedder="hash:16", clock=self.clock, durability="normal")
-
-    def ask(self, tenant: str, ops: list[Op]) -> list[Result]:
-        return asyncio.run(self.ours[tenant].abatch(ops))
-
-    @rule()
-    def reopen(self) -> None:
-        self.memory.close()
-        self.memory = self.open()
-        self.begin()
-
-    def teardown(self) -> None:
-        super().teardown()
-        self.folder.cleanup()
-
-
 def items_of(result: Result) -> list[Any]:  # Item or SearchItem
     assert isinstance(result, list)
     return result
@@ -275,8 +241,4 @@ def of(items: Iterable[SearchItem], scored: bool) -> list[SearchItem]:
     return [item for item in items if (item.score is not None) is scored]
 
 
-_settings = settings(max_examples=40, stateful_step_count=30, deadline=None, derandomize=True)
-TestSync = Differential.TestCase
-TestSync.settings = _settings
-TestAsync = AwaitedOnAFile.TestCase
-TestAsync.settings = settings(_settings, max_examples=12)
+TestDifferential = Differential.TestCase

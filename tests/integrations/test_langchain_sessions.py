@@ -1,4 +1,4 @@
-"""Appendix F.4 and F.5: runs that stop half-way, sessions over several runs, no end, loops, a user in many threads."""
+"""Sessions of the middleware: runs that stop half-way, sessions over several runs, parallel ones, several users."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from langchain.agents.middleware import HumanInTheLoopMiddleware
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
@@ -16,7 +18,7 @@ from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.checkpoint.sqlite import SqliteSaver
 from langgraph.types import Command
 
-from integrations.rmm.world import ADA, BEN, Parts, agent_of, ask, citing, extracting, scripted, shown, thread, turns
+from integrations.world import ADA, BEN, Parts, agent_of, ask, citing, extracting, scripted, shown, thread, turns
 from wellworn import InvalidInput, Memory
 from wellworn.integrations.langchain import RMMMiddleware
 
@@ -33,34 +35,36 @@ def calling() -> AIMessage:
     return AIMessage("", tool_calls=[{"name": "clock", "args": {}, "id": "c1"}])
 
 
-def paused(model: Any, middleware: RMMMiddleware, saver: Any) -> Any:
+def pausing(model: Any, middleware: RMMMiddleware, saver: Any) -> Any:
     """An agent that asks a person before it looks at the clock."""
     asks = HumanInTheLoopMiddleware(interrupt_on={"clock": True})
     return agent_of(model, middleware, tools=[clock], middleware=[asks], checkpointer=saver)
 
 
-def go_on(agent: Any, on: str = "t1", **context: Any) -> Any:
+def start(agent: Any, question: str) -> Any:
+    return agent.invoke({"messages": [HumanMessage(question)]}, thread("t1"), context=WHO)
+
+
+def resume(agent: Any, **context: Any) -> Any:
     approved: Command[Any] = Command(resume={"decisions": [{"type": "approve"}]})
-    return agent.invoke(approved, thread(on), context={**WHO, **context})
+    return agent.invoke(approved, thread("t1"), context={**WHO, **context})
 
 
-# -- 1: interruption and resume ----------------------------------------------------------------------------------
+# -- interruption and resume (F.4.1) -----------------------------------------------------------------------------
 
 
-def test_a_run_resumed_in_another_process_goes_on_with_the_memories_it_began_with(tmp_path: Path) -> None:
-    with Memory.open(tmp_path / "memory.db", background=False, explore=0.0) as memory:
+def test_a_run_resumed_in_another_process_continues_with_the_memories_it_began_with(tmp_path: Path) -> None:
+    with Memory(tmp_path / "memory.db", background=False, explore=0.0) as memory:
         memory.remember("Ada's bicycle is a green Brompton.", scope=ADA)
         model = scripted(calling(), citing("green", "A green one."))
         with SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
-            agent = paused(model, RMMMiddleware(memory), saver)
-            done = agent.invoke({"messages": [HumanMessage("Which bicycle?")]}, thread("t1"), context=WHO)
-            assert "__interrupt__" in done
+            assert "__interrupt__" in start(pausing(model, RMMMiddleware(memory), saver), "Which bicycle?")
             assert turns(memory) == []
-    with Memory.open(tmp_path / "memory.db", background=False, explore=0.0) as memory:
+    with Memory(tmp_path / "memory.db", background=False, explore=0.0) as memory:
         memory.remember("Ada's newer bicycle is a red Brompton.", scope=ADA)
         middleware = RMMMiddleware(memory)
         with SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
-            done = go_on(paused(model, middleware, saver), is_session_end=True)
+            done = resume(pausing(model, middleware, saver), is_session_end=True)
         assert done["messages"][-1].text == "A green one."
         assert shown(model.seen[1]) == shown(model.seen[0])
         assert memory.learning.status(scope=ADA).outcomes == 1
@@ -69,47 +73,42 @@ def test_a_run_resumed_in_another_process_goes_on_with_the_memories_it_began_wit
         assert not middleware.faults
 
 
-def test_on_parts_of_ones_own_too() -> None:
+def test_so_does_one_on_parts_of_ones_own() -> None:
     parts, saver = Parts(), InMemorySaver()
     parts.remember("Ada's bicycle is a green Brompton.", "Ada lives in Oslo.")
     model = scripted(calling(), citing("green", "A green one."))
-    agent = paused(model, parts.middleware(), saver)
-    agent.invoke({"messages": [HumanMessage("Which bicycle?")]}, thread("t1"), context=WHO)
-    middleware = parts.middleware()  # knows nothing of the recall but what the state says
-    go_on(paused(model, middleware, saver))
+    start(pausing(model, parts.middleware(), saver), "Which bicycle?")
+    middleware = parts.middleware()  # knows of the recall only what the state says
+    resume(pausing(model, middleware, saver))
     assert shown(model.seen[1]) == shown(model.seen[0])
-    weights = parts.weights()
-    assert weights is not None
-    assert weights.steps == 1
+    assert parts.residual().steps == 1
     assert not middleware.faults
 
 
 def test_a_memory_that_was_forgotten_meanwhile_is_not_shown_again(memory: Memory) -> None:
     id = memory.remember("Ada's bicycle is a green Brompton.", scope=ADA)[0]
     model, saver = scripted(calling(), "I do not know."), InMemorySaver()
-    paused(model, RMMMiddleware(memory), saver).invoke(
-        {"messages": [HumanMessage("Which bicycle?")]}, thread("t1"), context=WHO
-    )
+    start(pausing(model, RMMMiddleware(memory), saver), "Which bicycle?")
     memory.forget(ids=[id], scope=ADA)
     middleware = RMMMiddleware(memory)
-    done = go_on(paused(model, middleware, saver))
-    assert done["messages"][-1].text == "I do not know."
+    assert resume(pausing(model, middleware, saver))["messages"][-1].text == "I do not know."
     assert shown(model.seen[1]) == []
     assert middleware.faults == {"show": 1}
 
 
-# -- 2: a session over several runs ------------------------------------------------------------------------------
+# -- the end of a session (F.4.2, F.4.3) -------------------------------------------------------------------------
 
 
 def test_a_session_over_several_runs_becomes_memories_once() -> None:
     parts = Parts(model=extracting("The user rides a bicycle.", "The user drinks oolong."))
-    model = scripted("Noted. [NO_CITE]")
-    agent = agent_of(model, parts.middleware())
+    middleware = parts.middleware()
+    agent = agent_of(scripted("Noted. [NO_CITE]"), middleware)
     for text in ("I ride a bicycle.", "It is green.", "Good bye."):
         ask(agent, text, is_session_end=text == "Good bye.")
     asked = str(parts.model.seen[0][-1].content)
     assert all(text in asked for text in ("I ride a bicycle.", "It is green.", "Good bye."))
-    assert parts.texts() == ["The user rides a bicycle."]
+    assert middleware.end_session(thread("t1"), agent=agent)  # nothing new: the model is not asked again
+    assert len(parts.model.seen) == 1
     ask(agent, "I drink oolong.", is_session_end=True)  # the next session of the thread
     asked = str(parts.model.seen[1][-1].content)
     assert "I drink oolong." in asked
@@ -117,51 +116,33 @@ def test_a_session_over_several_runs_becomes_memories_once() -> None:
     assert parts.texts() == ["The user drinks oolong.", "The user rides a bicycle."]
 
 
-def test_ending_twice_reads_nothing_twice() -> None:
-    parts = Parts(model=extracting("The user rides a bicycle.", "The user rides a bicycle."))
-    middleware = parts.middleware()
-    agent = agent_of(scripted("Noted."), middleware)
-    ask(agent, "I ride a bicycle.", is_session_end=True)
-    assert middleware.end_session(thread("t1"), agent=agent)
-    assert len(parts.model.seen) == 1
-
-
-# -- 3: no end, and an end from outside --------------------------------------------------------------------------
-
-
 def test_without_an_end_nothing_is_extracted_until_it_is_asked_for(memory: Memory) -> None:
     middleware = RMMMiddleware(memory)
     agent = agent_of(scripted("Noted."), middleware)
     ask(agent, "I live in Oslo.")
     assert memory.jobs.list(scope=ADA) == []
-    assert middleware.end_session(thread("t1"))
+    assert middleware.end_session(thread("t1"), agent=agent)
     assert [job.kind for job in memory.jobs.list(scope=ADA)] == ["reflect"]
-    memory.jobs.run()
-    facts = memory.entries(scope=ADA, kind=["fact", "preference"])
-    assert any("Oslo" in entry.text for entry in facts)
 
 
 async def test_an_interrupted_run_is_ended_from_outside() -> None:
     parts, saver = Parts(model=extracting("The user rides a bicycle.")), InMemorySaver()
-    model = scripted("Noted.", calling())
-    agent = paused(model, parts.middleware(), saver)
+    agent = pausing(scripted("Noted.", calling()), parts.middleware(), saver)
     await agent.ainvoke({"messages": [HumanMessage("I ride a bicycle.")]}, thread("t1"), context=WHO)
     await agent.ainvoke({"messages": [HumanMessage("What time is it?")]}, thread("t1"), context=WHO)
-    another = parts.middleware()  # has not seen the thread
-    with pytest.raises(InvalidInput, match="was not seen here"):
-        another.end_session(thread("t1"))
-    assert await another.aend_session(thread("t1"), agent=agent)
+    assert await parts.middleware().aend_session(thread("t1"), agent=agent)
     assert parts.texts() == ["The user rides a bicycle."]
 
 
 def test_an_end_that_fails_says_so(memory: Memory) -> None:
     middleware = RMMMiddleware(memory)
-    ask(agent_of(scripted("Noted."), middleware), "I live in Oslo.")
+    agent = agent_of(scripted("Noted."), middleware)
+    ask(agent, "I live in Oslo.")
     memory.close()
-    assert not middleware.end_session(thread("t1"))
+    assert not middleware.end_session(thread("t1"), agent=agent)
     assert middleware.faults == {"reflect": 1}
-    with pytest.raises(InvalidInput, match="names no thread"):
-        middleware.end_session({})
+    with pytest.raises(InvalidInput, match="without a session"):
+        middleware.end_session(thread("unknown"), agent=agent)
 
 
 def test_without_prospective_reflection_an_end_starts_nothing(memory: Memory) -> None:
@@ -171,35 +152,18 @@ def test_without_prospective_reflection_an_end_starts_nothing(memory: Memory) ->
     assert len(turns(memory)) == 2
 
 
-# -- 5 and 6: loops, and a model that is never called ------------------------------------------------------------
-
-
-def test_a_loop_through_tools_is_one_turn(memory: Memory) -> None:
-    model = scripted(calling(), calling(), "It is noon.")
-    ask(agent_of(model, RMMMiddleware(memory), tools=[clock]), "What time is it?", is_session_end=True)
-    assert turns(memory) == [("user", "What time is it?"), ("assistant", "It is noon.")]
-
-
-def test_an_empty_bank_calls_the_model_as_ever(memory: Memory) -> None:
-    model = scripted("Hello.")
-    assert ask(agent_of(model, RMMMiddleware(memory)), "Hi") == "Hello."
-    assert len(model.seen) == 1
-
-
-# -- F.5: the same user at the same time -------------------------------------------------------------------------
+# -- one user in parallel sessions (F.5) -------------------------------------------------------------------------
 
 
 def test_one_user_in_parallel_sessions_loses_nothing(memory: Memory) -> None:
     memory.remember("Ada lives in Oslo.", scope=ADA)
     middleware = RMMMiddleware(memory)
     agent = agent_of(scripted("In Oslo. [0]"), middleware)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: [ask(agent, f"Where, {n}, {m}?", on=f"t{n}") for m in range(3)], range(8)))
-    for n in range(8):
-        assert [text for role, text in turns(memory, f"t{n}") if role == "user"] == [
-            f"Where, {n}, {m}?" for m in range(3)
-        ]
-    assert memory.learning.status(scope=ADA).outcomes >= 8
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: [ask(agent, f"Where, {n}, {m}?", on=f"t{n}") for m in range(2)], range(4)))
+    for n in range(4):
+        asked = [text for role, text in turns(memory, f"t{n}") if role == "user"]
+        assert asked == [f"Where, {n}, {m}?" for m in range(2)]
     assert not middleware.faults["store"] + middleware.faults["learn"]
 
 
@@ -214,19 +178,19 @@ def test_on_parts_of_ones_own_every_citation_counts_and_every_memory_stays() -> 
     parts.remember("Ada lives in Oslo.")
     middleware = parts.middleware()
     agent = agent_of(scripted("Yes. [0]"), middleware)
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda n: ask(agent, f"I have number {n}.", on=f"t{n}", is_session_end=True), range(16)))
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda n: ask(agent, f"I have number {n}.", on=f"t{n}", is_session_end=True), range(8)))
     assert not middleware.faults
-    assert parts.texts() == sorted(["Ada lives in Oslo.", *(f"The user has number {n}." for n in range(16))])
-    item = parts.store.get(("rmm", "ada", "weights"), "reranker")
-    assert item is not None
-    assert item.value["turns"] == 16
+    assert parts.texts() == sorted(["Ada lives in Oslo.", *(f"The user has number {n}." for n in range(8))])
+    weights = parts.weights()
+    assert weights is not None
+    assert weights.turns == 8
 
 
-# -- a thread that changes hands ---------------------------------------------------------------------------------
+# -- several users -----------------------------------------------------------------------------------------------
 
 
-def test_a_thread_that_changes_hands_tells_nothing_of_whose_it_was(memory: Memory) -> None:
+def test_a_thread_that_changes_hands_reveals_nothing_of_its_first_user(memory: Memory) -> None:
     agent = agent_of(scripted("Noted."), RMMMiddleware(memory))
     ask(agent, "My word is xylophone.", user="ada")
     ask(agent, "My word is zeppelin.", user="ben", is_session_end=True)
@@ -240,12 +204,63 @@ def test_a_thread_that_changes_hands_tells_nothing_of_whose_it_was(memory: Memor
     assert "zeppelin" in str(parts.model.seen[0][-1].content)
 
 
-def test_a_run_resumed_for_another_person_shows_nothing_of_the_first(memory: Memory) -> None:
+def test_a_run_resumed_for_another_user_shows_nothing_of_the_first(memory: Memory) -> None:
     memory.remember("Ada's secret is xylophone.", scope=ADA)
     model, saver = scripted(calling(), "Noted. [0]"), InMemorySaver()
-    agent = paused(model, RMMMiddleware(memory), saver)
-    agent.invoke({"messages": [HumanMessage("Which secret?")]}, thread("t1"), context=WHO)
+    agent = pausing(model, RMMMiddleware(memory), saver)
+    start(agent, "Which secret?")
     assert len(shown(model.seen[0])) == 1
-    go_on(agent, user_id="ben")
+    resume(agent, user_id="ben")
     assert shown(model.seen[1]) == []
     assert memory.learning.status(scope=ADA).outcomes == memory.learning.status(scope=BEN).outcomes == 0
+
+
+USERS = ["ada", "a.da", "a%2Eda", "ädä@example.com", "ADA", "аda", "x" * 199, "x" * 198 + "y", "."]
+"""Alike, and with every sign that a namespace or a path might stumble over."""
+STEPS = st.lists(st.tuples(st.integers(0, len(USERS) - 1), st.integers(0, 1), st.booleans()), min_size=2, max_size=8)
+"""Who says something, in which of their threads, and whether that session ends with it."""
+
+
+def word_of(who: int) -> str:
+    """A word that only this user says."""
+    return "secret" + "abcdefghi"[who]
+
+
+def play(agent: Any, model: Any, steps: list[tuple[int, int, bool]]) -> int:
+    """Everyone says their word; returns how often a memory was shown. No prompt may hold another user's word."""
+    seen = 0
+    for who, which, ends in steps:
+        before = len(model.seen)
+        said = f"My word is {word_of(who)}, remember the word."
+        ask(agent, said, user=USERS[who], on=f"{who}-{which}", is_session_end=ends)
+        for prompt in model.seen[before:]:
+            everything = " ".join(str(message.content) for message in prompt)
+            assert not any(word_of(one) in everything for one in range(len(USERS)) if one != who)
+            seen += len(shown(prompt))
+    return seen
+
+
+def finds_the_word(messages: list[BaseMessage]) -> str:
+    text = str(messages[-1].content)
+    if "history_summaries" in text:
+        return "0: Add()"
+    word = next(word_of(one) for one in range(len(USERS)) if word_of(one) in text)
+    return f'{{"extracted_memories": [{{"summary": "The user has the word {word}.", "reference": [0]}}]}}'
+
+
+@given(steps=STEPS)
+def test_nobody_sees_the_memories_of_another(steps: list[tuple[int, int, bool]]) -> None:
+    with Memory(":memory:", background=False, embedder="hash") as memory:
+        model = scripted("Yes. [0]")
+        play(agent_of(model, RMMMiddleware(memory)), model, steps)
+    parts, model = Parts(model=scripted(finds_the_word)), scripted("Yes. [0]")
+    play(agent_of(model, parts.middleware()), model, steps)
+
+
+def test_the_play_shows_memories_at_all() -> None:
+    steps = [(0, 0, True), (1, 0, True), (0, 1, False), (1, 1, False)]
+    with Memory(":memory:", background=False, embedder="hash") as memory:
+        model = scripted("Yes. [0]")
+        assert play(agent_of(model, RMMMiddleware(memory)), model, steps) > 0
+    parts, model = Parts(model=scripted(finds_the_word)), scripted("Yes. [0]")
+    assert play(agent_of(model, parts.middleware()), model, steps) > 0

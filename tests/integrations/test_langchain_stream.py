@@ -1,4 +1,4 @@
-"""A citation never reaches whoever reads the stream: not in any mode, wherever the pieces of an answer are cut."""
+"""A citation never reaches whoever reads a stream: in no mode, wherever the pieces of an answer are cut."""
 
 from __future__ import annotations
 
@@ -6,18 +6,17 @@ import asyncio
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.tools import tool
 from langgraph.checkpoint.memory import InMemorySaver
 
-from integrations.rmm.world import ADA, agent_of, scripted, thread
+from integrations.world import ADA, agent_of, scripted, thread
 from wellworn import Memory
 from wellworn.core.citations import read_citation
 from wellworn.integrations.langchain import RMMMiddleware
-from wellworn.integrations.rmm.holdback import HeldBack
-from wellworn.integrations.rmm.proxy import Gate, held_back
+from wellworn.integrations.langchain_stream import CitationGate, HeldBack, gated_model
 
 ANSWERS = st.one_of(
     st.text(alphabet="a[]0 12,.\nNO_CITE`~", max_size=40),
@@ -31,7 +30,6 @@ ANSWERS = st.one_of(
 
 
 @given(answer=ANSWERS, cuts=st.lists(st.integers(1, 5), min_size=1, max_size=8), shown=st.integers(0, 4))
-@settings(max_examples=400, deadline=None)
 def test_what_is_streamed_is_the_answer_without_its_citation(answer: str, cuts: list[int], shown: int) -> None:
     held, parts, start, step = HeldBack(shown), [], 0, 0
     while start < len(answer):
@@ -43,7 +41,7 @@ def test_what_is_streamed_is_the_answer_without_its_citation(answer: str, cuts: 
     assert citation == read_citation(answer, shown)
 
 
-def test_only_what_may_be_a_marker_waits() -> None:
+def test_only_text_that_may_be_a_marker_waits() -> None:
     held = HeldBack(3)
     assert [held.take(part) for part in ("See arr", "[", "0", "]", " = x", " [1", "]", " done")] == [
         "See arr",
@@ -93,7 +91,7 @@ def agent(memory: Memory, piece: int, blocks: bool) -> Any:
 
 QUESTION = {"messages": [HumanMessage("Which bicycle do I have?")]}
 WHO = {"user_id": "ada"}
-every_cut = pytest.mark.parametrize(("piece", "blocks"), [(1, False), (2, True), (3, False), (4, True), (99, False)])
+every_cut = pytest.mark.parametrize(("piece", "blocks"), [(1, False), (2, True), (99, False)])
 
 
 @every_cut
@@ -113,7 +111,7 @@ def test_no_mode_shows_the_marker(agent: Any, memory: Memory) -> None:
 
 
 @every_cut
-async def test_nor_do_the_asynchronous_ones(agent: Any, memory: Memory) -> None:
+async def test_no_async_mode_shows_it(agent: Any, memory: Memory) -> None:
     modes = ["values", "updates", "messages", "custom"]
     tokens = []
     async for mode, value in agent.astream(QUESTION, thread("t1"), context=WHO, stream_mode=modes):
@@ -125,7 +123,7 @@ async def test_nor_do_the_asynchronous_ones(agent: Any, memory: Memory) -> None:
 
 
 @every_cut
-async def test_nor_do_events(agent: Any, memory: Memory) -> None:
+async def test_no_event_shows_it(agent: Any, memory: Memory) -> None:
     tokens = []
     async for event in agent.astream_events(QUESTION, thread("t1"), context=WHO, version="v2"):
         kind = event["event"]
@@ -139,7 +137,7 @@ async def test_nor_do_events(agent: Any, memory: Memory) -> None:
 
 @every_cut
 @pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
-def test_nor_do_events_of_the_newest_kind(agent: Any, memory: Memory) -> None:
+def test_no_event_of_the_newest_kind_shows_it(agent: Any, memory: Memory) -> None:
     run = agent.stream_events(QUESTION, thread("t1"), context=WHO, version="v3")
     seen = [text for message in run.messages for text in message.text]
     assert "".join(seen) == "You ride a green Brompton."
@@ -153,7 +151,7 @@ def clock() -> str:
     return "noon"
 
 
-def test_a_marker_before_a_tool_call_is_taken_off_and_teaches_nothing(memory: Memory) -> None:
+def test_a_marker_before_a_tool_call_is_stripped_and_teaches_nothing(memory: Memory) -> None:
     memory.remember("Ada's bicycle is a green Brompton.", scope=ADA)
     call = AIMessage("Let me look. [0]", tool_calls=[{"name": "clock", "args": {}, "id": "c1"}])
     agent = agent_of(scripted(call, "It is noon."), RMMMiddleware(memory), tools=[clock])
@@ -165,9 +163,9 @@ def test_a_marker_before_a_tool_call_is_taken_off_and_teaches_nothing(memory: Me
     assert memory.learning.status(scope=ADA).outcomes == 0
 
 
-def test_the_copy_is_what_the_model_was_to_whoever_asks() -> None:
+def test_the_copy_still_looks_like_the_model() -> None:
     model = scripted("x [0]", tags=["mine"])
-    copy = held_back(model, Gate(1))
+    copy = gated_model(model, CitationGate(1))
     assert isinstance(copy, type(model))
     assert type(copy).__name__ == "Scripted"
     assert copy.tags == ["mine"]

@@ -1,4 +1,4 @@
-"""JSON values survive exactly, or are refused."""
+"""JSON values of items: stored exactly, or refused."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from typing import Any
 
 import hypothesis.strategies as st
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from wellworn import InvalidInput
-from wellworn.integrations.items.value import MAX_VALUE_BYTES, decode, encode, scrubbed
+from wellworn.core.values import Partition
+from wellworn.integrations.items import encoded, item_id
 
 texts = st.text() | st.sampled_from(["\x00", "\ud800", "a\udfff🌧", '\u2028"\\'])
 plain = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | texts
@@ -22,48 +23,43 @@ values = st.dictionaries(
 
 
 @given(value=values)
-@settings(max_examples=60, deadline=None, derandomize=True)
-def test_what_is_decoded_is_what_was_encoded_type_for_type(value: dict[str, Any]) -> None:
-    text = encode(value)
+def test_a_value_reads_back_type_for_type(value: dict[str, Any]) -> None:
+    text = encoded(value)
     text.encode()
     assert "\x00" not in text
-    again = decode(text)
-    assert again == value
-    assert json.dumps(again) == json.dumps(value), "1, 1.0 and True are not the same, and the order of keys stays"
+    assert json.dumps(json.loads(text)) == json.dumps(value)  # 1, 1.0 and True differ, and the order of keys stays
 
 
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ({"x": float("nan")}, "not plain JSON"),
         ({"x": [float("-inf")]}, "not plain JSON"),
         ({"x": b"bytes"}, "bytes"),
-        ({"x": {1, 2}}, "set"),
         ({"x": datetime(2024, 5, 1, tzinfo=UTC)}, "datetime"),
         ({1: "x"}, "the key 1"),
         ({"x": [{None: 1}]}, "the key None"),
-        ({"x": "a" * MAX_VALUE_BYTES}, "1,000,000"),
+        ({"x": "a" * 1_000_000}, "1,000,000"),
         ([("x", 1)], "mapping, not list"),
-        ("text", "mapping, not str"),
         ({"x": 10**5000}, "not plain JSON"),
     ],
 )
-def test_what_json_has_no_word_for_is_refused(value: Any, problem: str) -> None:
+def test_a_value_that_json_would_change_is_refused(value: Any, problem: str) -> None:
     with pytest.raises(InvalidInput, match=problem):
-        encode(value)
+        encoded(value)
 
 
-def test_what_holds_itself_is_refused() -> None:
+def test_a_value_that_contains_itself_is_refused() -> None:
     ring: dict[str, Any] = {}
     ring["ring"] = ring
     with pytest.raises(InvalidInput, match="value"):
-        encode(ring)
+        encoded(ring)
 
 
 def test_tuples_and_other_mappings_become_lists_and_dicts() -> None:
-    assert decode(encode(UserDict({"x": (1, UserDict({"y": 2}))}))) == {"x": [1, {"y": 2}]}
+    assert json.loads(encoded(UserDict({"x": (1, UserDict({"y": 2}))}))) == {"x": [1, {"y": 2}]}
 
 
-def test_scrubbing_reaches_every_text_and_no_key() -> None:
-    value = {"secret": ["secret", {"a": ("secret", 1, None)}]}
-    assert scrubbed(value, lambda text: text.replace("secret", "-")) == {"secret": ["-", {"a": ["-", 1, None]}]}
+def test_ids_never_change() -> None:
+    """They are stored: an item written by an older release must be found."""
+    place = Partition(tenant="acme", layer="agent", layer_id="langgraph:users.ada")
+    assert item_id(place, "k") == "56c7e9dc-19b1-52a0-8c77-bf9123bc4dfd"

@@ -1,0 +1,390 @@
+"""Items: JSON values under keys, stored as entries of a memory. The LangGraph store and the vector store use them.
+
+An item is one entry for each piece of text that it is found by, or a single entry that is never recalled. All carry
+the item's id as their session, so that the item is selected as a whole. The first has the item's id as its own, the
+value as its evidence and the key in its metadata. A put is one transaction. Knows no framework.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import operator
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, TypeVar
+
+import numpy as np
+
+from wellworn.core.errors import InvalidInput
+from wellworn.core.tokens import count_tokens
+from wellworn.core.values import Entry, Hit, Partition
+from wellworn.core.wellformed import well_formed
+from wellworn.engine import Engine
+from wellworn.ingest.hashing import hash_of, thread_of
+from wellworn.ingest.scrub import scrubbed_json
+from wellworn.ingest.terms import record_of
+from wellworn.ingest.validate import MAX_TEXT_BYTES
+from wellworn.store.port import Event, NewEntry, Selection, Tx
+
+MAX_KEY_CHARS = 4_096
+PAGE = 100
+_FIRST_HITS = 20
+_GROWTH = 16
+_ID_SALT = bytes.fromhex("7265636f6c6c656374206974656d")
+"""Part of every stored item's id: never change it."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StoredItem:
+    """A value under a key, as it is stored."""
+
+    id: str
+    partition: Partition
+    key: str
+    value: dict[str, Any]  # any JSON object: the caller's own
+    created_at: datetime
+    updated_at: datetime
+    indexed: bool
+    """Whether a search by words or meaning can find it."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class PutItem:
+    """A value to store under a key; None deletes the key."""
+
+    partition: Partition
+    key: str
+    value: Mapping[str, Any] | None
+    texts: Sequence[str] = ()
+    """What a search finds it by."""
+
+
+# -- checks ------------------------------------------------------------------------------------------------------
+
+
+def checked_key(key: object) -> str:
+    if not isinstance(key, str):
+        raise InvalidInput("key", f"must be text, not {type(key).__name__}")
+    if len(key) > MAX_KEY_CHARS:
+        raise InvalidInput("key", f"has {len(key):,} characters", f"use at most {MAX_KEY_CHARS:,}")
+    if well_formed(key) != key:
+        raise InvalidInput("key", f"{key!r:.60} holds half a character", "decode the source as UTF-8")
+    return key
+
+
+def encoded(value: Mapping[str, Any]) -> str:
+    """Return the value as JSON text that reads back exactly. What JSON would change on the way is refused."""
+    if not isinstance(value, Mapping):
+        raise InvalidInput("value", f"must be a mapping, not {type(value).__name__}", "as in {'text': …}")
+    try:
+        _check_keys(value)
+        text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_as_dict)
+        if well_formed(text) != text:  # half a character: JSON can spell it, UTF-8 cannot
+            text = json.dumps(dict(value), allow_nan=False, separators=(",", ":"), default=_as_dict)
+    except InvalidInput:
+        raise
+    except (TypeError, ValueError, RecursionError) as error:
+        remedy = "use texts, finite numbers, lists, mappings"
+        raise InvalidInput("value", f"is not plain JSON: {error}", remedy) from None
+    size = len(text.encode())
+    if size > MAX_TEXT_BYTES:
+        raise InvalidInput("value", f"has {size:,} bytes as JSON, the limit is {MAX_TEXT_BYTES:,}", "split it")
+    return text
+
+
+def _as_dict(value: object) -> Any:
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"a {type(value).__name__} has no place in it")
+
+
+def _check_keys(value: object) -> None:
+    """Refuse keys that are not text: JSON would turn a number into text without a word."""
+    if isinstance(value, Mapping):
+        for key, one in value.items():
+            if not isinstance(key, str):
+                raise InvalidInput("value", f"has the key {key!r:.60}, which is not text", "JSON keys are texts")
+            _check_keys(one)
+    elif isinstance(value, list | tuple):
+        for one in value:
+            _check_keys(one)
+
+
+# -- filters over JSON values, as LangGraph's stores understand them ---------------------------------------------
+
+_ORDERS: dict[str, Callable[[Any, Any], bool]] = {
+    "$gt": operator.gt,
+    "$gte": operator.ge,
+    "$lt": operator.lt,
+    "$lte": operator.le,
+}
+_OPERATORS = ("$eq", "$ne", *_ORDERS)
+
+
+def check_filter(wanted: object) -> None:
+    """Refuse unknown operators before anything is read."""
+    if isinstance(wanted, Mapping):
+        for name, one in wanted.items():
+            if isinstance(name, str) and name.startswith("$") and name not in _OPERATORS:
+                raise InvalidInput("filter", f"{name!r} is not an operator", f"use one of {', '.join(_OPERATORS)}")
+            check_filter(one)
+
+
+def matches(value: Any, wanted: Any) -> bool:
+    """Whether a JSON value is as wanted: equal, equal in the fields named, or within the operators (`$gt`, …)."""
+    if isinstance(wanted, Mapping):
+        if any(isinstance(name, str) and name.startswith("$") for name in wanted):
+            return all(_holds(value, name, operand) for name, operand in wanted.items())
+        return isinstance(value, Mapping) and all(matches(value.get(field), one) for field, one in wanted.items())
+    if isinstance(wanted, list | tuple):
+        same_length = isinstance(value, list | tuple) and len(value) == len(wanted)
+        return same_length and all(matches(one, other) for one, other in zip(value, wanted, strict=True))
+    return bool(value == wanted)
+
+
+def _holds(value: Any, name: str, operand: Any) -> bool:
+    """Compare numbers, and texts that read as numbers, as numbers; else two texts. Anything else does not match."""
+    if name in ("$eq", "$ne"):
+        return bool(value == operand) is (name == "$eq")
+    try:
+        return _ORDERS[name](float(value), float(operand))
+    except (TypeError, ValueError, OverflowError):
+        return isinstance(value, str) and isinstance(operand, str) and _ORDERS[name](value, operand)
+
+
+# -- items as entries --------------------------------------------------------------------------------------------
+
+
+def item_id(partition: Partition, key: str) -> str:
+    """Return the id of the item under a key, which follows from its place: a UUID, like every entry's."""
+    return _piece_id("\x1f".join((partition.tenant, partition.layer, partition.layer_id, key)), 0)
+
+
+def _piece_id(name: str, number: int) -> str:
+    digest = hashlib.blake2b(f"{number}\x1f{name}".encode(), digest_size=16, person=_ID_SALT).digest()
+    return str(uuid.UUID(bytes=digest, version=5))
+
+
+def item_of(entry: Entry) -> StoredItem | None:
+    """Return the item whose first entry this is, if it is one."""
+    key = entry.metadata.get("key")
+    if entry.turn_refs != [0] or not isinstance(key, str) or entry.id != item_id(entry.partition, key):
+        return None
+    return StoredItem(
+        id=entry.id,
+        partition=entry.partition,
+        key=key,
+        value=json.loads(entry.evidence),
+        created_at=entry.created_at,
+        updated_at=entry.updated_at,
+        indexed=entry.state != "pruned",
+    )
+
+
+def is_valid(entry: Entry, now: datetime) -> bool:
+    return entry.valid_to is None or now < entry.valid_to
+
+
+def _entries_of(put: PutItem, now: datetime, at: datetime, source: str) -> list[Entry]:
+    own_id = item_id(put.partition, put.key)
+    found_by = [text for text in map(_readable, put.texts) if text.strip()]
+    texts = found_by or [_readable(put.key).strip() or "-"]
+    thread = thread_of("item", own_id) if len(texts) > 1 else None
+    entries = [
+        Entry(
+            id=_piece_id(own_id, number) if number else own_id,
+            partition=put.partition,
+            kind="episode",
+            text=text,
+            evidence=text,
+            source=source,
+            session_id=own_id,
+            turn_refs=[number],  # so that two items may say the same
+            thread=thread,
+            position=None if thread is None else number,
+            token_count=count_tokens(text),
+            content_hash=hash_of(text, kind="episode", session_id=own_id, turn_refs=[number]),
+            at=at,
+            created_at=now,
+            updated_at=now,
+            valid_from=now,
+        )
+        for number, text in enumerate(texts)
+    ]
+    metadata = {"key": put.key, "pieces": len(texts)}
+    head = replace(entries[0], evidence=encoded(put.value or {}), metadata=metadata)
+    return [head if found_by else replace(head, state="pruned"), *entries[1:]]
+
+
+def _readable(text: str) -> str:
+    """Return text that an entry may have. Only the index sees it; the value is stored as it is."""
+    return well_formed(text).replace("\x00", " ")
+
+
+# -- storing and finding -----------------------------------------------------------------------------------------
+
+
+class Items:
+    """The items of one memory. `source` is what their entries say they come from."""
+
+    def __init__(self, engine: Engine, *, source: str) -> None:
+        self._store = engine.store
+        self._searcher = engine.searcher
+        self._writer = engine.writer
+        self._no_vector = None if engine.embedder is None else np.zeros(engine.embedder.width, dtype=np.float32)
+        self._source = source
+
+    def now(self) -> datetime:
+        return self._writer.clock()
+
+    def get(self, wanted: Iterable[tuple[Partition, str]]) -> dict[tuple[Partition, str], StoredItem]:
+        """Return the items under these keys that are there."""
+        ids = {item_id(partition, checked_key(key)): partition for partition, key in wanted}
+        entries = self._store.get([*dict.fromkeys(ids.values())], [*ids]) if ids else {}
+        return {(item.partition, item.key): item for item in self._valid(entries.values())}
+
+    def search(
+        self, query: str, *, partitions: Sequence[Partition], want: int, keep: Callable[[StoredItem], bool]
+    ) -> list[tuple[StoredItem, float]]:
+        """Return the best items for a query, each with the score of its best piece."""
+        items: dict[str, StoredItem | None] = {}
+        best: dict[str, str] = {}
+
+        def hits(k: int) -> Iterator[Hit]:
+            for page in self._searcher.search(query, partitions=partitions, k=k, page=max(_FIRST_HITS, want)):
+                yield from page
+
+        def accepted(hit: Hit) -> tuple[StoredItem, float] | None:
+            id = hit.entry.session_id
+            if id is None or best.setdefault(id, hit.entry.id) != hit.entry.id:
+                return None
+            if id not in items:
+                heads = [hit.entry] if hit.entry.id == id else self._store.get([hit.entry.partition], [id]).values()
+                items[id] = next(self._valid(heads), None)
+            item = items[id]
+            return None if item is None or not keep(item) else (item, hit.score)
+
+        return first_accepted(hits, accepted, want)
+
+    def newest(self, *, partitions: Sequence[Partition]) -> Iterator[StoredItem]:
+        """Iterate over the items of these partitions, the one put last first."""
+        for page in self._searcher.newest(partitions=partitions, page=PAGE):
+            yield from self._valid(page)
+
+    def has_any(self, partition: Partition) -> bool:
+        """Whether a partition holds an item."""
+        return any(True for _ in self.newest(partitions=[partition]))
+
+    def put(self, puts: Sequence[PutItem]) -> None:
+        """Store or delete all of these, or none if one is refused. Of several under one key the last counts."""
+        last = {(put.partition, checked_key(put.key)): put for put in puts}
+        now = self.now()
+        stored = self._records([put for put in last.values() if put.value is not None], now)
+        deleted = {item_id(put.partition, put.key): put.partition for put in last.values() if put.value is None}
+        there = self._store.get([*dict.fromkeys(deleted.values())], [*deleted]) if deleted else {}
+        if not stored and not there:
+            return
+        with self._writer.transact() as tx:
+            for records in stored:
+                _write(tx, records, now)
+            for entry in there.values():
+                _remove(tx, entry, now)
+        self._erase([entry.partition for entry in there.values()])
+
+    def drop_empty(self, partitions: Iterable[Partition]) -> None:
+        """Remove those of the partitions that hold nothing, names included."""
+        empty = [partition for partition in dict.fromkeys(partitions) if self._is_empty(partition)]
+        if empty:
+            with self._store.transact() as tx:
+                for partition in empty:
+                    if self._is_empty(partition):  # someone may have written before us; nobody can now
+                        tx.drop_partition(partition)
+            self._store.scrub()
+
+    def _is_empty(self, partition: Partition) -> bool:
+        return not self._store.select([partition], Selection(), limit=1) and not self._store.sessions(partition)
+
+    def _erase(self, partitions: Sequence[Partition]) -> None:
+        """Forget in memory and in the file's own bytes what was removed."""
+        if partitions:
+            self._searcher.forget([*dict.fromkeys(partitions)])
+            self._store.scrub()
+
+    def _valid(self, entries: Iterable[Entry]) -> Iterator[StoredItem]:
+        now = self.now()
+        for entry in entries:
+            item = item_of(entry) if is_valid(entry, now) else None
+            if item is not None:
+                yield item
+
+    def _records(self, puts: Sequence[PutItem], now: datetime) -> list[list[NewEntry]]:
+        """Return what to write for each item. Embeds all at once, so never call it inside a transaction."""
+        items = []
+        for number, put in enumerate(puts):
+            if self._writer.scrubbing.on:
+                scrub = self._writer.scrubber(put.partition)
+                put = replace(put, value=scrubbed_json(put.value, scrub), texts=[*map(scrub, put.texts)])
+            # A microsecond apart, so that those of one batch are newest in the order they were put.
+            items.append(_entries_of(put, now, now + timedelta(microseconds=number), self._source))
+        found = [entry for entries in items for entry in entries if entry.state == "active"]
+        ready = {record.entry.id: record for record in (self._writer.records_of(found) if found else ())}
+        return [
+            [ready.get(e.id) or NewEntry(entry=e, index=record_of(e), vector=self._no_vector) for e in entries]
+            for entries in items
+        ]
+
+
+def first_accepted(find: Callable[[int], Iterable[T]], accept: Callable[[T], R | None], want: int) -> list[R]:
+    """Return the first results that are accepted; asks for more until there are enough, or no more."""
+    k = max(_FIRST_HITS, 2 * want)
+    while want:
+        accepted: list[R] = []
+        seen = 0
+        for seen, one in enumerate(find(k), start=1):  # noqa: B007  how many there were at the end
+            result = accept(one)
+            if result is not None:
+                accepted.append(result)
+            if len(accepted) == want:
+                return accepted
+        if seen < k:
+            return accepted
+        k *= _GROWTH
+    return []
+
+
+def _write(tx: Tx, records: Sequence[NewEntry], now: datetime) -> None:
+    """Write an item in the place of the one under its key, if there is one."""
+    head = records[0].entry
+    before = tx.get([head.partition], [head.id]).get(head.id)
+    if before is not None and is_valid(before, now):
+        records = [replace(record, entry=_continued(record.entry, before)) for record in records]
+    if before is not None and len(records) == 1 == before.metadata.get("pieces"):
+        tx.update(records[0].entry, change=None, index=records[0].index, vector=records[0].vector)
+    else:  # pieces of an item that lost its head from outside go too
+        tx.remove(head.partition, Selection(session_id=head.id))
+        for record in records:
+            tx.add(record)
+    tx.audit(Event(at=now, tenant=head.tenant, action="remember" if before is None else "edit", entry_id=head.id))
+
+
+def _continued(entry: Entry, before: Entry) -> Entry:
+    """Return the entry as a later state of the one before it."""
+    return replace(
+        entry,
+        created_at=before.created_at,
+        at=max(entry.at, before.at),
+        updated_at=max(entry.updated_at, before.updated_at),
+        valid_from=min(entry.valid_from, before.valid_from),
+    )
+
+
+def _remove(tx: Tx, head: Entry, now: datetime) -> None:
+    """Remove an item with all its pieces."""
+    if tx.remove(head.partition, Selection(session_id=head.id)).entries:
+        tx.audit(Event(at=now, tenant=head.tenant, action="forget", entry_id=head.id))

@@ -1,1 +1,0 @@
-"""What the LangGraph store is put together from."""

@@ -1,0 +1,410 @@
+"""A memory bank on the user's own LangChain parts: `VectorStore`, `Embeddings`, `BaseStore` and a chat model.
+
+Three layers, as the paper's design has them: the agent's checkpoints hold the dialogue, the vector store holds the
+memories, and the `BaseStore` holds what was learned and how far reflection has come:
+
+    ("rmm", LABEL, "weights")   "reranker" → `RerankerWeights`
+    ("rmm", LABEL, "sessions")  session → id of the last message that was reflected on
+
+A recall takes the K nearest memories and reranks them to M by Equations 1 and 2 of the paper; citations teach by
+Equation 3 (`learning.residual`). Reflection uses the prompts, the evidence check and the decisions of `reflection`.
+"""
+
+from __future__ import annotations
+
+import contextvars
+import json
+import math
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from hashlib import sha256
+from typing import Any
+from urllib.parse import quote
+from uuid import uuid4
+
+import numpy as np
+import numpy.typing as npt
+from langchain_core.documents import Document
+from langchain_core.embeddings import Embeddings
+from langchain_core.language_models.chat_models import BaseChatModel
+from langchain_core.vectorstores import VectorStore
+from langgraph.store.base import BaseStore
+
+from wellworn.core.cache import LruCache
+from wellworn.core.clock import system_clock
+from wellworn.core.errors import InvalidInput
+from wellworn.core.locks import ForkLock
+from wellworn.core.plain import from_plain, to_plain
+from wellworn.core.values import Entry, Turn
+from wellworn.core.wellformed import well_formed
+from wellworn.ingest.validate import checked_flag, checked_k
+from wellworn.integrations.rmm_bank import Retrieved, RMMUser, Utterance, rendered
+from wellworn.integrations.support import Faults
+from wellworn.learning.residual import BASELINE, CANDIDATES, ETA, SHOWN, TAU, Rates, Residual, sample
+from wellworn.models.langchain import LangChainModel
+from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.decide import Proposal, decide
+from wellworn.reflection.evidence import evidence_of
+from wellworn.reflection.extract import by_model
+from wellworn.reflection.group import group_same
+from wellworn.reflection.settings import ReflectionSettings
+from wellworn.reflection.window import windows
+
+Numbers = npt.NDArray[np.float64]
+SearchKwargs = Callable[[str], Mapping[str, Any]]
+"""For a user's label, the arguments that narrow a search of the vector store to that user."""
+
+ID, USER, RECORD = "rmm_id", "rmm_user", "rmm_record"
+"""The metadata of a memory's document."""
+_ROOT = "rmm"
+_LONGEST_LABEL = 96
+_MAX_SEARCHED = 2_000
+"""Documents of a shared vector store that are searched for one user's own."""
+_MAX_EVIDENCE_CHARS = 4_000
+_MAX_WAITING = 64
+"""Recalls without an answer, and users with unsaved weights, that are kept in memory."""
+_MEAN_OVER = 50
+"""Turns that the running mean of rewards looks back on."""
+_LOCKS = 64
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankerConfig:
+    """The numbers of the reranker. Top-K, Top-M, τ and η are the paper's; `scale` and `baseline` are not, since its own
+    do harm (see `paper`)."""
+
+    top_k: int = CANDIDATES
+    """How many candidates come from the vector store."""
+    top_m: int = SHOWN
+    """How many of these are shown."""
+    temperature: float = TAU
+    """τ: the lower, the less chance decides."""
+    learning_rate: float = ETA
+    """η."""
+    baseline: float | None = None
+    """b, which a reward of +1 or -1 is compared with; None takes the running mean of this user's rewards."""
+    scale: float = 20.0
+    """Multiplies the scores. Cosines differ by tenths: at 1.0 the noise of Equation 2 drowns them."""
+    sample: bool = True
+    """Whether memories are drawn at random (Equation 2), or the best by score are shown."""
+    seed: int | None = None
+    """Of the random numbers."""
+
+    @classmethod
+    def paper(cls) -> RerankerConfig:
+        """Every number as in the paper: b = 0.5, and scores as they are."""
+        return cls(baseline=BASELINE, scale=1.0)
+
+    def __post_init__(self) -> None:
+        checked_flag("sample", self.sample)
+        if checked_k(self.top_m) > checked_k(self.top_k):
+            raise InvalidInput("top_m", f"{self.top_m} is more than top_k, {self.top_k}", "show at most what is found")
+        for name in ("temperature", "learning_rate", "scale"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+                raise InvalidInput(name, f"{value!r} is not a number above 0")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MemoryRecord:
+    """One memory with its embedding, as float32: vector stores do not return the vectors they hold."""
+
+    entry: Entry
+    embedding: bytes
+
+    @property
+    def vector(self) -> Numbers:
+        return _unit(np.frombuffer(self.embedding, "<f4"))
+
+    def document(self, label: str) -> Document:
+        metadata = {ID: self.entry.id, USER: label, RECORD: json.dumps(to_plain(self))}
+        return Document(id=self.entry.id, page_content=self.entry.text, metadata=metadata)
+
+
+@dataclass(frozen=True, kw_only=True)
+class RerankerWeights:
+    """W_q and W_m of one user (`Residual.to_bytes`), and the running mean of the user's rewards."""
+
+    state: bytes
+    mean: float = 0.0
+    turns: int = 0
+
+
+def label_of(user: RMMUser) -> str:
+    """Return the user as one label of a namespace. Any id is allowed, and no two users share a label."""
+    names = [user.user] if user.tenant == "default" else [user.tenant, user.user]
+    label = ":".join(quote(name, safe="").replace(".", "%2E").replace("~", "%7E") for name in names)
+    if len(label) <= _LONGEST_LABEL:
+        return label
+    return "~" + sha256(f"{user.tenant}\x1f{user.user}".encode()).hexdigest()
+
+
+class PartsBank:
+    """Safe to share between threads: what one user teaches in several sessions at once is all counted."""
+
+    def __init__(
+        self,
+        *,
+        vector_store: VectorStore,
+        embeddings: Embeddings,
+        store: BaseStore,
+        model: BaseChatModel,
+        config: RerankerConfig,
+        max_tokens: int,
+        learns: bool,
+        search_kwargs: SearchKwargs | None,
+    ) -> None:
+        _check("vector_store", vector_store, VectorStore, "give a LangChain VectorStore")
+        _check("embeddings", embeddings, Embeddings, "give a LangChain Embeddings")
+        _check("store", store, BaseStore, "give a LangGraph BaseStore, such as InMemoryStore() or WellwornStore(…)")
+        _check("summarization_model", model, BaseChatModel, "give a LangChain chat model")
+        _check("reranker_config", config, RerankerConfig, "give a RerankerConfig")
+        self.faults = Faults()
+        self._index = vector_store
+        self._embeddings = embeddings
+        self._store = store
+        self._model = LangChainModel(model)
+        self._config = config
+        self._width = _common_width(embeddings, vector_store)
+        self._max_tokens = max_tokens
+        self._learns = learns
+        self._search_kwargs = search_kwargs
+        self._settings = ReflectionSettings()
+        self._random = np.random.default_rng(config.seed)
+        self._random_lock = ForkLock()
+        self._locks = [ForkLock() for _ in range(_LOCKS)]
+        self._recalls: LruCache[str, tuple[Numbers, list[MemoryRecord]]] = LruCache(_MAX_WAITING)
+        self._unsaved: LruCache[str, RerankerWeights] = LruCache(_MAX_WAITING)
+
+    # -- recall --------------------------------------------------------------------------------------------------
+
+    def recall(self, user: RMMUser, question: str, *, except_session: str | None) -> Retrieved:
+        label, vector = label_of(user), self._embeddings.embed_query(question)
+        found = self._nearest(label, question, vector, self._config.top_k)
+        ranked = [one for one in found if except_session is None or one.entry.session_id != except_session]
+        with self.faults.guarded("rerank"):
+            ranked = self._reranked(label, _unit(vector), ranked)
+        top = [record.entry for record in ranked[: self._config.top_m]]
+        block, shown = rendered(top, max_tokens=self._max_tokens)
+        recall_id = uuid4().hex
+        self._recalls.put(recall_id, (_unit(vector), ranked))
+        return Retrieved(recall_id=recall_id, ids=[record.entry.id for record in ranked], block=block, shown=shown)
+
+    def show_again(self, user: RMMUser, ids: Sequence[str]) -> str:
+        records = self._by_ids(label_of(user), ids)
+        if len(records) < len(ids):
+            raise LookupError("a memory that was shown is gone")
+        return rendered([record.entry for record in records], max_tokens=self._max_tokens)[0]
+
+    def _nearest(self, label: str, text: str, vector: Sequence[float], k: int) -> list[MemoryRecord]:
+        """Return a user's k nearest memories. Look further if the vector store holds many of other users."""
+        kwargs = dict(self._search_kwargs(label)) if self._search_kwargs is not None else {}
+        limit = k
+        while True:
+            try:
+                documents = self._index.similarity_search_by_vector([*vector], k=limit, **kwargs)
+            except NotImplementedError:  # it can only be asked in words
+                documents = self._index.similarity_search(text, k=limit, **kwargs)
+            own = _records(documents, label)
+            if len(own) >= k or len(documents) < limit or limit >= _MAX_SEARCHED:
+                return [*own.values()][:k]
+            limit = min(4 * limit, _MAX_SEARCHED)
+
+    def _by_ids(self, label: str, ids: Sequence[str]) -> list[MemoryRecord]:
+        """Return those of these memories that are there, in this order."""
+        found = _records(self._index.get_by_ids([*ids]), label)
+        return [found[id] for id in ids if id in found]
+
+    def _reranked(self, label: str, query: Numbers, records: list[MemoryRecord]) -> list[MemoryRecord]:
+        """Equations 1 and 2: put the memories to show first; the others stay in the order of the vector store."""
+        if not records:
+            return []
+        scores = Residual.from_bytes(self._weights(label).state).scores(query, self._matrix(records))
+        if not np.isfinite(scores).all():
+            raise ValueError("a score is not a number")
+        if self._config.sample and self._learns:
+            with self._random_lock:
+                top = sample(scores, self._config.top_m, self._random, tau=self._config.temperature)
+            top.sort(key=lambda place: -scores[place])
+        else:
+            top = np.argsort(-scores, kind="stable")[: self._config.top_m].tolist()
+        return [records[n] for n in top] + [one for n, one in enumerate(records) if n not in top]
+
+    def _matrix(self, records: Sequence[MemoryRecord]) -> Numbers:
+        """Return the vectors at length `scale`, shape (K, d): scores, and what they teach, grow with it."""
+        return np.stack([record.vector for record in records]) * self._config.scale
+
+    # -- learning ------------------------------------------------------------------------------------------------
+
+    def learn(self, user: RMMUser, question: str, recalled: Retrieved, cited: Sequence[int]) -> None:
+        ids, shown = recalled.ids, recalled.shown
+        if not self._learns or shown < min(len(ids), self._config.top_m):  # some did not fit: silence says nothing
+            return
+        label = label_of(user)
+        query, records = self._recalls.pop(recalled.recall_id) or (  # the recall of another process
+            _unit(self._embeddings.embed_query(question)),
+            self._by_ids(label, ids),
+        )
+        if len(records) < len(ids):  # one was replaced meanwhile
+            return
+        flags = np.array([place in cited for place in range(shown)])
+        with self._lock(label):
+            old = self._weights(label)
+            turns, reward = old.turns + 1, 2.0 * float(flags.mean()) - 1.0
+            mean = old.mean + (reward - old.mean) / min(turns, _MEAN_OVER)
+            residual = Residual.from_bytes(old.state)
+            grown = residual.updated(query, self._matrix(records), range(shown), flags, rates=self._rates(mean))
+            self._save(label, RerankerWeights(state=grown.to_bytes(), mean=mean, turns=turns))
+
+    def _rates(self, mean: float) -> Rates:
+        config = self._config
+        baseline = mean if config.baseline is None else config.baseline
+        return Rates(tau=config.temperature, eta=config.learning_rate, baseline=baseline)
+
+    def _weights(self, label: str) -> RerankerWeights:
+        """Load what a user has taught; start anew if there is nothing usable of this width."""
+        weights = self._unsaved.get(label)
+        with self.faults.guarded("weights"), suppress(ValueError):  # damaged
+            item = None if weights is not None else self._store.get((_ROOT, label, "weights"), "reranker")
+            if item is not None:
+                weights = from_plain(RerankerWeights, item.value)
+        if weights is not None and Residual.from_bytes(weights.state).width == self._width:
+            return weights
+        seed = int.from_bytes(sha256(label.encode()).digest()[:4], "little")
+        return RerankerWeights(state=Residual.fresh(self._width, seed=seed).to_bytes())
+
+    def _save(self, label: str, weights: RerankerWeights) -> None:
+        """Write every turn, an unfinished batch too. If the store fails, learning continues in memory."""
+        self._unsaved.put(label, weights)
+        with self.faults.guarded("weights"):
+            value = to_plain(weights) | {"updated_at": system_clock().isoformat()}
+            self._store.put((_ROOT, label, "weights"), "reranker", value, index=False)
+            self._unsaved.pop(label)
+
+    def _lock(self, label: str) -> ForkLock:
+        return self._locks[hash(label) % _LOCKS]
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    def store(self, user: RMMUser, session_id: str, turns: Sequence[Utterance]) -> None:
+        """Do nothing: the turns are in the agent's checkpoints."""
+
+    def end(self, user: RMMUser, session_id: str, turns: Sequence[Utterance]) -> None:
+        """Turn what was said since the last end into memories, and apply an unfinished batch of learning."""
+        label = label_of(user)
+        with self._lock(label):
+            self._reflect(user, label, session_id, turns)
+            if self._learns:
+                old = self._weights(label)
+                settled = Residual.from_bytes(old.state).settled(rates=self._rates(old.mean)).to_bytes()
+                if settled != old.state:
+                    self._save(label, replace(old, state=settled))
+
+    def _reflect(self, user: RMMUser, label: str, session_id: str, turns: Sequence[Utterance]) -> None:
+        place, key = (_ROOT, label, "sessions"), session_id.replace("\x00", "")
+        anchor = self._store.get(place, key)
+        done = None if anchor is None else anchor.value.get("done")
+        last = max((n for n, turn in enumerate(turns) if done and turn.message_id == done), default=-1)
+        new = turns[last + 1 :]
+        if not new:
+            return
+        # In a context of its own, so that calls of our model are not part of the agent's stream.
+        added, retired = contextvars.Context().run(self._changes, user, label, session_id, new)
+        try:
+            if added:
+                documents = [record.document(label) for record in added]
+                self._index.add_documents(documents, ids=[record.entry.id for record in added])
+            self._store.put(place, key, {"done": new[-1].message_id}, index=False)
+        except Exception:
+            with suppress(Exception):
+                self._index.delete([record.entry.id for record in added])
+            raise
+        if retired:
+            self._index.delete(retired)
+
+    def _changes(
+        self, user: RMMUser, label: str, session_id: str, spoken: Sequence[Utterance]
+    ) -> tuple[list[MemoryRecord], list[str]]:
+        """Return the memories to add and the ids of those to remove. Calls the models, writes nothing."""
+        now = system_clock()
+        turns = [
+            Turn(session_id=session_id, number=number, role=one.role, text=one.text, at=now)
+            for number, one in enumerate(spoken)
+        ]
+        candidates: list[Candidate] = []
+        for window in windows(turns, 0, self._settings):
+            candidates += by_model(self._model)(window, user=None, most=self._settings.max_memories).candidates
+        candidates = group_same(candidates)
+        proposals = [
+            Proposal(
+                candidate=one,
+                said=evidence_of(turns[n] for n in one.turns),
+                similar=[
+                    (record.entry, float(np.einsum("d,d->", _unit(vector), record.vector)))
+                    for record in self._nearest(label, one.summary, vector, self._settings.similar)
+                ],
+            )
+            for one, vector in zip(candidates, self._embedded([one.summary for one in candidates]), strict=True)
+        ]
+        added: list[Entry] = []
+        retired: list[str] = []
+        for decision, proposal in zip(decide(proposals, self._model), proposals, strict=True):
+            old = decision.old if decision.old is not None and decision.old.id not in retired else None
+            if decision.action == "same":
+                continue
+            new = Entry(
+                id=str(uuid4()),
+                partition=user.scope.home(),
+                kind=decision.candidate.kind,
+                text=well_formed(decision.candidate.summary),
+                evidence=proposal.said,
+                session_id=session_id,
+                turn_refs=[*decision.candidate.turns],
+                source="reflection",
+                at=now,
+                created_at=now,
+                updated_at=now,
+                valid_from=now,
+            )
+            if decision.action == "merge" and old is not None:
+                new = replace(new, text=decision.text, evidence=f"{old.evidence}\n{new.evidence}", kind=old.kind)
+            added.append(replace(new, evidence=new.evidence[:_MAX_EVIDENCE_CHARS]))
+            if decision.action in ("merge", "supersede", "correct") and old is not None:
+                retired.append(old.id)  # at most once
+        vectors = [np.asarray(vector, "<f4").tobytes() for vector in self._embedded([entry.text for entry in added])]
+        return [MemoryRecord(entry=e, embedding=v) for e, v in zip(added, vectors, strict=True)], retired
+
+    def _embedded(self, texts: list[str]) -> list[list[float]]:
+        return self._embeddings.embed_documents(texts) if texts else []
+
+
+def _records(documents: Sequence[Document], label: str) -> dict[str, MemoryRecord]:
+    """Return the memories in documents by id, in order, without those of other users."""
+    own = [one for one in documents if one.metadata.get(USER) == label]
+    return {one.metadata[ID]: from_plain(MemoryRecord, json.loads(one.metadata[RECORD])) for one in own}
+
+
+def _check(name: str, value: object, kind: type, remedy: str) -> None:
+    if not isinstance(value, kind):
+        raise InvalidInput(name, f"a {type(value).__name__} will not do", remedy)
+
+
+def _common_width(embeddings: Embeddings, vector_store: VectorStore) -> int:
+    """Return the width of the vectors, which must be that of the vector store."""
+    width = len(embeddings.embed_query("How wide is a vector?"))
+    own = vector_store.embeddings
+    other = width if own is None or own is embeddings else len(own.embed_query("How wide is a vector?"))
+    if not width or other != width:
+        raise InvalidInput(
+            "embeddings",
+            f"make vectors of width {width}, those of the vector store {other}",
+            "give the embeddings that the vector store was made with",
+        )
+    return width
+
+
+def _unit(vector: Sequence[float] | npt.NDArray[np.float32]) -> Numbers:
+    numbers: Numbers = np.asarray(vector, dtype=np.float64)
+    length = float(np.sqrt(np.einsum("d,d->", numbers, numbers)))
+    return numbers / length if length > 0 else numbers

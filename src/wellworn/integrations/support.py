@@ -1,0 +1,78 @@
+"""What the integrations share: faults that never reach the agent, methods for event loops, text that stores accept.
+
+Knows no framework.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import functools
+import logging
+from collections import Counter
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from typing import Any, ParamSpec, TypeVar, cast
+
+from wellworn.core.errors import InvalidInput
+from wellworn.core.locks import ForkLock
+from wellworn.core.wellformed import well_formed
+from wellworn.memory import Memory
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+_logger = logging.getLogger("wellworn.integrations")
+
+
+class Faults:
+    """Logs and counts what went wrong with memory, by step, so that the agent continues without it.
+
+    Only the kind of an error is logged, since a message may quote private text. Safe to share between threads.
+    """
+
+    def __init__(self) -> None:
+        self._lock = ForkLock()
+        self._counts: Counter[str] = Counter()
+
+    @property
+    def counts(self) -> Counter[str]:
+        with self._lock:
+            return self._counts.copy()
+
+    def note(self, step: str, reason: str) -> None:
+        """Log and count one fault."""
+        with self._lock:
+            self._counts[step] += 1
+        _logger.warning("memory failed to %s (%s); the agent continues without it", step, reason)
+
+    def guarded(self, step: str) -> AbstractContextManager[None, bool]:
+        """Note any exception raised inside the block and stop it there. Never call the agent's model inside."""
+        return cast("AbstractContextManager[None, bool]", self._guard(step))  # True: it stops exceptions
+
+    @contextmanager
+    def _guard(self, step: str) -> Iterator[None]:
+        try:
+            yield
+        except Exception as error:
+            self.note(step, type(error).__name__)
+
+
+def off_loop(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
+    """Return the method as a coroutine function that runs it on a thread, so that an event loop is never held up."""
+
+    @functools.wraps(method)
+    async def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        return await asyncio.to_thread(method, *args, **kwargs)
+
+    return call
+
+
+def checked_memory(memory: object) -> Memory:
+    if not isinstance(memory, Memory):
+        raise InvalidInput("memory", f"must be a Memory, not {type(memory).__name__}", "use Memory(…)")
+    return memory
+
+
+def clean_text(text: str) -> str:
+    """Return the text without NUL characters and lone surrogates, so that every store accepts it."""
+    return well_formed(text).replace("\x00", "")
