@@ -245,6 +245,8 @@ def test_no_checkpoint_holds_a_memory_a_rule_or_a_marker(memory: Memory, tmp_pat
 def test_settings_are_checked(memory: Memory) -> None:
     with pytest.raises(InvalidInput, match="must be a Memory"):
         RMMMiddleware("memory.db")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInput, match="bound to one scope"):
+        RMMMiddleware(memory.for_user("ada"))
     with pytest.raises(InvalidInput, match="tenant"):
         RMMMiddleware(memory, tenant="")
     with pytest.raises(InvalidInput, match="k"):

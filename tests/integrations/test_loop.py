@@ -41,8 +41,8 @@ def made(memory: Memory, clock: HandClock, **settings: Any) -> MemoryMiddleware:
     return create_memory_middleware(memory, **{"scope": ADA, "session_id": "s1", "clock": clock, **settings})
 
 
-def turns(memory: Memory, session_id: str = "s1", scope: Scope = ADA) -> list[tuple[str, str]]:
-    return [(turn.role, turn.text) for turn in memory.session(scope=scope, session_id=session_id).turns()]
+def turns(memory: Memory, session_id: str = "s1") -> list[tuple[str, str]]:
+    return [(turn.role, turn.text) for turn in memory.session(session_id, scope=ADA).turns()]
 
 
 def answered(middleware: MemoryMiddleware, question: str, looks_for: str) -> tuple[str, str]:
@@ -109,6 +109,8 @@ def test_settings_decide_how_many_and_which_are_shown(memory: Memory, clock: Han
     natural = made(memory, clock, format="natural", tag="notes").enrich_system_prompt(question)
     assert "\n<notes>\n[0] (note, just now, relevance 0." in natural
     assert made(memory, clock, scope=BEN).enrich_system_prompt(question) == SYSTEM
+    bound = create_memory_middleware(memory.for_scope(ADA), clock=clock)
+    assert bound.enrich_system_prompt(question).count("<entry ") == 5
 
 
 # -- what is stored and learned ----------------------------------------------------------------------------------
@@ -161,7 +163,7 @@ def test_odd_texts_are_stored_as_far_as_they_can_be(memory: Memory, clock: HandC
 
 
 @pytest.mark.parametrize("learning", ["on", "off"])
-def test_a_recall_that_is_not_known_any_more_is_no_fault(clock: HandClock, learning: str) -> None:
+def test_a_recall_that_is_not_known_any_more_is_no_fault(clock: HandClock, learning: Any) -> None:
     with Memory(":memory:", learning=learning, background=False) as memory:
         memory.remember("Ada lives in Oslo.", scope=ADA)
         middleware = made(memory, clock)
@@ -260,7 +262,7 @@ def test_turns_that_cannot_be_stored_cost_no_citation_and_the_other_way_round(
     for verb, step in (("session", "store"), ("outcome", "learn")):
         middleware.enrich_system_prompt(asked(QUESTION))
         with monkeypatch.context() as patch:
-            patch.setattr(oslo, verb, lambda *_, **__: 1 / 0)
+            patch.setattr(Memory, verb, lambda *_, **__: 1 / 0)
             middleware.after_response(QUESTION, "In Oslo. [0]")
         assert middleware.faults[step] == 1
     assert middleware.faults.total() == 2
@@ -272,6 +274,7 @@ def test_turns_that_cannot_be_stored_cost_no_citation_and_the_other_way_round(
     ("name", "value"),
     [
         ("scope", "ada"),
+        ("scope", None),
         ("scope", Scope(tenant="acme")),
         ("max_results", 0),
         ("min_score", "high"),

@@ -150,7 +150,7 @@ def test_citations_raise_the_score_of_what_helps_and_a_new_middleware_continues(
 
 
 def unit(vector: list[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
-    return np.asarray(vector) / np.linalg.norm(vector)
+    return np.asarray(vector, dtype=np.float64) / float(np.linalg.norm(vector))
 
 
 def test_a_search_can_be_narrowed_to_one_user() -> None:

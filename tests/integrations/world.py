@@ -230,7 +230,7 @@ class Parts:
         """Put memories there as the end of a session would."""
         who = RMMUser(tenant="default", user=user)
         for text in texts:
-            times = dict.fromkeys(("at", "created_at", "updated_at", "valid_from"), NOW)
+            times: dict[str, Any] = dict.fromkeys(("at", "created_at", "updated_at", "valid_from"), NOW)
             entry = Entry(id=str(uuid4()), partition=who.scope.home(), kind="fact", text=text, **times)
             vector = np.asarray(self.embeddings.embed_query(text), dtype="<f4").tobytes()
             self.vectors.add_documents([MemoryRecord(entry=entry, embedding=vector).document(label_of(who))])

@@ -150,6 +150,8 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
         Scope(tenant=tenant)
         Filters.of(min_score=min_score)
         if isinstance(memory, Memory):
+            if memory.scope is not None:
+                raise InvalidInput("memory", "is bound to one scope", "give the memory itself: each run names its user")
             tokens = checked_count("max_tokens", max_tokens, least=1)
             memory = WellwornBank(memory, top_m=checked_k(top_m), max_tokens=tokens, min_score=min_score)
         elif not hasattr(memory, "show_again"):

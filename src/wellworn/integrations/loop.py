@@ -1,6 +1,6 @@
 """Memory for any agent loop: one call before the model and one after it. Needs no framework.
 
-    middleware = create_memory_middleware(memory, scope=Scope(tenant="acme", user="ada"), session_id="monday")
+    middleware = create_memory_middleware(memory.for_user("ada"), session_id="monday")
     system = middleware.enrich_system_prompt(MiddlewareContext(user_input=question, current_system_prompt=SYSTEM))
     answer = …  # your model, with that system prompt
     middleware.after_response(question, answer)
@@ -82,6 +82,7 @@ class _Shown:
 class MemoryMiddleware:
     """Memory of one scope for a loop. Cheap to make: one for each request is fine. Safe to share between threads.
 
+    `memory` may be bound (`memory.for_user("ada")`); then `scope` can be left out.
     `min_score` is that of `Memory.recall`. `store_topic` tags the stored turns. `session_id` names the dialogue they
     belong to (default: a new one). With `auto_summarize_threshold` the session is sent to reflection every so many
     turns; without it, the memory's own settings decide. `citations=False` asks for no citations and reads none.
@@ -91,7 +92,7 @@ class MemoryMiddleware:
         self,
         memory: Memory,
         *,
-        scope: Scope,
+        scope: Scope | None = None,
         max_results: int = 5,
         min_score: float | None = None,
         format: Format = "structured",
@@ -104,15 +105,16 @@ class MemoryMiddleware:
         citations: bool = True,
         clock: Clock = system_clock,
     ) -> None:
-        checked_scope(scope).home()
+        bound = checked_memory(memory).scope
+        scope = checked_scope(bound if scope is None else scope)
+        scope.home()
         Filters.of(min_score=min_score)
         if auto_summarize_threshold is not None:
             checked_count("auto_summarize_threshold", auto_summarize_threshold, least=1)
         self.session_id = f"loop-{TimeOrderedIds()()}" if session_id is None else checked_session_id(session_id)
         self.rule = NOTE.format(tag=checked_tag(tag)) + (f" {CITE}" if checked_flag("citations", citations) else "")
         """Stands after the system prompt whenever memories follow: the same text on every turn."""
-        self._memory = checked_memory(memory)
-        self._scope = scope
+        self._memory = memory.for_scope(scope)
         self._max_results, self._min_score = checked_k(max_results), min_score
         self._format, self._tag = checked_format(format), tag
         self._max_chars = checked_count("max_chars", max_chars)
@@ -158,12 +160,12 @@ class MemoryMiddleware:
         # A memory that did not fit into the block could not be cited: then silence says nothing about it.
         if shown is not None and citation.places is not None and shown.block.shown == shown.hits:
             with self._faults.guarded("learn"), suppress(NotFound):  # learning is off, or the recall was forgotten
-                self._memory.outcome(shown.recall_id, cited=citation.places, scope=self._scope)
+                self._memory.outcome(shown.recall_id, cited=citation.places)
 
     def end_session(self) -> None:
         """End the session, so that reflection turns it into memories. A later question opens it again."""
         with self._faults.guarded("reflect"), suppress(NotFound):  # nothing was said yet
-            self._memory.session(scope=self._scope, session_id=self.session_id).end()
+            self._memory.session(self.session_id).end()
 
     aenrich_system_prompt = off_loop(enrich_system_prompt)
     aafter_response = off_loop(after_response)
@@ -178,9 +180,7 @@ class MemoryMiddleware:
         query = clean_text(question if question.strip() else context.conversation_history[-MAX_QUERY_CHARS:])
         if not query.strip():
             return ""
-        recall = self._memory.recall(
-            query[:MAX_QUERY_CHARS], scope=self._scope, k=self._max_results, min_score=self._min_score
-        )
+        recall = self._memory.recall(query[:MAX_QUERY_CHARS], k=self._max_results, min_score=self._min_score)
         block = memory_block(
             recall.hits,
             format=self._format,
@@ -203,7 +203,7 @@ class MemoryMiddleware:
 
     def _store(self, question: str, answer: str) -> None:
         turns = [(role, clean_text(text)) for role, text in (("user", question), ("assistant", answer))]
-        session = self._memory.session(scope=self._scope, session_id=self.session_id)
+        session = self._memory.session(self.session_id)
         written = session.add_turns([turn for turn in turns if turn[1].strip()], tags=self._tags)
         if self._threshold is not None and any((turn.turn_refs[0] + 1) % self._threshold == 0 for turn in written):
             self.end_session()

@@ -148,12 +148,12 @@ class WellwornBank:
             self._memory.outcome(recalled.recall_id, cited=cited, scope=user.scope)
 
     def store(self, user: RMMUser, session_id: str, turns: Sequence[Utterance]) -> None:
-        session = self._memory.session(scope=user.scope, session_id=session_id)
+        session = self._memory.session(session_id, scope=user.scope)
         session.add_turns([(turn.role, turn.text) for turn in turns], tags=_TAGS)
 
     def end(self, user: RMMUser, session_id: str, turns: Sequence[Utterance]) -> None:
         with suppress(NotFound):  # nothing was said yet
-            self._memory.session(scope=user.scope, session_id=session_id).end()
+            self._memory.session(session_id, scope=user.scope).end()
 
 
 def rendered(entries: Sequence[Entry], *, max_tokens: int) -> tuple[str, int]:

@@ -65,7 +65,7 @@ class WellwornVectorStore(VectorStore):
         self,
         memory: Memory | None = None,
         *,
-        scope: Scope = DEFAULT_SCOPE,
+        scope: Scope | None = None,
         embedding: Embeddings | None = None,
         ranking: Ranking = "hybrid",
     ) -> None:
@@ -77,7 +77,7 @@ class WellwornVectorStore(VectorStore):
             _check_same(embedding, checked_memory(memory).engine.embedder)
         engine = checked_memory(memory).engine
         self._memory = memory
-        self._scope = checked_scope(scope)
+        self._scope = checked_scope(scope or memory.scope or DEFAULT_SCOPE)
         self._partitions = self._scope.partitions()
         self._home = self._scope.home()
         self._store, self._searcher, self._embedder = engine.store, engine.searcher, engine.embedder
