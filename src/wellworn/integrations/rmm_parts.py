@@ -44,10 +44,10 @@ from wellworn.integrations.support import Faults
 from wellworn.learning.residual import BASELINE, CANDIDATES, ETA, SHOWN, TAU, Rates, Residual, sample
 from wellworn.models.langchain import LangChainModel
 from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Proposal, decide
 from wellworn.reflection.evidence import evidence_of
 from wellworn.reflection.extract import by_model
-from wellworn.reflection.group import group_same
 from wellworn.reflection.settings import ReflectionSettings
 from wellworn.reflection.window import windows
 
@@ -332,24 +332,22 @@ class PartsBank:
             Turn(session_id=session_id, number=number, role=one.role, text=one.text, at=now)
             for number, one in enumerate(spoken)
         ]
-        candidates: list[Candidate] = []
+        extract = by_model(self._model, most=self._settings.max_memories)
+        found: list[Candidate] = []
         for window in windows(turns, 0, self._settings):
-            candidates += by_model(self._model)(window, user=None, most=self._settings.max_memories).candidates
-        candidates = group_same(candidates)
+            found += extract(window, user=None).candidates
+        candidates = group_same(found)
+        vectors = self._embedded([one.summary for one in candidates])
+        near = [
+            self._nearest(label, c.summary, v, self._settings.similar) for c, v in zip(candidates, vectors, strict=True)
+        ]
         proposals = [
-            Proposal(
-                candidate=one,
-                said=evidence_of(turns[n] for n in one.turns),
-                similar=[
-                    (record.entry, float(np.einsum("d,d->", _unit(vector), record.vector)))
-                    for record in self._nearest(label, one.summary, vector, self._settings.similar)
-                ],
-            )
-            for one, vector in zip(candidates, self._embedded([one.summary for one in candidates]), strict=True)
+            Proposal(candidate=one, similar=[record.entry for record in records])
+            for one, records in zip(candidates, near, strict=True)
         ]
         added: list[Entry] = []
         retired: list[str] = []
-        for decision, proposal in zip(decide(proposals, self._model), proposals, strict=True):
+        for decision in decide(proposals, self._model):
             old = decision.old if decision.old is not None and decision.old.id not in retired else None
             if decision.action == "same":
                 continue
@@ -358,7 +356,7 @@ class PartsBank:
                 partition=user.scope.home(),
                 kind=decision.candidate.kind,
                 text=well_formed(decision.candidate.summary),
-                evidence=proposal.said,
+                evidence=evidence_of(turns[n] for n in decision.candidate.turns),
                 session_id=session_id,
                 turn_refs=[*decision.candidate.turns],
                 source="reflection",
@@ -372,8 +370,8 @@ class PartsBank:
             added.append(replace(new, evidence=new.evidence[:_MAX_EVIDENCE_CHARS]))
             if decision.action in ("merge", "supersede", "correct") and old is not None:
                 retired.append(old.id)  # at most once
-        vectors = [np.asarray(vector, "<f4").tobytes() for vector in self._embedded([entry.text for entry in added])]
-        return [MemoryRecord(entry=e, embedding=v) for e, v in zip(added, vectors, strict=True)], retired
+        packed = [np.asarray(vector, "<f4").tobytes() for vector in self._embedded([entry.text for entry in added])]
+        return [MemoryRecord(entry=e, embedding=v) for e, v in zip(added, packed, strict=True)], retired
 
     def _embedded(self, texts: list[str]) -> list[list[float]]:
         return self._embeddings.embed_documents(texts) if texts else []
