@@ -194,7 +194,7 @@ def test_the_reference_is_what_the_code_says() -> None:
 
 def test_a_page_shows_its_first_code_on_the_first_screen() -> None:
     for page in sorted(DOCS.glob("*.md")):
-        if page.name in ("reference.md", "measurements.md"):
+        if page.name in ("reference.md", "measurements.md", "rmm-requirements.md"):
             continue
         lines = page.read_text(encoding="utf-8").split("\n")
         assert any(line.startswith("```") for line in lines[:40]), f"{name_of(page)} begins with too much prose"
