@@ -27,9 +27,9 @@ from wellworn.models.costs import Budget, Prices
 from wellworn.models.port import Embedder
 from wellworn.ops.reembed import adopt_model
 from wellworn.reflection.settings import ReflectionSettings
-from wellworn.search.evidence import EVIDENCE
 from wellworn.search.pipeline import Searcher, checked_profile
 from wellworn.search.profiles import Profile
+from wellworn.search.score import FEATURES
 from wellworn.search.steps.combined import CombinedMemoryTrainer
 from wellworn.search.steps.recall import Minds, Recursion, Router, recursion_of
 from wellworn.search.steps.searches import Searches
@@ -117,7 +117,7 @@ class Engine:
         self.profile, mode = checked_profile(profile), checked_mode(learning)
         share = checked_fraction("explore", explore)
         self.recursion = recursion_of(recursion, self.profile)
-        started = None if prior is None else read_prior(Path(prior), EVIDENCE)
+        started = None if prior is None else read_prior(Path(prior), FEATURES)
         in_background = checked_flag("background", background)
         self.clock = aware(clock)
         self.new_id = new_id or TimeOrderedIds()
@@ -130,7 +130,7 @@ class Engine:
             self.learner = Learner(
                 log,
                 mode=mode,
-                names=EVIDENCE,
+                names=FEATURES,
                 clock=self.clock,
                 profile=self.profile.name,
                 explore=share,

@@ -123,7 +123,7 @@ def test_a_forget_in_the_middle_of_a_recall_leaves_nothing_in_the_cache(mem: Mem
     mem.engine.store.read = read_and_meanwhile_forget  # type: ignore[method-assign]
     mem.recall("bee", scope=ADA)
     assert mem.recall("bee", scope=ADA).hits == []
-    assert len(mem.engine.searcher._cache) == 0
+    assert len(mem.engine.searcher.ram.entries) == 0
 
 
 def test_closing_while_others_work_ends_in_clean_errors(mem: Memory) -> None:

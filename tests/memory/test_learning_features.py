@@ -14,10 +14,10 @@ from wellworn import Memory, Scope
 from wellworn.learning.policy import Prior
 from wellworn.learning.ranker import Ranker
 from wellworn.learning.state import dumps_state
-from wellworn.search.evidence import EVIDENCE
+from wellworn.search.score import FEATURES
 
 ADA = Scope(tenant="acme", user="ada")
-OLD = [name for name in EVIDENCE if name != "rare"]
+OLD = [name for name in FEATURES if name != "rare"]
 QUERY = "where do bees sleep?"
 
 
@@ -31,7 +31,7 @@ def log_recall(mem: Memory, recall_id: str, names: Sequence[str]) -> None:
     """A recall as a release with those features would have logged it."""
     seen = mem.engine.searcher.examine(QUERY, scope=ADA)
     assert seen is not None
-    columns = [EVIDENCE.index(name) for name in names]
+    columns = [FEATURES.index(name) for name in names]
     with mem.engine.store.transact() as tx:
         tx.add_recalls([replace(seen, id=recall_id, names=[*names], features=seen.features[:, columns])])
 
@@ -50,13 +50,13 @@ def test_a_recall_logged_with_other_features_teaches_nothing(
     assert mem.outcome(new.id, cited=[1], scope=ADA)
     learned = mem.learning.status(scope=ADA)
     assert learned.outcomes == 1
-    assert list(learned.weights) == list(EVIDENCE)
+    assert list(learned.weights) == list(FEATURES)
     assert mem.learning.relearn(scope=ADA).weights == learned.weights
 
 
 def test_a_recall_logged_with_todays_features_teaches(opened: OpenMemory, location: str) -> None:
     mem = filled(opened, location)
-    log_recall(mem, "now", EVIDENCE)
+    log_recall(mem, "now", FEATURES)
     assert mem.outcome("now", cited=[1], scope=ADA)
     assert mem.learning.status(scope=ADA).outcomes == 1
 

@@ -12,18 +12,18 @@ from wellworn.learning.guard import Evidence
 from wellworn.learning.policy import Prior
 from wellworn.learning.ranker import Ranker
 from wellworn.learning.state import dumps_state
-from wellworn.search.evidence import EVIDENCE
+from wellworn.search.score import FEATURES
 
 ADA = Scope(tenant="acme", user="ada")
 
 
 def shipped(path: Path) -> Path:
     """A prior that is sure of the month feature, with evidence that it helps."""
-    theta = Ranker.fresh(len(EVIDENCE)).theta.copy()
-    theta[1 + EVIDENCE.index("month")] = 3.0
-    ranker = Ranker(theta=theta, precision=Ranker.fresh(len(EVIDENCE)).precision, steps=200)
+    theta = Ranker.fresh(len(FEATURES)).theta.copy()
+    theta[1 + FEATURES.index("month")] = 3.0
+    ranker = Ranker(theta=theta, precision=Ranker.fresh(len(FEATURES)).precision, steps=200)
     prior = Prior(ranker=ranker, gain=Evidence(n=100.0, total=20.0, squares=5.0), users=3)
-    path.write_text(json.dumps({"prior": json.loads(dumps_state(prior, EVIDENCE)), "person": None}), encoding="utf-8")
+    path.write_text(json.dumps({"prior": json.loads(dumps_state(prior, FEATURES)), "person": None}), encoding="utf-8")
     return path
 
 

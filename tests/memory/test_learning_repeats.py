@@ -9,7 +9,7 @@ import pytest
 
 from memory.world import OpenMemory
 from wellworn import Memory, Recall, Scope
-from wellworn.search.evidence import EVIDENCE
+from wellworn.search.score import FEATURES
 
 ADA = Scope(tenant="acme", user="ada", org="all")
 BEN = Scope(tenant="acme", user="ben", org="all")
@@ -52,7 +52,7 @@ def echo(mem: Memory, query: str, scope: Scope = ADA) -> dict[str, float]:
     seen = mem.engine.searcher.examine(query, scope=scope)
     assert seen is not None
     entries = mem.engine.store.read(seen.nos)
-    column = seen.features[:, EVIDENCE.index("repeated")]
+    column = seen.features[:, FEATURES.index("repeated")]
     return {entries[no].text: value for no, value in zip(seen.nos, column.tolist(), strict=True) if value}
 
 

@@ -175,7 +175,7 @@ def test_closing_releases_what_was_held_in_memory(opened: OpenMemory, location: 
     mem.recall("zqxmarker", scope=ADA)
     mem.close()
     assert holds_text(mem, "zqxmarker") == []
-    assert len(mem.engine.searcher._ram._held) == 0
+    assert len(mem.engine.searcher.ram) == 0
 
 
 # -- opening -----------------------------------------------------------------------------------------------------

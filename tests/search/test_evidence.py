@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from wellworn import Memory, Scope
-from wellworn.search.evidence import EVIDENCE
+from wellworn.search.score import FEATURES
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ADA = Scope(tenant="acme", user="ada")
@@ -46,7 +46,7 @@ def evidence(mem: Memory, query: str, scope: Scope = ADA) -> Evidence:
     """Text → feature → value, for everything that a recall weighs."""
     logged = mem.engine.searcher.examine(query, scope=scope, k=5)
     assert logged is not None
-    assert logged.names == list(EVIDENCE)
+    assert logged.names == list(FEATURES)
     entries = mem.engine.store.read(logged.nos)
     return {
         entries[no].text: dict(zip(logged.names, row, strict=True))
@@ -95,10 +95,10 @@ def test_the_month_and_day_that_a_query_names(mem: Memory, query: str, months: l
     for number, day in enumerate(DAYS):
         mem.remember(f"a walk {day} {number}", scope=ADA, at=day)
     found = evidence(mem, query)
-    named = {name: [text.split()[2] for text, value in column(found, name).items() if value] for name in EVIDENCE[:2]}
+    named = {name: [text.split()[2] for text, value in column(found, name).items() if value] for name in FEATURES[:2]}
     assert sorted(named["month"]) == sorted(months)
     assert sorted(named["day"]) == sorted(days)
-    assert {value for name in EVIDENCE[:2] for value in column(found, name).values()} <= {0.0, 1.0}
+    assert {value for name in FEATURES[:2] for value in column(found, name).values()} <= {0.0, 1.0}
 
 
 def test_the_first_and_the_last_moment_of_a_month_and_one_before_1970(mem: Memory) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellworn.search.pipeline import _highest
+from wellworn.search.context import highest
 
 
 @given(
@@ -20,9 +20,9 @@ def test_the_highest_are_those_that_a_full_partition_gives(seed: int, size: int,
     scores = (dice.integers(0, 9, size) if ties else dice.normal(size=size)).astype(np.float32)
     scores[dice.random(size) < 0.1] = -np.inf
     expected = np.argpartition(scores, -count)[-count:]
-    assert sorted(_highest(scores, count).tolist()) == sorted(expected.tolist())
+    assert sorted(highest(scores, count).tolist()) == sorted(expected.tolist())
 
 
 def test_scores_in_rising_order_are_no_trap() -> None:
     scores = np.arange(10_000, dtype=np.float32)
-    assert sorted(_highest(scores, 100).tolist()) == list(range(9_900, 10_000))
+    assert sorted(highest(scores, 100).tolist()) == list(range(9_900, 10_000))

@@ -20,10 +20,9 @@ from wellworn.core.values import Entry
 from wellworn.ingest.dates import NamedDate
 from wellworn.ingest.terms import Question
 from wellworn.search.bank import Bank
-from wellworn.search.cache import EntryCache
-from wellworn.search.dates import of_named_dates
-from wellworn.search.diversify import diversify
 from wellworn.search.profiles import PROFILES
+from wellworn.search.ram import SMALLEST_ENTRY, EntryCache
+from wellworn.search.score import diversify, of_named_dates
 from wellworn.testing.builders import make_entry, make_partition
 
 from .reference import WIDTH, Partition, Row, index_of
@@ -210,7 +209,7 @@ def test_a_row_that_is_gone_is_left_out_and_not_kept(disk: Disk) -> None:
 
 
 def test_the_cache_keeps_to_its_number_of_entries_and_drops_the_coldest(disk: Disk) -> None:
-    cache = cache_of(disk, max_entries=3)
+    cache = cache_of(disk, max_bytes=3 * SMALLEST_ENTRY)
     for no in (0, 1, 2, 0, 3):
         cache.read([no], [1])
     assert len(cache) == 3
@@ -222,14 +221,14 @@ def test_the_cache_keeps_to_its_number_of_entries_and_drops_the_coldest(disk: Di
 
 
 def test_the_cache_keeps_to_its_size_in_bytes(disk: Disk) -> None:
-    cache = cache_of(disk, max_bytes=10_000)
+    cache = cache_of(disk, max_bytes=50_000)
     disk.entries[0] = make_entry("0", text="x" * 100_000)
     assert cache.read([0], [1])[0].text == "x" * 100_000
     assert len(cache) == 0
     cache.read(list(range(1, 20)), [1] * 19)
     assert 0 < len(cache) < 10
     cache.clear()
-    assert (len(cache), cache._bytes) == (0, 0)
+    assert len(cache) == 0
 
 
 def test_what_is_forgotten_of_one_partition_stays_of_another(disk: Disk) -> None:
@@ -239,7 +238,7 @@ def test_what_is_forgotten_of_one_partition_stays_of_another(disk: Disk) -> None
     assert cache.forget([make_partition("ada")]) == 1
     assert len(cache) == 1
     cache.forget([make_partition("ben")])
-    assert (len(cache), cache._bytes) == (0, 0)
+    assert len(cache) == 0
 
 
 # -- an index that is kept current -------------------------------------------------------------------------------
@@ -293,7 +292,7 @@ def test_a_memory_that_kept_up_scores_as_one_that_begins_anew(
 
 def test_an_index_dropped_for_want_of_room_is_read_again(tmp_path: Path) -> None:
     with Memory.open(tmp_path / "m.db", embedder="hash:32") as mem:
-        mem.engine.searcher._ram._max_bytes = 1000
+        mem.engine.searcher.ram.max_bytes = 1000
         for number in range(6):
             mem.remember_many([f"bee {number} {n}" for n in range(20)], scope=Scope(tenant="acme", user=str(number)))
         for _ in range(2):
@@ -301,7 +300,7 @@ def test_an_index_dropped_for_want_of_room_is_read_again(tmp_path: Path) -> None
                 found = mem.recall("bee", scope=Scope(tenant="acme", user=str(number)), k=30)
                 assert len(found) == 20
                 assert all(hit.entry.partition.layer_id == str(number) for hit in found)
-        assert len(mem.engine.searcher._ram._held) <= 2
+        assert len(mem.engine.searcher.ram) <= 2
 
 
 # -- the date that a query names ---------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 from wellworn import InvalidInput, Memory, Scope, ScopeError
-from wellworn.search.diversify import diversify
+from wellworn.search.score import diversify
 from wellworn.tasks import ReasoningBank
 from wellworn.tasks.domains import domain_tags
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
 from wellworn.core.locks import ForkLock
@@ -28,6 +28,14 @@ class LruCache(Generic[K, V]):
             if value is not None:
                 self._values.move_to_end(key)
             return value
+
+    def get_many(self, keys: Iterable[K]) -> dict[K, V]:
+        """Those of the keys that are held, with their values."""
+        with self._lock:
+            found = {key: self._values[key] for key in keys if key in self._values}
+            for key in found:
+                self._values.move_to_end(key)
+            return found
 
     def put(self, key: K, value: V) -> None:
         """Keep a value; one that is larger than the whole cache is not kept."""

@@ -1,6 +1,7 @@
 """Everything a scope sees, as one run of rows: the partitions' indexes side by side.
 
-Row numbers here are places in that run. Knows which rows are eligible; knows nothing about scores.
+A row is a place in that run. The bank knows which rows pass a filter and which are valid at a moment; it knows nothing
+about scores.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +21,8 @@ from wellworn.search.partition import PRUNED, PartitionIndex
 from wellworn.store.port import Store
 
 Mask = npt.NDArray[np.bool_]
+Rows = npt.NDArray[np.intp]
+Vector = npt.NDArray[np.float32]
 
 
 class Bank:
@@ -29,47 +33,33 @@ class Bank:
         starts = [0, *accumulate(len(partition) for partition in self.partitions)]
         self._length = starts[-1]
         self.starts = np.array(starts)
-        filled = [
-            (partition, start) for partition, start in zip(self.partitions, starts, strict=False) if len(partition)
-        ]
-        self.filled = filled or [(partition, 0) for partition in self.partitions[:1]]
+        pairs = [(one, start) for one, start in zip(self.partitions, starts, strict=False) if len(one)]
+        self.filled = pairs or [(one, 0) for one in self.partitions[:1]]
         """The partitions that have rows, each with its first; one at least where there is any."""
         self._only = self.filled[0][0] if len(self.filled) == 1 else None
-        self._side_by_side: dict[str, npt.NDArray[np.generic]] = {}
-        dead = [row + start for partition, start in filled for row in partition.dead]
-        self.dead = np.array(dead, dtype=np.intp)
+        self._columns: dict[str, npt.NDArray[Any]] = {}
+        self.dead = np.array([row + start for one, start in pairs for row in one.dead], dtype=np.intp)
+        self.size = self._length - len(self.dead)
+        """Rows that are not dead."""
+        self.threaded = any(one.threaded for one, _ in self.filled)
+        """Whether any row has a neighbour."""
+        self.in_threads = any(one.in_threads for one, _ in self.filled)
+        """Whether any row is of a thread."""
 
     def __len__(self) -> int:
         return self._length
 
-    @property
-    def size(self) -> int:
-        """Rows that are there."""
-        return len(self) - len(self.dead)
-
-    @property
-    def threaded(self) -> bool:
-        """Whether any row has a neighbour."""
-        return any(partition.threaded for partition, _ in self.filled)
-
-    @property
-    def in_threads(self) -> bool:
-        """Whether any row is of a thread."""
-        return any(partition.in_threads for partition, _ in self.filled)
-
-    def column(self, name: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.generic]:
+    def column(self, name: str, rows: Rows | slice) -> npt.NDArray[Any]:
         """Values of a column for some rows."""
         if self._only is not None:
-            values: npt.NDArray[np.generic] = getattr(self._only, name)[rows]
+            values: npt.NDArray[Any] = getattr(self._only, name)[rows]
             return values
-        whole = self._side_by_side.get(name)
+        whole = self._columns.get(name)
         if whole is None:
-            whole = self._side_by_side[name] = np.concatenate(
-                [getattr(partition, name) for partition, _ in self.filled]
-            )
+            whole = self._columns[name] = np.concatenate([getattr(one, name) for one, _ in self.filled])
         return whole[rows]
 
-    def vectors(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
+    def vectors(self, rows: Rows) -> Vector:
         if self._only is not None:
             return self._only.vectors[rows]
         owner = self.owner(rows)
@@ -79,11 +69,11 @@ class Bank:
             found[here] = self.partitions[number].vectors[rows[here] - self.starts[number]]
         return found
 
-    def owner(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    def owner(self, rows: Rows) -> Rows:
         """Which partition each row is of; smaller is more specific."""
         return self.starts.searchsorted(rows, side="right") - 1
 
-    def beside(self, name: str, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    def beside(self, name: str, rows: Rows) -> Rows:
         """The neighbouring row (`before` or `after`) of each row, or -1."""
         local = self.column(name, rows).astype(np.intp)
         if self._only is not None:
@@ -93,26 +83,22 @@ class Bank:
     def rows_of(self, nos: Sequence[int]) -> list[int]:
         return [start + row for partition, start in self.filled for row in partition.rows_of(nos)]
 
+    def named(self, rows: Rows) -> tuple[list[int], list[int]]:
+        """Row numbers in the store of some rows, and the counts of their last changes."""
+        if not len(rows):
+            return [], []
+        return self.column("no", rows).tolist(), self.column("seq", rows).tolist()
+
     def live(self, moment: datetime) -> Mask | None:
         """Rows valid at a moment; None when that is all that are not dead."""
         micros = to_micros(moment)
         if all(partition.all_valid_at(micros) for partition in self.partitions):
             return None
-        return np.concatenate([_live(partition, micros) for partition in self.partitions])
+        return np.concatenate([_valid(one, micros) & (one.state != PRUNED) for one in self.partitions])
 
     def wanted(self, filters: Filters, store: Store, layers: Sequence[str]) -> Mask | None:
-        """Rows that pass the filters; None when there is no filter."""
-        given = (
-            filters.kinds,
-            filters.tags,
-            filters.layers,
-            filters.session_id,
-            filters.except_session,
-            filters.since,
-            filters.until,
-            filters.min_confidence,
-        )
-        if not self.partitions or all(one is None for one in given):
+        """Rows that pass the filters; None when there is no filter. `layers` are those of the partitions."""
+        if not self.partitions or not filters.narrow:
             return None
         masks = [
             _wanted(partition, filters, store)
@@ -123,17 +109,41 @@ class Bank:
         ]
         return masks[0] if len(masks) == 1 else np.concatenate([np.zeros(0, dtype=bool), *masks])
 
+    def newest(self, moment: datetime) -> Rows:
+        """Rows that begin their thread or have none and are valid at a moment, in any state; newest first.
 
-def _live(partition: PartitionIndex, micros: int) -> Mask:
-    mask: Mask = (
-        partition.alive & (partition.state != PRUNED) & (partition.valid_from <= micros) & (micros < partition.valid_to)
-    )
-    return mask
+        Of two that happened at once the one stored later comes first.
+        """
+        micros = to_micros(moment)
+        firsts = [_valid(partition, micros) & (partition.position <= 0) for partition in self.partitions]
+        rows = np.flatnonzero(np.concatenate([np.zeros(0, dtype=bool), *firsts]))
+        return rows[np.lexsort((self.column("no", rows), self.column("at", rows)))[::-1]] if len(rows) else rows
+
+    def nearest(self, vector: Vector, moment: datetime, k: int) -> tuple[Rows, Vector]:
+        """The k rows valid at a moment whose vectors have the highest cosine with this one, and those cosines.
+
+        Of two that are equally near the one stored first comes first.
+        """
+        if not self.partitions or k < 1:
+            return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.float32)
+        score = np.concatenate([partition.vectors @ vector for partition in self.partitions])
+        live = self.live(moment)
+        rows = np.flatnonzero(np.concatenate([one.alive for one in self.partitions]) if live is None else live)
+        if k < len(rows):
+            least = np.partition(score[rows], len(rows) - k)[len(rows) - k]
+            rows = rows[score[rows] >= least]  # more than k when several are as near as the last
+        rows = rows[np.lexsort((self.column("no", rows), -score[rows]))[:k]]
+        return rows, score[rows]
+
+
+def _valid(partition: PartitionIndex, micros: int) -> Mask:
+    valid: Mask = partition.alive & (partition.valid_from <= micros) & (micros < partition.valid_to)
+    return valid
 
 
 def _wanted(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:
-    """Rows of a partition that pass; found once, until the partition changes or other times are asked for."""
-    if filters.since is not None or filters.until is not None:  # hardly ever twice the same
+    """Rows of a partition that pass; kept until the partition changes, unless times are given."""
+    if filters.since is not None or filters.until is not None:  # hardly ever the same twice
         return _passing(partition, filters, store)
     kinds, tags = (None if names is None else tuple(names) for names in (filters.kinds, filters.tags))
     what = ("passing", kinds, tags, filters.session_id, filters.except_session, filters.min_confidence)
@@ -143,24 +153,19 @@ def _wanted(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:
 def _passing(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:
     mask = partition.alive.copy()
     if filters.kinds is not None:
-        of_kind = np.zeros(len(KINDS), dtype=bool)
-        of_kind[[KINDS.index(kind) for kind in filters.kinds]] = True
-        mask &= of_kind[partition.kind]
+        mask &= np.isin(partition.kind, [KINDS.index(kind) for kind in filters.kinds])
     if filters.since is not None:
         mask &= partition.at >= to_micros(filters.since)
     if filters.until is not None:
         mask &= partition.at < to_micros(filters.until)
     if filters.min_confidence is not None:  # as float32 keeps it, so that 0.3 is not below 0.3
         mask &= partition.confidence >= np.float32(filters.min_confidence)
-    # What the store must be asked for, because tags and session names are not kept in memory.
-    if filters.tags is not None:
-        mask &= partition.having(
-            ("tags", *filters.tags), lambda: store.tagged(partition.partition_no, filters.tags or ())
-        )
-    if filters.session_id is not None:
-        session = filters.session_id
-        mask &= partition.having(("session", session), lambda: store.in_session(partition.partition_no, session))
-    if filters.except_session is not None:
-        left_out = filters.except_session
-        mask &= ~partition.having(("session", left_out), lambda: store.in_session(partition.partition_no, left_out))
+    # Tags and session names are not in memory: the store is asked.
+    no, tags, inside, outside = partition.partition_no, filters.tags, filters.session_id, filters.except_session
+    if tags is not None:
+        mask &= partition.having(("tags", *tags), lambda: store.tagged(no, tags))
+    if inside is not None:
+        mask &= partition.having(("session", inside), lambda: store.in_session(no, inside))
+    if outside is not None:
+        mask &= ~partition.having(("session", outside), lambda: store.in_session(no, outside))
     return mask

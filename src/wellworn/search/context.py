@@ -1,65 +1,111 @@
-"""An open search that more can be asked of: further queries, texts of rows, links, rows added to the ranking.
+"""One open search: everything that a query is answered from, within a recall's scope, filters and time.
 
-It is bound to one recall: everything it gives has passed that recall's scope, filters and time, so whoever works on it
-cannot reach further than the recall may. Knows nothing about why more is asked.
+`view_of` runs both arms over every row and takes the best as candidates. A recall goes on from there; a search in
+several steps asks more of the same context (further queries, texts, links) and cannot reach further than the recall.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from wellworn.core.values import Entry, Layer
-from wellworn.search.bank import Bank, Mask
-from wellworn.search.features import View, features
-from wellworn.search.ranked import Ranked
+from wellworn.core.clock import to_micros
+from wellworn.core.values import Entry, Layer, filled
+from wellworn.ingest.terms import read_question
+from wellworn.search.arms import Lexical, meaning, words
+from wellworn.search.bank import Bank, Mask, Rows, Vector
+from wellworn.search.profiles import Profile
+from wellworn.search.ram import EntryCache
+from wellworn.search.score import Ranked, View, dated, factors
+from wellworn.store.port import Store
 
-Rows = npt.NDArray[np.intp]
-Vector = npt.NDArray[np.float32]
+__all__ = ["Bounds", "Check", "Embed", "Refine", "Rows", "SearchContext", "Vector"]
+
 Check = Callable[[], None]
 """Raises when it is time to stop."""
+Embed = Callable[[str], Vector | None]
+
+FEW = 4096
+"""Rows of a bank up to which partitioning all of them is quickest."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Bounds:
+    """What a search may see, and how it scores."""
+
+    bank: Bank
+    profile: Profile
+    live: Mask | None
+    """Rows valid at the moment; None: all that are not dead."""
+    eligible: Mask | None
+    """Rows that the recall may return; None: all that are not dead."""
+    moment: datetime
+    candidates: int
+    learns: bool
+    """Whether learning looks at the candidates, and so needs the lexical arm whatever the profile."""
+
+    @property
+    def searched(self) -> int:
+        return self.bank.size if self.eligible is None else int(np.count_nonzero(self.eligible))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class SearchContext:
-    """What a refinement of a ranking works with."""
+    """A query on its bounds, with its view."""
 
+    bounds: Bounds
     query: str
     """What is asked, scrubbed."""
     view: View
-    eligible: Mask | None
-    """Rows that the recall may return; None: all that are not dead."""
     layers: Sequence[Layer]
     """The layer of each partition of the bank."""
-    embed: Callable[[str], Vector | None] | None
-    """The vector of another query, which may be slow to come; None where there is no embedder."""
-    again: Callable[[str, Vector | None, Check], View]
-    """Both arms for another query and its vector, with its best rows as candidates."""
     seconds: float
-    """What both arms took for the query of the recall, and so may take for another."""
-    read: Callable[[Rows], dict[int, Entry]]
-    """Texts of rows, by row."""
-    linked: Callable[[Rows], list[tuple[int, int, str, float]]]
-    """Hand-made links that touch these rows, between rows: (source, target, type, confidence)."""
+    """What both arms took, and so may take for another query."""
+    store: Store
+    entries: EntryCache
+    scrub: Callable[[str], str]
+    embed: Embed | None
+    """The vector of another query, which may be slow; None where there is no embedder."""
 
     @property
     def bank(self) -> Bank:
-        return self.view.bank
+        return self.bounds.bank
+
+    def again(self, query: str, vector: Vector | None, check: Check) -> View:
+        """Both arms for another query and its vector, with its best rows as candidates; `check` may stop it."""
+        return view_of(self.bounds, self.scrub(query), vector, check)
+
+    def about(self, query: str, vector: Vector | None, check: Check) -> tuple[Ranked, SearchContext]:
+        """The ranking for another query, and its context."""
+        view = self.again(query, vector, check)
+        return factors(view), replace(self, query=query, view=view)
 
     def may_return(self, rows: Rows) -> Mask:
         """Which of these rows the recall may return."""
-        if self.eligible is not None:
-            return self.eligible[rows]
-        return ~np.isin(rows, self.bank.dead)
+        eligible = self.bounds.eligible
+        return ~np.isin(rows, self.bank.dead) if eligible is None else eligible[rows]
 
     def on_layers(self, rows: Rows, layers: Sequence[str]) -> Mask:
-        """Which of these rows are on one of these layers; on any when none is named."""
+        """Which of these rows are on one of these layers; all when none is named."""
         wanted = np.array([not layers or layer in layers for layer in self.layers], dtype=bool)
         return wanted[self.bank.owner(rows)]
+
+    def read(self, rows: Rows) -> dict[int, Entry]:
+        """Entries by row."""
+        nos, seqs = self.bank.named(rows)
+        entries = self.entries.read(nos, seqs)
+        return {row: entries[no] for row, no in zip(rows.tolist(), nos, strict=True) if no in entries}
+
+    def linked(self, rows: Rows) -> list[tuple[int, int, str, float]]:
+        """Hand-made links that touch these rows, between rows: (source, target, type, confidence)."""
+        edges = self.store.linked(self.bank.named(rows)[0])
+        ends = {no: row for no in {end for edge in edges for end in edge[:2]} for row in self.bank.rows_of([no])}
+        return [(ends[a], ends[b], type_, sure) for a, b, type_, sure in edges if a in ends and b in ends]
 
     def with_rows(self, ranked: Ranked, rows: Rows) -> Ranked:
         """The ranking with further rows; factors that were added to it are 0 for these."""
@@ -67,29 +113,103 @@ class SearchContext:
         if not len(new):
             return ranked
         values = np.zeros((len(new), len(ranked.names)))
-        own = features(replace(self.view, rows=new))
+        own = factors(self.view.of_rows(new)).values
         values[:, : own.shape[1]] = own
-        return Ranked(
-            rows=np.concatenate([ranked.rows, new]),
-            names=ranked.names,
-            weights=ranked.weights,
-            values=np.vstack([ranked.values, values]),
-        )
+        grown = np.vstack([ranked.values, values])
+        return replace(ranked, rows=np.concatenate([ranked.rows, new]), values=grown)
 
-    def about(self, query: str, vector: Vector | None, check: Check) -> tuple[Ranked, SearchContext]:
-        """The ranking for another query, and the context of that; `check` is called on the way and may stop it."""
-        view = self.again(query, vector, check)
-        weights = view.profile.weights
-        ranked = Ranked(
-            rows=view.rows,
-            names=[*weights],
-            weights=np.array([*weights.values()], dtype=np.float64),
-            values=features(view),
-        )
-        return ranked, replace(self, query=query, view=view)
+    def with_linked(self, ranked: Ranked) -> Ranked:
+        """Candidates that hand-made links bring in, lifted to a share of the score they are linked to."""
+        profile = self.bounds.profile
+        if not profile.link_share:
+            return ranked
+        best = ranked.take(np.argsort(-ranked.scores, kind="stable")[: profile.link_sources])
+        nos = self.bank.column("no", best.rows).tolist()
+        lifts = _lifts(self.store.linked(nos), dict(zip(nos, best.scores.tolist(), strict=True)))
+        if not lifts:
+            return ranked
+        rows = {row: lift for no, lift in lifts.items() for row in self.bank.rows_of([no])}
+        ranked = self.with_rows(ranked, np.array([*rows], dtype=np.intp))
+        target = np.array([rows.get(row, -np.inf) for row in ranked.rows.tolist()])
+        return ranked.with_factor("linked", np.maximum(target * profile.link_share - ranked.scores, 0.0), 1.0)
 
 
 class Refine(Protocol):
-    """Changes a ranking before it is corrected by what was learned and cut."""
+    """Changes a ranking before it is corrected by what was learned, and cut."""
 
     def __call__(self, ranked: Ranked, context: SearchContext) -> Ranked: ...
+
+
+def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | None = None) -> View:
+    """Both arms over the bank, and its best rows as candidates; between the arms `check` may stop it."""
+    bank, profile = bounds.bank, bounds.profile
+    question = read_question(query)
+    nothing, base = np.zeros((2, len(bank)), dtype=np.float32)
+    if "terms" in profile.weights or bounds.learns:
+        lexical = words(bank, question, profile, bounds.live)
+    else:
+        lexical = Lexical(score=nothing, plain=nothing, found=[])
+    if check is not None:
+        check()
+    similarity, blended = (nothing, nothing) if vector is None else meaning(bank, vector, profile)
+    for name, arm in (("terms", lexical.score), ("meaning", blended), ("similarity", similarity)):
+        if name in profile.weights:
+            base += np.float32(profile.weights[name]) * arm
+    if question.dates and "date" in profile.weights:
+        base += (profile.weights["date"] * dated(question, bank)).astype(np.float32)
+    newest = max(partition.newest for partition in bank.partitions)
+    return filled(
+        View,
+        bank=bank,
+        rows=_best(base, bounds),
+        question=question,
+        profile=profile,
+        lexical=lexical,
+        meaning=blended,
+        similarity=similarity,
+        vector=vector,
+        reference=min(to_micros(bounds.moment), newest),
+    )
+
+
+def _best(base: npt.NDArray[np.float32], bounds: Bounds) -> Rows:
+    """Rows of the highest base scores, in row order. Overwrites the scores of rows that may not be returned."""
+    count = min(bounds.candidates, bounds.searched)
+    if count == len(base):
+        return np.arange(len(base))
+    if bounds.eligible is not None:
+        np.putmask(base, ~bounds.eligible, -np.inf)
+    elif len(bounds.bank.dead):
+        base[bounds.bank.dead] = -np.inf
+    rows = highest(base, count)
+    rows.sort()
+    return rows
+
+
+def highest(base: npt.NDArray[np.float32], count: int) -> Rows:
+    """Places of the highest scores, as `argpartition` gives them, in a third of its time where they are few of many.
+
+    In each of `count` groups of places one score is the highest: nothing below the lowest of these can be wanted.
+    """
+    size = len(base) // count
+    if size >= 8 and len(base) >= FEW:
+        bound = base[: size * count].reshape(size, count).max(axis=0).min()
+        near = np.flatnonzero(base >= bound)
+        scores = base[near]
+        order = np.argpartition(scores, -count)
+        last = scores[order[-count]]  # partitioned: the lowest that is taken
+        if not (scores[order[:-count]] == last).any():  # else: which of equal ones is taken depends on all places
+            return near[order[-count:]]
+    return base.argpartition(-count)[-count:]
+
+
+def _lifts(edges: Sequence[tuple[int, int, str, float]], scores: dict[int, float]) -> dict[int, float]:
+    """Row number → the best (score × link confidence) it is linked to; `contradicts` and `supersedes` lift nothing."""
+    lifts: dict[int, float] = {}
+    for source, target, type_, confidence in edges:
+        if type_ in ("contradicts", "supersedes"):
+            continue
+        for known, other in ((source, target), (target, source)):
+            if scores.get(known, 0.0) > 0:  # a source that misses the question lifts nothing
+                lifts[other] = max(lifts.get(other, 0.0), scores[known] * confidence)
+    return lifts

@@ -76,6 +76,12 @@ class Filters:
             min_score=min_score,
         )
 
+    @property
+    def narrow(self) -> bool:
+        """Whether any condition on entries is given."""
+        others = ("as_of", "min_score")
+        return any(value is not None for name, value in self.__dict__.items() if name not in others)
+
     def selection(self, state: str | Sequence[str] | None = None) -> Selection:
         """The same conditions for listing entries."""
         states = _several("state", state, checked_state)

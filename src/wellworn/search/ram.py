@@ -1,18 +1,21 @@
-"""Partition indexes held in memory: loaded on first use, brought up to date on every use, the coldest dropped when large.
+"""What is held in memory: partition indexes, and whole entries that were read lately.
 
-Recalls share a partition's index; bringing it up to date waits for them and holds new ones back.
+An index is loaded on first use and brought up to date on every use; the coldest are dropped when they grow large.
+Recalls share a partition's index; an update waits for them and holds new ones back.
 """
 
 from __future__ import annotations
 
+import copy
 import os
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
+from wellworn.core.cache import LruCache
 from wellworn.core.locks import ForkLock
-from wellworn.core.values import Partition
+from wellworn.core.values import Entry, Partition, filled
 from wellworn.models.port import Embedder, check_served
 from wellworn.search.bank import Bank
 from wellworn.search.partition import PartitionIndex
@@ -20,6 +23,65 @@ from wellworn.store.port import Delta, Head, Store
 
 MAX_BYTES = 2_000_000_000
 PAGE_ROWS = 8192
+ENTRY_BYTES = 5_000_000
+SMALLEST_ENTRY = 10_000
+"""What a short entry counts as, so that some 500 are held."""
+
+
+class EntryCache:
+    """Entries by row number, so that hot texts are not read from disk. A changed entry is read again."""
+
+    def __init__(self, store: Store, *, max_bytes: int = ENTRY_BYTES) -> None:
+        self._store = store
+        self._held: LruCache[int, tuple[int, Entry]] = LruCache(max_bytes, size_of=_entry_size)
+        self._forgettings = 0
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def read(self, nos: Sequence[int], seqs: Sequence[int]) -> dict[int, Entry]:
+        """The entries of these rows as of these counts of changes, from memory or the store; removed rows are left
+        out. The caller may change their lists."""
+        forgettings, counts = self._forgettings, dict(zip(nos, seqs, strict=True))
+        held = self._held.get_many(nos)
+        found = {no: _own_copy(entry) for no, (seq, entry) in held.items() if counts[no] == seq}
+        missing = [no for no in nos if no not in found]
+        if missing:
+            read = self._store.read(missing)
+            for no, entry in read.items():
+                self._held.put(no, (counts[no], _own_copy(entry)))
+            if self._forgettings != forgettings:  # one of them may be among what was forgotten meanwhile
+                self.drop(missing)
+            found.update(read)
+        return found
+
+    def drop(self, nos: Sequence[int]) -> None:
+        """Drop these rows, which are gone from the store."""
+        self._forgettings += 1
+        for no in nos:
+            self._held.pop(no)
+
+    def forget(self, partitions: Sequence[Partition]) -> int:
+        """Drop everything of these partitions; returns how many entries that was."""
+        self._forgettings += 1  # first: an entry that is read meanwhile is then dropped by its reader
+        gone = [no for no, (_, entry) in self._held.get_many([*self._held]).items() if entry.partition in partitions]
+        self.drop(gone)
+        return len(gone)
+
+    def clear(self) -> None:
+        self._forgettings += 1
+        self._held.clear()
+
+
+def _entry_size(held: tuple[int, Entry]) -> int:
+    return max(SMALLEST_ENTRY, 2 * len(held[1].text) + 2 * len(held[1].evidence))
+
+
+def _own_copy(entry: Entry) -> Entry:
+    metadata = copy.deepcopy(entry.metadata) if entry.metadata else {}
+    return filled(
+        Entry, **{**entry.__dict__, "tags": [*entry.tags], "turn_refs": [*entry.turn_refs], "metadata": metadata}
+    )
 
 
 class _SharedLock:
@@ -78,20 +140,26 @@ class Ram:
         embedder: Embedder | None,
         *,
         neighbour_weights: tuple[float, float],
-        on_removed: Callable[[Sequence[int]], None],
+        forget: Callable[[Sequence[int]], None] | None = None,
         max_bytes: int = MAX_BYTES,
     ) -> None:
+        """`forget` is called with rows that are found to be gone from the store."""
         self._store = store
         self._embedder = embedder
         self._weights = neighbour_weights
-        self._max_bytes = max_bytes
-        self._on_removed = on_removed
+        self.max_bytes = max_bytes
+        self._forget = forget
+        self.entries = EntryCache(store)
         self._pid = os.getpid()
         self._held: OrderedDict[int, Held] = OrderedDict()
         self._numbers: dict[Partition, int] = {}
         """Of the partitions held."""
         self._grown = False
         self._lock = ForkLock()
+
+    def __len__(self) -> int:
+        """Partitions held."""
+        return len(self._held)
 
     @contextmanager
     def bank(self, partitions: Sequence[Partition]) -> Iterator[tuple[Bank, list[Partition]]]:
@@ -136,7 +204,7 @@ class Ram:
         before = self._held.get(self._numbers.get(partition, -1))
         if before is not None:  # dropped and begun anew by another process, while two threads here looked
             self._let_go(before.index.partition_no)
-            self._on_removed(before.index.nos())
+            self._removed(before.index.nos())
         self._held[held.index.partition_no] = held
         self._numbers[partition] = held.index.partition_no
 
@@ -146,7 +214,12 @@ class Ram:
         delta = self._store.delta(index.partition_no, index.known_seq)
         index.apply(delta)
         if delta.removed:
-            self._on_removed(delta.removed)
+            self._removed(delta.removed)
+
+    def _removed(self, nos: Sequence[int]) -> None:
+        self.entries.drop(nos)
+        if self._forget is not None:
+            self._forget(nos)
 
     def _pages(self, partition_no: int) -> Iterator[Delta]:
         after = 0
@@ -178,7 +251,7 @@ class Ram:
         with self._lock:
             total = sum(held.index.nbytes for held in self._held.values())
             for number in [n for n in self._held if n not in keep]:
-                if total <= self._max_bytes:
+                if total <= self.max_bytes:
                     return
                 total -= self._let_go(number)
 
@@ -192,26 +265,27 @@ class Ram:
         return held.index.nbytes
 
     def forget(self, partitions: Sequence[Partition]) -> int:
-        """Drop from memory what was removed from these partitions; returns how many rows that was."""
+        """Drop from memory what was removed from these partitions; returns how many rows and entries that was."""
         if not partitions:
             return 0
+        dropped = 0
         with self._lock:
             held_here = [held for held in self._held.values() if held.partition in partitions]
-        dropped = 0
         for held in held_here:
             (head,) = self._store.heads([held.partition])
             before = held.index.held
             if head is None or head.partition_no != held.index.partition_no:
                 with self._lock:
                     self._let_go(held.index.partition_no)
-                self._on_removed(held.index.nos())
+                self._removed(held.index.nos())
                 dropped += before
             else:
                 self._current(held.partition, head)
                 dropped += max(0, before - held.index.held)
-        return dropped
+        return dropped + self.entries.forget(partitions)
 
     def clear(self) -> None:
+        self.entries.clear()
         with self._lock:
             self._held.clear()
             self._numbers.clear()

@@ -10,9 +10,9 @@ from wellworn.ingest.remember import Writer
 from wellworn.ingest.scrub import ScrubberSpec, Scrubbing, choose_scrubbing
 from wellworn.learning.learner import Learner
 from wellworn.memory import Memory
-from wellworn.search.evidence import EVIDENCE
 from wellworn.search.pipeline import Searcher
 from wellworn.search.profiles import PROFILES
+from wellworn.search.score import FEATURES
 from wellworn.store.port import Store
 
 PROFILE = "reasoningbank"
@@ -38,7 +38,7 @@ def engine_of(memory: object, scrubber: ScrubberSpec = "mask") -> Engine:
     if not isinstance(memory, Memory):
         raise InvalidInput("memory", f"must be a Memory, not {type(memory).__name__}", "use Memory.open(…)")
     clock, own = memory.engine.clock, memory.engine.learner
-    learner = Learner(own.log, mode=own.mode, names=EVIDENCE, clock=clock, profile=PROFILE)
+    learner = Learner(own.log, mode=own.mode, names=FEATURES, clock=clock, profile=PROFILE)
     scrubbing = scrubbing_of(memory, scrubber)
     return Engine(
         store=memory.engine.store,

@@ -12,7 +12,7 @@ import numpy as np
 
 from wellworn.core.values import KINDS
 from wellworn.search.context import SearchContext
-from wellworn.search.ranked import Ranked
+from wellworn.search.score import Ranked
 
 GUARDRAIL_SHARE = 0.1
 """Taken off a guardrail's score."""

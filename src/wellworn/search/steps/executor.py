@@ -15,8 +15,7 @@ import numpy as np
 from wellworn.core.values import KINDS, Entry, Step
 from wellworn.ingest.terms import terms
 from wellworn.search.context import Rows, SearchContext, Vector
-from wellworn.search.features import MICROS_PER_DAY, View
-from wellworn.search.ranked import Ranked
+from wellworn.search.score import MICROS_PER_DAY, Ranked, View
 from wellworn.search.steps import order
 from wellworn.search.steps.actions import (
     NAMES,

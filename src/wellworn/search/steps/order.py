@@ -21,7 +21,7 @@ import numpy.typing as npt
 from wellworn.core.values import Entry
 from wellworn.search.context import Check, Rows, SearchContext
 from wellworn.search.partition import NONE
-from wellworn.search.ranked import Ranked
+from wellworn.search.score import Ranked
 from wellworn.search.steps.bridges import Source, Values, matrix, mentions
 
 SHARES, NAMED, NAMES, COVERED, DETOUR = 3.0, 4.0, 1.0, -8.0, -0.5

@@ -26,8 +26,7 @@ import numpy as np
 from wellworn.ingest.hashing import signed64
 from wellworn.ingest.terms import Trait, terms
 from wellworn.search.context import SearchContext
-from wellworn.search.features import View
-from wellworn.search.ranked import Ranked
+from wellworn.search.score import Ranked, View
 from wellworn.search.steps.bridges import Values
 from wellworn.search.steps.order import summarized
 

@@ -1,0 +1,333 @@
+"""The named factors of a hit's score, and the features that learning looks at, for the few rows that are candidates.
+
+Factors of the base score; a profile's weights say which are computed:
+
+| factor        | value                                                                                    |
+|---------------|------------------------------------------------------------------------------------------|
+| `terms`       | the lexical arm with its neighbourhood (`arms.words`)                                     |
+| `meaning`     | the vector arm with its neighbourhood (`arms.meaning`)                                    |
+| `similarity`  | plain cosine                                                                              |
+| `question`    | 1 for a short question: asking is not knowing                                             |
+| `answers`     | 1 when the turn before is a short question                                                |
+| `speaker`     | 1 when the query names the speaker                                                        |
+| `length`      | ln(characters / typical), from -2 to ln 2: very short texts say little                    |
+| `recency`     | exp(-age / recency days), age from the newest entry the scope sees, or `as_of` if earlier |
+| `date`        | 1 when the query names the month the entry is of, 2 when it names the day                 |
+| `unsure`      | confidence - 0.8 where it is less: entries extracted by rules, or that failed, rank lower |
+| `reliability` | min(confidence · sqrt(usage / 10), 1), confidence halved in each half-life, if one is set |
+
+Features that learning sees besides the base score, on fixed scales:
+
+| feature    | scale | value                                                                                         |
+|------------|-------|-----------------------------------------------------------------------------------------------|
+| `month`    | 1     | the query names the month (and year, if it names one) that the entry is of                     |
+| `day`      | 1     | and the day too                                                                               |
+| `own`      | 8     | the entry's own words, as a share of the best attainable, without names of speakers            |
+| `before`   | 8     | the same of the turn before                                                                   |
+| `after`    | 8     | the same of the turn after                                                                    |
+| `coverage` | 4     | share of the query's weight found in the entry or a direct neighbour                          |
+| `meaning`  | 10    | as in the base                                                                                |
+| `when`     | 1     | the query asks when, and the text tells a time                                                 |
+| `session`  | 0.2   | the best base score in the entry's thread, minus the best of all                               |
+| `recency`  | 1     | as in the base                                                                                |
+| `rare`     | 3     | share of the entry's distinct terms that few entries have: rare / (distinct + 1)               |
+| `repeated` | 4     | helped with similar questions of this person, or was passed over (`learning.repeats`)          |
+
+The features were chosen by forward selection among 68 on held-out conversations (docs/learning.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from wellworn.core.values import filled
+from wellworn.ingest.dates import NamedDate
+from wellworn.ingest.terms import Question, Trait
+from wellworn.learning.repeats import RepeatedQuestions
+from wellworn.search.arms import Lexical, Scores
+from wellworn.search.bank import Bank, Mask, Rows
+from wellworn.search.partition import NONE
+from wellworn.search.profiles import Profile
+
+Column = npt.NDArray[np.floating]
+Values = npt.NDArray[np.float64]
+Spans = npt.NDArray[np.datetime64]
+
+MICROS_PER_DAY = 86_400_000_000
+USUAL_CONFIDENCE = 0.8
+"""Of texts given to `remember`, and of turns."""
+_SHORTEST, _LONGEST = -2.0, float(np.log(2.0))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Ranked:
+    """Candidates with the factors of their scores."""
+
+    rows: Rows
+    names: list[str]
+    weights: Values
+    values: Values
+    """Shape (rows, names)."""
+
+    @property
+    def scores(self) -> Values:
+        return self.values @ self.weights
+
+    def take(self, places: Sequence[int] | Rows) -> Ranked:
+        order = np.asarray(places, dtype=np.intp)
+        values = self.values.take(order, axis=0)
+        return filled(Ranked, rows=self.rows.take(order), names=self.names, weights=self.weights, values=values)
+
+    def with_factor(self, name: str, values: Values | Mask, weight: float) -> Ranked:
+        """The ranking with one more factor; one that is there already with this weight grows instead."""
+        if name in self.names and self.weights[(place := self.names.index(name))] == weight:
+            added = self.values.copy()
+            added[:, place] += values
+            return filled(Ranked, rows=self.rows, names=self.names, weights=self.weights, values=added)
+        weights, grown = np.append(self.weights, weight), np.column_stack([self.values, values])
+        return filled(Ranked, rows=self.rows, names=[*self.names, name], weights=weights, values=grown)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class View:
+    """What factors and features are computed from: one query over a bank, with its candidates."""
+
+    bank: Bank
+    rows: Rows
+    """The candidates."""
+    question: Question
+    profile: Profile
+    lexical: Lexical
+    meaning: Scores
+    similarity: Scores
+    vector: npt.NDArray[np.float32] | None
+    """The query's, when there is an embedder."""
+    reference: int
+    """The moment that recency counts back from, in microseconds."""
+
+    def of_rows(self, rows: Rows) -> View:
+        """The same view with other candidates."""
+        return self if rows is self.rows else filled(View, **{**self.__dict__, "rows": rows})
+
+
+# -- factors ---------------------------------------------------------------------------------------------------------
+
+
+def factors(view: View) -> Ranked:
+    """The candidates with the factors that the profile weighs."""
+    weights = view.profile.weights
+    values = np.empty((len(view.rows), len(weights)))
+    for number, name in enumerate(weights):
+        values[:, number] = FACTORS[name](view)
+    given = np.array([*weights.values()], dtype=np.float64)
+    return filled(Ranked, rows=view.rows, names=[*weights], weights=given, values=values)
+
+
+def _asks(view: View, rows: Rows) -> Column:
+    asks: Column = ((view.bank.column("traits", rows) & np.uint8(Trait.QUESTION)) != 0).astype(np.float32)
+    return asks
+
+
+def _answers(view: View) -> Column:
+    before = view.bank.beside("before", view.rows)
+    return np.where(before >= 0, _asks(view, np.maximum(before, 0)), np.float32(0))
+
+
+def _speaker(view: View) -> Column:
+    names = np.array(view.question.names, dtype=np.int64)
+    named: Column = (view.bank.column("speaker", view.rows)[:, None] == names).any(axis=1).astype(np.float32)
+    return named
+
+
+def _length(view: View) -> Column:
+    chars = view.bank.column("chars", view.rows).astype(np.float64)
+    return np.clip(np.log((chars + 1) / view.profile.typical_chars), _SHORTEST, _LONGEST)
+
+
+def _age_days(view: View) -> Column:
+    days: Column = np.maximum(view.reference - view.bank.column("at", view.rows), 0) / MICROS_PER_DAY
+    return days
+
+
+def _recency(view: View) -> Column:
+    recency: Column = np.exp(-_age_days(view) / view.profile.recency_days)
+    return recency
+
+
+def _unsure(view: View) -> Column:
+    return np.minimum(view.bank.column("confidence", view.rows).astype(np.float64) - USUAL_CONFIDENCE, 0.0)
+
+
+def _reliability(view: View) -> Column:
+    confidence, usage = (view.bank.column(name, view.rows).astype(np.float64) for name in ("confidence", "usage"))
+    if view.profile.confidence_half_life_days < np.inf:
+        confidence *= 0.5 ** (_age_days(view) / view.profile.confidence_half_life_days)
+    return np.minimum(confidence * np.sqrt(usage / 10), 1.0)
+
+
+FACTORS: dict[str, Callable[[View], Column]] = {
+    "terms": lambda view: view.lexical.score[view.rows],
+    "meaning": lambda view: view.meaning[view.rows],
+    "similarity": lambda view: view.similarity[view.rows],
+    "question": lambda view: _asks(view, view.rows),
+    "answers": _answers,
+    "speaker": _speaker,
+    "length": _length,
+    "recency": _recency,
+    "date": lambda view: dated(view.question, view.bank, view.rows),
+    "unsure": _unsure,
+    "reliability": _reliability,
+}
+
+
+# -- dates that a query names ----------------------------------------------------------------------------------------
+
+
+def dated(question: Question, bank: Bank, rows: Rows | None = None) -> Column:
+    """The factor `date` of some rows, or of the whole bank."""
+    if not question.dates:
+        return np.zeros(len(bank) if rows is None else len(rows), dtype=np.float32)
+    in_month, in_day = of_named_dates(question, bank, rows)
+    return in_month.astype(np.float32) + in_day
+
+
+def of_named_dates(question: Question, bank: Bank, rows: Rows | None = None) -> tuple[Mask, Mask]:
+    """For each row (None: of the whole bank) whether it is of a month named, and whether it is of a day named."""
+    moments = bank.column("at", slice(None) if rows is None else rows)
+    in_month = in_day = np.zeros(len(moments), dtype=bool)
+    if len(moments):
+        for named in question.dates:
+            months = _months(named, moments)
+            in_month = in_month | _within(moments, months, months + 1)
+            if named.day:
+                days = months.astype("datetime64[D]") + (named.day - 1)
+                days = days[days < (months + 1).astype("datetime64[D]")]  # some months have no such day
+                in_day = in_day | _within(moments, days, days + 1)
+    return in_month, in_day
+
+
+def _months(named: NamedDate, moments: npt.NDArray[np.int64]) -> Spans:
+    """The month in its year, or in every year that a moment is of."""
+    if named.year is not None:
+        years = np.array([named.year - 1970])
+    else:
+        first, last = np.array([moments.min(), moments.max()]).astype("datetime64[us]").astype("datetime64[Y]")
+        years = np.arange(first.astype(np.int64), last.astype(np.int64) + 1)
+    return (12 * years + named.month - 1).astype("datetime64[M]")
+
+
+def _within(moments: npt.NDArray[np.int64], begins: Spans, ends: Spans) -> Mask:
+    """Whether each moment lies in one of the spans, which are in order and do not touch."""
+    if not len(begins):
+        return np.zeros(len(moments), dtype=bool)
+    begin, end = (times.astype("datetime64[us]").astype(np.int64) for times in (begins, ends))
+    place = np.searchsorted(begin, moments, side="right") - 1
+    inside: Mask = (place >= 0) & (moments < end[place])
+    return inside
+
+
+# -- features for learning -------------------------------------------------------------------------------------------
+
+_SCALE_OF = {
+    "month": 1.0,
+    "day": 1.0,
+    "own": 8.0,
+    "before": 8.0,
+    "after": 8.0,
+    "coverage": 4.0,
+    "meaning": 10.0,
+    "when": 1.0,
+    "session": 0.2,
+    "recency": 1.0,
+    "rare": 3.0,
+    "repeated": 4.0,
+}
+FEATURES = tuple(_SCALE_OF)
+_SCALES = np.array([*_SCALE_OF.values()])
+
+
+def features(view: View, ranked: Ranked, base: Values, repeated: RepeatedQuestions | None = None) -> Values:
+    """Shape (rows, features) for the rows of a ranking with these base scores."""
+    view = view.of_rows(ranked.rows)
+    bank, rows, plain, question = view.bank, view.rows, view.lexical.plain, view.question
+    nothing = np.zeros(len(rows))
+    month, day = of_named_dates(question, bank, rows) if question.dates else (nothing, nothing)
+    before = after = nothing
+    if bank.threaded:
+        earlier, later = bank.beside("before", rows), bank.beside("after", rows)
+        before, after = (np.where(near >= 0, plain[near], np.float32(0)) for near in (earlier, later))
+        coverage = _coverage(view, earlier, later)
+    else:
+        coverage = _own_coverage(view)
+    when = (bank.column("traits", rows) & np.uint8(Trait.TIMED)) != 0 if question.asks_when else nothing
+    recency = ranked.values[:, ranked.names.index("recency")] if "recency" in ranked.names else _recency(view)
+    rare = bank.column("rare", rows) / (bank.column("distinct", rows).astype(np.float64) + 1)
+    past = {} if repeated is None else repeated.values(question.terms)
+    helped = [past.get(no, 0.0) for no in bank.column("no", rows).tolist()] if past else nothing
+    columns = (month, day, plain[rows], before, after, coverage, view.meaning[rows], when)
+    found = np.empty((len(rows), len(FEATURES)))
+    for place, column in enumerate((*columns, _session(view, base), recency, rare, helped)):
+        found[:, place] = column
+    found *= _SCALES
+    return found
+
+
+def _own_coverage(view: View) -> Column:
+    """`coverage` where no row has a neighbour."""
+    if not view.lexical.found:
+        return np.zeros(len(view.rows))
+    idfs, having = zip(*view.lexical.found, strict=True)
+    covered = np.zeros(len(view.bank))
+    np.add.at(covered, np.concatenate(having), np.array(idfs).repeat([len(rows) for rows in having]))
+    share: Column = covered[view.rows] / (sum(idfs) or 1.0)
+    return share
+
+
+def _coverage(view: View, before: Rows, after: Rows) -> Column:
+    total = sum(idf for idf, _ in view.lexical.found)
+    covered = np.zeros(len(view.rows))
+    has = np.zeros(len(view.bank) + 1, dtype=bool)  # the last place stands for "no neighbour" (-1)
+    for idf, rows in view.lexical.found:
+        has[rows] = True
+        covered += idf * (has[view.rows] | has[before] | has[after])
+        has[rows] = False
+    return covered / total if total else covered
+
+
+def _session(view: View, base: Values) -> Column:
+    top = float(base.max(initial=-np.inf))
+    if not view.bank.in_threads or not len(base):
+        return base - top
+    thread = view.bank.column("thread", view.rows)
+    _, place = np.unique(thread, return_inverse=True)
+    best = np.full(len(thread), -np.inf)
+    np.maximum.at(best, place, base)
+    return np.where(thread == NONE, base, best[place]) - top
+
+
+# -- diversity -------------------------------------------------------------------------------------------------------
+
+
+def diversify(
+    scores: Values, vectors: npt.NDArray[np.float32], k: int, *, lambda_: float
+) -> tuple[list[int], list[float]]:
+    """Maximal marginal relevance: up to k places in the order picked, and each pick's largest cosine to an earlier one.
+
+    Picks greedily argmax λ · score - (1 - λ) · max cosine to what was picked. In a hit's score the penalty is the factor
+    `diversity`, minus that cosine with weight (1 - λ) / λ: the same order, and an explanation shows what it cost.
+    """
+    picked: list[int] = []
+    redundancy: list[float] = []
+    closest = np.zeros(len(scores))
+    open_ = np.ones(len(scores), dtype=bool)
+    while len(picked) < min(k, len(scores)):
+        best = int(np.where(open_, lambda_ * scores - (1 - lambda_) * closest, -np.inf).argmax())
+        picked.append(best)
+        redundancy.append(float(closest[best]))
+        open_[best] = False
+        closest = np.maximum(closest, vectors @ vectors[best])
+    return picked, redundancy
