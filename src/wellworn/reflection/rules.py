@@ -126,13 +126,19 @@ _TASKS = _set(
 _AMOUNTS = _set("one two three four five six seven eight nine ten twelve twenty some many most all both few several")
 _BEFORE_TASK = _set("please now then also and so next just but again kindly")
 _YOURS = _set("you you're you've you'll you'd your yours")
+_REACTION = re.compile(
+    r"i(?:'m|'ve|'d| am| was| have| had| can| would)?(?: \w+ly| \w+ly| also| just| never| no| still| only| always| so)*"
+    r" (?:appreciate|imagine|wonder|wondering|curious|agree|idea|surprised|impressed|interested|know|guess|believe|think"
+    r"|thought|feel like|see|noticed?|hear|heard|mean|meant|hope|hopeful|understand|glad|sure|worried|excited)\b"
+)
+"""How the speaker takes what they read: it says more about the talk than about them."""
 _ROLE_PLAY = re.compile(
     r"\b(?:act(?:ing)? as|role[- ]?play|pretend|play the role|in character|you are now|as an ai|my character)\b"
     r"|^you(?:'re| are) (?:a|an)\b",
     re.MULTILINE,
 )
 _STANDING = re.compile(
-    r"^(?:please )?(?:always|never|don't|do not|avoid|stop|remember|note|call me|use|keep|prefer|no|remind me)\b"
+    r"^(?:please )?(?:always|never|don't|do not|avoid|stop \w+ing|remember|note|call me|use|keep|prefer|no .+ please|remind me)\b"
     r"|\b(?:always|never|from now on|going forward|in (?:the )?future|instead of|any ?more|no longer|by default"
     r"|every time|write that down|note that|remember that|remember this)\b"
 )
@@ -160,6 +166,8 @@ def label(sentence: Sentence) -> Label:
         return "aside"
     if _HYPOTHETICAL.search(text):
         return "hypothetical"
+    if _REACTION.match(text):
+        return "aside"
     return _told_or_asked_for(sentence, text, said, content)
 
 
@@ -217,6 +225,11 @@ _FEWEST_NEW = 2
 """Words of a sentence in a longer turn that nobody said before in the session."""
 _SHORT_CHARS = 200
 _LONGEST_QUESTION = 200
+_WANTS = re.compile(r"\bi(?:'d| would|'m| am)? (?:\w+ )?(?:want|need|like to|trying|looking)\b")
+_COMMITS = re.compile(
+    r"\b(?:i'll|i will|we'll|let's|i'm going to|i can|go ahead|go with|proceed|start|do it|next)\b", re.IGNORECASE
+)
+"""The speaker takes a proposal up."""
 _POINT = re.compile(r"^\s{0,12}(?:[-*•–+]|\d{1,3}[.)]|#{1,6})\s+(.*)$", re.MULTILINE)
 _FEWEST_POINTS = 3
 _LONGEST_POINT = 60
@@ -238,10 +251,15 @@ class _Session:
     """Who speaks in a session, whether people talk about themselves in it, and which words were said so far."""
 
     user: str | None
-    personal: bool
+    talk: str
+    """`personal`, `task` or `mixed`."""
     addressed: re.Pattern[str] | None
     """The participants' names where a sentence begins or ends with them."""
     heard: set[int] = field(default_factory=set)
+
+    @property
+    def personal(self) -> bool:
+        return self.talk == "personal"
 
     def name(self, turn: Turn) -> str:
         return name_of(turn, self.user)
@@ -266,7 +284,7 @@ def extract(turns: Sequence[Turn], *, user: str | None = None, context: Sequence
     what a first reply answers.
     """
     everything = [*context, *turns]
-    session = _Session(user=user, personal=_is_personal(everything), addressed=_names_addressed(everything))
+    session = _Session(user=user, talk=_sort_of_talk(everything), addressed=_names_addressed(everything))
     session.heard.update(term for turn in context for term in terms(turn.text))
     candidates: list[Candidate] = []
     skipped: dict[int, str] = {}
@@ -289,23 +307,28 @@ def extract(turns: Sequence[Turn], *, user: str | None = None, context: Sequence
     return Found(candidates=candidates, skipped={n: why for n, why in skipped.items() if n not in used})
 
 
-def _is_personal(turns: Sequence[Turn]) -> bool:
-    """Whether most of what people say is about themselves.
+def _sort_of_talk(turns: Sequence[Turn]) -> str:
+    """`personal` when people mostly speak of themselves, `task` when they set tasks to a machine, else `mixed`.
 
-    Tasks set to a machine ("write …", "explain …") say "I" and "we" of customers, characters and texts, too, but not in
+    People who set tasks ("write …", "explain …") say "I" and "we" of customers, characters and texts, too, but not in
     most turns. Bare replies ("Ten kilometres") do not count.
     """
     users = [turn.text for turn in turns if role(turn) == "user"]
-    if any(_ROLE_PLAY.search(text.lower()) for text in users):
-        return False
-    own = others = 0
+    own = others = tasks = 0
     for text in users:
         said = [(one.text, label(one)) for one in sentences(text[:_PASTED_CHARS])]
+        tasks += len(text) > _PASTED_CHARS or bool(said and said[0][1] == "request") or _is_play(text)
         if any(sort == "statement" and not _SELF.isdisjoint(_plain_words(one)) for one, sort in said):
             own += 1
         elif any(sort not in ("small talk", "fragment", "aside") for _, sort in said):
             others += 1
-    return not users or own > _PERSONAL * (own + others)
+    if not users or (own > _PERSONAL * (own + others) and not any(map(_is_play, users))):
+        return "personal"
+    return "task" if tasks else "mixed"
+
+
+def _is_play(text: str) -> bool:
+    return bool(_ROLE_PLAY.search(text.lower()))
 
 
 def _names_addressed(turns: Sequence[Turn]) -> re.Pattern[str] | None:
@@ -328,10 +351,11 @@ def _of_turn(turn: Turn, before: Turn | None, session: _Session) -> list[Candida
     reply = _reply(turn, before, said, labels, session)
     brief = len(turn.text) <= _SHORT_CHARS
     kept: list[Candidate] = []
+    concerns = _concerns_speaker(turn, said, labels, session)
     for place, (one, sort) in enumerate(zip(said, labels, strict=True)):
         if reply is not None and reply[0] == place:
             kept.append(reply[1])
-        elif sort not in _KEPT:
+        elif sort not in _KEPT or not concerns[place]:
             continue
         elif one.text.lower().split()[0].partition("'")[0] not in _POINTS_BACK:
             fewest = 1 if len(said) == 1 or (brief and _opens_in_person(one.text)) else _FEWEST_NEW
@@ -347,12 +371,24 @@ def _refused(turn: Turn, said: Sequence[Sentence], labels: Sequence[Label], sess
         return "nothing said in sentences"
     if role(turn) == "user" and len(turn.text) > _PASTED_CHARS:
         return "pasted text"
-    if session.personal:
-        return ""
-    if labels[0] == "request" or _ROLE_PLAY.search(turn.text.lower()):
+    if not session.personal and (labels[0] == "request" or _is_play(turn.text)):
         return "part of a task"
-    only_tells = len(turn.text) <= _SHORT_CHARS and {*labels} <= {*_KEPT, "small talk", "fragment"}
-    return "" if only_tells or any(_opens_in_person(one.text) for one in said) else "not about the speaker"
+    return ""
+
+
+def _concerns_speaker(turn: Turn, said: Sequence[Sentence], labels: Sequence[Label], session: _Session) -> list[bool]:
+    """Which sentences may be kept: in a personal talk all, else what the speaker says of themselves.
+
+    A short turn that only tells ("The deploy key is in 1Password") is kept, too, where no tasks are set.
+    """
+    brief = len(turn.text) <= _SHORT_CHARS
+    only_tells = brief and {*labels} <= {*_KEPT, "small talk", "fragment"}
+    if session.personal or (only_tells and session.talk == "mixed"):
+        return [True] * len(said)
+    return [
+        (sort == "instruction" and brief) or (_opens_in_person(one.text) and not _WANTS.search(one.text.lower()))
+        for one, sort in zip(said, labels, strict=True)
+    ]
 
 
 def _opens_in_person(text: str) -> bool:
@@ -379,7 +415,7 @@ def _reply(
     place = next((n for n, sort in enumerate(labels) if sort != "small talk"), 0)
     place = place if labels[place] == "fragment" else 0
     lead = _question(before, said[place], labels[place], session)
-    lead = lead or (_proposal(before, labels[0], session.name(turn)) if session.personal else "")
+    lead = lead or (_proposal(before, turn, labels[0], session.name(turn)) if session.personal else "")
     if not lead:
         return None
     text = f'{lead} {session.name(turn)} said: "{_quoted(said[place].text)}."'
@@ -400,9 +436,11 @@ def _question(before: Turn, reply: Sentence, sort: Label, session: _Session) -> 
     return f'Asked "{_quoted(question)}?",' if sort == "fragment" or settled else ""
 
 
-def _proposal(before: Turn, sort: Label, name: str) -> str:
+def _proposal(before: Turn, turn: Turn, sort: Label, name: str) -> str:
     """The points that an assistant listed, unless the reply asks for something else."""
     if role(before) != "assistant" or sort in ("question", "request", "hypothetical"):
+        return ""
+    if not _COMMITS.search(turn.text.replace("’", "'")):
         return ""
     points = [_point(line[1]) for line in _POINT.finditer(before.text)]
     shown = "; ".join(point for point in points if point)
