@@ -20,6 +20,7 @@ from integrations.world import ADA, SYSTEM, agent_of, ask, citing, scripted, sho
 from wellworn import InvalidInput, Memory, Scope
 from wellworn.integrations.langchain import CITE, NOTE, RMMContext, RMMMiddleware
 from wellworn.integrations.rmm_bank import Retrieved
+from wellworn.integrations.rmm_parts import PartsBank
 from wellworn.integrations.support import Faults
 
 BIKE = "Ada's bicycle is a green Brompton."
@@ -63,7 +64,7 @@ async def test_the_same_from_an_event_loop(memory: Memory) -> None:
     assert not middleware.faults
 
 
-class WatchedBank:
+class WatchedBank(PartsBank):
     """A bank that notes which thread each call runs on."""
 
     def __init__(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import uuid
 from collections.abc import Iterator
 from typing import Any
 
@@ -12,6 +11,8 @@ import pytest
 
 from wellworn import Memory
 from wellworn.integrations.langgraph_store import WellwornStore
+
+pytestmark = pytest.mark.slow  # the package takes seconds to import
 
 langmem = pytest.importorskip("langmem", reason="langmem is not installed")
 
@@ -22,7 +23,7 @@ NS = ("memories", "{user_id}")
 
 @pytest.fixture
 def store() -> Iterator[WellwornStore]:
-    with Memory.open(":memory:") as memory:
+    with Memory(":memory:") as memory:
         yield WellwornStore(memory, tenant="acme", fields=["content"])
 
 
@@ -55,14 +56,3 @@ def test_the_tools_create_find_update_and_delete(store: WellwornStore) -> None:
     manage.invoke({"id": bike, "action": "delete"}, CONFIG)
     assert found_by(search.invoke({"query": "Brompton"}, CONFIG)) == ["Ada drinks oolong tea."]
     assert found_by(search.invoke({"query": "bicycle"}, BEN)) == ["Ben rides a bicycle too."]
-
-
-async def test_the_tools_are_awaited_too(store: WellwornStore) -> None:
-    manage = langmem.create_manage_memory_tool(namespace=NS, store=store)
-    search = langmem.create_search_memory_tool(namespace=NS, store=store)
-    made = id_in(await manage.ainvoke({"content": "Ada likes rain.", "action": "create"}, CONFIG))
-    assert uuid.UUID(made)
-    await manage.ainvoke({"id": made, "content": "Ada likes snow.", "action": "update"}, CONFIG)
-    assert found_by(await search.ainvoke({"query": "weather", "limit": 3}, CONFIG)) == ["Ada likes snow."]
-    await manage.ainvoke({"id": made, "action": "delete"}, CONFIG)
-    assert found_by(await search.ainvoke({"query": "weather"}, CONFIG)) == []

@@ -13,24 +13,14 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NotRequired, cast
 
 from wellworn.core.cache import LruCache
 from wellworn.core.clock import TimeOrderedIds
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import Scope
 from wellworn.ingest.validate import checked_count, checked_flag, checked_k, checked_session_id
-from wellworn.integrations.rmm_bank import (
-    MemoryBank,
-    Retrieved,
-    RMMContext,
-    RMMUser,
-    Utterance,
-    WellwornBank,
-    field_of,
-    user_of,
-)
+from wellworn.integrations.rmm_bank import Retrieved, RMMContext, RMMUser, Utterance, WellwornBank, field_of, user_of
 from wellworn.integrations.support import checked_memory, clean_text, off_loop
 from wellworn.memory import Memory
 from wellworn.search.filters import Filters
@@ -117,8 +107,7 @@ class RMMState(AgentState[Any]):
     rmm_session: NotRequired[Annotated[SessionState | None, PrivateStateAttr]]
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Call:
+class _Call(NamedTuple):
     """A prepared call of the model: what is sent, and what is needed when the answer comes."""
 
     request: ModelRequest[Any]
@@ -137,7 +126,7 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
 
     def __init__(
         self,
-        memory: Memory | MemoryBank,
+        memory: Memory | PartsBank,
         *,
         tenant: str = "default",
         top_m: int = 5,
@@ -149,18 +138,17 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
         super().__init__()
         Scope(tenant=tenant)
         Filters.of(min_score=min_score)
-        if isinstance(memory, Memory):
-            if memory.scope is not None:
+        if isinstance(memory, PartsBank):
+            self._bank: WellwornBank | PartsBank = memory
+        else:
+            if checked_memory(memory).scope is not None:
                 raise InvalidInput("memory", "is bound to one scope", "give the memory itself: each run names its user")
             tokens = checked_count("max_tokens", max_tokens, least=1)
-            memory = WellwornBank(memory, top_m=checked_k(top_m), max_tokens=tokens, min_score=min_score)
-        elif not hasattr(memory, "show_again"):
-            checked_memory(memory)
-        self._bank: MemoryBank = memory
+            self._bank = WellwornBank(memory, top_m=checked_k(top_m), max_tokens=tokens, min_score=min_score)
         self._tenant = tenant
         self._reflects = checked_flag("enable_prospective_reflection", enable_prospective_reflection)
         self._cites = checked_flag("enable_retrospective_reflection", enable_retrospective_reflection)
-        self._guarded = memory.faults.guarded
+        self._guarded = self._bank.faults.guarded
         self._new_id = TimeOrderedIds()
         self._blocks: LruCache[tuple[str, str], str] = LruCache(_MAX_BLOCKS)
 
@@ -298,7 +286,7 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
         with self._guarded("show"):
             user = self._user(request.runtime)
             if user is None:
-                return _Call(request=request)
+                return _Call(request)
             question = question_of(request.state["messages"])
             turn, block = turn_of(request.state, question, user), ""
             if turn is not None and turn["shown"]:
@@ -308,10 +296,10 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             asks = self._cites and request.response_format is None and isinstance(request.model, BaseChatModel)
             sent = injected(request, block, cites=asks, question=None if question is None else question.id)
             if not asks:
-                return _Call(request=sent)
+                return _Call(sent)
             gate = CitationGate(turn["shown"] if turn is not None and block else 0)
-            return _Call(request=sent.override(model=gated_model(request.model, gate)), gate=gate, turn=turn)
-        return _Call(request=request)
+            return _Call(sent.override(model=gated_model(request.model, gate)), gate, turn)
+        return _Call(request)
 
     def _block(self, user: RMMUser, turn: TurnState) -> str:
         """Return the block that was made when the turn began, or rebuild it in another process."""

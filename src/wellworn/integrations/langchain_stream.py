@@ -8,9 +8,9 @@ generates passes through here. What a citation is, is decided in `core.citations
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Iterator
 from functools import lru_cache
-from types import new_class
+from itertools import chain
 from typing import Any, TypeVar, cast
 
 from langchain_core.language_models.chat_models import BaseChatModel
@@ -146,23 +146,18 @@ class GatedStream:
         self._block: dict[str, Any] | None = None
         """The last text block, where content comes in blocks: held text belongs to it."""
 
-    def take(self, chunk: ChatGenerationChunk) -> Iterator[ChatGenerationChunk]:
-        yield from self._next(chunk, self._held.take(text_of(chunk.message)))
-
-    def finish(self) -> Iterator[ChatGenerationChunk]:
-        rest, citation = self._held.finish()
-        # Some models generate the whole answer and then stream it: then the citation was taken before.
-        if citation.places is not None or self._gate.citation is None:
-            self._gate.citation = citation
-        if self._waiting is not None:
-            chunk, text = self._waiting
-            self._waiting = (chunk, text + rest)
-        yield from self._next(None, "")
-
-    def _next(self, chunk: ChatGenerationChunk | None, text: str) -> Iterator[ChatGenerationChunk]:
-        if self._waiting is not None:
-            yield self._with_text(*self._waiting)
-        self._waiting = None if chunk is None else (chunk, text)
+    def take(self, chunk: ChatGenerationChunk | None) -> Iterator[ChatGenerationChunk]:
+        """Take the next chunk, or None after the last, and return those that are ready."""
+        waiting, rest = self._waiting, ""
+        if chunk is None:
+            rest, citation = self._held.finish()
+            # Some models generate the whole answer and then stream it: then the citation was taken before.
+            if citation.places is not None or self._gate.citation is None:
+                self._gate.citation = citation
+        else:
+            self._waiting = (chunk, self._held.take(text_of(chunk.message)))
+        if waiting is not None:
+            yield self._with_text(waiting[0], waiting[1] + rest)
         if chunk is not None and not isinstance(chunk.message.content, str):
             blocks = [one for one in chunk.message.content if isinstance(one, dict) and _is_text(one)]
             self._block = blocks[-1] if blocks else self._block
@@ -191,83 +186,59 @@ def gated_model(model: BaseChatModel, gate: CitationGate) -> BaseChatModel:
 
 
 @lru_cache(maxsize=64)
-def _gated_class(base: type[BaseChatModel]) -> type[BaseChatModel]:
-    """Return a subclass in which each way to generate that the base has passes the gate."""
-    names: dict[str, Any] = {"__module__": base.__module__, "__qualname__": base.__qualname__, "__doc__": base.__doc__}
-    ways: dict[str, Callable[..., Any]] = {
-        "_generate": _generate,
-        "_agenerate": _agenerate,
-        "_stream": _stream,
-        "_astream": _astream,
-    }
-    for name, way in ways.items():
-        own = getattr(base, name)
-        if own is not getattr(BaseChatModel, name):
-            names[name] = way(own)
-    made: type[BaseChatModel] = new_class(base.__name__, (base,), exec_body=lambda body: body.update(names))
-    for events in ("_stream_chat_model_events", "_astream_chat_model_events"):
-        # A provider's own events would bypass the gate. Without them the framework makes events from chunks.
-        setattr(made, events, None)  # set here, since pydantic would take it for a private field
-    return made
+def _gated_class(base: Any) -> type[BaseChatModel]:
+    """Return a subclass of a chat model in which each way to generate passes the gate.
+
+    A stream's own run manager is not passed on: it would report tokens before they pass the gate.
+    """
+
+    class Gated(base):  # type: ignore[misc]  # a class that is only known at run time
+        def _generate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            return _gate_of(self).whole(super()._generate(*args, **kwargs))
+
+        async def _agenerate(self, *args: Any, **kwargs: Any) -> ChatResult:
+            return _gate_of(self).whole(await super()._agenerate(*args, **kwargs))
+
+        def _stream(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+            return _passed(super()._stream(messages, stop=stop, **kwargs), GatedStream(_gate_of(self)), run_manager)
+
+        def _astream(self, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any) -> Any:
+            return _apassed(super()._astream(messages, stop=stop, **kwargs), GatedStream(_gate_of(self)), run_manager)
+
+    for name in ("_generate", "_agenerate", "_stream", "_astream"):
+        if getattr(base, name) is getattr(BaseChatModel, name):  # the framework asks what a class can do by itself
+            delattr(Gated, name)
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(Gated, name, getattr(base, name))
+    for name in ("_stream_chat_model_events", "_astream_chat_model_events"):
+        setattr(Gated, name, None)  # a provider's own events would bypass the gate
+    return cast("type[BaseChatModel]", Gated)
 
 
-def _gate_of(model: BaseChatModel) -> CitationGate:
-    return cast("CitationGate", (model.__pydantic_private__ or {})[_GATE])
+def _gate_of(model: Any) -> CitationGate:
+    return cast("CitationGate", model.__pydantic_private__[_GATE])
 
 
-# `own` is the base's method, and `Any` its arguments, passed on as they come. When it streams it gets no run manager,
-# since it would report tokens before they pass the gate.
-
-
-def _generate(own: Any) -> Any:
-    def generate(self: BaseChatModel, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        return _gate_of(self).whole(own(self, messages, *args, **kwargs))
-
-    return generate
-
-
-def _agenerate(own: Any) -> Any:
-    async def agenerate(self: BaseChatModel, messages: list[BaseMessage], *args: Any, **kwargs: Any) -> ChatResult:
-        return _gate_of(self).whole(await own(self, messages, *args, **kwargs))
-
-    return agenerate
-
-
-def _stream(own: Any) -> Any:
-    def stream(
-        self: BaseChatModel, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> Iterator[ChatGenerationChunk]:
-        gated = GatedStream(_gate_of(self))
-
-        def passed() -> Iterator[ChatGenerationChunk]:
-            for chunk in own(self, messages, stop=stop, **kwargs):
-                yield from gated.take(chunk)
-            yield from gated.finish()
-
-        for chunk in passed():
+def _passed(
+    chunks: Iterator[ChatGenerationChunk], gated: GatedStream, run_manager: Any
+) -> Iterator[ChatGenerationChunk]:
+    for chunk in chain(chunks, [None]):
+        for ready in gated.take(chunk):
             if run_manager is not None:
-                run_manager.on_llm_new_token(chunk.text, chunk=chunk)
+                run_manager.on_llm_new_token(ready.text, chunk=ready)
+            yield ready
+
+
+async def _apassed(
+    chunks: AsyncIterator[ChatGenerationChunk], gated: GatedStream, run_manager: Any
+) -> AsyncIterator[ChatGenerationChunk]:
+    async def and_none() -> AsyncIterator[ChatGenerationChunk | None]:
+        async for chunk in chunks:
             yield chunk
+        yield None
 
-    return stream
-
-
-def _astream(own: Any) -> Any:
-    async def astream(
-        self: BaseChatModel, messages: Any, stop: Any = None, run_manager: Any = None, **kwargs: Any
-    ) -> AsyncIterator[ChatGenerationChunk]:
-        gated = GatedStream(_gate_of(self))
-
-        async def passed() -> AsyncIterator[ChatGenerationChunk]:
-            async for chunk in own(self, messages, stop=stop, **kwargs):
-                for ready in gated.take(chunk):
-                    yield ready
-            for ready in gated.finish():
-                yield ready
-
-        async for chunk in passed():
+    async for chunk in and_none():
+        for ready in gated.take(chunk):
             if run_manager is not None:
-                await run_manager.on_llm_new_token(chunk.text, chunk=chunk)
-            yield chunk
-
-    return astream
+                await run_manager.on_llm_new_token(ready.text, chunk=ready)
+            yield ready

@@ -1,6 +1,6 @@
-"""The memory bank of reflective memory management (RMM): what the LangChain middleware calls, and one on a `Memory`.
+"""The memory bank that the LangChain middleware calls, on a `Memory`, and the values that it deals in.
 
-Knows no framework. The other bank, on a user's own LangChain parts, is in `rmm_parts`.
+Knows no framework. `rmm_parts` has a bank with the same methods on a user's own LangChain parts.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any, Protocol
+from typing import Any
 
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.fence import fenced_block
@@ -17,8 +17,6 @@ from wellworn.core.values import Entry, Scope, fence_item
 from wellworn.ingest.validate import MAX_QUERY_CHARS
 from wellworn.integrations.support import Faults
 from wellworn.memory import Memory
-
-_TAGS = ["conversation"]
 
 
 @dataclass(kw_only=True)
@@ -89,34 +87,11 @@ class Retrieved:
     shown: int
 
 
-class MemoryBank(Protocol):
-    """Where memories come from and go to. Every call names its user; a bank never mixes users."""
-
-    faults: Faults
-
-    def recall(self, user: RMMUser, question: str, *, except_session: str | None) -> Retrieved:
-        """Find and rank the memories for a question, without those of a session that the model already sees."""
-        ...
-
-    def show_again(self, user: RMMUser, ids: Sequence[str]) -> str:
-        """Rebuild the block of an earlier recall from the ids it showed, in a process that does not have it."""
-        ...
-
-    def learn(self, user: RMMUser, question: str, recalled: Retrieved, cited: Sequence[int]) -> None:
-        """Learn that the answer cited these places of the block, and not the others."""
-        ...
-
-    def store(self, user: RMMUser, session_id: str, turns: Sequence[Utterance]) -> None:
-        """Store turns of a session."""
-        ...
-
-    def end(self, user: RMMUser, session_id: str, turns: Sequence[Utterance]) -> None:
-        """End a session, given the turns that the agent's state holds: what was said becomes memories, once."""
-        ...
-
-
 class WellwornBank:
-    """A bank on a `Memory`: turns are stored as they are said, recall learns, reflection runs in the background."""
+    """A memory bank on a `Memory`: turns are stored as they are said, recall learns, reflection runs in the background.
+
+    Every call names its user, and no call sees another user's memories.
+    """
 
     def __init__(self, memory: Memory, *, top_m: int, max_tokens: int, min_score: float | None) -> None:
         self.faults = Faults()
@@ -126,6 +101,7 @@ class WellwornBank:
         self._min_score = min_score
 
     def recall(self, user: RMMUser, question: str, *, except_session: str | None) -> Retrieved:
+        """Find and rank memories for a question, without those of a session that the model already sees."""
         found = self._memory.recall(
             question[:MAX_QUERY_CHARS],
             scope=user.scope,
@@ -138,20 +114,24 @@ class WellwornBank:
         return Retrieved(recall_id=found.id, ids=[entry.id for entry in entries], block=block, shown=shown)
 
     def show_again(self, user: RMMUser, ids: Sequence[str]) -> str:
+        """Rebuild the block of an earlier recall from the ids it showed, in a process that does not have it."""
         entries = [self._memory.get(id, scope=user.scope) for id in ids]
         return rendered(entries, max_tokens=self._max_tokens)[0]
 
     def learn(self, user: RMMUser, question: str, recalled: Retrieved, cited: Sequence[int]) -> None:
+        """Learn that the answer cited these places of the block, and not the others."""
         if recalled.shown < len(recalled.ids):  # some did not fit: that they were not cited says nothing
             return
         with suppress(NotFound):  # learning is off, or the recall was forgotten
             self._memory.outcome(recalled.recall_id, cited=cited, scope=user.scope)
 
     def store(self, user: RMMUser, session_id: str, turns: Sequence[Utterance]) -> None:
+        """Store turns of a session."""
         session = self._memory.session(session_id, scope=user.scope)
-        session.add_turns([(turn.role, turn.text) for turn in turns], tags=_TAGS)
+        session.add_turns([(turn.role, turn.text) for turn in turns], tags=["conversation"])
 
     def end(self, user: RMMUser, session_id: str, turns: Sequence[Utterance]) -> None:
+        """End a session, given the turns that the agent's state holds: what was said becomes memories, once."""
         with suppress(NotFound):  # nothing was said yet
             self._memory.session(session_id, scope=user.scope).end()
 
