@@ -113,7 +113,7 @@ def live(way: Life, seed: int, count: int, embedder: str, steps: Steps) -> list[
 
     found = []
     with Memory.open(":memory:", embedder=embedder, background=False, clock=lambda: now[0], new_id=new_id) as memory:
-        bank = ReasoningBank(memory, scope=SCOPE, k=way.k, new_id=new_id)
+        bank = ReasoningBank(memory, scope=SCOPE, k=way.k)
         for number, task in enumerate(order):
             now[0] += timedelta(hours=1)
             place = number / len(order)

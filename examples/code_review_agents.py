@@ -96,7 +96,7 @@ def main() -> None:
             print(f"changes {start + 1:2}-{start + 12:2}: {sum(missed[start : start + 12])} defects got through")
 
         newcomer, colleague = Reviewer(memory, "security", name="newcomer", seed=2), team[0]
-        shares = newcomer.bank.keeper.learn_from_peer(colleague.scope, scope=newcomer.scope)
+        shares = newcomer.bank.sharing.learn_from_peer(colleague.scope)
         copied = [share for share in shares if share.copy_id]
         missed_late = sum(not newcomer.review(Change(100 + number, area)) for number, area in enumerate(areas))
         print(f"the newcomer starts with {len(copied)} items of {colleague.scope.agent} and misses {missed_late}")

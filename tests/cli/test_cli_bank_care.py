@@ -97,12 +97,12 @@ def test_share_revoke_and_learn_from(bank: Cli) -> None:
 
 
 def test_jobs_run_consolidates_what_is_due(bank: Cli) -> None:
-    from wellworn.tasks.consolidation.settings import ConsolidationSettings
-    from wellworn.tasks.keeper import Keeper
+    from wellworn.tasks import ReasoningBank
+    from wellworn.tasks.settle import ConsolidationSettings
 
     with opened(bank.db, embedder="hash") as mem:
-        keeper = Keeper(mem, settings=ConsolidationSettings(every=1))
+        own = ReasoningBank(mem, consolidation=ConsolidationSettings(every=1))
         with mem.engine.store.transact() as tx:
-            keeper.watch.added(tx, AGENT.home("agent"))
+            own.consolidation.added(tx, AGENT.home("agent"))
     assert bank.json("jobs", "run")["done"] == 1
     assert len(bank.json("bank", "runs", *SCOPE)["runs"]) == 1

@@ -9,9 +9,8 @@ from pathlib import Path
 
 from wellworn import InvalidInput, Memory, NotFound, Scope
 from wellworn.tasks import ReasoningBank
-from wellworn.tasks.consolidation.settings import ConsolidationSettings
-from wellworn.tasks.domains import domain_tags
-from wellworn.tasks.keeper import Keeper
+from wellworn.tasks.items import domain_tags
+from wellworn.tasks.settle import ConsolidationSettings
 
 EMBEDDER = "hash:8"
 AGENT = Scope(tenant="acme", agent="solver")
@@ -42,8 +41,8 @@ def consolidate_slowly(path: Path, minutes_ahead: float, told: Connection) -> No
             time.sleep(0.005)
 
     with Memory.open(path, embedder=EMBEDDER, background=False, clock=clock) as mem:
-        keeper = Keeper(mem, settings=ConsolidationSettings(batch=2, decay_rate=1.0))
-        keeper.consolidate(scope=AGENT, progress=tell)
+        bank = ReasoningBank(mem, scope=AGENT, consolidation=ConsolidationSettings(batch=2, decay_rate=1.0))
+        bank.consolidate(scope=AGENT, progress=tell)
         told.send("done")
         time.sleep(60)
 
@@ -57,10 +56,10 @@ def undo_slowly(path: Path, minutes_ahead: float, told: Connection) -> None:
         time.sleep(0.005)
 
     with Memory.open(path, embedder=EMBEDDER, background=False, clock=clock) as mem:
-        keeper = Keeper(mem)
-        for run in keeper.runs(scope=AGENT):
+        bank = ReasoningBank(mem, scope=AGENT)
+        for run in bank.consolidation.runs(scope=AGENT):
             if run.state != "undone":
-                keeper.undo(run.id, scope=AGENT, progress=tell)
+                bank.consolidation.undo(run.id, scope=AGENT, progress=tell)
         told.send("done")
         time.sleep(60)
 
@@ -75,9 +74,9 @@ def _wait_for(signal: Path, told: Connection) -> None:
 def consolidate_together(path: Path, go: Path, told: Connection) -> None:
     """Consolidate in small batches, at the same time as others; tell the run and its merges."""
     with Memory.open(path, embedder=EMBEDDER, background=False) as mem:
-        keeper = Keeper(mem, settings=ConsolidationSettings(batch=2, decay_rate=1.0))
+        bank = ReasoningBank(mem, scope=AGENT, consolidation=ConsolidationSettings(batch=2, decay_rate=1.0))
         _wait_for(go, told)
-        run = keeper.consolidate(scope=AGENT, progress=lambda *_: time.sleep(0.002))
+        run = bank.consolidate(scope=AGENT, progress=lambda *_: time.sleep(0.002))
         told.send((run.id, run.counts["merge"]))
 
 
@@ -98,12 +97,12 @@ def work_meanwhile(path: Path, go: Path, stop: Path, told: Connection) -> None:
 def undo_meanwhile(path: Path, go: Path, stop: Path, told: Connection) -> None:
     """Take runs back as soon as they can be, until told to stop."""
     with Memory.open(path, embedder=EMBEDDER, background=False) as mem:
-        keeper = Keeper(mem)
+        bank = ReasoningBank(mem, scope=AGENT)
         undone = 0
         _wait_for(go, told)
         while not stop.exists():
             try:
-                keeper.undo(scope=AGENT)
+                bank.consolidation.undo(scope=AGENT)
                 undone += 1
             except (NotFound, InvalidInput):  # none yet, or one that is running
                 time.sleep(0.005)

@@ -16,7 +16,7 @@ from crash.test_processes import child
 from memory.world import NOON
 from wellworn import Memory
 from wellworn.store.port import Selection
-from wellworn.tasks.keeper import Keeper
+from wellworn.tasks import ReasoningBank
 
 pytestmark = pytest.mark.crash
 FAMILIES = 20
@@ -64,7 +64,7 @@ def test_killed_in_the_middle_it_is_gone_on_with_and_all_of_it_can_be_undone(tmp
         assert len(active) == FAMILIES
         assert all(len(row[4].split("\n")) == 3 for row in active)  # each with the evidence of its three, none twice
         assert sum(row[2] for row in active) == used
-        runs = Keeper(mem).runs(scope=AGENT)
+        runs = ReasoningBank(mem, scope=AGENT).consolidation.runs(scope=AGENT)
         assert len([run for run in runs if run.state == "running"]) >= 1
     kills += killed_until_done(undo_slowly, path, dice, 100)
     with Memory.open(path, embedder=EMBEDDER, background=False, clock=_later) as mem:

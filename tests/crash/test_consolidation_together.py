@@ -22,7 +22,7 @@ from crash.consolidation_children import (
 from crash.test_consolidation import Picture, picture
 from crash.test_processes import child
 from wellworn import Memory
-from wellworn.tasks.keeper import Keeper
+from wellworn.tasks import ReasoningBank
 
 pytestmark = pytest.mark.crash
 FAMILIES = 24
@@ -49,10 +49,10 @@ def started(stack: ExitStack, calls: Sequence[tuple[Any, ...]], go: Path) -> lis
 
 
 def undo_all(mem: Memory) -> None:
-    keeper = Keeper(mem)
-    for run in keeper.runs(scope=AGENT, limit=1000):
+    bank = ReasoningBank(mem, scope=AGENT)
+    for run in bank.consolidation.runs(scope=AGENT, limit=1000):
         if run.state != "undone":
-            keeper.undo(run.id, scope=AGENT)
+            bank.consolidation.undo(run.id, scope=AGENT)
 
 
 def test_two_that_consolidate_at_once_merge_everything_once(tmp_path: Path) -> None:
@@ -66,7 +66,9 @@ def test_two_that_consolidate_at_once_merge_everything_once(tmp_path: Path) -> N
         active = [row for row in picture(mem) if row[1] == "active"]
         assert len(active) == FAMILIES
         assert all(len(row[4].split("\n")) == 3 for row in active)  # each with the evidence of its three, none twice
-        assert {run.id for run in Keeper(mem).runs(scope=AGENT)} == {id for id, _ in runs}
+        assert {run.id for run in ReasoningBank(mem, scope=AGENT).consolidation.runs(scope=AGENT)} == {
+            id for id, _ in runs
+        }
         undo_all(mem)
         assert picture(mem) == before
         assert mem.verify().ok

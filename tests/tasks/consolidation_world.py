@@ -13,8 +13,8 @@ from memory.world import NOON, Clock
 from wellworn import Memory, Scope
 from wellworn.core.values import Entry
 from wellworn.store.port import Selection
-from wellworn.tasks.domains import domain_tags
-from wellworn.tasks.keeper import Keeper
+from wellworn.tasks import ReasoningBank
+from wellworn.tasks.items import domain_tags
 
 AGENT = Scope(tenant="acme", agent="solver", team="ops")
 PARTITION = AGENT.home("agent")
@@ -95,4 +95,15 @@ def standing(mem: Memory) -> tuple[list[Entry], list[tuple[str, str, str]]]:
     return sorted(still, key=lambda e: e.id), sorted({(link.source, link.target, link.type) for link in links})
 
 
-__all__ = ["AGENT", "NOON", "PARTITION", "Clock", "Keeper", "TableEmbedder", "learn", "live", "opened", "standing"]
+__all__ = [
+    "AGENT",
+    "NOON",
+    "PARTITION",
+    "Clock",
+    "ReasoningBank",
+    "TableEmbedder",
+    "learn",
+    "live",
+    "opened",
+    "standing",
+]

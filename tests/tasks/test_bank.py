@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from wellworn import Budget, InvalidInput, Memory, NotFound, Scope, ScopeError, StoreError
+from wellworn.ingest.remember import Writer
 from wellworn.models import ScriptedModel
 from wellworn.models.port import Request
 from wellworn.tasks import ReasoningBank, Work
+from wellworn.tasks.engine import parts_of
 from wellworn.tasks.items import origin_of, stage_of
-from wellworn.tasks.tasks import Overtaken
+from wellworn.tasks.tasks import TaskMoved
 
-from .world import AGENT, Clock, a_call, a_try, corrected, stuck
+from .world import AGENT, Clock, a_call, a_try, corrected, finishing, stuck
 
 OpenBank = Callable[..., ReasoningBank]
 
@@ -48,7 +50,7 @@ def test_a_task_is_retrieved_run_judged_distilled_and_reinforced(bank: Reasoning
 
 def test_every_transition_is_an_event(bank: ReasoningBank) -> None:
     out = bank.run_task(task_id="t1", query="q", execute=lambda _: corrected("bob"))
-    log = [event for event in reversed(bank._memory.admin.events(scope=AGENT)) if event.action == "task"]
+    log = [event for event in reversed(bank.memory.admin.events(scope=AGENT)) if event.action == "task"]
     assert [(event.detail["from"], event.detail["to"]) for event in log] == [
         ("", "ready"),
         ("ready", "executing"),
@@ -144,7 +146,7 @@ def test_what_was_used_is_cited_and_teaches_the_ranking(open_bank: Callable[...,
     first, second = [bank.item(hit.entry.id) for hit in (out.recall.hits if out.recall else [])]
     assert (first.usage_count, second.usage_count) == (0, 1)
     assert (first.success_count, second.success_count) == (0, 1)
-    assert bank._engine.learner.status(AGENT.home()).outcomes == 1
+    assert parts_of(bank.memory, AGENT, "mask").learner.status(AGENT.home()).outcomes == 1
 
 
 def test_with_learning_off_use_and_success_are_counted_all_the_same(open_bank: OpenBank) -> None:
@@ -163,7 +165,7 @@ def test_untrusted_work_teaches_untrusted_items(bank: ReasoningBank) -> None:
 
 def test_a_task_goes_with_what_came_out_of_it(bank: ReasoningBank) -> None:
     out = bank.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
-    bank._memory.forget(ids=[out.entry_ids[0]], scope=AGENT)
+    bank.memory.forget(ids=[out.entry_ids[0]], scope=AGENT)
     assert bank.tasks() == []
 
 
@@ -189,8 +191,8 @@ def test_secrets_are_masked_by_a_bank_whose_memory_keeps_them(open_bank: OpenBan
     for secret in (key, "eve@example.org"):
         assert secret not in str(model.requests) + str(bank.tasks()) + str(bank.items())
     assert "[EMAIL_1]" in str(bank.tasks())
-    (id,) = bank._memory.remember("write to eve@example.org", scope=AGENT)
-    assert "eve@example.org" in bank._memory.get(id, scope=AGENT).text
+    (id,) = bank.memory.remember("write to eve@example.org", scope=AGENT)
+    assert "eve@example.org" in bank.memory.get(id, scope=AGENT).text
 
 
 def test_models_judge_and_distil_within_the_budget(open_bank: OpenBank) -> None:
@@ -202,7 +204,7 @@ def test_models_judge_and_distil_within_the_budget(open_bank: OpenBank) -> None:
     bank = open_bank(llm=ScriptedModel(answer))
     out = bank.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
     assert [bank.item(id).text for id in out.entry_ids] == ["Give create_user the role in lower case."]
-    assert {spent.key[0] for spent in bank._memory.admin.costs(scope=AGENT)} == {"judge", "distill"}
+    assert {spent.key[0] for spent in bank.memory.admin.costs(scope=AGENT)} == {"judge", "distill"}
     poor = open_bank(llm=ScriptedModel(answer), budget=Budget(per_tenant_tokens=10))
     out = poor.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
     assert out.success
@@ -220,7 +222,7 @@ def test_work_that_is_done_elsewhere(bank: ReasoningBank) -> None:
     work = bank.begin(task_id="t2", query="Create user eve with the panel")
     assert work.hits
     out = bank.finish("t2", {"steps": []}, verdict=True)
-    assert (out.success, out.state, out.id) == (True, "reinforced", work.task.id if work.task else "")
+    assert (out.success, out.state, out.id) == (True, "reinforced", work.task.id)
     assert bank.item(work.hits[0].entry.id).success_count == 1
     with pytest.raises(NotFound, match="begin it first"):
         bank.finish("t2", {"steps": []})
@@ -236,7 +238,7 @@ def test_work_that_is_over_is_recorded(bank: ReasoningBank) -> None:
 
 
 def test_a_closed_memory_does_not_stop_the_agent(bank: ReasoningBank) -> None:
-    bank._memory.close()
+    bank.memory.close()
     out = bank.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
     assert out.success
     assert out.fault
@@ -250,7 +252,7 @@ def test_a_store_that_fails_in_the_middle_is_told_and_the_task_can_be_resumed(
         raise StoreError("disk full")
 
     with monkeypatch.context() as patch:
-        patch.setattr(bank._engine.writer, "records_of", broken)
+        patch.setattr(Writer, "records_of", broken)
         out = bank.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
     assert out.success
     assert out.fault == "StoreError: disk full"
@@ -274,12 +276,12 @@ def test_resuming_gives_up_lost_work_and_leaves_the_young_alone(bank: ReasoningB
 
 def test_two_who_finish_one_task_keep_its_items_once(bank: ReasoningBank) -> None:
     work = bank.begin(task_id="t", query="q")
-    assert work.task is not None
-    judging = bank._tasks.move(work.task, "judging", trajectory=corrected("bob"))
-    distilling = bank._finisher.judge(judging)
-    bank._finisher.finish(distilling)
-    with pytest.raises(Overtaken):
-        bank._finisher.finish(distilling)
+    tasks, finisher = finishing(bank)
+    judging = tasks.move(work.task, "judging", trajectory=corrected("bob"))
+    distilling = finisher.judge(judging)
+    finisher.finish(distilling)
+    with pytest.raises(TaskMoved):
+        finisher.finish(distilling)
     assert {entry.repeats for entry in bank.items()} == {0}
 
 
@@ -330,7 +332,7 @@ def test_statistics_and_lists(bank: ReasoningBank) -> None:
 
 
 def test_only_items_are_shown_as_items(bank: ReasoningBank) -> None:
-    (note,) = bank._memory.remember("a note", scope=AGENT)
+    (note,) = bank.memory.remember("a note", scope=AGENT)
     with pytest.raises(NotFound, match="it is a note"):
         bank.item(note)
 

@@ -10,14 +10,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tasks.consolidation_world import AGENT, PARTITION, Clock, Keeper, TableEmbedder, learn, live, opened, standing
-from tasks.test_alike import SEED_MATRIX
+from tasks.consolidation_world import (
+    AGENT,
+    PARTITION,
+    Clock,
+    ReasoningBank,
+    TableEmbedder,
+    learn,
+    live,
+    opened,
+    standing,
+)
 from wellworn import InvalidInput, Memory, NotFound, Scope
 from wellworn.store.port import Selection
-from wellworn.tasks.consolidation.report import RUN, RUN_PART
-from wellworn.tasks.consolidation.run import STALE_S
-from wellworn.tasks.consolidation.settings import ConsolidationSettings
+from wellworn.tasks.consolidate import RUN, STALE_S
+from wellworn.tasks.settle import ConsolidationSettings
 
+SEED_MATRIX = np.array([[1, 0.96, 0.91, 0.15], [0.96, 1, 0.88, 0.12], [0.91, 0.88, 1, 0.18], [0.15, 0.12, 0.18, 1]])
 RETRY, NEVER = "Always retry the request after a 429 response.", "Never retry the request after a 429 response."
 TOKEN = "When the login form has a CSRF token, read it first and send it with the POST."
 TOKEN_AGAIN = "When the login form has got a CSRF token, read it first and send it with the POST."
@@ -35,8 +44,8 @@ def mem(request: pytest.FixtureRequest, tmp_path: Path, clock: Clock) -> Iterato
 
 
 @pytest.fixture
-def keeper(mem: Memory) -> Keeper:
-    return Keeper(mem)
+def bank(mem: Memory) -> ReasoningBank:
+    return ReasoningBank(mem, scope=AGENT)
 
 
 def test_the_cluster_example_of_the_design(tmp_path: Path) -> None:
@@ -54,7 +63,7 @@ def test_the_cluster_example_of_the_design(tmp_path: Path) -> None:
             learn(mem, title, confidence=sure, usage_count=used, evidence=f"seen in {title}")
             for title, (sure, used) in zip(titles, numbers, strict=True)
         ]
-        run = Keeper(mem).consolidate(scope=AGENT)
+        run = ReasoningBank(mem, scope=AGENT).consolidate(scope=AGENT)
         assert run.counts["merge"] == 1
         assert set(live(mem)) == {titles[0], titles[2], titles[3]}
         kept = mem.get(ids[0], scope=AGENT)
@@ -66,111 +75,111 @@ def test_the_cluster_example_of_the_design(tmp_path: Path) -> None:
         assert mem.verify().ok
 
 
-def test_merging_adds_the_counts_and_keeps_the_best(mem: Memory, keeper: Keeper) -> None:
+def test_merging_adds_the_counts_and_keeps_the_best(mem: Memory, bank: ReasoningBank) -> None:
     learn(mem, TOKEN, confidence=0.9, usage_count=1, success_count=1)
     best = learn(mem, TOKEN_AGAIN, confidence=0.6, usage_count=9, success_count=5, failure_count=4)
-    assert keeper.consolidate(scope=AGENT).counts["merge"] == 1
+    assert bank.consolidate(scope=AGENT).counts["merge"] == 1
     [kept] = live(mem).values()
     assert kept.id == best  # 0.6 · √9 > 0.9 · √1
     assert (kept.usage_count, kept.success_count, kept.failure_count, kept.confidence) == (10, 6, 4, 0.9)
 
 
-def test_entries_of_other_domains_kinds_or_stances_are_not_merged(mem: Memory, keeper: Keeper) -> None:
+def test_entries_of_other_domains_kinds_or_stances_are_not_merged(mem: Memory, bank: ReasoningBank) -> None:
     learn(mem, TOKEN, domain="web")
     learn(mem, TOKEN_AGAIN, domain="web.admin")
     learn(mem, TOKEN + " Now.", kind="guardrail")
     learn(mem, "Send the date as day, month, year.")
     learn(mem, "Send the date as year, month, day.")
-    assert keeper.consolidate(scope=AGENT).counts["merge"] == 0
+    assert bank.consolidate(scope=AGENT).counts["merge"] == 0
     assert len(live(mem)) == 5
 
 
-def test_the_surer_of_two_that_contradict_each_other_stays(mem: Memory, keeper: Keeper) -> None:
+def test_the_surer_of_two_that_contradict_each_other_stays(mem: Memory, bank: ReasoningBank) -> None:
     learn(mem, RETRY, confidence=0.5)
     learn(mem, NEVER, confidence=0.7)
-    run = keeper.consolidate(scope=AGENT)
+    run = bank.consolidate(scope=AGENT)
     assert [(decision.action, decision.why) for decision in run.decisions] == [("resolve", "negation")]
     assert set(live(mem)) == {NEVER}
     types = {link.type for link in mem.links(live(mem)[NEVER].id, scope=AGENT) if not link.automatic}
     assert types == {"contradicts", "supersedes"}
 
 
-def test_a_gap_of_the_threshold_is_not_more_than_it(mem: Memory, keeper: Keeper) -> None:
+def test_a_gap_of_the_threshold_is_not_more_than_it(mem: Memory, bank: ReasoningBank) -> None:
     learn(mem, RETRY, confidence=0.5)
     learn(mem, NEVER, confidence=0.65)
-    assert keeper.consolidate(scope=AGENT).counts["flag"] == 1
+    assert bank.consolidate(scope=AGENT).counts["flag"] == 1
     assert {entry.state for entry in live(mem).values()} == {"flagged"}
-    [review] = keeper.reviews(scope=AGENT)
+    [review] = bank.reviews.questions(scope=AGENT)
     assert (review.reason, [entry.text for entry in review.entries]) == ("negation", [NEVER, RETRY])
 
 
-def test_the_unused_unsure_and_old_is_pruned_and_nothing_else(mem: Memory, keeper: Keeper, clock: Clock) -> None:
+def test_the_unused_unsure_and_old_is_pruned_and_nothing_else(mem: Memory, bank: ReasoningBank, clock: Clock) -> None:
     learn(mem, "Scroll to the end of the page.", confidence=0.2)
     learn(mem, "Open the order list by its address.", confidence=0.2, usage_count=1)
     learn(mem, "Filter by the name of the customer.", confidence=0.9)
     clock.forward(days=179)
-    assert keeper.consolidate(scope=AGENT).counts["prune"] == 0
+    assert bank.consolidate(scope=AGENT).counts["prune"] == 0
     clock.forward(days=2)
-    run = keeper.consolidate(scope=AGENT)
+    run = bank.consolidate(scope=AGENT)
     assert run.counts["prune"] == 1
     assert "Scroll to the end of the page." not in live(mem)
     assert len(live(mem)) == 2
 
 
-def test_the_proven_is_promoted_and_a_process_becomes_a_skill(mem: Memory, keeper: Keeper) -> None:
+def test_the_proven_is_promoted_and_a_process_becomes_a_skill(mem: Memory, bank: ReasoningBank) -> None:
     skill = learn(mem, "Open the cart, then apply the code.", confidence=0.9, usage_count=51)
     known = learn(mem, "Prices are shown without tax.", confidence=0.9, usage_count=51)
     learn(mem, "Names are sorted by their last word.", confidence=0.85, usage_count=500)
     learn(mem, "The filter is below the table.", confidence=0.95, usage_count=50)
-    assert keeper.consolidate(scope=AGENT).counts["promote"] == 2
-    levels = keeper.hierarchy(scope=AGENT)
+    assert bank.consolidate(scope=AGENT).counts["promote"] == 2
+    levels = bank.graph.levels(scope=AGENT)
     assert [entry.id for entry in levels["procedural.skills"]] == [skill]
     assert [entry.id for entry in levels["semantic.knowledge"]] == [known]
-    assert keeper.consolidate(scope=AGENT).changed == 0
+    assert bank.consolidate(scope=AGENT).changed == 0
 
 
-def test_confidence_fades_by_whole_spans_without_use(mem: Memory, keeper: Keeper, clock: Clock) -> None:
+def test_confidence_fades_by_whole_spans_without_use(mem: Memory, bank: ReasoningBank, clock: Clock) -> None:
     learn(mem, TOKEN, confidence=0.8)
     clock.forward(days=29)
-    assert keeper.consolidate(scope=AGENT).changed == 0
+    assert bank.consolidate(scope=AGENT).changed == 0
     clock.forward(days=32)
-    assert keeper.consolidate(scope=AGENT).counts["decay"] == 1
+    assert bank.consolidate(scope=AGENT).counts["decay"] == 1
     assert live(mem)[TOKEN].confidence == pytest.approx(0.8 * 0.95**2)
-    assert keeper.consolidate(scope=AGENT).changed == 0
+    assert bank.consolidate(scope=AGENT).changed == 0
 
 
-def test_what_is_often_used_and_little_trusted_is_asked_about_once(mem: Memory, keeper: Keeper) -> None:
+def test_what_is_often_used_and_little_trusted_is_asked_about_once(mem: Memory, bank: ReasoningBank) -> None:
     learn(mem, TOKEN, confidence=0.55, usage_count=6)
     learn(mem, RETRY, confidence=0.55, usage_count=5)
     learn(mem, "Prices are shown without tax.", confidence=0.6, usage_count=60)
-    assert keeper.consolidate(scope=AGENT).counts["ask"] == 1
-    [review] = keeper.reviews(scope=AGENT)
+    assert bank.consolidate(scope=AGENT).counts["ask"] == 1
+    [review] = bank.reviews.questions(scope=AGENT)
     assert (review.reason, review.entries[0].text) == ("verdict", TOKEN)
     assert "Used 6 times" in review.question
-    assert keeper.consolidate(scope=AGENT).changed == 0
+    assert bank.consolidate(scope=AGENT).changed == 0
 
 
-def test_a_dry_run_says_what_a_run_does_and_writes_nothing(mem: Memory, keeper: Keeper) -> None:
+def test_a_dry_run_says_what_a_run_does_and_writes_nothing(mem: Memory, bank: ReasoningBank) -> None:
     for text in (TOKEN, TOKEN_AGAIN, RETRY, NEVER):
         learn(mem, text)
     before = standing(mem)
-    would = keeper.consolidate(scope=AGENT, dry_run=True)
+    would = bank.consolidate(scope=AGENT, dry_run=True)
     assert standing(mem) == before
-    assert keeper.runs(scope=AGENT) == []
-    assert keeper.consolidate(scope=AGENT).decisions == would.decisions
+    assert bank.consolidation.runs(scope=AGENT) == []
+    assert bank.consolidate(scope=AGENT).decisions == would.decisions
 
 
-def test_only_the_partition_meant_is_touched(mem: Memory, keeper: Keeper) -> None:
+def test_only_the_partition_meant_is_touched(mem: Memory, bank: ReasoningBank) -> None:
     other = Scope(tenant="acme", agent="other")
     for scope in (AGENT, other):
         learn(mem, TOKEN, scope=scope)
         learn(mem, TOKEN_AGAIN, scope=scope)
-    keeper.consolidate(scope=AGENT)
+    bank.consolidate(scope=AGENT)
     assert len(live(mem, other)) == 2
     assert len(live(mem)) == 1
 
 
-def test_undo_brings_back_entries_links_and_questions(mem: Memory, keeper: Keeper, clock: Clock) -> None:
+def test_undo_brings_back_entries_links_and_questions(mem: Memory, bank: ReasoningBank, clock: Clock) -> None:
     learn(mem, TOKEN, usage_count=3, evidence="first")
     learn(mem, TOKEN_AGAIN, evidence="second", confidence=0.8, success_count=2)
     learn(mem, RETRY)
@@ -179,32 +188,32 @@ def test_undo_brings_back_entries_links_and_questions(mem: Memory, keeper: Keepe
     learn(mem, "Filter by name.", confidence=0.5, usage_count=9)
     before = standing(mem)
     clock.forward(days=40)
-    run = keeper.consolidate(scope=AGENT)
+    run = bank.consolidate(scope=AGENT)
     assert min(run.counts[action] for action in ("merge", "flag", "promote", "decay", "ask")) >= 1
     assert standing(mem) != before
-    undone = keeper.undo(scope=AGENT)
+    undone = bank.consolidation.undo(scope=AGENT)
     assert undone.id == run.id
     assert undone.kept == []
     assert standing(mem) == before
-    assert keeper.reviews(scope=AGENT) == []
-    assert [each.state for each in keeper.runs(scope=AGENT)] == ["undone"]
+    assert bank.reviews.questions(scope=AGENT) == []
+    assert [each.state for each in bank.consolidation.runs(scope=AGENT)] == ["undone"]
     assert mem.verify().ok
     with pytest.raises(NotFound):
-        keeper.undo(scope=AGENT)
-    assert keeper.undo(run.id, scope=AGENT).restored == 0
+        bank.consolidation.undo(scope=AGENT)
+    assert bank.consolidation.undo(run.id, scope=AGENT).restored == 0
     assert standing(mem) == before
 
 
-def test_undo_keeps_what_happened_since(mem: Memory, keeper: Keeper) -> None:
+def test_undo_keeps_what_happened_since(mem: Memory, bank: ReasoningBank) -> None:
     best = learn(mem, TOKEN, usage_count=4, confidence=0.6)
     other = learn(mem, TOKEN_AGAIN, usage_count=1)
-    keeper.consolidate(scope=AGENT)
+    bank.consolidate(scope=AGENT)
     kept = mem.get(best, scope=AGENT)
     with mem.engine.store.transact() as tx:  # used once more, and believed more
         nos = [no for no, entry in mem.engine.store.select([PARTITION], Selection(), limit=10) if entry.id == best]
         tx.count_use(nos, kept.updated_at)
     mem.edit(best, scope=AGENT, confidence=0.7)
-    keeper.undo(scope=AGENT)
+    bank.consolidation.undo(scope=AGENT)
     back = mem.get(best, scope=AGENT)
     assert back.usage_count == 5
     assert back.confidence == pytest.approx(0.7)
@@ -212,15 +221,15 @@ def test_undo_keeps_what_happened_since(mem: Memory, keeper: Keeper) -> None:
     assert mem.get(other, scope=AGENT).state == "active"
 
 
-def test_undo_leaves_alone_what_was_said_again_and_passes_over_what_is_gone(mem: Memory, keeper: Keeper) -> None:
+def test_undo_leaves_alone_what_was_said_again_and_passes_over_what_is_gone(mem: Memory, bank: ReasoningBank) -> None:
     best = learn(mem, TOKEN, usage_count=4)
     other = learn(mem, TOKEN_AGAIN)
     gone = learn(mem, RETRY, confidence=0.9)
     learn(mem, NEVER)
-    keeper.consolidate(scope=AGENT)
+    bank.consolidate(scope=AGENT)
     again = learn(mem, TOKEN_AGAIN)
     mem.forget(scope=AGENT, ids=[gone])
-    undone = keeper.undo(scope=AGENT)
+    undone = bank.consolidation.undo(scope=AGENT)
     assert again != other
     assert undone.kept == [other]
     assert mem.get(other, scope=AGENT).state == "superseded"
@@ -229,35 +238,37 @@ def test_undo_leaves_alone_what_was_said_again_and_passes_over_what_is_gone(mem:
 
 
 def test_a_run_holds_no_text_and_old_runs_are_forgotten(mem: Memory, clock: Clock) -> None:
-    keeper = Keeper(mem, settings=ConsolidationSettings(keep_runs=2))
+    bank = ReasoningBank(mem, scope=AGENT, consolidation=ConsolidationSettings(keep_runs=2))
     learn(mem, TOKEN)
     learn(mem, TOKEN_AGAIN)
-    first = keeper.consolidate(scope=AGENT)
-    records = mem.engine.store.records(partition=PARTITION, kinds=[RUN, RUN_PART])
-    assert len(records) == 2
+    first = bank.consolidate(scope=AGENT)
+    records = mem.engine.store.records(partition=PARTITION, kinds=[RUN])
+    assert len(records) == 1
     assert "CSRF" not in repr(records)
     for _ in range(3):
         clock.forward(minutes=1)
-        keeper.consolidate(scope=AGENT)
-    assert len(keeper.runs(scope=AGENT)) == 2
+        bank.consolidate(scope=AGENT)
+    assert len(bank.consolidation.runs(scope=AGENT)) == 2
     with pytest.raises(NotFound):
-        keeper.undo(first.id, scope=AGENT)
+        bank.consolidation.undo(first.id, scope=AGENT)
 
 
-def test_progress_begins_low_never_falls_and_ends_whole(mem: Memory, keeper: Keeper) -> None:
+def test_progress_begins_low_never_falls_and_ends_whole(mem: Memory, bank: ReasoningBank) -> None:
     for number in range(30):
         learn(mem, f"Open list {chr(97 + number)} and read the row.")
     told: list[tuple[int, int]] = []
-    keeper.consolidate(scope=AGENT, progress=lambda done, total: told.append((done, total)))
+    bank.consolidate(scope=AGENT, progress=lambda done, total: told.append((done, total)))
     assert [done for done, _ in told] == sorted(done for done, _ in told)
     assert told[-1][0] == told[-1][1] == 60
 
 
-def test_without_vectors_nothing_is_compared_but_the_rest_is_done(clock: Clock) -> None:
+def test_without_vectors_the_words_decide(clock: Clock) -> None:
     with opened(embedder=None, clock=clock) as mem:
         learn(mem, TOKEN, confidence=0.9, usage_count=60)
         learn(mem, TOKEN_AGAIN)
-        assert {name: n for name, n in Keeper(mem).consolidate(scope=AGENT).counts.items() if n} == {"promote": 1}
+        learn(mem, "Send the token of the login form with the request.")
+        counts = ReasoningBank(mem, scope=AGENT).consolidate().counts
+        assert {name: n for name, n in counts.items() if n} == {"merge": 1, "promote": 1}
 
 
 @pytest.mark.parametrize(
@@ -268,50 +279,50 @@ def test_a_number_out_of_bounds_is_refused_by_name(field: str, value: Any) -> No
         ConsolidationSettings(**{field: value})
 
 
-def test_the_history_of_an_entry_tells_which_run_changed_it(mem: Memory, keeper: Keeper) -> None:
+def test_the_history_of_an_entry_tells_which_run_changed_it(mem: Memory, bank: ReasoningBank) -> None:
     best = learn(mem, TOKEN, usage_count=4)
     learn(mem, TOKEN_AGAIN)
-    run = keeper.consolidate(scope=AGENT)
-    keeper.undo(scope=AGENT)
+    run = bank.consolidate(scope=AGENT)
+    bank.consolidation.undo(scope=AGENT)
     changes = [version.change for version in mem.history(best, scope=AGENT)]
     assert changes == ["remembered", f"consolidated {run.id}", f"undone {run.id}"]
 
 
 def test_whatever_took_part_in_a_run_is_active_and_only_what_changed_is_written(
-    mem: Memory, keeper: Keeper, clock: Clock
+    mem: Memory, bank: ReasoningBank, clock: Clock
 ) -> None:
     best, folded = learn(mem, TOKEN, usage_count=4, success_count=1), learn(mem, TOKEN_AGAIN)
     other = learn(mem, "Read the price from the second table.", usage_count=1)
 
     def stages() -> list[str]:
-        return [keeper.stages(scope=AGENT).of(mem.get(id, scope=AGENT)) for id in (best, folded, other)]
+        return [bank.consolidation.stages(scope=AGENT)(mem.get(id, scope=AGENT)) for id in (best, folded, other)]
 
     assert stages() == ["reinforced", "stored", "retrieved"]
     seen: list[list[str]] = []
     before = mem.get(other, scope=AGENT)
-    run = keeper.consolidate(scope=AGENT, progress=lambda *_: seen.append(stages()))
+    run = bank.consolidate(scope=AGENT, progress=lambda *_: seen.append(stages()))
     assert seen[0] == ["consolidating"] * 3
     assert stages() == ["active", "pruned", "active"]
     assert mem.get(other, scope=AGENT) == before, "what a run only looked at is not written"
     clock.now += timedelta(minutes=1)
     late = learn(mem, "Sort the orders by date.")
-    assert keeper.stages(scope=AGENT).of(mem.get(late, scope=AGENT)) == "stored"
-    keeper.consolidate(scope=AGENT, dry_run=True)
-    assert keeper.stages(scope=AGENT).of(mem.get(late, scope=AGENT)) == "stored"
-    keeper.undo(run.id, scope=AGENT)
+    assert bank.consolidation.stages(scope=AGENT)(mem.get(late, scope=AGENT)) == "stored"
+    bank.consolidate(scope=AGENT, dry_run=True)
+    assert bank.consolidation.stages(scope=AGENT)(mem.get(late, scope=AGENT)) == "stored"
+    bank.consolidation.undo(run.id, scope=AGENT)
     assert stages() == ["reinforced", "stored", "retrieved"]
     actions = [event.action for event in mem.engine.store.events(AGENT.tenant, limit=1000)]
     assert [one for one in reversed(actions) if one.startswith("consolidat")] == ["consolidating", "consolidate"]
 
 
-def test_a_run_that_died_leaves_nothing_consolidating_for_good(mem: Memory, keeper: Keeper, clock: Clock) -> None:
+def test_a_run_that_died_leaves_nothing_consolidating_for_good(mem: Memory, bank: ReasoningBank, clock: Clock) -> None:
     item = learn(mem, TOKEN)
 
     def die(done: int, total: int) -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        keeper.consolidate(scope=AGENT, progress=die)
-    assert keeper.stages(scope=AGENT).of(mem.get(item, scope=AGENT)) == "consolidating"
+        bank.consolidate(scope=AGENT, progress=die)
+    assert bank.consolidation.stages(scope=AGENT)(mem.get(item, scope=AGENT)) == "consolidating"
     clock.now += timedelta(seconds=STALE_S)
-    assert keeper.stages(scope=AGENT).of(mem.get(item, scope=AGENT)) == "stored"
+    assert bank.consolidation.stages(scope=AGENT)(mem.get(item, scope=AGENT)) == "stored"

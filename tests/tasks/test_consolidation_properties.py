@@ -13,12 +13,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memory.world import NOON
-from tasks.consolidation_world import AGENT, PARTITION, Clock, Keeper, TableEmbedder, opened, standing
+from tasks.consolidation_world import AGENT, PARTITION, Clock, ReasoningBank, TableEmbedder, opened, standing
 from wellworn import Memory
 from wellworn.core.values import Entry, Kind
 from wellworn.ingest.terms import record_of
 from wellworn.store.port import NewEntry, Selection
-from wellworn.tasks.domains import domain_tags
+from wellworn.tasks.items import domain_tags
 from wellworn.testing.builders import make_entry
 
 SENTENCES = (
@@ -48,7 +48,7 @@ def drawn_entry(draw: st.DrawFn, number: int) -> tuple[Entry, np.ndarray[tuple[i
         id=str(UUID(int=number + 1)),
         partition=PARTITION,
         kind=kind,
-        text=f"{SENTENCES[place]} {'x' * number}",
+        text=f"{SENTENCES[place]}{'.' * number}",
         tags=domain_tags(draw(st.sampled_from(["web", "web.shop"]))),
         evidence=f"evidence {number}",
         confidence=sure,
@@ -104,9 +104,9 @@ def totals(mem: Memory) -> list[int]:
 @given(bank=banks())
 def test_a_second_run_finds_nothing_to_do(bank: Bank) -> None:
     with filled(bank) as mem:
-        Keeper(mem).consolidate(scope=AGENT)
+        ReasoningBank(mem, scope=AGENT).consolidate(scope=AGENT)
         before = standing(mem)
-        assert Keeper(mem).consolidate(scope=AGENT).decisions == []
+        assert ReasoningBank(mem, scope=AGENT).consolidate(scope=AGENT).decisions == []
         assert standing(mem) == before
 
 
@@ -115,11 +115,11 @@ def test_a_second_run_finds_nothing_to_do(bank: Bank) -> None:
 def test_undo_restores_exactly(bank: Bank) -> None:
     with filled(bank) as mem:
         before = standing(mem)
-        run = Keeper(mem).consolidate(scope=AGENT)
+        run = ReasoningBank(mem, scope=AGENT).consolidate(scope=AGENT)
         if run.changed:
-            Keeper(mem).undo(run.id, scope=AGENT)
+            ReasoningBank(mem, scope=AGENT).consolidation.undo(run.id, scope=AGENT)
         assert standing(mem) == before
-        assert Keeper(mem).reviews(scope=AGENT) == []
+        assert ReasoningBank(mem, scope=AGENT).reviews.questions(scope=AGENT) == []
 
 
 @settings(max_examples=60, deadline=None)
@@ -127,7 +127,7 @@ def test_undo_restores_exactly(bank: Bank) -> None:
 def test_counts_are_conserved_and_evidence_is_kept(bank: Bank) -> None:
     with filled(bank) as mem:
         before = totals(mem)
-        Keeper(mem).consolidate(scope=AGENT)
+        ReasoningBank(mem, scope=AGENT).consolidate(scope=AGENT)
         assert totals(mem) == before
         entries = {entry.id: entry for _, entry in mem.engine.store.select([PARTITION], Selection(), limit=1000)}
         for entry in entries.values():
@@ -140,7 +140,10 @@ def test_counts_are_conserved_and_evidence_is_kept(bank: Bank) -> None:
 def test_the_order_of_entries_does_not_matter(bank: Bank, seed: int) -> None:
     shuffled = [bank[place] for place in np.random.default_rng(seed).permutation(len(bank))]
     with filled(bank) as mem, filled(shuffled) as other:
-        one, two = Keeper(mem).consolidate(scope=AGENT), Keeper(other).consolidate(scope=AGENT)
+        one, two = (
+            ReasoningBank(mem, scope=AGENT).consolidate(scope=AGENT),
+            ReasoningBank(other, scope=AGENT).consolidate(scope=AGENT),
+        )
         assert one.counts == two.counts
         assert _without_run(standing(mem)[0]) == _without_run(standing(other)[0])
         assert standing(mem)[1] == standing(other)[1]

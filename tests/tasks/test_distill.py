@@ -13,12 +13,12 @@ from hypothesis import strategies as st
 
 from wellworn import BudgetExceeded, ModelFailed, ReplyUnreadable
 from wellworn.models import ScriptedModel
+from wellworn.tasks import Task, Work
 from wellworn.tasks.distill import distill, distill_attempts, read_items
 from wellworn.tasks.judge import Verdict, judge
-from wellworn.tasks.prompts import prompt
-from wellworn.tasks.work import Work
+from wellworn.tasks.prompting import prompt
 
-from .world import a_call, a_try, corrected, stuck
+from .world import AGENT, NOON, a_call, a_try, corrected, stuck
 
 GOLDEN = Path(__file__).parent.parent / "golden" / "reasoning_prompts.txt"
 WON = Verdict(success=True, confidence=0.9, reasons=("step 1 created the user",))
@@ -115,7 +115,7 @@ def test_when_the_model_does_not_answer_rules_do(step: str | Exception, why: str
 @given(st.text())
 def test_whatever_a_model_writes_is_read_or_unreadable(answer: str) -> None:
     try:
-        items, _ = read_items(answer, [corrected("bob")], kind="strategy", most=3)
+        items, _ = read_items(answer, [corrected("bob")], kinds=["strategy"], most=3)
     except ReplyUnreadable:
         return
     assert all(item.evidence for item in items)
@@ -144,7 +144,8 @@ def sent() -> str:
         for message in request.messages
     ]
     for previous in ([(HOSTILE, LOST)], [(HOSTILE, LOST), (corrected("bob"), LOST)]):
-        work = Work(task=None, task_id="t", agent_id="", query="q", domain="", recall=None, previous=tuple(previous))
+        task = Task(id="1", partition=AGENT.home(), task_id="t", query="q", created_at=NOON, updated_at=NOON)
+        work = Work(task=task, query="q", previous=tuple(previous))
         parts.append(f"== refine after {len(previous)} ==\n{work.instruction()}")
     return "\n\n".join(parts) + "\n"
 

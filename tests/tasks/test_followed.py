@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from wellworn.tasks import ReasoningBank
-from wellworn.tasks.followed import refuted
+from wellworn.tasks.calls import refuted
 
 from .world import a_call, a_try, corrected
 

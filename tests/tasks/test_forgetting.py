@@ -73,7 +73,7 @@ def test_a_task_under_way_whose_item_is_forgotten_keeps_nothing_of_it(mem: Memor
         return parrot(work)
 
     out = bank.run_task(task_id="t", query="pay for the cart", domain="web", execute=meanwhile)
-    assert "Overtaken" in out.fault
+    assert "TaskMoved" in out.fault
     assert (bank.tasks(), bank.items()) == ([], [])
     assert MARKER not in everything_in(mem, tmp_path)
 
@@ -93,12 +93,12 @@ def test_copies_go_with_their_original(
 ) -> None:
     bank = ReasoningBank(mem, scope=AGENT)
     id = promoted(bank, mem)
-    [team] = bank.keeper.share([id], scope=AGENT, layer="team")
-    [peer] = bank.keeper.share([id], scope=AGENT, agents=["second"])
+    [team] = bank.sharing.share([id], scope=AGENT, layer="team")
+    [peer] = bank.sharing.share([id], scope=AGENT, agents=["second"])
     assert team.copy_id
     assert peer.copy_id
     if revoked:
-        bank.keeper.revoke(id, scope=AGENT)
+        bank.sharing.revoke(id, scope=AGENT)
     stranger = Scope(tenant="other", agent="solver", team="ops")
     kept = learn(mem, "Of another tenant.", scope=stranger)
     receipt = forget(mem, id)
@@ -113,14 +113,14 @@ def test_copies_go_with_their_original(
 def test_copies_of_copies_go_too(mem: Memory, tmp_path: Path) -> None:
     bank = ReasoningBank(mem, scope=AGENT)
     id = promoted(bank, mem)
-    [team] = bank.keeper.share([id], scope=AGENT, layer="team")
+    [team] = bank.sharing.share([id], scope=AGENT, layer="team")
     assert team.copy_id
     copy = mem.get(team.copy_id, scope=TEAM)
     from dataclasses import replace
 
     with mem.engine.store.transact() as tx:
         tx.update(replace(copy, **PROVEN, metadata={**copy.metadata, "promoted": True}), change=None)
-    [org] = bank.keeper.share([copy.id], scope=TEAM, layer="org")
+    [org] = bank.sharing.share([copy.id], scope=TEAM, layer="org")
     assert org.refused == ""
     assert mem.forget(ids=[id], scope=AGENT).copies == 2
     assert MARKER not in everything_in(mem, tmp_path)
@@ -130,8 +130,8 @@ def test_a_copy_that_another_agent_shared_too_stays_without_a_trace_of_the_first
     bank = ReasoningBank(mem, scope=AGENT)
     second = Scope(tenant="acme", agent="second", team="ops")
     first_id, second_id = promoted(bank, mem), promoted(bank, mem, scope=second)
-    [share] = bank.keeper.share([first_id], scope=AGENT, layer="team")
-    [again] = bank.keeper.share([second_id], scope=second, layer="team")
+    [share] = bank.sharing.share([first_id], scope=AGENT, layer="team")
+    [again] = bank.sharing.share([second_id], scope=second, layer="team")
     assert share.copy_id == again.copy_id is not None
     assert mem.forget(ids=[first_id], scope=AGENT).copies == 0
     copy = mem.get(str(share.copy_id), scope=TEAM)

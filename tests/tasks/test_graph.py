@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tasks.consolidation_world import AGENT, Clock, Keeper, learn, opened
+from tasks.consolidation_world import AGENT, Clock, ReasoningBank, learn, opened
 from wellworn import InvalidInput, Memory, NotFound, Scope
 
 
@@ -22,57 +22,57 @@ def mem(clock: Clock) -> Iterator[Memory]:
 
 
 @pytest.fixture
-def keeper(mem: Memory) -> Keeper:
-    return Keeper(mem)
+def bank(mem: Memory) -> ReasoningBank:
+    return ReasoningBank(mem, scope=AGENT)
 
 
-def test_the_multi_hop_example_of_the_design(mem: Memory, keeper: Keeper) -> None:
+def test_the_multi_hop_example_of_the_design(mem: Memory, bank: ReasoningBank) -> None:
     login = learn(mem, "Login requires a CSRF token.")
     token = learn(mem, "The CSRF token is extracted from the form.")
     parse = learn(mem, "Parse the form with the HTML parser.")
     mem.link(login, token, "requires", scope=AGENT, confidence=0.9)
     mem.link(token, parse, "requires", scope=AGENT, confidence=0.8)
-    paths = keeper.walk(login, scope=AGENT, hops=2)
+    paths = bank.graph.walk(login, scope=AGENT, hops=2)
     assert [(path.entry.id, path.types, path.confidence) for path in paths] == [
         (token, ("requires",), 0.9),
         (parse, ("requires", "requires"), pytest.approx(0.72)),
     ]
-    assert [path.entry.id for path in keeper.walk(login, scope=AGENT, hops=1)] == [token]
-    assert [path.entry.id for path in keeper.walk(login, scope=AGENT, min_confidence=0.75)] == [token]
-    assert keeper.walk(parse, scope=AGENT) == []  # links are followed the way they point
+    assert [path.entry.id for path in bank.graph.walk(login, scope=AGENT, hops=1)] == [token]
+    assert [path.entry.id for path in bank.graph.walk(login, scope=AGENT, min_confidence=0.75)] == [token]
+    assert bank.graph.walk(parse, scope=AGENT) == []  # links are followed the way they point
 
 
-def test_of_two_ways_the_surer_is_told_and_a_ring_ends(mem: Memory, keeper: Keeper) -> None:
+def test_of_two_ways_the_surer_is_told_and_a_ring_ends(mem: Memory, bank: ReasoningBank) -> None:
     a, b, c = (learn(mem, f"Step {name} of the way.") for name in ("one", "two", "three"))
     mem.link(a, c, "enables", scope=AGENT, confidence=0.3)
     mem.link(a, b, "entails", scope=AGENT, confidence=0.9)
     mem.link(b, c, "refines", scope=AGENT, confidence=0.9)
     mem.link(c, a, "requires", scope=AGENT)
-    found = {path.entry.id: path for path in keeper.walk(a, scope=AGENT, hops=8)}
+    found = {path.entry.id: path for path in bank.graph.walk(a, scope=AGENT, hops=8)}
     assert set(found) == {b, c}
     assert found[c].types == ("entails", "refines")
-    assert keeper.walk(a, scope=AGENT, types=["enables"])[0].types == ("enables",)
+    assert bank.graph.walk(a, scope=AGENT, types=["enables"])[0].types == ("enables",)
 
 
-def test_a_walk_stays_in_its_scope(mem: Memory, keeper: Keeper) -> None:
+def test_a_walk_stays_in_its_scope(mem: Memory, bank: ReasoningBank) -> None:
     mine = learn(mem, "Read the row.")
     shared = Scope(tenant="acme", agent="solver", team="ops")
     teams = learn(mem, "Rows begin at one.", scope=shared, layer="team")
     mem.link(mine, teams, "requires", scope=shared)
-    assert [path.entry.id for path in keeper.walk(mine, scope=shared)] == [teams]
-    assert keeper.walk(mine, scope=Scope(tenant="acme", agent="solver")) == []
+    assert [path.entry.id for path in bank.graph.walk(mine, scope=shared)] == [teams]
+    assert bank.graph.walk(mine, scope=Scope(tenant="acme", agent="solver")) == []
     with pytest.raises(NotFound):
-        keeper.walk(mine, scope=Scope(tenant="acme", agent="other"))
+        bank.graph.walk(mine, scope=Scope(tenant="acme", agent="other"))
 
 
 @pytest.mark.parametrize(("options", "says"), [({"hops": 0}, "hops"), ({"types": ["follows"]}, "follows")])
-def test_bad_wishes_are_refused(mem: Memory, keeper: Keeper, options: dict[str, object], says: str) -> None:
+def test_bad_wishes_are_refused(mem: Memory, bank: ReasoningBank, options: dict[str, object], says: str) -> None:
     id = learn(mem, "Read the row.")
     with pytest.raises(InvalidInput, match=says):
-        keeper.walk(id, scope=AGENT, **options)  # type: ignore[arg-type]  # on purpose
+        bank.graph.walk(id, scope=AGENT, **options)  # type: ignore[arg-type]  # on purpose
 
 
-def test_levels_by_age_and_by_promotion(mem: Memory, keeper: Keeper, clock: Clock) -> None:
+def test_levels_by_age_and_by_promotion(mem: Memory, bank: ReasoningBank, clock: Clock) -> None:
     old = learn(mem, "Old advice about menus.")
     clock.forward(days=20)
     working = learn(mem, "Advice about tables.")
@@ -82,9 +82,9 @@ def test_levels_by_age_and_by_promotion(mem: Memory, keeper: Keeper, clock: Cloc
     meta = learn(mem, "Numbers are shown the short way.", confidence=0.9, usage_count=51)
     for other in (old, working):
         mem.link(meta, other, "entails", scope=AGENT)
-    keeper.consolidate(scope=AGENT)
-    levels = keeper.hierarchy(scope=AGENT)
-    found = {view: [entry.id for entry in entries] for view, entries in levels.views.items()}
+    bank.consolidate(scope=AGENT)
+    levels = bank.graph.levels(scope=AGENT)
+    found = {view: [entry.id for entry in entries] for view, entries in levels.items()}
     assert found == {
         "episodic.recent": [recent],
         "episodic.working": [working],
@@ -93,4 +93,3 @@ def test_levels_by_age_and_by_promotion(mem: Memory, keeper: Keeper, clock: Cloc
         "semantic.meta": [meta],
         "procedural.skills": [],
     }
-    assert sum(levels.counts().values()) == 5

@@ -11,8 +11,7 @@ from memory.world import holds_text
 from wellworn import Memory, Scope, WellwornError
 from wellworn.models.port import Reply, Request
 from wellworn.models.scripted import ScriptedModel
-from wellworn.tasks import ReasoningBank, trajectory_of
-from wellworn.tasks.learning import Finisher
+from wellworn.tasks import ReasoningBank, finish, trajectory_of
 
 from .world import AGENT, a_call, corrected
 
@@ -125,22 +124,22 @@ def test_a_task_of_an_agent_goes_with_the_session_of_a_user(mem: Memory) -> None
 
 def test_an_attempt_that_cannot_be_ended_keeps_no_other_from_it(mem: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     bank = ReasoningBank(mem, scope=AGENT)
-    distil = Finisher._distil
+    from wellworn.tasks.distill import distill as distil
 
-    def broken(self: Finisher, task: Any) -> Any:
-        if task.task_id != "good" or not bank.tasks(state="abandoned"):
+    def broken(trajectory: Any, *args: Any, **kwargs: Any) -> Any:
+        if "bob" in trajectory.query or not bank.tasks(state="abandoned"):
             raise ZeroDivisionError
-        return distil(self, task)
+        return distil(trajectory, *args, **kwargs)
 
-    monkeypatch.setattr(Finisher, "_distil", broken)
-    for name in ("bad", "good"):
-        out = bank.record(corrected("bob"), task_id=name)
+    monkeypatch.setattr(finish, "distill", broken)
+    for name in ("bob", "eve"):
+        out = bank.record(corrected(name), task_id=name)
         assert (out.success, out.fault) == (True, "ZeroDivisionError: ")  # the work is done, whatever we do with it
     assert {task.state for task in bank.tasks()} == {"distilling"}
     bank.resume(idle_s=0)
     assert {task.task_id: (task.state, task.why) for task in bank.tasks()} == {
-        "bad": ("abandoned", "ZeroDivisionError"),
-        "good": ("reinforced", ""),
+        "bob": ("abandoned", "ZeroDivisionError"),
+        "eve": ("reinforced", ""),
     }
 
 
@@ -163,13 +162,13 @@ def test_nothing_of_a_bank_is_seen_or_changed_from_another_tenant(mem: Memory) -
         lambda: theirs.item(id),
         lambda: theirs.feedback(recall.id, cited=[0]),
         lambda: theirs.finish("t", "done"),
-        lambda: theirs.keeper.undo(run.id, scope=STRANGER),
-        lambda: theirs.keeper.revoke(id, scope=STRANGER),
-        lambda: theirs.keeper.share([id], scope=STRANGER, agents=["z"]),
+        lambda: theirs.consolidation.undo(run.id, scope=STRANGER),
+        lambda: theirs.sharing.revoke(id, scope=STRANGER),
+        lambda: theirs.sharing.share([id], scope=STRANGER, agents=["z"]),
         lambda: mem.forget(ids=[id], scope=STRANGER),
-        lambda: theirs.keeper.walk(id, scope=STRANGER),
-        lambda: theirs.keeper.learn_from_peer(Scope(tenant="acme", agent="a1"), scope=STRANGER),
-        lambda: theirs.keeper.decide(id, "delete", scope=STRANGER, ids=[id]),
+        lambda: theirs.graph.walk(id, scope=STRANGER),
+        lambda: theirs.sharing.learn_from_peer(Scope(tenant="acme", agent="a1"), scope=STRANGER),
+        lambda: theirs.reviews.decide(id, "delete", scope=STRANGER, ids=[id]),
     ):
         with pytest.raises(WellwornError):
             attack()

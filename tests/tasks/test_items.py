@@ -11,8 +11,25 @@ from hypothesis import strategies as st
 from wellworn import Entry, InvalidInput, Scope
 from wellworn.core.values import Partition
 from wellworn.ingest.validate import check
-from wellworn.tasks.domains import checked_domain, domain_of, domain_tags, wanted_tags, within
-from wellworn.tasks.items import Item, Origin, bank_partition, draft_of, kinds_of, origin_of, stage_of
+from wellworn.tasks.items import (
+    NewItem,
+    Origin,
+    bank_partition,
+    checked_domain,
+    domain_of,
+    domain_tags,
+    draft_of,
+    kinds_of,
+    origin_of,
+    stage_of,
+    wanted_tags,
+)
+
+
+def within(domain: str, pattern: str | None) -> bool:
+    wanted = wanted_tags(pattern)
+    return not wanted or wanted[0] in domain_tags(domain)
+
 
 NOW = datetime(2026, 5, 1, tzinfo=UTC)
 PARTS = st.lists(st.text("abcdef0-_", min_size=1, max_size=5), min_size=1, max_size=8)
@@ -63,13 +80,13 @@ def test_items_live_with_the_agent_else_at_home() -> None:
 
 
 def test_an_item_becomes_an_entry_from_which_its_origin_is_read() -> None:
-    item = Item(kind="guardrail", title="No retries", text="Do not retry.", evidence="429", tags=("http",))
+    item = NewItem(kind="guardrail", title="No retries", text="Do not retry.", evidence="429")
     origin = Origin(task="t1", agent="a1", domain="web.admin", outcome="failure", by="rules", rest={"shared_by": "b"})
-    checked = check(draft_of(item, origin, layer="agent"), Scope(tenant="acme", agent="a1"), NOW)
+    checked = check(draft_of(item, origin, layer="agent", trusted=True), Scope(tenant="acme", agent="a1"), NOW)
     entry = an_entry(kind=checked.kind, text=checked.text, tags=checked.tags, metadata=checked.metadata)
     assert origin_of(entry) == origin
     assert (checked.confidence, checked.evidence, checked.source) == (0.5, "429", "task")
-    assert checked.tags == ["domain:web.admin", "domain:web.admin.*", "domain:web.*", "http"]
+    assert checked.tags == ["domain:web.admin", "domain:web.admin.*", "domain:web.*"]
 
 
 def test_other_entries_have_no_origin() -> None:
@@ -87,5 +104,4 @@ def test_an_item_goes_through_its_stages() -> None:
     assert stage_of(an_entry()) == "stored"
     assert stage_of(an_entry(usage_count=1)) == "retrieved"
     assert stage_of(an_entry(usage_count=1, failure_count=1)) == "reinforced"
-    assert stage_of(an_entry(usage_count=1, metadata={"consolidated": True})) == "active"
     assert stage_of(an_entry(state="pruned")) == "pruned"

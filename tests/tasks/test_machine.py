@@ -7,25 +7,37 @@ and every use and verdict is counted once.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
+import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from wellworn import Memory
 from wellworn.tasks import ReasoningBank
-from wellworn.tasks.items import is_item
-from wellworn.tasks.tasks import NEXT, UNFINISHED, Overtaken, Task
+from wellworn.tasks.engine import parts_of
+from wellworn.tasks.finish import Finisher
+from wellworn.tasks.items import bank_partition, is_item
+from wellworn.tasks.tasks import NEXT, UNFINISHED, Task, TaskMoved, Tasks, TaskState
 
 from .world import AGENT, Clock, a_call, a_try
-
-CUTS = ("judging", "distilling", "stored")
-"""After which transition the process dies."""
 
 
 class Died(BaseException):
     """Takes nothing with it but what was not written."""
+
+
+class Mortal(Tasks):
+    """Dies at a transition."""
+
+    deadly = ""
+
+    def move_in(self, tx: Any, task: Task, to: TaskState, **changes: Any) -> Task:
+        if to == self.deadly:
+            raise Died
+        return super().move_in(tx, task, to, **changes)
 
 
 class Lives(RuleBasedStateMachine):
@@ -34,6 +46,9 @@ class Lives(RuleBasedStateMachine):
         self.clock = Clock()
         self.mem = Memory.open(":memory:", embedder="hash:16", background=False, clock=self.clock)
         self.bank = ReasoningBank(self.mem, scope=AGENT)
+        parts = parts_of(self.mem, AGENT, "mask")
+        self.tasks = Mortal(parts.store, parts.clock)
+        self.finisher = Finisher(parts, self.tasks, self.bank.consolidation.added)
         self.begun: list[Task] = []
         self.number = 0
         self.stored: dict[str, bool] = {}
@@ -56,75 +71,36 @@ class Lives(RuleBasedStateMachine):
     def begin(self) -> None:
         self.number += 1
         work = self.bank.begin(task_id=f"t{self.number}", query="task")
-        assert work.task is not None
         self.begun.append(work.task)
 
-    @rule(success=st.booleans(), cut=st.sampled_from(CUTS))
-    def tell_and_die(self, success: bool, cut: str) -> None:
-        """The process dies right after one of the transitions."""
+    @rule(success=st.booleans(), at=st.sampled_from(["distilling", "stored", "reinforced"]))
+    def tell_and_die(self, success: bool, at: str) -> None:
+        """The process dies inside the transaction that would have made one of the transitions."""
         if not self.begun:
             return
         task = self.begun.pop()
-        if self.bank._tasks.get(task.partition, task.id) != task:
+        if self.tasks.get(task.partition, task.id) != task:
             return  # given up meanwhile
-        task = self.bank._tasks.move(task, "judging", trajectory=self._do(int(task.task_id[1:]), success))
-        if cut == "judging":
-            return
-        task = self.bank._finisher.judge(task)
-        if cut == "distilling":
-            return
-        self.bank._finisher._distil(task)
-
-    @rule(success=st.booleans())
-    def die_while_keeping(self, success: bool) -> None:
-        """The process dies inside the transaction that keeps the items: none of it is there."""
-        if not self.begun:
-            return
-        task = self.begun.pop()
-        if self.bank._tasks.get(task.partition, task.id) != task:
-            return
-        tasks = self.bank._tasks
-        task = tasks.move(task, "judging", trajectory=self._do(int(task.task_id[1:]), success))
-        task = self.bank._finisher.judge(task)
-        moving = tasks.move_in
-
-        def dies(*_: Any, **__: Any) -> Any:
-            raise Died
-
-        tasks.move_in = dies  # type: ignore[method-assign]  # after the items were written, before the state was
-        try:
-            self.bank._finisher._distil(task)
-            raise AssertionError("it did not die")
-        except Died:
-            pass
-        finally:
-            tasks.move_in = moving  # type: ignore[method-assign]
+        task = self.tasks.move(task, "judging", trajectory=self._do(int(task.task_id[1:]), success))
+        self.tasks.deadly = at
+        with pytest.raises(Died):
+            self.finisher.finish(task)
+        self.tasks.deadly = ""
 
     @rule(hours=st.sampled_from([0, 2]))
     def resume(self, hours: int) -> None:
         self.clock.forward(hours=hours)
         self.bank.resume()
         if hours:
-            assert not self.bank._tasks.all(self._partition, states=UNFINISHED)
+            assert not self.tasks.all(bank_partition(AGENT), states=UNFINISHED)
 
     @rule()
     def finish_what_another_has_finished(self) -> None:
         done = [task for task in self.bank.tasks(limit=1000) if task.state == "reinforced"]
         if done:
-            from dataclasses import replace
-
             stale = replace(done[0], state="distilling", entry_ids=())
-            try:
-                self.bank._finisher.finish(stale)
-                raise AssertionError("an attempt was stored twice")
-            except Overtaken:
-                pass
-
-    @property
-    def _partition(self) -> Any:  # a Partition
-        from wellworn.tasks.items import bank_partition
-
-        return bank_partition(AGENT)
+            with pytest.raises(TaskMoved):
+                self.finisher.finish(stale)
 
     @invariant()
     def states_only_go_where_they_may(self) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wellworn import BudgetExceeded, InvalidInput
-from wellworn.tasks import ReasoningBank, Work
+from wellworn.tasks import ReasoningBank, Work, finish
 from wellworn.tasks.items import origin_of
 
 from .world import Clock, a_call, a_try
@@ -111,22 +111,20 @@ def test_a_used_up_budget_ends_a_run_early_and_keeps_what_was_made(bank: Reasoni
     assert bank.runs()[0].state == "stored"
 
 
-def test_a_run_that_a_crash_cut_off_is_distilled_together_on_resume(bank: ReasoningBank, clock: Clock) -> None:
-    class Killed(BaseException):
-        pass
+class Killed(BaseException):
+    pass
 
-    def agent(work: Work) -> Any:
-        if work.number == 3:
-            raise Killed
-        return second_wins(work)
 
+def test_a_run_that_a_crash_cut_off_is_distilled_together_on_resume(
+    bank: ReasoningBank, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def failing(*_: Any, **__: Any) -> Any:
         raise Killed
 
-    bank._finisher.finish_run, kept = failing, bank._finisher.finish_run  # type: ignore[method-assign]  # the crash
-    with pytest.raises(Killed):
-        bank.matts_parallel(task_id="t", query="Post it", execute=second_wins, k=2)
-    bank._finisher.finish_run = kept  # type: ignore[method-assign]
+    with monkeypatch.context() as patch:
+        patch.setattr(finish, "distill_attempts", failing)
+        with pytest.raises(Killed):
+            bank.matts_parallel(task_id="t", query="Post it", execute=second_wins, k=2)
     assert [task.state for task in bank.tasks()] == ["distilling", "distilling"]
     assert bank.items() == []
     clock.forward(hours=2)
@@ -137,19 +135,18 @@ def test_a_run_that_a_crash_cut_off_is_distilled_together_on_resume(bank: Reason
     assert any('format="xml" failed' in entry.text for entry in bank.items())
 
 
-def test_a_run_whose_work_was_lost_is_given_up(bank: ReasoningBank, clock: Clock) -> None:
-    class Killed(BaseException):
-        pass
-
-    def agent(_: Work) -> Any:
-        raise Killed
+@pytest.mark.parametrize("way", ["matts_sequential", "matts_parallel"])
+def test_a_run_that_is_interrupted_is_given_up_with_what_was_made(bank: ReasoningBank, way: str) -> None:
+    def agent(work: Work) -> Any:
+        if work.number == 2:
+            raise Killed
+        return a_try("q", a_call("f", error="x"))
 
     with pytest.raises(Killed):
-        bank.matts_sequential(task_id="t", query="q", execute=agent)
-    clock.forward(hours=2)
-    bank.resume()
+        getattr(bank, way)(task_id="t", query="q", execute=agent)
     assert [run.state for run in bank.runs()] == ["abandoned"]
-    assert [task.state for task in bank.tasks()] == ["abandoned"]
+    assert {task.state for task in bank.tasks()} == {"abandoned"}
+    assert bank.items() == []
 
 
 @pytest.mark.parametrize("bad", [{"k": 0}, {"k": 65}, {"concurrency": 0}, {"k": True}])

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 
 from wellworn.tasks import Trajectory, trajectory_of
 from wellworn.tasks.distill import distill, distill_attempts
-from wellworn.tasks.items import Item
+from wellworn.tasks.items import NewItem
 from wellworn.tasks.judge import Verdict, judge
 from wellworn.tasks.patterns import from_contrast, from_failure, from_success
 
@@ -17,7 +17,7 @@ from .world import a_call, a_try, corrected, stuck
 WON, LOST = Verdict(success=True, confidence=1.0), Verdict(success=False, confidence=1.0, reasons=("wrong table",))
 
 
-def texts(items: list[Item]) -> list[str]:
+def texts(items: list[NewItem]) -> list[str]:
     return [item.text for item in items]
 
 

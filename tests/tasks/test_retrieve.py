@@ -18,7 +18,7 @@ import pytest
 from wellworn import InvalidInput, Memory, Scope, ScopeError
 from wellworn.search.score import diversify
 from wellworn.tasks import ReasoningBank
-from wellworn.tasks.domains import domain_tags
+from wellworn.tasks.items import domain_tags
 
 from .world import AGENT, NOON
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tasks.consolidation_world import AGENT, PARTITION, Clock, Keeper, learn, live, opened
+from tasks.consolidation_world import AGENT, PARTITION, Clock, ReasoningBank, learn, live, opened
 from wellworn import InvalidInput, Memory, NotFound
-from wellworn.tasks.domains import domain_of
+from wellworn.tasks.items import domain_of
 
 RETRY, NEVER = "Always retry the request after a 429 response.", "Never retry the request after a 429 response."
 TOKEN = "When the login form has a CSRF token, read it first and send it with the POST."
@@ -26,35 +26,35 @@ def mem(clock: Clock) -> Iterator[Memory]:
 
 
 @pytest.fixture
-def keeper(mem: Memory) -> Keeper:
-    return Keeper(mem)
+def bank(mem: Memory) -> ReasoningBank:
+    return ReasoningBank(mem, scope=AGENT)
 
 
 @pytest.fixture
-def pair(mem: Memory, keeper: Keeper, clock: Clock) -> tuple[str, str, str]:
+def pair(mem: Memory, bank: ReasoningBank, clock: Clock) -> tuple[str, str, str]:
     """Two that contradict each other, and the key of the question."""
     first = learn(mem, RETRY, confidence=0.6, usage_count=4, evidence="it came through")
     second = learn(mem, NEVER, confidence=0.5, usage_count=2, evidence="it was banned")
     clock.forward(hours=1)
-    keeper.consolidate(scope=AGENT)
-    [review] = keeper.reviews(scope=AGENT)
+    bank.consolidate(scope=AGENT)
+    [review] = bank.reviews.questions(scope=AGENT)
     return first, second, review.key
 
 
 def test_keeping_both_makes_them_active_and_is_not_asked_again(
-    mem: Memory, keeper: Keeper, pair: tuple[str, str, str]
+    mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str]
 ) -> None:
-    decided = keeper.decide(pair[2], "keep_both", scope=AGENT)
+    decided = bank.reviews.decide(pair[2], "keep_both", scope=AGENT)
     assert decided is not None
     assert decided.state == "keep_both"
     assert {entry.state for entry in live(mem).values()} == {"active"}
-    assert keeper.reviews(scope=AGENT) == []
-    assert keeper.consolidate(scope=AGENT).changed == 0
+    assert bank.reviews.questions(scope=AGENT) == []
+    assert bank.consolidate(scope=AGENT).changed == 0
 
 
-def test_keeping_one_ends_the_other(mem: Memory, keeper: Keeper, pair: tuple[str, str, str]) -> None:
+def test_keeping_one_ends_the_other(mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str]) -> None:
     first, second, key = pair
-    keeper.decide(key, "keep_one", keep=second, scope=AGENT)
+    bank.reviews.decide(key, "keep_one", keep=second, scope=AGENT)
     assert mem.get(second, scope=AGENT).state == "active"
     assert mem.get(first, scope=AGENT).state == "superseded"
     assert any((link.source, link.type) == (second, "supersedes") for link in mem.links(first, scope=AGENT))
@@ -62,9 +62,9 @@ def test_keeping_one_ends_the_other(mem: Memory, keeper: Keeper, pair: tuple[str
 
 
 def test_merging_takes_the_counts_the_evidence_and_the_words_given(
-    mem: Memory, keeper: Keeper, pair: tuple[str, str, str]
+    mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str]
 ) -> None:
-    keeper.decide(pair[2], "merge", text="Retry the request once after a 429 response.", scope=AGENT)
+    bank.reviews.decide(pair[2], "merge", text="Retry the request once after a 429 response.", scope=AGENT)
     [kept] = live(mem).values()
     assert (kept.id, kept.usage_count) == (pair[0], 6)
     assert kept.text == "Retry the request once after a 429 response."
@@ -73,31 +73,35 @@ def test_merging_takes_the_counts_the_evidence_and_the_words_given(
     assert mem.verify().ok
 
 
-def test_scoping_gives_each_a_domain_of_its_own(mem: Memory, keeper: Keeper, pair: tuple[str, str, str]) -> None:
+def test_scoping_gives_each_a_domain_of_its_own(mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str]) -> None:
     first, second, key = pair
     with pytest.raises(InvalidInput, match="same for both"):
-        keeper.decide(key, "scope", domains={first: "web"}, scope=AGENT)
-    keeper.decide(key, "scope", domains={first: "web.public", second: "web.billing"}, scope=AGENT)
+        bank.reviews.decide(key, "scope", domains={first: "web"}, scope=AGENT)
+    bank.reviews.decide(key, "scope", domains={first: "web.public", second: "web.billing"}, scope=AGENT)
     assert domain_of(mem.get(second, scope=AGENT).tags) == "web.billing"
     assert [hit.entry.id for hit in mem.recall("retry", scope=AGENT, tags="domain:web.public")] == [first]
-    assert keeper.consolidate(scope=AGENT).changed == 0
+    assert bank.consolidate(scope=AGENT).changed == 0
     assert mem.verify().ok
 
 
-def test_deleting_one_forgets_it_and_frees_the_other(mem: Memory, keeper: Keeper, pair: tuple[str, str, str]) -> None:
+def test_deleting_one_forgets_it_and_frees_the_other(
+    mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str]
+) -> None:
     first, second, key = pair
-    assert keeper.decide(key, "delete", ids=[second], scope=AGENT) is None
+    assert bank.reviews.decide(key, "delete", ids=[second], scope=AGENT) is None
     with pytest.raises(NotFound):
         mem.get(second, scope=AGENT)
     assert mem.get(first, scope=AGENT).state == "active"
-    assert keeper.reviews(scope=AGENT, open_only=False) == []
+    assert bank.reviews.questions(scope=AGENT, open_only=False) == []
     assert mem.verify().ok
 
 
-def test_a_decided_question_cannot_be_decided_again(mem: Memory, keeper: Keeper, pair: tuple[str, str, str]) -> None:
-    keeper.decide(pair[2], "keep_both", scope=AGENT)
+def test_a_decided_question_cannot_be_decided_again(
+    mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str]
+) -> None:
+    bank.reviews.decide(pair[2], "keep_both", scope=AGENT)
     with pytest.raises(InvalidInput, match="was decided"):
-        keeper.decide(pair[2], "keep_one", keep=pair[0], scope=AGENT)
+        bank.reviews.decide(pair[2], "keep_one", keep=pair[0], scope=AGENT)
 
 
 @pytest.mark.parametrize(
@@ -111,32 +115,32 @@ def test_a_decided_question_cannot_be_decided_again(mem: Memory, keeper: Keeper,
     ],
 )
 def test_a_decision_that_does_not_fit_changes_nothing(
-    mem: Memory, keeper: Keeper, pair: tuple[str, str, str], decision: str, more: dict[str, str], says: str
+    mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str], decision: str, more: dict[str, str], says: str
 ) -> None:
     with pytest.raises(InvalidInput, match=says):
-        keeper.decide(pair[2], decision, scope=AGENT, keep=more.get("keep"))
-    assert len(keeper.reviews(scope=AGENT)) == 1
+        bank.reviews.decide(pair[2], decision, scope=AGENT, keep=more.get("keep"))
+    assert len(bank.reviews.questions(scope=AGENT)) == 1
     assert {entry.state for entry in live(mem).values()} == {"flagged"}
 
 
-def test_an_unknown_question_is_not_found(keeper: Keeper) -> None:
+def test_an_unknown_question_is_not_found(bank: ReasoningBank) -> None:
     with pytest.raises(NotFound):
-        keeper.decide("nobody asked", "keep_both", scope=AGENT)
+        bank.reviews.decide("nobody asked", "keep_both", scope=AGENT)
 
 
-def test_ending_an_entry_settles_the_other_questions_about_it(mem: Memory, keeper: Keeper) -> None:
+def test_ending_an_entry_settles_the_other_questions_about_it(mem: Memory, bank: ReasoningBank) -> None:
     wait = [learn(mem, f"Wait {n} seconds before the next request when it is refused.") for n in (2, 5, 9)]
-    keeper.consolidate(scope=AGENT)
-    reviews = {review.key: review for review in keeper.reviews(scope=AGENT)}
+    bank.consolidate(scope=AGENT)
+    reviews = {review.key: review for review in bank.reviews.questions(scope=AGENT)}
     assert len(reviews) == 3
     key = next(key for key in reviews if wait[0] in key and wait[1] in key)
-    keeper.decide(key, "keep_one", keep=wait[0], scope=AGENT)
+    bank.reviews.decide(key, "keep_one", keep=wait[0], scope=AGENT)
     assert mem.get(wait[0], scope=AGENT).state == "flagged"  # the question about it and the third is open still
-    [left] = keeper.reviews(scope=AGENT)
+    [left] = bank.reviews.questions(scope=AGENT)
     assert {entry.id for entry in left.entries} == {wait[0], wait[2]}
-    keeper.decide(left.key, "keep_one", keep=wait[2], scope=AGENT)
+    bank.reviews.decide(left.key, "keep_one", keep=wait[2], scope=AGENT)
     assert mem.get(wait[2], scope=AGENT).state == "active"
-    assert keeper.reviews(scope=AGENT) == []
+    assert bank.reviews.questions(scope=AGENT) == []
 
 
 @pytest.mark.parametrize(
@@ -144,39 +148,39 @@ def test_ending_an_entry_settles_the_other_questions_about_it(mem: Memory, keepe
     [("correct", "active", 0.9), ("incorrect", "pruned", 0.5), ("partial", "active", 0.6)],
 )
 def test_a_verdict_on_what_is_often_used_and_little_trusted(
-    mem: Memory, keeper: Keeper, verdict: str, state: str, confidence: float
+    mem: Memory, bank: ReasoningBank, verdict: str, state: str, confidence: float
 ) -> None:
     id = learn(mem, TOKEN, confidence=0.5, usage_count=8)
-    keeper.consolidate(scope=AGENT)
-    [review] = keeper.reviews(scope=AGENT)
+    bank.consolidate(scope=AGENT)
+    [review] = bank.reviews.questions(scope=AGENT)
     text = "Read the token of the login form and send it along." if verdict == "partial" else None
-    keeper.decide(review.key, verdict, text=text, scope=AGENT)
+    bank.reviews.decide(review.key, verdict, text=text, scope=AGENT)
     entry = mem.get(id, scope=AGENT)
     assert (entry.state, entry.confidence) == (state, confidence)
     assert entry.text == (text or TOKEN)
-    assert keeper.consolidate(scope=AGENT).changed == 0
+    assert bank.consolidate(scope=AGENT).changed == 0
 
 
-def test_better_words_pass_the_scrubber(keeper: Keeper) -> None:
+def test_better_words_pass_the_scrubber(bank: ReasoningBank) -> None:
     with opened(scrubber=lambda text: text.replace("secret", "[GONE]")) as mem:
-        own = Keeper(mem)
+        own = ReasoningBank(mem, scope=AGENT)
         id = learn(mem, TOKEN, confidence=0.5, usage_count=8)
         own.consolidate(scope=AGENT)
-        own.decide(id, "partial", text="Send the secret token along.", scope=AGENT)
+        own.reviews.decide(id, "partial", text="Send the secret token along.", scope=AGENT)
         assert mem.get(id, scope=AGENT).text == "Send the [GONE] token along."
 
 
-def test_a_question_goes_with_what_it_is_about(mem: Memory, keeper: Keeper, pair: tuple[str, str, str]) -> None:
+def test_a_question_goes_with_what_it_is_about(mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str]) -> None:
     mem.forget(scope=AGENT, ids=[pair[0]])
-    assert keeper.reviews(scope=AGENT) == []
+    assert bank.reviews.questions(scope=AGENT) == []
     assert mem.engine.store.records(partition=PARTITION, kinds=["review"]) == []
 
 
 def test_undo_of_the_run_does_not_undo_what_people_decided(
-    mem: Memory, keeper: Keeper, pair: tuple[str, str, str]
+    mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str]
 ) -> None:
     first, second, key = pair
-    keeper.decide(key, "keep_one", keep=first, scope=AGENT)
-    undone = keeper.undo(scope=AGENT)
+    bank.reviews.decide(key, "keep_one", keep=first, scope=AGENT)
+    undone = bank.consolidation.undo(scope=AGENT)
     assert set(undone.kept) == {first, second}
     assert mem.get(second, scope=AGENT).state == "superseded"

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from tasks.consolidation_world import AGENT, Keeper, learn, live, opened
+from tasks.consolidation_world import AGENT, ReasoningBank, learn, live, opened
 from wellworn import InvalidInput, Memory, NotFound, Scope
-from wellworn.tasks.domains import domain_of
+from wellworn.tasks.items import domain_of
 from wellworn.tasks.sharing import proven_rate
 
 TEXT = "Open the cart, then apply the code, then pay."
@@ -25,19 +25,19 @@ def mem() -> Iterator[Memory]:
 
 
 @pytest.fixture
-def keeper(mem: Memory) -> Keeper:
-    return Keeper(mem)
+def bank(mem: Memory) -> ReasoningBank:
+    return ReasoningBank(mem, scope=AGENT)
 
 
-def promoted(mem: Memory, keeper: Keeper, text: str = TEXT, **numbers: Any) -> str:  # fields of Entry
+def promoted(mem: Memory, bank: ReasoningBank, text: str = TEXT, **numbers: Any) -> str:  # fields of Entry
     id = learn(mem, text, evidence="ada bought a lamp for 40", **{**PROVEN, **numbers})
-    keeper.consolidate(scope=AGENT)
+    bank.consolidate(scope=AGENT)
     return id
 
 
-def test_a_promoted_strategy_goes_to_the_team_without_a_word_of_the_work(mem: Memory, keeper: Keeper) -> None:
-    id = promoted(mem, keeper)
-    [share] = keeper.share([id], scope=AGENT, layer="team")
+def test_a_promoted_strategy_goes_to_the_team_without_a_word_of_the_work(mem: Memory, bank: ReasoningBank) -> None:
+    id = promoted(mem, bank)
+    [share] = bank.sharing.share([id], scope=AGENT, layer="team")
     assert share.refused == ""
     assert share.copy_id is not None
     copy, original = mem.get(share.copy_id, scope=TEAM), mem.get(id, scope=AGENT)
@@ -63,98 +63,101 @@ def test_a_promoted_strategy_goes_to_the_team_without_a_word_of_the_work(mem: Me
     ],
 )
 def test_what_is_not_promoted_or_not_proven_stays(
-    mem: Memory, keeper: Keeper, numbers: dict[str, Any], why: str
+    mem: Memory, bank: ReasoningBank, numbers: dict[str, Any], why: str
 ) -> None:
-    id = promoted(mem, keeper, **numbers)
-    [share] = keeper.share([id], scope=AGENT, layer="team")
+    id = promoted(mem, bank, **numbers)
+    [share] = bank.sharing.share([id], scope=AGENT, layer="team")
     assert why in share.refused
     assert share.copy_id is None
     assert mem.entries(scope=TEAM) == []
 
 
-def test_the_copy_passes_the_scrubber_also_when_the_original_did_not(keeper: Keeper) -> None:
+def test_the_copy_passes_the_scrubber_also_when_the_original_did_not(bank: ReasoningBank) -> None:
     with opened() as plain:
-        own = Keeper(plain)
+        own = ReasoningBank(plain, scope=AGENT)
         id = promoted(plain, own, "Write to ada@acme.org, then wait.")
-        [share] = own.share([id], scope=AGENT, layer="team")
+        [share] = own.sharing.share([id], scope=AGENT, layer="team")
         assert share.copy_id is not None
         assert plain.get(share.copy_id, scope=TEAM).text == "Write to [EMAIL_1], then wait."
 
 
-def test_sharing_with_named_agents_and_only_with_them(mem: Memory, keeper: Keeper) -> None:
-    id = promoted(mem, keeper)
-    shares = keeper.share([id], scope=AGENT, agents=["second", "third", "second"])
+def test_sharing_with_named_agents_and_only_with_them(mem: Memory, bank: ReasoningBank) -> None:
+    id = promoted(mem, bank)
+    shares = bank.sharing.share([id], scope=AGENT, agents=["second", "third", "second"])
     assert [share.to.layer_id for share in shares] == ["second", "third"]
     assert set(live(mem, PEER)) == {TEXT}
     assert mem.entries(scope=Scope(tenant="acme", agent="fourth")) == []
     assert mem.entries(scope=Scope(tenant="rival", agent="second")) == []
 
 
-def test_sharing_twice_is_sharing_once(mem: Memory, keeper: Keeper) -> None:
-    id = promoted(mem, keeper)
-    first, second = (keeper.share([id], scope=AGENT, layer="team")[0] for _ in range(2))
+def test_sharing_twice_is_sharing_once(mem: Memory, bank: ReasoningBank) -> None:
+    id = promoted(mem, bank)
+    first, second = (bank.sharing.share([id], scope=AGENT, layer="team")[0] for _ in range(2))
     assert first.copy_id == second.copy_id
     [copy] = mem.entries(scope=TEAM)
     assert copy.repeats == 0
-    assert len(keeper.shares(scope=AGENT)) == 1
+    assert len(bank.sharing.shares(scope=AGENT)) == 1
 
 
-def test_the_same_from_two_agents_is_one_copy_that_stays_until_both_revoke(mem: Memory, keeper: Keeper) -> None:
+def test_the_same_from_two_agents_is_one_copy_that_stays_until_both_revoke(mem: Memory, bank: ReasoningBank) -> None:
     second = Scope(tenant="acme", agent="second", team="ops")
-    id = promoted(mem, keeper)
+    id = promoted(mem, bank)
     other = learn(mem, TEXT, scope=second, **PROVEN)
-    keeper.consolidate(scope=second)
-    shares = [keeper.share([id], scope=AGENT, layer="team")[0], keeper.share([other], scope=second, layer="team")[0]]
+    bank.consolidate(scope=second)
+    shares = [
+        bank.sharing.share([id], scope=AGENT, layer="team")[0],
+        bank.sharing.share([other], scope=second, layer="team")[0],
+    ]
     [copy] = mem.entries(scope=TEAM)
     assert {share.copy_id for share in shares} == {copy.id}
-    assert keeper.revoke(id, scope=AGENT) == []
+    assert bank.sharing.revoke(id, scope=AGENT) == []
     assert mem.get(copy.id, scope=TEAM).state == "active"
-    assert keeper.revoke(other, scope=second) == [copy.id]
+    assert bank.sharing.revoke(other, scope=second) == [copy.id]
     assert mem.get(copy.id, scope=TEAM).state == "pruned"
     assert mem.verify().ok
 
 
-def test_revoking_takes_it_back_from_where_it_is_asked_for(mem: Memory, keeper: Keeper) -> None:
-    id = promoted(mem, keeper)
-    keeper.share([id], scope=AGENT, layer="team")
-    keeper.share([id], scope=AGENT, agents=["second"])
-    assert len(keeper.revoke(id, scope=AGENT, agents=["second"])) == 1
+def test_revoking_takes_it_back_from_where_it_is_asked_for(mem: Memory, bank: ReasoningBank) -> None:
+    id = promoted(mem, bank)
+    bank.sharing.share([id], scope=AGENT, layer="team")
+    bank.sharing.share([id], scope=AGENT, agents=["second"])
+    assert len(bank.sharing.revoke(id, scope=AGENT, agents=["second"])) == 1
     assert live(mem, PEER) == {}
     assert mem.recall("apply the code", scope=TEAM, k=1).hits[0].entry.text == TEXT
-    assert len(keeper.revoke(id, scope=AGENT)) == 1
+    assert len(bank.sharing.revoke(id, scope=AGENT)) == 1
     assert mem.recall("apply the code", scope=TEAM, k=1).hits == []
-    assert keeper.revoke(id, scope=AGENT) == []
-    assert {share["state"] for share in keeper.shares(scope=AGENT, id=id)} == {"revoked"}
+    assert bank.sharing.revoke(id, scope=AGENT) == []
+    assert {share["state"] for share in bank.sharing.shares(scope=AGENT, id=id)} == {"revoked"}
     assert mem.get(id, scope=AGENT).state == "active"
 
 
-def test_learning_from_a_peer_has_thresholds(mem: Memory, keeper: Keeper) -> None:
+def test_learning_from_a_peer_has_thresholds(mem: Memory, bank: ReasoningBank) -> None:
     good = learn(mem, TEXT, confidence=0.8, usage_count=12, success_count=11, failure_count=1)
     learn(mem, "Sort by price.", confidence=0.79, usage_count=90, success_count=80)
     learn(mem, "Read the row.", confidence=0.9, usage_count=9, success_count=9)
     learn(mem, "Call the shop.", confidence=0.9, usage_count=20, success_count=5, failure_count=15)
-    shares = keeper.learn_from_peer(AGENT, scope=PEER)
+    shares = bank.sharing.learn_from_peer(AGENT, scope=PEER)
     assert [share.id for share in shares if not share.refused] == [good]
     assert set(live(mem, PEER)) == {TEXT}
     with pytest.raises(InvalidInput, match="another agent"):
-        keeper.learn_from_peer(AGENT, scope=Scope(tenant="rival", agent="second"))
+        bank.sharing.learn_from_peer(AGENT, scope=Scope(tenant="rival", agent="second"))
 
 
-def test_what_came_from_the_team_does_not_go_back_there(mem: Memory, keeper: Keeper) -> None:
-    id = promoted(mem, keeper)
-    [share] = keeper.share([id], scope=AGENT, agents=["second"])
+def test_what_came_from_the_team_does_not_go_back_there(mem: Memory, bank: ReasoningBank) -> None:
+    id = promoted(mem, bank)
+    [share] = bank.sharing.share([id], scope=AGENT, agents=["second"])
     both = Scope(tenant="acme", agent="second")
-    [back] = keeper.learn_from_peer(both, scope=AGENT, min_confidence=0.0, min_usage=0)
+    [back] = bank.sharing.learn_from_peer(both, scope=AGENT, min_confidence=0.0, min_usage=0)
     assert back.copy_id is None
     assert mem.verify().ok
     assert share.copy_id is not None
 
 
-def test_bad_wishes_are_refused(mem: Memory, keeper: Keeper) -> None:
-    id = promoted(mem, keeper)
+def test_bad_wishes_are_refused(mem: Memory, bank: ReasoningBank) -> None:
+    id = promoted(mem, bank)
     with pytest.raises(InvalidInput, match="with whom"):
-        keeper.share([id], scope=AGENT)
+        bank.sharing.share([id], scope=AGENT)
     with pytest.raises(InvalidInput, match="user"):
-        keeper.share([id], scope=AGENT, layer="user")
+        bank.sharing.share([id], scope=AGENT, layer="user")
     with pytest.raises(NotFound):
-        keeper.share([id], scope=PEER, agents=["third"])
+        bank.sharing.share([id], scope=PEER, agents=["third"])

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from wellworn.tasks import Trajectory, trajectory_of
 from wellworn.tasks.judge import SUREST_FAILURE, SUREST_SUCCESS, judge
-from wellworn.tasks.signs import answer_of, signs_of
-from wellworn.tasks.told import told_by
+from wellworn.tasks.signs import answer_of, read_output, signs_of
 
 RIGHT = "collected 5 items\n\n===== 5 passed in 0.12s ====="
 WRONG = "tests/test_a.py F....\n\n===== 1 failed, 4 passed in 0.12s ====="
@@ -43,7 +42,7 @@ def tried(*steps: object, output: str = "") -> Trajectory:
     ],
 )
 def test_the_end_of_an_output_tells_that_it_failed(output: str) -> None:
-    assert told_by(output) is False
+    assert read_output(output) is False
 
 
 @pytest.mark.parametrize(
@@ -62,7 +61,7 @@ def test_the_end_of_an_output_tells_that_it_failed(output: str) -> None:
     ],
 )
 def test_the_end_of_an_output_tells_that_the_checks_hold(output: str) -> None:
-    assert told_by(output) is True
+    assert read_output(output) is True
 
 
 @pytest.mark.parametrize(
@@ -77,7 +76,7 @@ def test_the_end_of_an_output_tells_that_the_checks_hold(output: str) -> None:
     ],
 )
 def test_other_words_tell_nothing(output: str) -> None:
-    assert told_by(output) is None
+    assert read_output(output) is None
 
 
 def test_tests_that_passed_after_the_last_change_are_a_success() -> None:

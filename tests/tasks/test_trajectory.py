@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wellworn import InvalidInput
-from wellworn.tasks.trajectory import MAX_STEP_CHARS, MAX_STEPS, Step, Trajectory, as_value, mapped, trajectory_of
+from wellworn.tasks.trajectory import MAX_STEP_CHARS, MAX_STEPS, Step, Trajectory, mapped, stored_form, trajectory_of
 
 TEXTS = st.text(max_size=20)
 VALUES = st.recursive(
@@ -44,7 +44,7 @@ TRAJECTORIES = st.builds(
 @given(TRAJECTORIES)
 def test_what_is_kept_as_json_comes_back_the_same(trajectory: Trajectory) -> None:
     bounded = trajectory_of(trajectory)
-    assert trajectory_of(json.loads(json.dumps(as_value(bounded)))) == bounded
+    assert trajectory_of(json.loads(json.dumps(stored_form(bounded)))) == bounded
 
 
 def test_a_text_is_the_output_a_list_the_steps_nothing_nothing() -> None:
@@ -96,11 +96,11 @@ def test_long_texts_and_broken_characters_are_made_keepable() -> None:
         ({"stepz": []}, "stepz"),
         ({"steps": "ls"}, "list of steps"),
         ([7], "int"),
-        ({"exit_code": "0"}, "whole number"),
-        ({"verdict": "maybe"}, "no verdict"),
-        ({"checks": {"a": "yes"}}, "True or False"),
-        ({"used": [-1]}, "places"),
-        ({"used": "0"}, "places"),
+        ({"exit_code": "0"}, "exit_code"),
+        ({"verdict": "maybe"}, "verdict"),
+        ({"checks": {"a": "yes"}}, "checks"),
+        ({"used": [-1]}, "used"),
+        ({"used": "0"}, "used"),
     ],
 )
 def test_what_is_no_trajectory_is_refused_by_name(value: object, what: str) -> None:
@@ -112,4 +112,4 @@ def test_changing_every_text_reaches_every_text() -> None:
     step = {"tool": "t", "args": {"k": ["s", {"n": "s"}]}, "text": "s", "result": "s", "error": "s"}
     secret = {"query": "s", "output": "s", "error": "s", "checks": {"s": True}, "steps": [step]}
     changed = mapped(trajectory_of(secret), lambda text: text.replace("s", "*"))
-    assert '"s"' not in json.dumps(as_value(changed)).replace('"steps"', "")
+    assert '"s"' not in json.dumps(stored_form(changed)).replace('"steps"', "")

@@ -6,7 +6,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from wellworn import Scope
-from wellworn.tasks import Trajectory, trajectory_of
+from wellworn.tasks import ReasoningBank, Trajectory, trajectory_of
+from wellworn.tasks.engine import parts_of
+from wellworn.tasks.finish import Finisher
+from wellworn.tasks.tasks import Tasks
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 AGENT = Scope(tenant="acme", agent="a1", user="ada")
@@ -46,3 +49,10 @@ def stuck(name: str) -> Trajectory:
     """Failed with the same call again and again."""
     wrong = a_call("create_user", error="400 invalid role", name=name, role="Admin")
     return a_try(f"Create user {name} with the panel", wrong, wrong, wrong)
+
+
+def finishing(bank: ReasoningBank) -> tuple[Tasks, Finisher]:
+    """What moves the attempts of a bank on, to stop it anywhere."""
+    parts = parts_of(bank.memory, AGENT, "mask")
+    tasks = Tasks(parts.store, parts.clock)
+    return tasks, Finisher(parts, tasks, bank.consolidation.added)

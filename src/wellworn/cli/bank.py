@@ -14,8 +14,10 @@ from wellworn.cli.target import JsonFlag, Target, with_target
 from wellworn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from wellworn.core.values import Entry
-    from wellworn.tasks.consolidation.stages import Stages
+    from wellworn.tasks.items import Stage
 
 app = typer.Typer(no_args_is_help=True, help="What agents learned from their tasks: strategies and guardrails.")
 app.add_typer(bank_care.verbs)
@@ -73,11 +75,11 @@ def list_(
     with target.open(background=False) as memory:
         bank = ReasoningBank(memory, scope=target.scope)
         found = bank.items(domain=domain, kind=kind, sort=sort, limit=limit)
-        stages = bank.keeper.stages(scope=target.scope)
+        stage = bank.consolidation.stages()
     if target.json:
         render.print_json({"items": found})
     elif found:
-        render.console().print(_item_table(found, stages))
+        render.console().print(_item_table(found, stage))
     elif domain or kind:
         render.say(f"nothing of that domain and kind for {target}; wellworn bank status names the domains")
     else:
@@ -94,7 +96,7 @@ def show(target: Target, id: options.EntryId) -> None:
     with target.open(background=False) as memory:
         bank = ReasoningBank(memory, scope=target.scope)
         entry = bank.item(id)
-        stage = bank.keeper.stages(scope=target.scope).of(entry)
+        stage = bank.consolidation.stages()(entry)
     origin = origin_of(entry)
     if target.json:
         render.print_json({"item": entry, "origin": origin, "stage": stage})
@@ -210,8 +212,8 @@ def _counts(counts: dict[str, int]) -> str:
     return ", ".join(f"{n} {name}" for name, n in counts.items()) or "none"
 
 
-def _item_table(found: list[Entry], stages: Stages) -> Any:  # a table
-    from wellworn.tasks.domains import domain_of
+def _item_table(found: list[Entry], stage: Callable[[Entry], Stage]) -> Any:  # a table
+    from wellworn.tasks.items import domain_of
 
     rows = [
         (
@@ -219,7 +221,7 @@ def _item_table(found: list[Entry], stages: Stages) -> Any:  # a table
             domain_of(entry.tags),
             f"{entry.confidence:.2f}",
             entry.usage_count,
-            stages.of(entry),
+            stage(entry),
             f"{entry.text}\n{entry.id}",
         )
         for entry in found

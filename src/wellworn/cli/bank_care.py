@@ -12,8 +12,8 @@ from wellworn.cli.target import Target, with_target
 from wellworn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from wellworn.tasks.consolidation.report import Consolidation
-    from wellworn.tasks.review import ReviewCase
+    from wellworn.tasks.consolidate import Consolidation
+    from wellworn.tasks.review import Review
     from wellworn.tasks.sharing import Share
 
 verbs = typer.Typer()
@@ -38,10 +38,10 @@ def consolidate(
 
     Doing it twice changes nothing the second time; `wellworn bank undo` takes it back.
     """
-    from wellworn.tasks.keeper import Keeper
+    from wellworn.tasks import ReasoningBank
 
     with target.open(background=False) as memory, render.progress_bar("consolidating") as progress:
-        run = Keeper(memory).consolidate(scope=target.scope, layer=layer, dry_run=dry_run, progress=progress)
+        run = ReasoningBank(memory, scope=target.scope).consolidate(layer=layer, dry_run=dry_run, progress=progress)
     if target.json:
         render.print_json(run)
         return
@@ -50,8 +50,6 @@ def consolidate(
         render.console().print(render.row_table(("done" if not dry_run else "would do", "entry", "other", "why"), rows))
     would = "would make" if dry_run else "made"
     render.say(f"looked at {run.entries} entries in {run.seconds:.2f} s and {would} {_counts(run)}")
-    if run.left_out:
-        render.say(f"{run.left_out} like pairs were not read: their entries resemble too many others")
     if not dry_run:
         render.say(f"run {run.id}")
 
@@ -64,10 +62,10 @@ def undo(
     layer: PartitionLayer = None,
 ) -> None:
     """Take a consolidation back: what happened to its entries since stays."""
-    from wellworn.tasks.keeper import Keeper
+    from wellworn.tasks import ReasoningBank
 
     with target.open(background=False) as memory, render.progress_bar("undoing") as progress:
-        done = Keeper(memory).undo(run, scope=target.scope, layer=layer, progress=progress)
+        done = ReasoningBank(memory, scope=target.scope).consolidation.undo(run, layer=layer, progress=progress)
     if target.json:
         render.print_json(done)
         return
@@ -84,10 +82,10 @@ def runs(
     limit: Annotated[int, typer.Option("--limit", min=1, help="At most so many.")] = 20,
 ) -> None:
     """List consolidations, newest first."""
-    from wellworn.tasks.keeper import Keeper
+    from wellworn.tasks import ReasoningBank
 
     with target.open(background=False) as memory:
-        found = Keeper(memory).runs(scope=target.scope, layer=layer, limit=limit)
+        found = ReasoningBank(memory, scope=target.scope).consolidation.runs(layer=layer, limit=limit)
     if target.json:
         render.print_json({"runs": found})
         return
@@ -127,19 +125,19 @@ def review(
 
     Deleting asks first on a terminal; elsewhere --yes is needed.
     """
-    from wellworn.tasks.keeper import Keeper
+    from wellworn.tasks import ReasoningBank
 
     if (key is None) != (decide is None):
         raise InvalidInput("review", "needs KEY and --decide together", "give both, or neither to list the questions")
     if decide == "delete":
         confirm("bank review", "Delete for good?", no="nothing was deleted", yes=yes)
     with target.open(background=False) as memory:
-        keeper = Keeper(memory)
+        reviews = ReasoningBank(memory, scope=target.scope).reviews
         if key is None or decide is None:
-            found = keeper.reviews(scope=target.scope, layer=layer, open_only=not every)
+            found = reviews.questions(layer=layer, open_only=not every)
         else:
-            decided = keeper.decide(
-                key, decide, scope=target.scope, layer=layer, keep=keep, text=text, domains=_domains(domain), ids=delete
+            decided = reviews.decide(
+                key, decide, layer=layer, keep=keep, text=text, domains=_domains(domain), ids=delete
             )
             found = [] if decided is None else [decided]
     if target.json:
@@ -159,10 +157,10 @@ def share(
     with_: WithAgents = None,
 ) -> None:
     """Copy promoted entries to a team, org or company, or to named agents: scrubbed, and without their evidence."""
-    from wellworn.tasks.keeper import Keeper
+    from wellworn.tasks import ReasoningBank
 
     with target.open(background=False) as memory:
-        shares = Keeper(memory).share(ids, scope=target.scope, layer=to, agents=with_ or [])
+        shares = ReasoningBank(memory, scope=target.scope).sharing.share(ids, layer=to, agents=with_ or [])
     _print_shares(shares, target)
 
 
@@ -175,10 +173,10 @@ def revoke(
     with_: WithAgents = None,
 ) -> None:
     """Take back what was shared of an entry: everywhere, or from one layer or some agents."""
-    from wellworn.tasks.keeper import Keeper
+    from wellworn.tasks import ReasoningBank
 
     with target.open(background=False) as memory:
-        ended = Keeper(memory).revoke(id, scope=target.scope, layer=to, agents=with_ or [])
+        ended = ReasoningBank(memory, scope=target.scope).sharing.revoke(id, layer=to, agents=with_ or [])
     if target.json:
         render.print_json({"revoked": ended})
     else:
@@ -197,12 +195,12 @@ def learn_from(
 ) -> None:
     """Copy what another agent is sure of and has used to the scope's agent."""
     from wellworn.core.values import Scope
-    from wellworn.tasks.keeper import Keeper
+    from wellworn.tasks import ReasoningBank
 
     other = Scope(tenant=target.scope.tenant, agent=peer)
     with target.open(background=False) as memory:
-        shares = Keeper(memory).learn_from_peer(
-            other, scope=target.scope, min_confidence=min_confidence, min_usage=min_usage
+        shares = ReasoningBank(memory, scope=target.scope).sharing.learn_from_peer(
+            other, min_confidence=min_confidence, min_usage=min_usage
         )
     if not shares and not target.json:
         render.say(
@@ -226,7 +224,7 @@ def _domains(pairs: list[str] | None) -> dict[str, str] | None:
     return {id: domain for id, _, domain in parted}
 
 
-def _print_reviews(found: list[ReviewCase]) -> None:
+def _print_reviews(found: list[Review]) -> None:
     out = render.console()
     for case in found:
         out.print(render.pair_table({"key": case.key, "why": case.reason, "state": case.state, "": case.question}))

@@ -135,14 +135,14 @@ def run(
     import time
 
     from wellworn.reflection.settings import ReflectionSettings
-    from wellworn.tasks.keeper import Keeper
+    from wellworn.tasks import ReasoningBank
 
     settings = ReflectionSettings(idle_minutes=idle_minutes)
     with (
         target.open(llm=llm, summarizer=summarizer, reflection=settings, background=False) as memory,
         render.progress_bar("running jobs") as progress,
     ):
-        Keeper(memory)  # consolidations are jobs, too
+        ReasoningBank(memory)  # consolidations are jobs, too
         done = memory.jobs.run(progress=progress)
         while watch:
             time.sleep(poll)

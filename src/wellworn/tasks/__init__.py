@@ -6,19 +6,18 @@ bank = ReasoningBank(memory)
 out = bank.run_task(task_id="t1", agent_id="a1", query="…", domain="web.admin", execute=agent, scope=scope)
 """
 
-from wellworn.tasks.bank import ReasoningBank
+from wellworn.tasks.attempts import RunResult, TaskResult, TaskSpec, Work
+from wellworn.tasks.bank import BankStats, ReasoningBank
 from wellworn.tasks.distill import Distilled
-from wellworn.tasks.items import Item, Origin
+from wellworn.tasks.items import NewItem, Origin
 from wellworn.tasks.judge import Verdict
-from wellworn.tasks.stats import BankStats
 from wellworn.tasks.tasks import Run, Task
 from wellworn.tasks.trajectory import Step, Trajectory, trajectory_of
-from wellworn.tasks.work import RunResult, TaskResult, Work
 
 __all__ = [
     "BankStats",
     "Distilled",
-    "Item",
+    "NewItem",
     "Origin",
     "ReasoningBank",
     "Run",
@@ -26,6 +25,7 @@ __all__ = [
     "Step",
     "Task",
     "TaskResult",
+    "TaskSpec",
     "Trajectory",
     "Verdict",
     "Work",

@@ -1,212 +1,356 @@
-"""One attempt at a task: found what helps, done, and told. A fault of the memory never stops the agent.
+"""Attempts at a task: retrieve what helps, run the agent, judge, hand over to `finish`. One, or several compared.
 
 What the caller got wrong is an error before anything is done. From then on, whatever the store or the embedder raises
-is noted in the result, and the work goes on without.
+is reported in the result, and the agent works without the bank. Several attempts (memory-aware test-time scaling) are
+all judged first and distilled together, in one transaction with the record of the run. A budget that is used up ends a
+run early; what was made until then is kept.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from threading import Event as Flag
+from typing import Any, TypedDict, TypeVar
 
-from wellworn.core.clock import NewId
-from wellworn.core.errors import WellwornError
-from wellworn.core.values import Recall, Scope
-from wellworn.tasks.distill import Distilled
-from wellworn.tasks.engine import Engine
-from wellworn.tasks.items import bank_partition
+from wellworn.core.errors import BudgetExceeded, InvalidInput, WellwornError
+from wellworn.core.values import Hit, Partition, Recall, Scope
+from wellworn.ingest.validate import checked_line, checked_query, checked_session_id
+from wellworn.tasks.distill import Distilled, Judged
+from wellworn.tasks.engine import Parts
+from wellworn.tasks.finish import Finisher, best_of
+from wellworn.tasks.items import bank_partition, checked_domain
 from wellworn.tasks.judge import Verdict, Verify, judge, verified
-from wellworn.tasks.learning import Finisher
-from wellworn.tasks.tasks import NEXT, Task, Tasks
-from wellworn.tasks.trajectory import Trajectory, bounded, mapped, said, trajectory_of
-from wellworn.tasks.work import Execute, TaskResult, Work
+from wellworn.tasks.prompting import prompt, shown_attempts
+from wellworn.tasks.tasks import NEXT, Run, Task, Tasks
+from wellworn.tasks.trajectory import Trajectory, bounded, scrubbed, text_of, trajectory_of
 
+T = TypeVar("T")
 _log = logging.getLogger("wellworn.tasks")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Order:
-    """What a caller wants done, checked."""
+class TaskSpec(TypedDict, total=False):
+    """What a caller says about a task. `task_id` and `query` are needed."""
 
     task_id: str
-    agent_id: str
+    """The caller's name for the task. Each attempt at it gets an id of its own."""
     query: str
+    """What is to be done, in words. Items are retrieved by it."""
+    agent_id: str
     domain: str
-    scope: Scope
-    session_id: str | None = None
+    """What the task is about, as `web.admin`. What it teaches is stored under it."""
+    within: str | None
+    """Where to look for items, as `web.*`; default the task's own domain."""
+    scope: Scope | None
+    session_id: str | None
+    """The session it belongs to: forgetting the session forgets the task."""
+
+
+def planned(spec: TaskSpec, scope: Scope, parts: Parts) -> Task:
+    """The attempt that a caller wants, checked before anything is done. It is not stored yet."""
+    task_id, session_id = checked_line("task_id", spec.get("task_id", "")), spec.get("session_id")
+    if not task_id.strip():
+        raise InvalidInput("task_id", "is empty", "give the task a name; an id will do")
+    now = parts.clock()
+    return Task(
+        id=parts.new_id(),
+        partition=bank_partition(scope),
+        task_id=task_id,
+        query=checked_query(spec.get("query", "")),
+        agent_id=checked_line("agent_id", spec.get("agent_id", "")),
+        domain=checked_domain(spec.get("domain", "")),
+        session_id=None if session_id is None else checked_session_id(session_id),
+        created_at=now,
+        updated_at=now,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
-class Made:
-    """An attempt whose work is over: judged, but not yet distilled."""
+class Work:
+    """A task for an agent, with what the bank knows about it."""
+
+    task: Task
+    query: str
+    """The task in the caller's own words; what is stored is scrubbed."""
+    stored: bool = True
+    """False when the store could not be written to."""
+    recall: Recall | None = None
+    previous: tuple[Judged, ...] = ()
+    """Earlier attempts of a sequential run, oldest first."""
+
+    @property
+    def task_id(self) -> str:
+        return self.task.task_id
+
+    @property
+    def domain(self) -> str:
+        return self.task.domain
+
+    @property
+    def number(self) -> int:
+        """Which attempt of its run it is, from 1 on."""
+        return self.task.number
+
+    @property
+    def hits(self) -> list[Hit]:
+        """The items found, best first."""
+        return [] if self.recall is None else self.recall.hits
+
+    def context(self, *, max_tokens: int = 1500) -> str:
+        """The items as a fenced block of data for a prompt; empty when there are none."""
+        return "" if self.recall is None else self.recall.context(max_tokens=max_tokens)
+
+    def instruction(self) -> str:
+        """In a sequential run, from the second attempt on: what to do with the earlier ones, and these as data."""
+        if not self.previous:
+            return ""
+        shown = [(trajectory, verdict.success) for trajectory, verdict in self.previous]
+        return f"{prompt('refine' if len(shown) == 1 else 'refine_again')}\n{shown_attempts(shown)}"
+
+
+Look = Callable[[], Recall]
+"""Retrieves the items for a task."""
+Execute = Callable[[Work], Any]
+"""The agent. It may return anything that `trajectory_of` takes. An exception is a failed attempt."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskResult:
+    """How one attempt ended."""
 
     work: Work
     trajectory: Trajectory
     verdict: Verdict
-    value: Any = None  # whatever the agent gave back
-    exception: BaseException | None = None
+    value: Any = None
+    """What the agent returned."""
+    exception: Exception | None = None
+    distilled: Distilled | None = None
     fault: str = ""
+    """What went wrong with the memory meanwhile; the agent was not stopped by it."""
 
-    def result(self, task: Task | None = None, *, distilled: Distilled | None = None, fault: str = "") -> TaskResult:
-        kept = task or self.work.task
-        return TaskResult(
-            task_id=self.work.task_id,
-            id="" if kept is None else kept.id,
-            state="" if kept is None else kept.state,
-            trajectory=self.trajectory,
-            verdict=self.verdict,
-            recall=self.work.recall,
-            entry_ids=() if kept is None else kept.entry_ids,
-            value=self.value,
-            exception=self.exception,
-            distilled=distilled,
-            fault=self.fault or fault,
-        )
+    @property
+    def task_id(self) -> str:
+        return self.work.task_id
+
+    @property
+    def id(self) -> str:
+        """The attempt's own; empty when it could not be stored."""
+        return self.work.task.id if self.work.stored else ""
+
+    @property
+    def state(self) -> str:
+        return self.work.task.state if self.work.stored else ""
+
+    @property
+    def entry_ids(self) -> tuple[str, ...]:
+        """Items that came from it, new or strengthened."""
+        return self.work.task.entry_ids
+
+    @property
+    def recall(self) -> Recall | None:
+        return self.work.recall
+
+    @property
+    def success(self) -> bool:
+        return self.verdict.success
+
+    @property
+    def output(self) -> str:
+        return self.trajectory.output
 
 
 @dataclass(frozen=True, kw_only=True)
-class Done:
-    """What came of an agent's work: what it gave back, or what it raised."""
+class RunResult:
+    """How several attempts at one task ended."""
 
-    trajectory: Trajectory
-    value: Any = None  # whatever the agent gave back
-    exception: Exception | None = None
+    run: Run | None
+    best: TaskResult
+    attempts: Sequence[TaskResult] = ()
+    entry_ids: tuple[str, ...] = ()
+    distilled: Distilled | None = None
+    fault: str = ""
 
-
-def done_with(value: object, work: Work) -> Done:
-    """Work that ended; raises where what it gave back is no trajectory, which is a failure of its own."""
-    return Done(trajectory=trajectory_of(value, query=work.query), value=value)
-
-
-def failed_with(error: Exception, work: Work) -> Done:
-    """Work that ended in an exception, with what that carries of it."""
-    trajectory = _so_far(error, work.query)
-    told = bounded(replace(trajectory, error=f"{type(error).__name__}: {said(error)}"))
-    return Done(trajectory=told, exception=error)
+    @property
+    def success(self) -> bool:
+        return self.best.success
 
 
 class Attempts:
-    """Begins attempts, does their work, and ends them."""
+    """Begins attempts, runs the agent, and ends them."""
 
-    def __init__(self, engine: Engine, tasks: Tasks, finisher: Finisher, new_id: NewId) -> None:
-        self._engine = engine
+    def __init__(self, parts: Parts, tasks: Tasks, finisher: Finisher) -> None:
+        self._parts = parts
         self._tasks = tasks
         self._finisher = finisher
-        self._new_id = new_id
 
-    def begin(
-        self,
-        order: Order,
-        look: Callable[[], Recall],
-        *,
-        number: int = 1,
-        run_id: str = "",
-        previous: tuple[tuple[Trajectory, Verdict], ...] = (),
-    ) -> Work:
-        """An attempt, written down and given what the bank knows."""
-        kept: Task | None = self._guarded(
-            lambda: self._tasks.open(self._task(order, number, run_id), home=order.scope.home())
-        )
-        recall = self._guarded(look)
-        if kept is not None:
-            opened = kept
-            shown = () if recall is None else tuple(hit.entry.id for hit in recall.hits)
-            recall_id = "" if recall is None else recall.id
-            kept = self._guarded(lambda: self._tasks.move(opened, "executing", recall_id=recall_id, shown=shown))
-        return Work(
-            task=kept,
-            task_id=order.task_id,
-            agent_id=order.agent_id,
-            query=order.query,
-            domain=order.domain,
-            recall=recall,
-            number=number,
-            previous=previous,
-        )
+    def begin(self, plan: Task, look: Look, *, home: Partition, previous: tuple[Judged, ...] = ()) -> Work:
+        """An attempt, stored and given what the bank knows; `home` is where its session is stored."""
 
-    def do(self, work: Work, execute: Execute, verify: Verify | None) -> Made:
-        """The work done and judged; what it raises is a failure, and what interrupts it leaves it abandoned."""
+        def opened() -> Task:
+            query = self._parts.scrubbing.sent(plan.partition)(plan.query)
+            return self._tasks.open(replace(plan, query=query), home=home)
+
+        task, recall = _guarded(opened), _guarded(look)
+        if task is not None:
+            shown = tuple(hit.entry.id for hit in recall.hits) if recall else ()
+            changes = {"recall_id": recall.id if recall else "", "shown": shown}
+            task = _guarded(partial(self._tasks.move, task, "executing", **changes))
+        work = Work(task=task or plan, query=plan.query, recall=recall, previous=previous)
+        return work if task is not None else replace(work, stored=False)
+
+    def run(self, work: Work, execute: Execute, verify: Verify | None) -> TaskResult:
+        """Let the agent work, then judge. An exception is a failure; an interrupt leaves the attempt abandoned."""
+        value, exception = None, None
         try:
-            done = done_with(execute(work), work)
+            value = execute(work)
+            trajectory = trajectory_of(value, query=work.query)
         except Exception as error:  # an agent that fails is what this learns from
-            done = failed_with(error, work)
+            exception = error
+            told = f"{type(error).__name__}: {text_of(error)}"
+            trajectory = bounded(replace(_until(error, work.query), error=told))
         except BaseException as error:
-            self.abandon(work, type(error).__name__)
+            self.abandon([work], type(error).__name__)
             raise
-        return self.settle(work, done, verify)
-
-    def settle(self, work: Work, done: Done, verify: Verify | None) -> Made:
-        """Work that is over, looked at by the caller's own check, kept and judged."""
-        made = self.told(work, verified(done.trajectory, verify))
-        return replace(made, value=done.value, exception=done.exception)
-
-    def told(self, work: Work, trajectory: Trajectory) -> Made:
-        """A trajectory for an attempt that was begun: kept, then judged."""
-        if work.task is None:
-            return Made(work=work, trajectory=trajectory, verdict=judge(trajectory), fault="the store was not writable")
-        task = work.task
+        trajectory = verified(trajectory, verify)
+        task, verdict, fault = work.task, None, "" if work.stored else "the store was not writable"
         try:
-            scrubbed = mapped(trajectory, self._engine.scrubbing.sent(task.partition))
-            task = self._tasks.move(task, "judging", trajectory=scrubbed)
-            task = self._finisher.judge(task)
-            verdict = task.verdict or judge(scrubbed)
+            if work.stored:
+                task = self._tasks.move(task, "judging", trajectory=self._scrubbed(trajectory, task.partition))
+                task = self._finisher.judge(task)
+                verdict = task.judged
         except Exception as error:  # of the store, a model, or ours: the agent has done its work
-            _note(error)
-            fault = f"{type(error).__name__}: {said(error)}"
-            return Made(work=replace(work, task=task), trajectory=trajectory, verdict=judge(trajectory), fault=fault)
-        return Made(work=replace(work, task=task), trajectory=trajectory, verdict=verdict)
-
-    def end(self, made: Made) -> TaskResult:
-        """The attempt distilled, kept and reinforced."""
-        task = made.work.task
-        if task is None or made.fault:
-            return made.result()
-        try:
-            ended, distilled = self._finisher.finish(task)
-        except Exception as error:  # of the store, a model, or ours: the agent has done its work
-            _note(error)
-            return made.result(fault=f"{type(error).__name__}: {said(error)}")
-        return made.result(ended, distilled=distilled)
-
-    def abandon(self, work: Work, why: str) -> None:
-        """The work will not come to an end."""
-        task = work.task
-        if task is not None and "abandoned" in NEXT[task.state]:
-            self._guarded(lambda: self._tasks.move(task, "abandoned", why=why))
-
-    def _task(self, order: Order, number: int, run_id: str) -> Task:
-        now, partition = self._engine.clock(), bank_partition(order.scope)
-        return Task(
-            id=self._new_id(),
-            partition=partition,
-            task_id=order.task_id,
-            agent_id=order.agent_id,
-            query=self._engine.scrubbing.sent(partition)(order.query),
-            domain=order.domain,
-            session_id=order.session_id,
-            number=number,
-            run_id=run_id,
-            created_at=now,
-            updated_at=now,
+            fault = _noted(error)
+        return TaskResult(
+            work=replace(work, task=task),
+            trajectory=trajectory,
+            verdict=verdict or judge(trajectory),
+            value=value,
+            exception=exception,
+            fault=fault,
         )
 
-    def _guarded(self, call: Callable[[], Any]) -> Any:  # what the call gives, or None
+    def _scrubbed(self, trajectory: Trajectory, partition: Partition) -> Trajectory:
+        on = self._parts.scrubbing.on
+        return scrubbed(trajectory, self._parts.scrubbing.sent(partition)) if on else trajectory
+
+    def end(self, made: TaskResult) -> TaskResult:
+        """The attempt distilled, stored and reinforced."""
+        if made.fault:
+            return made
         try:
-            return call()
-        except WellwornError as error:
-            _note(error)
-            return None
+            ended, distilled = self._finisher.finish(made.work.task)
+        except Exception as error:  # of the store, a model, or ours: the agent has done its work
+            return replace(made, fault=_noted(error))
+        return replace(made, work=replace(made.work, task=ended), distilled=distilled)
+
+    def abandon(self, works: Sequence[Work], why: str) -> None:
+        """The work will not come to an end."""
+        for work in works:
+            if work.stored and "abandoned" in NEXT[work.task.state]:
+                _guarded(partial(self._tasks.move, work.task, "abandoned", why=why))
+
+    # -- several -----------------------------------------------------------------------------------------------------
+
+    def parallel(
+        self, plan: Task, look: Look, execute: Execute, verify: Verify | None, *, home: Partition, k: int, at_once: int
+    ) -> RunResult:
+        """k attempts that know nothing of each other, at most `at_once` at a time."""
+        run = self._open_run(plan, "parallel")
+        stop, made = Flag(), dict[int, TaskResult]()
+
+        def one(number: int) -> None:
+            if stop.is_set():
+                return
+            try:
+                work = self.begin(self._part(plan, run, number), look, home=home)
+                made[number] = self.run(work, execute, verify)
+            except BaseException:
+                stop.set()
+                raise
+            if isinstance(made[number].exception, BudgetExceeded):
+                stop.set()
+
+        with self._giving_up(run, made), ThreadPoolExecutor(max_workers=at_once) as pool:
+            for attempt in [pool.submit(one, number) for number in range(1, k + 1)]:
+                attempt.result()
+        return self._end_run(run, [made[number] for number in sorted(made)])
+
+    def sequential(
+        self, plan: Task, look: Look, execute: Execute, verify: Verify | None, *, home: Partition, r: int
+    ) -> RunResult:
+        """Up to r attempts, each shown those before it, until one succeeds."""
+        run = self._open_run(plan, "sequential")
+        made: dict[int, TaskResult] = {}
+        with self._giving_up(run, made):
+            for number in range(1, r + 1):
+                previous = tuple((one.trajectory, one.verdict) for one in made.values())
+                work = self.begin(self._part(plan, run, number), look, home=home, previous=previous)
+                made[number] = self.run(work, execute, verify)
+                if made[number].success or isinstance(made[number].exception, BudgetExceeded):
+                    break
+        return self._end_run(run, [*made.values()])
+
+    def _part(self, plan: Task, run: Run, number: int) -> Task:
+        now = self._parts.clock()
+        return replace(plan, id=self._parts.new_id(), run_id=run.id, number=number, created_at=now, updated_at=now)
+
+    def _open_run(self, plan: Task, mode: str) -> Run:
+        now, own = self._parts.clock(), self._parts.new_id()
+        run = Run(id=own, partition=plan.partition, task_id=plan.task_id, mode=mode, created_at=now, updated_at=now)
+        return _guarded(partial(self._tasks.put_run, run)) or run  # the attempts report a fault, each for itself
+
+    @contextmanager
+    def _giving_up(self, run: Run, made: Mapping[int, TaskResult]) -> Iterator[None]:
+        """A run that is interrupted is abandoned with what was made of it: it cannot be compared."""
+        try:
+            yield
+        except BaseException as error:
+            why = type(error).__name__
+            self.abandon([one.work for one in made.values()], why)
+            _guarded(partial(self._tasks.put_run, replace(run, state="abandoned", why=why)))
+            raise
+
+    def _end_run(self, run: Run, made: list[TaskResult]) -> RunResult:
+        """All that was made, compared, distilled together and stored with the run."""
+        best = made[best_of([(one.trajectory, one.verdict) for one in made])]
+        tasks = [one.work.task for one in made if one.work.task.state == "distilling"]
+        if not tasks:
+            return RunResult(run=None, best=best, attempts=made, fault=best.fault)
+        try:
+            ended, run, distilled = self._finisher.finish_run(tasks, replace(run, best=best.id))
+        except Exception as error:  # of the store, a model, or ours: the agents have done their work
+            return RunResult(run=run, best=best, attempts=made, fault=_noted(error))
+        own = {task.id: task for task in ended}
+
+        def result(one: TaskResult) -> TaskResult:
+            task = own.get(one.work.task.id, one.work.task)
+            return replace(one, work=replace(one.work, task=task), distilled=distilled)
+
+        attempts = [result(one) for one in made]
+        return RunResult(run=run, best=result(best), attempts=attempts, entry_ids=run.entry_ids, distilled=distilled)
 
 
-def _so_far(error: Exception, query: str) -> Trajectory:
-    """What an exception carries of the work until then (`error.trajectory`), if it is one."""
+def _guarded(call: Callable[[], T]) -> T | None:
+    """The result of a call, or None when the memory fails: the agent goes on."""
+    try:
+        return call()
+    except WellwornError as error:
+        _noted(error)
+        return None
+
+
+def _noted(error: Exception) -> str:
+    _log.warning("a task goes on without the bank: %s", type(error).__name__)
+    return f"{type(error).__name__}: {text_of(error)}"
+
+
+def _until(error: Exception, query: str) -> Trajectory:
+    """What an exception carries of the work until then (`error.trajectory`), if it does."""
     try:
         return trajectory_of(getattr(error, "trajectory", None), query=query)
-    except Exception:  # whatever an exception of anybody's does when it is looked at
+    except Exception:  # whatever anybody's exception does when it is looked at
         return Trajectory(query=query)
-
-
-def _note(error: Exception) -> None:
-    _log.warning("a task goes on without the bank: %s", type(error).__name__)

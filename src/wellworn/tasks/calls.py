@@ -1,6 +1,6 @@
-"""Calls of tools, compared: which failed and then worked, what was changed in between, which arguments are the task's.
+"""Tool calls, compared: what was attempted, which calls failed and then worked, what changed, and calls as advice.
 
-Reads trajectories only. What is made of the findings is for `patterns`.
+Reads trajectories only. `patterns` turns the findings into items.
 """
 
 from __future__ import annotations
@@ -16,14 +16,98 @@ from wellworn.tasks.trajectory import Step, Trajectory
 FROM_TASK = "[from the task]"
 """Stands for a value that the task itself names: the next task names another."""
 FOUND = "[as found]"
-"""Stands for a value that an earlier step of the attempt brought up: an id that was looked up, what a user said."""
+"""Stands for a value that an earlier step brought up: an id that was looked up, what a user said."""
 OPEN = "…"
 """The same in the words of the task."""
 MAX_VALUE_CHARS = 120
 MOST_WORDS = 8
-"""A value of more words is prose: it is cut, unless it made the difference."""
+"""A longer value is prose: it is cut, unless it made the difference."""
 MOST_BETWEEN = 3
 _WORDS = re.compile(r"[^\W_]+(?:[@.+_/-][^\W_]+)*")
+_CHAIN = re.compile(r"&&|\|\||[;\n]")
+_SUBCOMMAND = re.compile(r"[a-z][a-z-]*$")
+_SETTING = re.compile(r"\w+=\S*$|sudo$|time$|env$")
+_ASIDE = frozenset({"cd", "echo", "export", "set", "source", "sleep", "true"})
+_LOOKING = re.compile(r"(?:search|look_?up|find|query|browse|grep|read|list|view)", re.IGNORECASE)
+_LOOKS = frozenset(
+    [
+        "ls",
+        "cat",
+        "head",
+        "tail",
+        "less",
+        "more",
+        "pwd",
+        "find",
+        "grep",
+        "rg",
+        "which",
+        "wc",
+        "stat",
+        "file",
+        "tree",
+        "du",
+        "df",
+        "ps",
+        "env",
+        "date",
+        "whoami",
+        "type",
+        "diff",
+    ]
+) | {f"git {word}" for word in ("status", "log", "diff", "show", "branch", "blame")}
+
+
+# -- what was attempted ----------------------------------------------------------------------------------------------
+
+
+def attempted(step: Step) -> tuple[str, ...]:
+    """What a call tries to do: its tool and, where that runs commands, the program and its subcommand.
+
+    A shell is one tool for everything: `ls` that works says nothing about `make` that failed.
+    """
+    command = _command(step)
+    if not command:
+        return (step.action,)
+    parts = [_plain_words(part.partition("|")[0]) for part in _CHAIN.split(command)]
+    meant = [words for words in parts if words and words[0] not in _ASIDE] or [words for words in parts if words]
+    words = meant[-1] if meant else [command]
+    tool = () if " " in step.action else (step.action,)
+    return (*tool, words[0], *(word for word in words[1:2] if _SUBCOMMAND.match(word)))
+
+
+def _command(step: Step) -> str:
+    """The command line of a call, empty where it has none: by the argument's name, or because it has an exit code."""
+    if " " in step.action.strip():
+        return step.action
+    texts = {name.lower(): value for name, value in step.arguments.items() if isinstance(value, str)}
+    alone = next(iter(texts.values()), "") if step.exit_code is not None and len(step.arguments) == 1 else ""
+    return str(texts.get("command") or texts.get("cmd") or alone).strip()
+
+
+def _plain_words(part: str) -> list[str]:
+    words = part.split()
+    while words and _SETTING.match(words[0]):
+        words = words[1:]
+    return words
+
+
+def same_attempt(one: Step, other: Step) -> bool:
+    """Whether two calls try the same: `pytest` and `pytest tests/a.py` do, `npm install` and `npm test` do not."""
+    a, b = attempted(one), attempted(other)
+    short = min(len(a), len(b))
+    return a[:short] == b[:short]
+
+
+def only_looks(step: Step) -> bool:
+    """Whether a call only looks at something, so that its success proves nothing about the task."""
+    if not _command(step):
+        return _LOOKING.match(step.action) is not None
+    words = attempted(step)[-2:]
+    return words[-1] in _LOOKS or words[0] in _LOOKS or " ".join(words) in _LOOKS or words[-1] in _ASIDE
+
+
+# -- failed, then worked ---------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,43 +120,36 @@ class Turnaround:
     """Other calls that worked after the last failure and before the success."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class Use:
-    """One argument of one tool, as an attempt gave it."""
-
-    action: str
-    name: str
-    value: str
-    """As JSON."""
-    step: int
-
-
 def called(trajectory: Trajectory) -> list[int]:
     """Places of the steps that call a tool."""
     return [place for place, step in enumerate(trajectory.steps) if step.action]
 
 
 def turnarounds(trajectory: Trajectory) -> list[Turnaround]:
-    """Every tool that failed and then worked, in order."""
-    open_: dict[str, list[int]] = {}
+    """Every attempt that failed and then worked, in order."""
+    steps, places = trajectory.steps, called(trajectory)
+    open_: list[int] = []
     found = []
-    for place in called(trajectory):
-        step = trajectory.steps[place]
-        if step.failed:
-            open_.setdefault(step.action, []).append(place)
-        elif step.action in open_:
-            failed = open_.pop(step.action)
-            between = [
-                p
-                for p in called(trajectory)
-                if failed[-1] < p < place and not trajectory.steps[p].failed and trajectory.steps[p].action
-            ]
+    for place in places:
+        if steps[place].failed:
+            open_.append(place)
+            continue
+        failed = [earlier for earlier in open_ if same_attempt(steps[earlier], steps[place])]
+        if failed:
+            open_ = [earlier for earlier in open_ if earlier not in failed]
+            between = [p for p in places if failed[-1] < p < place and not steps[p].failed]
             found.append(Turnaround(failed=tuple(failed), worked=place, between=tuple(between[-MOST_BETWEEN:])))
     return found
 
 
+def unresolved(trajectory: Trajectory) -> list[int]:
+    """Places of failed calls whose attempt never worked afterwards."""
+    overcome = {place for turn in turnarounds(trajectory) for place in turn.failed}
+    return [place for place in called(trajectory) if trajectory.steps[place].failed and place not in overcome]
+
+
 def repeated(trajectory: Trajectory) -> list[tuple[int, ...]]:
-    """Places of calls that failed more than once with the very same arguments, the most often repeated first."""
+    """Places of calls that failed more than once with the same arguments, the most often repeated first."""
     same: dict[str, list[int]] = {}
     for place in called(trajectory):
         step = trajectory.steps[place]
@@ -82,11 +159,11 @@ def repeated(trajectory: Trajectory) -> list[tuple[int, ...]]:
 
 
 def prepared(trajectory: Trajectory, place: int) -> tuple[int, ...]:
-    """Places of the calls that worked right before one, back to the last time its tool failed."""
+    """Places of the calls that worked right before one, back to the last time its attempt failed."""
     found: list[int] = []
     for earlier in reversed([p for p in called(trajectory) if p < place]):
         step = trajectory.steps[earlier]
-        if step.failed and step.action == trajectory.steps[place].action:
+        if step.failed and same_attempt(step, trajectory.steps[place]):
             break
         if not step.failed:
             found.append(earlier)
@@ -100,13 +177,42 @@ def changed(before: Step, after: Step) -> dict[str, tuple[str | None, str | None
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def uses(trajectory: Trajectory, *, working: bool) -> Iterator[Use]:
-    """Every argument given; only of calls that did not fail, if `working`."""
+def uses(trajectory: Trajectory, *, working: bool) -> Iterator[tuple[str, str, str, int]]:
+    """Every argument given, as (tool, name, JSON value, place); only of calls that did not fail, if `working`."""
     for place in called(trajectory):
         step = trajectory.steps[place]
         if not (working and step.failed):
-            for name, value in step.arguments.items():
-                yield Use(action=step.action, name=name, value=_key(value), step=place)
+            yield from ((step.action, name, _key(value), place) for name, value in step.arguments.items())
+
+
+def actions(trajectory: Trajectory, *, working: bool) -> list[str]:
+    """Names of the tools called, in the order of their first call."""
+    steps = [trajectory.steps[place] for place in called(trajectory)]
+    return list(dict.fromkeys(step.action for step in steps if not (working and step.failed)))
+
+
+def recipe(trajectory: Trajectory) -> list[int]:
+    """Places of the calls that worked, in order, each run of the same call once."""
+    found: list[int] = []
+    for place in called(trajectory):
+        step = trajectory.steps[place]
+        last = trajectory.steps[found[-1]] if found else None
+        same = last is not None and (last.action, last.arguments) == (step.action, step.arguments)
+        if not step.failed and not same:
+            found.append(place)
+    return found
+
+
+def settled(trajectory: Trajectory) -> dict[str, set[str]]:
+    """Arguments by tool that were changed until the call worked: the lesson, also where the task names the value."""
+    found: dict[str, set[str]] = {}
+    for turn in turnarounds(trajectory):
+        worked = trajectory.steps[turn.worked]
+        found.setdefault(worked.action, set()).update(changed(trajectory.steps[turn.failed[-1]], worked))
+    return found
+
+
+# -- calls as advice -------------------------------------------------------------------------------------------------
 
 
 def put(step: Step, query: str, *, literal: Collection[str] = (), seen: str = "") -> str:
@@ -127,32 +233,6 @@ def put_at(trajectory: Trajectory, place: int, *, literal: Collection[str] = ())
     return put(trajectory.steps[place], trajectory.query, literal=literal, seen=seen)
 
 
-def settled(trajectory: Trajectory) -> dict[str, set[str]]:
-    """Arguments by tool that were changed until the call worked: the lesson, also where the task names the value."""
-    found: dict[str, set[str]] = {}
-    for turn in turnarounds(trajectory):
-        worked = trajectory.steps[turn.worked]
-        names = changed(trajectory.steps[turn.failed[-1]], worked)
-        found.setdefault(worked.action, set()).update(names)
-    return found
-
-
-def gist(trajectory: Trajectory) -> str:
-    """The task with the values of its arguments left open, so that its siblings read the same."""
-    lessons = settled(trajectory)
-    values = {
-        str(value).strip().casefold()
-        for place in called(trajectory)
-        for name, value in trajectory.steps[place].arguments.items()
-        if name not in lessons.get(trajectory.steps[place].action, ()) and _of_task(value, trajectory.query)
-    }
-    text = " ".join(trajectory.query.split())
-    for value in sorted(values, key=len, reverse=True):
-        pattern = rf"(?<![^\W_]){re.escape(value)}(?![^\W_])"
-        text = re.sub(pattern, OPEN, text, flags=re.IGNORECASE)
-    return text
-
-
 def put_value(value: Any, query: str, *, seen: str = "", most_words: int | None = None) -> str:  # any JSON value
     """A value as advice: as JSON writes it, `FROM_TASK`, or `FOUND` where it looks like an id and was seen."""
     if _of_task(value, query):
@@ -169,40 +249,32 @@ def put_value(value: Any, query: str, *, seen: str = "", most_words: int | None 
     return _cut(json.dumps(value, ensure_ascii=False))
 
 
-def put_key(value: str) -> str:
-    """A value given as JSON, as it stands."""
-    return put_value(json.loads(value), "")
+def put_argument(name: str, value: str | None) -> str:
+    """An argument whose value is given as JSON."""
+    return f"no {name}" if value is None else f"{name}={put_value(json.loads(value), '')}"
 
 
-def recipe(trajectory: Trajectory) -> list[int]:
-    """Places of the calls that worked, in order, each run of one and the same call once."""
-    found: list[int] = []
-    for place in called(trajectory):
-        step = trajectory.steps[place]
-        if step.failed:
-            continue
-        last = trajectory.steps[found[-1]] if found else None
-        if last is None or (last.action, last.arguments) != (step.action, step.arguments):
-            found.append(place)
-    return found
-
-
-def actions(trajectory: Trajectory, *, working: bool) -> list[str]:
-    """Names of the tools called, in the order of their first call."""
-    places: Sequence[int] = called(trajectory)
-    steps = [trajectory.steps[place] for place in places]
-    return list(dict.fromkeys(step.action for step in steps if not (working and step.failed)))
+def gist(trajectory: Trajectory) -> str:
+    """The task with the values of its arguments left open, so that its siblings read the same."""
+    lessons = settled(trajectory)
+    values = {
+        str(value).strip().casefold()
+        for place in called(trajectory)
+        for name, value in trajectory.steps[place].arguments.items()
+        if name not in lessons.get(trajectory.steps[place].action, ()) and _of_task(value, trajectory.query)
+    }
+    text = " ".join(trajectory.query.split())
+    for value in sorted(values, key=len, reverse=True):
+        text = re.sub(rf"(?<![^\W_]){re.escape(value)}(?![^\W_])", OPEN, text, flags=re.IGNORECASE)
+    return text
 
 
 def _of_task(value: Any, query: str) -> bool:  # any JSON value
     """Whether the task names this value: as a whole word, so that "1" is not found in "2021"."""
     if isinstance(value, bool) or value is None or isinstance(value, dict | list):
         return False
-    text = str(value).strip().casefold()
-    if not text:
-        return False
-    query = query.casefold()
-    return text in _WORDS.findall(query) or (" " in text and text in query)
+    text, query = str(value).strip().casefold(), query.casefold()
+    return bool(text) and (text in _WORDS.findall(query) or (" " in text and text in query))
 
 
 def _found(value: Any, seen: str) -> bool:  # any JSON value
@@ -223,3 +295,44 @@ def _key(value: Any) -> str:  # any JSON value
 
 def _cut(text: str) -> str:
     return text if len(text) <= MAX_VALUE_CHARS else text[: MAX_VALUE_CHARS - 1] + "…"
+
+
+# -- advice that was followed ----------------------------------------------------------------------------------------
+
+_LIKE = re.compile(r"^For tasks like “.*?”: ")
+_AGAINST = re.compile(
+    r"\. \S+ failed with .*: “|: before that it failed with|: attempts with it succeeded|: it worked at"
+)
+_ADVICE = re.compile(r"^(?:First|Call|This worked:|Try) ")
+_CALL = re.compile(r"[\w.-]+\((?=[\w)])")
+
+
+def refuted(text: str, trajectory: Trajectory) -> bool:
+    """Whether the trajectory did what an item says to do, in that order, and it failed each time.
+
+    A task can succeed although the advice it was given failed, because the agent found another way. Reads the words
+    that `patterns` writes; it has no opinion on any other wording.
+    """
+    advice = _LIKE.sub("", text)
+    if not _ADVICE.match(advice):
+        return False
+    against = _AGAINST.search(advice)
+    advice = advice[: against.start()] if against else advice
+    places = called(trajectory)
+    calls = [(put_at(trajectory, place), put(trajectory.steps[place], "")) for place in places]
+    ends = [end for end in range(len(calls)) if _says(advice, calls[: end + 1])]
+    return bool(ends) and all(trajectory.steps[places[end]].failed for end in ends)
+
+
+def _says(advice: str, calls: Sequence[tuple[str, str]]) -> bool:
+    """Whether the advice is exactly the last calls, each as it stands or with the task's values left open."""
+    number = len(_CALL.findall(advice))
+    if not 0 < number <= len(calls):
+        return False
+    at = 0
+    for forms in calls[-number:]:
+        found = [(place, len(form)) for form in forms if (place := advice.find(form, at)) >= 0]
+        if not found:
+            return False
+        at = sum(min(found))
+    return True

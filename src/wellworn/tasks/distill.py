@@ -12,37 +12,33 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wellworn.core.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
+from wellworn.core.fence import escape
 from wellworn.ingest.terms import terms
-from wellworn.models.port import Message, Model, Request
+from wellworn.models.port import Model
 from wellworn.models.structured import read_json
-from wellworn.reflection.parse import clean_line
-from wellworn.tasks.asking import asked
-from wellworn.tasks.items import MOST_CONTRASTS, MOST_GUARDRAILS, MOST_STRATEGIES, Item, ItemKind
-from wellworn.tasks.judge import Verdict
+from wellworn.tasks.items import ITEM_KINDS, MOST_CONTRASTS, MOST_GUARDRAILS, MOST_STRATEGIES, ItemKind, NewItem
+from wellworn.tasks.judge import Verdict, why_rules
 from wellworn.tasks.patterns import LINE_CHARS, from_contrast, from_failure, from_success
-from wellworn.tasks.prompts import prompt
-from wellworn.tasks.shown import shown_attempts, shown_steps, shown_task
-from wellworn.tasks.trajectory import Step, Trajectory
+from wellworn.tasks.prompting import ask, shown_attempts, shown_steps, shown_task
+from wellworn.tasks.trajectory import Step, Trajectory, one_line
 
 DISTILL_TOKENS = 1_200
-TEXT_CHARS = (20, 1_500)
-"""An item's text shorter or longer than this is none."""
+LEAST_CHARS, MOST_CHARS = 20, 1_500
+"""A text shorter or longer than this is no item."""
 TITLE_CHARS = 120
 MIN_SHARE = 0.15
-"""Of an item's words that must stand in the steps it names, or in the task."""
+"""Share of an item's words that must stand in the steps it names, or in the task."""
 _REFERENCE = re.compile(r"(?:(?P<attempt>\d{1,3})\s*\.\s*)?(?P<step>\d{1,4})")
 _NUMBER = re.compile(r"\d+")
-
-UNSURE_VERDICT = "unsure verdict"
 
 Judged = tuple[Trajectory, Verdict]
 
 
 @dataclass(frozen=True, kw_only=True)
 class Distilled:
-    """What was found, who found it, and what was dropped by reason."""
+    """The items found, who found them, and what was dropped by reason."""
 
-    items: list[Item]
+    items: list[NewItem]
     by: str = "rules"
     dropped: Counter[str] = field(default_factory=Counter)
     fallback: str = ""
@@ -52,109 +48,101 @@ class Distilled:
 def distill(
     trajectory: Trajectory, verdict: Verdict, model: Model | None = None, *, earlier: Sequence[Judged] = ()
 ) -> Distilled:
-    """The items of one attempt. `earlier` are other attempts at the same task, for comparing without a model.
+    """The items of one attempt; none where the verdict is too unsure to teach.
 
-    None where the verdict is too unsure to teach.
+    `earlier` are other attempts at the same task, for comparing without a model.
     """
     if not verdict.teaches:
-        return Distilled(items=[], dropped=Counter({UNSURE_VERDICT: 1}))
-    if model is not None:
-        name = "distill_success" if verdict.success else "distill_failure"
+        return _unsure(1)
+    name, kind, most = (
+        ("distill_success", "strategy", MOST_STRATEGIES)
+        if verdict.success
+        else ("distill_failure", "guardrail", MOST_GUARDRAILS)
+    )
 
-        def shown(room: int) -> str:
-            steps = shown_steps(trajectory, room=room)
-            return f"{shown_task(trajectory.query)}\n{steps}\n{_shown_verdict(verdict)}"
+    def shown(room: int) -> str:
+        told = f"<verdict>{verdict.outcome}: {escape('; '.join(verdict.reasons))}</verdict>"
+        return f"{shown_task(trajectory.query)}\n{shown_steps(trajectory, room=room)}\n{told}"
 
-        kind: ItemKind = "strategy" if verdict.success else "guardrail"
-        most = MOST_STRATEGIES if verdict.success else MOST_GUARDRAILS
-        return _asked(
-            model, name, shown, [trajectory], lambda: _by_rules(trajectory, verdict, earlier), kind=kind, most=most
-        )
-    return Distilled(items=_by_rules(trajectory, verdict, earlier))
+    def rules() -> list[NewItem]:
+        return _by_rules(trajectory, verdict, earlier)
+
+    return _asked(model, name, shown, [trajectory], rules, kinds=[kind], most=most)
 
 
 def distill_attempts(attempts: Sequence[Judged], model: Model | None = None) -> Distilled:
-    """The items of several attempts at one task, side by side; one with a verdict too unsure to teach is left out."""
-    unsure = sum(not verdict.teaches for _, verdict in attempts)
-    attempts = [attempt for attempt in attempts if attempt[1].teaches]
-    if not attempts:
-        return Distilled(items=[], dropped=Counter({UNSURE_VERDICT: unsure}))
-    won = [trajectory for trajectory, verdict in attempts if verdict.success]
-    lost = [trajectory for trajectory, verdict in attempts if not verdict.success]
-    if model is None:
-        return Distilled(items=from_contrast(won, lost))
+    """The items of several attempts at one task, side by side; attempts with an unsure verdict are left out."""
+    sure = [attempt for attempt in attempts if attempt[1].teaches]
+    if not sure:
+        return _unsure(len(attempts))
 
     def shown(room: int) -> str:
-        told = [(trajectory, verdict.success) for trajectory, verdict in attempts]
-        return f"{shown_task(attempts[0][0].query)}\n{shown_attempts(told, room=room)}"
+        told = [(trajectory, verdict.success) for trajectory, verdict in sure]
+        return f"{shown_task(sure[0][0].query)}\n{shown_attempts(told, room=room)}"
 
-    return _asked(
-        model,
-        "contrast",
-        shown,
-        [trajectory for trajectory, _ in attempts],
-        lambda: from_contrast(won, lost),
-        kind=None,
-        most=MOST_CONTRASTS,
-    )
+    def rules() -> list[NewItem]:
+        return from_contrast(*_won_and_lost(sure))
+
+    trajectories = [trajectory for trajectory, _ in sure]
+    return _asked(model, "contrast", shown, trajectories, rules, kinds=ITEM_KINDS, most=MOST_CONTRASTS)
 
 
-def _by_rules(trajectory: Trajectory, verdict: Verdict, earlier: Sequence[Judged]) -> list[Item]:
-    """Of this attempt, or of what differs from earlier ones that went the other way; within the same limits."""
+def _unsure(number: int) -> Distilled:
+    return Distilled(items=[], dropped=Counter({"unsure verdict": number}))
+
+
+def _won_and_lost(attempts: Sequence[Judged]) -> tuple[list[Trajectory], list[Trajectory]]:
+    won = [trajectory for trajectory, verdict in attempts if verdict.success and verdict.teaches]
+    return won, [trajectory for trajectory, verdict in attempts if not verdict.success and verdict.teaches]
+
+
+def _by_rules(trajectory: Trajectory, verdict: Verdict, earlier: Sequence[Judged]) -> list[NewItem]:
+    """Of this attempt, or of what differs from earlier ones that failed."""
     if not verdict.success:
         return from_failure(trajectory, verdict.reasons)
-    earlier = [(other, judged) for other, judged in earlier if judged.teaches]
-    lost = [other for other, judged in earlier if not judged.success]
-    won = [other for other, judged in earlier if judged.success]
-    if lost:
-        return [item for item in from_contrast([trajectory, *won], lost) if item.kind == "strategy"][:MOST_STRATEGIES]
-    return from_success(trajectory)
+    won, lost = _won_and_lost(earlier)
+    if not lost:
+        return from_success(trajectory)
+    return [item for item in from_contrast([trajectory, *won], lost) if item.kind == "strategy"][:MOST_STRATEGIES]
 
 
 def _asked(
-    model: Model,
+    model: Model | None,
     name: str,
     shown: Callable[[int], str],
     trajectories: Sequence[Trajectory],
-    rules: Callable[[], list[Item]],
+    rules: Callable[[], list[NewItem]],
     *,
-    kind: ItemKind | None,
+    kinds: Sequence[str],
     most: int,
 ) -> Distilled:
-    def request(room: int) -> Request:
-        return Request(
-            messages=(Message(role="system", text=prompt(name)), Message(role="user", text=shown(room))),
-            purpose="distill",
-            max_output_tokens=DISTILL_TOKENS,
-            json=True,
-        )
-
+    if model is None:
+        return Distilled(items=rules())
     try:
-        answer = asked(model, request)
-        items, dropped = read_items(answer, trajectories, kind=kind, most=most)
-    except BudgetExceeded:
-        return Distilled(items=rules(), fallback="over the budget")
-    except ReplyUnreadable:
-        return Distilled(items=rules(), fallback="the model's answer could not be read")
-    except ModelFailed:
-        return Distilled(items=rules(), fallback="the model could not answer")
+        answer = ask(model, name, shown, purpose="distill", max_tokens=DISTILL_TOKENS)
+        items, dropped = read_items(answer, trajectories, kinds=kinds, most=most)
+    except (BudgetExceeded, ModelFailed, ReplyUnreadable) as error:
+        return Distilled(items=rules(), fallback=why_rules(error))
     return Distilled(items=items, by=model.name, dropped=dropped)
 
 
-def read_items(
-    answer: str, trajectories: Sequence[Trajectory], *, kind: ItemKind | None, most: int
-) -> tuple[list[Item], Counter[str]]:
-    """The items of an answer that the steps bear out, and what was dropped by reason.
+# -- a model's answer ------------------------------------------------------------------------------------------------
 
-    `kind` is what they all are; without it each says so. `ReplyUnreadable` when there is no list of items at all.
+
+def read_items(
+    answer: str, trajectories: Sequence[Trajectory], *, kinds: Sequence[str], most: int
+) -> tuple[list[NewItem], Counter[str]]:
+    """The items of an answer that the steps support, and what was dropped by reason.
+
+    With several `kinds` each item says which it is. `ReplyUnreadable` when there is no list of items at all.
     """
     dropped: Counter[str] = Counter()
-    found: dict[str, Item] = {}
+    found: dict[str, NewItem] = {}
     for value in _values(answer):
-        item = _read(value, trajectories, kind, dropped)
-        if item is None:
-            continue
-        if item.text in found:
+        item = _read(value, trajectories, kinds)
+        if isinstance(item, str):
+            dropped[item] += 1
+        elif item.text in found:
             dropped["said twice"] += 1
         elif len(found) >= most:
             dropped["too many"] += 1
@@ -172,30 +160,27 @@ def _values(answer: str) -> list[Any]:
     raise ReplyUnreadable("the model's answer has no list of items")
 
 
-def _read(
-    value: object, trajectories: Sequence[Trajectory], kind: ItemKind | None, dropped: Counter[str]
-) -> Item | None:
+def _read(value: object, trajectories: Sequence[Trajectory], kinds: Sequence[str]) -> NewItem | str:
+    """The item, or why it is none."""
     if not isinstance(value, Mapping) or not isinstance(value.get("text"), str):
-        dropped["no text"] += 1
-        return None
-    title, when = (clean_line(str(value.get(name) or "")) for name in ("title", "when"))
-    body = clean_line(value["text"])
+        return "no text"
+    said = kinds[0] if len(kinds) == 1 else str(value.get("kind")).lower()
+    kind: ItemKind | None = next((each for each in ITEM_KINDS if each == said), None)
+    if kind is None:
+        return "no kind"
+    title, when = (one_line(str(value.get(name) or "")) for name in ("title", "when"))
+    body = one_line(value["text"])
     text = f"{when.rstrip('.')}: {body}" if when else body
-    chosen = kind or _kind(value.get("kind"))
-    if chosen is None or not TEXT_CHARS[0] <= len(body) or len(text) > TEXT_CHARS[1]:
-        dropped["no kind" if chosen is None else "too short or too long"] += 1
-        return None
+    if len(body) < LEAST_CHARS or len(text) > MOST_CHARS:
+        return "too short or too long"
     steps = [*_steps(value.get("steps"), trajectories)]
-    reason = rejection(f"{title}. {text}", steps, trajectories)
-    if reason is not None:
-        dropped[reason] += 1
-        return None
+    why_not = rejection(f"{title}. {text}", steps, trajectories)
     evidence = "\n".join(step.line[:LINE_CHARS] for step in steps)
-    return Item(kind=chosen, title=title[:TITLE_CHARS] or body[:60], text=text, evidence=evidence)
+    return why_not or NewItem(kind=kind, title=title[:TITLE_CHARS] or body[:60], text=text, evidence=evidence)
 
 
-def rejection(text: str, steps: Sequence[Step], trajectories: Sequence[Trajectory]) -> str | None:
-    """Why an item is not believed, or None when it is: it may put things its own way, but rests on what happened."""
+def rejection(text: str, steps: Sequence[Step], trajectories: Sequence[Trajectory]) -> str:
+    """Why an item is not believed; empty when it is. It may use its own words, but rests on what happened."""
     said = "\n".join(step.line for step in steps)
     if not said.strip():
         return "no evidence"
@@ -204,18 +189,11 @@ def rejection(text: str, steps: Sequence[Step], trajectories: Sequence[Trajector
     if not own or len(own & known) < MIN_SHARE * len(own):
         return "not in the evidence"
     everything = "\n".join(one.text for one in trajectories)
-    if not set(_NUMBER.findall(text)) <= set(_NUMBER.findall(everything)):
-        return "invented number"
-    return None
-
-
-def _kind(value: object) -> ItemKind | None:
-    word = str(value).lower()
-    return "strategy" if word == "strategy" else "guardrail" if word == "guardrail" else None
+    return "" if set(_NUMBER.findall(text)) <= set(_NUMBER.findall(everything)) else "invented number"
 
 
 def _steps(value: object, trajectories: Sequence[Trajectory]) -> Iterator[Step]:
-    """The steps that an item names: 2, "2", "1.2" for step 2 of the first attempt; what is not there is left out."""
+    """The steps that an item names: 2, "2", "1.2" for step 2 of the first attempt; unknown ones are left out."""
     named = value if isinstance(value, list) else [value]
     seen: set[tuple[int, int]] = set()
     for one in named[:50]:
@@ -227,9 +205,3 @@ def _steps(value: object, trajectories: Sequence[Trajectory]) -> Iterator[Step]:
         if there and (attempt, step) not in seen:
             seen.add((attempt, step))
             yield trajectories[attempt].steps[step]
-
-
-def _shown_verdict(verdict: Verdict) -> str:
-    from wellworn.core.fence import escape
-
-    return f"<verdict>{verdict.outcome}: {escape('; '.join(verdict.reasons))}</verdict>"

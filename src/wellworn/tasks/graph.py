@@ -1,24 +1,48 @@
-"""Walks over the links between entries: what follows from, is needed for, or is made possible by an entry.
+"""Views over a bank's items and links: levels of memory, and walks over the links between items.
 
-The links are those of the memory (`Memory.link`); this module follows them. A path is as sure as the product of its
-links' confidences; of several paths to an entry the surest is told.
+| level                | holds                                                                        |
+|----------------------|------------------------------------------------------------------------------|
+| `episodic.recent`    | learned in the last 24 hours, not promoted                                   |
+| `episodic.working`   | learned in the last 30 days, not promoted                                    |
+| `episodic.older`     | learned earlier, not promoted: what pruning and decay work on                |
+| `semantic.knowledge` | promoted                                                                     |
+| `semantic.meta`      | promoted, and about others: it `entails` or `refines` at least two items     |
+| `procedural.skills`  | promoted, and says what to do step by step                                   |
+
+Computed when asked for and stored nowhere. The links are those of the memory (`Memory.link`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 
-from wellworn.core.errors import InvalidInput
-from wellworn.core.values import Entry, Link, LinkType
+from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.values import Entry, LinkType, Scope
+from wellworn.ingest.validate import checked_fraction, checked_id
+from wellworn.store.port import Store
+from wellworn.tasks.alike import live_pages
+from wellworn.tasks.engine import Parts
+from wellworn.tasks.items import LIVE, PROMOTED
 
+RECENT, WORKING = timedelta(hours=24), timedelta(days=30)
+LEVELS = (
+    "episodic.recent",
+    "episodic.working",
+    "episodic.older",
+    "semantic.knowledge",
+    "semantic.meta",
+    "procedural.skills",
+)
 LINKS: tuple[LinkType, ...] = ("entails", "contradicts", "refines", "requires", "enables")
 MAX_HOPS = 8
 
 
 @dataclass(frozen=True, kw_only=True)
 class Path:
-    """A way from one entry to another: `ids` one longer than `types`."""
+    """A way from one item to another: `ids` is one longer than `types`. As sure as the product of its links."""
 
     ids: tuple[str, ...]
     types: tuple[str, ...]
@@ -31,52 +55,76 @@ class Path:
         return len(self.types)
 
 
-def checked_types(types: Sequence[str] | None) -> tuple[str, ...]:
-    wanted = LINKS if types is None else tuple(types)
-    unknown = [type_ for type_ in wanted if type_ not in LINKS]
-    if unknown:
-        raise InvalidInput("types", f"{unknown[0]!r} is not a link between strategies", f"use {', '.join(LINKS)}")
-    return wanted
+class Graph:
+    """Reads levels and links of what a scope sees."""
 
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._store = parts.store
 
-def walk(
-    start: str,
-    *,
-    links_of: Callable[[Sequence[str]], Sequence[Link]],
-    seen_of: Callable[[Sequence[str]], dict[str, Entry]],
-    types: Sequence[str] | None = None,
-    hops: int = 2,
-    min_confidence: float = 0.0,
-) -> list[Path]:
-    """The entries that can be reached from one in so many hops, the surest first; then the nearer, then by id.
+    def levels(self, *, scope: Scope | None = None) -> dict[str, list[Entry]]:
+        """Every active item by level, each in exactly one, by falling confidence, then by age."""
+        partitions = self._parts.scope(scope).partitions()
+        pages = [page for partition in partitions for page in live_pages(self._store, partition)]
+        entries = [entry for page in pages for _, entry in page if entry.state == "active"]
+        links = set(self._store.links([entry.id for entry in entries], types=["entails", "refines"]))
+        about = Counter(link.source for link in links)
+        found: dict[str, list[Entry]] = {level: [] for level in LEVELS}
+        for entry in sorted(entries, key=lambda entry: (-entry.confidence, entry.created_at, entry.id)):
+            found[self._level(entry, about[entry.id])].append(entry)
+        return found
 
-    Links are followed the way they point. `seen_of` says which entries may be entered.
-    """
-    if not 1 <= hops <= MAX_HOPS:
-        raise InvalidInput("hops", f"{hops} is not from 1 to {MAX_HOPS}")
-    wanted = checked_types(types)
-    best: dict[str, tuple[float, tuple[str, ...], tuple[str, ...]]] = {start: (1.0, (start,), ())}
-    entries: dict[str, Entry] = {}
-    ahead = [start]
-    for _ in range(hops):
-        starts = {id: best[id] for id in ahead}
-        found = [link for link in links_of(ahead) if link.source in starts and link.type in wanted]
-        entries.update(seen_of(sorted({link.target for link in found} - entries.keys())))
-        ahead = []
-        for link in sorted(found, key=lambda link: (link.source, link.target, link.type)):
-            sure, ids, steps = starts[link.source]
-            way = (sure * link.confidence, (*ids, link.target), (*steps, link.type))
-            if link.target in ids or link.target not in entries or way[0] < min_confidence:
-                continue
-            if link.target not in best or way[0] > best[link.target][0]:
-                best[link.target] = way
+    def _level(self, entry: Entry, about: int) -> str:
+        promoted = entry.metadata.get(PROMOTED)
+        if promoted:
+            procedural = promoted["to"] == "procedural"
+            return "procedural.skills" if procedural else "semantic.meta" if about >= 2 else "semantic.knowledge"
+        age = self._parts.clock() - entry.created_at
+        return "episodic.recent" if age <= RECENT else "episodic.working" if age <= WORKING else "episodic.older"
+
+    def walk(
+        self,
+        id: str,
+        *,
+        scope: Scope | None = None,
+        types: Sequence[str] = LINKS,
+        hops: int = 2,
+        min_confidence: float = 0.0,
+    ) -> list[Path]:
+        """The items that links lead to from one, in the way they point, the surest first. Of several ways to an item
+        the surest is given."""
+        partitions, least = self._parts.scope(scope).partitions(), checked_fraction("min_confidence", min_confidence)
+        unknown = [type_ for type_ in types if type_ not in LINKS]
+        if unknown:
+            raise InvalidInput("types", f"{unknown[0]!r} is not a link between items", f"use {', '.join(LINKS)}")
+        if not 1 <= hops <= MAX_HOPS:
+            raise InvalidInput("hops", f"{hops} is not from 1 to {MAX_HOPS}")
+        start = self._store.get(partitions, [checked_id(id)]).get(id)
+        if start is None:
+            raise NotFound("entry", id)
+        best = {id: Path(ids=(id,), types=(), confidence=1.0, entry=start)}
+        ahead = [id]
+        for _ in range(hops):
+            links = [link for link in self._store.links(ahead, types=types) if link.source in ahead]
+            found = self._store.get(partitions, sorted({link.target for link in links}))
+            sources, ahead = {id: best[id] for id in ahead}, []
+            for link in sorted(links, key=lambda link: (link.source, link.target, link.type)):
+                way, entry = sources[link.source], found.get(link.target)
+                sure = way.confidence * link.confidence
+                known = best[link.target].confidence if link.target in best else -1.0
+                if entry is None or entry.state not in LIVE or link.target in way.ids or sure < least or sure <= known:
+                    continue
+                ids, steps = (*way.ids, link.target), (*way.types, link.type)
+                best[link.target] = Path(ids=ids, types=steps, confidence=sure, entry=entry)
                 ahead.append(link.target)
-        ahead = list(dict.fromkeys(ahead))
-        if not ahead:
-            break
-    paths = [
-        Path(ids=ids, types=steps, confidence=sure, entry=entries[id])
-        for id, (sure, ids, steps) in best.items()
-        if id != start
-    ]
-    return sorted(paths, key=lambda path: (-path.confidence, path.hops, path.ids))
+        return sorted((path for path in best.values() if path.hops), key=lambda p: (-p.confidence, p.hops, p.ids))
+
+
+def leads_to(store: Store, start: str, goal: str, type_: str) -> bool:
+    """Whether following links of a type from one entry comes to another: links that replace must not form a ring."""
+    seen, ahead = {start}, [start]
+    while ahead and goal not in seen:
+        further = [link.target for link in store.links(ahead, types=[type_]) if link.source in seen]
+        ahead = [id for id in dict.fromkeys(further) if id not in seen]
+        seen.update(ahead)
+    return goal in seen and goal != start

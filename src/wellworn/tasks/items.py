@@ -1,58 +1,59 @@
-"""How the bank keeps what it learned: strategies (do this) and guardrails (not this) as entries like any other.
+"""How the bank stores what it learned: strategies (do this) and guardrails (not this) as entries like any other.
 
 | what                       | where in the entry                                                                    |
 |----------------------------|---------------------------------------------------------------------------------------|
 | strategy or guardrail      | `kind`                                                                                |
 | one line, and what to do   | `title`, `text` (says when it applies, then what to do)                               |
 | verbatim from the work     | `evidence`                                                                            |
-| domain, and its prefixes   | `tags`, see `domains`                                                                 |
+| domain, and its prefixes   | `tags`: `domain:web.admin`, `domain:web.admin.*`, `domain:web.*`                      |
 | where it was learned       | `metadata["origin"]`: task, agent, outcome, run, by                                   |
 | how sure, how often used   | `confidence`, `usage_count`, `success_count`, `failure_count`                         |
-| whose                      | `partition`: the scope's agent, else its home                                             |
+| whose                      | `partition`: the scope's agent, else its home                                         |
 
-Everything that reads or writes an entry of the bank goes through here. Knows no store.
+A domain is a dotted name. Each prefix is a tag of its own, because every store filters by tags. Knows no store.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.values import MAX_NAME_CHARS, Entry, Kind, Partition, Scope
+from wellworn.core.values import MAX_NAME_CHARS, Entry, Kind, Partition, Scope, State
 from wellworn.ingest.validate import MAX_TAGS, Draft
-from wellworn.tasks.domains import domain_of, domain_tags
 
 ItemKind = Literal["strategy", "guardrail"]
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 Outcome = Literal["success", "failure", "contrast"]
-"""What work an item was learned from; `contrast`: from attempts that succeeded and attempts that failed, together."""
+"""The work an item was learned from; `contrast`: attempts that succeeded and attempts that failed, together."""
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
+Stage = Literal["stored", "retrieved", "reinforced", "consolidating", "active", "pruned"]
 
 START_CONFIDENCE = 0.5
 SOURCE = "task"
-"""What entries of the bank say they come from."""
+"""The `source` of the bank's entries."""
 ORIGIN = "origin"
-"""The key of an entry's metadata under which `Origin` is kept."""
+"""The key of an entry's metadata that holds its `Origin`."""
+PROMOTED = "promoted"
+"""The key of an entry's metadata that says when it was promoted, and to which level."""
+LIVE: tuple[State, ...] = ("active", "flagged")
 MOST_STRATEGIES, MOST_GUARDRAILS, MOST_CONTRASTS = 3, 2, 5
-"""Items at most out of one success, one failure, and several attempts side by side."""
+"""Items at most from one success, one failure, and several attempts side by side."""
 MAX_ITEM_CHARS = 2_000
 MAX_EVIDENCE_CHARS = 4_000
 
-Stage = Literal["stored", "retrieved", "reinforced", "consolidating", "active", "pruned"]
-
 
 @dataclass(frozen=True, kw_only=True)
-class Item:
-    """What distilling proposes, not kept yet."""
+class NewItem:
+    """What distilling proposes, not stored yet."""
 
     kind: ItemKind
     title: str
     text: str
     evidence: str
     """Verbatim from the trajectory."""
-    tags: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,54 +65,53 @@ class Origin:
     domain: str = ""
     outcome: Outcome
     run: str = ""
-    """The run of several attempts that it came out of, if it did."""
+    """The run of several attempts that it came from, if it did."""
     by: str = "rules"
     """Who distilled it: a model's name, or `rules`."""
     rest: dict[str, Any] = field(default_factory=dict)
-    """What else is kept beside these (who shared it, what was merged): left as it is."""
+    """Whatever else is stored beside these."""
 
 
 def bank_partition(scope: Scope) -> Partition:
-    """Where what is learned in a scope is kept: with its agent, else at its home."""
+    """Where what is learned in a scope is stored: with its agent, else at its home."""
     return scope.home("agent" if scope.agent is not None else None)
 
 
-def draft_of(item: Item, origin: Origin, *, layer: str) -> Draft:
-    """An item as a draft to be kept: unproven, resting on its evidence."""
-    tags = [*domain_tags(origin.domain), *item.tags]
+def scope_of(partition: Partition) -> Scope:
+    """The scope that sees one partition and nothing else."""
+    return Scope(tenant=partition.tenant, **cast("dict[str, str]", {partition.layer: partition.layer_id}))
+
+
+def draft_of(item: NewItem, origin: Origin, *, layer: str, trusted: bool) -> Draft:
+    """An item as a draft to be stored: unproven, resting on its evidence."""
+    named = {"task": origin.task, "agent": origin.agent, "outcome": origin.outcome, "run": origin.run, "by": origin.by}
     return Draft(
         text=item.text[:MAX_ITEM_CHARS],
         kind=item.kind,
         title=item.title[:MAX_NAME_CHARS],
-        tags=tags[:MAX_TAGS],
+        tags=domain_tags(origin.domain)[:MAX_TAGS],
         layer=layer,
         evidence=item.evidence[:MAX_EVIDENCE_CHARS] or None,
         source=SOURCE,
         confidence=START_CONFIDENCE,
-        metadata={ORIGIN: origin_value(origin)},
+        trust="trusted" if trusted else "untrusted",
+        metadata={ORIGIN: {**origin.rest, **{name: value for name, value in named.items() if value}}},
     )
-
-
-def origin_value(origin: Origin) -> dict[str, Any]:
-    """An origin as metadata keeps it. The domain is in the tags, and not said twice."""
-    kept = {"task": origin.task, "agent": origin.agent, "outcome": origin.outcome, "run": origin.run, "by": origin.by}
-    return {**origin.rest, **{name: value for name, value in kept.items() if value}}
 
 
 def origin_of(entry: Entry) -> Origin | None:
-    """Where an entry was learned; None when the bank did not keep it."""
-    kept = entry.metadata.get(ORIGIN)
-    if not is_item(entry) or not isinstance(kept, dict) or kept.get("outcome") not in OUTCOMES:
+    """Where an entry was learned; None when it does not come from the bank."""
+    stored = entry.metadata.get(ORIGIN)
+    if not is_item(entry) or not isinstance(stored, dict) or stored.get("outcome") not in OUTCOMES:
         return None
-    named = {name: str(kept.get(name, "")) for name in ("task", "agent", "run")}
-    rest = {name: value for name, value in kept.items() if name not in ("task", "agent", "outcome", "run", "by")}
-    return Origin(
-        **named, domain=domain_of(entry.tags), outcome=kept["outcome"], by=str(kept.get("by", "rules")), rest=rest
-    )
+    named = {name: str(stored.get(name, "")) for name in ("task", "agent", "run")}
+    rest = {name: value for name, value in stored.items() if name not in (*named, "outcome", "by")}
+    by = str(stored.get("by", "rules"))
+    return Origin(**named, domain=domain_of(entry.tags), outcome=stored["outcome"], by=by, rest=rest)
 
 
 def is_item(entry: Entry) -> bool:
-    """Whether an entry is a strategy or a guardrail, whoever kept it."""
+    """Whether an entry is a strategy or a guardrail, whoever stored it."""
     return entry.kind in ITEM_KINDS
 
 
@@ -125,12 +125,51 @@ def kinds_of(kind: str | Sequence[str] | None) -> list[Kind]:
 
 
 def stage_of(entry: Entry) -> Stage:
-    """How far an item has come by itself: kept, put before an agent, judged by how that went, changed and kept by a
-    consolidation (`consolidated` in the metadata). What a run only looked at, `consolidation.stages` knows."""
+    """How far an item has come by itself: stored, shown to an agent, judged by the result."""
     if entry.state in ("pruned", "superseded"):
         return "pruned"
-    if entry.metadata.get("consolidated"):
-        return "active"
     if entry.success_count or entry.failure_count:
         return "reinforced"
     return "retrieved" if entry.usage_count else "stored"
+
+
+# -- domains ---------------------------------------------------------------------------------------------------------
+
+TAG = "domain:"
+MAX_PARTS = 8
+MAX_CHARS = 120
+_PART = re.compile(r"[\w-]+")
+
+
+def checked_domain(domain: object) -> str:
+    """A domain to store an item under, in lower case; empty for none."""
+    if not isinstance(domain, str):
+        raise InvalidInput("domain", f"must be text, not {type(domain).__name__}")
+    name = domain.strip().lower()
+    parts = name.split(".") if name else []
+    if len(name) > MAX_CHARS or len(parts) > MAX_PARTS or not all(_PART.fullmatch(part) for part in parts):
+        remedy = f"use up to {MAX_PARTS} words with dots between them, as in web.admin"
+        raise InvalidInput("domain", f"{name[:60]!r} is not a domain", remedy)
+    return name
+
+
+def domain_tags(domain: str) -> list[str]:
+    """The tags of an entry of a domain: its own, and one for every prefix that finds it."""
+    name = checked_domain(domain)
+    parts = name.split(".") if name else []
+    prefixes = [".".join(parts[:n]) for n in range(len(parts), 0, -1)]
+    return [TAG + name, *(f"{TAG}{prefix}.*" for prefix in prefixes)] if name else []
+
+
+def wanted_tags(pattern: str | None) -> list[str]:
+    """The tag that finds a domain (`web.admin`), or a domain and all below it (`web.*`); none for everything."""
+    if pattern is None or (isinstance(pattern, str) and pattern.strip() in ("", "*")):
+        return []
+    if isinstance(pattern, str) and pattern.strip().endswith(".*"):
+        return [f"{TAG}{checked_domain(pattern.strip()[:-2])}.*"]
+    return [TAG + checked_domain(pattern)]
+
+
+def domain_of(tags: Sequence[str]) -> str:
+    """The domain that an entry's tags name; the first, when merging gave it several. Empty for none."""
+    return next((tag[len(TAG) :] for tag in tags if tag.startswith(TAG) and not tag.endswith(".*")), "")

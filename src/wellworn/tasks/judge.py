@@ -1,50 +1,42 @@
 """Whether a task succeeded. When in doubt it did not: a false success teaches what does not work.
 
-| who                     | says                                                                                      |
-|-------------------------|-------------------------------------------------------------------------------------------|
-| the caller's verdict    | what it says; nobody is asked further                                                     |
-| an uncaught exception, a failed assertion, an exit code other than 0 | failure                                      |
-| the caller's assertions, all of them holding | success                                                              |
-| a model, if there is one | its verdict, at temperature 0; anything but a clear yes is a failure                     |
-| the [signs](signs.py): an exit code of 0, a last step that said it worked, test runs, errors, loops, no answer |    |
-|                         | success where more speaks for it than against it, else failure; how sure, by how much     |
-| nothing                 | failure, as unsure as can be: it teaches nothing                                          |
-
-No word that the agent wrote speaks for it: "complete" is what failing agents say too.
+| who says it                                        | what it says                                                   |
+|----------------------------------------------------|----------------------------------------------------------------|
+| the caller's verdict                               | final; nobody is asked further                                 |
+| an uncaught exception, a failed check, exit code ≠ 0 | failure                                                      |
+| the caller's checks, when all hold                 | success                                                        |
+| a model, if there is one                           | its verdict; anything but a clear yes is a failure             |
+| the signs (`signs`)                                | success where more speaks for it than against it, else failure |
+| nothing                                            | failure, as unsure as can be: it teaches nothing               |
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 from wellworn.core.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
-from wellworn.models.port import Message, Model, Request
+from wellworn.models.port import Model
 from wellworn.models.structured import read_json
-from wellworn.reflection.parse import clean_line
-from wellworn.tasks.asking import asked
-from wellworn.tasks.prompts import prompt
-from wellworn.tasks.shown import shown_steps, shown_task
-from wellworn.tasks.signs import signs_of
-from wellworn.tasks.swayed import speaks_to_a_judge
-from wellworn.tasks.trajectory import Trajectory, bounded
-from wellworn.tasks.trajectory import said as text_of
+from wellworn.tasks.prompting import ask, shown_steps, shown_task
+from wellworn.tasks.signs import signs_of, speaks_to_a_judge
+from wellworn.tasks.trajectory import Trajectory, bounded, one_line, text_of
 
 JUDGE_TOKENS = 512
 MAX_REASONS, MAX_REASON_CHARS = 5, 300
 UNSURE = 0.5
 """How sure the rules are when nothing says how it went."""
 SUREST_SUCCESS, SUREST_FAILURE = 0.8, 0.9
-"""How sure signs can make the rules: less than what leaves no room for an opinion."""
+"""How sure signs can make the rules."""
 TEACHES = 0.6
-"""A verdict less sure than this is kept and told, but teaches nothing: no items, nothing surer or less sure."""
+"""A verdict less sure than this is stored and reported, but teaches nothing."""
 LEAST_SURE = 0.5
 """A model that says success less surely than this is unsure."""
 
 Verify = Callable[[Trajectory], "bool | Mapping[str, bool] | None"]
-"""The caller's own look at a trajectory: a verdict, assertions by name, or None for no opinion."""
+"""The caller's own check of a trajectory: a verdict, assertions by name, or None for no opinion."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,25 +66,29 @@ def judge(trajectory: Trajectory, model: Model | None = None) -> Verdict:
     if decided is not None:
         return decided
     if model is None:
-        return _by_signals(trajectory)
+        return _by_signs(trajectory)
     try:
         return _by_model(trajectory, model)
-    except BudgetExceeded:
-        return replace(_by_signals(trajectory), fallback="over the budget")
-    except ReplyUnreadable:
-        return replace(_by_signals(trajectory), fallback="the model's answer could not be read")
-    except ModelFailed:
-        return replace(_by_signals(trajectory), fallback="the model could not answer")
+    except (BudgetExceeded, ModelFailed, ReplyUnreadable) as error:
+        return replace(_by_signs(trajectory), fallback=why_rules(error))
+
+
+def why_rules(error: Exception) -> str:
+    """Why rules answer instead of a model."""
+    if isinstance(error, BudgetExceeded):
+        return "over the budget"
+    unreadable = isinstance(error, ReplyUnreadable)
+    return "the model's answer could not be read" if unreadable else "the model could not answer"
 
 
 def verified(trajectory: Trajectory, verify: Verify | None) -> Trajectory:
-    """The trajectory with what the caller's own check says of it; a check that raises has failed."""
+    """The trajectory with the result of the caller's own check; a check that raises has failed."""
     if verify is None:
         return trajectory
-    name = getattr(verify, "__name__", "check")
     try:
         said = verify(trajectory)
     except Exception as error:  # whatever an assertion raises, it did not hold
+        name = getattr(verify, "__name__", "check")
         said = {f"{name}: {type(error).__name__} {text_of(error)}".strip(): False}
     if said is None:
         return trajectory
@@ -107,57 +103,44 @@ def _decided(trajectory: Trajectory) -> Verdict | None:
     if trajectory.verdict is not None:
         return Verdict(success=trajectory.verdict, confidence=1.0, reasons=("the caller said so",), by="user")
     if trajectory.error:
-        return _failure(0.95, f"an exception was not caught: {trajectory.error}")
-    broken = [name for name, held in trajectory.checks.items() if not held]
+        return _said(False, 0.95, [f"an exception was not caught: {trajectory.error}"])
+    broken = [name for name, passed in trajectory.checks.items() if not passed]
     if broken:
-        return _failure(0.95, *(f"assertion failed: {name}" for name in broken))
+        return _said(False, 0.95, [f"assertion failed: {name}" for name in broken])
     if trajectory.exit_code not in (None, 0):
-        return _failure(0.9, f"exit code {trajectory.exit_code}")
+        return _said(False, 0.9, [f"exit code {trajectory.exit_code}"])
     if trajectory.checks:
-        return _success(0.9, *(f"assertion holds: {name}" for name in trajectory.checks))
+        return _said(True, 0.9, [f"assertion holds: {name}" for name in trajectory.checks])
     return None
 
 
-def _by_signals(trajectory: Trajectory) -> Verdict:
-    """What exit codes, tools and the way it ended add up to, when nobody else says anything."""
+def _by_signs(trajectory: Trajectory) -> Verdict:
+    """What exit codes, tools and the way it ended add up to."""
     signs = sorted(signs_of(trajectory), key=lambda sign: sign.weight)
     odds = sum(sign.weight for sign in signs)
+    sure = round(1 / (1 + math.exp(-abs(odds))), 3)
     speak_for = [sign.reason for sign in reversed(signs) if sign.weight > 0]
-    against = [sign.reason for sign in signs if sign.weight < 0]
     if speak_for and odds > 0:
-        return _success(min(_sure(odds), SUREST_SUCCESS), *speak_for)
-    return _failure(max(UNSURE, min(_sure(-odds), SUREST_FAILURE)), *(against or ["nothing shows that it succeeded"]))
+        return _said(True, min(sure, SUREST_SUCCESS), speak_for)
+    against = [sign.reason for sign in signs if sign.weight < 0] or ["nothing shows that it succeeded"]
+    return _said(False, min(sure, SUREST_FAILURE) if odds < 0 else UNSURE, against)
 
 
-def _sure(odds: float) -> float:
-    return round(1 / (1 + math.exp(-odds)), 3)
-
-
-def _success(confidence: float, *reasons: str) -> Verdict:
-    return Verdict(success=True, confidence=confidence, reasons=_reasons(reasons))
-
-
-def _failure(confidence: float, *reasons: str) -> Verdict:
-    return Verdict(success=False, confidence=confidence, reasons=_reasons(reasons))
+def _said(success: bool, confidence: float, reasons: Iterable[str], by: str = "rules") -> Verdict:
+    lines = [one_line(reason)[:MAX_REASON_CHARS] for reason in reasons]
+    return Verdict(
+        success=success, confidence=confidence, reasons=tuple(line for line in lines if line)[:MAX_REASONS], by=by
+    )
 
 
 def _by_model(trajectory: Trajectory, model: Model) -> Verdict:
-    def request(room: int) -> Request:
-        shown = f"{shown_task(trajectory.query)}\n{shown_steps(trajectory, room=room)}"
-        return Request(
-            messages=(Message(role="system", text=prompt("judge")), Message(role="user", text=shown)),
-            purpose="judge",
-            max_output_tokens=JUDGE_TOKENS,
-            temperature=0.0,
-            json=True,
-        )
+    def shown(room: int) -> str:
+        return f"{shown_task(trajectory.query)}\n{shown_steps(trajectory, room=room)}"
 
-    verdict = read_verdict(asked(model, request), by=model.name)
+    verdict = read_verdict(ask(model, "judge", shown, purpose="judge", max_tokens=JUDGE_TOKENS), by=model.name)
     if verdict.success and speaks_to_a_judge(trajectory):
-        reasons = _reasons(
-            ["unsure, so a failure: its steps hold words that tell a judge what to say", *verdict.reasons]
-        )
-        return replace(verdict, success=False, confidence=UNSURE, reasons=reasons)
+        why = "unsure, so a failure: its steps hold words that tell a judge what to say"
+        return _said(False, UNSURE, [why, *verdict.reasons], model.name)
     return verdict
 
 
@@ -166,23 +149,16 @@ def read_verdict(answer: str, *, by: str) -> Verdict:
     said = read_json(answer, wants=("success",))
     if not isinstance(said, dict) or "success" not in said:
         raise ReplyUnreadable("the model's answer has no verdict")
-    sure = _number(said.get("confidence"))
+    sure = _fraction(said.get("confidence"))
     success = said["success"] is True or (isinstance(said["success"], str) and said["success"].lower() == "true")
     told = said.get("reasons")
     reasons = [str(one) for one in told if one is not None] if isinstance(told, list) else [str(told or "")]
     if success and sure is not None and sure < LEAST_SURE:
-        return Verdict(
-            success=False, confidence=round(1 - sure, 6), reasons=_reasons(["unsure, so a failure", *reasons]), by=by
-        )
-    return Verdict(success=success, confidence=0.7 if sure is None else sure, reasons=_reasons(reasons), by=by)
+        return _said(False, round(1 - sure, 6), ["unsure, so a failure", *reasons], by)
+    return _said(success, 0.7 if sure is None else sure, reasons, by)
 
 
-def _number(value: Any) -> float | None:  # whatever the model wrote
+def _fraction(value: Any) -> float | None:  # whatever the model wrote
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         return None
     return float(min(max(value, 0.0), 1.0))
-
-
-def _reasons(said: Any) -> tuple[str, ...]:  # any texts
-    lines = [clean_line(str(one))[:MAX_REASON_CHARS] for one in said]
-    return tuple(line for line in lines if line)[:MAX_REASONS]

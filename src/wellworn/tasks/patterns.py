@@ -2,7 +2,7 @@
 
 Deterministic, and only as clever as it can prove: every item names calls that were made and quotes them as evidence.
 
-| seen                                                              | kept                                             |
+| seen                                                              | item                                             |
 |-------------------------------------------------------------------|--------------------------------------------------|
 | a call failed, and worked with other arguments                    | strategy: these arguments, not those             |
 | a call failed, and the same call worked later                     | strategy: try again, after what was done between |
@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from wellworn.ingest.terms import TASK_END, TASK_LEAD
-from wellworn.reflection.parse import clean_line
 from wellworn.tasks.calls import (
     Turnaround,
     actions,
@@ -27,16 +26,18 @@ from wellworn.tasks.calls import (
     gist,
     prepared,
     put,
+    put_argument,
     put_at,
-    put_key,
     recipe,
     repeated,
+    same_attempt,
     settled,
     turnarounds,
+    unresolved,
     uses,
 )
-from wellworn.tasks.items import MOST_CONTRASTS, MOST_GUARDRAILS, MOST_STRATEGIES, Item, ItemKind
-from wellworn.tasks.trajectory import Step, Trajectory
+from wellworn.tasks.items import MOST_CONTRASTS, MOST_GUARDRAILS, MOST_STRATEGIES, ItemKind, NewItem
+from wellworn.tasks.trajectory import Step, Trajectory, one_line
 
 GIST_CHARS = 160
 ERROR_CHARS = 160
@@ -45,48 +46,46 @@ RECIPE_STEPS = 8
 LINE_CHARS = 600
 
 
-def from_success(trajectory: Trajectory) -> list[Item]:
-    """At most three strategies out of an attempt that succeeded."""
-    found = [item for turn in turnarounds(trajectory) if (item := _turned(trajectory, turn)) is not None]
-    whole = _recipe(trajectory)
-    return _distinct([*found[: MOST_STRATEGIES - 1], *([whole] if whole else []), *found])[:MOST_STRATEGIES]
+def from_success(trajectory: Trajectory) -> list[NewItem]:
+    """At most three strategies from an attempt that succeeded."""
+    found = [_turned(trajectory, turn) for turn in turnarounds(trajectory)]
+    return _distinct([*found[: MOST_STRATEGIES - 1], *_recipe(trajectory), *found])[:MOST_STRATEGIES]
 
 
-def from_failure(trajectory: Trajectory, reasons: Sequence[str] = ()) -> list[Item]:
-    """At most two guardrails out of an attempt that failed; `reasons` are the judge's."""
+def from_failure(trajectory: Trajectory, reasons: Sequence[str] = ()) -> list[NewItem]:
+    """At most two guardrails from an attempt that failed; `reasons` are the judge's."""
     again = [places for places in repeated(trajectory) if not _varied(trajectory, places)]
     found = [_unchanged(trajectory, places) for places in again]
-    open_ = _unresolved(trajectory)
-    if open_ is not None and (ways := _ways(trajectory, open_)):
+    left = unresolved(trajectory)
+    if left and (ways := _ways(trajectory, left[-1])):
         found = [*ways, *found]
-    elif open_ is not None and not any(open_ in places for places in again):
-        found.append(_failed_call(trajectory, open_))
-    elif not found and (way := _wrong_way(trajectory, reasons)):
-        found.append(way)
+    elif left and not any(left[-1] in places for places in again):
+        found.append(_failed_call(trajectory, left[-1]))
+    elif not found:
+        found = _wrong_way(trajectory, reasons)
     return _distinct(found)[:MOST_GUARDRAILS]
 
 
-def from_contrast(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[Item]:
-    """At most five items out of several attempts at one task."""
-    if not failures or not successes:
-        alone = [item for one in successes for item in from_success(one)]
-        alone += [item for one in failures for item in from_failure(one)]
-        return _distinct(alone)[:MOST_CONTRASTS]
-    found = [*_arguments(successes, failures), *_tools(successes, failures)]
+def from_contrast(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[NewItem]:
+    """At most five items from several attempts at one task."""
+    found = [*_arguments(successes, failures), *_tools(successes, failures)] if successes and failures else []
     found += [item for one in successes for item in from_success(one)]
+    found += [item for one in failures for item in from_failure(one)] if not successes else []
     return _distinct(found)[:MOST_CONTRASTS]
 
 
-def _turned(trajectory: Trajectory, turn: Turnaround) -> Item | None:
+# -- one attempt -----------------------------------------------------------------------------------------------------
+
+
+def _turned(trajectory: Trajectory, turn: Turnaround) -> NewItem:
     """A call that failed and then worked."""
-    steps = trajectory.steps
-    last, worked = steps[turn.failed[-1]], steps[turn.worked]
+    last, worked = trajectory.steps[turn.failed[-1]], trajectory.steps[turn.worked]
     different = changed(last, worked)
     between = [put_at(trajectory, place) for place in turn.between]
     first = f"First {', then '.join(between)}; then" if between else ""
     if different:
-        now = ", ".join(_put_argument(name, pair[1]) for name, pair in different.items())
-        then = ", ".join(_put_argument(name, pair[0]) for name, pair in different.items())
+        now = ", ".join(put_argument(name, pair[1]) for name, pair in different.items())
+        then = ", ".join(put_argument(name, pair[0]) for name, pair in different.items())
         call = put_at(trajectory, turn.worked, literal=different)
         advice = f"{first or 'Call'} {call}. {worked.action} failed with {then}: {_error(last)}."
         title = f"{worked.action}: {now}, not {then}"
@@ -94,32 +93,30 @@ def _turned(trajectory: Trajectory, turn: Turnaround) -> Item | None:
         advice = f"{first} call {put_at(trajectory, turn.worked)}: before that it failed with {_error(last)}."
         title = f"{worked.action}: first {', then '.join(between)}"
     else:
-        tries = len(turn.failed) + 1
-        advice = (
-            f"Try {put_at(trajectory, turn.worked)} again when it fails with {_error(last)}: it worked at try {tries}."
-        )
+        call, tries = put_at(trajectory, turn.worked), len(turn.failed) + 1
+        advice = f"Try {call} again when it fails with {_error(last)}: it worked at try {tries}."
         title = f"{worked.action}: try again, it worked at try {tries}"
     return _item("strategy", title, advice, trajectory, (*turn.failed, *turn.between, turn.worked))
 
 
-def _recipe(trajectory: Trajectory) -> Item | None:
+def _recipe(trajectory: Trajectory) -> list[NewItem]:
     """The calls that worked, in order; of an attempt without calls, what it did in its own words."""
     places = recipe(trajectory)[-RECIPE_STEPS:]
     if places:
-        lessons = settled(trajectory)
-        calls = [put_at(trajectory, place, literal=lessons.get(trajectory.steps[place].action, ())) for place in places]
-        names = list(dict.fromkeys(trajectory.steps[place].action for place in places))
-        return _item("strategy", " → ".join(names), f"This worked: {' → '.join(calls)}.", trajectory, places)
-    places = [place for place, step in enumerate(trajectory.steps) if step.text and not step.failed][-RECIPE_STEPS:]
-    if not places:
-        return None
-    said = [clean_line(trajectory.steps[place].text)[:120].rstrip(".") for place in places]
-    return _item("strategy", said[0], f"This worked: {' → '.join(said)}.", trajectory, places)
+        steps, lessons = trajectory.steps, settled(trajectory)
+        calls = [put_at(trajectory, place, literal=lessons.get(steps[place].action, ())) for place in places]
+        title = _names(trajectory, places)
+    else:
+        places = [place for place, step in enumerate(trajectory.steps) if step.text and not step.failed]
+        places = places[-RECIPE_STEPS:]
+        calls = [one_line(trajectory.steps[place].text)[:120].rstrip(".") for place in places]
+        title = calls[0] if calls else ""
+    advice = f"This worked: {' → '.join(calls)}."
+    return [_item("strategy", title, advice, trajectory, places)] if places else []
 
 
-def _unchanged(trajectory: Trajectory, places: tuple[int, ...]) -> Item:
-    step = trajectory.steps[places[-1]]
-    call = put_at(trajectory, places[-1])
+def _unchanged(trajectory: Trajectory, places: tuple[int, ...]) -> NewItem:
+    step, call = trajectory.steps[places[-1]], put_at(trajectory, places[-1])
     advice = f"Do not repeat {call} unchanged: it failed {len(places)} times with {_error(step)}."
     return _item("guardrail", f"{step.action}: do not repeat it unchanged", advice, trajectory, places)
 
@@ -130,135 +127,117 @@ def _varied(trajectory: Trajectory, places: Sequence[int]) -> bool:
     return any(calls != before[0] for calls in before)
 
 
-def _ways(trajectory: Trajectory, last: int) -> list[Item]:
+def _ways(trajectory: Trajectory, last: int) -> list[NewItem]:
     """A call that failed whatever was done before it: the last ways that were tried, where there were several."""
-    step = trajectory.steps[last]
-    tried = [
-        place
-        for place in called(trajectory)
-        if trajectory.steps[place].failed and trajectory.steps[place].action == step.action
+    steps = trajectory.steps
+    tried = [place for place in called(trajectory) if steps[place].failed and same_attempt(steps[place], steps[last])]
+    ways = [(*before, place) for place in reversed(tried) if (before := prepared(trajectory, place))]
+    return [
+        _way(trajectory, way, f"It failed with {_error(steps[way[-1]])}.") for way in ways * _varied(trajectory, tried)
     ]
-    if not _varied(trajectory, tried):
-        return []
-    found = []
-    for place in reversed(tried):
-        before = prepared(trajectory, place)
-        if before:
-            calls = [put_at(trajectory, one) for one in (*before, place)]
-            names = dict.fromkeys(trajectory.steps[one].action for one in (*before, place))
-            advice = f"This way did not succeed: {' → '.join(calls)}. It failed with {_error(trajectory.steps[place])}."
-            found.append(_item("guardrail", f"Not enough: {' → '.join(names)}", advice, trajectory, [*before, place]))
-    return found
 
 
-def _unresolved(trajectory: Trajectory) -> int | None:
-    """The last call, if it failed, else the last failing call of a tool that never worked afterwards."""
-    worked = {turn.failed for turn in turnarounds(trajectory)}
-    overcome = {place for places in worked for place in places}
-    failing = [place for place in called(trajectory) if trajectory.steps[place].failed and place not in overcome]
-    return failing[-1] if failing else None
-
-
-def _failed_call(trajectory: Trajectory, place: int) -> Item:
+def _failed_call(trajectory: Trajectory, place: int) -> NewItem:
     step = trajectory.steps[place]
     advice = f"Do not rely on {put_at(trajectory, place)}: it failed with {_error(step)}."
     return _item("guardrail", f"{step.action}: failed with {_error(step, 50)}", advice, trajectory, [place])
 
 
-def _wrong_way(trajectory: Trajectory, reasons: Sequence[str]) -> Item | None:
+def _wrong_way(trajectory: Trajectory, reasons: Sequence[str]) -> list[NewItem]:
     """No call failed, and yet the result was wrong: the way itself, with why it was judged so."""
     places = recipe(trajectory)[-RECIPE_STEPS:]
-    why = clean_line("; ".join(reasons))[:ERROR_CHARS] or clean_line(trajectory.error)[:ERROR_CHARS]
-    if not why or not (places or trajectory.error):
-        return None
+    why = one_line("; ".join(reasons))[:ERROR_CHARS] or one_line(trajectory.error)[:ERROR_CHARS]
+    if why and places:
+        return [_way(trajectory, places, why)]
+    if why and trajectory.error:
+        return [_quoted("guardrail", f"Failed: {why}", f"This did not succeed. {why}", trajectory, trajectory.error)]
+    return []
+
+
+def _way(trajectory: Trajectory, places: Sequence[int], why: str) -> NewItem:
     calls = " → ".join(put_at(trajectory, place) for place in places)
-    way = f"This way did not succeed: {calls}." if calls else "This did not succeed."
-    title = f"Not enough: {' → '.join(actions(trajectory, working=True))}" if calls else f"Failed: {why}"
-    return _item("guardrail", title, f"{way} {why}", trajectory, places, fallback=trajectory.error)
+    title = f"Not enough: {_names(trajectory, places)}"
+    return _item("guardrail", title, f"This way did not succeed: {calls}. {why}", trajectory, places)
 
 
-def _arguments(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[Item]:
+# -- several attempts ------------------------------------------------------------------------------------------------
+
+
+def _arguments(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[NewItem]:
     """Arguments that every success gave a tool and no failure did, where failures called that tool too."""
-    won = [{(use.action, use.name, use.value): use for use in uses(one, working=True)} for one in successes]
+    won = [{(tool, name, value): place for tool, name, value, place in uses(one, working=True)} for one in successes]
     lost = {
-        (use.action, use.name, use.value): (number, use)
-        for number, one in enumerate(failures)
-        for use in uses(one, working=False)
+        (tool, name, value): one.steps[place]
+        for one in failures
+        for tool, name, value, place in uses(one, working=False)
     }
     tried = {action for one in failures for action in actions(one, working=False)}
     found = []
-    for key, use in won[0].items():
-        if key in lost or use.action not in tried or not all(key in other for other in won):
+    for (tool, name, value), place in won[0].items():
+        if (tool, name, value) in lost or tool not in tried or not all((tool, name, value) in one for one in won):
             continue
-        other_values = [
-            (number, value) for (action, name, _), (number, value) in lost.items() if (action, name) == key[:2]
-        ]
-        right = f"{use.name}={put_key(use.value)}"
-        if other_values:
-            number, wrong = other_values[0]
-            shown = f"{wrong.name}={put_key(wrong.value)}"
-            evidence = [failures[number].steps[wrong.step]]
-        else:
-            shown, evidence = f"without {use.name}", []
-        advice = f"Call {use.action} with {right}: attempts with it succeeded, those {_with(shown)} failed."
-        step = successes[0].steps[use.step]
-        found.append(_quoted("strategy", f"{use.action}: {right}", advice, successes[0], [step, *evidence]))
+        others = [(other, step) for (of, called_, other), step in lost.items() if (of, called_) == (tool, name)]
+        wrong = f"with {put_argument(name, others[0][0])}" if others else f"without {name}"
+        right = put_argument(name, value)
+        advice = f"Call {tool} with {right}: attempts with it succeeded, those {wrong} failed."
+        evidence = _lines([successes[0].steps[place], *(step for _, step in others[:1])])
+        found.append(_quoted("strategy", f"{tool}: {right}", advice, successes[0], evidence))
     return found
 
 
-def _tools(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[Item]:
+def _tools(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[NewItem]:
     """Tools that all attempts of one sort called, and none of the other."""
     won = [actions(one, working=True) for one in successes]
     lost = [actions(one, working=False) for one in failures]
     found = []
-    for name in won[0]:
-        if all(name in other for other in won) and not any(name in other for other in lost):
-            step = next(s for s in successes[0].steps if s.action == name and not s.failed)
-            after = won[0][won[0].index(name) + 1 :]
-            before = f" before {after[0]}" if after else ""
-            advice = f"Call {put(step, successes[0].query)}{before}: attempts with it succeeded, those without failed."
-            found.append(_quoted("strategy", f"{name}{before}", advice, successes[0], [step]))
-    for name in lost[0]:
-        if all(name in other for other in lost) and not any(name in other for other in won):
-            step = next(s for s in failures[0].steps if s.action == name)
-            advice = f"Do without {put(step, failures[0].query)}: attempts with it failed, those without succeeded."
-            found.append(_quoted("guardrail", f"Not {name}", advice, failures[0], [step]))
+    for name in _only(won, lost):
+        step = next(s for s in successes[0].steps if s.action == name and not s.failed)
+        after = won[0][won[0].index(name) + 1 :]
+        before = f" before {after[0]}" if after else ""
+        advice = f"Call {put(step, successes[0].query)}{before}: attempts with it succeeded, those without failed."
+        found.append(_quoted("strategy", f"{name}{before}", advice, successes[0], _lines([step])))
+    for name in _only(lost, won):
+        step = next(s for s in failures[0].steps if s.action == name)
+        advice = f"Do without {put(step, failures[0].query)}: attempts with it failed, those without succeeded."
+        found.append(_quoted("guardrail", f"Not {name}", advice, failures[0], _lines([step])))
     return found
 
 
-def _put_argument(name: str, value: str | None) -> str:
-    return f"no {name}" if value is None else f"{name}={put_key(value)}"
+def _only(these: Sequence[list[str]], those: Sequence[list[str]]) -> list[str]:
+    return [name for name in these[0] if all(name in one for one in these) and not any(name in one for one in those)]
 
 
-def _with(shown: str) -> str:
-    return shown if shown.startswith("without") else f"with {shown}"
+# -- in words --------------------------------------------------------------------------------------------------------
+
+
+def _names(trajectory: Trajectory, places: Sequence[int]) -> str:
+    return " → ".join(dict.fromkeys(trajectory.steps[place].action for place in places))
 
 
 def _error(step: Step, chars: int = ERROR_CHARS) -> str:
-    said = clean_line(step.error or step.result) or (f"exit code {step.exit_code}" if step.exit_code else "an error")
+    said = one_line(step.error or step.result) or (f"exit code {step.exit_code}" if step.exit_code else "an error")
     return f"“{said[:chars].rstrip('.')}”"
 
 
-def _item(
-    kind: ItemKind, title: str, advice: str, trajectory: Trajectory, places: Sequence[int], *, fallback: str = ""
-) -> Item:
-    steps = [trajectory.steps[place] for place in places]
-    return _quoted(kind, title, advice, trajectory, steps, fallback=fallback)
+def _lines(steps: Sequence[Step]) -> str:
+    return "\n".join(step.line[:LINE_CHARS] for step in steps)
 
 
-def _quoted(
-    kind: ItemKind, title: str, advice: str, trajectory: Trajectory, steps: Sequence[Step], *, fallback: str = ""
-) -> Item:
+def _item(kind: ItemKind, title: str, advice: str, trajectory: Trajectory, places: Sequence[int]) -> NewItem:
+    return _quoted(kind, title, advice, trajectory, _lines([trajectory.steps[place] for place in places]))
+
+
+def _quoted(kind: ItemKind, title: str, advice: str, trajectory: Trajectory, evidence: str) -> NewItem:
     """An item that begins with the sort of task it is for and quotes the steps it rests on."""
-    like = clean_line(gist(trajectory))
-    like = like if len(like) <= GIST_CHARS else like[: GIST_CHARS - 1].rstrip() + "…"
+    like = _shortened(one_line(gist(trajectory)), GIST_CHARS)
     text = f"{TASK_LEAD}{like}{TASK_END}{advice}" if like else advice
-    title = clean_line(title)
-    title = title if len(title) <= TITLE_CHARS else title[: TITLE_CHARS - 1] + "…"
-    evidence = "\n".join(step.line[:LINE_CHARS] for step in steps) or fallback
-    return Item(kind=kind, title=title, text=clean_line(text), evidence=evidence)
+    return NewItem(kind=kind, title=_shortened(one_line(title), TITLE_CHARS), text=one_line(text), evidence=evidence)
 
 
-def _distinct(items: Sequence[Item]) -> list[Item]:
-    """Each once, in order; one without evidence is none."""
+def _shortened(text: str, chars: int) -> str:
+    return text if len(text) <= chars else text[: chars - 1].rstrip() + "…"
+
+
+def _distinct(items: Sequence[NewItem]) -> list[NewItem]:
+    """Each once, in order; one without evidence is left out."""
     return list({item.text: item for item in items if item.evidence}.values())

@@ -1,10 +1,11 @@
-"""Signs in a trajectory of how it went, each with its weight: what the judge adds up when nobody says.
+"""Signs in a trajectory of how it went, each with a weight: what the judge adds up when nobody says.
 
     log odds of success = sum of the weights of the signs that are there
 
-Signs against come from what tools did and from an end that is none. Signs for come from tools alone: no word of the
-agent speaks for it. An agent that says it failed is believed. Weights of signs that occur in real trajectories were
-set on one half of these (docs/experiments.md); those of exit codes and test runs are by judgement.
+Signs for success come from tools alone: no word of the agent counts for it, but an agent that says it failed is
+believed. What counts is the last state of what was attempted; looking at something afterwards proves nothing. Weights
+of signs that occur in real trajectories were set on one half of these (docs/experiments.md); those of exit codes and
+test runs are by judgement.
 """
 
 from __future__ import annotations
@@ -14,14 +15,15 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from wellworn.tasks.told import told_by
+from wellworn.tasks.calls import attempted, only_looks, unresolved
 from wellworn.tasks.trajectory import Step, Trajectory
 
 SHORT_ANSWER_CHARS = 80
-"""An answer that is no longer can be looked up in what was seen."""
+"""An answer of at most this length can be looked up in what was seen."""
+TAIL_CHARS = 2_000
+"""Summaries stand at the end of an output; a log that was merely read has such lines anywhere."""
 _ENDING = re.compile(r"(?:finish|submit|answer|final_?answer|final|respond|terminate|conclude)$", re.IGNORECASE)
 _CHANGING = re.compile(r"(?:^|_)(?:edit|write|patch|replace|insert|create|delete|rename|move|apply)", re.IGNORECASE)
-_LOOKING = re.compile(r"(?:search|look_?up|find|query|browse|grep|read|list|view)", re.IGNORECASE)
 _GIVEN_UP = re.compile(
     r"\b(?:I(?:'m| am| was| have been)? (?:unable|not able)|I (?:could|can|did) ?not|I (?:couldn't|can't|didn't)|"
     r"I failed|I (?:have to )?give up|I do(?: not|n't) know)\b",
@@ -33,6 +35,51 @@ _LIMIT = re.compile(
     re.IGNORECASE,
 )
 _YES_NO = ("yes", "no", "true", "false", "both", "neither")
+_SOME = r"[1-9]\d*"
+_FAILED = re.compile(
+    rf"""
+      ^=*\ ?{_SOME}\ (?:failed|errors?)\b.*\bin\ [\d.]+\ ?m?s          # pytest
+    | ^FAILED\ \((?:failures|errors)={_SOME}                           # unittest
+    | ^Tests?:\ .*\b{_SOME}\ failed                                    # jest, vitest
+    | ^\s*{_SOME}\ failing\b                                           # mocha
+    | ^test\ result:\ FAILED                                           # cargo
+    | ^(?:---\ FAIL:|FAIL\t)                                           # go
+    | ^Tests\ run:.*(?:Failures|Errors):\ {_SOME}                      # junit
+    | ^\d+\ examples?,\ {_SOME}\ failures?                             # rspec
+    | ^not\ ok\ \d+                                                    # TAP
+    | ^Found\ {_SOME}\ errors?\b                                       # mypy, ruff, tsc
+    | ^error(?:\[E\d+\]|\ TS\d+|:\ could\ not\ compile)                # rustc, tsc
+    | ^(?:BUILD\ FAILED|npm\ ERR!|make(?:\[\d+\])?:\ \*\*\*)
+    | ^(?:\w+\.)*\w+(?:Error|Exception):\ .*\Z                         # the end of a traceback
+    | ^(?:bash|sh|zsh):\ .*:\ (?:command\ not\ found|No\ such\ file\ or\ directory|Permission\ denied)
+    | \b[Ee]xit(?:ed\ with)?(?:\ (?:code|status))?:?\ {_SOME}\s*\Z
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+_PASSED = re.compile(
+    rf"""
+      ^=*\ ?{_SOME}\ passed\b.*\bin\ [\d.]+\ ?m?s
+    | ^Ran\ {_SOME}\ tests?\ in\ [\d.]+s\s+^OK\b
+    | ^Tests?:\ .*\b{_SOME}\ passed
+    | ^\s*{_SOME}\ passing\b
+    | ^test\ result:\ ok\.
+    | ^ok\ \ ?\t
+    | ^Tests\ run:\ {_SOME},\ Failures:\ 0,\ Errors:\ 0
+    | ^{_SOME}\ examples?,\ (?:0|no)\ failures?
+    | ^Success:\ no\ issues\ found
+    | ^BUILD\ SUCCESS
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+_TO_A_JUDGE = re.compile(
+    r"""
+      \b(?:ignore|disregard|forget)\b.{0,40}\b(?:rules?|instructions?|prompt|above|previous)\b
+    | "?success"?\s*:\s*"?true"?.{0,40}"?confidence"?
+    | ^\W*(?:final\s+)?(?:result|verdict|judge?ment)\s*:\s*success
+    | \b(?:judge|mark|label|rate|grade|count|report)\b.{0,40}\bas\b.{0,20}\bsuccess
+    """,
+    re.IGNORECASE | re.MULTILINE | re.VERBOSE,
+)
 
 
 @dataclass(frozen=True)
@@ -47,66 +94,74 @@ def signs_of(trajectory: Trajectory) -> list[Sign]:
     """Every sign there is, in the order of this file."""
     calls = [step for step in trajectory.steps if step.action and not _ENDING.match(step.action)]
     return [
-        *_of_the_end(trajectory),
-        *_of_checks(trajectory),
-        *_of_failures(calls),
-        *_of_repeats(calls),
-        *_of_the_answer(trajectory, calls),
+        *_end_signs(trajectory, calls),
+        *_check_signs(trajectory),
+        *_failure_signs(trajectory, calls),
+        *_repeat_signs(calls),
+        *_answer_signs(trajectory, calls),
     ]
 
 
-def _of_the_end(trajectory: Trajectory) -> Iterator[Sign]:
-    last = trajectory.steps[-1] if trajectory.steps else None
+def _end_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:
+    last = trajectory.steps[-1] if trajectory.steps else Step()
     if trajectory.exit_code == 0:
         yield Sign(3.0, "exit code 0")
-    if last is not None and last.said_ok and not _ENDING.match(last.action):  # anything can be handed in
-        yield Sign(0.5, f"the last step worked: {last.call}")
-    said = trajectory.output or (last.text if last is not None and not last.action else "")
+    did = [step for step in calls if not only_looks(step)]
+    if did and did[-1].said_ok and last.said_ok and not _ENDING.match(last.action):  # anything can be handed in
+        yield Sign(0.5, f"the last step worked: {did[-1].call}")
+    said = trajectory.output or ("" if last.action else last.text)
     if _LIMIT.search(said):
         yield Sign(-1.5, "it ran into a limit")
     if _GIVEN_UP.search(said):
         yield Sign(-0.4, "the agent says that it could not do it")
-    looked = last is not None and _LOOKING.match(last.action) and not last.said_ok
-    if last is not None and looked and (last.result or last.failed) and not answer_of(trajectory):
+    looked = last.action and only_looks(last) and not last.said_ok
+    if looked and (last.result or last.failed) and not answer_of(trajectory):
         yield Sign(-1.0, "it ended in looking something up, without an answer")
 
 
-def _of_checks(trajectory: Trajectory) -> Iterator[Sign]:
+def _check_signs(trajectory: Trajectory) -> Iterator[Sign]:
     """The last test run or build whose output says how it went; one before the last change proves nothing."""
     steps = trajectory.steps
     told = [
-        (place, said)
+        (place, passed)
         for place, step in enumerate(steps)
-        if step.action and (said := told_by(step.error or step.result)) is not None
+        if step.action and (passed := read_output(step.error or step.result)) is not None
     ]
     if not told:
         return
-    place, held = told[-1]
+    place, passed = told[-1]
     changed = any(step.action and _CHANGING.search(step.action) for step in steps[place + 1 :])
-    if not held:
+    if not passed:
         yield Sign(-0.8 if changed else -2.0, f"its output says that it failed: {steps[place].call}")
     elif not changed and trajectory.trusted:  # strangers can write such a line too
         yield Sign(1.4, f"its output says that the checks hold: {steps[place].call}")
 
 
-def _of_failures(calls: Sequence[Step]) -> Iterator[Sign]:
+def read_output(output: str) -> bool | None:
+    """False when the end of a tool's output says that something failed, True when a check says it passed, else None.
+
+    Reads only lines that test runners and compilers print themselves.
+    """
+    tail = output[-TAIL_CHARS:].rstrip()
+    if _FAILED.search(tail):
+        return False
+    return True if _PASSED.search(tail) else None
+
+
+def _failure_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:
     """Errors: the last one, those that were never overcome, and that there were any."""
-    left: dict[str, Step] = {}
-    for step in calls:
-        if step.failed:
-            left[step.action] = step
-        else:
-            left.pop(step.action, None)
+    left = [trajectory.steps[place] for place in unresolved(trajectory)]
+    left = [step for step in left if not _ENDING.match(step.action)]
     if left and calls[-1].failed:
         yield Sign(-0.9, f"the last call failed: {calls[-1].line}")
-    for step in left.values():
+    for step in {attempted(step): step for step in left}.values():
         yield Sign(-0.7, f"it failed and never worked afterwards: {step.call}")
     if any(step.failed for step in calls) and not any(step.said_ok for step in calls):
         yield Sign(-0.4, "calls failed on the way, and none says that it worked")
 
 
-def _of_repeats(calls: Sequence[Step]) -> Iterator[Sign]:
-    """A call that was made again and brought the same again, also the last time."""
+def _repeat_signs(calls: Sequence[Step]) -> Iterator[Sign]:
+    """A call that was made again with the same result, also the last time."""
     times = Counter((step.call, step.error or step.result, step.failed) for step in calls if not step.said_ok)
     last = {step.call: (step.call, step.error or step.result, step.failed) for step in calls}
     again = [call for call, brought in last.items() if times[brought] > 1]
@@ -114,7 +169,7 @@ def _of_repeats(calls: Sequence[Step]) -> Iterator[Sign]:
         yield Sign(-1.2, f"called again unchanged, with the same result: {again[0]}")
 
 
-def _of_the_answer(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:
+def _answer_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:
     answer = answer_of(trajectory).strip().strip(".").casefold()
     if not answer or len(answer) > SHORT_ANSWER_CHARS or answer in _YES_NO:
         return
@@ -130,3 +185,10 @@ def answer_of(trajectory: Trajectory) -> str:
     if trajectory.output.strip() or last is None or not _ENDING.match(last.action):
         return trajectory.output.strip()
     return " ".join(str(value) for value in last.arguments.values()).strip()
+
+
+def speaks_to_a_judge(trajectory: Trajectory) -> bool:
+    """Whether anything in it reads like an instruction to the judge: a page or a tool can hold it, and small models
+    obey."""
+    parts = (part for step in trajectory.steps for part in (step.result, step.error, step.text))
+    return any(_TO_A_JUDGE.search(part) for part in (*parts, trajectory.output))

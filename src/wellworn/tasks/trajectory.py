@@ -1,29 +1,49 @@
-"""Trajectories: what an agent did for a task, step by step, with what is known of how it went.
+"""What an agent did for a task, step by step, and what is known about how it ended.
 
-Values only. Takes what agents have at hand (a text, a list of steps, a mapping from JSON) and bounds it, because it is
-kept. Knows no store and no judge.
+Accepts what agents have at hand (a text, a list of steps, a mapping from JSON) and bounds it, because it is stored.
+Knows no store and no judge.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 from wellworn.core.errors import InvalidInput
+from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.wellformed import well_formed
 
 MAX_STEPS = 400
 MAX_STEP_CHARS = 4_000
 MAX_ARGUMENTS = 40
-_HEAD_STEPS = 40
-"""Of a longer trajectory its beginning is kept, and its end."""
+HEAD_STEPS = 40
+"""A longer trajectory keeps this many steps of its beginning, and its end."""
+SECRET = "[SECRET]"  # noqa: S105  what stands in the place of one
+_SECRET_NAME = re.compile(
+    r"pass(?:word|wd|phrase|code)?$|secret|credential|authorization|(?:api|access|private)[_-]?key$|(?:^|[_-])token$",
+    re.IGNORECASE,
+)
+_STEP_NAMES = {
+    "action": ("action", "tool", "name"),
+    "arguments": ("arguments", "args", "input"),
+    "text": ("text", "thought", "content"),
+    "result": ("result", "observation", "output"),
+    "error": ("error",),
+}
+"""Field of a step → the names that agents use for it."""
+_TEXTS = ("query", "output", "error")
+_SIGNALS = ("exit_code", "verdict", "checks", "used", "trusted")
+_EXAMPLE = 'as in {"exit_code": 0, "verdict": true, "checks": {"tests pass": true}, "used": [0]}'
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Step:
-    """One thing that was done: a call of a tool with its arguments, or a text; and what came of it."""
+    """One thing that was done: a tool call with its arguments, or a text; and its result."""
 
     action: str = ""
     arguments: dict[str, Any] = field(default_factory=dict)  # any JSON value
@@ -52,17 +72,17 @@ class Step:
 
     @property
     def line(self) -> str:
-        """The whole step on one line: call, then what came of it."""
-        came = self.error or self.result
+        """The whole step on one line: the call, then its result."""
+        result = self.error or self.result
         code = f" [exit {self.exit_code}]" if self.exit_code is not None else ""
         thought = f"{self.text} · " if self.text and self.action else ""
         mark = "✗ " if self.failed else ""
-        return f"{thought}{self.call}{code}" + (f" → {mark}{came}" if came else " → ✗" if self.failed else "")
+        return f"{thought}{self.call}{code}" + (f" → {mark}{result}" if result else " → ✗" if self.failed else "")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Trajectory:
-    """The steps of one attempt at a task, and the signals there are about its end."""
+    """The steps of one attempt at a task, and the signals about how it ended."""
 
     query: str = ""
     steps: tuple[Step, ...] = ()
@@ -70,9 +90,9 @@ class Trajectory:
     error: str = ""
     """An exception that nobody caught."""
     exit_code: int | None = None
-    """Of the whole."""
+    """Of the whole attempt."""
     verdict: bool | None = None
-    """What a person or a checker said about it; this wins."""
+    """What a person or a checker said about it. It overrides every other signal."""
     checks: dict[str, bool] = field(default_factory=dict)
     """Assertions of the caller, by name."""
     used: tuple[int, ...] | None = None
@@ -82,8 +102,11 @@ class Trajectory:
 
     @property
     def text(self) -> str:
-        """Everything in it, for looking words up."""
+        """Everything in it, for looking up words."""
         return "\n".join([self.query, *(step.line for step in self.steps), self.output, self.error])
+
+
+# -- from what agents give -------------------------------------------------------------------------------------------
 
 
 def trajectory_of(value: object, *, query: str = "") -> Trajectory:
@@ -105,24 +128,20 @@ def trajectory_of(value: object, *, query: str = "") -> Trajectory:
 
 
 def _from_mapping(value: Mapping[Any, Any]) -> Trajectory:
-    known = ("query", "steps", "output", "error", "exit_code", "verdict", "checks", "used", "trusted")
+    known = (*_TEXTS, "steps", *_SIGNALS)
     unknown = [str(name) for name in value if name not in known]
     if unknown:
         raise InvalidInput("trajectory", f"has {', '.join(unknown)[:80]}", f"known are {', '.join(known)}")
     steps = value.get("steps") or ()
     if isinstance(steps, str | Mapping) or not isinstance(steps, Iterable):
         raise InvalidInput("trajectory.steps", f"is a {type(steps).__name__}", "give a list of steps")
-    return Trajectory(
-        query=_text(value.get("query")),
-        steps=tuple(step_of(step) for step in steps),
-        output=_text(value.get("output")),
-        error=_text(value.get("error")),
-        exit_code=_code("trajectory.exit_code", value.get("exit_code")),
-        verdict=_verdict(value.get("verdict")),
-        checks=_checks(value.get("checks")),
-        used=_places(value.get("used")),
-        trusted=value.get("trusted", True) is True,
-    )
+    words = {"success": True, "failure": False}
+    signals = {name: value[name] for name in _SIGNALS if value.get(name) is not None}
+    signals["verdict"] = words.get(str(value.get("verdict")).lower(), value.get("verdict"))
+    found = _checked(Trajectory, {**signals, **{name: _text(value.get(name)) for name in _TEXTS}})
+    if any(place < 0 for place in found.used or ()):
+        raise InvalidInput("trajectory", f"used is {value['used']}", "give places from 0 on, as in [0]")
+    return replace(found, steps=tuple(step_of(step) for step in steps))
 
 
 def step_of(value: object) -> Step:
@@ -135,77 +154,74 @@ def step_of(value: object) -> Step:
         raise InvalidInput("step", f"is a {type(value).__name__}", "give a Step, a mapping or a text")
     named = {
         name: next((value[word] for word in words if value.get(word) is not None), None)
-        for name, words in {
-            "action": ("action", "tool", "name"),
-            "arguments": ("arguments", "args", "input"),
-            "text": ("text", "thought", "content"),
-            "result": ("result", "observation", "output"),
-            "error": ("error",),
-        }.items()
+        for name, words in _STEP_NAMES.items()
     }
-    arguments = named["arguments"]
+    arguments = named.pop("arguments")
     if arguments is not None and not isinstance(arguments, Mapping):
         arguments = {"input": arguments}
-    ok = value.get("ok")
-    return Step(
-        action=_text(named["action"]),
-        arguments=_arguments(arguments or {}),
-        text=_text(named["text"]),
-        result=_text(named["result"]),
-        error=_text(named["error"]),
-        exit_code=_code("step.exit_code", value.get("exit_code")),
-        ok=ok if isinstance(ok, bool) else None,
-    )
+    fields: dict[str, Any] = {name: _text(each) for name, each in named.items()}
+    fields["arguments"] = _arguments(arguments or {})
+    fields["ok"] = value["ok"] if isinstance(value.get("ok"), bool) else None
+    return _checked(Step, {**fields, "exit_code": value.get("exit_code")})
+
+
+def _checked(type_: type[T], fields: dict[str, Any]) -> T:
+    try:
+        return from_plain(type_, fields)
+    except ValueError as error:
+        raise InvalidInput(type_.__name__.lower(), str(error), _EXAMPLE) from None
+
+
+def text_of(value: object) -> str:
+    """The text of a value; its type where the value cannot say."""
+    try:
+        return str(value)
+    except Exception:  # anybody's object
+        return f"[{type(value).__name__}]"
+
+
+def one_line(text: str) -> str:
+    """Text on one line, without NUL, lone surrogates or control characters."""
+    kept = "".join(c if c.isprintable() or c.isspace() else " " for c in text if not "\ud800" <= c <= "\udfff")
+    return " ".join(kept.split())
+
+
+def _text(value: object) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    if isinstance(value, BaseException):
+        return f"{type(value).__name__}: {text_of(value)}"
+    return json.dumps(_json(value), ensure_ascii=False)
+
+
+def _arguments(given: Mapping[Any, Any]) -> dict[str, Any]:
+    plain = _json({text_of(key): value for key, value in given.items()})
+    return plain if isinstance(plain, dict) else {"input": plain}
+
+
+def _json(value: Any) -> Any:
+    """Any value as JSON data; what JSON cannot hold becomes its text."""
+    try:
+        plain = json.loads(json.dumps(value, ensure_ascii=False, default=text_of), parse_constant=str)
+    except (TypeError, ValueError, RecursionError):  # a cycle, too deep, a number of thousands of digits
+        return text_of(value)
+    return dict(list(plain.items())[:MAX_ARGUMENTS]) if isinstance(plain, dict) else plain
+
+
+def _shown(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+
+
+# -- changed and stored ----------------------------------------------------------------------------------------------
 
 
 def bounded(trajectory: Trajectory) -> Trajectory:
-    """The trajectory with every text cut and cleaned, and the middle left out where it has too many steps."""
+    """The trajectory with every text cut and cleaned, and without its middle where it has too many steps."""
     steps = trajectory.steps
     if len(steps) > MAX_STEPS:
-        left_out = len(steps) - MAX_STEPS
-        gap = Step(text=f"[{left_out} steps left out]")
-        steps = (*steps[:_HEAD_STEPS], gap, *steps[len(steps) - (MAX_STEPS - _HEAD_STEPS) + 1 :])
+        gap = Step(text=f"[{len(steps) - MAX_STEPS} steps left out]")
+        steps = (*steps[:HEAD_STEPS], gap, *steps[len(steps) - (MAX_STEPS - HEAD_STEPS) + 1 :])
     return mapped(replace(trajectory, steps=steps), _cut)
-
-
-def mapped(trajectory: Trajectory, change: Callable[[str], str]) -> Trajectory:
-    """The trajectory with every text in it changed: an agent's action may be a whole command, a key an address."""
-
-    def of(value: Any) -> Any:  # any JSON value
-        if isinstance(value, str):
-            return change(value)
-        if isinstance(value, dict):
-            return {change(key): of(one) for key, one in value.items()}
-        return [of(one) for one in value] if isinstance(value, list) else value
-
-    steps = tuple(
-        replace(
-            step,
-            action=change(step.action) if step.action else "",
-            arguments=of(step.arguments),
-            text=change(step.text) if step.text else "",
-            result=change(step.result) if step.result else "",
-            error=change(step.error) if step.error else "",
-        )
-        for step in trajectory.steps
-    )
-    query, output, error = (
-        change(text) if text else "" for text in (trajectory.query, trajectory.output, trajectory.error)
-    )
-    checks = {change(name): held for name, held in trajectory.checks.items()}
-    return replace(trajectory, steps=steps, query=query, output=output, error=error, checks=checks)
-
-
-def as_value(trajectory: Trajectory) -> dict[str, Any]:
-    """The trajectory as JSON, without what is empty."""
-    steps = [
-        {name: value for name, value in vars(step).items() if value not in ("", None, {})} for step in trajectory.steps
-    ]
-    whole = {name: value for name, value in vars(trajectory).items() if name != "steps"}
-    kept = {name: value for name, value in whole.items() if value not in ("", None, {})}
-    if trajectory.used is not None:
-        kept["used"] = list(trajectory.used)
-    return {**kept, "steps": steps}
 
 
 def _cut(text: str) -> str:
@@ -213,77 +229,53 @@ def _cut(text: str) -> str:
     return text if len(text) <= MAX_STEP_CHARS else text[: MAX_STEP_CHARS - 4] + " […]"
 
 
-def _shown(value: object) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, sort_keys=True)
+def scrubbed(trajectory: Trajectory, scrub: Callable[[str], str]) -> Trajectory:
+    """The trajectory after the scrubber. Arguments that are named like a secret (`password`, `api_key`) are masked
+    whatever they hold, here and wherever else the trajectory repeats them."""
+    found = {value for step in trajectory.steps for value in _secrets(step.arguments)}
+    secrets = sorted((value for value in found if len(value) >= 4), key=len, reverse=True)
+
+    def change(text: str) -> str:
+        for secret in secrets:
+            text = text.replace(secret, SECRET)
+        return scrub(text)
+
+    return mapped(trajectory, change)
 
 
-def _text(value: object) -> str:
-    if value is None:
-        return ""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, BaseException):
-        return f"{type(value).__name__}: {said(value)}"
-    return json.dumps(_plain(value), ensure_ascii=False)
+def _secrets(value: Any) -> Iterator[str]:
+    if isinstance(value, dict):
+        for name, one in value.items():
+            if isinstance(one, str) and _SECRET_NAME.search(name):
+                yield one
+            else:
+                yield from _secrets(one)
+    elif isinstance(value, list):
+        for one in value:
+            yield from _secrets(one)
 
 
-def said(value: object) -> str:
-    """The text of a value; where that cannot be had, what it is."""
-    try:
-        return str(value)
-    except Exception:  # an object of anybody's
-        return f"[{type(value).__name__}]"
+def mapped(trajectory: Trajectory, change: Callable[[str], str]) -> Trajectory:
+    """The trajectory with every text in it changed: an agent's action may be a whole command, a key an address."""
+
+    def of(value: Any) -> Any:  # any JSON value
+        if isinstance(value, str):
+            return change(value) if value else ""
+        if isinstance(value, dict):
+            return {change(key): of(one) for key, one in value.items()}
+        return [of(one) for one in value] if isinstance(value, list) else value
+
+    texts = ("action", "arguments", "text", "result", "error")
+    steps = tuple(replace(step, **{name: of(getattr(step, name)) for name in texts}) for step in trajectory.steps)
+    whole = {name: of(getattr(trajectory, name)) for name in ("query", "output", "error", "checks")}
+    return replace(trajectory, steps=steps, **whole)
 
 
-def _arguments(given: Mapping[Any, Any]) -> dict[str, Any]:
-    plain = _plain({said(key): value for key, value in given.items()})
-    return plain if isinstance(plain, dict) else {"input": plain}
+def stored_form(trajectory: Trajectory) -> dict[str, Any]:
+    """The trajectory as JSON data, without empty fields."""
+    value = _filled(to_plain(trajectory))
+    return {**value, "steps": [_filled(step) for step in to_plain(trajectory.steps)]}
 
 
-def _plain(value: Any) -> Any:
-    """Any value as one of JSON: what is none becomes its text."""
-    try:
-        plain = json.loads(json.dumps(value, ensure_ascii=False, default=said), parse_constant=str)
-    except (TypeError, ValueError, RecursionError):  # a ring, too deep, a number of thousands of digits
-        return said(value)
-    if isinstance(plain, dict) and len(plain) > MAX_ARGUMENTS:
-        return dict(list(plain.items())[:MAX_ARGUMENTS])
-    return plain
-
-
-def _code(name: str, value: object) -> int | None:
-    if value is None:
-        return None
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise InvalidInput(name, f"{value!r} is not a whole number", "0 for success, as a shell gives it")
-    return value
-
-
-def _verdict(value: object) -> bool | None:
-    words = {"success": True, "failure": False}
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.lower() in words:
-        return words[value.lower()]
-    raise InvalidInput("verdict", f"{value!r} is no verdict", "use True, False, success or failure")
-
-
-def _checks(value: object) -> dict[str, bool]:
-    if value is None:
-        return {}
-    if not isinstance(value, Mapping) or not all(isinstance(passed, bool) for passed in value.values()):
-        raise InvalidInput(
-            "checks", f"{str(value)[:60]!r} is not names with True or False", "as in {'tests pass': True}"
-        )
-    return {_cut(str(name)): passed for name, passed in value.items()}
-
-
-def _places(value: object) -> tuple[int, ...] | None:
-    if value is None:
-        return None
-    if isinstance(value, str) or not isinstance(value, Iterable):
-        raise InvalidInput("used", f"{value!r} is not a list of places", "as in [0]")
-    found = tuple(value)
-    if not all(isinstance(one, int) and not isinstance(one, bool) and one >= 0 for one in found):
-        raise InvalidInput("used", f"{value!r} is not a list of places", "as in [0]")
-    return found
+def _filled(fields: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if value not in ("", None, {})}

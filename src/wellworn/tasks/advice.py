@@ -1,0 +1,210 @@
+"""How two pieces of advice compare: they say the same, contradict each other, or differ.
+
+Vectors see the topic and not the difference that matters: "always retry" and "never retry" have nearly the same
+vector, and so has a call with another argument. So the words decide: advice is the same only if its arguments
+(numbers, quoted strings, paths, commands, identifiers) and its polarity are equal, and contradicts if it speaks of the
+same with the opposite polarity. Polarity is the parity of negations and of words that have an opposite, so "never
+disable it" says what "always enable it" says. Knows English; other languages are compared by words and vectors alone.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from functools import lru_cache
+
+from wellworn.core.values import Entry
+from wellworn.ingest.terms import STOP_WORDS, stem
+
+SHARED, MOSTLY_SHARED = 0.6, 0.75
+"""Share of their content words that two texts must have in common to speak of the same; more where each has a word
+that the other has not: "the header table" is not "the totals table"."""
+REWORDED = 0.6
+"""Texts that are less alike than this, word by word, are worded differently throughout. In texts that are more alike,
+the few words that differ are what matters."""
+
+_TOKEN = re.compile(r"“[^”]*”|\"[^\"]*\"|`[^`]*`|[^\s“”\"`]+")
+_CODE = re.compile(r"\d|[/\\_=@#$%<>|~^{}]|^-|\w[.:]\w|[a-z][A-Z]|\w\(")
+_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_CONDITION = re.compile(r"\b(?:when|whenever|if|unless|because|since|while|until)\b[^,;:.]*", re.IGNORECASE)
+_WEIGHING = re.compile(r"\b(?:instead of|rather than|in place of|over|before|after)\b|, not ", re.IGNORECASE)
+_LIMIT = re.compile(r"\bno(?:t|) (?:more|less|fewer|later|earlier|longer) than\b", re.IGNORECASE)
+_AMOUNT = re.compile(
+    r"(\d+(?:\.\d+)?) ?(ms|milliseconds?|s|secs?|seconds?|min|minutes?|h|hours?|days?|times|retries|attempts|tries|"
+    r"items|pages|rows|records|results|[kmg]b|bytes|tokens|percent)\b",
+    re.IGNORECASE,
+)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_NEGATIONS = _words(
+    "not no never nor avoid avoids avoiding without cannot stop fail fails failed failing wrong break breaks broke "
+    "forbid forbidden refuse refuses skip skips skipping unnecessary needless useless pointless harmful mistake waste "
+    "lose loses lost corrupt corrupts corrupted damage damages damaged"
+)
+_ADVISING = _words("always must should ensure check use verify confirm wait first make prefer require requires only")
+_EMPTY = frozenset(map(stem, STOP_WORDS | _words("always must should ever instead rather first need please get got")))
+_OPPOSITES = {
+    stem(opposite): stem(word)
+    for word, opposite in (
+        pair.split("/")
+        for pair in [
+            "enable/disable",
+            "include/exclude",
+            "include/omit",
+            "increase/decrease",
+            "increase/reduce",
+            "open/close",
+            "add/remove",
+            "allow/deny",
+            "allow/block",
+            "accept/reject",
+            "ascending/descending",
+            "lock/unlock",
+            "up/down",
+            "on/off",
+            "most/least",
+            "before/after",
+            "public/private",
+            "parallel/sequential",
+            "encode/decode",
+            "true/false",
+            "new/same",
+            "minimum/maximum",
+        ]
+    )
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Advice:
+    """What a text says, as far as words show it."""
+
+    content: tuple[str, ...]
+    """Stems of the words that carry the topic, in order, opposites as one word."""
+    arguments: tuple[str, ...]
+    names: frozenset[str]
+    """Capitalised words within a sentence."""
+    against: bool
+    turned: bool
+    """Whether an odd number of opposites made it so."""
+    unless: bool
+    """Whether its condition is negated."""
+    sides: tuple[frozenset[str], frozenset[str]] | None
+    """The content on both sides of "before", "instead of" and the like."""
+    amounts: tuple[tuple[str, str], ...]
+    """(unit, number)"""
+
+
+def advice_of(entry: Entry) -> Advice:
+    """What an entry says. A guardrail is against what it names, unless it says what to do."""
+    return _read(entry.text, entry.kind == "guardrail")
+
+
+@lru_cache(maxsize=8192)
+def _read(text: str, warns: bool) -> Advice:
+    arguments: list[str] = []
+
+    def kept(match: re.Match[str]) -> str:
+        token = match.group()
+        bare = token.strip(".,;:!?()[]")
+        if token[0] not in '“"`' and not _CODE.search(bare):
+            return token
+        arguments.append(bare)
+        return token[-1] if token[-1] in ",;:." else ""
+
+    said = _TOKEN.sub(kept, text)
+    found = _CONDITION.search(said)
+    condition = found.group() if found and len(_WORD.findall(said.replace(found.group(), ""))) >= 2 else ""
+    told = said.replace(condition, "") if condition else said
+    negations, turned = _negations(told), _turned(told)
+    advises = negations > 0 or not _ADVISING.isdisjoint(told.lower().split())
+    return Advice(
+        content=_content(said),
+        arguments=tuple(arguments),
+        names=frozenset(re.findall(r"(?<=[a-z,] )[A-Z]\w+", said)),
+        against=(negations % 2 == 1 if advises else warns) != turned,
+        turned=turned,
+        unless=_negations(condition) % 2 == 1,
+        sides=_sides(said),
+        amounts=tuple((unit.lower()[:3], number) for number, unit in _AMOUNT.findall(text)),
+    )
+
+
+def _negations(text: str) -> int:
+    words = _WORD.findall(text.lower())
+    contracted = sum(1 for word in words if word.replace("’", "'").endswith("n't"))
+    return sum(word in _NEGATIONS for word in words) + contracted - len(_LIMIT.findall(text))
+
+
+def _turned(text: str) -> bool:
+    return sum(stem(word) in _OPPOSITES for word in _WORD.findall(text.lower())) % 2 == 1
+
+
+def _content(text: str) -> tuple[str, ...]:
+    return tuple(word for word in map(_base, _WORD.findall(text.lower())) if word)
+
+
+def _sides(text: str) -> tuple[frozenset[str], frozenset[str]] | None:
+    found = _WEIGHING.search(text)
+    if found is None:
+        return None
+    first, second = text[: found.start()], text[found.end() :]
+    if not first.strip():  # "Before X, do Y"
+        second, _, first = second.partition(",")
+    return frozenset(_content(first)), frozenset(_content(second))
+
+
+@lru_cache(maxsize=20_000)
+def _base(word: str) -> str:
+    """The stem of a word that carries the topic, one for both of two opposites; empty for any other word."""
+    if word in _NEGATIONS or word.replace("’", "'").endswith("n't"):
+        return ""
+    root = stem(word)
+    root = _OPPOSITES.get(root, root)
+    return "" if root in _EMPTY else root
+
+
+def same_advice(a: Advice, b: Advice, *, near: bool) -> bool:
+    """Whether two texts say the same: the same words but for empty ones or, where their vectors are `near`, one with
+    a few words more or in other words throughout."""
+    if (a.arguments, a.against, a.unless) != (b.arguments, b.against, b.unless):
+        return False
+    reordered = sorted(a.content) == sorted(b.content)
+    if a.content == b.content or (reordered and a.sides is not None and a.sides == b.sides):
+        return True
+    if not near or reordered or (a.names - b.names and b.names - a.names):
+        return False
+    short, long = sorted((a.content, b.content), key=len)
+    left = iter(long)
+    contained = all(word in left for word in short)
+    return contained or SequenceMatcher(None, a.content, b.content, autojunk=False).ratio() < REWORDED
+
+
+def contradiction(one: Entry, other: Entry) -> str:
+    """Why two entries cannot both be right: `outcome`, `negation` or `exclusive`; empty when they can."""
+    a, b = advice_of(one), advice_of(other)
+    mine, yours = set(a.content), set(b.content)
+    shared = len(mine & yours) / max(1, len(mine | yours))
+    if a.unless != b.unless or shared < (MOSTLY_SHARED if mine - yours and yours - mine else SHARED):
+        return ""
+    swapped = _swapped(a, b)
+    if a.arguments == b.arguments and (a.against != b.against) != swapped:
+        if swapped or a.turned != b.turned:
+            return "exclusive"
+        return "outcome" if one.kind != other.kind else "negation"
+    units, others = dict(a.amounts), dict(b.amounts)
+    amounts = units.keys() == others.keys() and units != others and len(a.arguments) == len(b.arguments)
+    return "exclusive" if amounts and a.against == b.against and shared >= MOSTLY_SHARED else ""
+
+
+def _swapped(a: Advice, b: Advice) -> bool:
+    """Whether what stands before "instead of" in one stands after it in the other."""
+    if a.sides is None or b.sides is None:
+        return False
+    moved, back = a.sides[0] - b.sides[0], a.sides[1] - b.sides[1]
+    return bool(moved and back) and moved <= b.sides[1] and back <= b.sides[0]

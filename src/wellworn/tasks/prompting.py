@@ -1,0 +1,86 @@
+"""What models are asked: constant instructions from files, trajectories as fenced and escaped data, within a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.resources import files
+
+from wellworn.core.errors import ModelFailed
+from wellworn.core.fence import escape
+from wellworn.models.port import Message, Model, Request
+from wellworn.tasks.trajectory import Trajectory
+
+MAX_LINE_CHARS = 1_200
+MAX_SHOWN_CHARS = 24_000
+"""Of all the steps that a model is shown at once; the middle of longer ones is left out."""
+SHORT_SHOWN_CHARS = 5_000
+"""The same for a model that refused more: with the instructions, within a context of 4,096 tokens."""
+
+
+@cache
+def prompt(name: str) -> str:
+    """The text of `prompts/NAME.md`. Nothing is ever spliced into it."""
+    return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def ask(model: Model, name: str, shown: Callable[[int], str], *, purpose: str, max_tokens: int) -> str:
+    """The model's answer to a prompt with data; `shown` gives the data within so many characters.
+
+    A model that refuses the whole, as small ones do, is shown less once, unless waiting would help.
+    """
+
+    def request(room: int) -> Request:
+        messages = (Message(role="system", text=prompt(name)), Message(role="user", text=shown(room)))
+        return Request(messages=messages, purpose=purpose, max_output_tokens=max_tokens, json=True)
+
+    whole = request(MAX_SHOWN_CHARS)
+    try:
+        return model.complete(whole).text
+    except ModelFailed as error:
+        short = request(SHORT_SHOWN_CHARS)
+        if error.retryable or short == whole:
+            raise
+    return model.complete(short).text
+
+
+def shown_task(query: str) -> str:
+    return f"<task>{escape(query)}</task>"
+
+
+def shown_steps(trajectory: Trajectory, *, prefix: str = "", room: int = MAX_SHOWN_CHARS) -> str:
+    """The steps, one a line, and how it ended."""
+    lines = [f"Step {prefix}{number} | {_cut(escape(step.line))}" for number, step in enumerate(trajectory.steps)]
+    lines = _within(lines, room)
+    lines += [f"Said at the end | {_cut(escape(trajectory.output))}"] if trajectory.output else []
+    lines += [f"Exception | {_cut(escape(trajectory.error))}"] if trajectory.error else []
+    lines += [f"Exit code | {trajectory.exit_code}"] if trajectory.exit_code is not None else []
+    return "\n".join(["<trajectory>", *lines, "</trajectory>"])
+
+
+def shown_attempts(attempts: Sequence[tuple[Trajectory, bool]], *, room: int = MAX_SHOWN_CHARS) -> str:
+    """Several attempts, each with its verdict, numbered from 1."""
+    room //= max(1, len(attempts))
+    return "\n".join(
+        f"Attempt {number} | {'success' if success else 'failure'}\n"
+        f"{shown_steps(trajectory, prefix=f'{number}.', room=room)}"
+        for number, (trajectory, success) in enumerate(attempts, start=1)
+    )
+
+
+def _within(lines: list[str], room: int) -> list[str]:
+    """The first and the last lines that fit."""
+    if sum(map(len, lines)) <= room:
+        return lines
+    first, last = 0, len(lines)
+    while first < last:
+        take_first = first <= len(lines) - last
+        room -= len(lines[first if take_first else last - 1])
+        if room < 0:
+            break
+        first, last = (first + 1, last) if take_first else (first, last - 1)
+    return [*lines[:first], f"… {last - first} steps left out …", *lines[last:]]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= MAX_LINE_CHARS else text[:MAX_LINE_CHARS] + " […]"

@@ -1,0 +1,127 @@
+"""How two pieces of advice compare: the same, contradicting, or different in an argument."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import combinations
+from pathlib import Path
+
+import pytest
+import yaml
+
+from wellworn.core.values import Entry, Kind
+from wellworn.tasks.advice import advice_of, contradiction, same_advice
+from wellworn.testing.builders import make_entry
+
+
+def entry(text: str, kind: Kind = "strategy") -> Entry:
+    return replace(make_entry("one"), text=text, kind=kind)
+
+
+def same(one: str, other: str, *, near: bool = True) -> bool:
+    a, b = advice_of(entry(one)), advice_of(entry(other))
+    assert same_advice(a, b, near=near) == same_advice(b, a, near=near)
+    return same_advice(a, b, near=near)
+
+
+FAMILIES: dict[str, list[str]] = {
+    "Set the timeout of the export job to {} before it is started.": ["30", "90", "1.5", "30s"],
+    'Call create_user(role={}) when a new colleague "joins" the team.': ['"admin"', '"Admin"', '"editor"'],
+    "For tasks like “Post it”: This worked: login() → post(format={}).": ['"json"', '"xml"', "3"],
+    "Run {} before every commit to the main branch.": ["`npm test`", "`yarn test`", "make", "tox", "./check.sh"],
+    "Write the report to {} after the import has finished.": ["/var/a/daily.csv", "/var/a/weekly.csv", "out.csv"],
+    "Send the invoice to {} when the order is shipped.": ["Ada", "Bob", "Grace Hopper", "ops@shop.org"],
+    "Use the {} flag when the push is rejected.": ["--force", "--dry-run", "-u"],
+    "Restart the {} service after changing its configuration.": ["nginx", "redis", "billing"],
+    "Send the search as {} when the list is read.": ["GET", "POST"],
+    "Retry the upload after a {} response from the storage.": ["429", "503"],
+    "Set {} before the worker is started again.": ["LOG_LEVEL=debug", "LOG_LEVEL=info", "maxRetries"],
+    "Sort the table by {} before reading its first row.": ["price", "date", "last name"],
+    "Use {} instead of the old endpoint.": ["/v2/users", "/v3/users"],
+}
+SAME = [
+    ("Retry the upload when the connection drops.", "Always retry the upload if the connection drops!", False),
+    ("Validate the address before saving it.", "The address must be validated before saving.", False),
+    ("Wait for the page to load before clicking.", "Before clicking, wait for the page to load.", False),
+    ("Never disable the cache before the import.", "Always enable the cache before the import.", False),
+    ("Read the token and send it with the POST.", "Read the token and send it along with the POST request.", True),
+    ("Extract CSRF token from form", "Parse CSRF token from HTML", True),
+]
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_advice_that_differs_in_an_argument_is_never_the_same_however_near(family: str) -> None:
+    texts = [family.format(argument) for argument in FAMILIES[family]]
+    assert not [pair for pair in combinations(texts, 2) if same(*pair)]
+    assert all(same(text, text.replace("the", "a"), near=False) for text in texts)
+
+
+@pytest.mark.parametrize(("one", "other", "near"), SAME)
+def test_the_same_advice_in_other_words(one: str, other: str, near: bool) -> None:
+    assert same(one, other)
+    assert same(one, other, near=False) is not near
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Send the date as day, month, year.", "Send the date as year, month, day."),
+        ("Submit it when the click has no effect.", "Submit it when the click has an effect."),
+        ("Always retry the upload.", "Never retry the upload."),
+    ],
+)
+def test_order_conditions_and_polarity_keep_advice_apart(one: str, other: str) -> None:
+    assert not same(one, other)
+
+
+CONTRADICTING = [
+    ("Always retry the request after a 429 response.", "Never retry the request after a 429 response.", "negation"),
+    ("Retry on 429.", "Don't retry on 429.", "negation"),
+    ("Submit the form with cookies enabled.", "Submitting the form with cookies enabled failed.", "negation"),
+    ("Enable the cache before the import.", "Disable the cache before the import.", "exclusive"),
+    ("Scale up the workers at night.", "Scale down the workers at night.", "exclusive"),
+    ("Wait 2 seconds before the next request.", "Wait 10 seconds before the next request.", "exclusive"),
+    ("Use cursors instead of offsets for long lists.", "Use offsets instead of cursors for long lists.", "exclusive"),
+    ("Run the tests before the merge.", "Run the tests after the merge.", "exclusive"),
+]
+AGREEING = [
+    ("Never disable the cache before the import.", "Always enable the cache before the import."),
+    ("Wait 2 seconds when the service answers 429.", "Wait 2 seconds when the service answers 503."),
+    ("Always retry after 429.", "Never retry after 503."),
+    ("Check the token before posting.", "Read the price from the second table."),
+    ("Run the tests before the merge.", "Do not merge before the tests were run."),
+    ("Submit it twice when the click has no effect.", "Submit it twice when the click has an effect."),
+]
+
+
+@pytest.mark.parametrize(("one", "other", "why"), CONTRADICTING)
+def test_advice_that_cannot_both_be_right(one: str, other: str, why: str) -> None:
+    assert contradiction(entry(one), entry(other)) == contradiction(entry(other), entry(one)) == why
+    assert not same(one, other)
+
+
+@pytest.mark.parametrize(("one", "other"), AGREEING)
+def test_advice_that_can(one: str, other: str) -> None:
+    assert contradiction(entry(one), entry(other)) == contradiction(entry(other), entry(one)) == ""
+
+
+def test_a_strategy_and_a_guardrail_about_the_same_contradict_by_their_outcomes() -> None:
+    did = entry("Submit the order twice.")
+    assert contradiction(did, entry("Submit the order twice.", "guardrail")) == "outcome"
+    assert contradiction(did, entry("Always submit the order twice.", "guardrail")) == ""
+
+
+@pytest.mark.parametrize(("half", "precision", "recall"), [("seen", 1.0, 0.9), ("held", 0.8, 0.55)])
+def test_contradictions_among_labelled_pairs_are_found(half: str, precision: float, recall: float) -> None:
+    """The rules were written on the first half. The bounds are what was measured, rounded down."""
+    rows = yaml.safe_load((Path(__file__).parent / "advice_pairs" / f"{half}.yaml").read_text(encoding="utf-8"))
+    there = [row["is"] in ("negation", "exclusive", "outcome") for row in rows]
+    found = [
+        bool(
+            contradiction(entry(row["one"]), entry(row["other"], "guardrail" if row["is"] == "outcome" else "strategy"))
+        )
+        for row in rows
+    ]
+    right = sum(a and b for a, b in zip(there, found, strict=True))
+    assert right / sum(found) >= precision
+    assert right / sum(there) >= recall
