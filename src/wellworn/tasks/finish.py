@@ -137,7 +137,9 @@ class Finisher:
         learner, tenant = self._parts.learner, task.partition.tenant
         try:
             if task.done.used is not None:
-                learner.outcome(task.recall_id, OutcomeInput(kind="cited", value={}, places=tuple(_used(task))), tenant=tenant)
+                learner.outcome(
+                    task.recall_id, OutcomeInput(kind="cited", value={}, places=tuple(_used(task))), tenant=tenant
+                )
             if about:
                 verdict = OutcomeInput(kind="verdict", value={"success": task.judged.success}, places=tuple(about))
                 learner.outcome(task.recall_id, verdict, tenant=tenant)
