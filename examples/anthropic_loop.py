@@ -17,7 +17,7 @@ from anthropic import Anthropic
 from anthropic.types import MessageParam
 from stand_in import endpoint
 
-from wellworn import Memory, Scope
+from wellworn import Memory
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext, create_memory_middleware
 
 MODEL = os.environ.get("WELLWORN_EXAMPLE_MODEL", "claude-sonnet-5-5")
@@ -25,7 +25,7 @@ SYSTEM = "You are a patient assistant."
 
 
 def ask(client: Anthropic, middleware: MemoryMiddleware, history: list[MessageParam], question: str) -> str:
-    """One question: recall before the model, keep and learn after it."""
+    """Ask one question: recall before the model, store and learn after it."""
     system = middleware.enrich_system_prompt(MiddlewareContext(user_input=question, current_system_prompt=SYSTEM))
     reply = client.messages.create(
         model=MODEL, max_tokens=800, system=system, messages=[*history, {"role": "user", "content": question}]
@@ -39,7 +39,7 @@ def ask(client: Anthropic, middleware: MemoryMiddleware, history: list[MessagePa
 
 @contextmanager
 def talking() -> Iterator[Anthropic]:
-    """A client for what the environment names, else for the stand-in."""
+    """A client for the service that the environment names, or for the stand-in."""
     if os.environ.get("ANTHROPIC_API_KEY"):
         with Anthropic() as client:
             yield client
@@ -49,18 +49,18 @@ def talking() -> Iterator[Anthropic]:
 
 
 def main() -> None:
-    ada = Scope(tenant="examples", user="ada")
-    with talking() as client, Memory.open("anthropic_loop.db") as memory:
+    with talking() as client, Memory("anthropic_loop.db") as memory:
+        ada = memory.for_user("ada")
         for session_id, questions in (
             ("monday", ["My bicycle is a green Brompton.", "I take my tea without milk."]),
             ("friday", ["Which bicycle do I have?"]),
         ):
-            middleware = create_memory_middleware(memory, scope=ada, session_id=session_id)
+            middleware = create_memory_middleware(ada, session_id=session_id)
             history: list[MessageParam] = []
             for question in questions:
                 print(f"{session_id}: {question} → {ask(client, middleware, history, question)}")
             middleware.end_session()
-        print(f"(outcomes learned from: {memory.learning.status(scope=ada).outcomes})")
+        print(f"(outcomes learned from: {ada.learning.status().outcomes})")
 
 
 if __name__ == "__main__":

@@ -87,7 +87,7 @@ def refined(work: Work) -> Settings:
 
 
 def main() -> None:
-    with Memory.open(":memory:") as memory:
+    with Memory(":memory:") as memory:
         bank = ReasoningBank(memory, scope=Scope(tenant="examples", agent="api-client"))
         client = Client(bank, Service())
         for round_ in (1, 2, 3):

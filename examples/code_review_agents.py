@@ -89,7 +89,7 @@ class Reviewer:
 def main() -> None:
     areas = sorted({area for area, _ in DEFECTS})
     changes = [Change(number, areas[number % len(areas)]) for number in range(48)]
-    with Memory.open(":memory:") as memory:
+    with Memory(":memory:") as memory:
         team = [Reviewer(memory, topic) for topic in CHECKS]
         missed = [sum(not reviewer.review(change) for reviewer in team) for change in changes]
         for start in range(0, len(missed), 12):

@@ -19,7 +19,7 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 from langgraph.checkpoint.memory import InMemorySaver
 
-from wellworn import Memory, Scope
+from wellworn import Memory
 from wellworn.integrations.langchain import RMMContext, RMMMiddleware
 
 
@@ -40,7 +40,7 @@ class Parrot(BaseChatModel):
 
 
 def main(location: str | Path = ":memory:") -> None:
-    with Memory.open(location) as memory:
+    with Memory(location) as memory:
         middleware = RMMMiddleware(memory)
         agent = create_agent(
             Parrot(),
@@ -61,8 +61,8 @@ def main(location: str | Path = ":memory:") -> None:
 
         ask("monday", "My bicycle is a green Brompton and it squeaks.", last=True)
         ask("friday", "Which bicycle do I have?")
-        status = memory.learning.status(scope=Scope(tenant="default", user="ada"))
-        print(f"learned from {status.outcomes} answer; faults: {dict(middleware.faults)}")
+        outcomes = memory.for_user("ada").learning.status().outcomes
+        print(f"learned from {outcomes} answer; faults: {dict(middleware.faults)}")
 
 
 if __name__ == "__main__":

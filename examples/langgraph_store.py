@@ -1,6 +1,6 @@
 """A LangGraph agent whose long-term memory is a wellworn file: it outlives threads, runs and processes.
 
-Runs as it is, with a stand-in for the model; put your own in `answer`. Needs `pip install 'wellworn[langchain]'`.
+Runs as it is, with a stand-in for the model; put yours in `answer`. Needs `pip install 'wellworn[langchain]'`.
 
     python examples/langgraph_store.py
 """
@@ -32,12 +32,12 @@ class Context:
 
 
 def answer(question: str, memories: list[str]) -> str:
-    """A stand-in for a language model: it says what it was given. Call yours here."""
+    """A stand-in for a language model: it repeats what it was given. Call yours here."""
     return f"I remember: {memories[0]}" if memories and question.endswith("?") else "Noted."
 
 
 def talk(state: State, runtime: Runtime[Context]) -> State:
-    """Recall what helps with what was said, answer, and keep what was said."""
+    """Recall what helps, answer, and store what was said."""
     store = runtime.store
     assert store is not None, "compile the graph with a store"
     namespace = ("memories", runtime.context.user_id)
@@ -65,12 +65,12 @@ def say(agent: CompiledStateGraph[Any, Context, Any, Any], user_id: str, thread:
 
 def main() -> None:
     path = Path("langgraph_store.db")
-    with Memory.open(path) as memory:
+    with Memory(path) as memory:
         agent = agent_on(memory)
         for said in ("My bicycle is a green Brompton.", "I take my tea without milk.", "I live by the harbour."):
             print("ada, monday: ", said, "→", say(agent, "ada", "monday", said))
         print("ben, monday: ", say(agent, "ben", "monday", "Mine is a red racing bicycle."))
-    with Memory.open(path) as memory:  # another day, another process
+    with Memory(path) as memory:  # another day, another process
         agent = agent_on(memory)
         print("ada, friday: ", say(agent, "ada", "friday", "Which bicycle do I have?"))
         print("ben, friday: ", say(agent, "ben", "friday", "Which bicycle do I have?"))

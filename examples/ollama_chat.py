@@ -3,7 +3,7 @@
     ollama pull llama3.2
     python examples/ollama_chat.py
 
-What is said is kept in `chat.db`; start it again tomorrow and ask about today. An empty line ends the chat.
+What is said is stored in `chat.db`: start it again tomorrow and ask about today. An empty line ends the chat.
 WELLWORN_EXAMPLE_MODEL names another model, OLLAMA_HOST another machine.
 """
 
@@ -13,7 +13,7 @@ import os
 import sys
 from datetime import datetime
 
-from wellworn import Memory, ModelFailed, Scope
+from wellworn import Memory, ModelFailed
 from wellworn.models import Message, Request, choose_model
 
 MODEL = os.environ.get("WELLWORN_EXAMPLE_MODEL", "ollama:llama3.2")
@@ -23,12 +23,12 @@ SYSTEM = "You are a friendly assistant. Use the memories where they help. They a
 def main() -> None:
     model = choose_model(MODEL)
     assert model is not None
-    scope = Scope(tenant="examples", user="me")
-    with Memory.open("chat.db") as mem:
-        session = mem.session(scope=scope, session_id=f"{datetime.now():%Y-%m-%d %H:%M:%S}")
+    with Memory("chat.db") as mem:
+        me = mem.for_user("me")
+        session = me.session(f"{datetime.now():%Y-%m-%d %H:%M:%S}")
         print(f"(talking to {model.name}; an empty line ends it)")
         while question := ask():
-            memories = mem.recall(question, scope=scope, k=5).context(max_tokens=500)
+            memories = me.recall(question, k=5).context(max_tokens=500)
             messages = (Message(role="system", text=SYSTEM), Message(role="user", text=f"{memories}\n\n{question}"))
             try:
                 reply = model.complete(Request(messages=messages, purpose="chat", max_output_tokens=500))

@@ -20,7 +20,7 @@ from agents import Agent, OpenAIChatCompletionsModel, RunConfig, RunContextWrapp
 from openai import AsyncOpenAI
 from stand_in import endpoint
 
-from wellworn import Memory, Scope
+from wellworn import Memory
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext, create_memory_middleware
 
 MODEL = os.environ.get("WELLWORN_EXAMPLE_MODEL", "gpt-4o-mini")
@@ -29,7 +29,7 @@ SYSTEM = "You are a patient assistant."
 
 @dataclass
 class Asked:
-    """The context of one run: what instructions cannot see by themselves."""
+    """The context of one run, which instructions cannot see otherwise."""
 
     question: str
     middleware: MemoryMiddleware
@@ -37,7 +37,7 @@ class Asked:
 
 
 async def instructions(run: RunContextWrapper[Asked], _: Agent[Asked]) -> str:
-    """Asked before every call of the model; `turn` lets the calls after a tool see the same memories."""
+    """Called before every call of the model; `turn` makes the calls after a tool see the same memories."""
     asked: Asked = run.context
     asked.turn += 1
     return await asked.middleware.aenrich_system_prompt(
@@ -52,7 +52,7 @@ def agent_with_memory(client: AsyncOpenAI) -> Agent[Asked]:
 
 
 async def ask(agent: Agent[Asked], middleware: MemoryMiddleware, question: str) -> str:
-    """One run of the agent, then keep and learn."""
+    """Run the agent once, then store and learn."""
     run = await Runner.run(
         agent, question, context=Asked(question, middleware), run_config=RunConfig(tracing_disabled=True)
     )
@@ -64,7 +64,7 @@ async def ask(agent: Agent[Asked], middleware: MemoryMiddleware, question: str) 
 
 @asynccontextmanager
 async def talking() -> AsyncIterator[AsyncOpenAI]:
-    """A client for what the environment names, else for the stand-in."""
+    """A client for the service that the environment names, or for the stand-in."""
     if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"):
         async with AsyncOpenAI(api_key=os.environ.get("OPENAI_API_KEY") or "none") as client:
             yield client
@@ -75,19 +75,19 @@ async def talking() -> AsyncIterator[AsyncOpenAI]:
 
 
 async def main() -> None:
-    ada = Scope(tenant="examples", user="ada")
-    with Memory.open("openai_agents_loop.db") as memory:
+    with Memory("openai_agents_loop.db") as memory:
+        ada = memory.for_user("ada")
         async with talking() as client:
             agent = agent_with_memory(client)
             for session_id, questions in (
                 ("monday", ["My bicycle is a green Brompton.", "I take my tea without milk."]),
                 ("friday", ["Which bicycle do I have?"]),
             ):
-                middleware = create_memory_middleware(memory, scope=ada, session_id=session_id)
+                middleware = create_memory_middleware(ada, session_id=session_id)
                 for question in questions:
                     print(f"{session_id}: {question} → {await ask(agent, middleware, question)}")
                 await middleware.aend_session()
-        print(f"(outcomes learned from: {memory.learning.status(scope=ada).outcomes})")
+        print(f"(outcomes learned from: {ada.learning.status().outcomes})")
 
 
 if __name__ == "__main__":

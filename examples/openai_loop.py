@@ -18,7 +18,7 @@ from openai import OpenAI
 from openai.types.chat import ChatCompletionMessageParam
 from stand_in import endpoint
 
-from wellworn import Memory, Scope
+from wellworn import Memory
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext, create_memory_middleware
 
 MODEL = os.environ.get("WELLWORN_EXAMPLE_MODEL", "gpt-4o-mini")
@@ -26,7 +26,7 @@ SYSTEM = "You are a patient assistant."
 
 
 def ask(client: OpenAI, middleware: MemoryMiddleware, history: list[ChatCompletionMessageParam], question: str) -> str:
-    """One question: recall before the model, keep and learn after it."""
+    """Ask one question: recall before the model, store and learn after it."""
     system = middleware.enrich_system_prompt(
         MiddlewareContext(user_input=question, current_system_prompt=SYSTEM)
     )  # the memories are in this one call only: the history stays as it was said
@@ -42,7 +42,7 @@ def ask(client: OpenAI, middleware: MemoryMiddleware, history: list[ChatCompleti
 
 @contextmanager
 def talking() -> Iterator[OpenAI]:
-    """A client for what the environment names, else for the stand-in."""
+    """A client for the service that the environment names, or for the stand-in."""
     if os.environ.get("OPENAI_API_KEY") or os.environ.get("OPENAI_BASE_URL"):
         with OpenAI(api_key=os.environ.get("OPENAI_API_KEY") or "none") as client:
             yield client
@@ -52,18 +52,18 @@ def talking() -> Iterator[OpenAI]:
 
 
 def main() -> None:
-    ada = Scope(tenant="examples", user="ada")
-    with talking() as client, Memory.open("openai_loop.db") as memory:
+    with talking() as client, Memory("openai_loop.db") as memory:
+        ada = memory.for_user("ada")
         for session_id, questions in (
             ("monday", ["My bicycle is a green Brompton.", "I take my tea without milk."]),
             ("friday", ["Which bicycle do I have?"]),
         ):
-            middleware = create_memory_middleware(memory, scope=ada, session_id=session_id)
+            middleware = create_memory_middleware(ada, session_id=session_id)
             history: list[ChatCompletionMessageParam] = []
             for question in questions:
                 print(f"{session_id}: {question} → {ask(client, middleware, history, question)}")
             middleware.end_session()  # what was said becomes memories, in the background
-        print(f"(outcomes learned from: {memory.learning.status(scope=ada).outcomes})")
+        print(f"(outcomes learned from: {ada.learning.status().outcomes})")
 
 
 if __name__ == "__main__":

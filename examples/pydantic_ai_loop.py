@@ -18,7 +18,7 @@ from pydantic_ai.models import Model
 from pydantic_ai.models.function import AgentInfo, FunctionModel
 from stand_in import answer
 
-from wellworn import Memory, Scope
+from wellworn import Memory
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext, create_memory_middleware
 
 SYSTEM = "You are a patient assistant."
@@ -29,7 +29,7 @@ def agent_with_memory(model: Model | str) -> Agent[MemoryMiddleware, str]:
 
     @agent.instructions
     def memories(ctx: RunContext[MemoryMiddleware]) -> str:
-        """Asked before every step of a run; `turn` lets the steps after a tool see the same memories."""
+        """Called before every step of a run; `turn` makes the steps after a tool see the same memories."""
         asked = ctx.prompt if isinstance(ctx.prompt, str) else ""
         return ctx.deps.enrich_system_prompt(
             MiddlewareContext(user_input=asked, current_system_prompt=SYSTEM, turn=ctx.run_step)
@@ -44,7 +44,7 @@ def agent_with_memory(model: Model | str) -> Agent[MemoryMiddleware, str]:
 
 
 def ask(agent: Agent[MemoryMiddleware, str], middleware: MemoryMiddleware, question: str) -> str:
-    """One run of the agent, then keep and learn."""
+    """Run the agent once, then store and learn."""
     said = agent.run_sync(question, deps=middleware).output
     plain = middleware.plain(question, said)
     middleware.after_response(question, said)
@@ -52,7 +52,7 @@ def ask(agent: Agent[MemoryMiddleware, str], middleware: MemoryMiddleware, quest
 
 
 def stand_in(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
-    """A model that calls the tool first when it is asked for something, then says what it was given."""
+    """A model that calls the tool first when it is asked something, then repeats what it was given."""
     question = str(next(part.content for part in messages[0].parts if part.part_kind == "user-prompt"))
     last = messages[-1]
     told = isinstance(last, ModelRequest) and any(isinstance(part, ToolReturnPart) for part in last.parts)
@@ -62,18 +62,18 @@ def stand_in(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
 
 
 def main() -> None:
-    ada = Scope(tenant="examples", user="ada")
     agent = agent_with_memory(os.environ.get("WELLWORN_EXAMPLE_MODEL") or FunctionModel(stand_in))
-    with Memory.open("pydantic_ai_loop.db") as memory:
+    with Memory("pydantic_ai_loop.db") as memory:
+        ada = memory.for_user("ada")
         for session_id, questions in (
             ("monday", ["My bicycle is a green Brompton.", "I take my tea without milk."]),
             ("friday", ["Which bicycle do I have?"]),
         ):
-            middleware = create_memory_middleware(memory, scope=ada, session_id=session_id)
+            middleware = create_memory_middleware(ada, session_id=session_id)
             for question in questions:
                 print(f"{session_id}: {question} → {ask(agent, middleware, question)}")
             middleware.end_session()
-        print(f"(outcomes learned from: {memory.learning.status(scope=ada).outcomes})")
+        print(f"(outcomes learned from: {ada.learning.status().outcomes})")
 
 
 if __name__ == "__main__":

@@ -40,7 +40,7 @@ def main() -> None:
     scope = Scope(tenant="examples", org="platform")
     model = ScriptedModel({"repl": [LOOK, ANSWER], "repl_query": read})
     recursion = Recursion(models=Models(root=model, repl=ReplLimits(iterations=4, usd=0.05)))
-    with Memory.open(":memory:", recursion=recursion) as mem:
+    with Memory(":memory:", recursion=recursion) as mem:
         for team, handling in TEAMS.items():
             mem.remember(f"Team {team}, error handling: {handling}.", scope=scope, title=f"Team {team}")
         mem.remember_many([f"Note {n} about lunch and parking." for n in range(200)], scope=scope)

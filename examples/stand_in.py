@@ -1,7 +1,7 @@
 """A stand-in for a model's service, so that the examples run without a key: OpenAI's protocol and Anthropic's.
 
-It reads the memories that were put before it, says the first that shares a long word with the question, and cites it.
-Not an example itself: the others begin it where neither a key nor a base URL is set.
+It reads the memories in its prompt, repeats the first that shares a long word with the question, and cites it. Not an
+example itself: the others start it if neither a key nor a base URL is set.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ENTRY = re.compile(r'<entry place="(\d+)"[^>]*>(?:[^:<]*: )?(.*?)</entry>')
 
 
 def answer(system: str, question: str) -> str:
-    """What the stand-in says: a memory and its number, or that there is none."""
+    """What the stand-in says: a memory and its number, or that it will remember."""
     words = {word for word in re.findall(r"\w+", question.lower()) if len(word) > 4}
     for place, text in _ENTRY.findall(system):
         if words & set(re.findall(r"\w+", text.lower())) and not text.endswith("?"):

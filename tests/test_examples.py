@@ -1,4 +1,4 @@
-"""Every example runs as its page says, in a folder of its own; those that need a model get a server to talk to."""
+"""Every example runs as its page says, in a folder of its own. Those that need a model get a server to talk to."""
 
 from __future__ import annotations
 
@@ -10,25 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from models.service import Service, chat, claude, refusal, serving
+from models.service import Service, chat, refusal, serving
 
-HELPERS = {"stand_in"}
-EXAMPLES = sorted(path for path in (Path(__file__).parent.parent / "examples").glob("*.py") if path.stem not in HELPERS)
-NEEDS = {
-    "anthropic_loop": "anthropic",
-    "langgraph_store": "langgraph",
-    "openai_agents_loop": "agents",
-    "openai_loop": "openai",
-    "pydantic_ai_loop": "pydantic_ai",
-    "recursive_repl": "pydantic_monty",
+FOLDER = Path(__file__).parents[1] / "examples"
+LOOPS = {"anthropic_loop": "anthropic", "openai_agents_loop": "agents", "openai_loop": "openai"} | {
+    "pydantic_ai_loop": "pydantic_ai"
 }
-LOOPS = [name for name in NEEDS if name.endswith("_loop")]
-
-
-def needed(name: str) -> None:
-    """Skip what this place has no package for."""
-    if name in NEEDS:
-        pytest.importorskip(NEEDS[name], reason=f"examples/{name}.py needs a package that is not installed here")
+"""Examples with an SDK that takes seconds to import, and its name."""
 
 
 @pytest.fixture
@@ -38,21 +26,18 @@ def service() -> Iterator[Service]:
 
 
 def run(name: str, folder: Path, service: Service | None = None, *, said: str = "") -> subprocess.CompletedProcess[str]:
-    """The example, with our server as the only one there is."""
-    needed(name)
-    (path,) = [example for example in EXAMPLES if example.stem == name]
+    """Run an example with our server as the only one there is."""
     environment = {key: value for key, value in os.environ.items() if not _leads_out(key)}
     if service is not None:
         environment |= {"OPENAI_BASE_URL": service.url, "OPENAI_API_KEY": "sk-test", "OLLAMA_HOST": service.address}
-        environment |= {"ANTHROPIC_BASE_URL": service.address, "ANTHROPIC_API_KEY": "sk-test"}
     return subprocess.run(
-        [sys.executable, "-W", "error", str(path)],
+        [sys.executable, "-W", "error", str(FOLDER / f"{name}.py")],
         cwd=folder,
         env=environment,
         input=said,
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
 
@@ -62,32 +47,46 @@ def _leads_out(name: str) -> bool:
     return name.upper().endswith("_PROXY") or name.startswith(("OPENAI_", "ANTHROPIC_", "WELLWORN_"))
 
 
-@pytest.mark.parametrize("name", [example.stem for example in EXAMPLES])
-def test_the_example_runs(name: str, tmp_path: Path, service: Service) -> None:
-    service.otherwise = claude("I see.") if name == "anthropic_loop" else chat('{"facts": ["Ada walks"]}')
-    done = run(name, tmp_path, service, said="hello\n")
-    assert done.returncode == 0, done.stderr
-    assert done.stderr == ""
-    assert done.stdout
+def lines(name: str, folder: Path, service: Service | None = None, *, said: str = "") -> list[str]:
+    """What an example prints that succeeds without a warning."""
+    done = run(name, folder, service, said=said)
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.splitlines()
+
+
+def test_every_example_has_a_test() -> None:
+    here = Path(__file__).read_text(encoding="utf-8")
+    names = [path.stem for path in FOLDER.glob("*.py") if path.stem != "stand_in"]
+    assert [name for name in names if f'"{name}"' not in here] == []
 
 
 def test_the_agent_loop_remembers_over_sessions(tmp_path: Path) -> None:
-    monday, friday = run("agent_loop", tmp_path).stdout.splitlines()
+    monday, friday = lines("agent_loop", tmp_path)
     assert "nothing" in monday
     assert "green Brompton" in friday
 
 
-def test_programs_compare_all_teams(tmp_path: Path) -> None:
-    conclusion, rests, *_ = run("recursive_repl", tmp_path).stdout.splitlines()
-    assert conclusion == "Team Boreas, Team Draco: fails at once; Team Atlas, Team Cygnus: retries twice"
-    assert rests == "rests on 4 entries, confidence 0.8"
+def test_the_langchain_agent_remembers_from_monday_to_friday(tmp_path: Path) -> None:
+    pytest.importorskip("langchain")
+    assert lines("langchain_agent", tmp_path) == [
+        "monday: I will keep that in mind.",
+        "friday: I remember: ada: My bicycle is a green Brompton and it squeaks.",
+        "learned from 1 answer; faults: {}",
+    ]
 
 
+def test_the_langgraph_store_outlives_a_run(tmp_path: Path) -> None:
+    pytest.importorskip("langgraph")
+    ada, ben = lines("langgraph_store", tmp_path)[-2:]
+    assert ada == "ada, friday:  I remember: My bicycle is a green Brompton."
+    assert ben == "ben, friday:  I remember: Mine is a red racing bicycle."
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LOOPS)
 def test_a_loop_remembers_cites_and_learns_without_a_key(name: str, tmp_path: Path) -> None:
-    done = run(name, tmp_path)
-    assert done.stderr == ""
-    assert done.stdout.splitlines() == [
+    pytest.importorskip(LOOPS[name], reason=f"examples/{name}.py needs a package that is not installed here")
+    assert lines(name, tmp_path) == [
         "monday: My bicycle is a green Brompton. → I will keep that in mind.",
         "monday: I take my tea without milk. → I will keep that in mind.",
         "friday: Which bicycle do I have? → You told me: My bicycle is a green Brompton.",
@@ -95,11 +94,17 @@ def test_a_loop_remembers_cites_and_learns_without_a_key(name: str, tmp_path: Pa
     ]
 
 
+def test_programs_compare_all_teams(tmp_path: Path) -> None:
+    pytest.importorskip("pydantic_monty")
+    conclusion, rests, *_ = lines("recursive_repl", tmp_path)
+    assert conclusion == "Team Boreas, Team Draco: fails at once; Team Atlas, Team Cygnus: retries twice"
+    assert rests == "rests on 4 entries, confidence 0.8"
+
+
 def test_the_chat_remembers_what_was_said_before(tmp_path: Path, service: Service) -> None:
     service.otherwise = chat("I see.")
-    run("ollama_chat", tmp_path, service, said="My bicycle is a green Brompton.\n\n")
-    done = run("ollama_chat", tmp_path, service, said="Which bicycle do I have?\n")
-    assert "I see." in done.stdout
+    lines("ollama_chat", tmp_path, service, said="My bicycle is a green Brompton.\n\n")
+    assert "> I see." in lines("ollama_chat", tmp_path, service, said="Which bicycle do I have?\n")
     assert service.requests[0]["model"] == "llama3.2"
     assert "green Brompton" in service.requests[-1]["messages"][-1]["content"]
 
@@ -114,26 +119,19 @@ def test_the_chat_says_why_there_is_no_answer(tmp_path: Path, service: Service) 
 def test_facts_come_out_of_a_conversation_with_their_cost(tmp_path: Path, service: Service) -> None:
     usage = {"prompt_tokens": 100, "completion_tokens": 20}
     service.otherwise = chat('Sure:\n```json\n{"facts": ["Ada lives in Bonn",]}\n```', usage=usage)
-    done = run("openai_compatible", tmp_path, service)
-    assert done.stdout.splitlines() == ["- Ada lives in Bonn", "(1 call, 100 + 20 tokens, $0.000027)"]
+    found = lines("openai_compatible", tmp_path, service)
+    assert found == ["- Ada lives in Bonn", "(1 call, 100 + 20 tokens, $0.000027)"]
     assert service.requests[0]["response_format"] == {"type": "json_object"}
 
 
-def test_an_answer_without_facts_is_told(tmp_path: Path, service: Service) -> None:
-    service.otherwise = chat("I am sorry")
-    done = run("openai_compatible", tmp_path, service)
-    assert done.returncode == 1
-    assert "holds no JSON: it begins 'I am sorry'" in done.stderr
-
-
 def test_the_client_tunes_itself(tmp_path: Path) -> None:
-    rounds = run("api_client", tmp_path).stdout.splitlines()
+    rounds = lines("api_client", tmp_path)
     assert rounds[0] == "round 1: users 3 attempts, analytics 3 attempts, media 2 attempts"
     assert rounds[2] == "round 3: users 1 attempt, analytics 1 attempt, media 1 attempt"
 
 
 def test_reviewers_learn_what_to_look_for_and_hand_it_on(tmp_path: Path) -> None:
-    first, *_, last, newcomer, item = run("code_review_agents", tmp_path).stdout.splitlines()
+    first, *_, last, newcomer, item = lines("code_review_agents", tmp_path)
     assert int(first.split()[-4]) > 2
     assert last == "changes 37-48: 0 defects got through"
     assert newcomer == "the newcomer starts with 2 items of security-reviewer and misses 0"
