@@ -1,16 +1,19 @@
 """One partition in memory: vectors, postings and slim columns, no text; kept current by the partition's count of changes.
 
-A row is a place in these arrays. A changed text gets a new row and the old one is dead; dead rows are dropped when
-they become many. Knows nothing about queries.
+A row is a place in these arrays. A changed text gets a new row and the old one is dead; dead rows are removed when there
+are many. This module knows nothing about queries.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from wellworn.core.cache import LruCache
 from wellworn.core.values import KINDS, STATES
 from wellworn.search.postings import Postings
 from wellworn.store.port import Delta, Slim
@@ -19,41 +22,52 @@ NONE = np.iinfo(np.int64).max
 """Stands for "no end" in `valid_to`, and for "no thread" in `thread`."""
 OLDEST = np.iinfo(np.int64).min
 
-_COLUMNS: dict[str, npt.DTypeLike] = {
-    "no": np.int64,
-    "seq": np.int64,
-    "kind": np.int8,
-    "state": np.int8,
-    "at": np.int64,
-    "valid_from": np.int64,
-    "valid_to": np.int64,
-    "confidence": np.float32,
-    "usage": np.int32,
-    "repeats": np.int32,
-    "thread": np.int64,
-    "position": np.int32,
-    "length": np.int32,
-    "distinct": np.uint16,
-    "rare": np.uint16,
-    "chars": np.int32,
-    "traits": np.uint8,
-    "speaker": np.int64,
-    "alive": np.bool_,
-    "before": np.int32,
-    "after": np.int32,
-    "before2": np.int32,
-    "after2": np.int32,
-    "blend_norm": np.float32,
-}
-_BESIDE = ("before", "after", "before2", "after2")
-_ROW_BYTES = sum(np.dtype(dtype).itemsize for dtype in _COLUMNS.values()) + 250
-"""Columns, and about as much for postings and the dictionary of rows."""
 _KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 _STATE_CODES = {state: code for code, state in enumerate(STATES)}
 PRUNED = _STATE_CODES["pruned"]
 MOST_TERMS = int(np.iinfo(np.uint16).max)
+
+_NUMBERS: dict[str, tuple[npt.DTypeLike, Callable[[Slim], Any]]] = {
+    "no": (np.int64, attrgetter("no")),
+    "seq": (np.int64, attrgetter("seq")),
+    "kind": (np.int8, lambda slim: _KIND_CODES[slim.kind]),
+    "state": (np.int8, lambda slim: _STATE_CODES[slim.state]),
+    "at": (np.int64, attrgetter("at")),
+    "valid_from": (np.int64, attrgetter("valid_from")),
+    "valid_to": (np.int64, lambda slim: NONE if slim.valid_to is None else slim.valid_to),
+    "confidence": (np.float32, attrgetter("confidence")),
+    "usage": (np.int32, attrgetter("usage_count")),
+    "repeats": (np.int32, attrgetter("repeats")),
+}
+"""Columns that may change while the text stays, and how they are read from the store's row."""
+_OF_TEXT: dict[str, tuple[npt.DTypeLike, Callable[[Slim], Any]]] = {
+    "thread": (np.int64, lambda slim: NONE if slim.thread is None else slim.thread),
+    "position": (np.int32, lambda slim: -1 if slim.position is None else slim.position),
+    "length": (np.int32, attrgetter("length")),
+    "distinct": (np.uint16, lambda slim: min(len(slim.terms) // 8, MOST_TERMS)),
+    "chars": (np.int32, attrgetter("chars")),
+    "traits": (np.uint8, attrgetter("traits")),
+    "speaker": (np.int64, attrgetter("speaker")),
+}
+"""Columns that never change; `distinct` counts each term of the row once."""
+_OWN: dict[str, tuple[npt.DTypeLike, float]] = {
+    "rare": (np.uint16, 0),
+    "alive": (np.bool_, True),
+    "before": (np.int32, -1),
+    "after": (np.int32, -1),
+    "before2": (np.int32, -1),
+    "after2": (np.int32, -1),
+    "blend_norm": (np.float32, 1.0),
+}
+"""Columns that are computed here, and what a new row begins with: how many of its terms few rows have (`few_of`), whether
+the row is there, its neighbours in its thread at distance one and two (-1: none), and the length of its vector with its
+neighbours' (`_measure_blends`)."""
+_COLUMNS = {name: np.dtype(column[0]) for name, column in (_NUMBERS | _OF_TEXT | _OWN).items()}
+_BESIDE = ("before", "after", "before2", "after2")
+_ROW_BYTES = sum(dtype.itemsize for dtype in _COLUMNS.values()) + 250
+"""Columns, and about as much for postings and the dictionary of rows."""
 _MOST_ANSWERS = 32
-"""Of what the store was asked for, that are kept."""
+"""Masks that are kept until the partition changes."""
 _BULK = 256
 """Rows in one delta from which sorting them in together beats adding one by one."""
 
@@ -67,35 +81,11 @@ def few_of(entries: int) -> int:
 
 
 class PartitionIndex:
-    """The rows of one partition. `before` and `after` give the neighbouring row of the same thread, `before2` and
-    `after2` the one beyond it, -1 when there is none."""
+    """The rows of one partition. Every column is an attribute: `index.confidence[row]`."""
 
-    no: npt.NDArray[np.int64]
-    seq: npt.NDArray[np.int64]
-    kind: npt.NDArray[np.int8]
-    state: npt.NDArray[np.int8]
-    at: npt.NDArray[np.int64]
-    valid_from: npt.NDArray[np.int64]
-    valid_to: npt.NDArray[np.int64]
-    confidence: npt.NDArray[np.float32]
-    usage: npt.NDArray[np.int32]
-    repeats: npt.NDArray[np.int32]
-    thread: npt.NDArray[np.int64]
-    position: npt.NDArray[np.int32]
-    length: npt.NDArray[np.int32]
-    distinct: npt.NDArray[np.uint16]
-    """How many terms the row has, each counted once; at most 65,535."""
-    rare: npt.NDArray[np.uint16]
-    """How many of those few rows have (`few_of`)."""
-    chars: npt.NDArray[np.int32]
-    traits: npt.NDArray[np.uint8]
-    speaker: npt.NDArray[np.int64]
-    alive: npt.NDArray[np.bool_]
-    before: npt.NDArray[np.int32]
-    after: npt.NDArray[np.int32]
-    before2: npt.NDArray[np.int32]
-    after2: npt.NDArray[np.int32]
-    blend_norm: npt.NDArray[np.float32]
+    if TYPE_CHECKING:
+
+        def __getattr__(self, column: str) -> npt.NDArray[Any]: ...
 
     def __init__(self, partition_no: int, width: int, neighbour_weights: tuple[float, float]) -> None:
         self.partition_no = partition_no
@@ -113,7 +103,7 @@ class PartitionIndex:
         """Rows that are gone: empty, without postings, never to be returned."""
         self._row_of: dict[int, int] = {}
         self._tails: dict[int, int] = {}
-        self._answers: dict[Hashable, npt.NDArray[np.bool_]] = {}
+        self._answers: LruCache[Hashable, npt.NDArray[np.bool_]] = LruCache(_MOST_ANSWERS)
         self._columns = {name: np.zeros(0, dtype=dtype) for name, dtype in _COLUMNS.items()}
         self._vectors = np.zeros((0, width), dtype=np.float32)
         self._show()
@@ -163,9 +153,7 @@ class PartitionIndex:
         found = self._answers.get(what)
         if found is None or len(found) != self._size:
             found = find()
-            if len(self._answers) >= _MOST_ANSWERS:
-                self._answers.clear()
-            self._answers[what] = found
+            self._answers.put(what, found)
         return found
 
     def all_valid_at(self, moment: int) -> bool:
@@ -182,7 +170,8 @@ class PartitionIndex:
         for slim in delta.rows:
             row = self._row_of.get(slim.no)
             if row is not None and slim.index_seq <= self.known_seq:
-                self._set_numbers(row, slim)
+                for name, (_, read) in _NUMBERS.items():
+                    self._columns[name][row] = read(slim)
                 continue
             if row is not None:
                 self._kill(slim.no)
@@ -240,9 +229,7 @@ class PartitionIndex:
         capacity = len(self._columns["no"])
         if size <= capacity:
             return
-        capacity = max(
-            size, capacity + max(capacity // 4, 8)
-        )  # little to spare: there may be thousands of small partitions
+        capacity = max(size, capacity + max(capacity // 4, 8))  # little to spare: many partitions are small
         for name, column in self._columns.items():
             grown = np.zeros(capacity, dtype=column.dtype)
             grown[: self._size] = column[: self._size]
@@ -252,32 +239,14 @@ class PartitionIndex:
         self._vectors = vectors
 
     def _fill(self, place: slice, fresh: Sequence[Slim]) -> None:
-        columns = self._columns
-        columns["no"][place] = [s.no for s in fresh]
-        columns["seq"][place] = [s.seq for s in fresh]
-        columns["kind"][place] = [_KIND_CODES[s.kind] for s in fresh]
-        columns["state"][place] = [_STATE_CODES[s.state] for s in fresh]
-        columns["at"][place] = [s.at for s in fresh]
-        columns["valid_from"][place] = [s.valid_from for s in fresh]
-        columns["valid_to"][place] = [NONE if s.valid_to is None else s.valid_to for s in fresh]
-        columns["confidence"][place] = [s.confidence for s in fresh]
-        columns["usage"][place] = [s.usage_count for s in fresh]
-        columns["repeats"][place] = [s.repeats for s in fresh]
-        columns["thread"][place] = [NONE if s.thread is None else s.thread for s in fresh]
-        columns["position"][place] = [-1 if s.position is None else s.position for s in fresh]
-        columns["length"][place] = [s.length for s in fresh]
-        columns["distinct"][place] = [min(len(s.terms) // 8, MOST_TERMS) for s in fresh]
-        columns["chars"][place] = [s.chars for s in fresh]
-        columns["traits"][place] = [s.traits for s in fresh]
-        columns["speaker"][place] = [s.speaker for s in fresh]
-        self.speakers.update(s.speaker for s in fresh if s.speaker)
-        columns["alive"][place] = True
-        for name in _BESIDE:
-            columns[name][place] = -1
-        columns["blend_norm"][place] = 1.0
+        for name, (_, read) in (_NUMBERS | _OF_TEXT).items():
+            self._columns[name][place] = [read(slim) for slim in fresh]
+        for name, (_, first) in _OWN.items():
+            self._columns[name][place] = first
+        self.speakers.update(slim.speaker for slim in fresh if slim.speaker)
         if self.width:
             empty = bytes(4 * self.width)
-            blob = b"".join(s.vector or empty for s in fresh)
+            blob = b"".join(slim.vector or empty for slim in fresh)
             self._vectors[place] = np.frombuffer(blob, dtype="<f4").reshape(len(fresh), self.width)
 
     def _note_rare(self, row: int, terms: npt.NDArray[np.uint64]) -> None:
@@ -291,18 +260,6 @@ class PartitionIndex:
         """Count every row's rare terms afresh."""
         self._few = few_of(self.held)
         self._columns["rare"][: self._size] = np.minimum(self.postings.count_rare(self._few, self._size), MOST_TERMS)
-
-    def _set_numbers(self, row: int, slim: Slim) -> None:
-        columns = self._columns
-        columns["seq"][row] = slim.seq
-        columns["kind"][row] = _KIND_CODES[slim.kind]
-        columns["state"][row] = _STATE_CODES[slim.state]
-        columns["at"][row] = slim.at
-        columns["valid_from"][row] = slim.valid_from
-        columns["valid_to"][row] = NONE if slim.valid_to is None else slim.valid_to
-        columns["confidence"][row] = slim.confidence
-        columns["usage"][row] = slim.usage_count
-        columns["repeats"][row] = slim.repeats
 
     def _kill(self, no: int) -> int | None:
         """Empty a row and return it; None when it is not here."""
