@@ -61,7 +61,7 @@ class Settings(TypedDict, total=False):
     learning: LearningMode
     """`on` (the default), `observe` (learn from outcomes, but serve the untrained ranking) or `off`."""
     explore: float
-    """Share of recalls whose last place tries another candidate, for people who report outcomes. Default 0.1."""
+    """Share of recalls whose last place tries another candidate, for people who report outcomes. Default 0."""
     prior: str | Path | None
     """A file written by `learning.export`, for tenants that have learned nothing of their own yet."""
     profile: str | Profile
@@ -98,7 +98,7 @@ class Engine:
         budget: Budget | None = None,
         prices: str | Path | None = None,
         learning: LearningMode = "on",
-        explore: float = 0.1,
+        explore: float = 0.0,
         prior: str | Path | None = None,
         profile: str | Profile = "default",
         recursion: RecursionMode | Recursion = "on",
