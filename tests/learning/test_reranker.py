@@ -65,7 +65,7 @@ def test_it_serves_people_it_helps_and_nobody_who_cites_at_random(honest: bool) 
     state = fresh()
     for _ in range(1200):
         state = taught(state, dice, turn, honest=honest)
-    assert state.serves == honest
+    assert state.proven == honest
 
 
 def test_one_that_predicts_worse_starts_over() -> None:
@@ -75,7 +75,7 @@ def test_one_that_predicts_worse_starts_over() -> None:
         state = taught(state, dice, np.eye(D))
     assert len(state.residual.query.left)
     after = taught(replace(state, gain=Evidence(n=100, total=-30, squares=12)), dice, np.eye(D))
-    assert (len(after.residual.query.left), after.gain, after.serves) == (0, Evidence(), False)
+    assert (len(after.residual.query.left), after.gain, after.proven) == (0, Evidence(), False)
 
 
 def test_distrusted_feedback_teaches_nothing() -> None:

@@ -572,8 +572,7 @@ def test_the_papers_reranker_keeps_out_of_the_defaults_way(path: Path, opened: O
         assert mem.learning.export(scope=ADA) == states[profile]
         assert mem.learning.status(scope=ADA).outcomes == {"default": {4: 4, 3: 7}, "paper": {6: 6}}[profile][times]
         mem.close()
-    assert states["paper"]["person"]["kind"] == "matrices"
-    assert states["default"]["person"]["kind"] == "person"
+    assert states["paper"]["person"]["own"] != states["default"]["person"]["own"]
 
 
 # -- exploring ---------------------------------------------------------------------------------------------------

@@ -101,7 +101,6 @@ class Learner:
         self._clock = aware(clock)
         self._start = start or Prior()
         self._reranker = reranker
-        self._alone = reranker is not None and reranker.alone
         # Each with the text or the objects that it was made from: most are read again as they were.
         self._priors: LruCache[str, tuple[str | None, Prior]] = LruCache(MOST_HELD)
         self._people: LruCache[Partition, tuple[str | None, Person | None]] = LruCache(MOST_HELD)
@@ -117,8 +116,6 @@ class Learner:
         """What serves this partition, as of now in every process."""
         if self.mode == "off":
             return Serving()
-        if self._reranker is not None and self._alone:
-            return self._reranker.serving(partition, on=self.mode == "on")
         prior_text, person_text = self.log.states(partition, profile=self.profile)
         prior, person = self._prior_in(partition.tenant, prior_text), self._person_in(partition, person_text)
         held = self._serving.get(partition)
@@ -133,9 +130,9 @@ class Learner:
             return Serving(repeated=repeated)
         level, ranker = serving(prior, person)
         outcomes = 0 if person is None or person.guard.distrust() else person.outcomes
-        matrices = None
-        if self._reranker is not None and level == "person":
-            matrices = self._reranker.matrices(partition)
+        matrices = None if self._reranker is None else self._reranker.serving(partition, level)
+        if matrices is not None and matrices.alone:
+            level, ranker = "person", None
         return Serving(level=level, ranker=ranker, outcomes=outcomes, repeated=repeated, matrices=matrices)
 
     def tried_place(self, now: Serving, terms: Sequence[int], spare: int) -> int | None:
@@ -173,7 +170,7 @@ class Learner:
     def outcome(self, recall_id: str, outcome: OutcomeInput, *, tenant: str | None) -> bool:
         """Append an outcome to the log and learn from it; False when one of this kind was reported before."""
         query = self.prepare(recall_id, outcome)
-        with self.log.transact() as tx:
+        with self.log.store.transact() as tx:
             counts, committed = self.outcome_in(tx, recall_id, outcome, tenant=tenant, query=query)
         committed()
         return counts
@@ -202,7 +199,7 @@ class Learner:
         if outcome.kind == "cited":
             tx.count_use(rows, now)
         elif outcome.kind == "verdict":
-            for entry in self.log.entries(rows).values():
+            for entry in self.log.store.read(rows).values():
                 tx.update(judged(entry, outcome.value["success"], now), change=None)
         if outcome.kind not in TEACHES or self.mode == "off" or not self._ours(recall):
             return True, written
@@ -220,10 +217,7 @@ class Learner:
         self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int], query: Vector | None, now: datetime
     ) -> tuple[Person | None, Person] | None:
         """The person before and after it; None when it teaches nothing."""
-        reranker, partition, tenant = self._reranker, recall.partition, recall.partition.tenant
-        if reranker is not None and reranker.alone:
-            reranker.learn(tx, recall, query, cited, alive, None)
-            return None
+        partition, tenant = recall.partition, recall.partition.tenant
         example = example_of(recall, cited, alive)
         if example is None:
             return None
@@ -238,8 +232,8 @@ class Learner:
             self._put_prior(tx, tenant, step.prior)
         self._put_person(tx, partition, step.person)
         self._record_switch(tx, tenant, step, now)
-        if reranker is not None:
-            reranker.learn(tx, recall, query, cited, alive, step.person)
+        if self._reranker is not None and query is not None:
+            self._reranker.learn(tx, recall, query, cited, step.person)
         return before, step.person
 
     def _grow_repeated(self, recall: LoggedRecall, cited: set[int], before: Person | None, after: Person) -> None:
@@ -286,28 +280,22 @@ class Learner:
         self.log.flush()
         before = self._settings(tenant)
         settings = self._changed(before, labelled, whole)
-        replay, matrices = self.replay(tenant, settings), {}
-        if self._reranker is not None:
-            matrices = self._reranker.relearned(self._outcomes(tenant, after=settings.since), replay)
-        if not self._alone:
-            _exhaust(replay)
-        with self.log.transact() as tx:
+        replay = self.replay(tenant, settings)
+        matrices = _exhausted(replay) if self._reranker is None else self._reranker.relearned(replay)
+        with self.log.store.transact() as tx:
             now = self._settings(tenant, tx)
             if now != before:  # reset, or sharing was switched, while this was learned
                 settings = self._changed(now, labelled, whole)
                 replay, matrices = self.replay(tenant, settings), {}
-            if not self._alone:
-                _exhaust(replay)  # outcomes reported while the rest was learned
+            _exhausted(replay)  # outcomes reported while the rest was learned
             self.log.drop_states(tx, tenant, profile=self.profile)
             self._put_settings(tx, tenant, settings)
             if self._reranker is not None:
                 self._reranker.put_all(tx, tenant, matrices)
-            if not self._alone:
-                self._put_prior(tx, tenant, replay.prior)
+            self._put_prior(tx, tenant, replay.prior)
             for partition, person in replay.people.items():
                 self._put_person(tx, partition, person)
-            detail: dict[str, Any] = {"people": len(replay.people) or len(matrices)}
-            tx.audit(Event(at=self._clock(), tenant=tenant, action="relearn", detail=detail))
+            tx.audit(Event(at=self._clock(), tenant=tenant, action="relearn", detail={"people": len(replay.people)}))
 
     def curve(self, partition: Partition) -> list[CurvePoint]:
         """How one person's learning came to where it is: one point per outcome since the last reset."""
@@ -331,27 +319,22 @@ class Learner:
             )
         return points
 
-    def _outcomes(self, tenant: str, partition: Partition | None = None, after: int = 0) -> Iterator[LoggedOutcome]:
-        """Every outcome that teaches this profile, in order."""
-        for one in self.log.outcomes(tenant, partition, after=after):
-            if one.kind in TEACHES and self._ours(one.recall):
-                yield one
-
     def _examples(
         self, tenant: str, partition: Partition | None = None, after: int = 0
     ) -> Iterator[tuple[LoggedOutcome, Example]]:
-        """Every outcome with what it teaches today: forgotten entries are left out."""
-        for one in self._outcomes(tenant, partition, after):
-            example = example_of(one.recall, set(one.value.get("nos", ())), self.log.alive(one.recall.nos))
-            if example is not None:
-                yield one, example
+        """Every outcome that teaches, with what it teaches today: forgotten entries are left out."""
+        for one in self.log.outcomes(tenant, partition, after=after):
+            if one.kind in TEACHES and self._ours(one.recall):
+                example = example_of(one.recall, set(one.value.get("nos", ())), self.log.store.alive(one.recall.nos))
+                if example is not None:
+                    yield one, example
 
     def _past(self, partition: Partition, since: int) -> Iterator[Example]:
         """A person's examples as committed: without the one that is being reported."""
         return (example for _, example in self._examples(partition.tenant, partition, since))
 
     def _ours(self, recall: LoggedRecall) -> bool:
-        return recall.profile == self.profile and (self._alone or current_names(recall.names) == self.names)
+        return recall.profile == self.profile and current_names(recall.names) == self.names
 
     def _changed(self, settings: Tenant, labelled: Labelled | None, whole: bool) -> Tenant:
         """The settings that a replay begins with."""
@@ -368,7 +351,7 @@ class Learner:
         for recall, ids in labelled:
             if recall is None:
                 continue
-            ids_of = {no: entry.id for no, entry in self.log.entries(recall.nos).items()}
+            ids_of = {no: entry.id for no, entry in self.log.store.read(recall.nos).items()}
             right = {no for no, entry_id in ids_of.items() if entry_id in set(ids)}
             example = example_of(_shown_first(recall, right), right, set(ids_of))
             if example is not None:
@@ -378,21 +361,18 @@ class Learner:
     # -- status and settings -------------------------------------------------------------------------------------
 
     def status(self, partition: Partition) -> LearningStatus:
-        self.log.check_open()
+        self.log.store.heads([])  # a closed store says so
         prior_text, person_text = self.log.states(partition, profile=self.profile)
         prior, person = self._prior_in(partition.tenant, prior_text), self._person_in(partition, person_text)
         now = self.serving(partition)
         ranker = now.ranker or (person.own if person is not None else None)
         gain = prior.gain if person is None else person.guard.gain
-        outcomes, steps = (0, 0) if person is None else (person.outcomes, person.own.steps)
-        if self._reranker is not None and self._alone:
-            outcomes = steps = self._reranker.steps(partition)
         return LearningStatus(
             mode=self.mode,
             serving="base" if now.level == "base" else "learned",
             level=now.level,
-            outcomes=outcomes,
-            steps=steps,
+            outcomes=0 if person is None else person.outcomes,
+            steps=0 if person is None else person.own.steps,
             agreement=0.0 if person is None else person.guard.agree.mean,
             trusted=person is not None and person.guard.trusted,
             distrust="" if person is None else person.guard.distrust(),
@@ -408,7 +388,7 @@ class Learner:
     def reset(self, tenant: str) -> int:
         """Drop every learned state of a tenant, of all profiles; outcomes so far teach no more. Returns the number of
         states. Whether the tenant shares stays as it was."""
-        with self.log.transact() as tx:
+        with self.log.store.transact() as tx:
             before = self.log.state(tenant, None, profile=SETTINGS, tx=tx)
             dropped = self.log.drop_states(tx, tenant) - (before is not None)
             self._put_settings(
@@ -422,7 +402,7 @@ class Learner:
 
         States of other profiles are dropped too; they are learned again when they are asked for.
         """
-        with self.log.transact() as tx:
+        with self.log.store.transact() as tx:
             settings = self._settings(tenant, tx)
             if settings.shares == on:
                 return
@@ -491,9 +471,11 @@ def _add(past: RepeatedQuestions, recall: LoggedRecall, cited: Iterable[int]) ->
     past.add(read_question(recall.query).terms, cited, recall.nos[: recall.shown])
 
 
-def _exhaust(replay: Replay) -> None:
+def _exhausted(replay: Replay) -> dict[Partition, PersonMatrices]:
+    """Take the remaining steps; there are no matrices to learn on the way."""
     for _ in replay.steps():
         pass
+    return {}
 
 
 def _shown_first(recall: LoggedRecall, right: set[int]) -> LoggedRecall:

@@ -1,4 +1,4 @@
-"""What learning keeps in a store: recalls, outcomes and learned states. No other file of this room calls a store.
+"""What learning keeps in a store: recalls, outcomes and learned states, and how they are read and written.
 
 A recall does not wait for the disk. It is held in memory for a moment and written in the background, or together with
 its outcome. A crash loses at most the last recalls that nobody has reported an outcome of.
@@ -11,15 +11,14 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import Any, Protocol
 
 from wellworn.core.errors import WellwornError
 from wellworn.core.locks import ForkLock
-from wellworn.core.values import Entry, Partition
+from wellworn.core.values import Partition
 from wellworn.store.port import Event, LoggedOutcome, LoggedRecall, Store, Tx, Vector
 
 __all__ = ["Event", "LearningLog", "LoggedOutcome", "LoggedRecall", "Tx", "Vector"]
@@ -46,7 +45,7 @@ class LearningLog:
     """The learning side of one store, shared by all learners of a memory."""
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self.store = store
         self._pending: OrderedDict[str, LoggedRecall] = OrderedDict()
         self._of_new: set[str] = set()
         self._lock = ForkLock()
@@ -59,13 +58,6 @@ class LearningLog:
     def __len__(self) -> int:
         """Recalls that are not written yet."""
         return len(self._pending)
-
-    def transact(self) -> AbstractContextManager[Tx]:
-        return self._store.transact()
-
-    def check_open(self) -> None:
-        """Raise `StoreClosed` if the store is closed."""
-        self._store.heads([])
 
     # -- recalls -------------------------------------------------------------------------------------------------
 
@@ -91,7 +83,7 @@ class LearningLog:
         """A recall, pending or written."""
         with self._lock:
             pending = self._pending.get(recall_id)
-        return pending or self._store.logged_recall(recall_id)
+        return pending or self.store.logged_recall(recall_id)
 
     def recall_in(self, tx: Tx, recall_id: str) -> LoggedRecall | None:
         """A recall that was written, as of this transaction."""
@@ -107,9 +99,9 @@ class LearningLog:
             recalls, new = [*self._pending.values()], {*self._of_new, wanted}
         if recalls:
             partitions = list(dict.fromkeys(recall.partition for recall in recalls))
-            heads = zip(partitions, self._store.heads(partitions), strict=True)
+            heads = zip(partitions, self.store.heads(partitions), strict=True)
             there = {partition for partition, head in heads if head is not None}
-            alive = self._store.alive(list({no for recall in recalls for no in recall.nos[: recall.shown]}))
+            alive = self.store.alive(list({no for recall in recalls for no in recall.nos[: recall.shown]}))
             tx.add_recalls(
                 [
                     recall if alive.issuperset(recall.nos[: recall.shown]) else replace(recall, query="")
@@ -142,7 +134,7 @@ class LearningLog:
         if not self._pending and not any(companion.waits for companion in self._companions):
             return
         try:
-            with self._store.transact() as tx:
+            with self.store.transact() as tx:
                 committed = self.write(tx)
             committed()
             self._failed = False
@@ -167,47 +159,35 @@ class LearningLog:
 
     def outcomes(self, tenant: str, partition: Partition | None = None, *, after: int = 0) -> Iterator[LoggedOutcome]:
         """Every outcome of a tenant, or of one partition, in order."""
-        while page := self._store.outcomes(tenant, partition=partition, after=after, limit=PAGE):
+        while page := self.store.outcomes(tenant, partition=partition, after=after, limit=PAGE):
             after = page[-1].no
             yield from page
 
     def recent_outcomes(self, partition: Partition, *, recalls: int, after: int) -> list[LoggedOutcome]:
         """The outcomes of a partition's last recalls, in order."""
-        return self._store.recent_outcomes(partition, recalls=recalls, after=after)
+        return self.store.recent_outcomes(partition, recalls=recalls, after=after)
 
     def last_outcome(self, tenant: str) -> int:
         """The number of the tenant's last outcome, 0 when there is none, by bisection."""
         low, high = 0, 1
-        while self._store.outcomes(tenant, after=high, limit=1):
+        while self.store.outcomes(tenant, after=high, limit=1):
             low, high = high, 2 * high
         while low < high:
             middle = (low + high) // 2
-            if self._store.outcomes(tenant, after=middle, limit=1):
+            if self.store.outcomes(tenant, after=middle, limit=1):
                 low = middle + 1
             else:
                 high = middle
         return low
 
-    # -- entries -------------------------------------------------------------------------------------------------
-
-    def alive(self, nos: Sequence[int]) -> set[int]:
-        """Those of the rows that still exist."""
-        return self._store.alive(nos)
-
-    def entries(self, nos: Sequence[int]) -> dict[int, Entry]:
-        return self._store.read(nos)
-
-    def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
-        return self._store.vectors(nos)
-
     # -- states: text by profile, for a partition, or for a tenant as a whole -----------------------------------------
 
     def state(self, tenant: str, partition: Partition | None, *, profile: str, tx: Tx | None = None) -> str | None:
-        return (tx or self._store).policy(tenant, partition, profile=profile)
+        return (tx or self.store).policy(tenant, partition, profile=profile)
 
     def states(self, partition: Partition, *, profile: str, tx: Tx | None = None) -> tuple[str | None, str | None]:
         """The state of the partition's tenant, and of the partition."""
-        return (tx or self._store).policies(partition, profile=profile)
+        return (tx or self.store).policies(partition, profile=profile)
 
     def put_state(self, tx: Tx, tenant: str, partition: Partition | None, text: str, *, profile: str) -> None:
         tx.put_policy(tenant, partition, text, profile=profile)

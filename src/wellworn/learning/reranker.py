@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import base64
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -23,8 +23,7 @@ import numpy as np
 from wellworn.core.values import Partition
 from wellworn.ingest.hashing import hash64
 from wellworn.learning.guard import LEAST, NO_EVIDENCE, Evidence, auc
-from wellworn.learning.learner import Serving
-from wellworn.learning.log import LearningLog, LoggedOutcome, LoggedRecall, Tx, Vector
+from wellworn.learning.log import LearningLog, LoggedRecall, Tx, Vector
 from wellworn.learning.policy import Person, Replay
 from wellworn.learning.ranker import MIN_BASE_WEIGHT, UNSHOWN_LOG, Array, example_of
 from wellworn.learning.residual import FROM_ZERO, TAU, Residual, chances
@@ -51,8 +50,13 @@ class PersonMatrices:
     """How much better than the linear ranking alone the order with r predicted citations."""
 
     @property
-    def serves(self) -> bool:
-        return self.paper or (self.gain.n >= LEAST and _bound(self.gain, -Z_RESIDUAL) > 0.0)
+    def alone(self) -> bool:
+        """Whether they replace the linear correction."""
+        return self.paper
+
+    @property
+    def proven(self) -> bool:
+        return self.gain.n >= LEAST and _bound(self.gain, -Z_RESIDUAL) > 0.0
 
     def factors(self, query: Vector, rows: Vector, recall_id: str) -> list[tuple[str, Array, float]]:
         """What to add to the scores of a recall's candidates: name, values and weight of each factor.
@@ -74,7 +78,7 @@ class PersonMatrices:
         return moves
 
     def learned(
-        self, recall: LoggedRecall, query: Vector, cited: set[int], vectors: dict[int, Vector], person: Person | None
+        self, recall: LoggedRecall, query: Vector, cited: set[int], vectors: dict[int, Vector], person: Person
     ) -> PersonMatrices:
         """After one more outcome, with what is left of its rows."""
         nos = [no for no in recall.nos if no in vectors]
@@ -82,7 +86,7 @@ class PersonMatrices:
         if example is None or len(example.base) != len(nos) or len(query) != self.residual.width:
             return self
         q, m = query.astype(np.float64), np.array([vectors[no] for no in nos], dtype=np.float64)
-        if self.paper or person is None:
+        if self.paper:
             return replace(self, residual=self.residual.updated(q, m, range(example.shown), example.cited))
         if not person.guard.trusted or not example.cited.any():
             return self
@@ -101,15 +105,14 @@ class PersonMatrices:
 
 
 class MatrixReranker:
-    """Keeps the matrices of people in a store, as states of the profile or of the profile and `/matrices`."""
+    """Keeps the matrices of people in a store, under the profile's name and `/matrices`."""
 
     def __init__(
         self, log: LearningLog, *, paper: bool, profile: str, embed: Callable[[str], Vector], width: int
     ) -> None:
-        self.alone = paper
-        """Whether it replaces the linear correction."""
+        self._paper = paper
         self._log = log
-        self._profile = profile if paper else f"{profile}/matrices"
+        self._profile = f"{profile}/matrices"
         self._embed = embed
         self._width = width
 
@@ -117,47 +120,32 @@ class MatrixReranker:
         """The vector of a query; None when its words were forgotten."""
         return self._embed(query) if query else None
 
-    def serving(self, partition: Partition, *, on: bool) -> Serving:
-        """What serves a partition where this replaces the linear correction."""
-        return Serving(level="person", matrices=self._read(partition)) if on else Serving()
+    def serving(self, partition: Partition, level: str) -> PersonMatrices | None:
+        """The matrices that serve a person whose linear ranking is at this level; None while they are not known to
+        help."""
+        if self._paper:
+            return self._read(partition)
+        found = self._read(partition) if level == "person" else None
+        return found if found is not None and found.proven else None
 
-    def matrices(self, partition: Partition) -> PersonMatrices | None:
-        """The matrices that serve a person; None while they are not known to help."""
-        found = self._read(partition)
-        return found if found.serves else None
-
-    def steps(self, partition: Partition) -> int:
-        return self._read(partition).residual.steps
-
-    def learn(
-        self,
-        tx: Tx,
-        recall: LoggedRecall,
-        query: Vector | None,
-        cited: set[int],
-        alive: set[int],
-        person: Person | None,
-    ) -> None:
+    def learn(self, tx: Tx, recall: LoggedRecall, query: Vector, cited: set[int], person: Person) -> None:
         """Learn one outcome in its transaction."""
-        if query is None or not recall.query:  # its words were forgotten
+        if not recall.query:  # its words were forgotten meanwhile
             return
         before = self._read(recall.partition, tx)
-        vectors = self._log.vectors([no for no in recall.nos if no in alive])
-        after = before.learned(recall, query, cited, vectors, person)
+        after = before.learned(recall, query, cited, self._log.store.vectors(recall.nos), person)
         if after is not before:
             self._put(tx, recall.partition, after)
 
-    def relearned(self, outcomes: Iterable[LoggedOutcome], replay: Replay) -> dict[Partition, PersonMatrices]:
-        """The matrices after a replay of the log; the replay is taken along where people are needed."""
+    def relearned(self, replay: Replay) -> dict[Partition, PersonMatrices]:
+        """Take the steps of a replay; the matrices after it."""
         found: dict[Partition, PersonMatrices] = {}
-        people = ((one, None) for one in outcomes) if self.alone else ((one, who) for one, _, who in replay.steps())
-        for one, person in people:
+        for one, _, person in replay.steps():
             recall, query = one.recall, self.embed(one.recall.query)
             if query is not None:
                 before = found.get(recall.partition) or self._fresh(recall.partition)
-                vectors = self._log.vectors(recall.nos)
-                after = before.learned(recall, query, set(one.value.get("nos", ())), vectors, person)
-                found[recall.partition] = after
+                cited, vectors = set(one.value.get("nos", ())), self._log.store.vectors(recall.nos)
+                found[recall.partition] = before.learned(recall, query, cited, vectors, person)
         return found
 
     def put_all(self, tx: Tx, tenant: str, states: dict[Partition, PersonMatrices]) -> None:
@@ -168,8 +156,8 @@ class MatrixReranker:
 
     def _fresh(self, partition: Partition) -> PersonMatrices:
         who = f"{partition.tenant}\x1f{partition.layer}\x1f{partition.layer_id}"
-        seed = hash64(who) % (2**32 - 1) + 1 if self.alone else FROM_ZERO
-        return PersonMatrices(residual=Residual.fresh(self._width, seed=seed), paper=self.alone)
+        seed = hash64(who) % (2**32 - 1) + 1 if self._paper else FROM_ZERO
+        return PersonMatrices(residual=Residual.fresh(self._width, seed=seed), paper=self._paper)
 
     def _read(self, partition: Partition, tx: Tx | None = None) -> PersonMatrices:
         text = self._log.state(partition.tenant, partition, profile=self._profile, tx=tx)
@@ -180,7 +168,7 @@ class MatrixReranker:
         except (KeyError, TypeError, ValueError):
             return self._fresh(partition)
         fits = residual.width == self._width  # else the vectors are of another model now
-        return PersonMatrices(residual=residual, paper=self.alone, gain=gain) if fits else self._fresh(partition)
+        return PersonMatrices(residual=residual, paper=self._paper, gain=gain) if fits else self._fresh(partition)
 
     def _put(self, tx: Tx, partition: Partition, state: PersonMatrices) -> None:
         residual = base64.b64encode(state.residual.to_bytes()).decode("ascii")
