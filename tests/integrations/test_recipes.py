@@ -9,8 +9,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from models.service import Service, chat, claude, serving
 
+from models.service import Service, chat, claude, serving
 from wellworn import Memory
 from wellworn.integrations.loop import MemoryMiddleware, create_memory_middleware
 
