@@ -1,7 +1,7 @@
 """Decisions written: all of a session's at once, with their links, or none.
 
 Everything slow happens before the transaction. Inside it, an existing memory that was changed by someone else since it
-was looked at raises `Overtaken`, and the caller decides anew.
+was looked at raises `ChangedMeanwhile`, and the caller decides anew.
 """
 
 from __future__ import annotations
@@ -19,44 +19,44 @@ from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.remember import MAX_LEARNED_CONFIDENCE, REPEAT_CONFIDENCE_STEP, Writer, keep
 from wellworn.ingest.validate import Draft
 from wellworn.reflection.candidate import Candidate
-from wellworn.reflection.decide import Decision
+from wellworn.reflection.decide import UpdateDecision
 from wellworn.reflection.evidence import evidence_of
-from wellworn.reflection.report import Written
+from wellworn.reflection.report import ReflectedMemory
 from wellworn.store.port import Event, NewEntry, Tx
 
 MAX_EVIDENCE_CHARS = 20_000
 SOURCE = "reflection"
 
 
-class Overtaken(WellwornError):
+class ChangedMeanwhile(WellwornError):
     """A memory was changed while it was being decided on."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class PlannedWrite:
     """A decision ready to be written: the record is a new entry, or the merged one in its new state."""
 
-    decision: Decision
+    decision: UpdateDecision
     record: NewEntry
     said: list[Turn]
 
 
 def prepare(
-    decisions: Sequence[Decision],
+    decisions: Sequence[UpdateDecision],
     writer: Writer,
     *,
     partition: Partition,
     session_id: str,
     turns: Mapping[int, Turn],
     trust: Mapping[int, Trust],
-) -> list[Step]:
+) -> list[PlannedWrite]:
     """The decisions with their records, embedded in one batch. An existing memory is changed at most once."""
     now = writer.clock()
     taken: set[str] = set()
-    planned: list[tuple[Decision, Entry, list[Turn]]] = []
+    planned: list[tuple[UpdateDecision, Entry, list[Turn]]] = []
     for decision in decisions:
         if decision.old is not None and decision.old.id in taken and decision.action != "same":
-            decision = Decision(candidate=decision.candidate, action="add", why="the other was changed already")
+            decision = UpdateDecision(candidate=decision.candidate, action="add", why="the other was changed already")
         if decision.old is not None and decision.action != "same":
             taken.add(decision.old.id)
         said = [turns[number] for number in decision.candidate.turns]
@@ -64,7 +64,7 @@ def prepare(
         planned.append((decision, _merged(decision, new, writer, now) if decision.action == "merge" else new, said))
     records = writer.records_of([entry for _, entry, _ in planned])
     return [
-        Step(decision=decision, record=record, said=said)
+        PlannedWrite(decision=decision, record=record, said=said)
         for (decision, _, said), record in zip(planned, records, strict=True)
     ]
 
@@ -109,7 +109,7 @@ def scope_of(partition: Partition) -> Scope:
     return Scope(tenant=partition.tenant, **cast("dict[str, str]", layer))
 
 
-def _merged(decision: Decision, new: Entry, writer: Writer, now: datetime) -> Entry:
+def _merged(decision: UpdateDecision, new: Entry, writer: Writer, now: datetime) -> Entry:
     """The existing memory as the merge leaves it: the text that says both, resting on the evidence of both."""
     old = cast("Entry", decision.old)
     evidence = old.evidence if new.evidence in old.evidence else f"{old.evidence}\n{new.evidence}"
@@ -128,12 +128,12 @@ def _merged(decision: Decision, new: Entry, writer: Writer, now: datetime) -> En
     return replace(merged, content_hash=content_hash(merged))
 
 
-def write(tx: Tx, steps: Sequence[Step], now: datetime) -> list[Written]:
+def write(tx: Tx, steps: Sequence[PlannedWrite], now: datetime) -> list[ReflectedMemory]:
     """Write every step, in order."""
     return [_write(tx, step, now) for step in steps]
 
 
-def _write(tx: Tx, step: Step, now: datetime) -> Written:
+def _write(tx: Tx, step: PlannedWrite, now: datetime) -> ReflectedMemory:
     decision, record = step.decision, step.record
     old = None if decision.old is None else _unchanged(tx, decision.old)
     if decision.action == "merge" and old is not None:
@@ -149,10 +149,10 @@ def _write(tx: Tx, step: Step, now: datetime) -> Written:
 
 
 def _unchanged(tx: Tx, seen: Entry) -> Entry:
-    """The entry as it is now; `Overtaken` when it no longer says what it said."""
+    """The entry as it is now; `ChangedMeanwhile` when it no longer says what it said."""
     now = tx.get([seen.partition], [seen.id]).get(seen.id)
     if now is None or (now.text, now.state, now.valid_to) != (seen.text, seen.state, seen.valid_to):
-        raise Overtaken(f"entry {seen.id} was changed meanwhile")
+        raise ChangedMeanwhile(f"entry {seen.id} was changed meanwhile")
     return now
 
 
@@ -195,10 +195,10 @@ def link_to_turns(tx: Tx, entry_id: str, said: Sequence[Turn], partition: Partit
     )
 
 
-def told(step: Step, entry_id: str | None) -> Written:
+def told(step: PlannedWrite, entry_id: str | None) -> ReflectedMemory:
     """The step for a report."""
     decision, entry = step.decision, step.record.entry
-    return Written(
+    return ReflectedMemory(
         action=decision.action,
         text=entry.text if decision.action == "merge" else decision.candidate.summary,
         kind=entry.kind,

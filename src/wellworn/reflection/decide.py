@@ -40,7 +40,7 @@ class Proposal:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Decision:
+class UpdateDecision:
     """What to do with a new memory; `old` is the existing one concerned, `text` what a merge makes of both."""
 
     candidate: Candidate
@@ -54,7 +54,7 @@ _BY_RELATION: dict[str, ActionName] = {"same": "same", "supersedes": "supersede"
 """The strongest relation first."""
 
 
-def decide(proposals: Sequence[Proposal], model: Model | None) -> list[Decision]:
+def decide(proposals: Sequence[Proposal], model: Model | None) -> list[UpdateDecision]:
     """One decision for each proposal, in order."""
     decided = [_by_rules(proposal) for proposal in proposals]
     if model is None:
@@ -73,7 +73,7 @@ def decide(proposals: Sequence[Proposal], model: Model | None) -> list[Decision]
     return decided
 
 
-def _by_rules(proposal: Proposal) -> Decision:
+def _by_rules(proposal: Proposal) -> UpdateDecision:
     """The strongest relation to any similar memory decides."""
     new = proposal.candidate
     relations = [
@@ -85,8 +85,8 @@ def _by_rules(proposal: Proposal) -> Decision:
         for relation, old in relations:
             if relation.kind == kind:
                 text = new.summary if action == "merge" else ""
-                return Decision(candidate=new, action=action, old=old, text=text, why=relation.why)
-    return Decision(candidate=new, action="add", why="new")
+                return UpdateDecision(candidate=new, action=action, old=old, text=text, why=relation.why)
+    return UpdateDecision(candidate=new, action="add", why="new")
 
 
 def _asked(model: Model, proposals: Sequence[Proposal]) -> dict[int, Action]:
@@ -116,18 +116,18 @@ def _data(proposals: Sequence[Proposal]) -> str:
     return json.dumps({"new_memories": shown}, ensure_ascii=False, indent=1)
 
 
-def _by_model(proposal: Proposal, action: Action) -> Decision | None:
+def _by_model(proposal: Proposal, action: Action) -> UpdateDecision | None:
     """The model's wish as a decision, or None when it cannot be trusted."""
     candidate = proposal.candidate
     if action.name == "add":
-        return Decision(candidate=candidate, action="add", why="model: new")
+        return UpdateDecision(candidate=candidate, action="add", why="model: new")
     old = proposal.similar[action.index]
     if action.name == "merge":
         if not _says_both(action.text, old.text, candidate.summary):
             return None
-        return Decision(candidate=candidate, action="merge", old=old, text=action.text, why="model: same topic")
+        return UpdateDecision(candidate=candidate, action="merge", old=old, text=action.text, why="model: same topic")
     why = "model: was true before" if action.name == "supersede" else "model: was wrong"
-    return Decision(candidate=candidate, action=action.name, old=old, why=why)
+    return UpdateDecision(candidate=candidate, action=action.name, old=old, why=why)
 
 
 def _says_both(merged: str, old: str, new: str) -> bool:

@@ -1,7 +1,7 @@
-"""Evidence or reject: a memory stays only if the turns it names say it.
+"""Check a model's memory against the turns it names, and reject it if they do not say it.
 
-Words are compared by stem. A summary may paraphrase, so a share of its words suffices; names and numbers may not be
-invented, so each must stand somewhere in what was said. Knows neither who extracted the memory nor where it goes.
+Words are compared by stem. A summary may paraphrase, so a share of its words suffices. Names and numbers may not be
+invented, so each must stand somewhere in what was said.
 """
 
 from __future__ import annotations
@@ -17,33 +17,9 @@ from wellworn.reflection.candidate import Candidate
 MIN_SHARE = 0.3
 """Of a summary's words that must stand in the turns it names."""
 _SAID_OF_ANYONE = frozenset({"user", "users", "assistant", "speaker", "person", "they", "their", "he", "she"})
-_MONTHS = (
-    "january",
-    "february",
-    "march",
-    "april",
-    "may",
-    "june",
-    "july",
-    "august",
-    "september",
-    "october",
-    "november",
-    "december",
-)
-_CALENDAR = frozenset(
-    {
-        *_MONTHS,
-        *(month[:3] for month in _MONTHS),
-        "monday",
-        "tuesday",
-        "wednesday",
-        "thursday",
-        "friday",
-        "saturday",
-        "sunday",
-    }
-)
+_MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905
+_CALENDAR = frozenset({*_MONTHS, *(month[:3] for month in _MONTHS), *_WEEKDAYS})
 _DATE = re.compile(
     rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{'|'.join(_MONTHS)})(?:,?\s+\d{{4}})?"
     rf"|\b(?:{'|'.join(_MONTHS)})\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}})?|\b(?:{'|'.join(_MONTHS)})\s+\d{{4}}",
@@ -55,16 +31,9 @@ _TO_TWENTY = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
 nineteen twenty
 """
-_SPELLED = {word: str(value) for value, word in enumerate(_TO_TWENTY.split())} | {
-    "thirty": "30",
-    "forty": "40",
-    "fifty": "50",
-    "hundred": "100",
-    "thousand": "1000",
-    "dozen": "12",
-    "once": "1",
-    "twice": "2",
-}
+_SPELLED = {word: str(value) for value, word in enumerate(_TO_TWENTY.split())}
+_SPELLED |= {"thirty": "30", "forty": "40", "fifty": "50", "hundred": "100", "thousand": "1000", "dozen": "12"}
+_SPELLED |= {"once": "1", "twice": "2"}
 
 
 def rejection(candidate: Candidate, turns: Sequence[Turn], around: Sequence[Turn]) -> str | None:

@@ -55,8 +55,11 @@ _NO_VERB = _words(
 _JOINS = _words("and or but then")
 _CLAUSES = _words("to who which that if when because while since where what how why until before after so as than")
 _UNCERTAIN = _words(
-    "you your yours yourself you're you've you'll you'd we we're we've we'll we'd our ours us ourselves mine myself let's wanna gonna gotta kinda"
+    "you your yours yourself you're you've you'll you'd we we're we've we'll we'd our ours us ourselves mine myself"
+    " let's wanna gonna gotta kinda"
 )
+_ADDRESS = re.compile(r"^my \w+,|, my \w+\W*$", re.IGNORECASE)
+"""May be how the listener is called: "My friend, this works"."""
 _LIKE_WOULD = _words("like love rather prefer be say never also always really")
 _AUXILIARIES = MODALS | _words("am was do did have had don't didn't")
 
@@ -109,7 +112,7 @@ def about_speaker(text: str, name: str) -> str | None:
     """The sentence with the speaker's name for "I", or None where that is not certain to be right."""
     pieces = [part for piece in _PIECE.findall(text) for part in _uncontracted(piece)]
     words = {piece.lower() for piece in pieces}
-    if '"' in text or not words.isdisjoint(_UNCERTAIN):
+    if '"' in text or _ADDRESS.search(text) or not words.isdisjoint(_UNCERTAIN):
         return None
     state = _Rewriting(pieces=pieces, name=name)
     place = 0

@@ -1,6 +1,6 @@
 """Prospective reflection: turns of a session → proposed memories → decisions → one atomic write.
 
-Knows the store, the writer and the searcher, and a model or none. Does not know when it is called.
+Works with a model or without one. When it runs is decided in `service`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from wellworn.ingest.remember import Writer
 from wellworn.ingest.session import name_of
 from wellworn.models.ledger import Meter
 from wellworn.models.port import Model, Reply, Request
-from wellworn.reflection.apply import Overtaken, prepare, scope_of, told, write
+from wellworn.reflection.apply import ChangedMeanwhile, prepare, scope_of, told, write
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.compare import group_same
-from wellworn.reflection.decide import Decision, Proposal, decide
-from wellworn.reflection.extract import Extract, by_model, by_rules
+from wellworn.reflection.decide import Proposal, UpdateDecision, decide
+from wellworn.reflection.extract import Extract, Extracted, by_model, by_rules
 from wellworn.reflection.report import Reflection
 from wellworn.reflection.settings import ReflectionSettings
 from wellworn.reflection.window import readable, windows
@@ -44,21 +44,9 @@ class Read:
 
     turns: list[Turn]
     start: int
-    stop: int
     trust: Mapping[int, Trust]
     unread: frozenset[int]
     """Turns of the stretch that nobody said: system text, tool output, recalled memories."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Proposed:
-    """What the windows of a session gave, together."""
-
-    candidates: list[Candidate]
-    dropped: Counter[str]
-    skipped: dict[int, str]
-    by: str
-    fallback: str
 
 
 class Tally:
@@ -130,7 +118,7 @@ class Reflector:
             fallback=proposed.fallback,
             dry_run=dry_run,
         )
-        decided: dict[tuple[Candidate, frozenset[str]], Decision] = {}
+        decided: dict[tuple[Candidate, frozenset[str]], UpdateDecision] = {}
         for attempt in range(1, MOST_TRIES + 1):
             seq = self._seq(partition)
             proposals = [self._proposal(candidate, partition) for candidate in proposed.candidates]
@@ -146,7 +134,7 @@ class Reflector:
                 with self._writer.transact() as tx:
                     # Someone wrote to the partition since: perhaps the same memory. Look again, but not for ever.
                     if attempt < MOST_TRIES and proposals and self._seq(partition) != seq:
-                        raise Overtaken(
+                        raise ChangedMeanwhile(
                             f"the partition of {partition.layer} {partition.layer_id} was written to meanwhile"
                         )
                     now = self._writer.clock()
@@ -155,7 +143,7 @@ class Reflector:
                     if finish is not None:
                         finish(tx, written)
                 return written
-            except Overtaken:
+            except ChangedMeanwhile:
                 if attempt == MOST_TRIES:
                     raise
         raise AssertionError("unreachable")  # the last attempt returns or raises
@@ -170,9 +158,9 @@ class Reflector:
         trust: dict[int, Trust] = {number: entry.trust for number, entry in episodes.items() if entry is not None}
         said = readable(turns, entries)
         unread = {turn.number for turn in turns if turn.number >= start} - {turn.number for turn in said}
-        return Read(turns=said, start=start, stop=stop, trust=trust, unread=frozenset(unread))
+        return Read(turns=said, start=start, trust=trust, unread=frozenset(unread))
 
-    def _propose(self, read: Read, partition: Partition, model: Model | None) -> Proposed:
+    def _propose(self, read: Read, partition: Partition, model: Model | None) -> Extracted:
         extract: Extract = by_rules if model is None else by_model(model, most=self._settings.max_memories)
         user = name_of(scope_of(partition).user)
         found: list[Candidate] = []
@@ -186,7 +174,7 @@ class Reflector:
             skipped.update(part.skipped)
             if part.fallback:
                 by, fallback = part.by, part.fallback
-        return Proposed(candidates=group_same(found), dropped=dropped, skipped=skipped, by=by, fallback=fallback)
+        return Extracted(candidates=group_same(found), dropped=dropped, skipped=skipped, by=by, fallback=fallback)
 
     def _proposal(self, candidate: Candidate, partition: Partition) -> Proposal:
         found = self._searcher.similar(
@@ -198,8 +186,8 @@ class Reflector:
         self,
         proposals: Sequence[Proposal],
         model: Model | None,
-        known: dict[tuple[Candidate, frozenset[str]], Decision],
-    ) -> list[Decision]:
+        known: dict[tuple[Candidate, frozenset[str]], UpdateDecision],
+    ) -> list[UpdateDecision]:
         """Decide what is not decided yet for the same neighbours: a second look asks a model only for what is new."""
         keys = [(p.candidate, frozenset(f"{entry.id}\x1f{entry.updated_at}" for entry in p.similar)) for p in proposals]
         new = [n for n, key in enumerate(keys) if key not in known]

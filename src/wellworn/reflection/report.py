@@ -9,7 +9,7 @@ from wellworn.core.values import Cost
 
 
 @dataclass(frozen=True, kw_only=True)
-class Written:
+class ReflectedMemory:
     """One memory of a reflection: what was done with it, on which evidence."""
 
     action: str
@@ -34,7 +34,7 @@ class Reflection:
     session_id: str
     start: int
     stop: int
-    memories: list[Written] = field(default_factory=list)
+    memories: list[ReflectedMemory] = field(default_factory=list)
     dropped: dict[str, int] = field(default_factory=dict)
     """Proposed memories that were not believed, by reason."""
     skipped: dict[int, str] = field(default_factory=dict)

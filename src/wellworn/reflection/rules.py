@@ -32,7 +32,7 @@ UNNAMED = "the user"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class Findings:
     """The memories of a session, and for every other turn why it gave none."""
 
     candidates: list[Candidate]
@@ -84,22 +84,24 @@ _FINITE = _set(
     " can't doesn't didn't"
 )
 _OPENERS = re.compile(
-    r"(?:(?:my (?:guy|friend|dear|brother|man|love)|oh|ah|eh|um|hmm|well|ok|okay|yes|yeah|yep|yup|no|nope|nah|sure|right|alright|great|good|nice|perfect"
+    r"(?:(?:oh|ah|eh|um|hmm|well|ok|okay|yes|yeah|yep|yup|no|nope|nah|sure|right|alright|great|good|nice|perfect"
     r"|thanks|thank you|hi|hello|hey|wow|haha|lol|btw|by the way|anyway|actually|honestly|look|listen|true"
     r"|exactly|absolutely|definitely|of course|got it|sorry|morning|good morning|fyi|for context|quick one)"
     r"(?:[,!:;–-]+\s*|\s+(?=i\b|i'|my\b|we\b|our\b|the\b)))+",
     re.IGNORECASE,
 )
 _SOCIAL = _set(
-    "agree appreciate apologise apologize awesome back bet bye cool course day excited exactly fine glad good got great"
-    " guess happy haha hear hello help helpful helps hey hi hope idea interesting know let like listening lol look lot"
-    " looking love lovely makes mean morning much need nice night noted okay perfect point problem ready really right"
-    " see sense soon sorry sounds sure talk thank thanks think totally true understand understood wait way well wonderful"
-    " wow yeah yep yes amazing beautiful blessed cute fun grateful hard important incredible inspiring powerful proud"
-    " special stoked super sweet thankful thrilled together tough cheers done please worries welcome completely absolutely definitely next question anything"
+    "absolutely agree amazing anything apologise apologize appreciate awesome back beautiful bet blessed bye cheers"
+    " completely cool course cute day definitely done exactly excited fine fun glad good got grateful great guess haha"
+    " happy hard hear hello help helpful helps hey hi hope idea important incredible inspiring interesting know let"
+    " like listening lol look looking lot love lovely makes mean morning much need next nice night noted okay perfect"
+    " please point powerful problem proud question ready really right see sense soon sorry sounds special stoked super"
+    " sure sweet talk thank thankful thanks think thrilled together totally tough true understand understood wait way"
+    " welcome well wonderful worries wow yeah yep yes"
 )
+"""Politeness, praise and reactions: they say nothing about anyone."""
 _WH = _set("what how why who whose which when where what's how's who's where's")
-_ASKING_SECOND = _FINITE | _set("do to would the have many much about if else i'd are'nt")
+_ASKING_SECOND = _FINITE | _set("do to would the have many much about if else")
 _INVERTED = re.compile(
     r"(?:is|are|am|was|were|do|does|did|can|could|should|would|will|shall|may|has|have|had|isn't|aren't|don't|doesn't"
     r"|didn't|can't|couldn't|won't) (?:i|you|we|it|he|she|they|there|the|this|that|these|those|my|your|our|any)\b"
@@ -108,7 +110,8 @@ _REQUEST = re.compile(
     r"\b(?:can|could|would|will) you\b"
     r"|\bi(?:'d| would|'ll)? (?:\w+ ){0,2}?(?:want|need|like|expect|ask) (?:for )?you\b"
     r"|\blet me know\b|^(?:\w+ ){0,2}?(?:tell|show|give|send|walk|help|explain)(?: to)? me\b"
-    r"|^i(?:'d| would)? (?:also |just )?(?:want|need|like) (?:to (?:see|know|hear|get)|an?\b|the\b|some\b|more\b)(?=.*\b"
+    r"|^i(?:'d| would)? (?:also |just )?(?:want|need|like) (?:to (?:see|know|hear|get)|an?\b|the\b|some\b|more\b)"
+    r"(?=.*\b"
     r"(?:list|summary|table|e?mail|titles?|names?|script|outline|template|report|examples?|ideas?|version|draft|essay"
     r"|article|post|code|prompt)s?\b)"
 )
@@ -138,7 +141,8 @@ _ROLE_PLAY = re.compile(
     re.MULTILINE,
 )
 _STANDING = re.compile(
-    r"^(?:please )?(?:always|never|don't|do not|avoid|stop \w+ing|remember|note|call me|use|keep|prefer|no .+ please|remind me)\b"
+    r"^(?:please )?(?:always|never|don't|do not|avoid|stop \w+ing|remember|note|call me|use|keep|prefer|remind me"
+    r"|no .+ please)\b"
     r"|\b(?:always|never|from now on|going forward|in (?:the )?future|instead of|any ?more|no longer|by default"
     r"|every time|write that down|note that|remember that|remember this)\b"
 )
@@ -148,7 +152,7 @@ _FOREIGN = _set(
     " yo soy el los es mi tengo estoy me gusta con una io sono il che di ho eu sou não meu uma ik ben het een niet mijn"
     " jag är och inte min jeg er ikke og på"
 )
-"""Function words of other languages; English ones that look alike are left out."""
+"""Function words of other languages."""
 
 
 def label(sentence: Sentence) -> Label:
@@ -277,7 +281,7 @@ class _Session:
         return len({*terms(one.text)} - _SOCIAL_TERMS - self.heard)
 
 
-def extract(turns: Sequence[Turn], *, user: str | None = None, context: Sequence[Turn] = ()) -> Found:
+def extract(turns: Sequence[Turn], *, user: str | None = None, context: Sequence[Turn] = ()) -> Findings:
     """The memories worth proposing, in order.
 
     `user` is what the person behind the role `user` is called. `context` are the turns before: read already, they tell
@@ -304,7 +308,7 @@ def extract(turns: Sequence[Turn], *, user: str | None = None, context: Sequence
         session.heard.update(terms(turn.text))
         before = turn
     used = {number for one in candidates for number in one.turns}
-    return Found(candidates=candidates, skipped={n: why for n, why in skipped.items() if n not in used})
+    return Findings(candidates=candidates, skipped={n: why for n, why in skipped.items() if n not in used})
 
 
 def _sort_of_talk(turns: Sequence[Turn]) -> str:
