@@ -58,6 +58,7 @@ _UNCERTAIN = _words(
     "you your yours yourself you're you've you'll you'd we we're we've we'll we'd our ours us ourselves mine myself"
     " let's wanna gonna gotta kinda"
 )
+_OTHERS = _words("they they're they've them their theirs")
 _ADDRESS = re.compile(r"^my \w+,|, my \w+\W*$", re.IGNORECASE)
 """May be how the listener is called: "My friend, this works"."""
 _LIKE_WOULD = _words("like love rather prefer be say never also always really")
@@ -97,6 +98,8 @@ class _Rewriting:
     """"I" was the subject of a verb already."""
     inflected: bool = False
     """The last verb of the speaker stands in the present, so a verb after "and" must be inflected too."""
+    others: bool = False
+    """The sentence says "they" of somebody else."""
     nested: bool = False
     """Another clause began since, so a verb after "and" may be of somebody else."""
 
@@ -114,7 +117,7 @@ def about_speaker(text: str, name: str) -> str | None:
     words = {piece.lower() for piece in pieces}
     if '"' in text or _ADDRESS.search(text) or not words.isdisjoint(_UNCERTAIN):
         return None
-    state = _Rewriting(pieces=pieces, name=name)
+    state = _Rewriting(pieces=pieces, name=name, others=not words.isdisjoint(_OTHERS))
     place = 0
     while place < len(pieces):
         after = _rewrite(state, place)
@@ -135,9 +138,9 @@ def _rewrite(state: _Rewriting, place: int) -> int | None:
     if lower == "i":
         return _subject(state, place)
     if lower == "my":
-        state.done.append("their" if state.first_subject else f"{state.name}'s")
+        state.done.append("their" if state.first_subject and not state.others else f"{state.name}'s")
     elif lower == "me":
-        state.done.append("them" if state.first_subject else state.name)
+        state.done.append("them" if state.first_subject and not state.others else state.name)
     elif lower in _CLAUSES:
         state.nested = True
         state.done.append(state.pieces[place])
@@ -168,8 +171,8 @@ def _subject(state: _Rewriting, place: int) -> int | None:
         else:
             break
         at += 1
-    if at >= len(state.pieces):
-        return None
+    if at >= len(state.pieces) or state.pieces[at][0].isupper():
+        return None  # nothing follows, or a title: "How I Built This"
     verb = _verb_after_i(state, at)
     if verb is None:
         return None
