@@ -106,7 +106,7 @@ def test_words_alone_need_no_vectors(exported: Path, other_store: Store) -> None
 
 def test_the_file_can_be_read_without_us(exported: Path, store: Store) -> None:
     header, *content, end = lines_of(exported)
-    assert header["wellworn_export"] == 2
+    assert header["wellworn_export"] == 3
     assert header["model"] == {"name": "hash:16", "width": 16}
     assert {line["type"] for line in content} == {"entry", "link", "turn", "session", "replaced"}
     assert end["lines"] == len(content) + 1
@@ -271,9 +271,9 @@ def test_lines_after_the_end_are_refused(exported: Path, other: Memory, other_st
 
 def test_another_version_is_named(exported: Path, other: Memory, other_store: Store) -> None:
     lines = lines_of(exported)
-    lines[0]["wellworn_export"] = 3
+    lines[0]["wellworn_export"] = 4
     seal(exported, lines[:-1])
-    refused(exported, other, other_store, "version 3; this release reads up to version 2")
+    refused(exported, other, other_store, "version 4; this release reads up to version 3")
 
 
 def test_a_file_of_another_kind_is_refused(tmp_path: Path, other: Memory, other_store: Store) -> None:

@@ -14,7 +14,7 @@ from wellworn.core.errors import ScopeError, TransferError
 from wellworn.ingest.terms import record_of
 from wellworn.memory import Memory
 from wellworn.models.hashing import HashEmbedder
-from wellworn.ops import folder
+from wellworn.ops import files as folder
 from wellworn.ops.bundle import Loaded
 from wellworn.ops.doctor import verify
 from wellworn.store.port import NewEntry, Store
@@ -237,7 +237,7 @@ def refused(notes: Path, other: Memory, other_store: Store, match: str) -> None:
 
 TRICKS: dict[str, tuple[Callable[[str], str], str]] = {
     "a path as id": (lambda text: text.replace("id: ", "id: ../../../etc/x-", 1), "not a UUID"),
-    "an id of another sort": (lambda text: text.replace("id: ", "id: 7 #", 1), "not a UUID"),
+    "an id of another sort": (lambda text: text.replace("id: ", "id: 7 #", 1), "got `int`"),
     "another version": (lambda text: text.replace("wellworn: 1", "wellworn: 2"), "version 2"),
     "no version": (lambda text: text.replace("wellworn: 1\n", ""), "damaged"),
     "no end of the front matter": (lambda text: text.replace("\n---\n", "\n"), "damaged"),
@@ -248,8 +248,8 @@ TRICKS: dict[str, tuple[Callable[[str], str], str]] = {
     "an unknown field": (lambda text: text.replace("kind: ", "path: /etc/passwd\nkind: "), "unknown fields: path"),
     "no partition": (lambda text: text.replace("partition: ", "_partition: "), "partition"),
     "a text as links": (lambda text: text.replace("links:", "links: x\n_:", 1), "links"),
-    "links as text": (lambda text: text.replace("outgoing: []", "outgoing: x"), "must be a list"),
-    "a text as link": (lambda text: text.replace("outgoing: []", "outgoing: [x]"), "is not a link"),
+    "links as text": (lambda text: text.replace("outgoing: []", "outgoing: x"), "not a list of links"),
+    "a text as link": (lambda text: text.replace("outgoing: []", "outgoing: [x]"), "not a list of links"),
     "a link to a path": (
         lambda text: text.replace("outgoing: []", "outgoing: [{target: ../x, type: supports}]"),
         "UUID",

@@ -16,7 +16,7 @@ from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, Entry, Link, Partiti
 from wellworn.ingest.terms import record_of
 from wellworn.models.hashing import HashEmbedder
 from wellworn.ops.doctor import verify
-from wellworn.ops.plain import settled
+from wellworn.ops.lines import settled
 from wellworn.store.port import NewEntry, Replaced, Store
 
 from .conftest import ENGINES, everything_in, open_memory, open_store

@@ -21,14 +21,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
-from wellworn.core.clock import NewId, TimeOrderedIds
+from wellworn.core.clock import NewId
 from wellworn.core.errors import TransferError
-from wellworn.core.values import Entry, Partition, Progress, Scope, Turn
+from wellworn.core.values import Entry, Partition, Progress, Scope
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.terms import record_of
-from wellworn.ops.bundle import Bundle, Loaded, coherent, rehomed, renamed
-from wellworn.ops.cleaned import cleaned
-from wellworn.ops.log_lines import admit_log
+from wellworn.ops.bundle import Bundle, Loaded, cleaned, coherent, rehomed, renamed
+from wellworn.ops.learning_log import admit_log
+from wellworn.ops.lines import TurnLine
 from wellworn.ops.walk import homes
 from wellworn.store.port import Event, NewEntry, Store, Tx
 
@@ -37,20 +37,14 @@ _LIVE = ("active", "flagged")
 
 
 def admit(
-    bundle: Bundle,
-    store: Store,
-    writer: Writer,
-    *,
-    scope: Scope | None = None,
-    new_id: NewId | None = None,
-    progress: Progress | None = None,
+    bundle: Bundle, store: Store, writer: Writer, *, scope: Scope | None = None, progress: Progress | None = None
 ) -> Loaded:
     """Write what is new in a coherent bundle; with a scope, nothing is written outside of it (`bundle.rehomed`)."""
     if scope is not None:
         bundle = coherent(rehomed(bundle, scope), where="brought into one scope")
     bundle = cleaned(bundle, writer.scrubbing)
     there = homes(store, [entry.id for entry in bundle.entries])
-    bundle = _with_free_ids(bundle, there, new_id or TimeOrderedIds() if scope is not None else None)
+    bundle = _with_free_ids(bundle, there, None if scope is None else writer.new_id)
     there = {entry.id: there[entry.id] for entry in bundle.entries if entry.id in there}
     wanted = [entry for entry in bundle.entries if entry.id not in there or _is_edit(bundle, entry, there)]
     records = _records(wanted, bundle, store, writer, progress)
@@ -61,8 +55,8 @@ def admit(
     bundle = renamed(bundle, admission.same)
     if bundle.recalls or bundle.tenants:
         with store.transact() as tx:
-            told = admit_log(store, tx, bundle.recalls, bundle.outcomes, bundle.tenants)
-        loaded = replace(loaded, outcomes=told)
+            outcomes = admit_log(store, tx, bundle.recalls, bundle.outcomes, bundle.tenants)
+        loaded = replace(loaded, outcomes=outcomes)
     if progress is not None:
         progress(len(bundle.entries), len(bundle.entries))
     return loaded
@@ -190,14 +184,14 @@ class _Admission:
         self._tx.update(changed, change="edited", index=record.index, vector=record.vector)
         self._edited.add(entry.id)
 
-    def _add_turns(self, turns: Sequence[tuple[Partition, Turn]]) -> int:
-        by_session: dict[tuple[Partition, str], list[Turn]] = defaultdict(list)
-        for partition, turn in turns:
-            by_session[partition, turn.session_id].append(turn)
-        return sum(self._add_session(partition, session) for (partition, _), session in by_session.items())
+    def _add_turns(self, turns: Sequence[TurnLine]) -> int:
+        by_session: dict[tuple[Partition, str], list[TurnLine]] = defaultdict(list)
+        for turn in turns:
+            by_session[turn.partition, turn.session_id].append(turn)
+        return sum(map(self._add_session, by_session.values()))
 
-    def _add_session(self, partition: Partition, turns: Sequence[Turn]) -> int:
-        session_id = turns[0].session_id
+    def _add_session(self, turns: Sequence[TurnLine]) -> int:
+        partition, session_id = turns[0].partition, turns[0].session_id
         present = {turn.number: turn for turn in self._store.turns(partition, session_id)}
         new = [turn for turn in turns if turn.number not in present]
         for turn in turns:

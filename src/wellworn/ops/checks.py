@@ -1,4 +1,4 @@
-"""What must be true of a store, one small function a rule. They look at values and yield flaws; none reads a store.
+"""What must be true of a store, as functions over values that yield flaws. None reads a store.
 
 | check          | holds when                                                                        | repaired |
 |----------------|-----------------------------------------------------------------------------------|----------|
@@ -38,7 +38,7 @@ from wellworn.core.tokens import count_tokens
 from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, STATES, Entry, Link, Turn
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.terms import record_of
-from wellworn.ops.plain import checked_id, is_unit_or_zero
+from wellworn.ops.lines import checked_id, is_unit_or_zero
 from wellworn.store.owned import JOB_STATES, job_problem
 from wellworn.store.port import Flaw, IndexRecord, Job, Model, SessionHead, Vector
 
@@ -53,92 +53,56 @@ def _flaw(check: str, subject: str, problem: str, *, repairable: bool = False) -
     return Flaw(check=check, subject=subject, problem=problem, repairable=repairable)
 
 
-# -- an entry by itself ------------------------------------------------------------------------------------------
+# -- an entry by itself ------------------------------------------------------------------------------------------------
 
 
-def check_id(entry: Entry) -> Found:
+def check_entry(entry: Entry) -> Found:
+    """Everything that an entry's own fields can tell."""
     try:
         checked_id(entry.id)
     except InvalidInput:
         yield _flaw("id", str(entry.id), "the id is not a UUID in its usual spelling")
-
-
-def check_required(entry: Entry) -> Found:
-    if not entry.text.strip():
-        yield _flaw("required", entry.id, "the text is empty")
-    if not entry.partition.tenant or not entry.partition.layer_id:
-        yield _flaw("required", entry.id, "the tenant or the id of its layer is empty")
-
-
-def check_lists(entry: Entry) -> Found:
-    if not well_formed_tags(entry):
-        yield _flaw("lists", entry.id, "the tags are not distinct texts")
-    if not all(isinstance(number, int) and number >= 0 for number in entry.turn_refs):
-        yield _flaw("lists", entry.id, "the turn references are not turn numbers")
-    counters = (entry.repeats, entry.usage_count, entry.success_count, entry.failure_count)
-    if min(counters) < 0:
-        yield _flaw("lists", entry.id, "a counter is negative")
-
-
-def well_formed_tags(entry: Entry) -> bool:
-    tags = entry.tags
-    return isinstance(tags, list) and all(isinstance(t, str) for t in tags) and len(set(tags)) == len(tags)
-
-
-def check_times(entry: Entry) -> Found:
-    moments = (entry.at, entry.created_at, entry.updated_at, entry.valid_from, entry.valid_to)
-    if any(moment is not None and moment.tzinfo is None for moment in moments):
-        yield _flaw("times", entry.id, "a time has no zone")
-        return
-    if entry.created_at > entry.updated_at:
-        yield _flaw("times", entry.id, "it was updated before it was created")
-    if entry.valid_to is not None and entry.valid_to <= entry.valid_from:
-        yield _flaw("times", entry.id, "its validity ends before it begins")
-
-
-def check_confidence(entry: Entry) -> Found:
-    if not isinstance(entry.confidence, int | float) or not 0 <= entry.confidence <= 1:
-        yield _flaw("confidence", entry.id, f"the confidence {entry.confidence!r} is not from 0 to 1")
-
-
-def check_vocabulary(entry: Entry) -> Found:
-    for name, value, known in (
-        ("kind", entry.kind, KINDS),
-        ("state", entry.state, STATES),
-        ("trust", entry.trust, _TRUSTS),
-        ("layer", entry.layer, LAYERS),
-    ):
-        if value not in known:
-            yield _flaw("vocabulary", entry.id, f"{value!r} is not a {name}")
-
-
-def check_superseded(entry: Entry) -> Found:
-    if entry.state == "superseded" and entry.valid_to is None:
-        yield _flaw("superseded", entry.id, "it is superseded and has no end of validity")
-
-
-def check_token_count(entry: Entry) -> Found:
+    for check, problem in _entry_problems(entry):
+        yield _flaw(check, entry.id, problem)
     counted = count_tokens(entry.text)
     if entry.token_count != counted:
         yield _flaw("token_count", entry.id, f"says {entry.token_count}, the text has {counted}", repairable=True)
-
-
-def check_content_hash(entry: Entry) -> Found:
     if entry.content_hash != content_hash(entry):
         yield _flaw("content_hash", entry.id, "the hash is not that of the text", repairable=True)
 
 
-ENTRY_CHECKS: tuple[Callable[[Entry], Found], ...] = (
-    check_id,
-    check_required,
-    check_lists,
-    check_times,
-    check_confidence,
-    check_vocabulary,
-    check_superseded,
-    check_token_count,
-    check_content_hash,
-)
+def _entry_problems(entry: Entry) -> Iterator[tuple[str, str]]:
+    """What no repair can mend."""
+    named = entry.partition.tenant and entry.partition.layer_id
+    numbers = all(isinstance(number, int) and number >= 0 for number in entry.turn_refs)
+    counters = (entry.repeats, entry.usage_count, entry.success_count, entry.failure_count)
+    sure = isinstance(entry.confidence, int | float) and 0 <= entry.confidence <= 1
+    moments = (entry.at, entry.created_at, entry.updated_at, entry.valid_from, entry.valid_to)
+    zoned = all(moment is None or moment.tzinfo is not None for moment in moments)
+    ends = entry.valid_to is None or not zoned or entry.valid_to > entry.valid_from
+    vocabulary = {"kind": KINDS, "state": STATES, "trust": _TRUSTS, "layer": LAYERS}
+    rules = [
+        ("required", entry.text.strip(), "the text is empty"),
+        ("required", named, "the tenant or the id of its layer is empty"),
+        ("lists", well_formed_tags(entry), "the tags are not distinct texts"),
+        ("lists", numbers, "the turn references are not turn numbers"),
+        ("lists", min(counters) >= 0, "a counter is negative"),
+        ("times", zoned, "a time has no zone"),
+        ("times", not zoned or entry.created_at <= entry.updated_at, "it was updated before it was created"),
+        ("times", ends, "its validity ends before it begins"),
+        ("confidence", sure, f"the confidence {entry.confidence!r} is not from 0 to 1"),
+        *(
+            ("vocabulary", getattr(entry, name) in known, f"{getattr(entry, name)!r} is not a {name}")
+            for name, known in vocabulary.items()
+        ),
+        ("superseded", entry.state != "superseded" or entry.valid_to, "it is superseded and has no end of validity"),
+    ]
+    yield from ((check, problem) for check, holds, problem in rules if not holds)
+
+
+def well_formed_tags(entry: Entry) -> bool:
+    tags = entry.tags
+    return isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) and len(set(tags)) == len(tags)
 
 
 # -- an entry and what is stored beside it -----------------------------------------------------------------------

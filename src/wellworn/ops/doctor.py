@@ -17,7 +17,7 @@ from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.models.port import Embedder
 from wellworn.ops import checks
 from wellworn.ops.checks import LinkKey
-from wellworn.ops.plain import settled
+from wellworn.ops.lines import settled
 from wellworn.ops.reembed import model_of
 from wellworn.ops.walk import PAGE, entry_total, homes, pages, step
 from wellworn.store.owned import JOB_STATES
@@ -120,8 +120,7 @@ class _Examination:
         stored = stored_with(self._store, page)
         for no, entry in page:
             index, vector = stored[no]
-            for check in checks.ENTRY_CHECKS:
-                yield from check(entry)
+            yield from checks.check_entry(entry)
             yield from checks.check_index(entry, index)
             yield from checks.check_vector(entry, vector, self._model, repairable=self._can_embed)
             self._checked["vectors"] += vector is not None

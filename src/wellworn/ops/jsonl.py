@@ -1,17 +1,17 @@
 """The lossless export: one UTF-8 file, one JSON object a line, sealed by a hash.
 
-    {"wellworn_export": 2, "created_at": "…", "model": {"name": "…", "width": 256} | null}
+    {"wellworn_export": 3, "created_at": "…", "model": {"name": "…", "width": 256} | null}
     {"type": "entry", …every field…, "vector": "<base64 of little-endian float32>" | null}
     {"type": "replaced", "entry": {…an older state…}, "change": "edited", "changed_at": "…"}
     {"type": "turn", "partition": {…}, "session_id": "…", "number": 0, …}
     {"type": "session", "partition": {…}, "session_id": "…", "turns": 1, "reflected": 0, …}
     {"type": "link", "link": {"source": "…", "target": "…", "type": "supports", …}}
-    {"type": "recall" | "outcome" | "tenant", …} the learning log: see `log_lines`
+    {"type": "recall" | "outcome" | "tenant", …} the learning log: see `learning_log`
     {"type": "end", "lines": <lines before this one>, "sha256": "<hash of all bytes before this line>"}
 
 The file appears under its name only when it is whole. A load checks the seal, then every line, before anything is
-written. Files of version 1 have no learning log. The audit log, jobs, records and model calls are the store's own
-and stay there. A load holds the whole file's content in memory.
+written, and holds the whole content in memory. Files of version 1 (no learning log) and 2 (another word for partition)
+are read too. The audit log, jobs, records and model calls are the store's own and stay there.
 """
 
 from __future__ import annotations
@@ -19,30 +19,36 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from wellworn.core.clock import NewId
 from wellworn.core.errors import InvalidInput, TransferError
-from wellworn.core.values import Entry, Link, Partition, Progress, Scope, Turn
-from wellworn.ingest.remember import Writer
-from wellworn.ingest.validate import checked_line
-from wellworn.learning.state import Tenant
-from wellworn.ops import plain
-from wellworn.ops.admit import admit
-from wellworn.ops.bundle import Bundle, Loaded, Written, coherent
-from wellworn.ops.folder import beside
-from wellworn.ops.log_lines import OutcomeLine, RecallLine, log_lines, outcome_of, recall_of, tenant_of
-from wellworn.ops.plain import Fields
+from wellworn.core.plain import to_plain
+from wellworn.core.values import Entry, Link, Partition, Progress
+from wellworn.ops.bundle import Bundle, Written, coherent
+from wellworn.ops.files import beside
+from wellworn.ops.learning_log import OutcomeLine, RecallLine, TenantLine, check_outcome, check_recall, log_lines
+from wellworn.ops.lines import (
+    RULES,
+    Plain,
+    TurnLine,
+    checked,
+    float_bytes,
+    or_none,
+    placed,
+    plain_session,
+    plain_time,
+    session_of,
+    value_of,
+    vector_of,
+)
 from wellworn.ops.walk import entry_total, pages
-from wellworn.store.port import Model, Replaced, SessionHead, Store, Vector
+from wellworn.store.port import Model, Replaced, Store
 
-VERSION = 2
-READABLE = (1, 2)
+VERSION = 3
 MAX_LINE_BYTES = 32_000_000
-MAX_WIDTH = 65_536
 
 
 # -- writing -----------------------------------------------------------------------------------------------------
@@ -83,8 +89,8 @@ def export_file(
     model = store.model() if vectors else None
     with beside(path) as file:
         out = _Sealed(file)
-        header_model = None if model is None else {"name": model.name, "width": model.width}
-        out.write("header", {"wellworn_export": VERSION, "created_at": plain.plain_time(now), "model": header_model})
+        header_model = None if model is None else to_plain(model)
+        out.write("header", {"wellworn_export": VERSION, "created_at": plain_time(now), "model": header_model})
         ids = _write_entries(out, store, partitions, model, progress)
         _write_turns(out, store, partitions, ids)
         _write_links(out, store, ids)
@@ -116,10 +122,10 @@ def _write_entries(
             for no, entry in page:
                 ids[entry.id] = None
                 _, vector = stored.get(no, (None, None))
-                encoded = None if vector is None else plain.plain_vector(vector)
-                out.write("entry", {"type": "entry", **plain.plain_entry(entry), "vector": encoded})
+                numbers = None if vector is None else float_bytes(vector)
+                out.write("entry", {"type": "entry", **to_plain(entry), "vector": to_plain(numbers)})
                 for old in store.replaced(entry.id):
-                    out.write("replaced", {"type": "replaced", **plain.plain_replaced(old)})
+                    out.write("replaced", {"type": "replaced", **to_plain(old)})
             if progress is not None:
                 progress(len(ids), max(total, len(ids)))
     return ids
@@ -129,13 +135,13 @@ def _write_turns(out: _Sealed, store: Store, partitions: Sequence[Partition], id
     for partition in partitions:
         for session_id in store.sessions(partition):
             for turn in store.turns(partition, session_id):
-                values = plain.plain_turn(partition, turn)
+                values = {"type": "turn", "partition": to_plain(partition), **to_plain(turn)}
                 if turn.entry_id not in ids:
                     values["entry_id"] = None  # the entry was forgotten and the turn kept
-                out.write("turn", {"type": "turn", **values})
+                out.write("turn", values)
             head = store.session(partition, session_id)
             if head is not None and head.turns:
-                out.write("session", {"type": "session", **plain.plain_session(head)})
+                out.write("session", {"type": "session", **plain_session(head)})
 
 
 def _write_links(out: _Sealed, store: Store, ids: dict[str, None], size: int = 500) -> None:
@@ -145,129 +151,99 @@ def _write_links(out: _Sealed, store: Store, ids: dict[str, None], size: int = 5
         sources = set(ordered[start : start + size])
         for link in store.links(ordered[start : start + size]):
             if link.source in sources and link.target in ids:
-                out.write("link", {"type": "link", "link": plain.plain_link(link)})
+                out.write("link", {"type": "link", "link": to_plain(link)})
 
 
-# -- reading -----------------------------------------------------------------------------------------------------
+# -- reading -----------------------------------------------------------------------------------------------------------
 
 
-@dataclass
-class _Lines:
-    """The lines of a file, sorted by type."""
+@dataclass(frozen=True, kw_only=True)
+class _Header:
+    """The first line, without the version."""
 
+    created_at: datetime
     model: Model | None
-    entries: list[Entry] = field(default_factory=list)
-    vectors: dict[str, Vector] = field(default_factory=dict)
-    links: list[Link] = field(default_factory=list)
-    turns: list[tuple[Partition, Turn]] = field(default_factory=list)
-    sessions: list[SessionHead] = field(default_factory=list)
-    replaced: list[Replaced] = field(default_factory=list)
-    recalls: list[RecallLine] = field(default_factory=list)
-    outcomes: list[OutcomeLine] = field(default_factory=list)
-    tenants: dict[str, Tenant] = field(default_factory=dict)
-
-    def keep(self, values: object, where: str) -> None:
-        fields = Fields(values, where)
-        type_ = fields.take("type", lambda value: checked_line("type", value))
-        if type_ == "entry":
-            vector = fields.take("vector", self._vector)
-            entry = plain.entry_of(fields)
-            self.entries.append(entry)
-            if vector is not None:
-                self.vectors[entry.id] = vector
-        elif type_ == "link":
-            self.links.append(plain.link_of(fields.nested("link")))
-            fields.done()
-        elif type_ == "turn":
-            self.turns.append(plain.turn_of(fields))
-        elif type_ == "session":
-            self.sessions.append(plain.session_of(fields))
-        elif type_ == "replaced":
-            self.replaced.append(plain.replaced_of(fields))
-        elif type_ == "recall":
-            self.recalls.append(recall_of(fields))
-        elif type_ == "outcome":
-            self.outcomes.append(outcome_of(fields))
-        elif type_ == "tenant":
-            self.tenants |= [tenant_of(fields)]
-        else:
-            raise TransferError(f"{where}: {type_!r} is not a type of line")
-
-    def _vector(self, value: object) -> Vector | None:
-        if value is None:
-            return None
-        if self.model is None:
-            raise InvalidInput("vector", "has no model to belong to")
-        return plain.vector_of(value, self.model.width)
 
 
-def load_file(
-    store: Store,
-    writer: Writer,
-    path: Path,
-    *,
-    scope: Scope | None = None,
-    new_id: NewId | None = None,
-    progress: Progress | None = None,
-) -> Loaded:
-    """Take a file into the store: where it came from, or all of it to the home partition of a scope."""
-    return admit(read_file(path), store, writer, scope=scope, new_id=new_id, progress=progress)
+@dataclass(frozen=True, kw_only=True)
+class _LinkLine:
+    link: Link
+
+
+RULES[_Header] = {"model": or_none(checked)}
+RULES[_LinkLine] = {"link": checked}
 
 
 def read_file(path: Path) -> Bundle:
     """The content of an export: its seal checked first, then every value, then how they fit together."""
     try:
         with path.open("rb") as file:
-            model = _check_header(file, path)
+            bundle = Bundle(model=_check_header(file, path))
             _check_seal(file, path)
-            lines = _Lines(model=model)
             for number, line in _content(file, path):
-                lines.keep(_json_of(line, f"{path}: line {number}"), f"{path}: line {number}")
+                where = f"{path}: line {number}"
+                _keep(bundle, _json_of(line, where), where)
     except OSError as error:
         raise TransferError(f"cannot read {path}: {error.strerror or error}") from error
-    return coherent(
-        Bundle(
-            entries=lines.entries,
-            vectors=lines.vectors,
-            model=model,
-            links=lines.links,
-            turns=lines.turns,
-            sessions=lines.sessions,
-            replaced=lines.replaced,
-            recalls=lines.recalls,
-            outcomes=lines.outcomes,
-            tenants=lines.tenants,
-        ),
-        where=str(path),
-    )
+    return coherent(bundle, where=str(path))
+
+
+def _keep(bundle: Bundle, values: Any, where: str) -> None:
+    """Add one line to the bundle."""
+    if not isinstance(values, dict) or not isinstance(type_ := values.pop("type", None), str):
+        raise TransferError(f"{where}: has no type")
+    if type_ == "entry":
+        _keep_entry(bundle, values, where)
+    elif type_ == "link":
+        bundle.links.append(value_of(_LinkLine, values, where).link)
+    elif type_ == "turn":
+        bundle.turns.append(value_of(TurnLine, values, where))
+    elif type_ == "session":
+        bundle.sessions.append(session_of(values, where))
+    elif type_ == "replaced":
+        bundle.replaced.append(value_of(Replaced, values, where))
+    elif type_ in ("recall", "outcome", "tenant"):
+        _keep_log(bundle, type_, values, where)
+    else:
+        raise TransferError(f"{where}: {type_!r} is not a type of line")
+
+
+def _keep_entry(bundle: Bundle, values: Plain, where: str) -> None:
+    vector = values.pop("vector", None)
+    entry = value_of(Entry, values, where)
+    bundle.entries.append(entry)
+    if vector is not None:
+        with placed(f"{where}: vector"):
+            if bundle.model is None:
+                raise InvalidInput("vector", "has no model to belong to")
+            bundle.vectors[entry.id] = vector_of(vector, bundle.model.width)
+
+
+def _keep_log(bundle: Bundle, type_: str, values: Plain, where: str) -> None:
+    if type_ == "tenant":
+        bundle.tenants.append(value_of(TenantLine, values, where))
+        return
+    with placed(where):
+        if type_ == "recall":
+            bundle.recalls.append(check_recall(value_of(RecallLine, values, where)))
+        else:
+            bundle.outcomes.append(check_outcome(value_of(OutcomeLine, values, where)))
 
 
 def _check_header(file: BinaryIO, path: Path) -> Model | None:
     """The model of the vectors, if the first line says that this is an export we can read."""
     where = f"{path}: line 1"
     line = next(_lines(file, path), b"")
-    if b"wellworn_export" not in line:
+    if b"_export" not in line:
         raise TransferError(f"{path} is not a wellworn export: its first line has no 'wellworn_export'")
-    fields = Fields(_json_of(line, where), where)
-    version = fields.take("wellworn_export", plain.checked_count)
-    if version not in READABLE:
+    values = _json_of(line, where)
+    named = [key for key in values if key.endswith("_export")] if isinstance(values, dict) else []
+    if not named:
+        raise TransferError(f"{path} is not a wellworn export: its first line has no 'wellworn_export'")
+    version = values.pop(named[0])  # the product had another name before version 3
+    if isinstance(version, bool) or version not in range(1, VERSION + 1):
         raise TransferError(f"{path} is of export version {version}; this release reads up to version {VERSION}")
-    fields.take("created_at", plain.checked_time)
-    model = fields.take("model", lambda value: None if value is None else _model_of(value, where))
-    fields.done()
-    return model
-
-
-def _model_of(value: object, where: str) -> Model:
-    fields = Fields(value, f"{where}: model")
-    model = Model(
-        name=fields.take("name", lambda name: checked_line("name", name)),
-        width=fields.take("width", plain.checked_count),
-    )
-    fields.done()
-    if not 1 <= model.width <= MAX_WIDTH:
-        raise TransferError(f"{where}: a vector width of {model.width} is not from 1 to {MAX_WIDTH}")
-    return model
+    return value_of(_Header, values, where).model
 
 
 def _check_seal(file: BinaryIO, path: Path) -> None:
@@ -303,7 +279,7 @@ def _content(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
         before = line
 
 
-def _json_of(line: bytes, where: str) -> Any:  # any JSON value: `Fields` checks it
+def _json_of(line: bytes, where: str) -> Any:  # any JSON value
     try:
         return json.loads(line.decode(), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:

@@ -22,20 +22,22 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from wellworn.core.clock import NewId
 from wellworn.core.errors import InvalidInput, ScopeError, TransferError
+from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Progress, Scope
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.validate import Draft, check
-from wellworn.ops import frontmatter, plain
+from wellworn.ops import frontmatter
 from wellworn.ops.admit import admit, same_content
 from wellworn.ops.bundle import Bundle, Loaded, Written, coherent
-from wellworn.ops.folder import files_in, read_capped, read_text, write_whole
-from wellworn.ops.plain import Fields
+from wellworn.ops.files import files_in, read_capped, read_text, write_whole
+from wellworn.ops.lines import checked_id, plain_time, value_of
 from wellworn.ops.walk import entry_total, pages
 from wellworn.store.port import Store
 
 VERSION = 1
+MARK = "wellworn"
+"""The key of the front matter that says that a file is an entry, with the version."""
 MANIFEST = "manifest.json"
 MAX_MANIFEST_BYTES = 256_000_000
 
@@ -57,54 +59,50 @@ _LEFT_OUT: dict[str, Any] = {  # fields a file does not show while they have thi
 }
 
 
-# -- one entry, one file -----------------------------------------------------------------------------------------
+# -- one entry, one file -----------------------------------------------------------------------------------------------
 
 
 def file_of(entry: Entry, links: Sequence[Link]) -> str:
     """The content of an entry's file."""
-    values = plain.plain_entry(entry)
+    values = to_plain(entry)
     text, evidence, _ = values.pop("text"), values.pop("evidence"), values.pop("content_hash")
-    front = {"wellworn": VERSION} | {
-        key: value for key, value in values.items() if key not in _LEFT_OUT or value != _LEFT_OUT[key]
-    }
-    if evidence != text:
-        front["evidence"] = evidence
+    shown = {key: value for key, value in values.items() if key not in _LEFT_OUT or value != _LEFT_OUT[key]}
+    front = {MARK: VERSION, **shown} | ({"evidence": evidence} if evidence != text else {})
     outgoing = [_plain_end(link, "target") for link in links if link.source == entry.id]
     incoming = [_plain_end(link, "source") for link in links if link.target == entry.id]
-    front["links"] = {"outgoing": outgoing, "incoming": incoming}
-    return frontmatter.join(front, text)
+    return frontmatter.join({**front, "links": {"outgoing": outgoing, "incoming": incoming}}, text)
 
 
 def _plain_end(link: Link, end: str) -> dict[str, Any]:
-    values = plain.plain_link(link)
+    values = to_plain(link)
     return {end: values[end]} | {key: value for key, value in values.items() if key not in ("source", "target")}
+
+
+def _mark(front: Mapping[str, Any] | None) -> str | None:
+    """The key that marks an exported file; the first one where the product had another name. None: it is a note."""
+    if not front or MARK in front:
+        return MARK if front else None
+    return next(iter(front)) if "shelf" in front else None
 
 
 def entry_in(front: Mapping[str, Any], body: str, name: str) -> tuple[Entry, list[Link]]:
     """The entry of a file with its outgoing links; fields that someone took out have their usual values."""
-    values = {"evidence": body, **front, "text": body}
-    version = values.pop("wellworn")
+    values = {"evidence": body, "source": "import", **front, "text": body}
+    version = values.pop(_mark(front) or MARK, None)
     if version != VERSION:
         raise TransferError(f"{name} is of export version {version!r}; this release reads version {VERSION}")
-    links = Fields(values.pop("links", {}), f"{name}: links", complete=False)
-    entry = plain.entry_of(Fields(values, name, complete=False))
-    outgoing = links.take("outgoing", _checked_list, [])
-    links.take("incoming", _checked_list, [])
-    links.done()
-    return entry, [_link_from(entry, link, name) for link in outgoing]
-
-
-def _link_from(entry: Entry, values: object, name: str) -> Link:
-    if not isinstance(values, Mapping):
-        raise TransferError(f"{name}: links: {values!r:.40} is not a link, as in {{target: <id>, type: supports}}")
-    usual = {"created_at": plain.plain_time(entry.updated_at)}
-    return plain.link_of(Fields({**usual, **values, "source": entry.id}, f"{name}: links", complete=False))
-
-
-def _checked_list(value: object) -> list[Any]:
-    if not isinstance(value, list):
-        raise InvalidInput("links", f"must be a list, not {type(value).__name__}")
-    return value
+    links = values.pop("links", {})
+    if not isinstance(links, Mapping) or not links.keys() <= {"outgoing", "incoming"}:
+        raise TransferError(f"{name}: links: is not an object with the lists outgoing and incoming")
+    outgoing = links.get("outgoing", [])
+    if not isinstance(outgoing, list) or not all(isinstance(link, Mapping) for link in outgoing):
+        raise TransferError(f"{name}: links: outgoing is not a list of links, as in {{target: <id>, type: supports}}")
+    at = values.get("at")
+    created_at = values.get("created_at", at)
+    usual = {"created_at": created_at, "updated_at": created_at, "valid_from": at}
+    entry = value_of(Entry, {**usual, **values}, name, complete=False)
+    whole = [{"created_at": entry.updated_at, **link, "source": entry.id} for link in outgoing]
+    return entry, [value_of(Link, link, f"{name}: links", complete=False) for link in whole]
 
 
 # -- writing -----------------------------------------------------------------------------------------------------
@@ -163,7 +161,7 @@ def _prepare(store: Store, root: Path, now: datetime) -> dict[str, Path]:
 def _is_loaded(store: Store, path: Path, name: str) -> bool:
     """Whether the store has what a file says."""
     front, body = frontmatter.split(read_text(path), str(path))
-    if front is None or "wellworn" not in front:
+    if front is None or _mark(front) is None:
         return False
     entry, _ = entry_in(front, body, name)
     present = store.get([entry.partition], [entry.id]).get(entry.id)
@@ -190,13 +188,13 @@ def _name_of(entry: Entry) -> str:
     """The entry's file, by the month it happened in; only a UUID may become a name."""
     utc = entry.at.astimezone(UTC)
     try:
-        return f"{utc.year:04d}-{utc.month:02d}/{plain.checked_id(entry.id)}.md"
+        return f"{utc.year:04d}-{utc.month:02d}/{checked_id(entry.id)}.md"
     except InvalidInput as error:
         raise TransferError(f"entry {entry.id!r} cannot have a file: {error.problem}") from error
 
 
 def _write_manifest(root: Path, files: Mapping[str, str], now: datetime) -> None:
-    manifest = {"wellworn_export": VERSION, "format": "markdown", "created_at": plain.plain_time(now), "files": files}
+    manifest = {"wellworn_export": VERSION, "format": "markdown", "created_at": plain_time(now), "files": files}
     write_whole(root / MANIFEST, json.dumps(manifest, indent=1).encode())
 
 
@@ -218,8 +216,8 @@ def _manifest(root: Path) -> dict[str, str] | None:
         return None
     try:
         values = json.loads(read_capped(path, MAX_MANIFEST_BYTES))
-        version, files = values["wellworn_export"], values["files"]
-    except (ValueError, KeyError, TypeError, RecursionError):
+        version, files = next(values[key] for key in values if key.endswith("_export")), values["files"]
+    except (ValueError, KeyError, TypeError, RecursionError, StopIteration):
         raise TransferError(f"{path} is not the manifest of a wellworn export; remove or repair it") from None
     if version != VERSION:
         raise TransferError(f"{path} is of export version {version!r}; this release reads version {VERSION}")
@@ -255,13 +253,7 @@ class _Found:
 
 
 def load_folder(
-    store: Store,
-    writer: Writer,
-    root: Path,
-    *,
-    scope: Scope | None = None,
-    new_id: NewId | None = None,
-    progress: Progress | None = None,
+    store: Store, writer: Writer, root: Path, *, scope: Scope | None = None, progress: Progress | None = None
 ) -> Loaded:
     """Take a folder into the store. Every file is read and checked before anything is written.
 
@@ -273,7 +265,7 @@ def load_folder(
         raise ScopeError("scope", f"{name} is a note without a home", "give a scope to load notes into")
     if scope is not None:
         _check_notes(found.notes, scope, writer)
-    loaded = admit(found.bundle(root), store, writer, scope=scope, new_id=new_id, progress=progress)
+    loaded = admit(found.bundle(root), store, writer, scope=scope, progress=progress)
     if scope is None or not found.notes:
         return loaded
     ids = writer.remember(list(found.notes.values()), scope=scope, progress=progress)
@@ -287,7 +279,7 @@ def _read(root: Path) -> _Found:
     for name, path in _named_files(root):
         content = read_text(path)
         front, body = frontmatter.split(content, str(path))
-        if front is not None and "wellworn" in front:
+        if front is not None and _mark(front) is not None:
             entry, links = entry_in(front, body, str(path))
             found.entries.append(entry)
             found.links += links

@@ -12,8 +12,9 @@ from wellworn.core.clock import Clock
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.core.values import Progress, Scope
 from wellworn.ingest.remember import Writer
+from wellworn.ops.admit import admit
 from wellworn.ops.bundle import Loaded, Written
-from wellworn.ops.jsonl import export_file, load_file
+from wellworn.ops.jsonl import export_file, read_file
 from wellworn.ops.markdown import export_folder, load_folder
 from wellworn.store.port import Store
 
@@ -59,8 +60,9 @@ def load_from(
     chosen = _checked_format(format) or ("markdown" if path.is_dir() else "jsonl")
     if path.is_dir() != (chosen == "markdown"):
         raise TransferError(f"{path} is not a {'folder' if chosen == 'markdown' else 'file'}, as {chosen} needs")
-    load = load_file if chosen == "jsonl" else load_folder
-    return load(store, writer, path, scope=scope, progress=progress)
+    if chosen == "markdown":
+        return load_folder(store, writer, path, scope=scope, progress=progress)
+    return admit(read_file(path), store, writer, scope=scope, progress=progress)
 
 
 def _format_of(path: Path) -> str:
