@@ -98,8 +98,8 @@ class Memory:
                 raise ScopeError("scope", "is missing", "pass scope=Scope(user='ada'), or use memory.for_user('ada')")
             return self.scope
         scope = checked_scope(scope)
-        if self.scope is not None and scope != self.scope:
-            raise ScopeError("scope", f"{scope} is not {self.scope}, to which this memory is bound", "leave it out")
+        if self.scope is not None and not scope.within(self.scope):
+            raise ScopeError("scope", f"{scope} reaches beyond {self.scope}, to which this memory is bound", "leave it out")
         return scope
 
     # -- remember ------------------------------------------------------------------------------------------------

@@ -102,6 +102,12 @@ class Scope:
         """Every partition this scope sees, most specific first; empty when the scope names no layer."""
         return [*_partitions_of(self)]
 
+    def within(self, wider: Scope) -> bool:
+        """Whether this scope names nothing that the wider one does not name."""
+        return self.tenant == wider.tenant and all(
+            getattr(self, layer) in (None, getattr(wider, layer)) for layer in LAYERS
+        )
+
     def home(self, layer: str | None = None) -> Partition:
         """The partition that is written to: the layer asked for, else user, else the most specific one."""
         return _home_of(self, layer)

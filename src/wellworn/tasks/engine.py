@@ -71,6 +71,7 @@ def parts_of(memory: object, scope: Scope | None, scrubber: ScrubberSpec) -> Par
     if not isinstance(memory, Memory):
         raise InvalidInput("memory", f"must be a Memory, not {type(memory).__name__}", "use Memory.open(…)")
     engine = memory.engine
+    scope = scope or memory.scope
     scrubbing = engine.scrubbing
     if not scrubbing.on:
         scrubbing = choose_scrubbing(scrubber, engine.store, clock=engine.clock)
