@@ -278,8 +278,9 @@ class Items:
             yield from self._valid(page)
 
     def has_any(self, partition: Partition) -> bool:
-        """Whether a partition holds an item."""
-        return any(True for _ in self.newest(partitions=[partition]))
+        """Whether a partition holds an item; read from the store, so that listing loads no index."""
+        rows = self._store.select([partition], Selection(), limit=PAGE)
+        return any(True for _ in self._valid(entry for _, entry in rows))
 
     def put(self, puts: Sequence[PutItem]) -> None:
         """Store or delete all of these, or none if one is refused. Of several under one key the last counts."""

@@ -14,6 +14,7 @@ from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from wellworn.core.cache import LruCache
 from wellworn.core.citations import Citation, read_citation
@@ -116,8 +117,10 @@ class MemoryMiddleware:
         """Stands after the system prompt whenever memories follow: the same text on every turn."""
         self._memory = memory.for_scope(scope)
         self._max_results, self._min_score = checked_k(max_results), min_score
-        self._format, self._tag = checked_format(format), tag
-        self._max_chars = checked_count("max_chars", max_chars)
+        limit = checked_count("max_chars", max_chars)
+        self._block_of = partial(
+            memory_block, format=checked_format(format), tag=tag, max_chars=limit, numbered=citations
+        )
         self._tags = checked_tags([store_topic])
         self._stores = checked_flag("store_responses", store_responses)
         self._threshold = auto_summarize_threshold
@@ -181,14 +184,7 @@ class MemoryMiddleware:
         if not query.strip():
             return ""
         recall = self._memory.recall(query[:MAX_QUERY_CHARS], k=self._max_results, min_score=self._min_score)
-        block = memory_block(
-            recall.hits,
-            format=self._format,
-            tag=self._tag,
-            max_chars=self._max_chars,
-            now=now,
-            numbered=self._citations,
-        )
+        block = self._block_of(recall.hits, now=now)
         self._pending.put(
             question, _Shown(recall_id=recall.id, hits=len(recall.hits), block=block, turn=context.turn, at=now)
         )
