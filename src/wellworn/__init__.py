@@ -79,7 +79,7 @@ if TYPE_CHECKING:
     from wellworn.search.steps.recall import Recursion as Recursion
     from wellworn.search.steps.repl import ReplLimits as ReplLimits
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _NAMES = {
     "aio": "AsyncMemory",
