@@ -71,13 +71,13 @@ if TYPE_CHECKING:
     from wellworn.search.steps.actions import DrillDown as DrillDown
     from wellworn.search.steps.actions import FilterByRecency as FilterByRecency
     from wellworn.search.steps.actions import FilterByRelevance as FilterByRelevance
+    from wellworn.search.steps.actions import Planner as Planner
     from wellworn.search.steps.actions import RecursiveCall as RecursiveCall
     from wellworn.search.steps.actions import SearchLayer as SearchLayer
-    from wellworn.search.steps.limits import Limits as Limits
-    from wellworn.search.steps.models import Models as Models
-    from wellworn.search.steps.plans import Planner as Planner
-    from wellworn.search.steps.recall import Recursion as Recursion
+    from wellworn.search.steps.limits import Models as Models
     from wellworn.search.steps.repl import ReplLimits as ReplLimits
+    from wellworn.search.steps.router import Limits as Limits
+    from wellworn.search.steps.router import Recursion as Recursion
 
 __version__ = "0.2.0"
 
@@ -96,12 +96,10 @@ _NAMES = {
     "reflection.settings": "ReflectionSettings",
     "search.assemble": "Assembled LeftOut",
     "search.profiles": "Profile",
-    "search.steps.actions": "Aggregate DrillDown FilterByRecency FilterByRelevance RecursiveCall SearchLayer",
-    "search.steps.limits": "Limits",
-    "search.steps.models": "Models",
-    "search.steps.plans": "Planner",
-    "search.steps.recall": "Recursion",
+    "search.steps.actions": "Aggregate DrillDown FilterByRecency FilterByRelevance Planner RecursiveCall SearchLayer",
+    "search.steps.limits": "Models",
     "search.steps.repl": "ReplLimits",
+    "search.steps.router": "Limits Recursion",
 }
 _HOME = {name: f"wellworn.{module}" for module, names in _NAMES.items() for name in names.split()}
 __all__ = ["__version__", *sorted(_HOME)]

@@ -30,9 +30,7 @@ from wellworn.reflection.settings import ReflectionSettings
 from wellworn.search.pipeline import Searcher, checked_profile
 from wellworn.search.profiles import Profile
 from wellworn.search.score import FEATURES
-from wellworn.search.steps.combined import CombinedMemoryTrainer
-from wellworn.search.steps.recall import Minds, Recursion, Router, recursion_of
-from wellworn.search.steps.searches import Searches
+from wellworn.search.steps.router import Recursion, Router, recursion_of
 from wellworn.store.choose import choose_store
 from wellworn.store.port import Store
 
@@ -41,6 +39,8 @@ if TYPE_CHECKING:
     from wellworn.learning.reranker import MatrixReranker
     from wellworn.models.ledger import Meter
     from wellworn.models.port import Model
+    from wellworn.search.steps.limits import ModelAccess
+    from wellworn.search.steps.trainer import CombinedMemoryTrainer, SearchTrainer
 
 
 class Settings(TypedDict, total=False):
@@ -165,19 +165,15 @@ class Engine:
             learner=None if mode == "off" else self.learner,
             scrubbing=self.scrubbing,
         )
-        self.searches: Searches | None = None
+        self.searches: SearchTrainer | None = None
+        self.trainer: Learner | CombinedMemoryTrainer = self.learner
         if mode != "off" and self.recursion.mode != "off" and self.recursion.learns:
-            self.searches = Searches(
-                self.store,
-                self.learner,
-                explore=self.recursion.explore,
-                clock=self.clock,
-                threshold=self.recursion.threshold,
-                share=self.recursion.share,
-            )
-        models = Minds(metered=partial(_metered, weakref.ref(self)), reasoner=self.llm)
-        self.router = Router(self.searcher, self.recursion, minds=models, searches=self.searches)
-        self.trainer = CombinedMemoryTrainer(self.store, self.learner, self.searches, clock=self.clock)
+            from wellworn.search.steps.trainer import CombinedMemoryTrainer, SearchTrainer
+
+            self.searches = SearchTrainer(self.store, self.learner, self.recursion, clock=self.clock)
+            self.trainer = CombinedMemoryTrainer(self.store, self.learner, self.searches)
+        access = partial(_model_access, weakref.ref(self))
+        self.router = Router(self.searcher, self.recursion, access=access, trainer=self.searches)
         self.writer = Writer(self.store, self.embedder, scrubber=self.scrubbing, clock=self.clock, new_id=self.new_id)
         self.changer = Changer(self.store, self.embedder, scrubbing=self.scrubbing, clock=self.clock)
         self.forgetter = Forgetter(self.store, self.searcher, clock=self.clock, before=self.learner.log.write)
@@ -204,6 +200,14 @@ class Engine:
         self.learner.close()
         self.store.close()
         self.searcher.drop_ram()
+
+
+def _model_access(engine: weakref.ref[Engine]) -> ModelAccess:
+    """How recalls may ask models."""
+    from wellworn.search.steps.limits import ModelAccess
+
+    found = engine()
+    return ModelAccess(metered=partial(_metered, engine), reasoner=None if found is None else found.llm)
 
 
 def _metered(engine: weakref.ref[Engine], model: Model, partition: Partition) -> Meter:

@@ -7,7 +7,6 @@ verbs for owners and operators are grouped: `memory.learning`, `memory.jobs`, `m
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
@@ -43,8 +42,6 @@ from wellworn.ingest.validate import (
 )
 from wellworn.learning.outcome import outcome_input
 from wellworn.search.filters import FilterOptions, Filters
-from wellworn.search.steps.library import Library
-from wellworn.search.steps.recall import checked_recursion
 from wellworn.store.port import Store
 from wellworn.views import AdminView, JobsView, LearningView
 
@@ -173,9 +170,8 @@ class Memory:
 
         It sees what is valid now, or at `as_of`. `recursion` is `on`, `off` or `always` for this call.
         """
-        mode = None if recursion is None else checked_recursion(recursion)
         return self.engine.router.recall(
-            query, scope=self._scope(scope), k=k, filters=Filters.of(**filters), recursion=mode
+            query, scope=self._scope(scope), k=k, filters=Filters.of(**filters), recursion=recursion
         )
 
     def assemble(
@@ -201,7 +197,7 @@ class Memory:
         found = self.recall(query, k=k, recursion=recursion, scope=scope, **filters)
         context = assemble(found.query, [found, *sources], max_tokens=max_tokens)
         if self.engine.searches is not None and context.hits:
-            self.engine.searches.assembled(found.id, scope.home(), context.covered)
+            self.engine.searches.assembled(found, scope.home(), context.covered)
         return context
 
     def reason(self, query: str, *, k: int = 5, as_of: TimeLike = None, scope: Scope | None = None) -> Reasoning:
@@ -210,22 +206,17 @@ class Memory:
         A model (that of `Recursion.models`, or `llm`) draws the conclusion from these entries alone and cites them;
         without a model, or where it fails, the conclusion is what the entries say.
         """
-        scope, engine = self._scope(scope), self.engine
-        filters = Filters.of(as_of=as_of)
-        moment = filters.as_of or engine.clock()
+        from wellworn.search.steps.library import Library
 
-        def valid(id: str) -> Entry | None:
-            entry = engine.store.get(scope.partitions(), [id]).get(id)
-            if entry is None or entry.state == "pruned" or entry.valid_from > moment:
-                return None
-            return entry if entry.valid_to is None or moment < entry.valid_to else None
-
-        def library() -> Library:
-            searcher = engine.searcher.under(engine.profile, None, engine.scrubbing)
-            return Library(searcher=searcher, store=engine.store, scope=scope, filters=filters, moment=moment)
-
-        links = partial(engine.changer.links, scope=scope)
-        return engine.router.reason(query, scope=scope, k=k, filters=filters, links=links, get=valid, library=library)
+        engine, filters = self.engine, Filters.of(as_of=as_of)
+        library = Library(
+            searcher=engine.searcher.under(engine.profile, None, engine.scrubbing),
+            store=engine.store,
+            scope=self._scope(scope),
+            filters=filters,
+            moment=filters.as_of or engine.clock(),
+        )
+        return engine.router.steps.reason(query, library, k=k)
 
     def outcome(
         self,

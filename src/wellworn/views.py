@@ -46,7 +46,7 @@ class LearningView:
 
     def status(self, *, scope: Scope | None = None) -> LearningStatus:
         """What serves the scope's home layer now, and on which evidence."""
-        return self._engine.trainer.status(self._scope(scope).home(), self._engine.recursion.threshold)
+        return self._engine.trainer.status(self._scope(scope).home())
 
     def curve(self, *, scope: Scope | None = None) -> list[CurvePoint]:
         """How learning came to where it is: one point per outcome of the scope's home, replayed from the log."""
@@ -69,7 +69,7 @@ class LearningView:
         if pairs is not None:
             examine = self._engine.searcher.examine
             labelled = [(examine(checked_query(query), scope=scope), checked_ids(ids)) for query, ids in pairs]
-        self._engine.trainer.relearn(scope.tenant, labelled, whole=checked_flag("whole", whole))
+        self._engine.learner.relearn(scope.tenant, labelled, whole=checked_flag("whole", whole))
         return self.status(scope=scope)
 
     def reset(self, *, scope: Scope | None = None) -> int:
@@ -77,15 +77,19 @@ class LearningView:
 
         Returns how many learned states there were. `relearn(whole=True)` takes it back.
         """
-        return self._engine.learner.reset(self._scope(scope).tenant)
+        from wellworn.search.steps.trainer import drop_searches
+
+        tenant = self._scope(scope).tenant
+        drop_searches(self._engine.store, tenant)
+        return self._engine.learner.reset(tenant)
 
     def share(self, on: bool, *, scope: Scope | None = None) -> None:
         """Choose whether the tenant's users learn from each other (numbers only); off also drops what was shared."""
-        self._engine.trainer.share(self._scope(scope).tenant, checked_flag("on", on))
+        self._engine.learner.share(self._scope(scope).tenant, checked_flag("on", on))
 
     def export(self, *, scope: Scope | None = None) -> dict[str, Any]:
         """What was learned for the tenant and the scope's home, as JSON: numbers only."""
-        return self._engine.trainer.save(self._scope(scope).home())
+        return self._engine.trainer.export(self._scope(scope).home())
 
     def load(self, state: Mapping[str, Any], *, scope: Scope | None = None) -> LearningStatus:
         """Replace what was learned by what `export` returned; parts it does not have stay."""
@@ -94,19 +98,19 @@ class LearningView:
         return self.status(scope=scope)
 
     def practise(self, *, tasks: int = 60, scope: Scope | None = None) -> int:
-        """Try every way to search on questions made from the scope's own entries; returns how many there were.
+        """Try every way of searching on questions made from the scope's own entries; returns how many there were.
 
-        Learning which way serves best then does not begin blind. Nothing is logged, and nothing that is served changes
-        before outcomes say so.
+        A search policy (`Recursion(learns=True)`) begins with the result, which alone does not change how questions
+        are searched. It happens once for each home layer, and nothing is logged.
         """
-        from wellworn.search.steps.bootstrap import practise
+        from wellworn.search.steps.practise import practise
+        from wellworn.search.steps.trainer import SearchTrainer
 
         scope, count = self._scope(scope), checked_count("tasks", tasks, least=1)
         engine = self._engine
-        if engine.searches is None:
-            return 0
+        trainer = engine.searches or SearchTrainer(engine.store, engine.learner, engine.recursion, clock=engine.clock)
         searcher = engine.searcher.under(engine.profile, None, engine.scrubbing)
-        return practise(engine.store, searcher, engine.recursion, engine.searches, scope=scope, count=count)
+        return practise(engine.store, searcher, trainer, scope=scope, count=count)
 
 
 class JobsView:

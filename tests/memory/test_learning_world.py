@@ -330,7 +330,7 @@ def test_a_new_user_of_the_tenant_profits_at_once_and_another_tenant_does_not(pl
     foreign = mem.learning.status(scope=RIVAL)
     assert (foreign.serving, foreign.prior_users, foreign.prior_steps) == ("base", 0, 0)
     assert User(mem, RIVAL, 9).recall_rate() == untrained
-    assert mem.learning.export(scope=RIVAL) == {"prior": None, "person": None, "searches": None}
+    assert mem.learning.export(scope=RIVAL) == {"prior": None, "person": None}
 
 
 def test_a_tenant_that_does_not_share_helps_nobody_new(planted: OpenMemory) -> None:
@@ -409,7 +409,7 @@ def test_relearning_after_reopening_rebuilds_the_same_state(
     assert everyone(again) == before
     assert User(again, ADA, 1).order() == order
     assert again.learning.reset(scope=ADA) == 4  # three people and what they share
-    assert everyone(again)[:3] == [{"prior": None, "person": None, "searches": None}] * 3
+    assert everyone(again)[:3] == [{"prior": None, "person": None}] * 3
     assert everyone(again)[3] == before[3]
     again.learning.relearn(scope=ADA, whole=True)
     assert everyone(again) == before

@@ -223,9 +223,8 @@ def _print_status(found: LearningStatus, target: Target) -> None:
                 one.shape,
                 str(one.outcomes),
                 one.serves,
-                f"{one.starts:.1f}",
                 ", ".join(f"{way} {reward:+.2f}" for way, reward in one.rewards.items()),
             )
             for one in found.searches
         ]
-        out.print(render.row_table(("questions", "outcomes", "searched by", "recursive from", "mean rewards"), rows))
+        out.print(render.row_table(("questions", "outcomes", "searched by", "mean rewards"), rows))

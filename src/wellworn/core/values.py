@@ -494,14 +494,12 @@ class Stats:
 
 @dataclass(frozen=True, kw_only=True)
 class Searching:
-    """How questions of one shape are searched, as far as outcomes taught."""
+    """How questions of one shape are searched, where the search policy learns."""
 
     shape: str
     outcomes: int
     serves: str
     """The way that serves: `planner` until another is proven."""
-    starts: float
-    """The score from which on these questions are recursive: that of the settings, unless learned otherwise."""
     rewards: dict[str, float]
     """Mean reward of each way that was tried."""
 
@@ -536,7 +534,7 @@ class LearningStatus:
     last_change: datetime | None
     weights: dict[str, float]
     searches: tuple[Searching, ...] = ()
-    """How questions that need several entries are searched, by their shape."""
+    """How questions that need several entries are searched, by their shape; empty unless `Recursion(learns=True)`."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -257,11 +257,6 @@ class Learner:
             }
             tx.audit(Event(at=now, tenant=tenant, action="learn", detail=detail))
 
-    def trusts(self, tx: Tx, partition: Partition) -> bool:
-        """Whether a person's feedback is trusted, as of this transaction."""
-        person = self._person_in(partition, self.log.states(partition, profile=self.profile, tx=tx)[1])
-        return person is not None and person.guard.trusted
-
     # -- replay --------------------------------------------------------------------------------------------------
 
     def replay(self, tenant: str, settings: Tenant | None = None) -> Replay:
@@ -416,14 +411,15 @@ class Learner:
         texts = zip(("prior", "person"), self.log.states(partition, profile=self.profile), strict=True)
         return {name: None if text is None else json.loads(text) for name, text in texts}
 
-    def load_in(self, tx: Tx, partition: Partition, state: dict[str, Any]) -> None:
-        """Replace states by exported ones, within a transaction."""
+    def load(self, partition: Partition, state: dict[str, Any]) -> None:
+        """Replace states by exported ones; parts that are missing stay."""
         prior = loads_state(Prior, json.dumps(state.get("prior")), self.names)
-        if prior is not None:
-            self._put_prior(tx, partition.tenant, prior)
         person = loads_state(Person, json.dumps(state.get("person")), self.names)
-        if person is not None:
-            self._put_person(tx, partition, person)
+        with self.log.transact() as tx:
+            if prior is not None:
+                self._put_prior(tx, partition.tenant, prior)
+            if person is not None:
+                self._put_person(tx, partition, person)
 
     # -- states --------------------------------------------------------------------------------------------------
 

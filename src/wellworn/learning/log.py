@@ -14,7 +14,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Any
 
 from wellworn.core.errors import WellwornError
 from wellworn.core.locks import ForkLock
@@ -32,15 +32,6 @@ PAGE = 500
 _logger = logging.getLogger(__name__)
 
 
-class Companion(Protocol):
-    """Other records about recalls that are written in the same transactions."""
-
-    @property
-    def waits(self) -> bool: ...
-
-    def write(self, tx: Tx) -> Callable[[], None]: ...
-
-
 class LearningLog:
     """The learning side of one store, shared by all learners of a memory."""
 
@@ -53,17 +44,12 @@ class LearningLog:
         self._pid: int | None = None
         self._closed = False
         self._failed = False
-        self._companions: list[Companion] = []
 
     def __len__(self) -> int:
         """Recalls that are not written yet."""
         return len(self._pending)
 
     # -- recalls -------------------------------------------------------------------------------------------------
-
-    def beside(self, companion: Companion) -> None:
-        """Write these records along with the recalls."""
-        self._companions.append(companion)
 
     def add(self, recall: LoggedRecall, *, new: bool = False) -> None:
         """Hold a recall until it is written. `new`: its partition did not exist when it was made."""
@@ -109,15 +95,12 @@ class LearningLog:
                     if recall.partition in there or recall.id in new
                 ]
             )
-        written = [companion.write(tx) for companion in self._companions if companion.waits]
 
         def committed() -> None:
             with self._lock:
                 for recall in recalls:
                     self._of_new.discard(recall.id)
                     self._pending.pop(recall.id, None)
-            for done in written:
-                done()
 
         return committed
 
@@ -131,7 +114,7 @@ class LearningLog:
 
     def flush(self) -> None:
         """Write what is pending. A log that cannot be written must not stop the agent: it is a warning."""
-        if not self._pending and not any(companion.waits for companion in self._companions):
+        if not self._pending:
             return
         try:
             with self.store.transact() as tx:

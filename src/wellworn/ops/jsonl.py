@@ -29,7 +29,15 @@ from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Progress
 from wellworn.ops.bundle import Bundle, Written, coherent
 from wellworn.ops.files import beside
-from wellworn.ops.learning_log import OutcomeLine, RecallLine, TenantLine, check_outcome, check_recall, log_lines
+from wellworn.ops.learning_log import (
+    OLD_KINDS,
+    OutcomeLine,
+    RecallLine,
+    TenantLine,
+    check_outcome,
+    check_recall,
+    log_lines,
+)
 from wellworn.ops.lines import (
     RULES,
     Plain,
@@ -227,7 +235,9 @@ def _keep_log(bundle: Bundle, type_: str, values: Plain, where: str) -> None:
         if type_ == "recall":
             bundle.recalls.append(check_recall(value_of(RecallLine, values, where)))
         else:
-            bundle.outcomes.append(check_outcome(value_of(OutcomeLine, values, where)))
+            outcome = value_of(OutcomeLine, values, where)
+            if outcome.kind not in OLD_KINDS:
+                bundle.outcomes.append(check_outcome(outcome))
 
 
 def _check_header(file: BinaryIO, path: Path) -> Model | None:

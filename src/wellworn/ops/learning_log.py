@@ -34,11 +34,11 @@ from wellworn.ops.lines import (
     line,
     or_empty,
 )
-from wellworn.search.steps.lessons import KINDS as LESSONS
-from wellworn.search.steps.lessons import lesson_of, plain_lesson
 from wellworn.store.port import LoggedRecall, Selection, Store, Tx
 
 PAGE = 500
+OLD_KINDS = ("searched", "inferred")
+"""What release 0.1 logged about searches: neither written nor taken over."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -137,8 +137,6 @@ def check_recall(recall: RecallLine) -> RecallLine:
 
 def check_outcome(outcome: OutcomeLine) -> OutcomeLine:
     """The line, if it says what its kind can say."""
-    if outcome.kind in LESSONS:
-        return replace(outcome, value=plain_lesson(lesson_of(outcome.value)))
     says = _SAYS.get(outcome.kind)
     if says is None or outcome.value.keys() != says.keys():
         raise InvalidInput("value", f"{outcome.value!r:.60} is not what an outcome {outcome.kind!r:.40} says")
@@ -165,7 +163,7 @@ def _outcomes(
         for outcome in page:
             recall = outcome.recall
             shown = sum(no in id_of for no in recall.nos[: recall.shown])
-            if recall.partition not in partitions or not shown:
+            if recall.partition not in partitions or not shown or outcome.kind in OLD_KINDS:
                 continue  # nothing of what was shown is left to learn about
             if recall.id not in written:
                 written.add(recall.id)

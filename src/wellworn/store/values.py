@@ -203,7 +203,7 @@ class LoggedRecall:
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoggedOutcome:
     """What became of a recall, once per kind: `cited` {"nos": […]}, `used` {"quality": …}, `ignored` {}, `refined`
-    {"query": …}, `verdict` {"success": …}; `searched` and `inferred`, what a search taught (`recursive.lessons`). `no`
+    {"query": …}, `verdict` {"success": …}. `no`
     ascends over the whole store, in the order they were told."""
 
     no: int

@@ -12,10 +12,9 @@ import pytest
 
 from wellworn import Aggregate, DrillDown, Limits, Memory, Recursion, SearchLayer
 from wellworn.search.filters import Filters
-from wellworn.search.steps.actions import FilterByRelevance, Plan, RecursiveCall
+from wellworn.search.steps.actions import FilterByRelevance, Plan, RecursiveCall, RulePlanner
 from wellworn.search.steps.executor import Executor
-from wellworn.search.steps.limits import LimitMet, Meter
-from wellworn.search.steps.plans import RulePlanner
+from wellworn.search.steps.limits import LimitMet, Usage
 
 from .world import PASSAGES, QUESTION, SCOPE, filled
 
@@ -77,7 +76,7 @@ def test_an_embedder_that_hangs_on_a_part_of_the_question_is_left_behind() -> No
         def plan(self, query: str, shape: str, *, layers: Sequence[str], depth: int) -> Plan:
             return SearchLayer(query="Kestrel"), DrillDown(), Aggregate()
 
-    recursion = Recursion(planner=Part(), limits=Limits(timeout_s=0.2), learns=False)
+    recursion = Recursion(planner=Part(), limits=Limits(timeout_s=0.2))
     with Memory.open(":memory:", embedder=embed, recursion=recursion) as memory:
         memory.remember_many([text for _, text in PASSAGES], scope=SCOPE)
         spent = timed(lambda: memory.recall(QUESTION, scope=SCOPE))
@@ -119,7 +118,7 @@ def test_an_action_may_be_stopped_at_every_look_at_the_clock_and_leaves_a_whole_
         plain = [hit.entry.id for hit in memory.recall(QUESTION, scope=SCOPE, k=9)]
         stops = set()
         for allowed in range(60):
-            executor = Executor(plan, RulePlanner(), Meter(Limits(timeout_s=allowed), now=Ticks()))
+            executor = Executor(plan, RulePlanner(), Usage(Limits(timeout_s=allowed), now=Ticks()))
             found = memory.engine.searcher.recall(QUESTION, scope=SCOPE, k=9, filters=Filters(), refine=executor)
             assert {hit.entry.id for hit in found} == set(plain)
             last = executor.steps[-1]
@@ -134,18 +133,18 @@ def test_an_action_may_be_stopped_at_every_look_at_the_clock_and_leaves_a_whole_
 
 
 def test_a_search_that_would_be_late_is_not_begun() -> None:
-    meter = Meter(Limits(timeout_s=1.0), now=lambda: 0.0)
-    meter.check(ahead_s=0.9)
+    usage = Usage(Limits(timeout_s=1.0), now=lambda: 0.0)
+    usage.check(ahead_s=0.9)
     with pytest.raises(LimitMet):
-        meter.check(ahead_s=1.0)
+        usage.check(ahead_s=1.0)
 
 
 def test_what_comes_in_time_is_taken_and_what_fails_fails() -> None:
-    meter = Meter(Limits(timeout_s=5.0))
-    assert meter.within(lambda: 3) == 3
+    usage = Usage(Limits(timeout_s=5.0))
+    assert usage.within(lambda: 3) == 3
     with pytest.raises(ZeroDivisionError):
-        meter.within(lambda: 1 // 0)
+        usage.within(lambda: 1 // 0)
     with pytest.raises(LimitMet):
-        Meter(Limits(timeout_s=0.05)).within(lambda: time.sleep(0.5))
+        Usage(Limits(timeout_s=0.05)).within(lambda: time.sleep(0.5))
     with pytest.raises(LimitMet):
-        Meter(Limits(timeout_s=0.0)).within(lambda: 3)
+        Usage(Limits(timeout_s=0.0)).within(lambda: 3)

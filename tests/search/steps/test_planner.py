@@ -29,7 +29,7 @@ from wellworn import (
 )
 from wellworn.models import Request, ScriptedModel
 from wellworn.search.steps.actions import NAMES
-from wellworn.search.steps.reading import plan_of
+from wellworn.search.steps.planner import plan_in
 
 from .world import QUESTION, SCOPE, filled, titles
 
@@ -189,7 +189,7 @@ def test_every_action_is_read_however_it_is_spelled() -> None:
       {"action": "filter_by_recency", "max_age_days": "soon"}, {"action": "search_layer", "query": "  "}, 7,
       {"action": "aggregate", "strategy": "COMPARE"},
     ]}"""
-    assert plan_of(text, ["user", "team"], most=16) == (
+    assert plan_in(text, ["user", "team"], most=16) == (
         SearchLayer(query="a", layer="team"),
         SearchLayer(query="b"),
         RecursiveCall(sub_query="c"),
@@ -202,10 +202,10 @@ def test_every_action_is_read_however_it_is_spelled() -> None:
 
 def test_a_plan_is_no_longer_than_it_may_be_and_always_ends() -> None:
     many = answering(*[{"action": "search_layer", "query": f"q{n}"} for n in range(40)], END)
-    plan = plan_of(many, [], most=5)
+    plan = plan_in(many, [], most=5)
     assert len(plan) == 5
     assert isinstance(plan[-1], Aggregate)
-    assert plan_of(answering(BREAD, BREAD), [], most=16) == (SearchLayer(query="rye bread"), Aggregate())
+    assert plan_in(answering(BREAD, BREAD), [], most=16) == (SearchLayer(query="rye bread"), Aggregate())
 
 
 json_values = st.recursive(
@@ -221,7 +221,7 @@ json_values = st.recursive(
 @given(value=json_values)
 def test_whatever_a_model_writes_is_a_plan_or_unreadable(value: Any) -> None:
     try:
-        plan = plan_of(json.dumps(value), ["user"], most=6)
+        plan = plan_in(json.dumps(value), ["user"], most=6)
     except ReplyUnreadable:
         return
     assert 1 <= len(plan) <= 6

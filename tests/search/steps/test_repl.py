@@ -171,7 +171,7 @@ def test_a_slow_model_ends_at_the_deadline() -> None:
 def test_it_is_off_unless_asked_for_and_reason_uses_it_when_on() -> None:
     model = programs(
         "FINAL('It was Stefan.', chunk_ids=[search_chunks('directed by Stefan Kingsley')[0]['id']])",
-        reason='{"conclusion": "Stefan Kingsley", "cites": [0, 1]}',
+        reason='{"conclusion": "Stefan Kingsley", "cites": [0, 2]}',
     )
     with filled(recursion=Recursion(models=Models(root=model))) as memory:
         assert memory.reason(QUESTION, scope=SCOPE).explored is None
@@ -218,7 +218,7 @@ def test_no_way_leads_past_scope_filters_and_time(chosen: dict[str, Any]) -> Non
     for tag in ("red", "blue"):
         tagged = {entry.id for entry in library.tagged(tag, 500)}
         assert tagged == {entry.id for entry in everywhere if entry.id in seen and tag in entry.tags}
-    assert {entry.id for id in seen for entry, _, _ in library.linked(id)} <= seen
+    assert {entry.id for id in seen for entry, _ in library.linked(id)} <= seen
 
 
 def test_what_is_no_longer_valid_is_seen_only_as_of_then() -> None:

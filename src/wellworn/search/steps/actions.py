@@ -1,21 +1,26 @@
-"""What a plan is made of: typed values that say what to do, and do nothing themselves.
+"""What a plan is made of, who makes plans, and the plans the package has.
 
-A plan is a sequence of them; `Aggregate` is usually its last. Layers are named as everywhere; none means any.
+Actions are values: they say what to do and do nothing themselves. A plan is a sequence of them. It is made before the
+search is opened and reads no entry, so a planner may take its time. Layers are named as everywhere; None means any.
 """
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from typing import Literal
+from typing import Literal, Protocol
 
 from wellworn.core.values import Layer
+from wellworn.ingest.terms import read_question
+from wellworn.search.steps.router import READ_CHARS, Shape
 
-Strategy = Literal["combine", "compare", "summarize", "infer"]
+Strategy = Literal["combine", "compare", "summarize"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class SearchLayer:
-    """Search one layer, or all, with a query of its own; what is found comes into the ranking."""
+    """Search one layer, or all, with another query, and add the best rows to the ranking."""
 
     query: str
     layer: Layer | None = None
@@ -23,22 +28,22 @@ class SearchLayer:
 
 @dataclass(frozen=True, kw_only=True)
 class DrillDown:
-    """Go from the best found (on `source`) to what it names or is linked to (on `target`)."""
+    """Go from the chosen rows (on `source`) to what they name or are linked to (on `target`)."""
 
     source: Layer | None = None
     target: Layer | None = None
     filter: str = ""
-    """Words that the target must have one of; empty for no condition."""
+    """The target must have one of these words; empty for no condition."""
     turns: bool = False
-    """Whether turns of a dialogue are followed too: what stands around them is in their score already, and on LoCoMo
-    following them changed nothing but the time it took."""
+    """Whether turns of a dialogue are followed too. On LoCoMo that changed nothing but the time it took."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FilterByRelevance:
-    """Go on from the best only: at most `top`, none whose score is less than `min_share` of the best one's."""
+    """Choose the rows to go on from: at most `top`, none that scores less than `min_share` of the best."""
 
     top: int = 3
+    """With one, MuSiQue loses 6 points; four and five add nothing."""
     min_share: float = 0.0
 
 
@@ -51,15 +56,15 @@ class FilterByRecency:
 
 @dataclass(frozen=True, kw_only=True)
 class RecursiveCall:
-    """Answer another question with a plan of its own, one level deeper; its hits come into the ranking."""
+    """Answer another question with a plan of its own, one level deeper, and add its best rows to the ranking."""
 
     sub_query: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
-    """Order what was found: `combine` so that together they cover the question, `compare` so that each side is
-    there, `summarize` so that each place is there once, `infer` so that what a person tells of the subject is."""
+    """Order what was found: `combine` and `summarize` so that the entries cover the question together, `compare` so
+    that the best entry of each sub-question is there."""
 
     strategy: Strategy = "combine"
 
@@ -78,6 +83,41 @@ NAMES: dict[type[Action], str] = {
 
 
 def detail_of(action: Action) -> str:
-    """The action's values in words, those that are not set left out."""
-    values = ((field.name, getattr(action, field.name)) for field in fields(action))
+    """The action's values in words, without those that are not set."""
+    values = ((each.name, getattr(action, each.name)) for each in fields(action))
     return ", ".join(f"{name}={value}" for name, value in values if value not in (None, "", 0.0, False))
+
+
+class Planner(Protocol):
+    """Makes plans. Give your own to `Recursion(planner=…)`; if it fails, the question is searched plainly."""
+
+    def plan(self, query: str, shape: Shape, *, layers: Sequence[Layer], depth: int) -> Plan:
+        """The plan for a question; `layers` are those the scope names, `depth` is 0 for the user's question."""
+        ...
+
+
+class RulePlanner:
+    """Goes from the best hits to what they name. The only plan by rules: others gained nothing on unseen data."""
+
+    def plan(self, query: str, shape: Shape, *, layers: Sequence[Layer], depth: int) -> Plan:
+        return BRIDGE
+
+
+BRIDGE: Plan = (FilterByRelevance(), DrillDown(), Aggregate())
+TURNS: Plan = (FilterByRelevance(), DrillDown(turns=True), Aggregate())
+
+Choice = Literal["planner", "plain", "bridge", "turns", "parts"]
+"""The ways of searching that a learned policy chooses among: the planner's plan, one search, from hits to what they
+name, the same along turns of dialogues, or a search for each clause first."""
+
+_CLAUSES = re.compile(r",|;|\b(?:and|or|that|which|who|whose|where|when|while|before|after|then)\b", re.I)
+_MOST_PARTS = 4
+
+
+def plan_of_choice(choice: Choice, query: str) -> Plan:
+    """The plan of a choice that needs no planner; empty for plain search."""
+    if choice == "parts":
+        clauses = [clause.strip(" ?.!") for clause in _CLAUSES.split(query[:READ_CHARS])]
+        parts = [clause for clause in clauses if len(read_question(clause).terms) >= 2][:_MOST_PARTS]
+        return (*(SearchLayer(query=part) for part in parts), *BRIDGE)
+    return TURNS if choice == "turns" else BRIDGE if choice == "bridge" else ()

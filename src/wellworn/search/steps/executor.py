@@ -1,6 +1,6 @@
 """Runs a plan on an open search, action by action, within hard limits.
 
-Whatever stops it (a limit, an error of a planner or an embedder), what was found so far is kept: the ranking it began
+Whatever stops it (a limit, an error of a planner or an embedder), what was found so far is kept: the ranking it begins
 with is the plain one, and every action leaves a whole ranking behind.
 """
 
@@ -12,11 +12,10 @@ from functools import partial
 
 import numpy as np
 
-from wellworn.core.values import KINDS, Entry, Step
+from wellworn.core.values import KINDS, Step
 from wellworn.ingest.terms import terms
-from wellworn.search.context import Rows, SearchContext, Vector
-from wellworn.search.score import MICROS_PER_DAY, Ranked, View
-from wellworn.search.steps import order
+from wellworn.search.context import Rows, SearchContext
+from wellworn.search.score import MICROS_PER_DAY, Ranked
 from wellworn.search.steps.actions import (
     NAMES,
     Action,
@@ -25,84 +24,68 @@ from wellworn.search.steps.actions import (
     FilterByRecency,
     FilterByRelevance,
     Plan,
+    Planner,
     RecursiveCall,
     SearchLayer,
     detail_of,
 )
-from wellworn.search.steps.bridges import Source, source_of
-from wellworn.search.steps.calls import Calls
-from wellworn.search.steps.cues import shape_of
-from wellworn.search.steps.limits import LimitMet, Meter
-from wellworn.search.steps.planner import ModelPlanner
-from wellworn.search.steps.plans import Planner, RulePlanner
-from wellworn.search.steps.subject import gathered, inferred
+from wellworn.search.steps.bridges import Source, brought_in, combined, rows_with, source_of, to_read
+from wellworn.search.steps.limits import LimitMet, Usage
+from wellworn.search.steps.router import shape_of
 
 _EPISODE = KINDS.index("episode")
 CARRIED = 10
-"""Best rows of another query that come into the ranking."""
+"""Best rows of another query that are added to the ranking."""
 FOUND_SHARE = 0.8
-"""Share of the score a row had for another query that it is lifted to."""
-OF_A_SIDE = 1
-"""Best rows of each side of a comparison, which are lifted to all of the score they had there."""
+"""Rows found by another query are lifted to this share of the score they had there."""
 
 
 @dataclass(kw_only=True)
-class State:
+class _State:
     """What one level of a run knows."""
 
     ranked: Ranked
     context: SearchContext
     depth: int = 0
-    chosen: list[int] | None = None
-    """Rows to go on from; None: no filter yet, the best are meant."""
+    chosen: Rows | None = None
+    """Rows to go on from; None: the best."""
     sources: list[Source] = field(default_factory=list)
     elsewhere: dict[int, float] = field(default_factory=dict)
     """Row → its best score for another query."""
     sides: dict[int, float] = field(default_factory=dict)
-    """The same for the best few of each sub-question."""
+    """The same for the best row of each sub-question."""
 
 
 class Executor:
-    """One run: called by the search with its ranking, gives back the changed one."""
+    """One run: the search calls it with its ranking and gets back the changed one."""
 
-    def __init__(self, plan: Plan, planner: Planner, meter: Meter, calls: Calls | None = None) -> None:
-        self.calls = calls
-        """The model calls that were made for the plan, if any."""
+    def __init__(self, plan: Plan, planner: Planner, usage: Usage) -> None:
         self._plan = plan
         self._planner = planner
-        self._prompt = isinstance(planner, RulePlanner | ModelPlanner)
-        """Whether the planner answers at once: a model's plans are all made before."""
-        self._meter = meter
+        self._usage = usage
         self.steps: list[Step] = []
         self.via: dict[str, tuple[str, str]] = {}
         """Entry id → the id of the entry that led to it, and how (`bridge` or `link`)."""
 
-    @property
-    def tokens(self) -> int:
-        """Tokens used so far."""
-        return self._meter.tokens
-
     def __call__(self, ranked: Ranked, context: SearchContext) -> Ranked:
-        state = State(ranked=ranked, context=context)
+        state = _State(ranked=ranked, context=context)
         self._run(self._plan, state)
         return state.ranked
 
-    def _run(self, plan: Plan, state: State) -> None:
+    def _run(self, plan: Plan, state: _State) -> None:
         for action in plan:
             started, problem, found = time.perf_counter(), "", 0
             try:
-                if type(action) not in NAMES:  # a planner is anybody's code
-                    raise TypeError
-                self._meter.begin_action()
+                self._usage.begin_action()
                 found = self._do(action, state)
             except LimitMet as limit:
                 problem = f"stopped at the limit of {limit}"
-            except Exception as error:  # outermost loop of the route: a failed plan must not cost the plain answer
+            except Exception as error:  # a failed plan must not cost the plain answer
                 problem = f"failed: {type(error).__name__}"
             self.steps.append(
                 Step(
                     action=NAMES.get(type(action), type(action).__name__),
-                    detail=detail_of(action) if not problem else "",
+                    detail="" if problem else detail_of(action),
                     found=found,
                     seconds=time.perf_counter() - started,
                     depth=state.depth,
@@ -112,7 +95,7 @@ class Executor:
             if problem:
                 return
 
-    def _do(self, action: Action, state: State) -> int:
+    def _do(self, action: Action, state: _State) -> int:
         match action:
             case SearchLayer():
                 return self._search(action, state)
@@ -126,140 +109,106 @@ class Executor:
                 return self._drill(action, state)
             case Aggregate():
                 return self._aggregate(action, state)
+        raise TypeError(f"{action!r:.80} is no action")  # a planner may return anything
 
-    def _search(self, action: SearchLayer, state: State) -> int:
+    def _about(self, query: str, context: SearchContext) -> tuple[Ranked, SearchContext]:
+        """The ranking for another query. Not begun if the time left is less than the first search took."""
+        usage, embed = self._usage, context.embed
+        usage.check(ahead_s=context.seconds)
+        vector = None if embed is None else usage.within(partial(embed, query))
+        usage.check(ahead_s=context.seconds)
+        return context.about(query, vector, usage.check)
+
+    def _search(self, action: SearchLayer, state: _State) -> int:
         ranked, _ = self._about(action.query, state.context)
         if action.layer is not None:
             ranked = ranked.take(np.flatnonzero(state.context.on_layers(ranked.rows, [action.layer])))
-        return _carry(ranked, state)
+        return len(_carry(ranked, state).rows)
 
-    def _about(self, query: str, context: SearchContext) -> tuple[Ranked, SearchContext]:
-        """The ranking for another query."""
-        return context.about(query, self._vector(context, query), self._meter.check)
-
-    def _view(self, context: SearchContext, query: str) -> View:
-        """Both arms for another query."""
-        return context.again(query, self._vector(context, query), self._meter.check)
-
-    def _vector(self, context: SearchContext, query: str) -> Vector | None:
-        """The vector of another query. A search is not begun where the time left will not do, by the first one."""
-        self._meter.check(ahead_s=context.seconds)
-        embed = context.embed
-        vector = None if embed is None else self._meter.within(partial(embed, query))
-        self._meter.check(ahead_s=context.seconds)
-        return vector
-
-    def _call(self, action: RecursiveCall, state: State) -> int:
-        if state.depth + 1 >= self._meter.limits.depth:
-            raise LimitMet(f"depth {self._meter.limits.depth}")
+    def _call(self, action: RecursiveCall, state: _State) -> int:
+        if state.depth + 1 >= self._usage.limits.depth:
+            raise LimitMet(f"depth {self._usage.limits.depth}")
         ranked, context = self._about(action.sub_query, state.context)
-        deeper = State(ranked=ranked, context=context, depth=state.depth + 1)
+        deeper = _State(ranked=ranked, context=context, depth=state.depth + 1)
         shape = shape_of(action.sub_query)
         if shape != "plain":  # a plain question needs no plan: its one search has just been made
-            layers = list(context.layers)
-            plan = partial(self._planner.plan, action.sub_query, shape, layers=layers, depth=deeper.depth)
-            self._run(plan() if self._prompt else self._meter.within(plan), deeper)
-        found = _carry(deeper.ranked, state)
-        best = deeper.ranked.take(np.argsort(-deeper.ranked.scores, kind="stable")[:OF_A_SIDE])
-        for row, score in zip(best.rows.tolist(), best.scores.tolist(), strict=True):
-            state.sides[row] = max(state.sides.get(row, -np.inf), score)  # it may be second for another side
-        return found
+            plan = partial(self._planner.plan, action.sub_query, shape, layers=list(context.layers), depth=deeper.depth)
+            self._run(self._usage.within(plan), deeper)
+        best = _carry(deeper.ranked, state)
+        for row, score in zip(best.rows[:1].tolist(), best.scores[:1].tolist(), strict=True):
+            state.sides[row] = max(state.sides.get(row, -np.inf), score)
+        return len(best.rows)
 
-    def _drill(self, action: DrillDown, state: State) -> int:
+    def _drill(self, action: DrillDown, state: _State) -> int:
         if state.chosen is None:
             _choose(FilterByRelevance(), state)
-        rows = np.array(state.chosen, dtype=np.intp)
-        layer = [action.source] if action.source else []
-        rows = rows[state.context.on_layers(rows, layer)]
+        context, rows = state.context, np.array(state.chosen, dtype=np.intp)
+        rows = rows[context.on_layers(rows, [action.source] if action.source else [])]
         if not action.turns:
-            rows = rows[state.context.bank.column("kind", rows) != _EPISODE]
-        entries = state.context.read(rows)
+            rows = rows[context.bank.column("kind", rows) != _EPISODE]
+        entries = context.read(rows)
         for row in rows.tolist():
-            self._meter.check()
+            self._usage.check()
             if (entry := entries.get(row)) is not None:
-                self._meter.spend(tokens=entry.token_count)
-                state.sources.append(source_of(state.context, row, entry, check=self._meter.check))
-        new = order.brought_in(state.sources)
-        new = new[state.context.on_layers(new, [action.target] if action.target else [])]
+                self._usage.spend(tokens=entry.token_count)
+                state.sources.append(source_of(context, row, entry, self._usage.check))
+        new = brought_in(state.sources)
+        new = new[context.on_layers(new, [action.target] if action.target else [])]
+        if wanted := terms(action.filter):
+            new = new[np.isin(new, np.concatenate([rows_with(context.bank, term) for term in wanted]))]
         before = len(state.ranked.rows)
-        state.ranked = state.context.with_rows(state.ranked, _having(new, action.filter, state.context))
+        state.ranked = context.with_rows(state.ranked, new)
         return len(state.ranked.rows) - before
 
-    def _aggregate(self, action: Aggregate, state: State) -> int:
+    def _aggregate(self, action: Aggregate, state: _State) -> int:
         if state.elsewhere:
             whole = action.strategy == "compare" and bool(state.sides)
-            found, share = (state.sides, 1.0) if whole else (state.elsewhere, FOUND_SHARE)
-            state.ranked = order.lifted(state.ranked, found, share)
+            scores, share = (state.sides, 1.0) if whole else (state.elsewhere, FOUND_SHARE)
+            target = share * np.array([scores.get(row, -np.inf) for row in state.ranked.rows.tolist()])
+            lift = np.maximum(target - state.ranked.scores, 0.0)
+            state.ranked = state.ranked.with_factor("found", lift, 1.0)
             state.elsewhere, state.sides = {}, {}
-        if action.strategy in ("summarize", "infer"):
-            self._meter.check()
-            ordered = gathered if action.strategy == "summarize" else inferred
-            state.ranked = ordered(state.ranked, state.context, partial(self._view, state.context))
-        elif state.sources:
+        if state.sources:
             self._combine(state)
         return len(state.ranked.rows)
 
-    def _combine(self, state: State) -> None:
-        rows = order.to_read(state.ranked, state.context, state.sources)
-        self._meter.check()
+    def _combine(self, state: _State) -> None:
+        usage = self._usage
+        rows = to_read(state.ranked, state.context, state.sources)
+        usage.check()
         entries = state.context.read(rows)
-        self._meter.spend(tokens=sum(entry.token_count for entry in entries.values()))
-        self._meter.check()
-        before = state.ranked
-        state.ranked, via = order.combined(before, state.context, state.sources, entries, check=self._meter.check)
+        usage.spend(tokens=sum(entry.token_count for entry in entries.values()))
+        usage.check()
+        state.ranked, via = combined(state.ranked, state.context, state.sources, entries, usage.check)
         if state.depth == 0:
-            self._note_ways(state, entries, via)
-
-    def _note_ways(self, state: State, entries: dict[int, Entry], via: list[int]) -> None:
-        """Keep which entry led to which, for those that a bridge or a link leads to."""
-        values = dict(zip(state.ranked.names, state.ranked.values.T, strict=True))
-        bridged = (values["shares"] > 0) | (values["named"] > 0) | (values["names"] > 0)
-        for place, row in enumerate(state.ranked.rows.tolist()):
-            if bridged[place] and via[place] >= 0 and row in entries:
-                source = state.sources[via[place]]
-                how = "link" if row in source.links else "bridge"
-                self.via[entries[row].id] = (source.entry.id, how)
+            for row, source in via.items():
+                if row in entries:
+                    self.via[entries[row].id] = (source.entry.id, "link" if row in source.links else "bridge")
 
 
-def _carry(ranked: Ranked, state: State) -> int:
-    """Bring the best of another query into the ranking."""
+def _carry(ranked: Ranked, state: _State) -> Ranked:
+    """Add the best rows of another query to the ranking; returns them."""
     best = ranked.take(np.argsort(-ranked.scores, kind="stable")[:CARRIED])
     state.ranked = state.context.with_rows(state.ranked, best.rows)
     for row, score in zip(best.rows.tolist(), best.scores.tolist(), strict=True):
         state.elsewhere[row] = max(state.elsewhere.get(row, -np.inf), score)
-    return len(best.rows)
+    return best
 
 
-def _choose(action: FilterByRelevance, state: State) -> int:
-    """Choose the rows to go on from: by their best score, here or for another query."""
-    ranked = state.ranked
-    scores = [
-        max(score, state.elsewhere.get(row, -np.inf))
-        for row, score in zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True)
-    ]
-    best = np.argsort(-np.array(scores), kind="stable")[: action.top].tolist()
-    least = action.min_share * max(scores, default=0.0)
-    state.chosen = [int(ranked.rows[place]) for place in best if scores[place] >= least]
+def _choose(action: FilterByRelevance, state: _State) -> int:
+    """Choose the rows to go on from, by their best score here or for another query."""
+    rows = state.ranked.rows
+    elsewhere = np.array([state.elsewhere.get(row, -np.inf) for row in rows.tolist()])
+    scores = np.maximum(state.ranked.scores, elsewhere)
+    best = np.argsort(-scores, kind="stable")[: action.top]
+    state.chosen = rows[best[scores[best] >= action.min_share * scores.max(initial=0.0)]]
     return len(state.chosen)
 
 
-def _recent(action: FilterByRecency, state: State) -> int:
+def _recent(action: FilterByRecency, state: _State) -> int:
     """Leave out what is too old, unless that is everything."""
     at = state.context.bank.column("at", state.ranked.rows).astype(np.int64)
     kept = np.flatnonzero(at >= state.context.view.reference - action.max_age_days * MICROS_PER_DAY)
     if len(kept):
         state.ranked = state.ranked.take(kept)
     return len(kept)
-
-
-def _having(rows: Rows, words: str, context: SearchContext) -> Rows:
-    """The rows that have one of these words; all of them when no word is given."""
-    wanted = terms(words)
-    if not wanted:
-        return rows
-    found = [
-        partition.postings.find(term)[0] + start
-        for term in wanted
-        for partition, start in zip(context.bank.partitions, context.bank.starts, strict=False)
-    ]
-    return rows[np.isin(rows, np.concatenate(found))]

@@ -1,28 +1,22 @@
-"""What a program may see of a memory: bound to one scope, one time and one set of filters, in summaries and in full.
+"""What a chain of evidence or a program may see of a memory: one scope, one time, one set of filters.
 
-Every entry that it gives has passed all three, by whichever way it was reached. Nothing is logged for learning: nobody
-asked these queries. Knows nothing about who calls.
+Every entry it gives has passed all three, by whichever way it was reached. Nothing is logged for learning: no person
+asked these queries.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 
-from wellworn.core.values import Entry, Recall, Scope
+from wellworn.core.values import Entry, Link, Recall, Scope
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.store.port import Store
 
-PREVIEW_CHARS = 120
 PAGE = 500
-"""Entries that are read at a time when going through those with a tag."""
-
-Summary = dict[str, Any]
-"""JSON values only: a program gets nothing else."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -35,7 +29,7 @@ class Library:
     scope: Scope
     filters: Filters
     moment: datetime
-    """What is valid then is seen."""
+    """Entries that are valid then are seen."""
 
     def search(self, query: str, k: int) -> Recall:
         """The k best entries by plain search."""
@@ -60,16 +54,12 @@ class Library:
             after = page[-1][0]
         return found[:limit]
 
-    def linked(self, id: str) -> list[tuple[Entry, str, str]]:
-        """What an entry is linked to: the other end, the link's type, and `to` or `from` it."""
+    def linked(self, id: str) -> list[tuple[Entry, Link]]:
+        """The links of an entry, each with the entry at its other end."""
         if self.read(id) is None:
             return []
-        ends = [
-            (link.target, link.type, "to") if link.source == id else (link.source, link.type, "from")
-            for link in self.store.links([id])
-        ]
-        seen = ((self.read(other), type_, direction) for other, type_, direction in ends)
-        return [(entry, type_, direction) for entry, type_, direction in seen if entry is not None]
+        ends = [(self.read(link.target if link.source == id else link.source), link) for link in self.store.links([id])]
+        return [(entry, link) for entry, link in ends if entry is not None]
 
 
 def admits(entry: Entry, filters: Filters, moment: datetime) -> bool:
@@ -88,17 +78,3 @@ def admits(entry: Entry, filters: Filters, moment: datetime) -> bool:
         float(np.float32(entry.confidence)) >= least,
     )
     return all(conditions)
-
-
-def summary_of(entry: Entry) -> Summary:
-    """What is told of an entry before it is read."""
-    flat = " ".join(entry.text.split())
-    return {
-        "id": entry.id,
-        "kind": entry.kind,
-        "title": entry.title,
-        "date": entry.at.date().isoformat(),
-        "tags": list(entry.tags),
-        "tokens": entry.token_count,
-        "preview": flat if len(flat) <= PREVIEW_CHARS else flat[:PREVIEW_CHARS] + "…",
-    }

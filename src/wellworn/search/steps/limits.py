@@ -1,48 +1,45 @@
-"""Hard limits of a recursive recall, and the meter that keeps them."""
+"""Hard limits of a search in several steps: actions, tokens, dollars and time, and model calls within them.
+
+Code that may hang (models, embedders, planners of others) runs on a daemon thread and is waited for no longer than its
+time. A model call that is late stays paid for. Knows no prompt.
+"""
 
 from __future__ import annotations
 
 import queue
 import threading
 import time
-from collections.abc import Callable
-from dataclasses import dataclass, fields
-from typing import TypeVar
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from importlib.resources import files
+from typing import TYPE_CHECKING, TypeVar
 
-from wellworn.core.errors import InvalidInput
+from wellworn.core.errors import InvalidInput, ModelFailed
+from wellworn.core.values import Cost, Partition
+from wellworn.models.choose import ModelSpec, choose_model
+from wellworn.models.costs import Cost as Price
+from wellworn.models.ledger import Meter as MeteredModel
+from wellworn.models.port import Model, Reply, Request
+from wellworn.search.steps.router import Limits
 
-DEEPEST = 3
+if TYPE_CHECKING:
+    from wellworn.search.steps.repl import ReplLimits
+
+PARALLEL = 8
+"""Model calls at the same time."""
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Limits:
-    """What one recall may use on the recursive route. What was found when a limit is met is kept."""
-
-    actions: int = 16
-    tokens: int = 50_000
-    """Of the texts that are read on the way, and of model calls."""
-    usd: float = 0.05
-    """For planners that call models; plans by rules cost nothing."""
-    timeout_s: float = 1.0
-    depth: int = DEEPEST
-
-    def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-                raise InvalidInput(f"limits.{each.name}", f"{value!r} is not a number of at least 0")
-        if self.depth > DEEPEST:
-            raise InvalidInput("limits.depth", f"{self.depth} is too deep", f"use at most {DEEPEST}")
+Answer = str | Exception
+"""What a model said, or why it said nothing."""
 
 
 class LimitMet(Exception):
-    """Inside only: stop here and keep what there is."""
+    """Internal: stop here and keep what there is."""
 
 
-class Meter:
-    """Counts what is used."""
+class Usage:
+    """Counts what one search uses, and stops it at its limits."""
 
     def __init__(self, limits: Limits, now: Callable[[], float] = time.perf_counter) -> None:
         self.limits = limits
@@ -52,19 +49,22 @@ class Meter:
         self.tokens = 0
         self.usd = 0.0
 
+    def restart_clock(self) -> None:
+        """Count time from now: a plan by a model has a deadline of its own."""
+        self._began = self._now()
+
     @property
-    def seconds(self) -> float:
-        return self._now() - self._began
+    def left_s(self) -> float:
+        return self.limits.timeout_s - (self._now() - self._began)
 
     def begin_action(self) -> None:
-        """One more action; refused beyond any limit."""
         self.check()
         if self.actions >= self.limits.actions:
             raise LimitMet(f"{self.limits.actions} actions")
         self.actions += 1
 
     def spend(self, *, tokens: int = 0, usd: float = 0.0) -> None:
-        """Ask for tokens and money before they are used; what does not fit is not spent."""
+        """Reserve tokens and money before they are used."""
         if self.tokens + tokens > self.limits.tokens:
             raise LimitMet(f"{self.limits.tokens} tokens")
         if self.usd + usd > self.limits.usd:
@@ -72,41 +72,161 @@ class Meter:
         self.tokens += tokens
         self.usd += usd
 
-    def give_back(self, *, tokens: int = 0, usd: float = 0.0) -> None:
-        """What was asked for and not used; less than nothing where more was used."""
-        self.tokens -= tokens
-        self.usd -= usd
-
-    def begin(self) -> None:
-        """Count time from now: a plan by a model has a deadline of its own."""
-        self._began = self._now()
-
     def check(self, *, ahead_s: float = 0.0) -> None:
-        """Refuse to go on after the deadline, or with what takes until then, as far as can be foretold."""
-        if self.seconds + ahead_s >= self.limits.timeout_s:
+        """Stop after the deadline, or before work that is expected to end after it."""
+        if self.left_s <= ahead_s:
             raise LimitMet(f"{self.limits.timeout_s} s")
 
     def within(self, work: Callable[[], T]) -> T:
-        """What somebody's code gives, if it does so before the deadline; else it is left behind on its thread."""
+        """The result of code that may hang, if it comes before the deadline."""
         self.check()
-        done: queue.SimpleQueue[Callable[[], T]] = queue.SimpleQueue()
-
-        def run() -> None:
-            try:
-                value = work()
-            except Exception as error:  # over to the thread that waits
-                raised = error
-
-                def again() -> T:
-                    raise raised
-
-                done.put(again)
-            else:
-                done.put(lambda: value)
-
-        threading.Thread(target=run, daemon=True).start()
         try:
-            told = done.get(timeout=max(self.limits.timeout_s - self.seconds, 0.0))
+            result = _started(work).get(timeout=max(self.left_s, 0.0))
         except queue.Empty:
             raise LimitMet(f"{self.limits.timeout_s} s") from None
-        return told()
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+
+def _started(work: Callable[[], T]) -> queue.SimpleQueue[T | Exception]:
+    """Begin work on a thread of its own; its result, or its error, comes through the queue."""
+    box: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            box.put(work())
+        except Exception as error:  # passed on to the thread that waits
+            box.put(error)
+
+    threading.Thread(target=run, daemon=True).start()
+    return box
+
+
+@dataclass(frozen=True, kw_only=True)
+class Models:
+    """The models of a search in several steps; each as `llm` of `Memory`. They are asked for nothing else."""
+
+    root: ModelSpec
+    """Plans the question, draws the conclusion of `reason`, and writes the programs of the sandbox."""
+    sub: ModelSpec = None
+    """Plans sub-questions and answers queries of programs; by default the root."""
+    calls: int = 8
+    """Calls for one recall at most; the sandbox has a limit of its own."""
+    call_timeout_s: float = 30.0
+    timeout_s: float = 60.0
+    """For all calls of one recall together; the search has its own time, `Limits.timeout_s`."""
+    repl: ReplLimits | None = None
+    """Let `reason` work by programs that the root model writes, within these limits. Off by default."""
+    for_root: Model = field(init=False, repr=False)
+    for_sub: Model = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        root, sub = choose_model(self.root), choose_model(self.sub)
+        if root is None:
+            raise InvalidInput("models.root", f"{self.root!r} is no model", "leave `models` out to plan by rules")
+        for name in ("calls", "call_timeout_s", "timeout_s"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise InvalidInput(f"models.{name}", f"{value!r} is not a number of at least 0")
+        if self.repl is not None:
+            from wellworn.search.steps.sandbox import check_installed
+
+            check_installed()
+        object.__setattr__(self, "for_root", root)  # chosen here, so that a wrong name is reported at once
+        object.__setattr__(self, "for_sub", sub or root)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModelAccess:
+    """How a search may ask models."""
+
+    metered: Callable[[Model, Partition], MeteredModel]
+    """A model as it may be asked for a partition: scrubbed, counted, under the memory's budget."""
+    reasoner: Model | None = None
+    """Draws conclusions where `Recursion.models` names no model."""
+
+
+class Calls:
+    """The model calls of one search. `usage` bounds their tokens and dollars."""
+
+    def __init__(self, usage: Usage, *, most: int, call_timeout_s: float, timeout_s: float) -> None:
+        self._usage = usage
+        self._most = most
+        self._call_timeout_s = call_timeout_s
+        self._timeout_s = timeout_s
+        self._until = time.perf_counter() + timeout_s
+        self._made = 0
+        self._input_tokens = self._output_tokens = 0
+        self._usd = self._seconds = 0.0
+
+    def added_to(self, cost: Cost) -> Cost:
+        """A recall's cost with what these calls took, as far as is known."""
+        return Cost(
+            seconds=cost.seconds + self._seconds,
+            embedded_texts=cost.embedded_texts,
+            model_calls=cost.model_calls + self._made,
+            input_tokens=cost.input_tokens + self._input_tokens,
+            output_tokens=cost.output_tokens + self._output_tokens,
+            usd=cost.usd + self._usd,
+        )
+
+    def ask(self, model: MeteredModel, request: Request) -> str:
+        """The model's words; raises whatever went wrong."""
+        (answer,) = self.ask_all(model, [request])
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    def ask_all(self, model: MeteredModel, requests: Sequence[Request]) -> list[Answer]:
+        """The answers in order, several asked for at once. A call that fails costs only itself."""
+        began = time.perf_counter()
+        answers: list[Answer] = []
+        for start in range(0, len(requests), PARALLEL):
+            begun = [self._begin(model, request) for request in requests[start : start + PARALLEL]]
+            answers += [one if isinstance(one, Exception) else self._end(model, *one) for one in begun]
+        self._seconds += time.perf_counter() - began
+        return answers
+
+    def _begin(
+        self, model: MeteredModel, request: Request
+    ) -> tuple[queue.SimpleQueue[Reply | Exception], float, Price] | LimitMet:
+        """Reserve the most that a call may take and start it; beyond any limit, say which."""
+        left = self._until - time.perf_counter()
+        if left <= 0:
+            return LimitMet(f"{self._timeout_s:g} s for model calls")
+        if self._made >= self._most:
+            return LimitMet(f"{self._most} model calls")
+        wanted = model.most(request)
+        try:
+            self._usage.spend(tokens=wanted.tokens, usd=wanted.usd)
+        except LimitMet as limit:
+            return limit
+        self._made += 1
+        until = time.perf_counter() + min(left, self._call_timeout_s)
+        return _started(partial(model.complete, request)), until, wanted
+
+    def _end(
+        self, model: MeteredModel, box: queue.SimpleQueue[Reply | Exception], until: float, wanted: Price
+    ) -> Answer:
+        try:
+            reply = box.get(timeout=max(until - time.perf_counter(), 0.0))
+        except queue.Empty:
+            return ModelFailed(f"model {model.name!r} did not answer in time", retryable=True)
+        if isinstance(reply, Exception):
+            self._usage.tokens -= wanted.tokens
+            self._usage.usd -= wanted.usd
+            return reply
+        usd = model.prices.usd(model.name, reply.input_tokens, reply.output_tokens)
+        self._usage.tokens += reply.input_tokens + reply.output_tokens - wanted.tokens
+        self._usage.usd += usd - wanted.usd
+        self._input_tokens += reply.input_tokens
+        self._output_tokens += reply.output_tokens
+        self._usd += usd
+        return reply.text
+
+
+@cache
+def prompt(name: str) -> str:
+    """The text of `prompts/NAME.md`: constant instructions, into which nothing is ever spliced."""
+    return files("wellworn.search.steps").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()

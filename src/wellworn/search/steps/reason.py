@@ -1,33 +1,48 @@
-"""Reasoning without a model: the chain of entries that bears on a question, and why each is in it.
+"""The chain of entries that bears on a question, and a conclusion from it.
 
-Begins with the best hit of a recursive recall, follows what it names and what it is linked to, several hops, and stops
-when nothing new comes. Says what the entries say; it does not make a sentence of them.
+Without a model, the chain begins with the best hits, follows what they name and what they are linked to by hand, and
+the conclusion is what these entries say. A model's conclusion is believed only as far as it cites entries of the chain
+that share a word with it; with none left, the evidence speaks for itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from wellworn.core.values import Entry, Hit, Link, Reasoning, ReasoningStep, Recall
-from wellworn.ingest.terms import read_question, record_of
-from wellworn.search.steps.executor import Executor
+from wellworn.core.errors import ReplyUnreadable
+from wellworn.core.fence import escape
+from wellworn.core.values import Entry, Hit, Reasoning, ReasoningStep, Recall
+from wellworn.ingest.terms import read_question, record_of, terms
+from wellworn.models.ledger import Meter as MeteredModel
+from wellworn.models.port import Message, Request
+from wellworn.models.structured import read_json
+from wellworn.search.steps.library import Library
+from wellworn.search.steps.limits import Calls, LimitMet, prompt
+
+if TYPE_CHECKING:
+    from wellworn.search.steps.repl import ReplLimits
 
 MAX_HOPS = 3
 LONGEST = 8
 """Steps of a path at most."""
 LEADS = 3
 """Best hits that are read for themselves."""
+MAX_OUTPUT_TOKENS = 600
+PURPOSE = "reason"
+SHOWN_CHARS = 2_000
+"""Of one entry."""
 _UNFOLLOWED = ("contradicts", "supersedes")
-
-Links = Callable[[str], list[Link]]
-Get = Callable[[str], Entry | None]
-"""An entry that the recall's scope, time and filters let through, or None."""
+_LONGEST_PLACE = 4
 
 
-def reasoned(recall: Recall, executor: Executor | None, *, links: Links, get: Get) -> Reasoning:
-    """The path through what a recall found and what is linked to it."""
+# -- the chain -------------------------------------------------------------------------------------------------------
+
+
+def reasoned(recall: Recall, via: Mapping[str, tuple[str, str]], library: Library) -> Reasoning:
+    """The path through what a recall found and what is linked to it; `via` says which entry led to which, and how."""
     hits = {hit.entry.id: hit for hit in recall.hits}
-    via = executor.via if executor is not None else {}
     path: dict[str, ReasoningStep] = {}
     for number, hit in enumerate(recall.hits):
         leader, how = via.get(hit.entry.id, ("", ""))
@@ -35,16 +50,12 @@ def reasoned(recall: Recall, executor: Executor | None, *, links: Links, get: Ge
             path[hit.entry.id] = _bridged(hit.entry, hits[leader].entry, how)
         elif number < LEADS:
             path[hit.entry.id] = _read(hit, number)
-    sure = _walk(path, links, get)
+    sure = _walk(path, library)
     steps = tuple(path.values())[:LONGEST]
     covered, said = _coverage(recall.query, [step.entry for step in steps])
     if len(said) > 1:
-        last = ReasoningStep(
-            entry=said[-1],
-            operation="synthesize",
-            reasoning=f"{len(said)} entries together have {covered:.0%} of the question's words",
-        )
-        steps = (*steps, last)
+        why = f"{len(said)} entries together have {covered:.0%} of the question's words"
+        steps = (*steps, ReasoningStep(entry=said[-1], operation="synthesize", reasoning=why))
     belief = min((entry.confidence for entry in said), default=0.0)
     return Reasoning(
         question=recall.query,
@@ -68,30 +79,27 @@ def _bridged(entry: Entry, leader: Entry, how: str) -> ReasoningStep:
     return ReasoningStep(entry=entry, operation=how, reasoning=reasoning)
 
 
-def _walk(path: dict[str, ReasoningStep], links: Links, get: Get) -> float:
-    """Add what hand-made links lead to, hop by hop; returns the confidence of the least sure link that was taken."""
+def _walk(path: dict[str, ReasoningStep], library: Library) -> float:
+    """Add what hand-made links lead to, hop by hop; returns the confidence of the least sure link taken."""
     sure, edge = 1.0, [*path]
     for hop in range(1, MAX_HOPS + 1):
         found: list[str] = []
         for id in edge:
-            for link in links(id):
-                other = link.target if link.source == id else link.source
-                if link.automatic or link.type in _UNFOLLOWED or other in path or len(path) >= LONGEST:
+            for entry, link in library.linked(id) if len(path) < LONGEST else []:
+                if link.automatic or link.type in _UNFOLLOWED or entry.id in path or len(path) >= LONGEST:
                     continue
-                entry = get(other)
-                if entry is None:
-                    continue
-                towards = f"{link.type} it" if link.source == other else f"it {link.type} this"
-                path[other] = ReasoningStep(entry=entry, operation="link", reasoning=f"hop {hop} from {id}: {towards}")
+                towards = f"{link.type} it" if link.source == entry.id else f"it {link.type} this"
+                why = f"hop {hop} from {id}: {towards}"
+                path[entry.id] = ReasoningStep(entry=entry, operation="link", reasoning=why)
                 sure = min(sure, link.confidence)
-                found.append(other)
+                found.append(entry.id)
         edge = found
     return sure
 
 
 def _coverage(question: str, entries: Sequence[Entry]) -> tuple[float, list[Entry]]:
-    """The share of the question's terms that the entries have, and the entries that have a term the ones before lack
-    or that a link or bridge brought in."""
+    """The share of the question's terms that the entries have, and the entries that add a term, or that a link or
+    bridge brought in."""
     wanted = set(read_question(question).terms)
     left, said = set(wanted), list[Entry]()
     for entry in entries:
@@ -100,3 +108,108 @@ def _coverage(question: str, entries: Sequence[Entry]) -> tuple[float, list[Entr
             said.append(entry)
         left -= own
     return (1 - len(left) / len(wanted) if wanted else 0.0), said
+
+
+# -- a model's conclusion --------------------------------------------------------------------------------------------
+
+
+def concluded(found: Reasoning, model: MeteredModel, calls: Calls) -> Reasoning:
+    """The reasoning with a model's conclusion, or with why there is none."""
+    steps = _evidence(found)
+    if not steps:
+        return found
+    try:
+        answer = read_json(calls.ask(model, request_for(found.question, steps)), wants=["conclusion", "cites"])
+        said = answer if isinstance(answer, dict) else {}
+        conclusion = str(said.get("conclusion") or "").strip()
+        if not conclusion:
+            return replace(found, problem=f"{model.name} says that the entries do not answer it")
+        cited = _cited(said.get("cites"), conclusion, [step.entry for step in steps])
+    except LimitMet as limit:
+        return replace(found, problem=f"stopped at the limit of {limit}")
+    except Exception as error:  # a model may raise anything, and the chain is an answer already
+        return replace(found, problem=f"failed: {type(error).__name__}")
+    reasoning = str(said.get("reasoning") or "").strip() or f"{len(cited)} entries together"
+    sure = _share(said.get("confidence"))
+    return _with_conclusion(found, conclusion, cited, by=model.name, reasoning=reasoning, sure=sure)
+
+
+def explored(
+    chain: Reasoning, library: Library, root: MeteredModel, sub: MeteredModel, limits: ReplLimits
+) -> Reasoning:
+    """The chain with what programs found; the conclusion is theirs if it rests on entries that may be seen."""
+    from wellworn.search.steps.repl import Repl
+
+    repl = Repl(library, root, sub, limits)
+    result = repl.recall(chain.question)
+    chain = replace(chain, explored=result, recall=replace(chain.recall, cost=repl.calls.added_to(chain.recall.cost)))
+    entries = [entry for id in result.chunk_ids if (entry := library.read(id)) is not None]
+    if result.problem or result.content is None or not entries:
+        return replace(chain, problem=result.problem or "the programs' answer rests on no entry")
+    known = {step.entry.id for step in chain.path}
+    read = [
+        ReasoningStep(entry=entry, operation="read", reasoning="by a program")
+        for entry in entries
+        if entry.id not in known
+    ]
+    chain = replace(chain, path=(*chain.path, *read))
+    why = f"by programs, in {result.iterations_used} rounds"
+    return _with_conclusion(chain, result.content, entries, by=root.name, reasoning=why, sure=result.confidence)
+
+
+def _with_conclusion(
+    found: Reasoning, conclusion: str, cited: Sequence[Entry], *, by: str, reasoning: str, sure: float
+) -> Reasoning:
+    """The reasoning with a conclusion that rests on these entries; no surer than the least sure of them."""
+    last = ReasoningStep(entry=cited[-1], operation="synthesize", reasoning=reasoning)
+    return replace(
+        found,
+        conclusion=conclusion,
+        path=(*_evidence(found), last),
+        cited=tuple(entry.id for entry in cited),
+        confidence=min(sure, *(entry.confidence for entry in cited)),
+        model=by,
+        problem="",
+    )
+
+
+def _evidence(found: Reasoning) -> tuple[ReasoningStep, ...]:
+    """The steps of a path that stand for one entry each."""
+    return tuple(step for step in found.path if step.operation != "synthesize")
+
+
+def request_for(question: str, steps: Sequence[ReasoningStep]) -> Request:
+    """What a concluding model is sent."""
+    lines = [
+        f"[{number}] ({step.operation}: {escape(step.reasoning)}) {_line(step.entry)}"
+        for number, step in enumerate(steps)
+    ]
+    told = "\n".join([f"<question>{escape(question)}</question>", "<entries>", *lines, "</entries>"])
+    messages = (Message(role="system", text=prompt("conclude")), Message(role="user", text=told))
+    return Request(messages=messages, purpose=PURPOSE, max_output_tokens=MAX_OUTPUT_TOKENS, json=True)
+
+
+def _line(entry: Entry) -> str:
+    marks = [entry.kind, entry.at.date().isoformat(), *(["untrusted source"] if entry.trust != "trusted" else [])]
+    title = f"{escape(entry.title)}: " if entry.title else ""
+    return f"({', '.join(marks)}) {title}{escape(entry.text[:SHOWN_CHARS])}"
+
+
+def _cited(cites: Any, conclusion: str, entries: Sequence[Entry]) -> list[Entry]:  # Any: as a model wrote it
+    """The cited entries of the chain that share a word with the conclusion."""
+    given = cites if isinstance(cites, list) else [cites]
+    said = [str(one).strip("[] ") for one in given if not isinstance(one, bool)]
+    places = [int(one) for one in said if one.isdecimal() and len(one) <= _LONGEST_PLACE]
+    words = set(terms(conclusion))
+    found = [entries[place] for place in dict.fromkeys(places) if place < len(entries)]
+    found = [entry for entry in found if words & set(record_of(entry).terms.tolist())]
+    if not found:
+        raise ReplyUnreadable("the model's conclusion cites nothing of the chain that has a word of it")
+    return found
+
+
+def _share(value: object) -> float:
+    """A confidence as a model gives it; a half where it gives none."""
+    if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
+        return 0.5
+    return min(max(float(value), 0.0), 1.0)

@@ -1,8 +1,8 @@
-"""Recall by programs: a model writes Python that searches, reads and asks, is shown what it printed, and goes on.
+"""Recall by programs: a model writes Python that searches, reads and asks, sees what it printed, and continues.
 
-For questions over more text than a model reads at once. Off unless asked for. The programs see summaries first and full
-texts on demand, only what the question's scope, time and filters let through, and run in `sandbox`. Whatever goes
-wrong, the caller gets what plain search finds, with what was read before in front of it.
+For questions over more text than a model reads at once. Off by default. Programs run in `sandbox`, see summaries first
+and full texts on demand, and only what the question's scope, time and filters let through. Whatever goes wrong, the
+caller gets what was read so far and what plain search finds.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from typing import Any
 from wellworn.core.errors import InvalidInput, MissingExtra, WellwornError
 from wellworn.core.fence import escape
 from wellworn.core.values import Entry, RecallResult
-from wellworn.models.ledger import Meter as Metered
+from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Message, Request
-from wellworn.search.steps.calls import Calls
-from wellworn.search.steps.library import Library, Summary, summary_of
-from wellworn.search.steps.limits import LimitMet, Limits, Meter
-from wellworn.search.steps.prompts import prompt
+from wellworn.search.steps.library import Library
+from wellworn.search.steps.limits import Calls, LimitMet, Usage, prompt
+from wellworn.search.steps.router import Limits
 from wellworn.search.steps.sandbox import GRACE_S, Sandbox, Stop
 
 PROGRAM_TOKENS, QUERY_TOKENS = 1_500, 500
@@ -34,7 +33,11 @@ _MOST_QUERIES = 64
 _MOST_LISTED = 500
 _MOST_CHARS = 100_000
 """Of one text that a program hands over; more is refused before anyone counts its tokens."""
+PREVIEW_CHARS = 120
 _FENCED = re.compile(r"```[ \t]*(?:python|py|repl)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+
+Summary = dict[str, Any]
+"""JSON values only: a program gets nothing else."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,17 +78,15 @@ class _Finished(Stop):
 class Repl:
     """One question at work."""
 
-    def __init__(self, library: Library, root: Metered, sub: Metered, limits: ReplLimits) -> None:
+    def __init__(self, library: Library, root: MeteredModel, sub: MeteredModel, limits: ReplLimits) -> None:
         self._library = library
         self._root = root
         self._sub = sub
         self._limits = limits
         # A program under way is not interrupted before its own time is over, so the rest ends that much earlier.
         time_s = limits.timeout_s - limits.program_s - GRACE_S
-        self._meter = Meter(Limits(actions=limits.calls, tokens=limits.tokens, usd=limits.usd, timeout_s=time_s))
-        self.calls = Calls(
-            self._meter, calls=limits.model_calls, call_timeout_s=limits.call_timeout_s, timeout_s=time_s
-        )
+        self._usage = Usage(Limits(actions=limits.calls, tokens=limits.tokens, usd=limits.usd, timeout_s=time_s))
+        self.calls = Calls(self._usage, most=limits.model_calls, call_timeout_s=limits.call_timeout_s, timeout_s=time_s)
         self._seen: dict[str, Entry] = {}
         self._read: dict[str, Entry] = {}
         self._final: RecallResult | None = None
@@ -109,7 +110,7 @@ class Repl:
         return self._final if self._final is not None else self._fallen_back(question, problem)
 
     def _work(self, question: str) -> str:
-        """Round after round; returns why it is of no use to go on."""
+        """Run round after round; returns why it stopped without an answer."""
         with Sandbox(
             self._functions(),
             program_s=self._limits.program_s,
@@ -120,7 +121,7 @@ class Repl:
             messages = [*opening(question, first.searched, [self._summary(hit.entry) for hit in first.hits])]
             for round_ in range(1, self._limits.iterations + 1):
                 self._rounds = round_
-                self._meter.check()
+                self._usage.check()
                 said = self.calls.ask(self._root, _request(messages, PROGRAM_TOKENS, "repl"))
                 outcome = sandbox.run(program_in(said))
                 if outcome.over:
@@ -145,11 +146,11 @@ class Repl:
         return {name: self._counted(function) for name, function in ours.items()}
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
-        """A function as a program gets it: counted; at a limit the program ends."""
+        """A function as a program gets it: calls are counted, and a limit ends the program."""
 
         def called(*values: Any, **named: Any) -> Any:
             try:
-                self._meter.begin_action()
+                self._usage.begin_action()
                 return function(*values, **named)
             except LimitMet as limit:
                 raise Stop(f"stopped at the limit of {limit}") from None
@@ -168,15 +169,18 @@ class Repl:
         return [self._summary(entry) for entry in self._library.tagged(_text("tag", tag), _count(limit, _MOST_LISTED))]
 
     def _get_linked_chunks(self, chunk_id: Any) -> list[Summary]:
-        found = self._library.linked(_id(chunk_id))
-        return [{**self._summary(entry), "link": type_, "direction": direction} for entry, type_, direction in found]
+        wanted = _id(chunk_id)
+        return [
+            {**self._summary(entry), "link": link.type, "direction": "to" if link.source == wanted else "from"}
+            for entry, link in self._library.linked(wanted)
+        ]
 
     def _read_chunk(self, chunk_id: Any) -> str:
         wanted = _id(chunk_id)
         entry = self._library.read(wanted)
         if entry is None:
             raise ValueError(f"no chunk {wanted[:80]!r}")
-        self._meter.spend(tokens=entry.token_count)
+        self._usage.spend(tokens=entry.token_count)
         self._seen[entry.id] = self._read[entry.id] = entry
         return entry.text
 
@@ -208,8 +212,18 @@ class Repl:
         raise _Finished
 
     def _summary(self, entry: Entry) -> Summary:
+        """What a program is told of an entry before it reads it."""
         self._seen[entry.id] = entry
-        return summary_of(entry)
+        flat = " ".join(entry.text.split())
+        return {
+            "id": entry.id,
+            "kind": entry.kind,
+            "title": entry.title,
+            "date": entry.at.date().isoformat(),
+            "tags": list(entry.tags),
+            "tokens": entry.token_count,
+            "preview": flat if len(flat) <= PREVIEW_CHARS else flat[:PREVIEW_CHARS] + "…",
+        }
 
     def _fallen_back(self, question: str, problem: str) -> RecallResult:
         entries = dict(self._read)

@@ -1,26 +1,45 @@
-"""Which questions earn a recursive recall: a score from the words of the question, and a threshold.
+"""Decides from the words of a question whether it is searched once or in several steps.
 
     score = 0.20 · min(characters / 200, 1) + 0.40 · keywords + 0.20 · min(hops / 3, 1)
-          + 0.10 · [a time is named] + 0.10 · [all are asked for] + 0.30 · [the shape says that it helps]
+          + 0.10 · [a time is named] + 0.10 · [all are asked for] + 0.30 · [it names a thing by another]
 
-Signals and weights are those of the design this follows, but for two things. There a keyword counts a twelfth of its
-weight, so that no question with one keyword reaches the threshold, its own examples included; here one keyword counts
-three quarters of it and two count in full. And the last term is ours: most questions that need several entries use none
-of those words (docs/recursive.md has the figures).
+The signals and weights are those of the design this follows, with two changes. There, one keyword counts a twelfth, so
+that no question with one keyword reaches the threshold; here one counts three quarters and two count in full. The last
+term is ours: most questions that need several entries use none of the keywords. A plain recall uses this file only; the
+rest of the package is imported when the first question is searched in several steps.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal, get_args
 
-from wellworn.search.steps.cues import READ_CHARS, Shape, shape_of
+from wellworn.core.errors import InvalidInput
+from wellworn.core.values import Recall, RecursionMode, Scope
+from wellworn.ingest.validate import checked_fraction, checked_query
+from wellworn.search.filters import Filters
+from wellworn.search.pipeline import Searcher
+from wellworn.search.profiles import Profile
+
+if TYPE_CHECKING:
+    from wellworn.search.steps.actions import Planner
+    from wellworn.search.steps.limits import ModelAccess, Models
+    from wellworn.search.steps.search import StepSearch
+    from wellworn.search.steps.trainer import SearchTrainer
+
+Shape = Literal["plain", "bridge"]
+"""`bridge`: something is named by what it stands in relation to ("Who directed the film that was shot in Leland?")."""
 
 THRESHOLD = 0.3
-"""Scores from here on are recursive. 0.5 is a careful start: only what is complex twice over; above 1 is never."""
+DEEPEST = 3
+READ_CHARS = 600
+"""How far into a query signals are looked for: a longer one is a text, not a question."""
 
-_WEIGHTS = {"length": 0.20, "keywords": 0.40, "hops": 0.20, "temporal": 0.10, "aggregate": 0.10, "shape": 0.30}
 _FULL_LENGTH, _FULL_HOPS, _ONE_KEYWORD = 200, 3, 0.75
+_WEIGHTS = {"length": 0.20, "keywords": 0.40, "hops": 0.20, "temporal": 0.10, "aggregate": 0.10, "shape": 0.30}
 _KEYWORDS = re.compile(
     r"\b(?:compar(?:e|es|ed|ing|ison)|differences?|trends?|evolution|evolved?|histor(?:y|ies)|summari[sz]e|summary"
     r"|aggregate|impacts?|relationships?|sequence|analy[sz]e|trace)\b",
@@ -29,50 +48,145 @@ _KEYWORDS = re.compile(
 _HOPS = re.compile(r"\b(?:then|after|followed by|caused|leading to|led to)\b", re.I)
 _TEMPORAL = re.compile(r"\b(?:last (?:week|month|quarter|year)|yesterday|since|before|periods?|over time)\b", re.I)
 _AGGREGATE = re.compile(r"\b(?:all|every|total|average|count)\b", re.I)
+_RELATIVE = re.compile(r"\b(?:that|which|who|whom|whose|where|when|what)\b", re.I)
+_CHAIN = re.compile(
+    r"\bof (?:the|a|an)\b|\bof (?-i:(?=[A-Z\"“]))|\w['’]s\b"
+    r"|\bthe \w+ (?:that|who|which|by|from|where|in(?! (?:the (?:morning|afternoon|evening|end)|\d|"
+    r"jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|spring|summer|autumn|fall|winter)))\b",
+    re.I,
+)
+_RELATIVE_AFTER, _LONG_WORDS = 2, 9
 
 
 @dataclass(frozen=True, kw_only=True)
-class Signals:
-    """What the score is made of, each 0 … 1 before its weight."""
+class Limits:
+    """What one recall in several steps may use. When a limit is reached, what was found so far is kept."""
 
-    length: float
-    keywords: float
-    hops: float
-    temporal: float
-    aggregate: float
-    shape: float
+    actions: int = 16
+    tokens: int = 50_000
+    """Of the texts that are read, and of model calls."""
+    usd: float = 0.05
+    """For planners that call models; plans by rules cost nothing."""
+    timeout_s: float = 1.0
+    depth: int = DEEPEST
 
-    @property
-    def score(self) -> float:
-        return min(1.0, sum((weight * float(getattr(self, name)) for name, weight in _WEIGHTS.items()), 0.0))
+    def __post_init__(self) -> None:
+        for each in fields(self):
+            value = getattr(self, each.name)
+            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
+                raise InvalidInput(f"limits.{each.name}", f"{value!r} is not a number of at least 0")
+        if self.depth > DEEPEST:
+            raise InvalidInput("limits.depth", f"{self.depth} is too deep", f"use at most {DEEPEST}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Recursion:
+    """When a recall is searched in several steps, by which plans, and within which limits."""
+
+    mode: RecursionMode = "on"
+    """`on` (the router decides), `off` (always plain) or `always`."""
+    threshold: float = THRESHOLD
+    """Questions that score at least this are searched in several steps. Above 1, none are."""
+    limits: Limits = field(default_factory=Limits)
+    planner: Planner | None = None
+    """Makes the plans; None: rules do."""
+    models: Models | None = None
+    """Models that plan and reason; where they fail, `planner` plans."""
+    learns: bool = False
+    """Whether outcomes may replace the planner's plan by another one, or by plain search."""
+    explore: float = 0.05
+    """With `learns`: the share of these questions on which another plan is tried, for people who report outcomes."""
+
+    def __post_init__(self) -> None:
+        checked_recursion(self.mode)
+        checked_fraction("recursion.explore", self.explore)
+        if isinstance(self.threshold, bool) or not isinstance(self.threshold, int | float):
+            raise InvalidInput("recursion.threshold", f"{self.threshold!r} is not a number", "use 0 … 1")
+
+
+def checked_recursion(mode: object) -> RecursionMode:
+    for known in get_args(RecursionMode):
+        if mode == known:
+            return known  # type: ignore[no-any-return]  # one of the literals
+    raise InvalidInput("recursion", f"{mode!r} is unknown", f"use one of {', '.join(get_args(RecursionMode))}")
+
+
+def recursion_of(value: str | Recursion, profile: Profile) -> Recursion:
+    """The settings a caller gives. Profiles that do not weigh `terms` stay plain: their scores have another scale."""
+    chosen = value if isinstance(value, Recursion) else Recursion(mode=checked_recursion(value))
+    return chosen if "terms" in profile.weights else replace(chosen, mode="off")
 
 
 @dataclass(frozen=True, kw_only=True)
 class Route:
-    """How a question is to be answered, and why."""
+    """What the words of a question say about how to search for it."""
 
-    recursive: bool
     shape: Shape
     score: float
-    signals: Signals
+    signals: dict[str, float]
+    """Each 0 … 1 before its weight."""
 
 
-def signals_of(query: str, shape: Shape = "plain") -> Signals:
-    """The signals in a question of this shape."""
+def shape_of(query: str) -> Shape:
+    """Whether a question names a thing by another one. English only; other languages are plain."""
+    query = query[:READ_CHARS]
+    words = query.split()
+    chained = len(_CHAIN.findall(query))
+    if chained >= 2 or (chained and len(words) > _LONG_WORDS):
+        return "bridge"
+    nested = len(words) >= _LONG_WORDS and _RELATIVE.search(" ".join(words[_RELATIVE_AFTER:])) is not None
+    return "bridge" if nested else "plain"
+
+
+def route(query: str) -> Route:
+    """The score of a question; no search, a few hundredths of a millisecond."""
     length, query = len(query), query[:READ_CHARS]
-    keywords = len({found.lower()[:5] for found in _KEYWORDS.findall(query)})
-    return Signals(
-        length=min(length / _FULL_LENGTH, 1.0),
-        keywords=0.0 if not keywords else _ONE_KEYWORD if keywords == 1 else 1.0,
-        hops=min(len(_HOPS.findall(query)) / _FULL_HOPS, 1.0),
-        temporal=float(bool(_TEMPORAL.search(query))),
-        aggregate=float(bool(_AGGREGATE.search(query))),
-        shape=float(shape != "plain"),
-    )
-
-
-def route(query: str, *, threshold: float = THRESHOLD) -> Route:
-    """The way for a question: words only, no search, a few hundredths of a millisecond."""
     shape = shape_of(query)
-    signals = signals_of(query, shape)
-    return Route(recursive=signals.score >= threshold, shape=shape, score=signals.score, signals=signals)
+    keywords = len({found.lower()[:5] for found in _KEYWORDS.findall(query)})
+    signals = {
+        "length": min(length / _FULL_LENGTH, 1.0),
+        "keywords": 0.0 if not keywords else _ONE_KEYWORD if keywords == 1 else 1.0,
+        "hops": min(len(_HOPS.findall(query)) / _FULL_HOPS, 1.0),
+        "temporal": float(bool(_TEMPORAL.search(query))),
+        "aggregate": float(bool(_AGGREGATE.search(query))),
+        "shape": float(shape != "plain"),
+    }
+    score = min(1.0, sum(weight * signals[name] for name, weight in _WEIGHTS.items()))
+    return Route(shape=shape, score=score, signals=signals)
+
+
+class Router:
+    """Sends each query to plain search or to the search in several steps."""
+
+    def __init__(
+        self,
+        searcher: Searcher,
+        recursion: Recursion,
+        *,
+        access: Callable[[], ModelAccess] | None = None,
+        trainer: SearchTrainer | None = None,
+    ) -> None:
+        """`access` gives the models a recall may ask; `trainer` learns which plans serve, where that is on."""
+        self._searcher = searcher
+        self._recursion = recursion
+        self._access = access
+        self._trainer = trainer
+
+    @cached_property
+    def steps(self) -> StepSearch:
+        """The search in several steps, imported on first use."""
+        from wellworn.search.steps.search import StepSearch
+
+        access = None if self._access is None else self._access()
+        return StepSearch(self._searcher, self._recursion, access=access, trainer=self._trainer)
+
+    def recall(self, query: str, *, scope: Scope, k: int, filters: Filters, recursion: str | None = None) -> Recall:
+        """The k best entries for a query; `recursion` decides for this call alone, except that `off` stays off."""
+        settings = self._recursion
+        mode = settings.mode if recursion is None or settings.mode == "off" else checked_recursion(recursion)
+        if mode != "off":
+            decided = route(checked_query(query))
+            if mode == "always" or decided.score >= settings.threshold:
+                steps = self.steps
+                return steps.recall(query, decided, scope=scope, k=k, filters=filters, learns=mode == "on")
+        return self._searcher.recall(query, scope=scope, k=k, filters=filters)

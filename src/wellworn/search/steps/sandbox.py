@@ -1,8 +1,7 @@
-"""Programs that a model wrote, run in a process of their own by `pydantic-monty`: an interpreter of a small Python that
-has no files, no network and no way to the host but the functions it is given. Never `exec`.
+"""Runs programs that a model wrote in a process of their own, with `pydantic-monty`; never with `exec`.
 
-The only file that imports it. Time, memory, depth and calls of a program are limited there; whatever it does, the host
-gets an `Outcome`. Knows nothing about memories or models.
+Its interpreter of a small Python has no files, no network and no way to the host but the functions it is given. Time,
+memory, depth and calls are limited; whatever a program does, the host gets a `Ran`. Knows no memories or models.
 """
 
 from __future__ import annotations
@@ -36,22 +35,22 @@ def check_installed() -> None:
 
 
 class Stop(Exception):
-    """Raised by a function to end the program at once, uncatchably for it."""
+    """Raised by a function to end the program at once; the program cannot catch it."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Outcome:
-    """What came of a program."""
+class Ran:
+    """What a program did."""
 
     printed: str
     error: str = ""
-    """What the program did wrong, as a model may be told."""
+    """The program's mistake, as a model may be shown it."""
     over: bool = False
-    """Whether there is no use in going on in this session."""
+    """Whether the session cannot continue."""
 
 
 class Sandbox:
-    """One session: variables are kept from one program to the next. Use it in a `with`."""
+    """One session in a `with`: variables are kept from one program to the next."""
 
     def __init__(self, functions: Mapping[str, Function], *, program_s: float, memory_bytes: int, calls: int) -> None:
         check_installed()
@@ -91,7 +90,7 @@ class Sandbox:
         finally:
             self._pool.__exit__(None, None, None)
 
-    def run(self, program: str) -> Outcome:
+    def run(self, program: str) -> Ran:
         """Run a program to its end, or to its limits. `Stop` from a function goes through."""
         monty = self._monty
         printed = monty.CollectString(_MOST_PRINTED)
@@ -107,7 +106,7 @@ class Sandbox:
             error = str(raised)
         except monty.MontyError as raised:  # its process is gone
             error, over = f"{type(raised).__name__}: the program's process was ended", True
-        return Outcome(printed=printed.output, error=error, over=over)
+        return Ran(printed=printed.output, error=error, over=over)
 
     def _answered(self, state: Any) -> Any:  # snapshots of theirs
         """The next state after a program waited: for a function of ours, or for what the sandbox decides itself."""

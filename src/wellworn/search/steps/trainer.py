@@ -1,268 +1,331 @@
-"""Which decomposition a tenant's questions are searched by: learned from rewards, served only when it is proven.
+"""Learns from outcomes which way of searching serves questions of each shape. Off unless `Recursion(learns=True)`.
 
-A family is the shape of a question. For each family and choice there is a weight and evidence:
+    reward  = 1.0 · success + 0.3 · (1 - min(tokens / 100,000, 1)), within ±1
+    success = the quality, when the result was used; 0.3 when the question was refined; -0.5 when it was ignored
 
-    weight ← clamp(weight + η (reward - baseline), ±2)        baseline ← 0.9 baseline + 0.1 reward, per family
-    evidence: mean reward with its uncertainty, from people whose feedback is trusted
-
-What serves is the planner's plan, until another choice's mean reward is above its by a bound; of several that are, the
-one with the greatest weight; and none that does worse than plain search does. What was put in place by a bound is taken
-back by the mean, as in `learning.guard`. Choices are tried now and then, by dice whose seed is kept with the state, so
-that a run can be repeated. From which score on a question comes here at all is learned beside it (`routing`). Knows
-neither stores nor plans.
+Every search in several steps is recorded as a trajectory, under its recall's id. The policy is computed from the last
+200 trajectories of a partition and what practice or an import put before them, so nothing else has to be stored, and
+what is forgotten is gone from it too. The planner's plan serves until another way has a higher mean reward by a bound
+and is not below plain search. Feedback counts only while the learner trusts the person.
 """
 
 from __future__ import annotations
 
-import json
+import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from datetime import datetime, timedelta
+from typing import Any, Literal, get_args
 
+from wellworn.core.cache import LruCache
+from wellworn.core.clock import Clock
+from wellworn.core.errors import InvalidInput, WellwornError
+from wellworn.core.plain import from_plain, to_plain
+from wellworn.core.values import LearningStatus, Partition, Recall, Searching, Step
 from wellworn.ingest.hashing import hash64
+from wellworn.ingest.terms import read_question
 from wellworn.learning.guard import Evidence
-from wellworn.search.steps.choices import CHOICES, Choice
-from wellworn.search.steps.cues import Shape
-from wellworn.search.steps.routing import SHAPES, Routing, plain_routing, routing_of
+from wellworn.learning.learner import Learner
+from wellworn.learning.outcome import OutcomeInput
+from wellworn.search.steps.actions import Choice
+from wellworn.search.steps.router import Recursion, Shape
+from wellworn.store.port import Record, Store
 
-PROFILE = "searches"
-"""The profile under which states are kept."""
-FORMAT = 1
-STEP = 0.1
-BASELINE_KEEPS = 0.9
-MOST_WEIGHT = 2.0
-TRIES = 4
-"""Outcomes of a choice before any verdict on it."""
-Z = 1.25
-"""Standard errors by which a choice must be better than what serves."""
-YOUNG, TIMES_YOUNG = 60, 4.0
-"""The first outcomes of a family, in which four times as much is tried: nothing is known yet. With three times, 8
-lives of 60 in the tests' world stay below nine tenths of the best after 300 outcomes, with four times 2."""
+KIND, BEGUN = "search", "search_policy"
+"""Kinds of records: a trajectory, and what a partition's policy begins with."""
+CHOICES: tuple[Choice, ...] = get_args(Choice)
+SUCCESS_WEIGHT, EFFICIENCY_WEIGHT, MOST_TOKENS = 1.0, 0.3, 100_000
+REFINED, IGNORED = 0.3, -0.5
+ENOUGH_CITED = 2
+"""Citations for full quality: what is searched in several steps needs more than one entry."""
+INFERRED = 0.25
+"""Outcomes that are inferred, not reported, count this much."""
+TRIES, Z = 4, 1.25
+"""Outcomes of a way before any verdict on it, and the standard errors by which it must be better."""
 HOPE = 1.0
-"""How much more a choice may be worth than its mean says, after one outcome; after n, 1/√n of it."""
-SYNTHETIC = 3.0
-"""Outcomes that synthetic tasks count as at most, for each choice: a place to begin, soon outweighed."""
+"""How much more a way may be worth than its mean says, after one outcome; after n, 1/√n of it."""
+PRACTICE = 3.0
+"""Practice counts as at most this many outcomes for each way."""
+MOST_KEPT, TRIM_EVERY = 200, 32
+REFINED_WITHIN, IGNORED_AFTER = timedelta(minutes=5), timedelta(minutes=30)
+
+_logger = logging.getLogger(__name__)
+
+
+# -- trajectories and rewards ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
-class Tried:
-    """What is known of one choice in one family."""
+class SearchOutcome:
+    """What became of a search."""
 
-    weight: float = 0.0
-    seen: Evidence = field(default_factory=Evidence)
+    kind: Literal["used", "refined", "ignored", "none"]
+    quality: float = 0.0
+    """0 … 1, for `used` only."""
+    by: Literal["told", "assembly", "session"] = "told"
+    """Who says so: `outcome`, a context it was put into, or what the person asked next."""
 
-    def step(self, advantage: float) -> Tried:
-        return replace(self, weight=max(-MOST_WEIGHT, min(MOST_WEIGHT, self.weight + STEP * advantage)))
+
+def outcome_of(told: OutcomeInput) -> SearchOutcome:
+    """A reported outcome: cited hits are a quality, none cited is ignored, and so is work that failed."""
+    if told.kind == "cited":
+        quality = min(len(told.places or ()) / ENOUGH_CITED, 1.0)
+        return SearchOutcome(kind="used", quality=quality) if quality else SearchOutcome(kind="ignored")
+    if told.kind == "used":
+        return SearchOutcome(kind="used", quality=float(told.value["quality"]))
+    if told.kind == "verdict" and told.value["success"]:
+        return SearchOutcome(kind="used", quality=1.0)
+    return SearchOutcome(kind="refined" if told.kind == "refined" else "ignored")
+
+
+def reward_of(outcome: SearchOutcome, tokens: int) -> float:
+    """The reward of a search that used so many tokens."""
+    success = {"used": outcome.quality, "refined": REFINED, "ignored": IGNORED, "none": 0.0}[outcome.kind]
+    efficiency = 1.0 - min(tokens / MOST_TOKENS, 1.0)
+    return max(-1.0, min(1.0, SUCCESS_WEIGHT * success + EFFICIENCY_WEIGHT * efficiency))
 
 
 @dataclass(frozen=True, kw_only=True)
-class Family:
-    """What is known of one family."""
+class SearchTrajectory:
+    """One search in several steps: what was asked and done, what it cost, what became of it."""
 
-    outcomes: int = 0
-    baseline: float = 0.0
-    tried: Mapping[Choice, Tried] = field(default_factory=dict)
-    serves: Choice = "planner"
+    query: str
+    shape: Shape
+    choice: Choice
+    tried: bool = False
+    """Whether another way than the one that serves was tried."""
+    steps: tuple[Step, ...] = ()
+    tokens: int = 0
+    seconds: float = 0.0
+    outcome: SearchOutcome | None = None
+    reward: float | None = None
 
-    def of(self, choice: Choice) -> Tried:
-        return self.tried.get(choice, Tried())
+    def ended(self, outcome: SearchOutcome) -> SearchTrajectory:
+        return replace(self, outcome=outcome, reward=reward_of(outcome, self.tokens))
 
-    def learned(self, choice: Choice, reward: float, *, counts: bool) -> Family:
-        """After one reward; only one that `counts` is evidence for what serves."""
-        baseline = reward if not self.tried else self.baseline
-        known = self.of(choice).step(reward - baseline)
-        if counts:
-            known = replace(known, seen=known.seen.add(reward))
-        after = replace(
-            self,
-            outcomes=self.outcomes + 1,
-            tried={**self.tried, choice: known},
-            baseline=BASELINE_KEEPS * baseline + (1 - BASELINE_KEEPS) * reward,
-        )
-        return replace(after, serves=after.verdict())
 
-    def verdict(self) -> Choice:
-        """What is to serve on this evidence."""
-        now = self.serves
-        for floor in ("planner", "plain"):
-            if now != floor and self._known(floor) and self.of(now).seen.mean < self.of(floor).seen.mean:
-                now = "planner"  # put in place by a bound, taken back by the mean
-        better = [choice for choice in CHOICES if choice != now and self._beats(choice, now)]
-        better = [choice for choice in better if choice == "plain" or not self._below(choice, "plain")]
-        return max(better, key=lambda choice: (self.of(choice).weight, choice), default=now)
+# -- the policy ------------------------------------------------------------------------------------------------------
 
-    def _known(self, choice: Choice) -> bool:
-        return self.of(choice).seen.n >= TRIES
+Rewards = Mapping[Shape, Mapping[Choice, Evidence]]
 
-    def _below(self, choice: Choice, other: Choice) -> bool:
-        return self._known(other) and self.of(choice).seen.mean < self.of(other).seen.mean
 
-    def _beats(self, choice: Choice, other: Choice) -> bool:
-        if not self._known(choice) or not self._known(other):
-            return False
-        one, two = self.of(choice).seen, self.of(other).seen
-        return one.mean - two.mean > Z * math.hypot(one.error, two.error)
+@dataclass(frozen=True, kw_only=True)
+class SearchPolicy:
+    """What is known of each way of searching, for each shape of question."""
 
-    def to_try(self, among: Sequence[Choice], dice: int) -> Choice:
-        """The choice that may be the best for all that is known; of those never tried, one by the dice. Plain search
-        comes first, since nothing may be worse."""
-        others = [choice for choice in among if choice != self.serves]
-        if "plain" in others and not self._known("plain"):
-            return "plain"
-        return max(others, key=lambda choice: (self._hope(choice), hash64(f"{dice}:{choice}")))
+    rewards: Rewards = field(default_factory=dict)
 
-    def _hope(self, choice: Choice) -> float:
-        seen = self.of(choice).seen
+    def seen(self, shape: Shape, choice: Choice) -> Evidence:
+        return self.rewards.get(shape, {}).get(choice, Evidence())
+
+    def plus(self, shape: Shape, choice: Choice, seen: Evidence, most: float = math.inf) -> SearchPolicy:
+        """With further evidence, which counts as at most so many outcomes."""
+        known = self.rewards.get(shape, {})
+        both = {**known, choice: known.get(choice, Evidence()).plus(seen, most)}
+        return SearchPolicy(rewards={**self.rewards, shape: both})
+
+    def serves(self, shape: Shape) -> Choice:
+        """The planner's way, unless another is proven better and is not below plain search."""
+        plain = self.seen(shape, "plain")
+        better = [
+            choice
+            for choice in CHOICES
+            if self._beats_planner(shape, choice)
+            and (choice == "plain" or plain.n < TRIES or self.seen(shape, choice).mean >= plain.mean)
+        ]
+        return max(better, key=lambda choice: self.seen(shape, choice).mean, default="planner")
+
+    def _beats_planner(self, shape: Shape, choice: Choice) -> bool:
+        one, two = self.seen(shape, choice), self.seen(shape, "planner")
+        known = choice != "planner" and one.n >= TRIES and two.n >= TRIES
+        return known and one.mean - two.mean > Z * math.hypot(one.error, two.error)
+
+    def choose(self, shape: Shape, among: Sequence[Choice], *, dice: int, explore: float) -> tuple[Choice, bool]:
+        """The way for a question, and whether it is a try; equal dice give equal choices."""
+        serves = self.serves(shape)
+        serves = serves if serves in among else "planner"
+        if dice % 10_000 >= 10_000 * explore:
+            return serves, False
+        others = [choice for choice in among if choice != serves]
+        if "plain" in others and self.seen(shape, "plain").n < TRIES:
+            return "plain", True  # first, since nothing may be worse than plain search
+        return max(others, key=lambda choice: (self._hope(shape, choice), hash64(f"{dice}:{choice}"))), True
+
+    def _hope(self, shape: Shape, choice: Choice) -> float:
+        seen = self.seen(shape, choice)
         return seen.mean + HOPE / math.sqrt(seen.n) if seen.n else math.inf
 
 
-Practice = Mapping[Shape, Mapping[Choice, Evidence]]
-"""Rewards of choices on synthetic tasks."""
+class SearchTrainer:
+    """Chooses ways of searching, records searches, and computes policies from what became of them."""
 
+    def __init__(self, store: Store, learner: Learner, recursion: Recursion, *, clock: Clock) -> None:
+        self._store = store
+        self._learner = learner
+        self._explore = recursion.explore
+        ruled = recursion.planner is None and recursion.models is None  # their plan is no choice of its own then
+        self._among = tuple(choice for choice in CHOICES if choice != "bridge" or not ruled)
+        self._clock = clock
+        self._last: LruCache[Partition, tuple[str, datetime, frozenset[int]]] = LruCache(500)
+        self._written = 0
 
-@dataclass(frozen=True, kw_only=True)
-class Policy:
-    """A tenant's state: numbers and names of choices, no text."""
+    def choose(self, query: str, shape: Shape, home: Partition) -> tuple[Choice, bool]:
+        """How to search, and whether that is a try. Nothing is tried on people who report no outcomes."""
+        if self._learner.mode != "on":
+            return "planner", False
+        status = self._learner.status(home)
+        explore = self._explore if status.outcomes and not status.distrust else 0.0
+        dice = hash64(f"{home}:{status.outcomes}:{query}")
+        return self.policy(home).choose(shape, self._among, dice=dice, explore=explore)
 
-    seed: int = 0
-    families: Mapping[Shape, Family] = field(default_factory=dict)
-    routing: Routing = field(default_factory=Routing)
-    bootstrapped: int = 0
-    """Synthetic tasks that it began with."""
-    practice: Practice = field(default_factory=dict)
-    """What they said, which is not in the log; and after which outcome they came."""
-    practised_after: int = 0
-
-    @property
-    def outcomes(self) -> int:
-        return sum(family.outcomes for family in self.families.values())
-
-    def family(self, shape: Shape) -> Family:
-        return self.families.get(shape, Family())
-
-    def choose(self, shape: Shape, among: Sequence[Choice], *, query: str, explore: float) -> tuple[Choice, bool]:
-        """The choice for a question, and whether it is a try: in a share `explore` of questions."""
-        family = self.family(shape)
-        serves = family.serves if family.serves in among else "planner"
-        if not explore or len(among) < 2:
-            return serves, False
-        share = min(0.5, explore * (TIMES_YOUNG if family.outcomes < YOUNG else 1.0))
-        dice = self._dice(family.outcomes, query)
-        if dice % 10_000 >= 10_000 * share:
-            return serves, False
-        return family.to_try(among, dice), True
-
-    def tries(self, shape: Shape, score: float, *, query: str, explore: float) -> bool:
-        """Whether a plain question beside the recursive ones is tried as one of them."""
-        band = self.routing.band(shape, score)
-        dice = self._dice(round(band.plain.n + band.recursive.n, 6), query)
-        return dice % 10_000 < 10_000 * band.rate(explore)
-
-    def _dice(self, moment: float, query: str) -> int:
-        return hash64(f"{self.seed}:{moment}:{query}")
-
-    def learned(
-        self,
-        shape: Shape,
-        choice: Choice,
-        reward: float,
-        *,
-        counts: bool = True,
-        score: float | None = None,
-        near: bool = False,
-        seconds: float = 0.0,
-    ) -> Policy:
-        """After one reward; of a question that was `near` the recursive ones only routing learns."""
-        families, routing = self.families, self.routing
-        if not near:
-            families = {**families, shape: self.family(shape).learned(choice, reward, counts=counts)}
-        if counts and score is not None:
-            routing = routing.learned(shape, score, reward, recursive=choice != "plain", seconds=seconds)
-        return replace(self, families=families, routing=routing)
-
-    def begun(self, practice: Practice, tasks: int, *, after: int = 0) -> Policy:
-        """Begun with synthetic tasks, of which the reward of every choice is known; what outcomes taught stays.
-
-        Only once: practice that is repeated must not grow into evidence.
-        """
-        if self.bootstrapped or not tasks:
-            return self
-        families = dict(self.families)
-        for shape, found in practice.items():
-            family = self.family(shape)
-            mean = sum(one.total for one in found.values()) / max(sum(one.n for one in found.values()), 1)
-            tried = dict(family.tried)
-            for choice, seen in found.items():
-                known = tried.get(choice, Tried()).step(seen.mean - mean)
-                tried[choice] = replace(known, seen=known.seen.plus(seen, SYNTHETIC))
-            families[shape] = replace(family, tried=tried, baseline=family.baseline if family.outcomes else mean)
-        return replace(self, families=families, bootstrapped=tasks, practice=practice, practised_after=after)
-
-
-def dumps(policy: Policy) -> str:
-    """The state as text: equal states give equal texts."""
-    return json.dumps(
-        {
-            "format": FORMAT,
-            "kind": "searches",
-            "seed": policy.seed,
-            "bootstrapped": policy.bootstrapped,
-            "families": {
-                shape: {
-                    "outcomes": family.outcomes,
-                    "baseline": family.baseline,
-                    "serves": family.serves,
-                    "tried": {
-                        choice: [known.weight, known.seen.n, known.seen.total, known.seen.squares]
-                        for choice, known in family.tried.items()
-                    },
-                }
-                for shape, family in policy.families.items()
-            },
-            "routing": plain_routing(policy.routing),
-            "practice": {
-                shape: {choice: [seen.n, seen.total, seen.squares] for choice, seen in found.items()}
-                for shape, found in policy.practice.items()
-            },
-            "practised_after": policy.practised_after,
-        },
-        separators=(",", ":"),
-        sort_keys=True,
-    )
-
-
-def loads(text: str | None, *, seed: int) -> Policy:
-    """The state in this text; a fresh one when there is none or it cannot be read."""
-    try:
-        value = json.loads(text) if text is not None else None
-        if value is None or value["format"] != FORMAT:
-            return Policy(seed=seed)
-        return Policy(
-            seed=int(value["seed"]),
-            bootstrapped=int(value["bootstrapped"]),
-            families={shape: _family(one) for shape, one in value["families"].items()},
-            routing=routing_of(value.get("routing", {})),
-            practice=_practice(value.get("practice", {})),
-            practised_after=int(value.get("practised_after", 0)),
+    def record(self, found: Recall, home: Partition, *, shape: Shape, choice: Choice, tried: bool, tokens: int) -> None:
+        """Write a trajectory down. The person's next question may say what became of the one before."""
+        now, terms = self._clock(), frozenset(read_question(found.query).terms)
+        last = self._last.get(home)
+        if last is not None:
+            id, at, before = last
+            if now - at <= REFINED_WITHIN and before != terms and 2 * len(before & terms) >= len(before) > 0:
+                self.end(id, home, SearchOutcome(kind="refined", by="session"))
+            elif now - at >= IGNORED_AFTER and self._learner.status(home).outcomes:
+                self.end(id, home, SearchOutcome(kind="ignored", by="session"))
+        self._last.put(home, (found.id, now, terms))
+        trajectory = SearchTrajectory(
+            query=found.query,
+            shape=shape,
+            choice=choice,
+            tried=tried,
+            steps=found.trace,
+            tokens=tokens,
+            seconds=found.cost.seconds,
         )
-    except (KeyError, TypeError, ValueError, AttributeError):
-        return Policy(seed=seed)
+        self._write(found.id, home, trajectory, created_at=now, shown=[hit.entry.id for hit in found.hits])
+
+    def assembled(self, found: Recall, home: Partition, covered: float) -> None:
+        """A search was put into a context that has this share of the question's words."""
+        self.end(found.id, home, SearchOutcome(kind="used", quality=covered, by="assembly"))
+
+    def end(self, recall_id: str, home: Partition, outcome: SearchOutcome) -> None:
+        """Say what became of a search; what was reported replaces what was inferred, and nothing else is replaced."""
+        record = self._store.record(home, KIND, recall_id)
+        if record is None:  # searched plainly, or forgotten
+            return
+        before = from_plain(SearchTrajectory, record.body)
+        if before.outcome is not None and (before.outcome.by == "told" or outcome.by != "told"):
+            return
+        self._write(recall_id, home, before.ended(outcome), created_at=record.created_at, shown=record.names)
+
+    def _write(
+        self, id: str, home: Partition, one: SearchTrajectory, *, created_at: datetime, shown: Sequence[str]
+    ) -> None:
+        record = Record(
+            partition=home,
+            kind=KIND,
+            key=id,
+            state="open" if one.outcome is None else "ended",
+            body=to_plain(one),
+            names=tuple(dict.fromkeys(shown)),  # it is forgotten with any of them
+            created_at=created_at,
+            updated_at=max(self._clock(), created_at),
+        )
+        try:
+            if self._store.heads([home]) == [None]:  # a record must not bring back a partition that is forgotten
+                return
+            with self._store.transact() as tx:
+                tx.put_record(record)
+                if self._written % TRIM_EVERY == 0:
+                    held = self._store.records(partition=home, kinds=[KIND], limit=MOST_KEPT + 10 * TRIM_EVERY)
+                    for old in held[MOST_KEPT - TRIM_EVERY :]:
+                        tx.drop_record(home, KIND, old.key)
+        except WellwornError as error:  # a search that cannot be recorded must not stop the agent
+            _logger.warning("a search is not recorded: %s", type(error).__name__)
+        self._written += 1
+
+    def trajectories(self, home: Partition) -> dict[str, SearchTrajectory]:
+        """The recorded searches of a home by recall id, newest first."""
+        kept = self._store.records(partition=home, kinds=[KIND], limit=MOST_KEPT)
+        return {one.key: from_plain(SearchTrajectory, one.body) for one in kept}
+
+    def policy(self, home: Partition) -> SearchPolicy:
+        """What serves a home: what it began with, and the rewards of its searches."""
+        policy = self.begun(home)
+        if not self._learner.status(home).trusted:
+            return policy
+        for one in self.trajectories(home).values():
+            if one.outcome is not None and one.reward is not None:
+                weight = 1.0 if one.outcome.by == "told" else INFERRED
+                seen = Evidence(n=1.0, total=one.reward, squares=one.reward * one.reward)
+                policy = policy.plus(one.shape, one.choice, seen, weight)
+        return policy
+
+    # -- what a policy begins with -----------------------------------------------------------------------------------
+
+    def begun(self, home: Partition) -> SearchPolicy:
+        """What practice, or a loaded state, said."""
+        record = self._store.record(home, BEGUN, BEGUN)
+        return SearchPolicy() if record is None else from_plain(SearchPolicy, record.body)
+
+    def begin(self, home: Partition, policy: SearchPolicy) -> None:
+        """Begin with this evidence, in the place of what a policy began with before."""
+        now = self._clock()
+        body = to_plain(policy)
+        with self._store.transact() as tx:
+            tx.put_record(Record(partition=home, kind=BEGUN, key=BEGUN, body=body, created_at=now, updated_at=now))
+
+    def status(self, home: Partition) -> tuple[Searching, ...]:
+        """How questions of each shape with any evidence are searched now."""
+        policy = self.policy(home)
+        return tuple(
+            Searching(
+                shape=shape,
+                outcomes=round(sum(seen.n for seen in found.values())),
+                serves=policy.serves(shape),
+                rewards={choice: seen.mean for choice, seen in found.items()},
+            )
+            for shape, found in policy.rewards.items()
+        )
 
 
-def _family(value: dict[str, Any]) -> Family:  # as JSON gives it
-    tried: dict[Choice, Tried] = {}
-    for choice, (weight, n, total, squares) in value["tried"].items():
-        if choice in CHOICES and all(math.isfinite(number) for number in (weight, n, total, squares)):
-            tried[choice] = Tried(weight=weight, seen=Evidence(n=n, total=total, squares=squares))
-    serves: Choice = value["serves"] if value["serves"] in CHOICES else "planner"
-    return Family(outcomes=int(value["outcomes"]), baseline=float(value["baseline"]), tried=tried, serves=serves)
+class CombinedMemoryTrainer:
+    """Both halves of learning: which entries are worth showing (`Learner`), and how to find them (`SearchTrainer`)."""
+
+    def __init__(self, store: Store, learner: Learner, searches: SearchTrainer) -> None:
+        self._store = store
+        self._learner = learner
+        self._searches = searches
+
+    def outcome(self, recall_id: str, told: OutcomeInput, *, tenant: str | None) -> bool:
+        """Learn from an outcome; False when one of this kind was reported before."""
+        counts = self._learner.outcome(recall_id, told, tenant=tenant)
+        recall = self._store.logged_recall(recall_id) if counts else None
+        if recall is not None:
+            self._searches.end(recall_id, recall.partition, outcome_of(told))
+        return counts
+
+    def status(self, home: Partition) -> LearningStatus:
+        return replace(self._learner.status(home), searches=self._searches.status(home))
+
+    def export(self, home: Partition) -> dict[str, Any]:
+        """What was learned, as JSON: numbers and names of ways of searching, no text."""
+        return {**self._learner.export(home), "searches": to_plain(self._searches.policy(home))}
+
+    def load(self, home: Partition, state: dict[str, Any]) -> None:
+        """Replace what was learned by an exported state; parts it does not have stay as they are."""
+        try:
+            policy = None if state.get("searches") is None else from_plain(SearchPolicy, state["searches"])
+        except ValueError as error:
+            raise InvalidInput(
+                "state", f"its searches cannot be read: {error}", "give what `export` returned"
+            ) from None
+        self._learner.load(home, state)
+        if policy is not None:
+            self._searches.begin(home, policy)
 
 
-def _practice(value: dict[str, Any]) -> Practice:  # as JSON gives it
-    found: dict[Shape, dict[Choice, Evidence]] = {}
-    for shape in SHAPES:
-        for choice, (n, total, squares) in value.get(shape, {}).items():
-            if choice in CHOICES and all(math.isfinite(number) for number in (n, total, squares)):
-                found.setdefault(shape, {})[choice] = Evidence(n=n, total=total, squares=squares)
-    return found
+def drop_searches(store: Store, tenant: str) -> int:
+    """Remove the trajectories and policies of a tenant; returns how many records there were."""
+    dropped = 0
+    while found := store.records(tenant=tenant, kinds=[KIND, BEGUN], limit=500):
+        with store.transact() as tx:
+            dropped += sum(tx.drop_record(one.partition, one.kind, one.key) for one in found)
+    return dropped
