@@ -415,7 +415,7 @@ class Learner:
         """Replace states by exported ones; parts that are missing stay."""
         prior = loads_state(Prior, json.dumps(state.get("prior")), self.names)
         person = loads_state(Person, json.dumps(state.get("person")), self.names)
-        with self.log.transact() as tx:
+        with self.log.store.transact() as tx:
             if prior is not None:
                 self._put_prior(tx, partition.tenant, prior)
             if person is not None:
