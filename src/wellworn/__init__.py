@@ -12,8 +12,9 @@ This module holds the public names. They load on first use, so `import wellworn`
 
 from __future__ import annotations
 
-import importlib
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from wellworn.core.lazy import lazy
 
 if TYPE_CHECKING:
     from wellworn.aio import AsyncMemory as AsyncMemory
@@ -101,17 +102,5 @@ _NAMES = {
     "search.steps.repl": "ReplLimits",
     "search.steps.router": "Limits Recursion",
 }
-_HOME = {name: f"wellworn.{module}" for module, names in _NAMES.items() for name in names.split()}
-__all__ = ["__version__", *sorted(_HOME)]
-
-
-def __getattr__(name: str) -> Any:
-    if name not in _HOME:
-        raise AttributeError(f"module 'wellworn' has no attribute {name!r}")
-    value = getattr(importlib.import_module(_HOME[name]), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return __all__
+__all__, __getattr__, __dir__ = lazy("wellworn", _NAMES)
+__all__ += ["__version__"]

@@ -44,11 +44,13 @@ class Background:
         summarizer: Model | None,
         budget: Budget | None,
         prices: Prices | None,
-        settings: ReflectionSettings,
+        settings: ReflectionSettings | None,
         background: bool,
         clock: Clock,
         new_id: NewId,
     ) -> None:
+        settings = settings or ReflectionSettings()
+        prices = prices or Prices.load(None)
         self._store = store
         self._scrubbing = writer.scrubbing
         self._background = background

@@ -22,11 +22,6 @@ from wellworn.ingest.validate import checked_flag, checked_fraction
 from wellworn.learning.learner import Learner, checked_mode
 from wellworn.learning.log import LearningLog
 from wellworn.learning.state import read_prior
-from wellworn.models.choose import EmbedderSpec, ModelSpec, choose_embedder, choose_model
-from wellworn.models.costs import Budget, Prices
-from wellworn.models.port import Embedder
-from wellworn.ops.reembed import adopt_model
-from wellworn.reflection.settings import ReflectionSettings
 from wellworn.search.pipeline import Searcher, checked_profile
 from wellworn.search.profiles import Profile
 from wellworn.search.score import FEATURES
@@ -34,11 +29,14 @@ from wellworn.search.steps.router import Recursion, Router, recursion_of
 from wellworn.store.choose import choose_store
 from wellworn.store.port import Store
 
-if TYPE_CHECKING:
+if TYPE_CHECKING:  # loaded where they are used: a plain memory needs none of them
     from wellworn.background import Background
     from wellworn.learning.reranker import MatrixReranker
+    from wellworn.models.choose import EmbedderSpec, ModelSpec
+    from wellworn.models.costs import Budget, Prices
     from wellworn.models.ledger import Meter
-    from wellworn.models.port import Model
+    from wellworn.models.port import Embedder, Model
+    from wellworn.reflection.settings import ReflectionSettings
     from wellworn.search.steps.limits import ModelAccess
     from wellworn.search.steps.trainer import CombinedMemoryTrainer, SearchTrainer
 
@@ -111,9 +109,9 @@ class Engine:
         reembedding: bool = False,
     ) -> None:
         # Everything is checked before a file is made.
-        self.embedder = choose_embedder(embedder)
-        self.llm = choose_model(llm)
-        summaries, table = choose_model(summarizer), Prices.load(prices)
+        self.embedder = _embedder(embedder)
+        self.llm, summaries = _model(llm), _model(summarizer)
+        table = None if self.llm is None and summaries is None and prices is None else _prices(prices)
         self.profile, mode = checked_profile(profile), checked_mode(learning)
         share = checked_fraction("explore", explore)
         self.recursion = recursion_of(recursion, self.profile)
@@ -123,7 +121,9 @@ class Engine:
         self.new_id = new_id or TimeOrderedIds()
         self.store = choose_store(location, durability=durability)
         try:
-            if not reembedding:
+            if not reembedding and self.embedder is not None:
+                from wellworn.ops.reembed import adopt_model
+
                 adopt_model(self.store, self.embedder)
             self.scrubbing = choose_scrubbing(scrubber, self.store, clock=clock)
             log = LearningLog(self.store)
@@ -148,7 +148,7 @@ class Engine:
             "summarizer": summaries,
             "budget": budget,
             "prices": table,
-            "settings": reflection or ReflectionSettings(),
+            "settings": reflection,
             "background": in_background,
             "clock": self.clock,
             "new_id": self.new_id,
@@ -216,6 +216,30 @@ def _metered(engine: weakref.ref[Engine], model: Model, partition: Partition) ->
     if found is None:
         raise StoreClosed("the memory was closed; open it again")
     return found.background.meter(model, partition)
+
+
+def _embedder(spec: EmbedderSpec) -> Embedder | None:
+    if spec == "static":  # the default needs none of the providers
+        from wellworn.models.static import StaticEmbedder
+
+        return StaticEmbedder()
+    from wellworn.models.choose import choose_embedder
+
+    return choose_embedder(spec)
+
+
+def _model(spec: ModelSpec) -> Model | None:
+    if spec is None:
+        return None
+    from wellworn.models.choose import choose_model
+
+    return choose_model(spec)
+
+
+def _prices(path: str | Path | None) -> Prices:
+    from wellworn.models.costs import Prices
+
+    return Prices.load(path)
 
 
 def _reranker(profile: Profile, log: LearningLog, embedder: Embedder | None) -> MatrixReranker | None:

@@ -96,7 +96,9 @@ class Memory:
             return self.scope
         scope = checked_scope(scope)
         if self.scope is not None and not scope.within(self.scope):
-            raise ScopeError("scope", f"{scope} reaches beyond {self.scope}, to which this memory is bound", "leave it out")
+            raise ScopeError(
+                "scope", f"{scope} reaches beyond {self.scope}, to which this memory is bound", "leave it out"
+            )
         return scope
 
     # -- remember ------------------------------------------------------------------------------------------------
