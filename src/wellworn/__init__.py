@@ -51,8 +51,8 @@ if TYPE_CHECKING:
     from wellworn.core.values import RecallResult as RecallResult
     from wellworn.core.values import Receipt as Receipt
     from wellworn.core.values import Scope as Scope
+    from wellworn.core.values import SearchStep as SearchStep
     from wellworn.core.values import Stats as Stats
-    from wellworn.core.values import Step as Step
     from wellworn.core.values import Turn as Turn
     from wellworn.core.values import Version as Version
     from wellworn.ingest.pii.mask import Scrub as Scrub
@@ -85,7 +85,7 @@ __version__ = "0.2.0"
 _NAMES = {
     "aio": "AsyncMemory",
     "core.errors": "BudgetExceeded EmbedderMismatch EmbeddingFailed InvalidInput LeaseLost MissingExtra ModelFailed NotFound PersonalData ReplyUnreadable ScopeError StoreBusy StoreClosed StoreCorrupt StoreError TransferError UnknownKind WellwornError",
-    "core.values": "CacheLevel Cost CurvePoint Entry Factor Hit LearningStatus Link Partition Reasoning ReasoningStep Recall RecallResult Receipt Scope Stats Step Turn Version",
+    "core.values": "CacheLevel Cost CurvePoint Entry Factor Hit LearningStatus Link Partition Reasoning ReasoningStep Recall RecallResult Receipt Scope Stats SearchStep Turn Version",
     "ingest.pii.mask": "Scrub scrub_text",
     "ingest.session": "Session",
     "ingest.validate": "Draft",

@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wellworn.core.values import Entry, Factor, Hit, Link, Progress, Step, Version
+from wellworn.core.values import Entry, Factor, Hit, Link, Progress, SearchStep, Version
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -92,7 +92,7 @@ def hit_table(hits: Sequence[Hit], *, explain: bool) -> Table:
     return table
 
 
-def step_table(steps: Iterable[Step]) -> Table:
+def step_table(steps: Iterable[SearchStep]) -> Table:
     """The steps of a recursive route, deeper ones indented."""
     table = _table("step", "with", "found", "ms", right=("found", "ms"))
     for step in steps:

@@ -307,7 +307,7 @@ class Cost:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step:
+class SearchStep:
     """One action of a recursive recall: what was done, what it found, how long it took."""
 
     action: str
@@ -333,7 +333,7 @@ class Recall:
     cost: Cost
     searched: int = 0
     """Entries that were eligible: visible in the scope, valid at the time, past the filters."""
-    trace: tuple[Step, ...] = ()
+    trace: tuple[SearchStep, ...] = ()
     """What a recursive recall did, in order; empty on the plain route."""
 
     def __iter__(self) -> Iterator[Hit]:

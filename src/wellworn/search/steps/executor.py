@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from wellworn.core.values import KINDS, Step
+from wellworn.core.values import KINDS, SearchStep
 from wellworn.ingest.terms import terms
 from wellworn.search.context import Rows, SearchContext
 from wellworn.search.score import MICROS_PER_DAY, Ranked
@@ -63,7 +63,7 @@ class Executor:
         self._plan = plan
         self._planner = planner
         self._usage = usage
-        self.steps: list[Step] = []
+        self.steps: list[SearchStep] = []
         self.via: dict[str, tuple[str, str]] = {}
         """Entry id → the id of the entry that led to it, and how (`bridge` or `link`)."""
 
@@ -83,7 +83,7 @@ class Executor:
             except Exception as error:  # a failed plan must not cost the plain answer
                 problem = f"failed: {type(error).__name__}"
             self.steps.append(
-                Step(
+                SearchStep(
                     action=NAMES.get(type(action), type(action).__name__),
                     detail="" if problem else detail_of(action),
                     found=found,

@@ -14,7 +14,7 @@ from typing import Any, get_args
 
 from wellworn.core.errors import InvalidInput, ReplyUnreadable
 from wellworn.core.fence import escape
-from wellworn.core.values import Layer, Step
+from wellworn.core.values import Layer, SearchStep
 from wellworn.ingest.terms import words
 from wellworn.ingest.validate import checked_query
 from wellworn.models.ledger import Meter as MeteredModel
@@ -52,7 +52,7 @@ class ModelPlanner:
         self._rules = rules
         self._limits = limits
         self._made: dict[tuple[int, str], Plan] = {}
-        self.steps: list[Step] = []
+        self.steps: list[SearchStep] = []
         """What was planned by whom; the first steps of the recall's trace."""
 
     def plan(self, query: str, shape: Shape, *, layers: Sequence[Layer], depth: int) -> Plan:
@@ -76,7 +76,7 @@ class ModelPlanner:
                     self._made[depth, one] = plan
                 by, found = "" if problem else model.name, len(plan)
                 self.steps.append(
-                    Step(action="plan", detail=by, found=found, seconds=seconds, depth=depth, problem=problem)
+                    SearchStep(action="plan", detail=by, found=found, seconds=seconds, depth=depth, problem=problem)
                 )
                 parts += [action.sub_query for action in plan if isinstance(action, RecursiveCall)]
             wanted = [part for part in dict.fromkeys(parts) if shape_of(part) != "plain"]  # one search is enough there

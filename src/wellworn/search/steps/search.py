@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from wellworn.core.values import Layer, Reasoning, Recall, Scope, Step
+from wellworn.core.values import Layer, Reasoning, Recall, Scope, SearchStep
 from wellworn.ingest.validate import checked_query
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
@@ -32,7 +32,7 @@ class _Planned:
     planner: Planner
     usage: Usage
     calls: Calls | None = None
-    steps: Sequence[Step] = ()
+    steps: Sequence[SearchStep] = ()
 
 
 class StepSearch:

@@ -22,7 +22,7 @@ from wellworn.core.cache import LruCache
 from wellworn.core.clock import Clock
 from wellworn.core.errors import InvalidInput, WellwornError
 from wellworn.core.plain import from_plain, to_plain
-from wellworn.core.values import LearningStatus, Partition, Recall, Searching, Step
+from wellworn.core.values import LearningStatus, Partition, Recall, Searching, SearchStep
 from wellworn.ingest.hashing import hash64
 from wellworn.ingest.terms import read_question
 from wellworn.learning.guard import Evidence
@@ -95,7 +95,7 @@ class SearchTrajectory:
     choice: Choice
     tried: bool = False
     """Whether another way than the one that serves was tried."""
-    steps: tuple[Step, ...] = ()
+    steps: tuple[SearchStep, ...] = ()
     tokens: int = 0
     seconds: float = 0.0
     outcome: SearchOutcome | None = None
