@@ -197,10 +197,7 @@ class Memory:
         checked_budget(max_tokens)
         scope = self._scope(scope)
         found = self.recall(query, k=k, recursion=recursion, scope=scope, **filters)
-        context = assemble(found.query, [found, *sources], max_tokens=max_tokens)
-        if self.engine.searches is not None and context.hits:
-            self.engine.searches.assembled(found, scope.home(), context.covered)
-        return context
+        return assemble(found.query, [found, *sources], max_tokens=max_tokens)
 
     def reason(self, query: str, *, k: int = 5, as_of: TimeLike = None, scope: Scope | None = None) -> Reasoning:
         """The chain of entries that bears on a question: what was found, what that names or is linked to, and why.
@@ -208,15 +205,14 @@ class Memory:
         A model (that of `Recursion.models`, or `llm`) draws the conclusion from these entries alone and cites them;
         without a model, or where it fails, the conclusion is what the entries say.
         """
-        from wellworn.search.steps.library import Library
+        from wellworn.search.steps.reason import Library
 
-        engine, filters = self.engine, Filters.of(as_of=as_of)
+        engine = self.engine
         library = Library(
             searcher=engine.searcher.under(engine.profile, None, engine.scrubbing),
             store=engine.store,
             scope=self._scope(scope),
-            filters=filters,
-            moment=filters.as_of or engine.clock(),
+            moment=Filters.of(as_of=as_of).as_of or engine.clock(),
         )
         return engine.router.steps.reason(query, library, k=k)
 

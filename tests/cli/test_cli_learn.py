@@ -281,5 +281,5 @@ def test_practise_is_done_once(cli: Cli) -> None:
     assert "nothing to practise" in cli("practise").err
     cli.remember("Overdrive Maximus was shot in Leland in 1986.", "--title", "Leland", "--tag", "film")
     cli.remember("Stefan Kingsley directed Overdrive Maximus.", "--title", "Overdrive Maximus", "--tag", "film")
-    assert cli.json("practise", "--tasks", "4") == {"tasks": 2}
+    assert cli.json("practise", "--tasks", "4") == {"tasks": 1}
     assert "nothing to practise" in cli("practise").err

@@ -21,7 +21,7 @@ from wellworn.models.choose import ModelSpec, choose_model
 from wellworn.models.costs import Cost as Price
 from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Model, Reply, Request
-from wellworn.search.steps.router import Limits
+from wellworn.search.steps.router import Limits, checked_numbers
 
 if TYPE_CHECKING:
     from wellworn.search.steps.repl import ReplLimits
@@ -125,10 +125,7 @@ class Models:
         root, sub = choose_model(self.root), choose_model(self.sub)
         if root is None:
             raise InvalidInput("models.root", f"{self.root!r} is no model", "leave `models` out to plan by rules")
-        for name in ("calls", "call_timeout_s", "timeout_s"):
-            value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-                raise InvalidInput(f"models.{name}", f"{value!r} is not a number of at least 0")
+        checked_numbers("models", {name: getattr(self, name) for name in ("calls", "call_timeout_s", "timeout_s")})
         if self.repl is not None:
             from wellworn.search.steps.sandbox import check_installed
 

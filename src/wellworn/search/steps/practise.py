@@ -1,14 +1,13 @@
 """Practice: questions made from a scope's own entries, whose answers are known, so that learning does not start blind.
 
-A question is made of an entry and one that it names by title or is linked to by hand, or of two titles to compare. Every
-way of searching is tried on each; the rewards are what a policy begins with. They count little and decide nothing
-alone, since such questions are simpler than those people ask. Nothing is logged.
+A question is made of an entry and one that it names by title or is linked to by hand. Every way of searching is tried on
+it, and the rewards are what a policy begins with. They count little and decide nothing alone, since such questions are
+simpler than those people ask. Nothing is logged.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from wellworn.core.values import Entry, Scope
 from wellworn.ingest.hashing import hash64
@@ -16,27 +15,16 @@ from wellworn.ingest.terms import words
 from wellworn.learning.guard import Evidence
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
-from wellworn.search.steps.router import Recursion, Shape, shape_of
+from wellworn.search.steps.router import Recursion, shape_of
 from wellworn.search.steps.search import StepSearch
-from wellworn.search.steps.trainer import CHOICES, PRACTICE, SearchOutcome, SearchPolicy, SearchTrainer, reward_of
+from wellworn.search.steps.trainer import CHOICES, TRIES, SearchOutcome, SearchPolicy, SearchTrainer, reward_of
 from wellworn.store.port import Selection, Store
 
 MOST_ENTRIES = 2000
-K = 5
+COUNTS_AS = TRIES - 1
+"""Practice counts as at most this many outcomes for each way: too few for a verdict."""
 _TELLING, _SHORTEST = 4, 4
 """Words of an entry that a question has, and letters of such a word."""
-
-Linked = Callable[[str], Sequence[str]]
-"""Ids of the entries that one is linked to by hand."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class PracticeQuestion:
-    """A question with its right entries."""
-
-    query: str
-    shape: Shape
-    right: frozenset[str]
 
 
 def practise(store: Store, searcher: Searcher, trainer: SearchTrainer, *, scope: Scope, count: int) -> int:
@@ -44,56 +32,36 @@ def practise(store: Store, searcher: Searcher, trainer: SearchTrainer, *, scope:
 
     `searcher` is one that logs nothing.
     """
-    home = scope.home()
+    home, policy = scope.home(), SearchPolicy()
     if trainer.begun(home).rewards:
         return 0
     steps = StepSearch(searcher, Recursion(), access=None, trainer=None)
     found = store.select(scope.partitions(), Selection(states=["active"]), limit=MOST_ENTRIES)
-
-    def linked(id: str) -> list[str]:
-        edges = [link for link in store.links([id]) if not link.automatic]
-        return [edge.target if edge.source == id else edge.source for edge in edges]
-
-    questions = questions_from([entry for _, entry in found], linked, count=count, seed=hash64(str(home)))
-    policy = SearchPolicy()
-    for one in questions:
+    pool = sorted((entry for _, entry in found), key=lambda entry: (hash64(f"{home}:{entry.id}"), entry.id))
+    questions = dict(pair for pair, _ in zip(_questions(pool, store), range(count), strict=False))
+    for query, right in questions.items():
         for choice in CHOICES:
-            recall, tokens = steps.attempt(one.query, one.shape, choice, scope=scope, k=K, filters=Filters())
-            share = len(one.right & {hit.entry.id for hit in recall.hits}) / min(len(one.right), K)
+            recall, tokens = steps.attempt(query, shape_of(query), choice, scope=scope, k=5, filters=Filters())
+            share = len(right & {hit.entry.id for hit in recall.hits}) / len(right)
             outcome = SearchOutcome(kind="used", quality=share) if share else SearchOutcome(kind="ignored")
-            reward = reward_of(outcome, tokens)
-            policy = policy.plus(one.shape, choice, Evidence(n=1.0, total=reward, squares=reward * reward))
-    begun = SearchPolicy()
-    for shape, seen in policy.rewards.items():
-        for choice, evidence in seen.items():
-            begun = begun.plus(shape, choice, evidence, PRACTICE)
+            policy = policy.plus(shape_of(query), choice, reward_of(outcome, tokens))
     if questions:
-        trainer.begin(home, begun)
+        rewards = {
+            shape: {choice: Evidence().plus(seen, COUNTS_AS) for choice, seen in by_choice.items()}
+            for shape, by_choice in policy.rewards.items()
+        }
+        trainer.begin(home, SearchPolicy(rewards=rewards))
     return len(questions)
 
 
-def questions_from(entries: Sequence[Entry], linked: Linked, *, count: int, seed: int) -> list[PracticeQuestion]:
-    """At most `count` questions, of both sorts in turn; the same for a seed."""
-    pool = sorted(entries, key=lambda entry: (hash64(f"{seed}:{entry.id}"), entry.id))
-    sorts = [_bridges(pool, linked), _pairs(pool)]
-    found: dict[str, PracticeQuestion] = {}
-    while sorts and len(found) < count:
-        for sort in [*sorts]:
-            one = next(sort, None)
-            if one is None:
-                sorts.remove(sort)
-            elif len(found) < count:
-                query, right = one
-                found.setdefault(query, PracticeQuestion(query=query, shape=shape_of(query), right=frozenset(right)))
-    return [*found.values()]
-
-
-def _bridges(pool: Sequence[Entry], linked: Linked) -> Iterator[tuple[str, set[str]]]:
+def _questions(pool: Sequence[Entry], store: Store) -> Iterator[tuple[str, set[str]]]:
+    """Questions with the ids of their right entries."""
     titled = {f" {' '.join(words(entry.title))} ": entry for entry in pool if entry.title.strip()}
     by_id = {entry.id: entry for entry in pool}
     for entry in pool:
         flat = f" {' '.join(words(entry.text))} "
-        ends = [by_id[id] for id in linked(entry.id) if id in by_id]
+        links = [link for link in store.links([entry.id]) if not link.automatic]
+        ends = [by_id[end] for link in links for end in (link.source, link.target) if end in by_id and end != entry.id]
         ends += [other for title, other in titled.items() if title in flat and other.id != entry.id]
         for other in ends[:1]:
             hidden = {*words(other.title)}
@@ -101,12 +69,6 @@ def _bridges(pool: Sequence[Entry], linked: Linked) -> Iterator[tuple[str, set[s
             there = _telling(other, hidden | {*words(entry.text)})
             if here and there:
                 yield f"What of {' '.join(there[:2])} has the one that is in {' '.join(here)}?", {entry.id, other.id}
-
-
-def _pairs(pool: Sequence[Entry]) -> Iterator[tuple[str, set[str]]]:
-    titled = [entry for entry in pool if entry.title[:1].isupper()]
-    for one, two in zip(titled[::2], titled[1::2], strict=False):
-        yield f"What is the difference between {one.title} and {two.title}?", {one.id, two.id}
 
 
 def _telling(entry: Entry, known: set[str]) -> list[str]:

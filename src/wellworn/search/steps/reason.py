@@ -2,29 +2,33 @@
 
 Without a model, the chain begins with the best hits, follows what they name and what they are linked to by hand, and
 the conclusion is what these entries say. A model's conclusion is believed only as far as it cites entries of the chain
-that share a word with it; with none left, the evidence speaks for itself.
+that share a word with it; with none left, the evidence speaks for itself. Everything passes one scope and one time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from wellworn.core.errors import ReplyUnreadable
 from wellworn.core.fence import escape
-from wellworn.core.values import Entry, Hit, Reasoning, ReasoningStep, Recall
+from wellworn.core.values import Entry, Hit, Link, Reasoning, ReasoningStep, Recall, Scope
 from wellworn.ingest.terms import read_question, record_of, terms
 from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Message, Request
 from wellworn.models.structured import read_json
-from wellworn.search.steps.library import Library
+from wellworn.search.filters import Filters
+from wellworn.search.pipeline import Searcher
 from wellworn.search.steps.limits import Calls, LimitMet, prompt
+from wellworn.store.port import Selection, Store
 
 if TYPE_CHECKING:
     from wellworn.search.steps.repl import ReplLimits
 
 MAX_HOPS = 3
+PAGE = 500
 LONGEST = 8
 """Steps of a path at most."""
 LEADS = 3
@@ -35,6 +39,49 @@ SHOWN_CHARS = 2_000
 """Of one entry."""
 _UNFOLLOWED = ("contradicts", "supersedes")
 _LONGEST_PLACE = 4
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Library:
+    """The entries that one question may see: of its scope, valid at its moment. Nothing is logged for learning."""
+
+    searcher: Searcher
+    """One that does not learn."""
+    store: Store
+    scope: Scope
+    moment: datetime
+
+    def search(self, query: str, k: int) -> Recall:
+        """The k best entries by plain search."""
+        return self.searcher.recall(query, scope=self.scope, k=k, filters=Filters(as_of=self.moment))
+
+    def read(self, id: str) -> Entry | None:
+        """One entry, if it may be seen."""
+        entry = self.store.get(self.scope.partitions(), [id]).get(id)
+        return entry if entry is not None and self._admits(entry) else None
+
+    def tagged(self, tag: str, limit: int) -> list[Entry]:
+        """Entries with a tag, oldest first."""
+        found: list[Entry] = []
+        after = 0
+        while len(found) < limit:
+            page = self.store.select(self.scope.partitions(), Selection(tags=[tag]), after=after, limit=PAGE)
+            found += [entry for _, entry in page if self._admits(entry)]
+            if len(page) < PAGE:
+                break
+            after = page[-1][0]
+        return found[:limit]
+
+    def linked(self, id: str) -> list[tuple[Entry, Link]]:
+        """The links of an entry, each with the entry at its other end."""
+        if self.read(id) is None:
+            return []
+        ends = [(self.read(link.target if link.source == id else link.source), link) for link in self.store.links([id])]
+        return [(entry, link) for entry, link in ends if entry is not None]
+
+    def _admits(self, entry: Entry) -> bool:
+        valid = entry.valid_from <= self.moment and (entry.valid_to is None or self.moment < entry.valid_to)
+        return valid and entry.state != "pruned"
 
 
 # -- the chain -------------------------------------------------------------------------------------------------------

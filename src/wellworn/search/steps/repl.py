@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, MissingExtra, WellwornError
@@ -18,9 +18,9 @@ from wellworn.core.fence import escape
 from wellworn.core.values import Entry, RecallResult
 from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Message, Request
-from wellworn.search.steps.library import Library
 from wellworn.search.steps.limits import Calls, LimitMet, Usage, prompt
-from wellworn.search.steps.router import Limits
+from wellworn.search.steps.reason import Library
+from wellworn.search.steps.router import Limits, checked_numbers
 from wellworn.search.steps.sandbox import GRACE_S, Sandbox, Stop
 
 PROGRAM_TOKENS, QUERY_TOKENS = 1_500, 500
@@ -62,10 +62,7 @@ class ReplLimits:
     """Of what a program printed, that the model is shown."""
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value > 0:
-                raise InvalidInput(f"repl.{each.name}", f"{value!r} is not a number above 0")
+        checked_numbers("repl", vars(self), above=0.0)
         if self.timeout_s <= self.program_s + GRACE_S:
             problem = f"{self.timeout_s} leaves no time after a program of {self.program_s} s"
             raise InvalidInput("repl.timeout_s", problem, f"use more than {self.program_s + GRACE_S}")

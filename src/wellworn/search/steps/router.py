@@ -12,8 +12,8 @@ rest of the package is imported when the first question is searched in several s
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal, get_args
 
@@ -58,6 +58,15 @@ _CHAIN = re.compile(
 _RELATIVE_AFTER, _LONG_WORDS = 2, 9
 
 
+def checked_numbers(name: str, values: Mapping[str, object], *, above: float = -1.0) -> None:
+    """Refuse settings that are no numbers of at least 0, or of more than `above`."""
+    for field_, value in values.items():
+        if isinstance(value, bool) or not isinstance(value, int | float) or not (value >= 0 and value > above):
+            raise InvalidInput(
+                f"{name}.{field_}", f"{value!r} is not a number {'above' if above >= 0 else 'of at least'} 0"
+            )
+
+
 @dataclass(frozen=True, kw_only=True)
 class Limits:
     """What one recall in several steps may use. When a limit is reached, what was found so far is kept."""
@@ -71,10 +80,7 @@ class Limits:
     depth: int = DEEPEST
 
     def __post_init__(self) -> None:
-        for each in fields(self):
-            value = getattr(self, each.name)
-            if isinstance(value, bool) or not isinstance(value, int | float) or not value >= 0:
-                raise InvalidInput(f"limits.{each.name}", f"{value!r} is not a number of at least 0")
+        checked_numbers("limits", vars(self))
         if self.depth > DEEPEST:
             raise InvalidInput("limits.depth", f"{self.depth} is too deep", f"use at most {DEEPEST}")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import TYPE_CHECKING
 
 from wellworn.core.values import Layer, Reasoning, Recall, Scope, SearchStep
 from wellworn.ingest.validate import checked_query
@@ -15,11 +16,12 @@ from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.search.steps.actions import TURNS, Choice, Plan, Planner, RulePlanner, plan_of_choice
 from wellworn.search.steps.executor import Executor
-from wellworn.search.steps.library import Library
 from wellworn.search.steps.limits import Calls, ModelAccess, Models, Usage
-from wellworn.search.steps.reason import concluded, explored, reasoned
 from wellworn.search.steps.router import Recursion, Route, Shape
-from wellworn.search.steps.trainer import SearchTrainer
+
+if TYPE_CHECKING:
+    from wellworn.search.steps.reason import Library
+    from wellworn.search.steps.trainer import SearchTrainer
 
 ROUTE = "recursive"
 
@@ -57,7 +59,7 @@ class StepSearch:
             choice, tried = trainer.choose(query, route.shape, home)
         found, tokens = self.attempt(query, route.shape, choice, scope=scope, k=k, filters=filters)
         if trainer is not None:
-            trainer.record(found, home, shape=route.shape, choice=choice, tried=tried, tokens=tokens)
+            trainer.record(found, home, route.shape, choice, tried, tokens)
         return found
 
     def attempt(
@@ -108,15 +110,18 @@ class StepSearch:
 
         With a model, the conclusion is its own; with programs, it may rest on what they found.
         """
-        scope, home = library.scope, library.scope.home()
+        from wellworn.search.steps.reason import concluded, explored, reasoned
+
+        home = library.scope.home()
         question = self._searcher.scrubbed(checked_query(question), home)
-        executor = None
-        if self._recursion.mode != "off":
-            executor = Executor(TURNS, self._planner, Usage(self._recursion.limits))
-        found = self._searcher.recall(question, scope=scope, k=k, filters=library.filters, refine=executor)
-        if executor is not None:
+        executor = Executor(TURNS, self._planner, Usage(self._recursion.limits))
+        several = self._recursion.mode != "off"
+        filters = Filters(as_of=library.moment)
+        refine = executor if several else None
+        found = self._searcher.recall(question, scope=library.scope, k=k, filters=filters, refine=refine)
+        if several:
             found = replace(found, route=ROUTE, trace=tuple(executor.steps))
-        chain = reasoned(found, {} if executor is None else executor.via, library)
+        chain = reasoned(found, executor.via, library)
         models, access = self._recursion.models, self._access
         root = models.for_root if models is not None else access.reasoner if access is not None else None
         if access is None or root is None:

@@ -4,7 +4,7 @@
     success = the quality, when the result was used; 0.3 when the question was refined; -0.5 when it was ignored
 
 Every search in several steps is recorded as a trajectory, under its recall's id. The policy is computed from the last
-200 trajectories of a partition and what practice or an import put before them, so nothing else has to be stored, and
+200 trajectories of a partition and what practice or an import put before them, so there is no other state to keep, and
 what is forgotten is gone from it too. The planner's plan serves until another way has a higher mean reward by a bound
 and is not below plain search. Feedback counts only while the learner trusts the person.
 """
@@ -15,16 +15,14 @@ import logging
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any, Literal, get_args
 
-from wellworn.core.cache import LruCache
 from wellworn.core.clock import Clock
 from wellworn.core.errors import InvalidInput, WellwornError
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import LearningStatus, Partition, Recall, Searching, SearchStep
 from wellworn.ingest.hashing import hash64
-from wellworn.ingest.terms import read_question
 from wellworn.learning.guard import Evidence
 from wellworn.learning.learner import Learner
 from wellworn.learning.outcome import OutcomeInput
@@ -36,24 +34,14 @@ KIND, BEGUN = "search", "search_policy"
 """Kinds of records: a trajectory, and what a partition's policy begins with."""
 CHOICES: tuple[Choice, ...] = get_args(Choice)
 SUCCESS_WEIGHT, EFFICIENCY_WEIGHT, MOST_TOKENS = 1.0, 0.3, 100_000
-REFINED, IGNORED = 0.3, -0.5
+SUCCESS = {"refined": 0.3, "ignored": -0.5, "none": 0.0}
 ENOUGH_CITED = 2
 """Citations for full quality: what is searched in several steps needs more than one entry."""
-INFERRED = 0.25
-"""Outcomes that are inferred, not reported, count this much."""
 TRIES, Z = 4, 1.25
 """Outcomes of a way before any verdict on it, and the standard errors by which it must be better."""
-HOPE = 1.0
-"""How much more a way may be worth than its mean says, after one outcome; after n, 1/√n of it."""
-PRACTICE = 3.0
-"""Practice counts as at most this many outcomes for each way."""
 MOST_KEPT, TRIM_EVERY = 200, 32
-REFINED_WITHIN, IGNORED_AFTER = timedelta(minutes=5), timedelta(minutes=30)
 
 _logger = logging.getLogger(__name__)
-
-
-# -- trajectories and rewards ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,25 +51,22 @@ class SearchOutcome:
     kind: Literal["used", "refined", "ignored", "none"]
     quality: float = 0.0
     """0 … 1, for `used` only."""
-    by: Literal["told", "assembly", "session"] = "told"
-    """Who says so: `outcome`, a context it was put into, or what the person asked next."""
 
 
-def outcome_of(told: OutcomeInput) -> SearchOutcome:
-    """A reported outcome: cited hits are a quality, none cited is ignored, and so is work that failed."""
-    if told.kind == "cited":
-        quality = min(len(told.places or ()) / ENOUGH_CITED, 1.0)
-        return SearchOutcome(kind="used", quality=quality) if quality else SearchOutcome(kind="ignored")
-    if told.kind == "used":
-        return SearchOutcome(kind="used", quality=float(told.value["quality"]))
-    if told.kind == "verdict" and told.value["success"]:
+def outcome_of(reported: OutcomeInput) -> SearchOutcome:
+    """Cited hits are a quality; none cited counts as ignored, and so does work that failed."""
+    if reported.kind == "cited" and reported.places:
+        return SearchOutcome(kind="used", quality=min(len(reported.places) / ENOUGH_CITED, 1.0))
+    if reported.kind == "used":
+        return SearchOutcome(kind="used", quality=float(reported.value["quality"]))
+    if reported.kind == "verdict" and reported.value["success"]:
         return SearchOutcome(kind="used", quality=1.0)
-    return SearchOutcome(kind="refined" if told.kind == "refined" else "ignored")
+    return SearchOutcome(kind="refined" if reported.kind == "refined" else "ignored")
 
 
 def reward_of(outcome: SearchOutcome, tokens: int) -> float:
     """The reward of a search that used so many tokens."""
-    success = {"used": outcome.quality, "refined": REFINED, "ignored": IGNORED, "none": 0.0}[outcome.kind]
+    success = SUCCESS.get(outcome.kind, outcome.quality)
     efficiency = 1.0 - min(tokens / MOST_TOKENS, 1.0)
     return max(-1.0, min(1.0, SUCCESS_WEIGHT * success + EFFICIENCY_WEIGHT * efficiency))
 
@@ -101,29 +86,21 @@ class SearchTrajectory:
     outcome: SearchOutcome | None = None
     reward: float | None = None
 
-    def ended(self, outcome: SearchOutcome) -> SearchTrajectory:
-        return replace(self, outcome=outcome, reward=reward_of(outcome, self.tokens))
-
-
-# -- the policy ------------------------------------------------------------------------------------------------------
-
-Rewards = Mapping[Shape, Mapping[Choice, Evidence]]
-
 
 @dataclass(frozen=True, kw_only=True)
 class SearchPolicy:
-    """What is known of each way of searching, for each shape of question."""
+    """The rewards of each way of searching, for each shape of question."""
 
-    rewards: Rewards = field(default_factory=dict)
+    rewards: Mapping[Shape, Mapping[Choice, Evidence]] = field(default_factory=dict)
 
     def seen(self, shape: Shape, choice: Choice) -> Evidence:
         return self.rewards.get(shape, {}).get(choice, Evidence())
 
-    def plus(self, shape: Shape, choice: Choice, seen: Evidence, most: float = math.inf) -> SearchPolicy:
-        """With further evidence, which counts as at most so many outcomes."""
-        known = self.rewards.get(shape, {})
-        both = {**known, choice: known.get(choice, Evidence()).plus(seen, most)}
-        return SearchPolicy(rewards={**self.rewards, shape: both})
+    def plus(self, shape: Shape, choice: Choice, reward: float) -> SearchPolicy:
+        """With one more reward."""
+        one = Evidence(n=1.0, total=reward, squares=reward * reward)
+        known = {**self.rewards.get(shape, {}), choice: self.seen(shape, choice).plus(one)}
+        return SearchPolicy(rewards={**self.rewards, shape: known})
 
     def serves(self, shape: Shape) -> Choice:
         """The planner's way, unless another is proven better and is not below plain search."""
@@ -142,19 +119,20 @@ class SearchPolicy:
         return known and one.mean - two.mean > Z * math.hypot(one.error, two.error)
 
     def choose(self, shape: Shape, among: Sequence[Choice], *, dice: int, explore: float) -> tuple[Choice, bool]:
-        """The way for a question, and whether it is a try; equal dice give equal choices."""
+        """The way for a question, and whether it is a try; equal dice give equal choices.
+
+        Plain search is tried first, since nothing may be worse; then what may be best for all that is known.
+        """
         serves = self.serves(shape)
-        serves = serves if serves in among else "planner"
         if dice % 10_000 >= 10_000 * explore:
             return serves, False
-        others = [choice for choice in among if choice != serves]
-        if "plain" in others and self.seen(shape, "plain").n < TRIES:
-            return "plain", True  # first, since nothing may be worse than plain search
-        return max(others, key=lambda choice: (self._hope(shape, choice), hash64(f"{dice}:{choice}"))), True
 
-    def _hope(self, shape: Shape, choice: Choice) -> float:
-        seen = self.seen(shape, choice)
-        return seen.mean + HOPE / math.sqrt(seen.n) if seen.n else math.inf
+        def hope(choice: Choice) -> tuple[bool, float, int]:
+            seen = self.seen(shape, choice)
+            may_be = seen.mean + 1 / math.sqrt(seen.n) if seen.n else math.inf
+            return choice == "plain" and seen.n < TRIES, may_be, hash64(f"{dice}:{choice}")
+
+        return max((choice for choice in among if choice != serves), key=hope), True
 
 
 class SearchTrainer:
@@ -164,10 +142,9 @@ class SearchTrainer:
         self._store = store
         self._learner = learner
         self._explore = recursion.explore
-        ruled = recursion.planner is None and recursion.models is None  # their plan is no choice of its own then
-        self._among = tuple(choice for choice in CHOICES if choice != "bridge" or not ruled)
+        ruled = recursion.planner is None and recursion.models is None  # then their plan is no choice of its own
+        self._among = [choice for choice in CHOICES if choice != "bridge" or not ruled]
         self._clock = clock
-        self._last: LruCache[Partition, tuple[str, datetime, frozenset[int]]] = LruCache(500)
         self._written = 0
 
     def choose(self, query: str, shape: Shape, home: Partition) -> tuple[Choice, bool]:
@@ -179,18 +156,9 @@ class SearchTrainer:
         dice = hash64(f"{home}:{status.outcomes}:{query}")
         return self.policy(home).choose(shape, self._among, dice=dice, explore=explore)
 
-    def record(self, found: Recall, home: Partition, *, shape: Shape, choice: Choice, tried: bool, tokens: int) -> None:
-        """Write a trajectory down. The person's next question may say what became of the one before."""
-        now, terms = self._clock(), frozenset(read_question(found.query).terms)
-        last = self._last.get(home)
-        if last is not None:
-            id, at, before = last
-            if now - at <= REFINED_WITHIN and before != terms and 2 * len(before & terms) >= len(before) > 0:
-                self.end(id, home, SearchOutcome(kind="refined", by="session"))
-            elif now - at >= IGNORED_AFTER and self._learner.status(home).outcomes:
-                self.end(id, home, SearchOutcome(kind="ignored", by="session"))
-        self._last.put(home, (found.id, now, terms))
-        trajectory = SearchTrajectory(
+    def record(self, found: Recall, home: Partition, shape: Shape, choice: Choice, tried: bool, tokens: int) -> None:
+        """Write down how a recall was searched."""
+        one = SearchTrajectory(
             query=found.query,
             shape=shape,
             choice=choice,
@@ -199,24 +167,18 @@ class SearchTrainer:
             tokens=tokens,
             seconds=found.cost.seconds,
         )
-        self._write(found.id, home, trajectory, created_at=now, shown=[hit.entry.id for hit in found.hits])
-
-    def assembled(self, found: Recall, home: Partition, covered: float) -> None:
-        """A search was put into a context that has this share of the question's words."""
-        self.end(found.id, home, SearchOutcome(kind="used", quality=covered, by="assembly"))
+        self._write(found.id, home, one, self._clock(), [hit.entry.id for hit in found.hits])
 
     def end(self, recall_id: str, home: Partition, outcome: SearchOutcome) -> None:
-        """Say what became of a search; what was reported replaces what was inferred, and nothing else is replaced."""
+        """Say what became of a search; the first report counts."""
         record = self._store.record(home, KIND, recall_id)
-        if record is None:  # searched plainly, or forgotten
-            return
-        before = from_plain(SearchTrajectory, record.body)
-        if before.outcome is not None and (before.outcome.by == "told" or outcome.by != "told"):
-            return
-        self._write(recall_id, home, before.ended(outcome), created_at=record.created_at, shown=record.names)
+        before = None if record is None else from_plain(SearchTrajectory, record.body)
+        if record is not None and before is not None and before.outcome is None:
+            after = replace(before, outcome=outcome, reward=reward_of(outcome, before.tokens))
+            self._write(recall_id, home, after, record.created_at, record.names)
 
     def _write(
-        self, id: str, home: Partition, one: SearchTrajectory, *, created_at: datetime, shown: Sequence[str]
+        self, id: str, home: Partition, one: SearchTrajectory, created_at: datetime, shown: Sequence[str]
     ) -> None:
         record = Record(
             partition=home,
@@ -249,16 +211,10 @@ class SearchTrainer:
     def policy(self, home: Partition) -> SearchPolicy:
         """What serves a home: what it began with, and the rewards of its searches."""
         policy = self.begun(home)
-        if not self._learner.status(home).trusted:
-            return policy
-        for one in self.trajectories(home).values():
-            if one.outcome is not None and one.reward is not None:
-                weight = 1.0 if one.outcome.by == "told" else INFERRED
-                seen = Evidence(n=1.0, total=one.reward, squares=one.reward * one.reward)
-                policy = policy.plus(one.shape, one.choice, seen, weight)
+        if self._learner.status(home).trusted:
+            for one in self.trajectories(home).values():
+                policy = policy if one.reward is None else policy.plus(one.shape, one.choice, one.reward)
         return policy
-
-    # -- what a policy begins with -----------------------------------------------------------------------------------
 
     def begun(self, home: Partition) -> SearchPolicy:
         """What practice, or a loaded state, said."""
@@ -266,9 +222,8 @@ class SearchTrainer:
         return SearchPolicy() if record is None else from_plain(SearchPolicy, record.body)
 
     def begin(self, home: Partition, policy: SearchPolicy) -> None:
-        """Begin with this evidence, in the place of what a policy began with before."""
-        now = self._clock()
-        body = to_plain(policy)
+        """Begin with this evidence, in the place of what the policy began with before."""
+        now, body = self._clock(), to_plain(policy)
         with self._store.transact() as tx:
             tx.put_record(Record(partition=home, kind=BEGUN, key=BEGUN, body=body, created_at=now, updated_at=now))
 
@@ -294,12 +249,12 @@ class CombinedMemoryTrainer:
         self._learner = learner
         self._searches = searches
 
-    def outcome(self, recall_id: str, told: OutcomeInput, *, tenant: str | None) -> bool:
+    def outcome(self, recall_id: str, outcome: OutcomeInput, *, tenant: str | None) -> bool:
         """Learn from an outcome; False when one of this kind was reported before."""
-        counts = self._learner.outcome(recall_id, told, tenant=tenant)
+        counts = self._learner.outcome(recall_id, outcome, tenant=tenant)
         recall = self._store.logged_recall(recall_id) if counts else None
         if recall is not None:
-            self._searches.end(recall_id, recall.partition, outcome_of(told))
+            self._searches.end(recall_id, recall.partition, outcome_of(outcome))
         return counts
 
     def status(self, home: Partition) -> LearningStatus:
