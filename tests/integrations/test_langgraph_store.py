@@ -265,8 +265,6 @@ def test_a_store_is_made_from_a_memory_and_a_tenant(memory: Memory) -> None:
         WellwornStore(memory, tenant=" ")
     with pytest.raises(InvalidInput, match="fields"):
         WellwornStore(memory, tenant="acme", fields="text")
-    with pytest.raises(NotImplementedError, match="TTL is not supported"):
-        WellwornStore(memory, tenant="acme").put(NS, "k", {}, ttl=5)
 
 
 # -- threads, tasks and processes --------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 An item is one entry for each piece of text that it is found by, or a single entry that is never recalled. All carry
 the item's id as their session, so that the item is selected as a whole. The first has the item's id as its own, the
-value as its evidence and the key in its metadata. A put is one transaction. Knows no framework.
+value as its evidence and the key in its metadata. An item expires when its entries stop being valid. A put is one
+transaction. Knows no framework.
 """
 
 from __future__ import annotations
@@ -30,7 +31,10 @@ from wellworn.ingest.validate import MAX_TEXT_BYTES
 from wellworn.store.port import Event, NewEntry, Selection, Tx
 
 MAX_KEY_CHARS = 4_096
+MAX_MINUTES = 100_000_000
+"""The longest time to live, about 190 years."""
 PAGE = 100
+_PARTITIONS_AT_ONCE = 500
 _FIRST_HITS = 20
 _GROWTH = 16
 _ID_SALT = bytes.fromhex("7265636f6c6c656374206974656d")
@@ -52,6 +56,8 @@ class StoredItem:
     updated_at: datetime
     indexed: bool
     """Whether a search by words or meaning can find it."""
+    ttl_minutes: float | None = None
+    """How long it lives after a put or a read that refreshes it; None is forever."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,6 +69,7 @@ class PutItem:
     value: Mapping[str, Any] | None
     texts: Sequence[str] = ()
     """What a search finds it by."""
+    ttl_minutes: float | None = None
 
 
 # -- checks ------------------------------------------------------------------------------------------------------
@@ -76,6 +83,15 @@ def checked_key(key: object) -> str:
     if well_formed(key) != key:
         raise InvalidInput("key", f"{key!r:.60} holds half a character", "decode the source as UTF-8")
     return key
+
+
+def checked_minutes(name: str, minutes: object) -> float | None:
+    if minutes is None:
+        return None
+    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes <= MAX_MINUTES:
+        remedy = f"use a number above 0 and up to {MAX_MINUTES:,}, or None"
+        raise InvalidInput(name, f"{minutes!r:.60} is not a number of minutes", remedy)
+    return float(minutes)
 
 
 def encoded(value: Mapping[str, Any]) -> str:
@@ -184,11 +200,16 @@ def item_of(entry: Entry) -> StoredItem | None:
         created_at=entry.created_at,
         updated_at=entry.updated_at,
         indexed=entry.state != "pruned",
+        ttl_minutes=entry.metadata.get("ttl_minutes"),
     )
 
 
 def is_valid(entry: Entry, now: datetime) -> bool:
     return entry.valid_to is None or now < entry.valid_to
+
+
+def _end_of(now: datetime, ttl_minutes: float | None) -> datetime | None:
+    return None if ttl_minutes is None else now + timedelta(minutes=ttl_minutes)
 
 
 def _entries_of(put: PutItem, now: datetime, at: datetime, source: str) -> list[Entry]:
@@ -214,10 +235,13 @@ def _entries_of(put: PutItem, now: datetime, at: datetime, source: str) -> list[
             created_at=now,
             updated_at=now,
             valid_from=now,
+            valid_to=_end_of(now, put.ttl_minutes),
         )
         for number, text in enumerate(texts)
     ]
-    metadata = {"key": put.key, "pieces": len(texts)}
+    metadata: dict[str, Any] = {"key": put.key, "pieces": len(texts)}
+    if put.ttl_minutes is not None:
+        metadata["ttl_minutes"] = put.ttl_minutes
     head = replace(entries[0], evidence=encoded(put.value or {}), metadata=metadata)
     return [head if found_by else replace(head, state="pruned"), *entries[1:]]
 
@@ -244,7 +268,7 @@ class Items:
         return self._writer.clock()
 
     def get(self, wanted: Iterable[tuple[Partition, str]]) -> dict[tuple[Partition, str], StoredItem]:
-        """Return the items under these keys that are there."""
+        """Return the items under these keys that are there and have not expired."""
         ids = {item_id(partition, checked_key(key)): partition for partition, key in wanted}
         entries = self._store.get([*dict.fromkeys(ids.values())], [*ids]) if ids else {}
         return {(item.partition, item.key): item for item in self._valid(entries.values())}
@@ -278,9 +302,8 @@ class Items:
             yield from self._valid(page)
 
     def has_any(self, partition: Partition) -> bool:
-        """Whether a partition holds an item; read from the store, so that listing loads no index."""
-        rows = self._store.select([partition], Selection(), limit=PAGE)
-        return any(True for _ in self._valid(entry for _, entry in rows))
+        """Whether a partition holds an item that has not expired; reads the store, so that listing loads no index."""
+        return any(True for page in self._pages([partition], Selection()) for _ in self._valid(page))
 
     def put(self, puts: Sequence[PutItem]) -> None:
         """Store or delete all of these, or none if one is refused. Of several under one key the last counts."""
@@ -297,6 +320,47 @@ class Items:
             for entry in there.values():
                 _remove(tx, entry, now)
         self._erase([entry.partition for entry in there.values()])
+
+    def refresh(self, items: Iterable[StoredItem]) -> None:
+        """Restart the time to live of those items that have one and are still there."""
+        ending = {item.id: item.partition for item in items if item.ttl_minutes is not None}
+        if not ending:
+            return
+        with self._writer.transact() as tx:
+            now = self.now()
+            for id, partition in ending.items():
+                head = tx.get([partition], [id]).get(id)
+                end = None if head is None else _end_of(now, head.metadata.get("ttl_minutes"))
+                if head is None or end is None or not is_valid(head, now):
+                    continue  # changed since it was read
+                rest = [_piece_id(id, number) for number in range(1, head.metadata["pieces"])]
+                for entry in (head, *(tx.get([partition], rest).values() if rest else ())):
+                    tx.update(replace(entry, valid_to=end), change=None)
+
+    def sweep(self, partitions: Sequence[Partition]) -> int:
+        """Remove the expired items of these partitions for good, a page at a time; return how many there were."""
+        now = self.now()
+        swept: list[Partition] = []
+        try:
+            for start in range(0, len(partitions), _PARTITIONS_AT_ONCE):
+                some = partitions[start : start + _PARTITIONS_AT_ONCE]
+                for page in self._pages(some, Selection(ended_by=now)):
+                    swept += self._remove_expired([entry for entry in page if item_of(entry) is not None], now)
+        finally:
+            self._erase(swept)
+        self.drop_empty(swept)
+        return len(swept)
+
+    def _remove_expired(self, heads: Sequence[Entry], now: datetime) -> list[Partition]:
+        """Remove these items unless they were put or refreshed since they were read; return where each one was."""
+        if not heads:
+            return []
+        with self._writer.transact() as tx:
+            there = tx.get([*dict.fromkeys(head.partition for head in heads)], [head.id for head in heads])
+            expired = [head for head in there.values() if not is_valid(head, now)]
+            for head in expired:
+                _remove(tx, head, now)
+        return [head.partition for head in expired]
 
     def drop_empty(self, partitions: Iterable[Partition]) -> None:
         """Remove those of the partitions that hold nothing, names included."""
@@ -316,6 +380,12 @@ class Items:
         if partitions:
             self._searcher.forget([*dict.fromkeys(partitions)])
             self._store.scrub()
+
+    def _pages(self, partitions: Sequence[Partition], selection: Selection) -> Iterator[list[Entry]]:
+        after = 0
+        while rows := self._store.select(partitions, selection, after=after, limit=PAGE):
+            after = rows[-1][0]
+            yield [entry for _, entry in rows]
 
     def _valid(self, entries: Iterable[Entry]) -> Iterator[StoredItem]:
         now = self.now()

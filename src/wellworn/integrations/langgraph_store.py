@@ -7,16 +7,19 @@ so that what is not asked for is not even loaded. Needs the extra `langchain`.
 from __future__ import annotations
 
 import asyncio
+import logging
+import threading
+import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from wellworn.core.errors import InvalidInput, MissingExtra
+from wellworn.core.errors import InvalidInput, MissingExtra, StoreClosed
 from wellworn.core.values import MAX_NAME_CHARS, Layer, Partition, Scope
 from wellworn.core.wellformed import well_formed
 from wellworn.ingest.chunk import chunk
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_count
-from wellworn.integrations.items import Items, PutItem, StoredItem, check_filter, encoded, matches
+from wellworn.integrations.items import Items, PutItem, StoredItem, check_filter, checked_minutes, encoded, matches
 from wellworn.integrations.support import checked_memory
 from wellworn.memory import Memory
 
@@ -33,6 +36,7 @@ try:
         Result,
         SearchItem,
         SearchOp,
+        TTLConfig,
         get_text_at_path,
         validate_op_namespace,
     )
@@ -41,6 +45,8 @@ except ModuleNotFoundError as error:
 
 Namespace = tuple[str, ...]
 
+_log = logging.getLogger(__name__)
+_SWEEP_MINUTES = 5.0
 _LAYER: Layer = "agent"
 _MARK = "langgraph:"
 """What the ids of these partitions begin with, so that no other agent's id is one of them."""
@@ -50,17 +56,24 @@ class WellwornStore(BaseStore):
     """LangGraph's long-term memory in a wellworn file, for one tenant.
 
     `fields` are the paths of a value that a search looks at, `["$"]` for all of it; `put(index=…)` overrides them for
-    one item. Items do not expire. Safe to share between threads and event loops. Closing the memory stays the caller's
-    task.
+    one item. `ttl` says when items expire. An expired item is never returned, swept or not. Safe to share between
+    threads and event loops. Closing the memory stays the caller's task.
     """
 
-    def __init__(self, memory: Memory, *, tenant: str, fields: Sequence[str] = ("$",)) -> None:
+    supports_ttl = True
+
+    def __init__(
+        self, memory: Memory, *, tenant: str, fields: Sequence[str] = ("$",), ttl: TTLConfig | None = None
+    ) -> None:
         super().__init__()
         engine = checked_memory(memory).engine
         self._store = engine.store
         self._items = Items(engine, source="langgraph")
         self._tenant = Scope(tenant=tenant).tenant
         self._fields = _checked_paths("fields", fields)
+        self.ttl_config = _checked_config(ttl)
+        self._sweeper: tuple[threading.Thread, threading.Event] | None = None
+        self._sweeper_lock = threading.Lock()
 
     def scope(self, namespace: Namespace) -> Scope:
         """Return the scope under which `Memory` sees the items of a namespace, to export, count or forget them."""
@@ -76,7 +89,9 @@ class WellwornStore(BaseStore):
             _check(op)
         puts = [self._put_of(op) for op in ops if isinstance(op, PutOp)]
         got = self._items.get((self._partition(op.namespace), op.key) for op in ops if isinstance(op, GetOp))
-        results = [self._answer(op, got) for op in ops]
+        read: list[StoredItem] = []
+        results = [self._answer(op, got, read) for op in ops]
+        self._items.refresh(read)
         if puts:
             self._items.put(puts)
             self._items.drop_empty(put.partition for put in puts if put.value is None)
@@ -86,12 +101,47 @@ class WellwornStore(BaseStore):
         """Run operations on a thread, so that the event loop is never held up."""
         return await asyncio.to_thread(self.batch, list(ops))
 
-    def _answer(self, op: Op, got: Mapping[tuple[Partition, str], StoredItem]) -> Result:
+    def sweep_ttl(self) -> int:
+        """Remove the tenant's expired items for good, names and bytes included; return how many there were."""
+        return self._items.sweep(self._under(()))
+
+    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> None:
+        """Sweep on a thread, at this interval, that of the `TTLConfig`, or every 5 minutes.
+
+        Does nothing if the thread runs already. The thread does not keep the store or the process alive, and ends when
+        it finds the store gone or the memory closed.
+        """
+        configured = (self.ttl_config or {}).get("sweep_interval_minutes")
+        minutes = checked_minutes("sweep_interval_minutes", sweep_interval_minutes) or configured or _SWEEP_MINUTES
+        with self._sweeper_lock:
+            if self._sweeper is not None and self._sweeper[0].is_alive() and not self._sweeper[1].is_set():
+                return
+            stop = threading.Event()
+            args = (weakref.ref(self), stop, min(minutes * 60, threading.TIMEOUT_MAX))
+            thread = threading.Thread(target=_sweep_until, args=args, name="wellworn-ttl-sweeper", daemon=True)
+            self._sweeper = (thread, stop)
+            thread.start()
+
+    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
+        """End that thread; False if a sweep is still running after `timeout` seconds."""
+        with self._sweeper_lock:
+            if self._sweeper is None:
+                return True
+            thread, stop = self._sweeper
+            stop.set()
+        thread.join(timeout)
+        return not thread.is_alive()
+
+    def _answer(self, op: Op, got: Mapping[tuple[Partition, str], StoredItem], read: list[StoredItem]) -> Result:
+        """Answer an operation that reads; adds to `read` the items whose time to live restarts."""
         if isinstance(op, GetOp):
             item = got.get((self._partition(op.namespace), op.key))
+            read += [item] if item is not None and op.refresh_ttl else []
             return None if item is None else Item(**_fields_of(item))
         if isinstance(op, SearchOp):
-            return [SearchItem(**_fields_of(item), score=score) for item, score in self._search(op)]
+            found = self._search(op)
+            read += [item for item, _ in found] if op.refresh_ttl else []
+            return [SearchItem(**_fields_of(item), score=score) for item, score in found]
         return self._namespaces(op) if isinstance(op, ListNamespacesOp) else None
 
     def _put_of(self, op: PutOp) -> PutItem:
@@ -101,6 +151,7 @@ class WellwornStore(BaseStore):
             key=op.key,
             value=op.value,
             texts=[] if op.value is None else _texts(op.value, paths),
+            ttl_minutes=checked_minutes("ttl", op.ttl),
         )
 
     def _search(self, op: SearchOp) -> list[tuple[StoredItem, float | None]]:
@@ -156,6 +207,30 @@ class WellwornStore(BaseStore):
                 if len(found) == op.offset + op.limit:
                     break
         return [*found][op.offset : op.offset + op.limit]
+
+
+def _sweep_until(store: weakref.ref[WellwornStore], stop: threading.Event, interval_s: float) -> None:
+    """Sweep at an interval until told to stop. Refers to the store only during a sweep, so that it can be freed."""
+    while not stop.wait(interval_s):
+        alive = store()
+        if alive is None:
+            return
+        try:
+            alive.sweep_ttl()
+        except StoreClosed:
+            return
+        except Exception:
+            _log.exception("Expired items could not be swept; the next try is in %s s", interval_s)
+        del alive
+
+
+def _checked_config(ttl: TTLConfig | None) -> TTLConfig | None:
+    if ttl is not None:
+        if not isinstance(ttl, Mapping) or not set(ttl) <= set(TTLConfig.__annotations__):
+            raise InvalidInput("ttl", f"{ttl!r:.60} is not a TTLConfig", f"use {', '.join(TTLConfig.__annotations__)}")
+        checked_minutes("default_ttl", ttl.get("default_ttl"))
+        checked_minutes("sweep_interval_minutes", ttl.get("sweep_interval_minutes"))
+    return ttl
 
 
 def _check(op: Op) -> None:
