@@ -154,7 +154,7 @@ def test_a_bad_time_to_live_is_one_clear_error(store: WellwornStore, memory: Mem
     with pytest.raises(InvalidInput, match="default_ttl"):
         WellwornStore(memory, tenant="acme", ttl={"default_ttl": ttl})
     with pytest.raises(InvalidInput, match="not a TTLConfig"):
-        WellwornStore(memory, tenant="acme", ttl={"minutes": 5})  # type: ignore[typeddict-unknown-key]
+        WellwornStore(memory, tenant="acme", ttl={"minutes": 5})  # type: ignore[arg-type]
 
 
 # -- the thread --------------------------------------------------------------------------------------------------
