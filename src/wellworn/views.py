@@ -103,8 +103,7 @@ class LearningView:
         A search policy (`Recursion(learns=True)`) begins with the result, which alone does not change how questions
         are searched. It happens once for each home layer, and nothing is logged.
         """
-        from wellworn.search.steps.practise import practise
-        from wellworn.search.steps.trainer import SearchTrainer
+        from wellworn.search.steps.trainer import SearchTrainer, practise
 
         scope, count = self._scope(scope), checked_count("tasks", tasks, least=1)
         engine = self._engine

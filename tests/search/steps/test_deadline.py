@@ -13,8 +13,8 @@ import pytest
 from wellworn import Aggregate, DrillDown, Limits, Memory, Recursion, SearchLayer
 from wellworn.search.filters import Filters
 from wellworn.search.steps.actions import FilterByRelevance, Plan, RecursiveCall, RulePlanner
-from wellworn.search.steps.executor import Executor
 from wellworn.search.steps.limits import LimitMet, Usage
+from wellworn.search.steps.search import Executor
 
 from .world import PASSAGES, QUESTION, SCOPE, filled
 
