@@ -13,7 +13,7 @@ import pytest
 
 from wellworn.core.errors import BudgetExceeded, ModelFailed, StoreBusy
 from wellworn.models import Budget, InFlight, Meter, Price, Prices, Reply, Request, ScriptedModel
-from wellworn.models.costs import Cost
+from wellworn.models.costs import CallCost
 from wellworn.store.port import Store, Tx
 from wellworn.store.sqlite import SqliteStore
 from wellworn.testing.models import make_request
@@ -100,7 +100,7 @@ def test_a_cancelled_call_is_written_down_and_holds_nothing_back(store: Store) -
         asyncio.run(give_up())
     (total,) = store.spent("acme")
     assert (total.calls, total.failed) == (1, 1)
-    assert in_flight.held("acme") == Cost()
+    assert in_flight.held("acme") == CallCost()
 
 
 def test_being_cancelled_while_the_store_is_asked_holds_nothing_back(store: Store) -> None:
@@ -117,7 +117,7 @@ def test_being_cancelled_while_the_store_is_asked_holds_nothing_back(store: Stor
             await call
 
     asyncio.run(give_up())
-    assert in_flight.held("acme") == Cost()
+    assert in_flight.held("acme") == CallCost()
     assert store.spent("acme")[0].calls == 0
 
 
@@ -247,7 +247,7 @@ def test_calls_at_the_same_time_do_not_pass_a_cap_together(store: Store) -> None
     assert total.calls == 3
     assert total.input_tokens + total.output_tokens <= 3500
     assert len(refused) == 5
-    assert in_flight.held("acme") == Cost()
+    assert in_flight.held("acme") == CallCost()
 
 
 def test_many_threads_write_every_call_once(store: Store) -> None:

@@ -95,10 +95,7 @@ class Writer:
 
     def _scrubbed(self, entry: Entry) -> Entry:
         """The entry after the scrub hook: no other code sees the text before it."""
-        if not self.scrubbing.on:
-            return entry
-        values = {name: getattr(entry, name) for name in _WORDED}
-        return altered(entry, **scrubbed_values(values, self.scrubber(entry.partition)))
+        return scrubbed_entry(entry, self.scrubber(entry.partition)) if self.scrubbing.on else entry
 
     def _chunked(self, entry: Entry) -> list[Entry]:
         """One entry, or one per chunk of a long text."""
@@ -140,6 +137,10 @@ class Writer:
             check_served(self._embedder, None if served is None else served.key)
             yield tx
             self.scrubbing.settle(tx)
+
+
+def scrubbed_entry(entry: Entry, scrub: Scrubber) -> Entry:
+    return altered(entry, **scrubbed_values({name: getattr(entry, name) for name in _WORDED}, scrub))
 
 
 def scrubbed_values(values: Mapping[str, Any], scrub: Scrubber) -> dict[str, Any]:  # any field of an entry

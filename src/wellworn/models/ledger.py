@@ -17,7 +17,7 @@ from wellworn.core.errors import StoreError
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import Partition
 from wellworn.models.base import most_input_tokens
-from wellworn.models.costs import Budget, Cost, Prices, Span
+from wellworn.models.costs import Budget, CallCost, Prices, Span
 from wellworn.models.port import Model, Reply, Request
 from wellworn.store.port import Call, Store
 
@@ -35,25 +35,25 @@ class InFlight:
     def __init__(self) -> None:
         self.lock = ForkLock()
         self._tickets = itertools.count()
-        self._held: dict[int, tuple[str, str | None, Cost]] = {}
+        self._held: dict[int, tuple[str, str | None, CallCost]] = {}
 
-    def hold(self, tenant: str, session: str | None, cost: Cost) -> int:
+    def hold(self, tenant: str, session: str | None, cost: CallCost) -> int:
         """Reserve this cost; the ticket releases it. Call it with the lock held."""
         ticket = next(self._tickets)
         self._held[ticket] = (tenant, session, cost)
         return ticket
 
-    def settle(self, ticket: int, cost: Cost | None) -> None:
+    def settle(self, ticket: int, cost: CallCost | None) -> None:
         """Release a reservation: None once the cost is in the store, else the cost that is not there yet."""
         with self.lock:
             tenant, session, _ = self._held.pop(ticket)
             if cost is not None:
                 self._held[ticket] = (tenant, session, cost)
 
-    def held(self, tenant: str, session: str | None = None) -> Cost:
+    def held(self, tenant: str, session: str | None = None) -> CallCost:
         """For a tenant, or for one of its sessions."""
         costs = (cost for whose, where, cost in self._held.values() if whose == tenant and session in (None, where))
-        return sum(costs, start=Cost())
+        return sum(costs, start=CallCost())
 
 
 @dataclass
@@ -149,10 +149,10 @@ class Meter:
         await asyncio.shield(loop.run_in_executor(None, self._record, visit, reply, reply.seconds))
         return reply
 
-    def most(self, request: Request) -> Cost:
+    def most(self, request: Request) -> CallCost:
         """The most a call may cost: the prompt, counted with a margin, and the longest answer allowed."""
         read, written = most_input_tokens(request), request.max_output_tokens
-        return Cost(tokens=read + written, usd=self.prices.usd(self.name, read, written))
+        return CallCost(tokens=read + written, usd=self.prices.usd(self.name, read, written))
 
     def _admit(self, visit: _Visit) -> None:
         wanted = self.most(visit.request)
@@ -168,14 +168,14 @@ class Meter:
         if visit.ticket >= 0:
             self._in_flight.settle(visit.ticket, None)
 
-    def spent(self, span: Span) -> Cost:
+    def spent(self, span: Span) -> CallCost:
         """What a span has cost so far, calls in flight included."""
         if span == "session" and self._session is None:
-            return Cost()
+            return CallCost()
         session = self._session if span == "session" else None
         today = self._clock().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
         (total,) = self._store.spent(self._tenant, since=today if span == "day" else None, session=session)
-        stored = Cost(tokens=total.input_tokens + total.output_tokens, usd=total.usd)
+        stored = CallCost(tokens=total.input_tokens + total.output_tokens, usd=total.usd)
         return stored + self._in_flight.held(self._tenant, session)
 
     def _record(self, visit: _Visit, reply: Reply | None, seconds: float) -> None:
@@ -193,7 +193,7 @@ class Meter:
             ok=reply is not None,
             usd=self.prices.usd(self.name, read, written),
         )
-        self._in_flight.settle(visit.ticket, Cost(tokens=read + written, usd=call.usd))
+        self._in_flight.settle(visit.ticket, CallCost(tokens=read + written, usd=call.usd))
         with self._lock:
             waiting, self._unwritten = [*self._unwritten, (call, visit)], []
             self._write(waiting)
