@@ -1,4 +1,4 @@
-"""`wellworn bank consolidate|undo|runs|review|share|revoke|learn-from`: look after what agents learned."""
+"""`wellworn bank consolidate|runs|review|share|revoke|learn-from`: look after what agents learned."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def consolidate(
 ) -> None:
     """Merge duplicates, resolve contradictions or put them up for review, decay, prune, promote.
 
-    Doing it twice changes nothing the second time; `wellworn bank undo` takes it back.
+    Doing it twice changes nothing the second time. Entries as they stood stay in their history.
     """
     from wellworn.tasks import ReasoningBank
 
@@ -52,26 +52,6 @@ def consolidate(
     render.say(f"looked at {run.entries} entries in {run.seconds:.2f} s and {would} {_counts(run)}")
     if not dry_run:
         render.say(f"run {run.id}")
-
-
-@verbs.command("undo", epilog="Example: wellworn bank undo --agent solver")
-@with_target
-def undo(
-    target: Target,
-    run: Annotated[str | None, typer.Argument(metavar="RUN", help="Its id; default the last with changes.")] = None,
-    layer: PartitionLayer = None,
-) -> None:
-    """Take a consolidation back: what happened to its entries since stays."""
-    from wellworn.tasks import ReasoningBank
-
-    with target.open(background=False) as memory, render.progress_bar("undoing") as progress:
-        done = ReasoningBank(memory, scope=target.scope).consolidation.undo(run, layer=layer, progress=progress)
-    if target.json:
-        render.print_json(done)
-        return
-    render.say(f"restored {done.restored} entries of run {done.id}; {done.gone} were forgotten since")
-    if done.kept:
-        render.say(f"left as they are, because they were changed since: {', '.join(done.kept)}")
 
 
 @verbs.command("runs", epilog="Example: wellworn bank runs --agent solver")
@@ -104,16 +84,11 @@ def review(
     decide: Annotated[
         str | None,
         typer.Option(
-            "--decide",
-            metavar="DECISION",
-            help="keep_both, keep_one, merge, scope, delete; or correct, partial, incorrect.",
+            "--decide", metavar="DECISION", help="keep_both, keep_one, merge, delete; or correct, partial, incorrect."
         ),
     ] = None,
     keep: Annotated[str | None, typer.Option("--keep", metavar="ID", help="The entry that stays.")] = None,
     text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="Better words.")] = None,
-    domain: Annotated[
-        list[str] | None, typer.Option("--domain", metavar="ID=DOMAIN", help="A domain of its own; repeat it.")
-    ] = None,
     delete: Annotated[
         list[str] | None, typer.Option("--delete", metavar="ID", help="What goes; default all. Repeat it.")
     ] = None,
@@ -136,9 +111,7 @@ def review(
         if key is None or decide is None:
             found = reviews.questions(layer=layer, open_only=not every)
         else:
-            decided = reviews.decide(
-                key, decide, layer=layer, keep=keep, text=text, domains=_domains(domain), ids=delete
-            )
+            decided = reviews.decide(key, decide, layer=layer, keep=keep, text=text, ids=delete)
             found = [] if decided is None else [decided]
     if target.json:
         render.print_json({"reviews": found})
@@ -212,16 +185,6 @@ def learn_from(
 
 def _counts(run: Consolidation) -> str:
     return ", ".join(f"{number} {action}" for action, number in run.counts.items() if number) or "no change"
-
-
-def _domains(pairs: list[str] | None) -> dict[str, str] | None:
-    if pairs is None:
-        return None
-    parted = [pair.partition("=") for pair in pairs]
-    bad = [pair for pair, (_, sign, _) in zip(pairs, parted, strict=True) if not sign]
-    if bad:
-        raise InvalidInput("--domain", f"{bad[0]!r} has no =", "as in ID=web.admin")
-    return {id: domain for id, _, domain in parted}
 
 
 def _print_reviews(found: list[Review]) -> None:
