@@ -187,15 +187,13 @@ class Learner:
     ) -> tuple[bool, Callable[[], None]]:
         """`outcome` within a transaction; call the second result once that is committed."""
         now = self._clock()
-        written = self.log.write(tx, wanted=recall_id)
-        recall = self.log.recall_in(tx, recall_id)
+        recall, alive, written = self.log.write_for(tx, recall_id)
         if recall is None or (tenant is not None and recall.partition.tenant != tenant):
             raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
         rows = outcome.rows(recall)
         value = {"nos": rows} if outcome.kind == "cited" else outcome.value
         if self.log.add_outcome(tx, recall_id, outcome.kind, value, now) is None:
             return False, written
-        alive = tx.alive(recall.nos)
         if outcome.kind == "cited":
             tx.count_use(rows, now)
         elif outcome.kind == "verdict":

@@ -71,30 +71,35 @@ class LearningLog:
             pending = self._pending.get(recall_id)
         return pending or self.store.logged_recall(recall_id)
 
-    def recall_in(self, tx: Tx, recall_id: str) -> LoggedRecall | None:
-        """A recall that was written, as of this transaction."""
-        return tx.logged_recall(recall_id)
+    def write(self, tx: Tx) -> Callable[[], None]:
+        """Write everything pending in a transaction; call the result once that is committed."""
+        return self.write_for(tx, None)[2]
 
-    def write(self, tx: Tx, *, wanted: str | None = None) -> Callable[[], None]:
-        """Write everything pending in a transaction; call the result once that is committed.
+    def write_for(self, tx: Tx, wanted: str | None) -> tuple[LoggedRecall | None, set[int], Callable[[], None]]:
+        """`write`; and first the recall with the id `wanted`, if it is in the log now, and its rows that still exist.
 
         A recall must not bring back what was forgotten meanwhile. Recalls of a partition that is gone are not written
         (except `wanted`), and recalls that showed an entry that is gone lose their query.
         """
         with self._lock:
             recalls, new = [*self._pending.values()], {*self._of_new, wanted}
+        found, alive = None, set[int]()
         if recalls:
             partitions = list(dict.fromkeys(recall.partition for recall in recalls))
             heads = zip(partitions, self.store.heads(partitions), strict=True)
             there = {partition for partition, head in heads if head is not None}
-            alive = self.store.alive(list({no for recall in recalls for no in recall.nos[: recall.shown]}))
-            tx.add_recalls(
-                [
-                    recall if alive.issuperset(recall.nos[: recall.shown]) else replace(recall, query="")
-                    for recall in recalls
-                    if recall.partition in there or recall.id in new
-                ]
-            )
+            rows = {no for one in recalls for no in (one.nos if one.id == wanted else one.nos[: one.shown])}
+            alive = tx.alive([*rows])
+            written = [
+                recall if alive.issuperset(recall.nos[: recall.shown]) else replace(recall, query="")
+                for recall in recalls
+                if recall.partition in there or recall.id in new
+            ]
+            tx.add_recalls(written)
+            found = next((recall for recall in written if recall.id == wanted), None)
+        if found is None and wanted is not None:
+            found = tx.logged_recall(wanted)
+            alive = set() if found is None else tx.alive(found.nos)
 
         def committed() -> None:
             with self._lock:
@@ -102,7 +107,7 @@ class LearningLog:
                     self._of_new.discard(recall.id)
                     self._pending.pop(recall.id, None)
 
-        return committed
+        return found, alive, committed
 
     def forget(self, nos: Iterable[int]) -> None:
         """Remove the query of every pending recall that showed one of these rows, which are gone."""
