@@ -93,7 +93,7 @@ def example_of(recall: LoggedRecall, cited_nos: Set[int], alive: set[int]) -> Ex
     nos, shown = recall.nos, recall.shown
     # In C order, so that a recall in memory and the same recall read from the log give the same bits.
     base, features = recall.base.astype(np.float64, order="C"), recall.features.astype(np.float64, order="C")
-    if not (alive.issuperset(nos) and math.isfinite(base.sum() + features.sum())):
+    if not (alive.issuperset(nos) and np.isfinite(base).all() and np.isfinite(features).all()):
         finite = np.isfinite(base) & np.isfinite(features).all(axis=1)
         kept = [place for place, no in enumerate(nos) if finite[place] and no in alive]
         nos, shown = [nos[place] for place in kept], sum(place < shown for place in kept)
@@ -164,10 +164,10 @@ class Ranker:
 
             A += Σ p (z - z̄)(z - z̄)ᵀ,  z̄ = Σ p z            theta += A⁻¹ Σ (target - p) z
         """
-        if example.wanted is None:
-            return self
-        z = example.rows  # (n, F+1)
         with np.errstate(all="ignore"):
+            z, wanted = example.rows, example.wanted  # (n, F+1), (F+1,)
+            if wanted is None:
+                return self
             logits = z @ self.theta
             logits[example.shown :] += UNSHOWN_LOG
             p = np.exp(logits - np.maximum.reduce(logits))  # (n,)
@@ -176,7 +176,7 @@ class Ranker:
             spread = np.sqrt(p)[:, None] * (z - mean)  # (n, F+1)
             precision = self.precision + spread.T @ spread
             try:
-                theta: Array = self.theta + np.linalg.solve(precision, example.wanted - mean)
+                theta: Array = self.theta + np.linalg.solve(precision, wanted - mean)
             except np.linalg.LinAlgError:
                 return self
             if not math.isfinite(np.add.reduce(theta) + np.add.reduce(precision, axis=None)):
