@@ -76,13 +76,9 @@ class SearchContext:
     def bank(self) -> Bank:
         return self.bounds.bank
 
-    def again(self, query: str, vector: Vector | None, check: Check) -> View:
-        """Both arms for another query and its vector, with its best rows as candidates; `check` may stop it."""
-        return view_of(self.bounds, self.scrub(query), vector, check)
-
     def about(self, query: str, vector: Vector | None, check: Check) -> tuple[Ranked, SearchContext]:
-        """The ranking for another query, and its context."""
-        view = self.again(query, vector, check)
+        """The ranking for another query and its vector, and its context; `check` may stop it on the way."""
+        view = view_of(self.bounds, self.scrub(query), vector, check)
         return factors(view), replace(self, query=query, view=view)
 
     def may_return(self, rows: Rows) -> Mask:
