@@ -16,6 +16,7 @@ import sys
 
 from wellworn import BudgetExceeded, ModelFailed
 from wellworn.models import Budget, Message, Meter, Request, choose_model, read_json
+from wellworn.models.ledger import spent
 from wellworn.store.sqlite import SqliteStore
 
 MODEL = os.environ.get("WELLWORN_EXAMPLE_MODEL", "openai:gpt-4o-mini")
@@ -36,7 +37,7 @@ async def main() -> None:
         sys.exit(str(error))
     for fact in answer.get("facts", []) if isinstance(answer, dict) else answer:
         print("-", fact)
-    (spent,) = store.spent("examples")
+    (spent,) = spent(store, "examples")
     print(f"({spent.calls} call, {spent.input_tokens} + {spent.output_tokens} tokens, ${spent.usd:.6f})")
 
 

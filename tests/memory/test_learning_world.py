@@ -16,9 +16,10 @@ import pytest
 
 from memory.world import Clock, OpenMemory
 from wellworn import Memory, Recall, Scope
+from wellworn.learning.records import outcomes
 from wellworn.search.pipeline import TIE_DECIMALS
 from wellworn.search.profiles import PROFILES
-from wellworn.store.port import Event
+from wellworn.store.events import Event
 
 ADA = Scope(tenant="acme", user="ada", org="all")
 BEN = Scope(tenant="acme", user="ben", org="all")
@@ -408,7 +409,7 @@ def test_a_reset_serves_the_base_again_and_keeps_the_log(planted: OpenMemory) ->
     status = mem.learning.status(scope=ADA)
     assert (status.serving, status.outcomes, status.prior_users) == ("base", 0, 0)
     assert ada.order() == before
-    assert len(mem.engine.store.outcomes("acme", limit=1000)) == ENOUGH
+    assert len(outcomes(mem.engine.store, "acme", limit=1000)) == ENOUGH
     assert mem.learning.relearn(scope=ADA, whole=True).serving == "learned"
 
 

@@ -13,6 +13,7 @@ from memory.world import ADA, BEN, NOON, Clock, OpenMemory, texts
 from wellworn import InvalidInput, Memory, Profile, Recall, Scope, ScopeError
 from wellworn.core.values import LAYERS
 from wellworn.models.hashing import HashEmbedder
+from wellworn.store.port import Store
 from wellworn.store.sqlite import SqliteStore
 
 FACTS = [
@@ -269,6 +270,9 @@ class Spy:
         if name in ("get", "select", "without_vector", "replaced", "turns"):
             self.other.append(name)
         return getattr(self._inner, name)
+
+
+Store.register(Spy)
 
 
 def test_texts_of_entries_that_are_not_returned_are_never_read() -> None:

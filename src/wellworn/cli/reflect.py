@@ -10,10 +10,10 @@ import typer
 from wellworn.cli import options, render
 from wellworn.cli.target import Target, with_target
 from wellworn.core.errors import InvalidInput
+from wellworn.core.values import Job
 
 if TYPE_CHECKING:
     from wellworn.reflection.report import Reflection
-    from wellworn.store.port import Job
 
 verbs = typer.Typer()
 jobs = typer.Typer(no_args_is_help=True, help="Work in the background: list it, run it, give it another try.")

@@ -1,16 +1,20 @@
 """Writes every model call into the ledger and keeps calls within a budget.
 
+The ledger is records of kind `call`, which are never changed and name no session. Beside them `spent` records hold what
+a tenant, each of its days and each of its sessions have cost, so that a budget is checked without adding up the calls.
 `Meter` is itself a `Model`: it checks the budget, calls the model it wraps, and records what the call took, whether it
-worked or not. Sums come from the store, so they hold over restarts and for several processes. Never reads a prompt.
+worked or not. Never reads a prompt.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
+import math
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC
+from datetime import UTC, datetime
 
 from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.errors import StoreError
@@ -19,10 +23,125 @@ from wellworn.core.values import Partition
 from wellworn.models.base import most_input_tokens
 from wellworn.models.costs import Budget, CallCost, Prices, Span
 from wellworn.models.port import Model, Reply, Request
-from wellworn.store.port import Call, Store
+from wellworn.store.port import Reader, Record, RecordFilter, Store, Tx
 
 _log = logging.getLogger("wellworn.models")
 _warned: set[str] = set()  # models without a price that were logged already
+
+CALL, SPENT = "call", "spent"
+"""Kinds of records: one call; what a span adds up to."""
+GROUPS = ("tenant", "purpose", "model", "day")
+_PAGE = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One call of a language model: numbers and names, never text."""
+
+    at: datetime
+    tenant: str
+    purpose: str
+    model: str
+    session: str | None = None
+    """The session that it is counted for; the ledger itself does not name it."""
+    input_tokens: int
+    output_tokens: int
+    usd: float
+    seconds: float
+    ok: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("input_tokens", "output_tokens", "usd", "seconds"):
+            value = getattr(self, name)
+            if not math.isfinite(value) or value < 0:
+                raise StoreError(f"a call of {self.model!r} cannot have {name} = {value!r}; give a number from 0 up")
+
+    @property
+    def day(self) -> str:
+        """In UTC, as `2026-05-01`."""
+        return self.at.astimezone(UTC).date().isoformat()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What calls add up to; `key` holds the values they were grouped by, in that order."""
+
+    key: tuple[str, ...]
+    calls: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    seconds: float = 0.0
+
+
+def add_calls(tx: Tx, calls: Sequence[Call]) -> None:
+    """Append to the ledger, and add to the sums."""
+    for call in calls:
+        body = {
+            "purpose": call.purpose,
+            "model": call.model,
+            "input_tokens": call.input_tokens,
+            "output_tokens": call.output_tokens,
+            "usd": float(call.usd),
+            "seconds": float(call.seconds),
+            "ok": call.ok,
+        }
+        tx.put_records([Record(tenant=call.tenant, kind=CALL, body=body, created_at=call.at, updated_at=call.at)])
+        cost = CallCost(tokens=call.input_tokens + call.output_tokens, usd=float(call.usd))
+        for key, session in _sums(call):
+            total = total_cost(tx, call.tenant, key) + cost
+            sums = {"tokens": total.tokens, "usd": total.usd}
+            record = Record(tenant=call.tenant, kind=SPENT, key=key, created_at=call.at, updated_at=call.at)
+            tx.put_records([replace(record, body=sums, session=session)])
+
+
+def _sums(call: Call) -> Iterator[tuple[str, str | None]]:
+    """The keys of the sums that a call counts for; that of a session goes with the session."""
+    yield "tenant", None
+    yield f"day {call.day}", None
+    if call.session is not None:
+        yield f"session {call.session}", call.session
+
+
+def total_cost(reader: Reader, tenant: str, key: str) -> CallCost:
+    """One of the sums: `tenant`, `day 2026-05-01`, `session NAME`."""
+    found = reader.records(RecordFilter(kinds=[SPENT], tenant=tenant, of_tenant=True, keys=[key]))
+    return CallCost(tokens=found[0].body["tokens"], usd=found[0].body["usd"]) if found else CallCost()
+
+
+def spent(reader: Reader, tenant: str | None, *, since: datetime | None = None, by: Sequence[str] = ()) -> list[Spent]:
+    """What the calls of a tenant (None: of all) add up to, from a moment on.
+
+    `by` groups them, by `tenant`, `purpose`, `model` or `day` (UTC, as `2026-05-01`), in the order of these keys;
+    without it there is one total, also when it is nothing.
+    """
+    for name in by:
+        if name not in GROUPS:
+            raise StoreError(f"calls are not grouped by {name!r}; use {', '.join(GROUPS)}")
+    grouped: dict[tuple[str, ...], list[Call]] = {} if by else {(): []}
+    for call in _calls(reader, tenant, since):
+        grouped.setdefault(tuple(getattr(call, name) for name in by), []).append(call)
+    return [
+        Spent(
+            key=key,
+            calls=len(calls),
+            failed=sum(not call.ok for call in calls),
+            input_tokens=sum(call.input_tokens for call in calls),
+            output_tokens=sum(call.output_tokens for call in calls),
+            usd=sum(call.usd for call in calls),
+            seconds=sum(call.seconds for call in calls),
+        )
+        for key, calls in sorted(grouped.items())
+    ]
+
+
+def _calls(reader: Reader, tenant: str | None, since: datetime | None) -> Iterator[Call]:
+    wanted = RecordFilter(kinds=[CALL], tenant=tenant, since=since, order="oldest", limit=_PAGE)
+    while page := reader.records(wanted):
+        for record in page:
+            yield Call(at=record.created_at, tenant=record.tenant, **record.body)
+        wanted = replace(wanted, after=page[-1].no)
 
 
 class InFlight:
@@ -173,10 +292,9 @@ class Meter:
         if span == "session" and self._session is None:
             return CallCost()
         session = self._session if span == "session" else None
-        today = self._clock().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        (total,) = self._store.spent(self._tenant, since=today if span == "day" else None, session=session)
-        stored = CallCost(tokens=total.input_tokens + total.output_tokens, usd=total.usd)
-        return stored + self._in_flight.held(self._tenant, session)
+        today = self._clock().astimezone(UTC).date().isoformat()
+        keys = {"tenant": "tenant", "day": f"day {today}", "session": f"session {session}"}
+        return total_cost(self._store, self._tenant, keys[span]) + self._in_flight.held(self._tenant, session)
 
     def _record(self, visit: _Visit, reply: Reply | None, seconds: float) -> None:
         """Into the store; a failed call took time, and nothing else that we know of."""
@@ -208,8 +326,8 @@ class Meter:
         try:
             with self._store.transact() as tx:  # nobody forgets anything meanwhile
                 gone = any(visit.stored for _, visit in waiting) and not self._is_stored()
-                tx.add_calls(
-                    [replace(call, session=None) if gone and visit.stored else call for call, visit in waiting]
+                add_calls(
+                    tx, [replace(call, session=None) if gone and visit.stored else call for call, visit in waiting]
                 )
         except StoreError as error:
             self._unwritten = waiting
