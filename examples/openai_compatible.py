@@ -37,8 +37,8 @@ async def main() -> None:
         sys.exit(str(error))
     for fact in answer.get("facts", []) if isinstance(answer, dict) else answer:
         print("-", fact)
-    (spent,) = spent(store, "examples")
-    print(f"({spent.calls} call, {spent.input_tokens} + {spent.output_tokens} tokens, ${spent.usd:.6f})")
+    (total,) = spent(store, "examples")
+    print(f"({total.calls} call, {total.input_tokens} + {total.output_tokens} tokens, ${total.usd:.6f})")
 
 
 if __name__ == "__main__":

@@ -277,7 +277,7 @@ Store.register(Spy)
 
 def test_texts_of_entries_that_are_not_returned_are_never_read() -> None:
     spy = Spy(SqliteStore(":memory:"))
-    mem = Memory(spy, embedder=None)
+    mem = Memory(spy, embedder=None)  # type: ignore[arg-type]  # registered above
     session = mem.session(scope=ADA, session_id="s")
     mem.remember_many([f"fact {n} about bees and tea" for n in range(300)], scope=ADA, tags=["t"])
     for n in range(20):

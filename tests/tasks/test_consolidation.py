@@ -22,6 +22,7 @@ from tasks.consolidation_world import (
     standing,
 )
 from wellworn import InvalidInput, Memory, Scope
+from wellworn.store.port import RecordFilter
 from wellworn.tasks.consolidate import RUN, STALE_S
 from wellworn.tasks.settle import ConsolidationSettings
 
@@ -183,7 +184,7 @@ def test_a_run_holds_no_text_and_old_runs_are_forgotten(mem: Memory, clock: Cloc
     learn(mem, TOKEN)
     learn(mem, TOKEN_AGAIN)
     bank.consolidate()
-    records = mem.engine.store.records(partition=PARTITION, kinds=[RUN])
+    records = mem.engine.store.records(RecordFilter(partition=PARTITION, kinds=[RUN]))
     assert len(records) == 1
     assert "CSRF" not in repr(records)
     for _ in range(3):
@@ -247,7 +248,7 @@ def test_whatever_took_part_in_a_run_is_active_and_only_what_changed_is_written(
     assert bank.consolidation.stages(scope=AGENT)(mem.get(late, scope=AGENT)) == "stored"
     bank.consolidate(scope=AGENT, dry_run=True)
     assert bank.consolidation.stages(scope=AGENT)(mem.get(late, scope=AGENT)) == "stored"
-    actions = [event.action for event in mem.engine.store.events(AGENT.tenant, limit=1000)]
+    actions = [event.action for event in mem.admin.events(scope=AGENT, limit=1000)]
     assert [one for one in reversed(actions) if one.startswith("consolidat")] == ["consolidating", "consolidate"]
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tasks.consolidation_world import AGENT, PARTITION, Clock, ReasoningBank, learn, live, opened
 from wellworn import InvalidInput, Memory, NotFound
+from wellworn.store.port import RecordFilter
 
 RETRY, NEVER = "Always retry the request after a 429 response.", "Never retry the request after a 429 response."
 TOKEN = "When the login form has a CSRF token, read it first and send it with the POST."
@@ -157,4 +158,4 @@ def test_better_words_pass_the_scrubber(bank: ReasoningBank) -> None:
 def test_a_question_goes_with_what_it_is_about(mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str]) -> None:
     mem.forget(scope=AGENT, ids=[pair[0]])
     assert bank.reviews.questions(scope=AGENT) == []
-    assert mem.engine.store.records(partition=PARTITION, kinds=["review"]) == []
+    assert mem.engine.store.records(RecordFilter(partition=PARTITION, kinds=["review"])) == []

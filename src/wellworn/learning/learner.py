@@ -35,6 +35,7 @@ from wellworn.learning.state import (
     loads_state,
     loads_tenant,
 )
+from wellworn.store.events import audit
 
 if TYPE_CHECKING:
     from wellworn.learning.reranker import MatrixReranker, PersonMatrices
@@ -192,7 +193,7 @@ class Learner:
             raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
         rows = outcome.rows(recall)
         value = {"nos": rows} if outcome.kind == "cited" else outcome.value
-        if self.log.add_outcome(tx, recall_id, outcome.kind, value, now) is None:
+        if self.log.add_outcome(tx, recall, outcome.kind, value, now) is None:
             return False, written
         if outcome.kind == "cited":
             tx.count_use(rows, now)
@@ -253,7 +254,7 @@ class Learner:
                 "gain": round(gain.mean, 4),
                 "bound": round(gain.bound(-Z_GAIN), 4) if gain.n >= 2 else 0.0,
             }
-            tx.audit(Event(at=now, tenant=tenant, action="learn", detail=detail))
+            audit(tx, Event(at=now, tenant=tenant, action="learn", detail=detail))
 
     # -- replay --------------------------------------------------------------------------------------------------
 
@@ -288,7 +289,7 @@ class Learner:
             self._put_prior(tx, tenant, replay.prior)
             for partition, person in replay.people.items():
                 self._put_person(tx, partition, person)
-            tx.audit(Event(at=self._clock(), tenant=tenant, action="relearn", detail={"people": len(replay.people)}))
+            audit(tx, Event(at=self._clock(), tenant=tenant, action="relearn", detail={"people": len(replay.people)}))
 
     def curve(self, partition: Partition) -> list[CurvePoint]:
         """How one person's learning came to where it is: one point per outcome since the last reset."""
@@ -387,7 +388,7 @@ class Learner:
             self._put_settings(
                 tx, tenant, Tenant(shares=loads_tenant(before).shares, since=self.log.last_outcome(tenant))
             )
-            tx.audit(Event(at=self._clock(), tenant=tenant, action="reset_learning", detail={"states": dropped}))
+            audit(tx, Event(at=self._clock(), tenant=tenant, action="reset_learning", detail={"states": dropped}))
         return dropped
 
     def share(self, tenant: str, on: bool) -> None:
@@ -401,7 +402,7 @@ class Learner:
                 return
             self.log.drop_states(tx, tenant)
             self._put_settings(tx, tenant, replace(settings, shares=on))
-            tx.audit(Event(at=self._clock(), tenant=tenant, action="share_learning", detail={"on": int(on)}))
+            audit(tx, Event(at=self._clock(), tenant=tenant, action="share_learning", detail={"on": int(on)}))
         self.relearn(tenant)
 
     def export(self, partition: Partition) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from wellworn.ingest.remember import scrubbed_entry
 from wellworn.ingest.scrub import Scrubber, Scrubbing, scrubbed_json, texts_in
 from wellworn.ops.learning_log import OutcomeLine, RecallLine, TenantLine
 from wellworn.ops.lines import TurnLine, settled
-from wellworn.store.port import Model, Replaced, SessionHead, Vector
+from wellworn.store.port import EmbeddingModel, Replaced, SessionHead, Vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,7 +49,7 @@ class Loaded:
 class Bundle:
     """Everything that was read from an export, every value checked, nothing written yet."""
 
-    model: Model | None = None
+    model: EmbeddingModel | None = None
     entries: list[Entry] = field(default_factory=list)
     vectors: dict[str, Vector] = field(default_factory=dict)
     """By entry id; made by `model`."""

@@ -15,9 +15,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from wellworn.core.values import Entry, Partition, Progress, Scope
+from wellworn.core.values import Entry, Job, Partition, Progress, Scope
 from wellworn.ingest.validate import checked_count
-from wellworn.store.port import Event, Job, Record, Store, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Record, RecordFilter, Store, Tx
 from wellworn.tasks.advice import contradiction
 from wellworn.tasks.alike import PAGE, Rows, alike_pairs, read_rows
 from wellworn.tasks.engine import Parts
@@ -93,7 +94,7 @@ class Consolidator:
         )
         new, total = tally.body["new"] + number, tally.body["all"] + number
         due = new >= self._settings.every
-        tx.put_record(replace(tally, body={"new": 0 if due else new, "all": total}, updated_at=now))
+        tx.put_records([replace(tally, body={"new": 0 if due else new, "all": total}, updated_at=now)])
         return due and self._parts.queue.add(tx, partition, JOB, f"after {total}", {"after": total})
 
     def _run(
@@ -137,7 +138,7 @@ class Consolidator:
             with self._store.transact() as tx:
                 _put(tx, run, self._parts.clock(), "consolidate")
                 for old in self._runs(partition, _MANY)[self._settings.keep_runs :]:
-                    tx.drop_record(partition, RUN, old.id)
+                    tx.drop_records(RecordFilter(partition=partition, kinds=[RUN], keys=[old.id]))
                 if finish is not None:
                     finish(tx, run)
         return run
@@ -170,7 +171,10 @@ class Consolidator:
         return self._runs(self._parts.partition(scope, layer), checked_count("limit", limit, least=1))
 
     def _runs(self, partition: Partition, limit: int) -> list[Consolidation]:
-        return [_run_in(record) for record in self._store.records(partition=partition, kinds=[RUN], limit=limit)]
+        return [
+            _run_in(record)
+            for record in self._store.records(RecordFilter(partition=partition, kinds=[RUN], limit=limit))
+        ]
 
     def stages(self, *, scope: Scope | None = None) -> Callable[[Entry], Stage]:
         """How far each item of a scope has come, its consolidations included.
@@ -180,7 +184,7 @@ class Consolidator:
         now = self._parts.clock()
         began: dict[tuple[Partition, Stage], datetime] = {}
         for partition in self._parts.scope(scope).partitions():
-            for record in reversed(self._store.records(partition=partition, kinds=[RUN], limit=_MANY)):
+            for record in reversed(self._store.records(RecordFilter(partition=partition, kinds=[RUN], limit=_MANY))):
                 if record.state == "done":
                     began[partition, "active"] = record.created_at
                 elif record.state == "running" and not _stale(record, now):
@@ -255,14 +259,14 @@ class _Steps:
         for step in plan.steps:
             detail = {name: value for name in ("other", "why") if (value := getattr(step, name))}
             action, told = f"bank_{step.action}", {"run": run.id, **detail}
-            tx.audit(Event(at=now, tenant=run.partition.tenant, action=action, entry_id=step.id, detail=told))
+            audit(tx, Event(at=now, tenant=run.partition.tenant, action=action, entry_id=step.id, detail=told))
         for link in plan.links:
             tx.remove_link(link.target, link.source, link.type)  # what was revived by hand must not form a ring
         tx.add_links(plan.links)
         for ids, reason, alike in plan.reviews:
             body = {"reason": reason, "ids": list(ids), "similarity": alike, "run": run.id}
             record = _record(run, REVIEW, ":".join(sorted(ids)), "open", body, now)
-            tx.put_record(replace(record, names=ids))
+            tx.put_records([replace(record, names=ids)])
         _put(tx, run, now)
 
 
@@ -289,13 +293,13 @@ def _joined(groups: Iterable[Sequence[str]]) -> list[list[str]]:
 def _put(tx: Tx, run: Consolidation, now: datetime, action: str = "") -> None:
     """Write the record of a run, and an event if an action is named."""
     body = {"entries": run.entries, "counts": dict(run.counts), "seconds": run.seconds}
-    tx.put_record(_record(run, RUN, run.id, run.state, body, now))
+    tx.put_records([_record(run, RUN, run.id, run.state, body, now)])
     if action:
         detail: dict[str, int | float | str] = {
             "run": run.id,
             **{name: number for name, number in run.counts.items() if number},
         }
-        tx.audit(Event(at=now, tenant=run.partition.tenant, action=action, detail=detail))
+        audit(tx, Event(at=now, tenant=run.partition.tenant, action=action, detail=detail))
 
 
 def _record(run: Consolidation, kind: str, key: str, state: str, body: dict[str, Any], now: datetime) -> Record:
@@ -306,7 +310,7 @@ def _record(run: Consolidation, kind: str, key: str, state: str, body: dict[str,
 
 def _run_in(record: Record) -> Consolidation:
     body = {name: record.body[name] for name in ("entries", "counts", "seconds")}
-    return Consolidation(id=record.key, partition=record.partition, at=record.created_at, state=record.state, **body)
+    return Consolidation(id=record.key, partition=record.home, at=record.created_at, state=record.state, **body)
 
 
 def _stale(record: Record, now: datetime) -> bool:

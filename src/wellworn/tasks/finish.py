@@ -15,7 +15,8 @@ from wellworn.core.errors import ModelFailed, NotFound, StoreError
 from wellworn.core.values import Entry, Partition
 from wellworn.ingest.remember import keep
 from wellworn.learning.outcome import FAILURE_STEP, OutcomeInput, judged
-from wellworn.store.port import Event, NewEntry, Store, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import NewEntry, Reader, Tx
 from wellworn.tasks.calls import refuted
 from wellworn.tasks.distill import Distilled, distill, distill_attempts
 from wellworn.tasks.engine import Parts
@@ -104,7 +105,7 @@ class Finisher:
         once, so a second try after a crash changes nothing; the rest is written together with the last transition.
         """
         used, store = _used(task), self._parts.store
-        shown = _shown(task, store, store.get) if any(step.failed for step in task.done.steps) else {}
+        shown = _shown(task, store) if any(step.failed for step in task.done.steps) else {}
         failed = [place for place in used if (one := shown.get(task.shown[place])) and refuted(one.text, task.done)]
         about = [place for place in used if place not in failed] if task.judged.teaches else []
         logged = not task.shown or self._log(task, about)
@@ -134,7 +135,7 @@ class Finisher:
     ) -> None:
         """One more use of each of these items, unless the log counted it as cited; and an event each."""
         now = self._parts.clock()
-        there = _shown(task, self._parts.store, tx.get) if how else {}
+        there = _shown(task, tx) if how else {}
         for place, success in how.items():
             entry = there.get(task.shown[place])
             if entry is None:
@@ -145,7 +146,7 @@ class Finisher:
                 entry = replace(entry, usage_count=entry.usage_count + 1, updated_at=max(now, entry.updated_at))
             tx.update(entry, change=None)
             detail: dict[str, int | float | str] = {"task": task.id, "success": int(success)}
-            tx.audit(Event(at=now, tenant=entry.tenant, action="reinforce", entry_id=entry.id, detail=detail))
+            audit(tx, Event(at=now, tenant=entry.tenant, action="reinforce", entry_id=entry.id, detail=detail))
 
     # -- after a crash -----------------------------------------------------------------------------------------------
 
@@ -197,9 +198,6 @@ def _used(task: Task) -> list[int]:
     return [place for place in range(len(task.shown)) if used is None or place in used]
 
 
-def _shown(
-    task: Task, store: Store, get: Callable[[list[Partition], tuple[str, ...]], dict[str, Entry]]
-) -> dict[str, Entry]:
+def _shown(task: Task, reader: Reader) -> dict[str, Entry]:
     """The items that it was given, as they are now."""
-    where = {*store.where(task.shown).values()}
-    return get([partition for partition in where if partition.tenant == task.partition.tenant], task.shown)
+    return {id: entry for id, entry in reader.get(None, task.shown).items() if entry.tenant == task.partition.tenant}

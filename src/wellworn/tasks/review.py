@@ -14,7 +14,8 @@ from datetime import datetime
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import Entry, Partition, Scope
 from wellworn.ingest.validate import checked_count
-from wellworn.store.port import Event, Record
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Record, RecordFilter
 from wellworn.tasks.consolidate import REVIEW
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.items import LIVE
@@ -72,10 +73,10 @@ class Reviews:
 
     def _records(self, partition: Partition, *, open_only: bool) -> list[Record]:
         states = ["open"] if open_only else None
-        return self._store.records(partition=partition, kinds=[REVIEW], states=states, limit=_MANY)
+        return self._store.records(RecordFilter(partition=partition, kinds=[REVIEW], states=states, limit=_MANY))
 
     def _review(self, record: Record) -> Review:
-        found = self._store.get([record.partition], record.body["ids"])
+        found = self._store.get([record.home], record.body["ids"])
         return Review(
             key=record.key,
             reason=record.body["reason"],
@@ -154,7 +155,7 @@ class Reviews:
     def _close(self, record: Record, decision: str) -> None:
         """Write the decision. Other questions about an entry that ended are moot; what no question is about any more
         is active again."""
-        partition, now = record.partition, self._parts.clock()
+        partition, now = record.home, self._parts.clock()
         open_ = self._records(partition, open_only=True)
         with self._store.transact() as tx:
             asked = {id for one in (record, *open_) for id in one.body["ids"]}
@@ -164,7 +165,7 @@ class Reviews:
             for one in open_:
                 if one.key == record.key or not live.issuperset(one.body["ids"]):
                     state = decision if one.key == record.key else "moot"
-                    tx.put_record(replace(one, state=state, updated_at=now))
+                    tx.put_records([replace(one, state=state, updated_at=now)])
                 elif one.body["reason"] != "verdict":
                     waiting.update(one.body["ids"])
             for id in sorted(live - waiting):
@@ -173,7 +174,7 @@ class Reviews:
                     tx.update(replace(entries[id], state="active", updated_at=updated), change="reviewed")
             for id in record.body["ids"]:
                 detail: dict[str, int | float | str] = {"decision": decision}
-                tx.audit(Event(at=now, tenant=partition.tenant, action="review", entry_id=id, detail=detail))
+                audit(tx, Event(at=now, tenant=partition.tenant, action="review", entry_id=id, detail=detail))
 
 
 def _known(ids: Sequence[str], entries: Mapping[str, Entry], field: str) -> list[str]:

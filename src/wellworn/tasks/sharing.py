@@ -18,7 +18,8 @@ from wellworn.core.values import Entry, Link, Partition, Scope
 from wellworn.ingest.forget import SHARE, SHARED
 from wellworn.ingest.remember import keep
 from wellworn.ingest.validate import Draft, checked_count, checked_fraction, checked_scope
-from wellworn.store.port import Event, Record, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Record, RecordFilter, Tx
 from wellworn.tasks.alike import live_pages
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.items import ORIGIN, PROMOTED, domain_of, domain_tags, is_item, scope_of
@@ -128,7 +129,7 @@ class Sharing:
             share = Record(
                 partition=entry.partition, kind=SHARE, key=key, names=names, body=body, created_at=now, updated_at=now
             )
-            tx.put_record(replace(share, state="shared"))
+            tx.put_records([replace(share, state="shared")])
             self._event(tx, "share", entry, {"copy": copy_id, "layer": to.layer})
         return Share(id=entry.id, to=to, copy_id=copy_id)
 
@@ -155,7 +156,7 @@ class Sharing:
         return writer.entry(draft, scope_of(to), now)
 
     def _event(self, tx: Tx, action: str, entry: Entry, detail: dict[str, int | float | str]) -> None:
-        tx.audit(Event(at=self._parts.clock(), tenant=entry.tenant, action=action, entry_id=entry.id, detail=detail))
+        audit(tx, Event(at=self._parts.clock(), tenant=entry.tenant, action=action, entry_id=entry.id, detail=detail))
 
     def revoke(
         self, id: str, *, layer: str | None = None, agents: Sequence[str] = (), scope: Scope | None = None
@@ -167,10 +168,12 @@ class Sharing:
             raise NotFound("entry", id)
         now, ended = self._parts.clock(), []
         with self._store.transact() as tx:
-            shares = self._store.records(partition=entry.partition, kinds=[SHARE], states=["shared"], limit=_MANY)
+            shares = self._store.records(
+                RecordFilter(partition=entry.partition, kinds=[SHARE], states=["shared"], limit=_MANY)
+            )
             for share in [one for one in shares if one.body["id"] == id and _meant(one.body, layer, agents)]:
                 copy_id, to = share.body["copy"], replace(entry.partition, layer=share.body["layer"])
-                tx.put_record(replace(share, state="revoked", updated_at=now))
+                tx.put_records([replace(share, state="revoked", updated_at=now)])
                 tx.remove_link(copy_id, id, "derived_from")
                 self._event(tx, "revoke", entry, {"copy": copy_id})
                 copy = tx.get([replace(to, layer_id=share.body["to"])], [copy_id]).get(copy_id)

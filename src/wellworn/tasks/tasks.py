@@ -20,7 +20,8 @@ from wellworn.core.errors import WellwornError
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import Partition
 from wellworn.ingest.forget import point_at
-from wellworn.store.port import Event, Record, Store, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Record, RecordFilter, Store, Tx
 from wellworn.tasks.judge import Verdict
 from wellworn.tasks.trajectory import Trajectory, stored_form
 
@@ -143,7 +144,7 @@ class Tasks:
         """A new attempt; `home` is where its session is stored, which may be elsewhere."""
         record = _record(task)
         with self._store.transact() as tx:
-            tx.put_record(record)
+            tx.put_records([record])
             if task.session_id is not None and home != task.partition:
                 point_at(tx, home, record)
             self._event(tx, task, "")
@@ -161,7 +162,7 @@ class Tasks:
             state = "gone" if now is None else now.state
             raise TaskMoved(f"task {task.id} was {task.state} and is {state}: it cannot become {to}")
         moved = replace(task, state=to, updated_at=max(self._clock(), task.updated_at), **changes)
-        if not tx.put_record(_record(moved)):  # it names what it was given and what came from it
+        if tx.put_records([_record(moved)]) == [None]:  # it names what it was given and what came from it
             raise TaskMoved(f"an item of task {task.id} was forgotten meanwhile")
         self._event(tx, moved, task.state)
         return moved
@@ -172,7 +173,7 @@ class Tasks:
 
     def all(self, partition: Partition, *, states: Sequence[TaskState] | None = None, limit: int = 100) -> list[Task]:
         """Newest first."""
-        found = self._store.records(partition=partition, kinds=[KIND], states=states, limit=limit)
+        found = self._store.records(RecordFilter(partition=partition, kinds=[KIND], states=states, limit=limit))
         return [_task_in(record) for record in found]
 
     def find(self, partition: Partition, task_id: str, *, states: Sequence[TaskState], limit: int = 200) -> list[Task]:
@@ -186,7 +187,7 @@ class Tasks:
             detail["success"] = int(task.verdict.success)
         if task.state == "stored":
             detail["items"] = len(task.entry_ids)
-        tx.audit(Event(at=task.updated_at, tenant=task.partition.tenant, action="task", detail=detail))
+        audit(tx, Event(at=task.updated_at, tenant=task.partition.tenant, action="task", detail=detail))
 
 
 # -- records ---------------------------------------------------------------------------------------------------------

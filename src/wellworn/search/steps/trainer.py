@@ -30,12 +30,13 @@ from wellworn.ingest.terms import words
 from wellworn.learning.guard import Evidence
 from wellworn.learning.learner import Learner
 from wellworn.learning.outcome import OutcomeInput
+from wellworn.learning.records import logged_recall
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.search.steps.actions import Choice
 from wellworn.search.steps.router import Recursion, Shape, shape_of
 from wellworn.search.steps.search import StepSearch
-from wellworn.store.port import Record, Selection, Store
+from wellworn.store.port import Record, RecordFilter, Selection, Store
 
 KIND, BEGUN = "search", "search_policy"
 """Kinds of records: a trajectory, and what a partition's policy begins with."""
@@ -206,18 +207,20 @@ class SearchTrainer:
             if self._store.heads([home]) == [None]:  # a record must not bring back a partition that is forgotten
                 return
             with self._store.transact() as tx:
-                tx.put_record(record)
+                tx.put_records([record])
                 if self._written % TRIM_EVERY == 0:
-                    held = self._store.records(partition=home, kinds=[KIND], limit=MOST_KEPT + 10 * TRIM_EVERY)
+                    held = self._store.records(
+                        RecordFilter(partition=home, kinds=[KIND], limit=MOST_KEPT + 10 * TRIM_EVERY)
+                    )
                     for old in held[MOST_KEPT - TRIM_EVERY :]:
-                        tx.drop_record(home, KIND, old.key)
+                        tx.drop_records(RecordFilter(partition=home, kinds=[KIND], keys=[old.key]))
         except WellwornError as error:  # a search that cannot be recorded must not stop the agent
             _logger.warning("a search is not recorded: %s", type(error).__name__)
         self._written += 1
 
     def trajectories(self, home: Partition) -> dict[str, SearchTrajectory]:
         """The recorded searches of a home by recall id, newest first."""
-        kept = self._store.records(partition=home, kinds=[KIND], limit=MOST_KEPT)
+        kept = self._store.records(RecordFilter(partition=home, kinds=[KIND], limit=MOST_KEPT))
         return {one.key: from_plain(SearchTrajectory, one.body) for one in kept}
 
     def policy(self, home: Partition) -> SearchPolicy:
@@ -237,7 +240,7 @@ class SearchTrainer:
         """Begin with this evidence, in the place of what the policy began with before."""
         now, body = self._clock(), to_plain(policy)
         with self._store.transact() as tx:
-            tx.put_record(Record(partition=home, kind=BEGUN, key=BEGUN, body=body, created_at=now, updated_at=now))
+            tx.put_records([Record(partition=home, kind=BEGUN, key=BEGUN, body=body, created_at=now, updated_at=now)])
 
     def status(self, home: Partition) -> tuple[Searching, ...]:
         """How questions of each shape with any evidence are searched now."""
@@ -264,7 +267,7 @@ class CombinedMemoryTrainer:
     def outcome(self, recall_id: str, outcome: OutcomeInput, *, tenant: str | None) -> bool:
         """Learn from an outcome; False when one of this kind was reported before."""
         counts = self._learner.outcome(recall_id, outcome, tenant=tenant)
-        recall = self._store.logged_recall(recall_id) if counts else None
+        recall = logged_recall(self._store, recall_id) if counts else None
         if recall is not None:
             self._searches.end(recall_id, recall.partition, outcome_of(outcome))
         return counts
@@ -291,11 +294,8 @@ class CombinedMemoryTrainer:
 
 def drop_searches(store: Store, tenant: str) -> int:
     """Remove the trajectories and policies of a tenant; returns how many records there were."""
-    dropped = 0
-    while found := store.records(tenant=tenant, kinds=[KIND, BEGUN], limit=500):
-        with store.transact() as tx:
-            dropped += sum(tx.drop_record(one.partition, one.kind, one.key) for one in found)
-    return dropped
+    with store.transact() as tx:
+        return tx.drop_records(RecordFilter(tenant=tenant, kinds=[KIND, BEGUN]))
 
 
 # -- practice ---------------------------------------------------------------------------------------------------------

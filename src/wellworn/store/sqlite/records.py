@@ -51,7 +51,7 @@ def select(db: sqlite3.Connection, wanted: RecordFilter) -> list[Record]:
             rows.sort(key=lambda row: int(row[0]), reverse=wanted.order == "newest")
             rows = rows[: wanted.limit]
     places = {row[2] for row in rows if row[2] is not None}
-    partitions = {no: wanted.partition for no in places} if wanted.partition is not None else _partitions(db, places)
+    partitions = dict.fromkeys(places, wanted.partition) if wanted.partition is not None else _partitions(db, places)
     return [_record_from(row, partitions.get(row[2])) for row in rows]
 
 
@@ -141,6 +141,12 @@ def _conditions(wanted: RecordFilter, keys: Sequence[str] | None = None) -> tupl
         values.append(wanted.tenant)
         if wanted.of_tenant:
             where += " AND ifnull(r.partition, 0) = 0"
+    return index, where + _narrowed(wanted, values), values
+
+
+def _narrowed(wanted: RecordFilter, values: list[Any]) -> str:
+    """The conditions that no index leads by; their values are appended."""
+    where = ""
     if wanted.states is not None:
         where += f" AND r.state {in_list(wanted.states, values)}"
     if wanted.session is not None:
@@ -159,7 +165,7 @@ def _conditions(wanted: RecordFilter, keys: Sequence[str] | None = None) -> tupl
         values.append(wanted.after)
     if wanted.order == "due":
         where += " AND r.due_at IS NOT NULL"
-    return index, where, values
+    return where
 
 
 def _rows_named(db: sqlite3.Connection, record: Record) -> list[int] | None:
