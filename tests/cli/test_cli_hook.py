@@ -15,7 +15,7 @@ from wellworn.cli.transcripts import read_transcript, trajectory_in
 from wellworn.tasks.judge import judge
 
 from .conftest import Cli
-from .test_cli_bank import CLERK, WORK
+from .test_cli_tasks import CLERK, WORK
 
 HOOKS = Path(__file__).parents[2] / "examples" / "claude_code_hooks" / "settings.json"
 
@@ -88,7 +88,7 @@ def test_the_hooks_of_a_coding_agent(cli: Cli, transcript: Path) -> None:
     assert "pytest tests/parser" in block
     assert "untrusted source" in block
     cli.ok("hook", "post-task", *CLERK, stdin=stopped)
-    status = cli.json("bank", "status", *CLERK)
+    status = cli.json("tasks", "status", *CLERK)
     assert (status["uses"], status["by_state"]) == (1, {"reinforced": 2})
 
 
@@ -109,7 +109,7 @@ def test_work_that_says_nothing_is_not_learned_from_unless_a_model_judges_it(cli
     vague = json.dumps({"query": "Think about it", "steps": ["I thought about it. Complete!"]})
     cli.ok("hook", "pre-task", "--task-id", "t", "--query", "Think about it")
     assert cli.json("hook", "post-task", "--task-id", "t", stdin=vague) is None
-    assert cli.json("bank", "status")["by_state"] == {"abandoned": 1}
+    assert cli.json("tasks", "status")["by_state"] == {"abandoned": 1}
     script = tmp_path / "replies.json"
     script.write_text(json.dumps({"judge": ['{"success": true}'], "distill": ['{"items": []}']}))
     judged = cli.json("hook", "post-task", "--task-id", "t", "--llm", f"scripted:{script}", stdin=vague)
@@ -119,7 +119,7 @@ def test_work_that_says_nothing_is_not_learned_from_unless_a_model_judges_it(cli
 def test_a_second_prompt_gives_up_the_first(cli: Cli) -> None:
     for _ in range(2):
         cli.ok("hook", "pre-task", "--task-id", "s1", "--query", "q")
-    assert cli.json("bank", "status")["by_state"] == {"executing": 1, "abandoned": 1}
+    assert cli.json("tasks", "status")["by_state"] == {"executing": 1, "abandoned": 1}
 
 
 @pytest.mark.parametrize("verb", ["pre-task", "post-task"])
@@ -136,7 +136,7 @@ def test_a_memory_that_cannot_be_opened_is_a_warning_and_exit_code_0(cli: Cli, v
     broken.write_bytes(b"this is no database" * 100)
     answer = cli("hook", verb, "--db", str(broken), stdin=json.dumps({"prompt": "q"} if verb == "pre-task" else WORK))
     assert (answer.code, answer.out) == (0, "")
-    assert "going on without the bank" in answer.err
+    assert "continuing without memory" in answer.err
 
 
 def test_the_ready_configuration_runs_as_it_is(tmp_path: Path, transcript: Path) -> None:

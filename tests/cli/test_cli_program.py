@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -75,6 +76,37 @@ def test_help_loads_nothing_heavy() -> None:
     code = f"import sys, wellworn.cli; print([m for m in {heavy} if m in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+def test_a_dozen_commands_are_on_top() -> None:
+    panels: dict[str, list[str]] = {}
+    for name, command in commands():
+        if name.count(" ") == 1 and not command.hidden:
+            panels.setdefault(command.rich_help_panel, []).append(name.split()[1])
+    assert len(panels["Everyday"]) == 12
+    assert panels["More"] == ["learning", "tasks", "jobs", "admin", "hook"]
+
+
+def test_errors_are_json_under_json(cli: Cli) -> None:
+    cli.remember("Ada likes tea.")
+    for args, code, error in (
+        (["show", "nothing"], 1, {"type": "NotFound", "message": "no entry 'nothing' in this scope"}),
+        (["remember", "x", "--kind", "rumour"], 2, {"type": "UnknownKind", "field": "kind"}),
+        (["recall", "x", "--kk"], 2, {"type": "NoSuchOption", "field": None}),
+        (["serch"], 2, {"message": "No such command 'serch'."}),
+    ):
+        answer = cli(*args, "--json")
+        assert (answer.code, answer.out) == (code, "")
+        found = json.loads(answer.err)["error"]
+        assert set(found) == {"type", "message", "field", "remedy"}
+        assert error.items() <= found.items()
+
+
+@pytest.mark.parametrize(("word", "meant"), [("search", "recall"), ("import", "admin load"), ("rm", "forget")])
+def test_other_words_lead_to_the_command(cli: Cli, word: str, meant: str) -> None:
+    answer = cli(word, "x")
+    assert answer.code == 2
+    assert f"Did you mean 'wellworn {meant}'?" in answer.err
 
 
 def test_options_may_stand_before_the_command(cli: Cli, tmp_path: Path) -> None:

@@ -59,10 +59,10 @@ def test_recall_answers_with_one_document(filled: Cli) -> None:
     assert answer["searched"] == 3
     assert texts(answer)[0].startswith("Ada prefers tokio")
     hit = answer["hits"][0]
-    assert set(hit) == {"score", "entry", "factors"}
+    assert set(hit) == {"score", "entry", "explanation"}
     assert set(hit["entry"]) == ENTRY_KEYS
-    assert set(hit["factors"][0]) == {"name", "value", "weight", "contribution"}
-    assert sum(factor["contribution"] for factor in hit["factors"]) == pytest.approx(hit["score"])
+    assert set(hit["explanation"][0]) == {"name", "value", "weight"}
+    assert sum(factor["value"] * factor["weight"] for factor in hit["explanation"]) == pytest.approx(hit["score"])
 
 
 @pytest.mark.parametrize(
@@ -89,10 +89,10 @@ def test_recall_sees_what_was_valid_at_a_time(cli: Cli) -> None:
 def test_explain_prints_every_factor(filled: Cli) -> None:
     hit = filled.json("recall", "tokio", "-k", "1")["hits"][0]
     shown = filled.ok("recall", "tokio", "-k", "1", "--explain").out
-    for factor in hit["factors"]:
+    for factor in [one for one in hit["explanation"] if one["value"] * one["weight"]]:
         assert factor["name"] in shown
         assert f"{factor['value']:.4f} × " in shown
-        assert f"{factor['contribution']:+.4f}" in shown
+        assert f"{factor['value'] * factor['weight']:+.4f}" in shown
 
 
 def test_recall_shows_text_and_id_in_a_table(filled: Cli) -> None:
@@ -116,7 +116,7 @@ def test_a_query_may_come_from_standard_input(filled: Cli) -> None:
 @pytest.mark.parametrize("query", ['"', "AND OR NOT", "* ^ : ( )", "'; DROP TABLE entries; --", "NEAR(a b, 3)", "ß🐝"])
 def test_query_syntax_has_no_meaning(filled: Cli, query: str) -> None:
     assert filled("recall", query, "--json").code == 0
-    assert filled.json("stats")["entries"] == 3
+    assert filled.json("admin", "stats")["entries"] == 3
 
 
 @pytest.mark.parametrize(
@@ -144,12 +144,12 @@ def test_list_pages_and_filters(filled: Cli) -> None:
 def test_an_empty_list_is_a_remark_not_a_table(filled: Cli) -> None:
     answer = filled.ok("list", "--user", "nobody")
     assert answer.out == ""
-    assert "no entries for tenant default, user nobody" in answer.err
+    assert "No entries for user nobody" in answer.err
 
 
 def test_show_prints_evidence_and_links(filled: Cli) -> None:
     a, b, _ = [entry["id"] for entry in filled.json("list")["entries"]]
-    filled.ok("link", a, b, "supports")
+    filled.ok("link", a, "supports", b)
     shown = filled.ok("show", a, "--history").out
     for expected in ("Ada prefers tokio", "evidence", "user me (tenant default)", "supports", "version"):
         assert expected in shown
@@ -161,6 +161,25 @@ def test_show_of_an_unknown_id_leaves_with_one(filled: Cli) -> None:
     assert "'no-such-id'" in answer.err
 
 
+def test_an_id_may_be_shortened_to_a_beginning_of_its_own(filled: Cli) -> None:
+    first, second, _ = [entry["id"] for entry in filled.json("list")["entries"]]
+    shared = first[: next(n for n, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)]
+    assert filled.json("show", second[: len(shared) + 1])["entry"]["id"] == second
+    assert filled.json("get", first)["entry"]["id"] == first  # another word for show
+    answer = filled("show", shared)
+    assert answer.code == 2
+    assert "is the beginning of several ids" in answer.err
+    assert f"{first} (Ada prefers tokio" in answer.err
+    assert filled("forget", shared, "--yes").code == 2
+    assert filled("show", first[:-1], "--user", "eve").code == 1
+
+
+def test_columns_without_a_value_are_left_out(filled: Cli) -> None:
+    assert "state" not in filled.ok("list").out
+    filled.ok("edit", filled.json("list")["entries"][0]["id"], "--state", "flagged")
+    assert "flagged" in filled.ok("list").out
+
+
 def test_another_user_or_tenant_sees_nothing(filled: Cli) -> None:
     entry_id = filled.json("list")["entries"][0]["id"]
     assert filled("show", entry_id, "--user", "eve").code == 1
@@ -168,18 +187,18 @@ def test_another_user_or_tenant_sees_nothing(filled: Cli) -> None:
 
 
 def test_stats_count(filled: Cli) -> None:
-    stats = filled.json("stats")
+    stats = filled.json("admin", "stats")
     assert stats["entries"] == 3
     assert stats["by_kind"] == {"fact": 2, "preference": 1}
     assert {"links", "versions", "sessions", "turns", "vectors", "embedder", "width", "size_bytes"} <= set(stats)
-    assert "kind fact" in filled.ok("stats").out
+    assert "fact 2, preference 1" in filled.ok("admin", "stats").out
 
 
 def test_events_hold_no_text(filled: Cli) -> None:
-    answer = filled.ok("events", "--json")
+    answer = filled.ok("admin", "events", "--json")
     assert answer.json["events"]
     assert "tokio" not in answer.out
-    assert filled.ok("events", "--limit", "1").out
+    assert filled.ok("admin", "events", "--limit", "1").out
 
 
 def test_stored_control_characters_and_markup_do_not_act(cli: Cli) -> None:
@@ -190,7 +209,7 @@ def test_stored_control_characters_and_markup_do_not_act(cli: Cli) -> None:
         assert "[bold]text[/bold]" in shown
 
 
-@pytest.mark.parametrize("command", [["recall", "x"], ["list"], ["stats"], ["doctor"], ["export", "out.jsonl"]])
+@pytest.mark.parametrize("command", [["recall", "x"], ["list"], ["doctor"], ["admin", "stats"]])
 def test_a_missing_file_is_an_error_and_is_not_made(cli: Cli, command: list[str]) -> None:
     answer = cli(*command)
     assert answer.code == 2
@@ -204,7 +223,7 @@ def test_explain_shows_the_steps_of_a_recursive_route(filled: Cli) -> None:
     assert "route recursive" in answer.err
     assert "drill_down" in answer.out
     assert "drill_down" not in filled.ok("recall", question).out
-    assert "route hybrid" in filled.ok("recall", question, "--recursion", "off").err
+    assert "route" not in filled.ok("recall", question, "--recursion", "off").err
 
 
 def test_reason_prints_the_chain_of_evidence(filled: Cli) -> None:
@@ -233,30 +252,30 @@ def test_reason_prints_what_a_model_concludes_and_why_it_does_not(filled: Cli, t
     with_model = ("reason", "which async runtime does Ada like?", "--llm", f"scripted:{script}")
     said = filled.ok(*with_model)
     assert "Ada likes tokio." in said.out
-    assert "concluded by scripted from" in said.err
+    assert "Concluded by scripted from" in said.err
     script.write_text(json.dumps({"reason": ["no"]}), encoding="utf-8")
-    assert "no conclusion by a model: failed: ReplyUnreadable" in filled.ok(*with_model).err
+    assert "No model concluded anything: failed: ReplyUnreadable" in filled.ok(*with_model).err
 
 
 def test_filters_that_nothing_passes_are_said_to_be_why(filled: Cli) -> None:
-    assert "passes the filters" in filled.ok("recall", "bees", "--kind", "strategy").err
-    assert "passes the filters" not in filled.ok("recall", "bees", "--kind", "fact").err
+    assert "No entry matches" in filled.ok("recall", "bees", "--kind", "strategy").err
+    assert "No entry matches" not in filled.ok("recall", "bees", "--kind", "fact").err
 
 
 def test_assemble_prints_a_block_within_the_budget_and_says_what_was_left_out(filled: Cli) -> None:
     question = "Which runtime does Ada prefer, and what is the build server called?"
-    answer = filled.json("assemble", question, "--budget", "60")
+    answer = filled.json("assemble", question, "--max-tokens", "60")
     assert 0 < answer["tokens"] <= 60
     assert len(answer["hits"]) + len(answer["left_out"]) == 3
     assert {one["why"] for one in answer["left_out"]} <= {"budget", "nothing new"}
     assert answer["recalls"][0]["route"] in ("hybrid", "recursive")
-    done = filled("assemble", question, "--budget", "60")
+    done = filled("assemble", question, "--max-tokens", "60")
     assert done.out.strip() == answer["text"].strip()
-    assert f"{len(answer['hits'])} entries in {answer['tokens']} of 60 tokens" in done.err
+    assert f" in {answer['tokens']} of 60 tokens" in done.err
     assert filled.json("assemble", question, "--kind", "preference")["left_out"] == []
 
 
 def test_assemble_refuses_a_budget_that_is_none(filled: Cli) -> None:
-    done = filled("assemble", "Ada", "--budget", "-1")
+    done = filled("assemble", "Ada", "--max-tokens", "-1")
     assert done.code == 2
     assert "max_tokens" in done.err

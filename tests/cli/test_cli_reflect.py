@@ -1,4 +1,4 @@
-"""reflect, jobs, cost, chat, session end."""
+"""reflect, jobs, costs, chat, session end."""
 
 from __future__ import annotations
 
@@ -40,23 +40,23 @@ def test_reflecting_writes_once(told: Cli) -> None:
     answer = told.ok("reflect")
     assert "wrote 1 add (by rules)" in answer.err
     assert [entry["turn_refs"] for entry in told.json("list", "--kind", "fact")["entries"]] == [[0]]
-    assert "nothing new to reflect on" in told.ok("reflect").err
+    assert "Nothing new to reflect on" in told.ok("reflect").err
     assert "1 same" in told.ok("reflect", "--again").err
 
 
 def test_a_model_is_asked_and_its_calls_are_in_the_ledger(told: Cli, scripted: Any) -> None:
     answer = told.ok("reflect", "--llm", scripted(extract=[LIVES, "NO_TRAIT"]))
     assert "by scripted" in answer.err
-    (spent,) = told.json("cost")["spent"]
+    (spent,) = told.json("admin", "costs")["spent"]
     assert (spent["key"], spent["calls"]) == (["extract", "scripted"], 1)
-    assert "scripted" in told.ok("cost", "--by", "model").out
-    assert told.json("cost", "--tenant", "other")["spent"] == []
+    assert "scripted" in told.ok("admin", "costs", "--by", "model").out
+    assert told.json("admin", "costs", "--tenant", "other")["spent"] == []
 
 
 def test_what_a_model_made_up_is_told_as_dropped(told: Cli, scripted: Any) -> None:
     made_up = {"extracted_memories": [{"summary": "The user owns a yacht in Monaco.", "reference": [0]}]}
     answer = told.ok("reflect", "--llm", scripted(extract=[made_up]))
-    assert "dropped 1 not in the evidence" in answer.err
+    assert "rejected 1 not in the evidence" in answer.err
     assert told.json("list", "--kind", "fact")["entries"] == []
 
 
@@ -87,7 +87,9 @@ def test_a_dead_job_is_listed_with_its_reason_and_tried_again(told: Cli, scripte
     assert told.json("jobs", "retry", "--all") == {"retried": 0}
 
 
-@pytest.mark.parametrize("args", [("jobs", "retry"), ("jobs", "retry", "x", "--all"), ("cost", "--by", "moon")])
+@pytest.mark.parametrize(
+    "args", [("jobs", "retry"), ("jobs", "retry", "x", "--all"), ("admin", "costs", "--by", "moon")]
+)
 def test_what_cannot_be_meant_is_one_clear_error(told: Cli, args: tuple[str, ...]) -> None:
     answer = told(*args)
     assert answer.code == 2
@@ -103,8 +105,11 @@ def test_chatting_keeps_recalls_cites_and_reflects(cli: Cli, scripted: Any) -> N
     turns = [turn["text"] for turn in cli.json("session", "show", "c1")["turns"]]
     assert turns == ["I live in Oslo.", "Noted!", "Where do I live?", "In Oslo."]
     assert [entry["text"] for entry in cli.json("list", "--kind", "fact")["entries"]] == ["The user lives in Oslo."]
-    assert cli.json("learn", "status")["outcomes"] == 1
-    assert {tuple(one["key"]) for one in cli.json("cost")["spent"]} == {("chat", "scripted"), ("extract", "scripted")}
+    assert cli.json("learning", "status")["outcomes"] == 1
+    assert {tuple(one["key"]) for one in cli.json("admin", "costs")["spent"]} == {
+        ("chat", "scripted"),
+        ("extract", "scripted"),
+    }
 
 
 def test_chatting_judges_only_what_the_model_was_shown(cli: Cli, scripted: Any) -> None:
@@ -112,9 +117,9 @@ def test_chatting_judges_only_what_the_model_was_shown(cli: Cli, scripted: Any) 
         cli.ok("remember", f"Ada's bicycle number {number} is {'very ' * 190}green.")
     model = scripted(chat=["Green. [0]"])
     cli.ok("chat", "-k", "9", "--llm", model, "--session-id", "c1", stdin="Which bicycle?\n/quit\n")
-    assert cli.json("learn", "status")["outcomes"] == 0  # some of the nine had no room
+    assert cli.json("learning", "status")["outcomes"] == 0  # some of the nine had no room
     cli.ok("chat", "-k", "2", "--llm", model, "--session-id", "c2", stdin="Which bicycle?\n/quit\n")
-    assert cli.json("learn", "status")["outcomes"] == 1
+    assert cli.json("learning", "status")["outcomes"] == 1
 
 
 def test_chatting_without_a_model_shows_what_is_recalled(cli: Cli) -> None:
@@ -126,5 +131,5 @@ def test_chatting_without_a_model_shows_what_is_recalled(cli: Cli) -> None:
 
 def test_a_model_that_fails_does_not_end_the_chat(cli: Cli, scripted: Any) -> None:
     answer = cli.ok("chat", "--llm", scripted(chat=[]), "--session-id", "c1", stdin="One.\nTwo.\n")
-    assert answer.err.count("the model did not answer") == 2
+    assert answer.err.count("The model did not answer") == 2
     assert len(cli.json("session", "show", "c1")["turns"]) == 2

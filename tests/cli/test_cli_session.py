@@ -14,7 +14,7 @@ def test_a_turn_can_be_recalled_at_once(cli: Cli) -> None:
     hit = cli.json("recall", "charity race")["hits"][0]["entry"]
     assert said == {"session_id": "s1", "ids": [hit["id"]]}
     assert (hit["session_id"], hit["turn_refs"], hit["kind"]) == ("s1", [0], "episode")
-    assert hit["at"] == "2026-05-01T00:00:00+00:00"
+    assert hit["at"] == "2026-05-01T00:00:00Z"
 
 
 def test_a_dialogue_comes_in_as_json_lines(cli: Cli) -> None:
@@ -28,7 +28,7 @@ def test_a_dialogue_comes_in_as_json_lines(cli: Cli) -> None:
     turns = cli.json("session", "show", "s1")["turns"]
     assert [turn["text"] for turn in turns] == ["I ran a race", "How far?", "Five miles"]
     assert [turn["number"] for turn in turns] == [0, 1, 2]
-    assert turns[0]["at"] == "2026-05-01T09:00:00+00:00"
+    assert turns[0]["at"] == "2026-05-01T09:00:00Z"
     assert turns[2]["speaker"] == "Ada"
 
 

@@ -13,7 +13,7 @@ def test_remember_needs_nothing_but_a_text(cli: Cli) -> None:
     entry = cli.json("show", entry_id)["entry"]
     assert entry["text"] == "Ada prefers tokio."
     assert entry["partition"] == {"tenant": "default", "layer": "user", "layer_id": "me"}
-    assert "remembered 1 entry" in answer.err
+    assert "Remembered 1 entry" in answer.err
 
 
 def test_words_without_quotes_make_one_text(cli: Cli) -> None:
@@ -50,8 +50,8 @@ def test_remember_keeps_what_is_said_about_the_text(cli: Cli) -> None:
     assert entry["tags"] == ["rust", "async"]
     assert entry["title"] == "Runtimes"
     assert entry["session_id"] == "s1"
-    assert entry["at"] == "2026-01-02T00:00:00+00:00"
-    assert entry["valid_to"] == "2030-01-01T00:00:00+00:00"
+    assert entry["at"] == "2026-01-02T00:00:00Z"
+    assert entry["valid_to"] == "2030-01-01T00:00:00Z"
     assert (entry["confidence"], entry["trust"]) == (0.5, "untrusted")
 
 
@@ -74,7 +74,7 @@ def test_unusable_input_is_one_clear_line_and_stores_nothing(cli: Cli, stdin: st
     assert answer.code == 2
     assert answer.err.startswith("wellworn: ")
     assert answer.err.count("\n") == 1
-    assert cli.json("stats")["entries"] == 1
+    assert cli.json("admin", "stats")["entries"] == 1
 
 
 def test_an_unknown_kind_names_the_kinds(cli: Cli) -> None:
@@ -90,7 +90,6 @@ def test_edit_changes_and_keeps_history(cli: Cli) -> None:
     assert (edited["text"], edited["kind"], edited["tags"]) == ("Ada prefers smol.", "preference", ["async"])
     shown = cli.json("show", entry_id, "--history")
     assert [v["entry"]["text"] for v in shown["history"]] == ["Ada prefers tokio.", "Ada prefers smol."]
-    assert cli.json("history", entry_id)["history"] == shown["history"]
 
 
 def test_edit_can_take_tags_away_and_read_its_text_from_stdin(cli: Cli) -> None:
@@ -107,12 +106,12 @@ def test_edit_without_a_change_says_so(cli: Cli) -> None:
 
 def test_link_and_unlink(cli: Cli) -> None:
     a, b = cli.remember("Ada writes Rust."), cli.remember("Ada prefers tokio.")
-    link = cli.json("link", a, b, "supports")
+    link = cli.json("link", a, "supports", b)
     assert (link["source"], link["target"], link["type"], link["automatic"]) == (a, b, "supports", False)
     assert "supports" in [x["type"] for x in cli.json("show", b)["links"]]
-    assert cli.json("unlink", a, b, "supports") == {"removed": True}
-    assert cli.json("unlink", a, b, "supports") == {"removed": False}
-    assert cli("link", a, b, "admires").code == 2
+    assert cli.json("unlink", a, "supports", b) == {"removed": True}
+    assert cli.json("unlink", a, "supports", b) == {"removed": False}
+    assert cli("link", a, "admires", b).code == 2
 
 
 def test_supersede_hides_the_old_entry_from_recall(cli: Cli) -> None:
@@ -157,18 +156,18 @@ def test_forget_without_a_terminal_wants_yes(cli: Cli) -> None:
     answer = cli("forget", entry_id)
     assert answer.code == 2
     assert "--yes" in answer.err
-    assert cli.json("stats")["entries"] == 1
+    assert cli.json("admin", "stats")["entries"] == 1
 
 
 @pytest.mark.parametrize(("reply", "left", "code"), [("n\n", 1, 1), ("y\n", 0, 0)])
 def test_forget_asks_on_a_terminal(cli: Cli, monkeypatch: pytest.MonkeyPatch, reply: str, left: int, code: int) -> None:
     entry_id = cli.remember("Ada likes tea.")
     with monkeypatch.context() as patched:
-        patched.setattr("wellworn.cli.ask.can_ask", lambda: True)
+        patched.setattr("wellworn.cli.edge.can_ask", lambda: True)
         answer = cli("forget", entry_id, stdin=reply)
     assert answer.code == code
     assert "for good?" in answer.err
-    assert cli.json("stats")["entries"] == left
+    assert cli.json("admin", "stats")["entries"] == left
 
 
 @pytest.mark.parametrize("args", [[], ["some-id", "--everything"], ["--session-id", "s", "--everything"]])
@@ -176,5 +175,5 @@ def test_forget_wants_exactly_one_way_to_say_what(cli: Cli, args: list[str]) -> 
     cli.remember("Ada likes tea.")
     answer = cli("forget", *args, "--yes")
     assert answer.code == 2
-    assert "exactly one" in answer.err
-    assert cli.json("stats")["entries"] == 1
+    assert "needs one of" in answer.err
+    assert cli.json("admin", "stats")["entries"] == 1

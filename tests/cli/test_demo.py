@@ -1,41 +1,62 @@
-"""The demo runs on the real product and stops when something is not as it says."""
+"""The demo runs on the real product and stops if something is not as it says."""
 
 from __future__ import annotations
 
 import io
-import json
 from pathlib import Path
+from xml.etree import ElementTree
 
 import pytest
 from rich.console import Console
 
 from wellworn import Memory, Scope
-from wellworn.cli.demo import story, tell
+from wellworn.cli import demo
+
+from .conftest import Cli
+
+RECORDING = Path(__file__).parents[2] / "docs" / "demo.svg"
 
 
 def told(keep: Path | None = None) -> str:
     page = io.StringIO()
-    tell(Console(file=page, width=200), keep=keep)
+    demo.tell(Console(file=page, width=100), keep=keep)
     return page.getvalue()
 
 
 def test_the_demo_answers_its_questions_and_forgets() -> None:
     page = told()
-    for answer in ("Tokio. I tried async-std", "My sister Ingrid is visiting in May", "Deploys to production happen"):
-        assert answer in page
-    assert "words of bruno left in the file's bytes: none" in page
-    assert "0 of bruno's own memories recalled" in page
+    for answer in (
+        "Tokio. I tried async-std",
+        "Raising the connection pool to sixty",
+        "happen on Wednesdays",
+        "walnuts",
+    ):
+        assert answer in page.split("2. Recall")[1]
+    assert "Words of bruno left in the file: none. The store is sound." in page
+    assert len(page.splitlines()) < 36
+    assert page == told()  # so that the recording does not change by itself
 
 
-def test_the_demo_keeps_its_file_where_it_is_told(tmp_path: Path) -> None:
-    told(tmp_path / "kept.db")
-    with Memory.open(tmp_path / "kept.db") as mem:
-        assert mem.admin.stats(scope=Scope(tenant="harbour-lab", user="ada")).turns == 15
-        assert mem.admin.stats(scope=Scope(tenant="harbour-lab", user="bruno")).entries == 0
+def test_the_demo_keeps_its_file_where_it_is_told(cli: Cli, tmp_path: Path) -> None:
+    cli.ok("demo", "--keep", "kept.db")
+    with Memory.open(tmp_path / "kept.db") as memory:
+        assert memory.sessions(scope=Scope(tenant="demo", user="ada")) == ["ada-2026-03-02", "ada-2026-04-07"]
+        assert memory.entries(scope=Scope(tenant="demo", user="bruno")) == []
+    assert cli("demo", "--keep", "kept.db").code == 2
 
 
-def test_the_demo_fails_when_a_word_of_the_forgotten_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    world = json.dumps({"marks": ["tokio"]})
-    monkeypatch.setattr(story, "_marks_in_files", lambda path, marks: json.loads(world)["marks"])
+def test_the_demo_fails_if_a_word_of_the_forgotten_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(demo, "WORDS_OF_BRUNO", ("tokio",))
     with pytest.raises(SystemExit, match="should be gone"):
         told()
+
+
+@pytest.mark.parametrize("recording", [None, RECORDING])
+def test_the_recording_is_a_picture_that_fetches_nothing(cli: Cli, tmp_path: Path, recording: Path | None) -> None:
+    if recording is None:
+        recording = tmp_path / "demo.svg"
+        cli.ok("demo", "--svg", str(recording))
+    picture = recording.read_text(encoding="utf-8")
+    words = " ".join(element.text or "" for element in ElementTree.fromstring(picture).iter())
+    assert "Tokio." in words.replace("\xa0", " ")
+    assert not any(fetch in picture for fetch in ("@font-face", "url(http", "@import", 'href="http', "<script"))

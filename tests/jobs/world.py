@@ -8,10 +8,9 @@ from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 
-from wellworn.core.values import Job, Partition
+from wellworn.core.values import Partition
 from wellworn.jobs import Backoff, Queue
-from wellworn.jobs.queue import list_jobs
-from wellworn.store.port import Selection, Store, Tx
+from wellworn.store.port import Job, Selection, Store, Tx
 from wellworn.store.sqlite import SqliteStore
 from wellworn.testing.builders import NOON, make_new_entry, make_partition
 
@@ -74,5 +73,5 @@ def effects(store: Store) -> Counter[str]:
 
 
 def state_of(queue: Queue, key: str) -> str:
-    (job,) = [job for job in list_jobs(queue.store) if job.key == key]
+    (job,) = [job for job in queue.store.jobs() if job.key == key]
     return job.state

@@ -1,8 +1,8 @@
 """The command line: parse, call the facade, render.
 
-One module a group of verbs (`write`, `read`, `session`, `care`, `learn`, `evals`); `target` turns shared options into
-a memory and a scope, `render` turns values into JSON or tables, `chart` draws. Results go to standard output, the rest
-to standard error. Heavy modules load inside the commands, so that `wellworn --help` answers at once.
+One module per group of commands. `target` turns the shared options into a memory and a scope, `edge` turns errors into
+exit codes, `render` turns values into tables or JSON. Results go to standard output, remarks to standard error. Heavy
+modules load inside the commands, so that `wellworn --help` answers at once.
 """
 
 from __future__ import annotations

@@ -1,19 +1,89 @@
-"""The `wellworn` program: its commands gathered, its version, its way out."""
+"""The `wellworn` program: its commands in groups, its version, its exit codes."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from importlib.metadata import version as installed_version
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
-from wellworn.cli import bank, care, chat, hook, learn, read, reflect, session, tour, write
-from wellworn.cli.guard import INTERRUPTED, utf8_streams
+from wellworn.cli import admin, chat, demo, hook, jobs, learning, read, session, tasks, write
+from wellworn.cli.edge import INTERRUPTED, REFUSED, print_error, utf8_streams
 from wellworn.cli.target import with_shared_options
+
+GROUPS = "More"
+FIRST = (
+    "remember",
+    "recall",
+    "chat",
+    "show",
+    "list",
+    "edit",
+    "forget",
+    "outcome",
+    "session",
+    "reflect",
+    "doctor",
+    "demo",
+)
+OTHER_WORDS = {
+    "add": "remember",
+    "ask": "recall",
+    "bank": "tasks",
+    "check": "doctor",
+    "cost": "admin costs",
+    "delete": "forget",
+    "export": "admin export",
+    "history": "show --history",
+    "import": "admin load",
+    "learn": "learning",
+    "load": "admin load",
+    "query": "recall",
+    "remove": "forget",
+    "rm": "forget",
+    "search": "recall",
+    "stats": "admin stats",
+    "store": "remember",
+    "update": "edit",
+}
+"""What people type, and the command they mean."""
+
+
+class Program(TyperGroup):
+    """The root command: it knows other words for its commands, and reports misuse as JSON under --json."""
+
+    def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:  # as the base class
+        given = list(sys.argv[1:] if args is None else args)
+        if "--json" not in given or not options.pop("standalone_mode", True):
+            return super().main(given, *rest, **options)
+        try:
+            code = super().main(given, *rest, **{**options, "standalone_mode": False})
+        except typer.Abort as error:
+            print_error(error, "aborted", as_json=True)
+            code = REFUSED
+        except Exception as error:
+            message = getattr(error, "format_message", None)  # click's own errors; anything else is a bug
+            if message is None:
+                raise
+            print_error(error, message(), as_json=True)
+            code = REFUSED
+        sys.exit(code if isinstance(code, int) else 0)
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*FIRST, *(name for name in self.commands if name not in FIRST)]
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # typer's classes differ between its versions
+        if args and args[0] in OTHER_WORDS and args[0] not in self.commands:
+            ctx.fail(f"No such command '{args[0]}'. Did you mean 'wellworn {OTHER_WORDS[args[0]]}'?")
+        return super().resolve_command(ctx, args)
+
 
 app = typer.Typer(
     name="wellworn",
+    cls=Program,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     rich_markup_mode="rich",
@@ -32,28 +102,31 @@ def _version(wanted: bool) -> None:
 @with_shared_options
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and leave.")
+        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
     ] = False,
 ) -> None:
-    """Memory for AI agents: remember, recall, forget.
+    """Memory for AI agents that gets better with use.
 
-    Works at once: without options, memories are kept in ./memory.db for tenant "default" and user "me".
+    It works at once: memories are kept in ./memory.db for user "me". Start with `wellworn demo`.
 
-    The options under "Which memory" may stand before or after the command.
+    The options under "Which memory" may stand before or after any command. Ids may be shortened to their beginning.
+
+    Exit codes: 0 done; 1 not found, or problems remain; 2 bad input, or a store or model failed; 130 interrupted.
     """
 
 
-for verbs in (write.app, read.app, learn.verbs, reflect.verbs, care.app, chat.app, tour.app):
+for verbs in (write.app, read.app, chat.app, session.verbs, admin.verbs, demo.app):
     app.add_typer(verbs)
-app.add_typer(session.app, name="session")
-app.add_typer(learn.app, name="learn")
-app.add_typer(reflect.jobs, name="jobs")
-app.add_typer(bank.app, name="bank")
-app.add_typer(hook.app, name="hook")
+app.add_typer(session.app, name="session", rich_help_panel=read.EVERYDAY)
+app.add_typer(learning.app, name="learning", rich_help_panel=GROUPS)
+app.add_typer(tasks.app, name="tasks", rich_help_panel=GROUPS)
+app.add_typer(jobs.app, name="jobs", rich_help_panel=GROUPS)
+app.add_typer(admin.app, name="admin", rich_help_panel=GROUPS)
+app.add_typer(hook.app, name="hook", rich_help_panel=GROUPS)
 
 
 def main() -> None:
-    """Run the program and leave with its exit code: 0 done, 1 not found or flaws, 2 bad input, 130 interrupted."""
+    """Run the program and exit with its code."""
     utf8_streams()
     try:
         app(prog_name="wellworn")

@@ -1,6 +1,7 @@
-"""`wellworn hook`: the bank for agents that are driven from a shell.
+"""`wellworn hook`: learning from tasks for agents that are driven from a shell.
 
-A hook stands in somebody else's loop: whatever goes wrong here is a remark on standard error and exit code 0.
+A hook runs in somebody else's loop: whatever goes wrong here is a warning on standard error and exit code 0. Reads the
+transcripts of Claude Code; what it does not understand of them is left out, because the format is not ours.
 """
 
 from __future__ import annotations
@@ -16,25 +17,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.stdin import DASH, read_stdin
-from wellworn.cli.target import Target, with_target
+from wellworn.cli.edge import DASH, read_stdin
+from wellworn.cli.target import Target, command
 from wellworn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
     from wellworn.tasks import ReasoningBank, TaskResult, Trajectory
 
-app = typer.Typer(no_args_is_help=True, help="For agents driven from a shell: give what helps, keep what was learned.")
+app = typer.Typer(no_args_is_help=True, help="For agents driven from a shell: before and after a task.")
 
 TaskId = Annotated[
-    str | None, typer.Option("--task-id", metavar="ID", help="The task; the session_id of what is piped in without it.")
+    str | None, typer.Option("--task-id", metavar="ID", help="The task; by default the session_id of the input.")
 ]
 SHAPES = 'one object, as in {"prompt": …} or {"steps": [{"tool": …, "args": {}, "ok": true}]}'
-SAY = "--success, --failure or --exit-code say so, or a step with ok, error or exit_code"
-TaskDomain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="What the task is about, as web.admin.")]
+SAY = "give --success, --failure or --exit-code, or a step with ok, error or exit_code"
+TaskDomain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="The task's domain, as web.admin.")]
 
 
 def harmless(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with every error turned into a warning: a failing memory never breaks the agent around it."""
+    """Turn every error of a command into a warning: a failing memory never stops the agent around it."""
 
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:  # as the command takes them
@@ -45,27 +46,26 @@ def harmless(command: Callable[..., None]) -> Callable[..., None]:
             raise
         except Exception as error:  # the outermost loop is the agent's own
             message = " ".join(str(error).split())
-            typer.echo(f"wellworn: going on without the bank: {type(error).__name__}: {message}", err=True)
+            typer.echo(f"wellworn: continuing without memory: {type(error).__name__}: {message}", err=True)
 
     return run
 
 
-@app.command("pre-task", epilog="Example: wellworn hook pre-task --task-id t1 --query 'create a user'")
-@with_target
+@command(app, "pre-task", "hook pre-task --task-id t1 --query 'create a user'")
 @harmless
 def pre_task(
     target: Target,
     task_id: TaskId = None,
     query: Annotated[
-        str | None, typer.Option("--query", metavar="TEXT", help="The task; the prompt of what is piped in without it.")
+        str | None, typer.Option("--query", metavar="TEXT", help="The task; by default the prompt of the input.")
     ] = None,
     domain: TaskDomain = "",
     k: Annotated[int, typer.Option("--k", min=1, help="How many items.")] = 1,
 ) -> None:
-    """Print what helps with a task, as a block for its prompt, and note that the task has begun.
+    """Print what helps with a task, as a block for its prompt, and record that the task has begun.
 
-    Reads a JSON object on standard input, such as Claude Code gives its UserPromptSubmit hooks, where --query is not
-    given. Prints nothing when nothing helps. A failing memory is a warning and exit code 0.
+    Without --query it reads a JSON object from standard input, as Claude Code gives it to UserPromptSubmit hooks.
+    Prints nothing if nothing helps. A failing memory is a warning and exit code 0.
     """
     given = {} if query is not None else _piped()
     asked = query if query is not None else _word(given, "prompt", "query")
@@ -74,7 +74,7 @@ def pre_task(
         raise InvalidInput("--query", "is missing", 'give it, or pipe in {"prompt": …}')
     from wellworn.tasks import ReasoningBank
 
-    with target.open(new=True, background=False) as memory:
+    with target.open(new=True) as memory:
         bank = ReasoningBank(memory, scope=target.scope, k=k)
         bank.abandon(name, why="another task was begun under its name")
         work = bank.begin(task_id=name, query=asked[:20_000], agent_id=target.scope.agent or "", domain=domain)
@@ -84,8 +84,7 @@ def pre_task(
         sys.stdout.write(work.context() + "\n")
 
 
-@app.command("post-task", epilog="Example: wellworn hook post-task --task-id t1 --trajectory-file work.json --success")
-@with_target
+@command(app, "post-task", "hook post-task --task-id t1 --trajectory-file work.json --success")
 @harmless
 def post_task(
     target: Target,
@@ -95,16 +94,18 @@ def post_task(
         typer.Option("--trajectory-file", metavar="PATH", help='The work as JSON; "-" reads standard input.'),
     ] = None,
     success: Annotated[
-        bool | None, typer.Option("--success/--failure", help="How it went; judged when not said.")
+        bool | None, typer.Option("--success/--failure", help="How it went; judged if not given.")
     ] = None,
-    exit_code: Annotated[int | None, typer.Option("--exit-code", metavar="N", help="Of the agent's process.")] = None,
+    exit_code: Annotated[
+        int | None, typer.Option("--exit-code", metavar="N", help="The exit code of the agent's process.")
+    ] = None,
     domain: TaskDomain = "",
     llm: options.LlmName = None,
 ) -> None:
-    """Judge a task that pre-task began, keep what it teaches, and make what it was given surer or less sure.
+    """Judge a task that pre-task began, store what it teaches, and update the items it was given.
 
-    Without --trajectory-file reads a JSON object on standard input: a trajectory, or what Claude Code gives its Stop
-    hooks, whose transcript is read. A failing memory is a warning and exit code 0.
+    Without --trajectory-file it reads a JSON object from standard input: a trajectory, or what Claude Code gives to
+    Stop hooks, whose transcript is read. A failing memory is a warning and exit code 0.
     """
     from dataclasses import replace
 
@@ -115,7 +116,7 @@ def post_task(
     work = _work(given)
     work = work if exit_code is None else replace(work, exit_code=exit_code)
     work = work if success is None else replace(work, verdict=success)
-    with target.open(new=True, llm=llm, background=False) as memory:
+    with target.open(new=True, llm=llm) as memory:
         bank = ReasoningBank(memory, scope=target.scope)
         out = _finish(bank, name, work, agent=target.scope.agent or "", domain=domain, model=bool(llm))
     if target.json:
@@ -132,18 +133,17 @@ def post_task(
             }
         )
     elif out is not None:
-        render.say(f"{name}: {out.verdict.outcome}, {len(out.entry_ids)} items kept")
+        render.say(f"{name}: {out.verdict.outcome}, {len(out.entry_ids)} items learned")
     else:
-        render.say(f"{name}: nothing says how it went, so nothing was kept; {SAY}")
+        render.say(f"{name}: nothing says how it went, so nothing was learned; {SAY}")
 
 
 def _finish(
     bank: ReasoningBank, name: str, work: Trajectory, *, agent: str, domain: str, model: bool
 ) -> TaskResult | None:
-    """The task that was begun, or else the work by itself; nothing when nothing says how it went.
+    """Finish the task that was begun, or else record the work by itself; None if nothing says how it went.
 
-    The judge counts work without a sign as failed. Here nobody but a model could know better, and a bank full of such
-    failures would teach nothing.
+    The judge counts work without a sign as failed. Without a model such failures would teach nothing.
     """
     from wellworn.core.errors import NotFound
     from wellworn.tasks.judge import judge as judged

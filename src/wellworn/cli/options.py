@@ -2,47 +2,49 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from wellworn.core.values import KINDS, LAYERS
 
-_TIME = "ISO 8601, UTC unless it says otherwise"
+_TIME = "ISO 8601; UTC if no zone is given"
 
-Text = Annotated[list[str] | None, typer.Argument(metavar="TEXT", help='What to remember; "-" reads standard input.')]
-EntryId = Annotated[str, typer.Argument(metavar="ID", help="The entry's id.")]
-EntryIds = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of entries.")]
+Text = Annotated[list[str] | None, typer.Argument(metavar="TEXT", help='The text; "-" reads standard input.')]
+Query = Annotated[list[str] | None, typer.Argument(metavar="QUERY", help='The question; "-" reads standard input.')]
+EntryId = Annotated[str, typer.Argument(metavar="ID", help="The entry's id, or the beginning of it.")]
+EntryIds = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of entries, or the beginnings of them.")]
 
 Kind = Annotated[str | None, typer.Option("--kind", metavar="KIND", help=f"One of {', '.join(KINDS)}.")]
-Kinds = Annotated[
-    list[str] | None, typer.Option("--kind", metavar="KIND", help=f"Only this kind; repeat it: {', '.join(KINDS)}.")
-]
-NewTags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; repeat it.")]
+Kinds = Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="Only this kind; may be repeated.")]
+NewTags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; may be repeated.")]
 Tags = Annotated[
-    list[str] | None,
-    typer.Option("--tag", metavar="TAG", help="Only entries with this tag; repeat it for all of them."),
+    list[str] | None, typer.Option("--tag", metavar="TAG", help="Only entries with this tag; repeat it to ask for all.")
 ]
 Title = Annotated[str | None, typer.Option("--title", metavar="TITLE", help="The topic in a few words.")]
 SessionId = Annotated[str | None, typer.Option("--session-id", metavar="ID", help="The dialogue it belongs to.")]
 LayerName = Annotated[str | None, typer.Option("--layer", metavar="LAYER", help=f"One of {', '.join(LAYERS)}.")]
-Layers = Annotated[
-    list[str] | None, typer.Option("--layer", metavar="LAYER", help="Only this layer of the scope; repeat it.")
-]
+Layers = Annotated[list[str] | None, typer.Option("--layer", metavar="LAYER", help="Only this layer; may be repeated.")]
+Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")]
 
 At = Annotated[str | None, typer.Option("--at", metavar="TIME", help=f"When it happened ({_TIME}).")]
-ValidFrom = Annotated[str | None, typer.Option("--valid-from", metavar="TIME", help="From when on it holds.")]
-ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar="TIME", help="Until when it holds.")]
-Since = Annotated[
-    str | None, typer.Option("--since", metavar="TIME", help=f"Only what happened then or later ({_TIME}).")
-]
+ValidFrom = Annotated[str | None, typer.Option("--valid-from", metavar="TIME", help="The time from which it holds.")]
+ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar="TIME", help="The time until which it holds.")]
+Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help=f"Only what happened since then ({_TIME}).")]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only what happened before then.")]
-AsOf = Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="What was valid at that time.")]
+AsOf = Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="Only what held at that time.")]
 
-Confidence = Annotated[float | None, typer.Option("--confidence", metavar="0..1", help="How sure it is.")]
+Confidence = Annotated[float | None, typer.Option("--confidence", metavar="0..1", help="How certain it is.")]
 Trust = Annotated[str | None, typer.Option("--trust", metavar="LEVEL", help="trusted or untrusted.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
-ProfileName = Annotated[str, typer.Option("--profile", metavar="NAME", help="The scoring profile that recalls used.")]
+Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+ProfileName = Annotated[str, typer.Option("--profile", metavar="NAME", help="The ranking: default or paper.")]
+Recursion = Annotated[
+    str,
+    typer.Option(
+        "--recursion", metavar="MODE", help="Search in several steps: on (if the question needs it), off or always."
+    ),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
 
 LlmName = Annotated[
     str | None,
@@ -51,7 +53,7 @@ LlmName = Annotated[
         metavar="NAME",
         envvar="WELLWORN_LLM",
         show_envvar=False,
-        help="openai:MODEL, ollama:MODEL, anthropic:MODEL, or rules for none (env WELLWORN_LLM).",
+        help="openai:MODEL, ollama:MODEL, anthropic:MODEL, local:PATH, or rules for none (env WELLWORN_LLM).",
     ),
 ]
 SummarizerName = Annotated[
@@ -61,6 +63,11 @@ SummarizerName = Annotated[
         metavar="NAME",
         envvar="WELLWORN_SUMMARIZER",
         show_envvar=False,
-        help="The model that summarises long sessions; none without it (env WELLWORN_SUMMARIZER).",
+        help="The model that summarises long sessions; no summaries without it (env WELLWORN_SUMMARIZER).",
     ),
 ]
+
+
+def given(**values: Any) -> dict[str, Any]:  # options of as many types as there are parameters
+    """The options that were given; the facade's defaults stand for the rest."""
+    return {name: value for name, value in values.items() if value not in (None, [], ())}

@@ -11,24 +11,22 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import fields, is_dataclass
 from datetime import datetime
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from wellworn.core.values import Entry, Factor, Hit, Link, Progress, SearchStep, Version
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
+    from rich.console import Console, RenderableType
     from rich.text import Text
 
 
 PIPED_WIDTH = 120
-"""Columns when nobody says how wide: rich would take 80 and fold ids."""
+"""Columns if nobody says how wide: rich would take 80 and fold ids."""
 
 # C0 and C1 without tab and line feed: a stored escape sequence must not reach the terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_BARS = "▁▂▃▄▅▆▇█"
 
 
 def console() -> Console:
@@ -39,38 +37,27 @@ def console() -> Console:
     return Console(width=width, highlight=False, soft_wrap=False)
 
 
+def show(*parts: object) -> None:
+    """Print results: a text as its plain lines, a table drawn, None not at all."""
+    for part in parts:
+        if isinstance(part, str):
+            sys.stdout.write(f"{visible(part)}\n")
+        elif part is not None:
+            console().print(part)
+
+
 def say(message: str) -> None:
     """A remark on standard error."""
     from rich.console import Console
 
-    Console(stderr=True, highlight=False).print(_text(message), style="dim", soft_wrap=True)
+    Console(stderr=True, highlight=False).print(plain(message), style="dim", soft_wrap=True)
 
 
 def print_json(value: object) -> None:
     """One JSON document on standard output."""
-    sys.stdout.write(json.dumps(document(value), ensure_ascii=False, indent=2) + "\n")
+    from wellworn.core.plain import to_plain
 
-
-def print_lines(lines: Iterable[str]) -> None:
-    """Plain lines on standard output, such as ids for the next command."""
-    sys.stdout.writelines(f"{line}\n" for line in lines)
-
-
-def document(value: object) -> Any:  # any JSON value
-    """The value as JSON: fields by name, times in ISO 8601; a hit and its factors show what adds up."""
-    if isinstance(value, Hit):
-        return {"score": value.score, "entry": document(value.entry), "factors": document(value.explanation)}
-    if isinstance(value, Factor):
-        return {"name": value.name, "value": value.value, "weight": value.weight, "contribution": value.contribution}
-    if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: document(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(key): document(item) for key, item in value.items()}
-    if isinstance(value, Sequence | set | frozenset) and not isinstance(value, str | bytes):
-        return [document(item) for item in value]
-    if isinstance(value, datetime):
-        return value.isoformat()
-    return str(value) if isinstance(value, Path) else value
+    sys.stdout.write(json.dumps(to_plain(value), ensure_ascii=False, indent=2) + "\n")
 
 
 def visible(text: str) -> str:
@@ -78,73 +65,92 @@ def visible(text: str) -> str:
     return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
 
 
-def hit_table(hits: Sequence[Hit], *, explain: bool) -> Table:
-    """Place (from 0, as a prompt numbers them and `outcome --cited` takes them), score and entry of each hit; with
-    `explain` every factor as value × weight = contribution."""
+def plain(value: str) -> Text:
     from rich.text import Text
 
-    table = _table("#", "score", "memory", right=("#", "score"))
+    return Text(visible(value))
+
+
+def count(number: int, noun: str, plural: str = "") -> str:
+    """The number and its noun, as in "1 entry", "2 entries"."""
+    return f"{number} {noun if number == 1 else plural or noun + 's'}"
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, header: bool = True) -> RenderableType | None:
+    """A table of values without its empty columns; numbers are set to the right. None if there is no row."""
+    from rich.box import SIMPLE_HEAD
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [[None if value is None or value == "" else value for value in row] for row in rows]
+    if not cells:
+        return None
+    used = [n for n in range(len(columns)) if any(row[n] is not None for row in cells)]
+    drawn = Table(box=SIMPLE_HEAD, header_style="bold", show_header=header)
+    for n in used:
+        numbers = all(isinstance(row[n], int | float | None) for row in cells)
+        drawn.add_column(columns[n], justify="right" if numbers else "left", overflow="fold")
+    for row in cells:
+        drawn.add_row(*[value if isinstance(value := row[n], Text) else plain(_shown(value)) for n in used])
+    return drawn
+
+
+def pairs(values: Mapping[str, object]) -> RenderableType | None:
+    """Names and values, one pair per row; empty values are left out."""
+    filled = {name: value for name, value in values.items() if value not in (None, "", [], {}, ())}
+    return table(("", ""), [(name, _shown(value)) for name, value in filled.items()], header=False)
+
+
+def hit_table(hits: Sequence[Hit], *, explain: bool = False) -> RenderableType | None:
+    """Place (from 0, as prompts number them and `outcome --cited` takes them), score and entry of each hit."""
+    from rich.text import Text
+
+    rows = []
     for place, hit in enumerate(hits):
-        cell = _entry_cell(hit.entry)
-        if explain:
-            cell = Text("\n").join([cell, *(_factor_line(factor) for factor in hit.explanation)])
-        table.add_row(str(place), f"{hit.score:.3f}", cell, end_section=explain)
-    return table
+        lines = [_factor_line(factor) for factor in hit.explanation if explain and factor.contribution]
+        rows.append((place, plain(f"{hit.score:.3f}"), Text("\n").join([_entry_cell(hit.entry), *lines])))
+    return table(("#", "score", "memory"), rows)
 
 
-def step_table(steps: Iterable[SearchStep]) -> Table:
-    """The steps of a recursive route, deeper ones indented."""
-    table = _table("step", "with", "found", "ms", right=("found", "ms"))
-    for step in steps:
-        name = "  " * step.depth + step.action
-        table.add_row(name, _text(step.problem or step.detail), str(step.found), f"{1000 * step.seconds:.2f}")
-    return table
+def step_table(steps: Iterable[SearchStep]) -> RenderableType | None:
+    """The steps of a recall in several steps, deeper ones indented."""
+    rows = [
+        ("  " * step.depth + step.action, step.problem or step.detail, step.found, f"{1000 * step.seconds:.2f}")
+        for step in steps
+    ]
+    return table(("step", "with", "found", "ms"), rows)
 
 
-def entry_table(entries: Iterable[Entry]) -> Table:
-    """One row an entry, its state when it is not active."""
-    table = _table("state", "memory")
-    for entry in entries:
-        table.add_row(entry.state if entry.state != "active" else "", _entry_cell(entry))
-    return table
+def entry_table(entries: Iterable[Entry]) -> RenderableType | None:
+    """One row per entry, with its state if it is not active."""
+    rows = [(entry.state if entry.state != "active" else "", _entry_cell(entry)) for entry in entries]
+    return table(("state", "memory"), rows)
 
 
-def link_table(links: Iterable[Link]) -> Table:
-    table = _table("source", "type", "target", "confidence", right=("confidence",))
-    for link in links:
-        origin = " (automatic)" if link.automatic else ""
-        table.add_row(link.source, link.type + origin, link.target, f"{link.confidence:.2f}")
-    return table
+def link_table(links: Iterable[Link]) -> RenderableType | None:
+    rows = [
+        (link.source, link.type, link.target, f"{link.confidence:.2f}", "automatic" if link.automatic else "")
+        for link in links
+    ]
+    return table(("source", "type", "target", "confidence", ""), rows)
 
 
-def version_table(versions: Iterable[Version]) -> Table:
-    table = _table("version", "when", "change", "text", right=("version",))
-    for version in versions:
-        table.add_row(str(version.number), _when(version.changed_at), _text(version.change), _text(version.text))
-    return table
+def version_table(versions: Iterable[Version]) -> RenderableType | None:
+    rows = [(version.number, version.changed_at, version.change, version.text) for version in versions]
+    return table(("version", "when", "change", "text"), rows)
 
 
-def pair_table(pairs: Mapping[str, object]) -> Table:
-    """Names and values, one pair a row."""
-    table = _table("", "")
-    table.show_header = False
-    for name, value in pairs.items():
-        shown = _when(value) if isinstance(value, datetime) else value
-        table.add_row(_text(name), _text("" if shown is None else str(shown)))
-    return table
-
-
-def row_table(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:
-    """A plain table of values."""
-    table = _table(*columns)
-    for row in rows:
-        table.add_row(*[_text(str(value)) for value in row])
-    return table
+def spark(values: Sequence[float], *, width: int = 40) -> str:
+    """The values as one row of bars, from their smallest to their largest."""
+    low, high = min(values), max(values)
+    places = range(min(width, len(values)))
+    picked = [values[place * len(values) // len(places)] for place in places]
+    return "".join(_BARS[round((value - low) / (high - low or 1.0) * (len(_BARS) - 1))] for value in picked)
 
 
 @contextmanager
 def progress_bar(label: str) -> Iterator[Progress]:
-    """A bar on standard error that a `progress(done, total)` callback moves; nothing where nobody looks."""
+    """A bar on standard error that a `progress(done, total)` callback moves; nothing if it is not a terminal."""
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
@@ -156,14 +162,16 @@ def progress_bar(label: str) -> Iterator[Progress]:
         yield lambda done, total: bar.update(task, completed=done, total=total)
 
 
-def _table(*columns: str, right: Sequence[str] = ()) -> Table:
-    from rich.box import SIMPLE_HEAD
-    from rich.table import Table
-
-    table = Table(box=SIMPLE_HEAD, header_style="bold")
-    for column in columns:
-        table.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    return table
+def _shown(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return value.strftime("%Y-%m-%d %H:%M")
+    if isinstance(value, list | tuple):
+        return ", ".join(map(str, value))
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {one}" for name, one in value.items())
+    return f"{value:.3f}" if isinstance(value, float) else str(value)
 
 
 def _entry_cell(entry: Entry) -> Text:
@@ -172,7 +180,7 @@ def _entry_cell(entry: Entry) -> Text:
 
     said = f"{entry.speaker}: " if entry.speaker else ""
     title = f"{entry.title}: " if entry.title else ""
-    marks = [entry.kind, _when(entry.at), f"{entry.layer} {entry.partition.layer_id}"]
+    marks = [entry.id, entry.kind, _shown(entry.at), f"{entry.layer} {entry.partition.layer_id}"]
     marks += [f"session {entry.session_id}"] if entry.session_id else []
     marks += [" ".join(f"#{tag}" for tag in entry.tags)] if entry.tags else []
     marks += ["untrusted"] if entry.trust == "untrusted" else []
@@ -181,7 +189,7 @@ def _entry_cell(entry: Entry) -> Text:
         (visible(said), "cyan"),
         visible(entry.text),
         "\n",
-        (visible(f"{entry.id} · {' · '.join(marks)}"), "dim"),
+        (visible(" · ".join(marks)), "dim"),
     )
 
 
@@ -190,13 +198,3 @@ def _factor_line(factor: Factor) -> Text:
 
     line = f"  {factor.name:<22} {factor.value:>9.4f} × {factor.weight:>7.3f} = {factor.contribution:>+9.4f}"
     return Text(visible(line), style="green" if factor.contribution > 0 else "dim")
-
-
-def _when(moment: datetime) -> str:
-    return moment.strftime("%Y-%m-%d %H:%M")
-
-
-def _text(value: str) -> Text:
-    from rich.text import Text
-
-    return Text(visible(value))

@@ -1,25 +1,30 @@
-"""`wellworn session`: raw dialogue, kept as ground truth. Verbs: add, end, list, show."""
+"""`wellworn session`, raw dialogue kept as ground truth; and `wellworn reflect`, which turns it into memories."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from wellworn.cli import render
-from wellworn.cli.options import At, LlmName
-from wellworn.cli.stdin import json_lines, read_stdin, text_from
-from wellworn.cli.target import Target, with_target
+from wellworn.cli import options, render
+from wellworn.cli.edge import json_lines, read_stdin, text_from
+from wellworn.cli.read import EVERYDAY
+from wellworn.cli.target import Target, command
 from wellworn.core.errors import InvalidInput, NotFound
 
-app = typer.Typer(no_args_is_help=True, help="Raw dialogue: add turns, end a session, list them, show one.")
+if TYPE_CHECKING:
+    from wellworn.reflection.report import Reflection
 
+app = typer.Typer(no_args_is_help=True, help="Dialogues: add turns, end, list, show.")
+verbs = typer.Typer()
+
+SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="The dialogue's id.")]
 _FIELDS = ("role", "text", "at", "speaker")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Said:
+class GivenTurn:
     """A turn from outside, and where it came from."""
 
     where: str
@@ -29,93 +34,119 @@ class Said:
     speaker: str | None = None
 
 
-@app.command(
-    "add", epilog='Example: wellworn session add user "I ran the charity race on Saturday" --session-id 2026-05-01'
-)
-@with_target
+@command(app, "add", 'session add user "I ran the charity race on Saturday" --session-id 2026-05-01')
 def add(
     target: Target,
-    session_id: Annotated[str, typer.Option("--session-id", metavar="ID", help="The dialogue; made when new.")],
+    session_id: Annotated[str, typer.Option("--session-id", metavar="ID", help="The dialogue; made if it is new.")],
     role: Annotated[str | None, typer.Argument(metavar="ROLE", help="user, assistant, or the speaker's name.")] = None,
-    text: Annotated[list[str] | None, typer.Argument(metavar="TEXT", help='"-" reads standard input.')] = None,
-    at: At = None,
-    speaker: Annotated[str | None, typer.Option("--speaker", help="The name, when ROLE is not one.")] = None,
+    text: options.Text = None,
+    at: options.At = None,
+    speaker: Annotated[str | None, typer.Option("--speaker", metavar="NAME", help="The name behind a ROLE.")] = None,
 ) -> None:
     """Add a turn to a dialogue; it can be recalled at once.
 
-    Without ROLE, reads a whole dialogue from standard input: one JSON object a line with role, text, at, speaker.
+    Without ROLE it reads a dialogue from standard input: one JSON object per line with role, text, at, speaker.
     """
     if role is None:
-        said = [_said(number, line) for number, line in json_lines(read_stdin())]
+        turns = [_given_turn(number, line) for number, line in json_lines(read_stdin())]
     else:
-        said = [Said(where="TEXT", role=role, text=text_from(text or []), at=at, speaker=speaker)]
-    if not said:
-        raise InvalidInput("standard input", "holds no turn", 'one {"role": …, "text": …} a line')
+        turns = [GivenTurn(where="TEXT", role=role, text=text_from(text), at=at, speaker=speaker)]
+    if not turns:
+        raise InvalidInput("standard input", "holds no turn", 'write one {"role": …, "text": …} per line')
     with target.open(new=True) as memory, render.progress_bar("adding turns") as progress:
-        session = memory.session(scope=target.scope, session_id=session_id)
+        session = memory.session(session_id=session_id)
         ids: list[str] = []
-        for turn in said:
+        for turn in turns:
             try:
                 ids.append(session.add(turn.role, turn.text, at=turn.at, speaker=turn.speaker))
             except InvalidInput as error:
                 raise InvalidInput(turn.where, str(error), f"{len(ids)} turns before it were added") from error
-            progress(len(ids), len(said))
-    if target.json:
-        render.print_json({"session_id": session_id, "ids": ids})
-        return
-    render.print_lines(ids)
-    render.say(f"added {len(ids)} {'turn' if len(ids) == 1 else 'turns'} to session {session_id} of {target}")
+            progress(len(ids), len(turns))
+    target.answer({"session_id": session_id, "ids": ids}, *ids)
+    target.say(f"Added {render.count(len(ids), 'turn')} to session {session_id} of {target}.")
 
 
-@app.command("end", epilog="Example: wellworn session end 2026-05-01 --user ada")
-@with_target
+@command(app, "end", "session end 2026-05-01 --user ada")
 def end(
     target: Target,
-    session_id: Annotated[str, typer.Argument(metavar="ID", help="The dialogue's id.")],
-    llm: LlmName = None,
+    session_id: SessionArgument,
+    llm: options.LlmName = None,
     later: Annotated[bool, typer.Option("--later", help="Leave the work to `wellworn jobs run`.")] = False,
 ) -> None:
     """End a dialogue: what was said becomes memories, which are printed."""
-    with target.open(llm=llm, background=False) as memory:
-        memory.session(scope=target.scope, session_id=session_id).end()
-        done = [] if later else memory.reflect(scope=target.scope, session_id=session_id)
-    if target.json:
-        render.print_json({"session_id": session_id, "reflections": done})
-        return
-    for reflection in done:
-        render.print_lines(render.visible(f"{one.action}: {one.text}") for one in reflection.memories)
-    render.say(f"ended session {session_id} of {target}")
+    with target.open(llm=llm) as memory:
+        memory.session(session_id=session_id).end()
+        done = [] if later else memory.reflect(session_id=session_id)
+    memories = [f"{one.action}: {one.text}" for reflection in done for one in reflection.memories]
+    target.answer({"session_id": session_id, "reflections": done}, *memories)
+    target.say(f"Ended session {session_id} of {target}.")
 
 
-@app.command("list", epilog="Example: wellworn session list --user ada")
-@with_target
+@command(app, "list", "session list --user ada")
 def list_(target: Target) -> None:
-    """List the dialogues of the scope's home layer, oldest first."""
+    """List the dialogues of the user, oldest first."""
     with target.open() as memory:
-        ids = memory.sessions(scope=target.scope)
-    if target.json:
-        render.print_json({"sessions": ids})
-    else:
-        render.print_lines(render.visible(session_id) for session_id in ids)
+        ids = memory.sessions()
+    target.answer({"sessions": ids}, *ids)
 
 
-@app.command("show", epilog="Example: wellworn session show 2026-05-01")
-@with_target
-def show(target: Target, session_id: Annotated[str, typer.Argument(metavar="ID", help="The dialogue's id.")]) -> None:
-    """Print the turns of a dialogue, verbatim and in order."""
+@command(app, "show", "session show 2026-05-01")
+def show(target: Target, session_id: SessionArgument) -> None:
+    """Show the turns of a dialogue, verbatim and in order."""
     with target.open() as memory:
-        turns = memory.session(scope=target.scope, session_id=session_id).turns()
+        turns = memory.session(session_id=session_id).turns()
     if not turns:
         raise NotFound("session", session_id, "see `wellworn session list`")
-    if target.json:
-        render.print_json({"session_id": session_id, "turns": turns})
-        return
-    rows = [(turn.number, turn.at.isoformat(timespec="minutes"), turn.role, turn.text) for turn in turns]
-    render.console().print(render.row_table(("turn", "when", "role", "text"), rows))
+    rows = [(turn.number, turn.at, turn.role, turn.text) for turn in turns]
+    target.answer({"session_id": session_id, "turns": turns}, render.table(("turn", "when", "role", "text"), rows))
 
 
-def _said(number: int, line: dict[str, Any]) -> Said:
-    """A line of a dialogue, its names and types checked; the facade checks the values."""
+@command(verbs, "reflect", "reflect --dry-run --user ada", panel=EVERYDAY)
+def reflect(
+    target: Target,
+    session_id: options.SessionId = None,
+    dry_run: options.DryRun = False,
+    again: Annotated[bool, typer.Option("--again", help="Also what was reflected on before.")] = False,
+    llm: options.LlmName = None,
+) -> None:
+    """Turn dialogues into memories: one session, or every session that is new.
+
+    Each memory names the turns it rests on. What is known already is merged; what has changed is superseded.
+    """
+    with target.open(llm=llm) as memory, render.progress_bar("reflecting") as progress:
+        done = memory.reflect(session_id=session_id, dry_run=dry_run, again=again, progress=progress)
+    target.answer({"reflections": done}, *[_written(reflection) for reflection in done])
+    for reflection in done:
+        _say_reflection(reflection, target)
+    if not done:
+        target.say(f"Nothing new to reflect on for {target}.")
+
+
+def _written(reflection: Reflection) -> object:
+    rows = [
+        (
+            one.action,
+            one.turns,
+            f"{one.text}\n  was: {one.old_text}" if one.old_text not in ("", one.text) else one.text,
+        )
+        for one in reflection.memories
+    ]
+    return render.table((reflection.session_id, "turns", "memory"), rows)
+
+
+def _say_reflection(reflection: Reflection, target: Target) -> None:
+    would = "would write" if reflection.dry_run else "wrote"
+    counts = ", ".join(f"{n} {action}" for action, n in reflection.counts().items()) or "nothing"
+    target.say(f"{reflection.session_id}: {would} {counts} (by {reflection.by})")
+    if reflection.dropped:
+        dropped = ", ".join(f"{n} {reason}" for reason, n in reflection.dropped.items())
+        target.say(f"{reflection.session_id}: rejected {dropped}")
+    if reflection.fallback:
+        target.say(f"{reflection.session_id}: rules answered instead of the model: {reflection.fallback}")
+
+
+def _given_turn(number: int, line: dict[str, Any]) -> GivenTurn:
+    """A line of a dialogue with its names and types checked; the facade checks the values."""
     where = f"line {number}"
     unknown = sorted(set(line) - set(_FIELDS))
     if unknown or "role" not in line or "text" not in line:
@@ -124,4 +155,4 @@ def _said(number: int, line: dict[str, Any]) -> Said:
     for name, value in line.items():
         if not isinstance(value, str) and not (value is None and name in ("at", "speaker")):
             raise InvalidInput(where, f"{name} must be text, not {type(value).__name__}")
-    return Said(where=where, **line)
+    return GivenTurn(where=where, **line)

@@ -1,6 +1,6 @@
-"""Which memory a command works on: the options every command shares, resolved to a store and a scope.
+"""Which memory a command works on: the options that every command shares, resolved to a store and a scope.
 
-An option counts where it stands closest: after the command, else before it, else the environment, else the default.
+The nearest option counts: after the command, else before it, else the environment, else the default.
 """
 
 from __future__ import annotations
@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
 
-from wellworn.cli.guard import guarded
+from wellworn.cli import render
+from wellworn.cli.edge import reported
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import LAYERS, Scope
 
@@ -23,18 +24,22 @@ if TYPE_CHECKING:
 
 DEFAULT_USER = "me"
 PANEL = "Which memory"
+SEVERAL = 8
+"""How many matches of an ambiguous id are listed."""
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document.", show_default=False)]
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document; errors too.", show_default=False)]
 
 
 @dataclass(frozen=True)
 class Shared:
-    """One shared option: its help, the environment variable that fills it and what it is without both."""
+    """One shared option: its help, its environment variable and its default."""
 
     help: str
     metavar: str
     env: str | None = None
     default: str | None = None
+    rare: bool = False
+    """Accepted everywhere, but described only in `wellworn --help`."""
 
     @property
     def sentence(self) -> str:
@@ -43,110 +48,133 @@ class Shared:
         return f"{self.help} ({', '.join(notes)})" if notes else self.help
 
 
+EMBEDDERS = "static, hash, openai:MODEL, sentence-transformers:MODEL, or none (words only)."
 SHARED: dict[str, Shared] = {
     "db": Shared("The memory's file.", "PATH", "WELLWORN_DB", "memory.db"),
-    "tenant": Shared("Whose data; nothing crosses tenants.", "ID", "WELLWORN_TENANT", "default"),
-    "user": Shared(f'The person; "{DEFAULT_USER}" when no layer at all is named.', "ID", "WELLWORN_USER"),
-    "agent": Shared("The agent layer.", "ID"),
-    "session": Shared("The session layer (a dialogue's turns: --session-id).", "ID"),
-    "project": Shared("The project layer.", "ID"),
-    "team": Shared("The team layer.", "ID"),
-    "org": Shared("The org layer.", "ID"),
-    "company": Shared("The company layer.", "ID"),
-    "embedder": Shared(
-        "static, hash, openai:MODEL, sentence-transformers:MODEL, or none (words only).",
-        "NAME",
-        "WELLWORN_EMBEDDER",
-        "static",
-    ),
+    "user": Shared(f'The person; "{DEFAULT_USER}" if no layer is named.', "ID", "WELLWORN_USER"),
+    "tenant": Shared("The tenant; tenants never see each other's data.", "ID", "WELLWORN_TENANT", "default", rare=True),
+    "agent": Shared("The agent.", "ID", rare=True),
+    "session": Shared("The session layer (for the turns of a dialogue use --session-id).", "ID", rare=True),
+    "project": Shared("The project.", "ID", rare=True),
+    "team": Shared("The team.", "ID", rare=True),
+    "org": Shared("The organisation.", "ID", rare=True),
+    "company": Shared("The company.", "ID", rare=True),
+    "embedder": Shared(EMBEDDERS, "NAME", "WELLWORN_EMBEDDER", "static", rare=True),
 }
 
 
 @dataclass(frozen=True, kw_only=True)
 class Target:
-    """The memory, the scope and the form of the answer that the command line named."""
+    """The memory, the scope and the form of the answer that the command line names."""
 
     db: str
     embedder: str
     scope: Scope
     scope_named: bool
-    """False when tenant and layers are all defaults."""
+    """False if tenant and layers are all defaults."""
     json: bool
 
-    def open(self, *, new: bool = False, **keywords: Any) -> Memory:  # keywords of Memory.open
-        """The memory; a file that is not there is an error unless the command may make it (`new`)."""
+    def open(self, *, new: bool = False, whole: bool = False, **settings: Any) -> Memory:  # settings of Memory
+        """Open the memory for the scope, or for the whole store.
+
+        A missing file is an error unless the command may make it (`new`).
+        """
         if not new and self.db != ":memory:" and "://" not in self.db and not os.path.exists(self.db):
             raise InvalidInput("--db", f"no file {self.db!r}", "remember something first, or check the path")
         from wellworn.memory import Memory
 
-        return Memory.open(self.db, embedder=self.embedder, **keywords)
+        memory = Memory.open(self.db, embedder=self.embedder, background=False, **settings)
+        return memory if whole else memory.for_scope(self.scope)
+
+    def answer(self, document: object, *shown: object) -> None:
+        """Print the document with --json, otherwise what is shown: tables, and texts as they are."""
+        if self.json:
+            render.print_json(document)
+        else:
+            render.show(*shown)
+
+    def say(self, message: str) -> None:
+        """A remark on standard error; none with --json."""
+        if not self.json:
+            render.say(message)
 
     def __str__(self) -> str:
         layers = ", ".join(f"{partition.layer} {partition.layer_id}" for partition in self.scope.partitions())
-        return f"tenant {self.scope.tenant}, {layers}"
+        return layers if self.scope.tenant == "default" else f"{layers} (tenant {self.scope.tenant})"
 
 
-def with_target(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the shared options: its first parameter becomes the `Target` they name."""
+def command(
+    app: typer.Typer, name: str, example: str, *, panel: str | None = None, hidden: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command with the shared options; its first parameter becomes the `Target` they name."""
 
-    def run(ctx: typer.Context, **values: Any) -> None:  # the command's own options, of its own types
-        nearest = {name: values.pop(name) for name in SHARED}
-        outer: dict[str, Any] = ctx.find_root().obj or {}
-        merged = {name: value if value is not None else outer.get(name) for name, value in nearest.items()}
-        command(_target(merged, json=values.pop("json") or bool(outer.get("json"))), **values)
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        def run(ctx: typer.Context, **values: Any) -> None:  # the command's own options, of its own types
+            outer: dict[str, Any] = ctx.find_root().obj or {}
+            given = {option: values.pop(option) for option in SHARED}
+            merged = {option: outer.get(option) if value is None else value for option, value in given.items()}
+            as_json = values.pop("json") or bool(outer.get("json"))
+            with reported(as_json=as_json):
+                function(_target(merged, as_json=as_json), **values)
 
-    return _signed(guarded(functools.wraps(command)(run)), command, drop=1, env=False)
+        signed = _signed(functools.wraps(function)(run), function, own_from=1, root=False)
+        epilog = f"Example: wellworn {example}"
+        app.command(name, epilog=epilog, rich_help_panel=panel, hidden=hidden)(signed)
+        return function
+
+    return register
 
 
 def with_shared_options(root: Callable[..., None]) -> Callable[..., None]:
-    """Let the program itself take the shared options, for every command that follows."""
+    """Let the program itself take the shared options, for the command that follows."""
 
     def run(ctx: typer.Context, **values: Any) -> None:  # the root's own options, of its own types
         ctx.obj = {name: values.pop(name) for name in (*SHARED, "json")}
         root(**values)
 
-    return _signed(guarded(functools.wraps(root)(run)), root, drop=0, env=True)
+    return _signed(functools.wraps(root)(run), root, own_from=0, root=True)
 
 
-def _target(values: dict[str, str | None], *, json: bool) -> Target:
+def _target(values: dict[str, str | None], *, as_json: bool) -> Target:
     layers = {layer: value for layer in LAYERS if (value := values[layer]) is not None}
     tenant = values["tenant"]
     return Target(
         db=values["db"] or "memory.db",
         embedder=values["embedder"] or "static",
-        scope=Scope(tenant=tenant if tenant is not None else "default", **(layers or {"user": DEFAULT_USER})),
+        scope=Scope(tenant="default" if tenant is None else tenant, **(layers or {"user": DEFAULT_USER})),
         scope_named=bool(layers) or tenant is not None,
-        json=json,
+        json=as_json,
     )
 
 
-def _signed(run: Callable[..., None], like: Callable[..., None], *, drop: int, env: bool) -> Callable[..., None]:
-    """`run` with the signature typer should see: that of `like` without its first parameters, plus shared options."""
+def _signed(run: Callable[..., None], like: Callable[..., None], *, own_from: int, root: bool) -> Callable[..., None]:
+    """`run` with the signature that typer should see: the own options of `like`, then the shared ones."""
     hints = get_type_hints(like, include_extras=True)
     own = [
         p.replace(annotation=hints[p.name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for p in list(inspect.signature(like).parameters.values())[drop:]
+        for p in list(inspect.signature(like).parameters.values())[own_from:]
     ]
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    shared = [_option(name, option, env=env) for name, option in SHARED.items()]
+    shared = [_parameter(name, _option(name, option, root=root), None) for name, option in SHARED.items()]
     parameters = [context, *own, *shared, _parameter("json", JsonFlag, False)]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # how inspect lets one say it
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # how inspect is told
     run.__annotations__ = {p.name: p.annotation for p in parameters}
     return run
 
 
-def _option(name: str, shared: Shared, *, env: bool) -> inspect.Parameter:
+def _option(name: str, shared: Shared, *, root: bool) -> Any:  # an Annotated form has no type
     option = typer.Option(
         f"--{name}",
         metavar=shared.metavar,
         help=shared.sentence,
         rich_help_panel=PANEL,
         show_default=False,
-        envvar=shared.env if env else None,
+        envvar=shared.env if root else None,
         show_envvar=False,
+        hidden=shared.rare and not root,
     )
-    return _parameter(name, Annotated[str | None, option], None)
+    return Annotated[str | None, option]
 
 
-def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:  # an Annotated form has no type
+def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)

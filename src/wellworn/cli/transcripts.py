@@ -1,8 +1,7 @@
-"""What a coding agent wrote down about its own work, as a trajectory.
+"""Read the transcript of a coding agent as a trajectory.
 
-Reads the transcripts of Claude Code: one JSON object a line, each a message with text, calls of tools, or their
-results. Only what came after the last thing a person asked is the work. Whatever is not understood is left out: the
-format belongs to somebody else.
+Reads the files of Claude Code: one JSON object per line, each a message with text, tool calls, or their results. Only
+what came after the last prompt counts. Whatever is not understood is left out, because the format is not ours.
 """
 
 from __future__ import annotations

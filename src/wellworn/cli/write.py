@@ -1,29 +1,27 @@
-"""Verbs that change what is remembered: remember, edit, link, unlink, supersede, forget."""
+"""Commands that write: remember, edit, forget, outcome; link, unlink, supersede."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.ask import confirm
-from wellworn.cli.stdin import read_stdin, text_from
-from wellworn.cli.target import Target, with_target
+from wellworn.cli.edge import confirm, read_stdin, text_from
+from wellworn.cli.ids import entry_id, entry_ids, recall_id
+from wellworn.cli.read import CONNECT, EVERYDAY
+from wellworn.cli.target import Target, command
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import LINK_TYPES
 
 app = typer.Typer()
 
 
-@app.command(
-    "remember", epilog='Example: wellworn remember "Ada prefers tokio over async-std." --kind preference --tag rust'
-)
-@with_target
+@command(app, "remember", 'remember "Ada prefers tokio." --kind preference --tag rust', panel=EVERYDAY)
 def remember(
     target: Target,
     text: options.Text = None,
-    lines: Annotated[bool, typer.Option("--lines", help="One entry a line.")] = False,
+    lines: Annotated[bool, typer.Option("--lines", help="Make one entry per line.")] = False,
     kind: options.Kind = None,
     tag: options.NewTags = None,
     title: options.Title = None,
@@ -37,15 +35,14 @@ def remember(
 ) -> None:
     """Remember a text and print the ids of its entries.
 
-    Reads standard input when TEXT is "-" or missing; several words make one text.
-
-    A long text becomes several entries; a text that is there already is strengthened, not stored twice.
+    Without TEXT it reads standard input. A long text becomes several entries. A text that is known already is
+    strengthened, not stored twice.
     """
-    given = text_from(text or [])
+    given = text_from(text)
     texts = [line for line in given.splitlines() if line.strip()] if lines else [given]
     if not texts:
-        raise InvalidInput("TEXT", "is empty")
-    about = _given(
+        raise InvalidInput("TEXT", "is empty", "give it as an argument, or pipe it in")
+    about = options.given(
         kind=kind,
         tags=tag,
         title=title,
@@ -58,37 +55,37 @@ def remember(
         trust=trust,
     )
     with target.open(new=True) as memory, render.progress_bar("remembering") as progress:
-        ids = memory.remember_many(texts, scope=target.scope, progress=progress, **about)
-    if target.json:
-        render.print_json({"ids": ids})
-        return
-    render.print_lines(ids)
-    render.say(f"remembered {len(ids)} {'entry' if len(ids) == 1 else 'entries'} for {target} in {target.db}")
+        ids = memory.remember_many(texts, progress=progress, **about)
+    target.answer({"ids": ids}, *ids)
+    target.say(f"Remembered {render.count(len(ids), 'entry', 'entries')} for {target} in {target.db}.")
 
 
-@app.command("edit", epilog='Example: wellworn edit 0198c0de-… --text "Ada prefers smol." --tag rust')
-@with_target
+@command(app, "edit", 'edit 0198c0de-1 --text "Ada prefers smol." --tag rust', panel=EVERYDAY)
 def edit(
     target: Target,
     id: options.EntryId,
-    text: Annotated[str | None, typer.Option("--text", help='The new text; "-" reads standard input.')] = None,
+    text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help='"-" reads standard input.')] = None,
     title: options.Title = None,
-    tag: Annotated[list[str] | None, typer.Option("--tag", help="A tag; repeat it. Replaces all tags.")] = None,
-    no_tags: Annotated[bool, typer.Option("--no-tags", help="Take all tags away.")] = False,
+    tag: Annotated[
+        list[str] | None, typer.Option("--tag", metavar="TAG", help="Replaces all tags; may be repeated.")
+    ] = None,
+    no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove all tags.")] = False,
     kind: options.Kind = None,
-    state: Annotated[str | None, typer.Option("--state", help="active, superseded, flagged or pruned.")] = None,
-    speaker: Annotated[str | None, typer.Option("--speaker", help="Who said it.")] = None,
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="STATE", help="active, superseded, flagged or pruned.")
+    ] = None,
+    speaker: Annotated[str | None, typer.Option("--speaker", metavar="NAME", help="Who said it.")] = None,
     at: options.At = None,
     valid_from: options.ValidFrom = None,
     valid_to: options.ValidTo = None,
     confidence: options.Confidence = None,
     trust: options.Trust = None,
 ) -> None:
-    """Change an entry; the entry as it stood stays in its history."""
-    changes = _given(
+    """Change an entry; `show --history` keeps the earlier version."""
+    changes = options.given(
         text=read_stdin() if text == "-" else text,
         title=title,
-        tags=[] if no_tags else tag,
+        tags=tag,
         kind=kind,
         state=state,
         speaker=speaker,
@@ -98,115 +95,133 @@ def edit(
         confidence=confidence,
         trust=trust,
     )
+    if no_tags:
+        changes["tags"] = []
     if not changes:
         raise InvalidInput("edit", "nothing to change", "give --text, --title, --tag or another option")
     with target.open() as memory:
-        entry = memory.edit(id, scope=target.scope, **changes)
-    if target.json:
-        render.print_json(entry)
-    else:
-        render.console().print(render.entry_table([entry]))
+        entry = memory.edit(entry_id(memory, id), **changes)
+    target.answer(entry, render.entry_table([entry]))
 
 
-LinkTypeName = Annotated[str, typer.Argument(metavar="TYPE", help=f"One of {', '.join(LINK_TYPES)}.")]
-Source = Annotated[str, typer.Argument(metavar="SOURCE", help="The entry the link starts at.")]
-Goal = Annotated[str, typer.Argument(metavar="TARGET", help="The entry it leads to.")]
-
-
-@app.command("link", epilog="Example: wellworn link 0198c0de-… 0198c0df-… supports")
-@with_target
-def link(target: Target, source: Source, goal: Goal, type: LinkTypeName, confidence: options.Confidence = None) -> None:
-    """Record that one entry stands in a relation to another, read "SOURCE TYPE TARGET"."""
-    with target.open() as memory:
-        made = memory.link(source, goal, type, scope=target.scope, **_given(confidence=confidence))  # type: ignore[arg-type]
-    if target.json:
-        render.print_json(made)
-    else:
-        render.console().print(render.link_table([made]))
-
-
-@app.command("unlink", epilog="Example: wellworn unlink 0198c0de-… 0198c0df-… supports")
-@with_target
-def unlink(target: Target, source: Source, goal: Goal, type: LinkTypeName) -> None:
-    """Remove a link; removing one that is not there changes nothing."""
-    with target.open() as memory:
-        removed = memory.unlink(source, goal, type, scope=target.scope)  # type: ignore[arg-type]
-    if target.json:
-        render.print_json({"removed": removed})
-    else:
-        render.say("removed" if removed else "there was no such link")
-
-
-@app.command("supersede", epilog="Example: wellworn supersede 0198c0de-… 0198c0df-… --at 2026-05-01")
-@with_target
-def supersede(
-    target: Target,
-    old: Annotated[str, typer.Argument(help="The entry that no longer holds.")],
-    new: Annotated[str, typer.Argument(help="The entry that replaced it.")],
-    at: options.At = None,
-    wrong: Annotated[bool, typer.Option("--wrong", help="The old one was never true.")] = False,
-) -> None:
-    """Say that one entry replaced another; recall then returns the new one, and the old one for times before.
-
-    With --wrong the old one is not recalled for any time.
-    """
-    with target.open() as memory:
-        entry = memory.supersede(old, new, scope=target.scope, at=at, wrong=wrong)
-    if target.json:
-        render.print_json(entry)
-    else:
-        render.console().print(render.entry_table([entry]))
-
-
-@app.command("forget", epilog="Example: wellworn forget --everything --user ada --yes")
-@with_target
+@command(app, "forget", "forget --everything --user ada --yes", panel=EVERYDAY)
 def forget(
     target: Target,
     ids: options.EntryIds = None,
     session_id: options.SessionId = None,
     everything: Annotated[
-        bool, typer.Option("--everything", help="All of the scope's home layer (the user's, where it has one).")
+        bool, typer.Option("--everything", help="All of the user (or of the most specific layer named).")
     ] = False,
     layer: options.LayerName = None,
     turns: Annotated[
-        bool | None, typer.Option("--turns/--no-turns", help="Raw turns too; by default except with IDs.")
+        bool | None, typer.Option("--turns/--no-turns", help="Also raw turns; the default unless IDs are given.")
     ] = None,
     yes: options.Yes = False,
 ) -> None:
-    """Remove entries for good and print the receipt.
+    """Remove entries for good and print a receipt.
 
     Give entry IDs, --session-id or --everything. Asks first on a terminal; elsewhere --yes is needed.
     """
     if [bool(ids), session_id is not None, everything].count(True) != 1:
-        raise InvalidInput("forget", "not exactly one of IDs, --session-id, --everything", "say what to forget")
-    doomed = _doomed(target, ids, session_id, layer)
-    confirm("forget", f"Forget {doomed} for good?", no="nothing was forgotten", yes=yes)
+        raise InvalidInput("forget", "needs one of IDs, --session-id, --everything", "say what to forget")
+    home = target.scope.home(layer)
+    where = f"{home.layer} {home.layer_id} (tenant {home.tenant})"
     with target.open() as memory:
-        receipt = memory.forget(
-            scope=target.scope,
-            ids=ids or None,
-            session_id=session_id,
-            everything=everything,
-            layer=layer,  # type: ignore[arg-type]
-            turns=turns,
+        exact = entry_ids(memory, ids or [])
+        what = (
+            render.count(len(exact), "entry", "entries")
+            if ids
+            else f"{'everything' if everything else f'session {session_id}'} of {where}"
         )
-    if target.json:
-        render.print_json(receipt)
-        return
-    counts = {name: value for name, value in vars(receipt).items() if isinstance(value, int)}
-    kept = {f"kept: {name}": value for name, value in receipt.kept.items()}
-    render.console().print(render.pair_table({**counts, **kept, "at": receipt.at}))
+        confirm("forget", f"Forget {what} in {target.db} for good?", no="Nothing was forgotten.", yes=yes)
+        chosen = options.given(ids=exact, session_id=session_id, layer=layer, turns=turns)
+        receipt = memory.forget(everything=everything, **chosen)
+    removed = {name.replace("_", " "): n for name, n in vars(receipt).items() if isinstance(n, int) and n}
+    left = {f"kept: {name}": n for name, n in receipt.kept.items()}
+    target.answer(receipt, render.pairs({"entries": receipt.entries, **removed, **left, "at": receipt.at}))
 
 
-def _doomed(target: Target, ids: list[str] | None, session_id: str | None, layer: str | None) -> str:
-    """What is about to go, for the question."""
-    partition = target.scope.home(layer)
-    where = f"{partition.layer} {partition.layer_id} (tenant {partition.tenant}) in {target.db}"
-    if ids:
-        return f"{len(ids)} {'entry' if len(ids) == 1 else 'entries'} in {target.db}"
-    return f"session {session_id} of {where}" if session_id is not None else f"everything of {where}"
+@command(app, "outcome", "outcome --last --cited 0,2", panel=EVERYDAY)
+def outcome(
+    target: Target,
+    recall: Annotated[
+        str | None, typer.Argument(metavar="RECALL", help="The recall's id, or the beginning of it.")
+    ] = None,
+    last: Annotated[bool, typer.Option("--last", help="The last recall of this user.")] = False,
+    cited: Annotated[
+        str | None, typer.Option("--cited", metavar="N,N,…", help="Places of the useful hits, from 0.")
+    ] = None,
+    none: Annotated[bool, typer.Option("--none", help="No hit was useful.")] = False,
+    used: Annotated[float | None, typer.Option("--used", metavar="0..1", help="How useful the hits were.")] = None,
+    ignored: Annotated[bool, typer.Option("--ignored", help="Nobody looked at the hits.")] = False,
+    refined: Annotated[str | None, typer.Option("--refined", metavar="TEXT", help="The query used instead.")] = None,
+    success: Annotated[
+        bool | None, typer.Option("--success/--failure", help="How the task ended that the hits were used for.")
+    ] = None,
+    profile: options.ProfileName = "default",
+) -> None:
+    """Report how a recall turned out, so that later recalls get better.
+
+    Name the recall or give --last, and choose one of the other options. The same outcome counts once.
+    """
+    if none and cited is not None:
+        raise InvalidInput("outcome", "--none and --cited were given", "give one of them")
+    if (recall is None) == (not last):
+        raise InvalidInput("outcome", "needs either RECALL or --last", "`wellworn recall` prints the id of each recall")
+    places = [] if none else _places(cited)
+    with target.open(profile=profile) as memory:
+        id = recall_id(memory, recall)
+        counted = memory.outcome(id, cited=places, used=used, ignored=ignored, refined=refined, success=success)
+    target.answer({"recall_id": id, "counted": counted})
+    target.say("Counted." if counted else "It was counted already.")
 
 
-def _given(**options: Any) -> dict[str, Any]:  # options of as many types as there are fields
-    """The options that were given; the facade's defaults stand for the rest."""
-    return {name: value for name, value in options.items() if value is not None}
+LinkTypeName = Annotated[str, typer.Argument(metavar="TYPE", help=f"One of {', '.join(LINK_TYPES)}.")]
+Source = Annotated[str, typer.Argument(metavar="SOURCE", help="The entry where the link starts.")]
+Goal = Annotated[str, typer.Argument(metavar="TARGET", help="The entry where it ends.")]
+
+
+@command(app, "link", "link 0198c0de-1 supports 0198c0df-2", panel=CONNECT)
+def link(target: Target, source: Source, type: LinkTypeName, goal: Goal, confidence: options.Confidence = None) -> None:
+    """Link two entries, read as "SOURCE TYPE TARGET"."""
+    with target.open() as memory:
+        start, end = entry_ids(memory, (source, goal))
+        made = memory.link(start, end, **options.given(type=type, confidence=confidence))
+    target.answer(made, render.link_table([made]))
+
+
+@command(app, "unlink", "unlink 0198c0de-1 supports 0198c0df-2", panel=CONNECT)
+def unlink(target: Target, source: Source, type: LinkTypeName, goal: Goal) -> None:
+    """Remove a link."""
+    with target.open() as memory:
+        start, end = entry_ids(memory, (source, goal))
+        removed = memory.unlink(start, end, **options.given(type=type))
+    target.answer({"removed": removed})
+    target.say("Removed." if removed else "There was no such link.")
+
+
+@command(app, "supersede", "supersede 0198c0de-1 0198c0df-2 --at 2026-05-01", panel=CONNECT)
+def supersede(
+    target: Target,
+    old: Annotated[str, typer.Argument(metavar="OLD", help="The entry that no longer holds.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="The entry that replaces it.")],
+    at: options.At = None,
+    wrong: Annotated[bool, typer.Option("--wrong", help="The old one was never true.")] = False,
+) -> None:
+    """Replace an entry with another; the old one is still found for times before.
+
+    With --wrong the old one is not found for any time.
+    """
+    with target.open() as memory:
+        before, after = entry_ids(memory, (old, new))
+        entry = memory.supersede(before, after, at=at, wrong=wrong)
+    target.answer(entry, render.entry_table([entry]))
+
+
+def _places(text: str | None) -> list[int] | None:
+    if text is None:
+        return None
+    try:
+        return [int(part) for part in text.split(",")]
+    except ValueError:
+        raise InvalidInput("--cited", f"{text!r} is not a list of places", "as in 0,2; --none if none was") from None

@@ -57,6 +57,7 @@ class NotFound(WellwornError, LookupError):
     def __init__(self, what: str, name: str, remedy: str = "") -> None:
         self.what = what
         self.name = name
+        self.remedy = remedy
         super().__init__(f"no {what} {name!r} in this scope" + (f" ({remedy})" if remedy else ""))
 
 
@@ -69,7 +70,7 @@ class EmbedderMismatch(WellwornError):
         super().__init__(
             f"this store holds vectors of {stored!r} (width {stored_width}), but the embedder is {given!r} "
             f"(width {given_width}). Open it with the embedder it was made with, or move it to the new one "
-            f"with `wellworn reembed`; no text is lost either way"
+            f"with `wellworn admin reembed`; no text is lost either way"
         )
 
 

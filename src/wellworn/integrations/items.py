@@ -28,8 +28,7 @@ from wellworn.ingest.hashing import hash_of, thread_of
 from wellworn.ingest.scrub import scrubbed_json
 from wellworn.ingest.terms import record_of
 from wellworn.ingest.validate import MAX_TEXT_BYTES
-from wellworn.store.events import Event, audit
-from wellworn.store.port import NewEntry, Selection, Tx
+from wellworn.store.port import Event, NewEntry, Selection, Tx
 
 MAX_KEY_CHARS = 4_096
 MAX_MINUTES = 100_000_000
@@ -442,7 +441,7 @@ def _write(tx: Tx, records: Sequence[NewEntry], now: datetime) -> None:
         tx.remove(head.partition, Selection(session_id=head.id))
         for record in records:
             tx.add(record)
-    audit(tx, Event(at=now, tenant=head.tenant, action="remember" if before is None else "edit", entry_id=head.id))
+    tx.audit(Event(at=now, tenant=head.tenant, action="remember" if before is None else "edit", entry_id=head.id))
 
 
 def _continued(entry: Entry, before: Entry) -> Entry:
@@ -459,4 +458,4 @@ def _continued(entry: Entry, before: Entry) -> Entry:
 def _remove(tx: Tx, head: Entry, now: datetime) -> None:
     """Remove an item with all its pieces."""
     if tx.remove(head.partition, Selection(session_id=head.id)).entries:
-        audit(tx, Event(at=now, tenant=head.tenant, action="forget", entry_id=head.id))
+        tx.audit(Event(at=now, tenant=head.tenant, action="forget", entry_id=head.id))

@@ -1,4 +1,4 @@
-"""The store in one SQLite file."""
+"""The default engine: one SQLite file. `docs/storage.md` describes the tables well enough to read them without us."""
 
 from wellworn.store.sqlite.store import SqliteStore
 

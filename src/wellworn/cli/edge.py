@@ -1,0 +1,118 @@
+"""The edges of the process: text comes in as UTF-8, errors leave as one line or one JSON document, never a traceback.
+
+Exit codes: 0 done; 1 not found, problems remain, or the answer was no; 2 bad input, or a store or model failed;
+130 interrupted.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import typer
+
+from wellworn.core.errors import InvalidInput, NotFound, WellwornError
+
+FAILED = 1
+REFUSED = 2
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
+DASH = "-"
+
+
+# -- out -------------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def reported(*, as_json: bool = False) -> Iterator[None]:
+    """Report the errors of a command on standard error and exit with its code."""
+    try:
+        yield
+        sys.stdout.flush()  # here, not at exit, so that a closed pipe is met here
+    except WellwornError as error:
+        print_error(error, as_json=as_json)
+        raise typer.Exit(FAILED if isinstance(error, NotFound) else REFUSED) from None
+    except KeyboardInterrupt:
+        raise typer.Exit(INTERRUPTED) from None
+    except BrokenPipeError:
+        # Point standard output at nothing, so that the interpreter's last flush stays quiet.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise typer.Exit(FAILED) from None
+    except OSError as error:
+        problem = f"{error.filename or 'input/output'}: {error.strerror or error}"
+        print_error(error, problem, as_json=as_json)
+        raise typer.Exit(REFUSED) from None
+
+
+def print_error(error: Exception, message: str = "", *, as_json: bool) -> None:
+    """One line, or `{"error": {"type", "message", "field", "remedy"}}`."""
+    text = " ".join((message or str(error)).split())
+    if not as_json:
+        typer.echo(f"wellworn: {text}", err=True)
+        return
+    details = {name: getattr(error, name, None) or None for name in ("field", "remedy")}
+    typer.echo(json.dumps({"error": {"type": type(error).__name__, "message": text, **details}}), err=True)
+
+
+def utf8_streams() -> None:
+    """Write UTF-8 whatever the locale says, and never fail on a character."""
+    for stream in (sys.stdout, sys.stderr):
+        reconfigure = getattr(stream, "reconfigure", None)
+        if reconfigure is not None:
+            reconfigure(encoding="utf-8", errors="backslashreplace")
+
+
+# -- in --------------------------------------------------------------------------------------------------------------
+
+
+def text_from(words: Sequence[str] | None, name: str = "TEXT") -> str:
+    """The words as one text; standard input for `-`, or for no words when something is piped in."""
+    if words and list(words) != [DASH]:
+        return " ".join(words)
+    if not words and sys.stdin.isatty():
+        raise InvalidInput(name, "is missing", "give it as an argument, or pipe it in")
+    return read_stdin().removesuffix("\n").removesuffix("\r")  # the line end that `echo` adds
+
+
+def read_stdin() -> str:
+    """All of standard input as UTF-8, without a byte-order mark."""
+    data = typer.get_binary_stream("stdin").read()
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise InvalidInput("standard input", f"is not UTF-8 at byte {error.start}", "convert it first") from None
+
+
+def json_lines(text: str) -> list[tuple[int, dict[str, Any]]]:
+    """The object of each line with its line number from 1; blank lines are skipped."""
+    found: list[tuple[int, dict[str, Any]]] = []
+    for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
+        try:
+            value = json.loads(line)
+        except (ValueError, RecursionError):
+            raise InvalidInput(f"line {number}", "is not JSON", "write one JSON object per line") from None
+        if not isinstance(value, dict):
+            raise InvalidInput(f"line {number}", f"is a {type(value).__name__}", "write one JSON object per line")
+        found.append((number, value))
+    return found
+
+
+def confirm(command: str, question: str, *, no: str, yes: bool) -> None:
+    """Go on if `yes` was given or the person agrees; otherwise say `no` and exit."""
+    if yes:
+        return
+    if not can_ask():
+        raise InvalidInput(command, "needs a confirmation and nobody can be asked", "add --yes")
+    if not typer.confirm(question, err=True):
+        typer.echo(no, err=True)
+        raise typer.Exit(FAILED)
+
+
+def can_ask() -> bool:
+    """Whether a person sits at the other end."""
+    return sys.stdin.isatty()

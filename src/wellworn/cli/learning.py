@@ -1,0 +1,144 @@
+"""`wellworn learning`: what recalls have learned from outcomes. Look at it, rebuild it, share it, reset it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from wellworn.cli import options, render
+from wellworn.cli.edge import confirm, json_lines, read_stdin
+from wellworn.cli.target import Target, command
+from wellworn.core.errors import InvalidInput
+from wellworn.core.plain import to_plain
+from wellworn.core.values import CurvePoint, LearningStatus
+
+app = typer.Typer(no_args_is_help=True, help="What was learned from outcomes: look at it, rebuild it, reset it.")
+
+
+@command(app, "status", "learning status --user ada")
+def status(target: Target, profile: options.ProfileName = "default") -> None:
+    """Show which ranking serves the user, why, and its weights."""
+    with target.open(profile=profile) as memory:
+        found = memory.learning.status()
+    target.answer(found, *_status(found, target))
+
+
+@command(app, "curve", "learning curve")
+def curve(target: Target) -> None:
+    """Show how citations, the gain over the untrained ranking and the weights changed over time."""
+    with target.open() as memory:
+        points = memory.learning.curve()
+    target.answer({"curve": points}, _curve_table(points) if points else None)
+    if not points:
+        target.say(f"No outcome yet for {target} in {target.db}.")
+
+
+@command(app, "replay", "learning replay --pairs labelled.jsonl")
+def replay(
+    target: Target,
+    pairs: Annotated[
+        str | None,
+        typer.Option("--pairs", metavar="PATH", help='Labelled queries to learn from first; "-" reads standard input.'),
+    ] = None,
+    whole: Annotated[bool, typer.Option("--whole", help="Also what came before a reset, which is undone.")] = False,
+    profile: options.ProfileName = "default",
+) -> None:
+    """Learn again from the tenant's log, and show where it leads; the same log gives the same weights.
+
+    Pairs are JSON, one object per line: {"query": …, "ids": [ids of the entries that answer it]}. They replace earlier
+    pairs.
+    """
+    given = None if pairs is None else _pairs(pairs)
+    with target.open(profile=profile) as memory:
+        found = memory.learning.relearn(pairs=given, whole=whole)
+    target.answer(found, *_status(found, target))
+
+
+@command(app, "practise", "learning practise --user ada --tasks 30")
+def practise(
+    target: Target, tasks: Annotated[int, typer.Option("--tasks", metavar="N", help="Questions at most.")] = 60
+) -> None:
+    """Try ways to search on questions made from the stored entries, once per tenant."""
+    with target.open() as memory:
+        done = memory.learning.practise(tasks=tasks)
+    target.answer({"tasks": done})
+    nothing = "Nothing to practise: it was done before, or the entries are not connected."
+    target.say(f"Practised on {render.count(done, 'question')} of {target}." if done else nothing)
+
+
+@command(app, "export", "learning export weights.json")
+def export(
+    target: Target,
+    path: Annotated[Path | None, typer.Argument(metavar="PATH", help="The file; standard output without it.")] = None,
+) -> None:
+    """Write what was learned as JSON: numbers only, no text."""
+    with target.open() as memory:
+        found = memory.learning.export()
+    if path is not None:
+        path.write_text(json.dumps(to_plain(found), indent=2) + "\n", encoding="utf-8")
+        render.say(f"Wrote {path}.")
+    if path is None or target.json:
+        render.print_json(found)
+
+
+@command(app, "share", "learning share --off --tenant acme")
+def share(
+    target: Target,
+    on: Annotated[bool, typer.Option("--on/--off", help="Whether the tenant's users learn from each other.")],
+) -> None:
+    """Choose whether a new user starts from what the tenant's other users taught."""
+    with target.open() as memory:
+        memory.learning.share(on)
+    target.answer({"tenant": target.scope.tenant, "shares": on})
+    target.say(f"Users of tenant {target.scope.tenant} {'learn' if on else 'do not learn'} from each other.")
+
+
+@command(app, "reset", "learning reset --tenant acme --yes")
+def reset(target: Target, yes: options.Yes = False) -> None:
+    """Drop what the tenant's users taught; earlier outcomes no longer count.
+
+    Asks first on a terminal; elsewhere --yes is needed.
+    """
+    tenant = f"tenant {target.scope.tenant} in {target.db}"
+    confirm("learning reset", f"Drop all that was learned for {tenant}?", no="Nothing was dropped.", yes=yes)
+    with target.open() as memory:
+        dropped = memory.learning.reset()
+    target.answer({"dropped": dropped})
+    target.say(f"Dropped {render.count(dropped, 'learned state')} of {tenant}.")
+
+
+def _pairs(path: str) -> list[tuple[str, list[str]]]:
+    text = read_stdin() if path == "-" else Path(path).read_text(encoding="utf-8")
+    found: list[tuple[str, list[str]]] = []
+    for number, line in json_lines(text):
+        query, ids = line.get("query"), line.get("ids")
+        if not isinstance(query, str) or not isinstance(ids, list) or not all(isinstance(id, str) for id in ids):
+            raise InvalidInput(f"line {number}", "is not a pair", 'as in {"query": "…", "ids": ["…"]}')
+        found.append((query, ids))
+    return found
+
+
+def _status(found: LearningStatus, target: Target) -> list[object]:
+    tables = ("weights", "searches")
+    values = {name.replace("_", " "): value for name, value in vars(found).items() if name not in tables}
+    return [
+        render.pairs({"for": str(target), **values}),
+        render.table(("weight", "value"), [(name, f"{value:+.3f}") for name, value in found.weights.items()]),
+    ]
+
+
+def _curve_table(points: Sequence[CurvePoint]) -> object:
+    series = {
+        "hits cited, %": [100 * point.cited_rate for point in points],
+        "gain over untrained": [point.gain for point in points],
+        "its lower bound": [point.bound for point in points],
+    }
+    for name in dict.fromkeys(name for point in points for name in point.weights):
+        series[f"weight {name}"] = [point.weights.get(name, 0.0) for point in points]
+    rows = [(name, f"{v[0]:+.2f}", render.spark(v), f"{v[-1]:+.2f}") for name, v in series.items()]
+    levels = dict.fromkeys(point.level for point in points)
+    return render.table((f"{len(points)} outcomes, served by {', '.join(levels)}", "first", "", "last"), rows)

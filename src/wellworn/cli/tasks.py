@@ -1,0 +1,339 @@
+"""`wellworn tasks`: what agents learned from their tasks. Find it, judge work, consolidate, review, share."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wellworn.cli import options, render
+from wellworn.cli.edge import DASH, confirm, read_stdin
+from wellworn.cli.ids import entry_id, entry_ids
+from wellworn.cli.target import Target, command
+from wellworn.core.errors import InvalidInput
+
+if TYPE_CHECKING:
+    from wellworn.tasks.consolidate import Consolidation
+    from wellworn.tasks.sharing import Share
+
+app = typer.Typer(no_args_is_help=True, help="What agents learned from their tasks: strategies and guardrails.")
+
+Domain = Annotated[
+    str | None, typer.Option("--domain", metavar="DOMAIN", help="Only this domain, as web.admin; web.* for all of web.")
+]
+ItemKind = Annotated[str | None, typer.Option("--kind", metavar="KIND", help="strategy or guardrail.")]
+HomeLayer = Annotated[
+    str | None, typer.Option("--layer", metavar="LAYER", help="Whose entries; by default the agent's.")
+]
+WithAgents = Annotated[
+    list[str] | None, typer.Option("--with", metavar="AGENT", help="An agent of the tenant; may be repeated.")
+]
+ToLayer = Annotated[str | None, typer.Option("--to", metavar="LAYER", help="team, org or company of the scope.")]
+
+BEGIN = "Record a task with ReasoningBank.run_task or `wellworn hook post-task`; --agent names the agent."
+
+
+@command(app, "status", "tasks status --agent reviewer")
+def status(target: Target) -> None:
+    """Show how much was learned, how often it was used, and how tasks went."""
+    from wellworn.tasks import ReasoningBank
+
+    with target.open() as memory:
+        stats = ReasoningBank(memory, scope=target.scope).stats()
+    rate = stats.success_rate
+    values = {
+        **{name.replace("_", " "): value for name, value in vars(stats).items()},
+        "success rate": None if rate is None else f"{rate:.0%}",
+    }
+    target.answer({**vars(stats), "success_rate": rate}, render.pairs(values))
+    if not stats.items and not stats.tasks:
+        target.say(f"Nothing was learned yet for {target}. {BEGIN}")
+
+
+@command(app, "list", "tasks list --domain 'web.*' --sort usage")
+def list_(
+    target: Target,
+    domain: Domain = None,
+    kind: ItemKind = None,
+    sort: Annotated[str, typer.Option("--sort", metavar="ORDER", help="confidence, usage or created.")] = "confidence",
+    limit: options.Limit = 20,
+) -> None:
+    """List strategies and guardrails, the largest first."""
+    from wellworn.tasks import ReasoningBank
+    from wellworn.tasks.items import domain_of
+
+    with target.open() as memory:
+        bank = ReasoningBank(memory, scope=target.scope)
+        found = bank.items(domain=domain, kind=kind, sort=sort, limit=limit)
+        stage = bank.consolidation.stages()
+    rows = [
+        (
+            item.kind,
+            domain_of(item.tags),
+            f"{item.confidence:.2f}",
+            item.usage_count,
+            stage(item),
+            f"{item.text}\n{item.id}",
+        )
+        for item in found
+    ]
+    target.answer({"items": found}, render.table(("kind", "domain", "confidence", "used", "stage", "item"), rows))
+    if not found:
+        filtered = "No such item; `wellworn tasks status` names the domains."
+        target.say(filtered if domain or kind else f"Nothing was learned yet for {target}. {BEGIN}")
+
+
+@command(app, "show", "tasks show 0198c0de-1")
+def show(target: Target, id: options.EntryId) -> None:
+    """Show one strategy or guardrail: what it says, what it rests on, how it did."""
+    from wellworn.tasks import ReasoningBank
+    from wellworn.tasks.items import origin_of
+
+    with target.open() as memory:
+        bank = ReasoningBank(memory, scope=target.scope)
+        entry = bank.item(entry_id(memory, id))
+        stage = bank.consolidation.stages()(entry)
+    origin = origin_of(entry)
+    values = {
+        "id": entry.id,
+        "kind": entry.kind,
+        "title": entry.title,
+        "text": entry.text,
+        "evidence": entry.evidence,
+        "stage": stage,
+        "confidence": f"{entry.confidence:.2f}",
+        "used": f"{entry.usage_count} ({entry.success_count} successes, {entry.failure_count} failures)",
+        **({} if origin is None else {name: value for name, value in vars(origin).items() if value}),
+    }
+    target.answer({"item": entry, "origin": origin, "stage": stage}, render.pairs(values))
+
+
+@command(app, "retrieve", "tasks retrieve 'create a user' --domain web.admin")
+def retrieve(
+    target: Target,
+    query: Annotated[str, typer.Argument(metavar="QUERY", help="The task.")],
+    domain: Domain = None,
+    k: Annotated[int, typer.Option("-k", "--k", metavar="N", min=1, help="How many.")] = 1,
+    kind: ItemKind = None,
+    min_confidence: Annotated[
+        float, typer.Option("--min-confidence", metavar="0..1", help="Only items at least this certain.")
+    ] = 0.3,
+    explain: Annotated[bool, typer.Option("--explain", help="Show the factors of each score.")] = False,
+) -> None:
+    """Find what helps with a task."""
+    from wellworn.tasks import ReasoningBank
+
+    with target.open() as memory:
+        bank = ReasoningBank(memory, scope=target.scope)
+        recall = bank.retrieve(query, domain=domain, k=k, kind=kind, min_confidence=min_confidence)
+    target.answer(recall, render.hit_table(recall.hits, explain=explain))
+    if not recall.hits:
+        target.say("Nothing helps with that; `wellworn tasks list` shows what was learned.")
+
+
+@command(app, "judge", "tasks judge trajectory.json")
+def judge(
+    target: Target,
+    file: Annotated[str, typer.Argument(metavar="FILE", help='A trajectory as JSON; "-" reads standard input.')] = DASH,
+    items: Annotated[bool, typer.Option("--items", help="Also show what it would teach.")] = False,
+    llm: options.LlmName = None,
+) -> None:
+    """Judge whether work succeeded, and why; nothing is stored."""
+    from wellworn.tasks import ReasoningBank
+
+    given = _trajectory(file)
+    with target.open(new=True, llm=llm) as memory:
+        bank = ReasoningBank(memory, scope=target.scope)
+        verdict = bank.judge(given)
+        found = bank.distill(given, verdict).items if items else []
+    values = {
+        "verdict": verdict.outcome,
+        "confidence": f"{verdict.confidence:.2f}",
+        "by": verdict.by,
+        "reasons": "\n".join(verdict.reasons),
+    }
+    rows = [(item.kind, f"{item.title}\n{item.text}") for item in found]
+    document = {"verdict": verdict, **({"items": found} if items else {})}
+    target.answer(document, render.pairs(values), render.table(("kind", "item"), rows))
+    if verdict.fallback:
+        target.say(f"Rules answered instead of the model: {verdict.fallback}")
+
+
+@command(app, "consolidate", "tasks consolidate --agent solver --dry-run")
+def consolidate(target: Target, dry_run: options.DryRun = False, layer: HomeLayer = None) -> None:
+    """Merge duplicates, resolve contradictions or ask for review, decay, prune, promote.
+
+    `wellworn tasks undo` takes it back.
+    """
+    from wellworn.tasks import ReasoningBank
+
+    with target.open() as memory, render.progress_bar("consolidating") as progress:
+        run = ReasoningBank(memory, scope=target.scope).consolidate(layer=layer, dry_run=dry_run, progress=progress)
+    rows = [(each.action, each.id, each.other, each.why) for each in run.decisions]
+    target.answer(run, render.table(("would do" if dry_run else "done", "entry", "other", "why"), rows))
+    changes = f"{'would make' if dry_run else 'made'} {_counts(run)}"
+    target.say(f"Looked at {run.entries} entries and {changes}{'' if dry_run else f' (run {run.id})'}.")
+
+
+@command(app, "undo", "tasks undo --agent solver")
+def undo(
+    target: Target,
+    run: Annotated[str | None, typer.Argument(metavar="RUN", help="Its id; by default the last with changes.")] = None,
+    layer: HomeLayer = None,
+) -> None:
+    """Take a consolidation back; entries changed since stay as they are."""
+    from wellworn.tasks import ReasoningBank
+
+    with target.open() as memory, render.progress_bar("undoing") as progress:
+        done = ReasoningBank(memory, scope=target.scope).consolidation.undo(run, layer=layer, progress=progress)
+    target.answer(done)
+    target.say(f"Restored {done.restored} entries of run {done.id}; {done.gone} were forgotten since.")
+    if done.kept:
+        target.say(f"Left as they are, because they changed since: {', '.join(done.kept)}")
+
+
+@command(app, "runs", "tasks runs --agent solver")
+def runs(target: Target, layer: HomeLayer = None, limit: options.Limit = 20) -> None:
+    """List consolidations, newest first."""
+    from wellworn.tasks import ReasoningBank
+
+    with target.open() as memory:
+        found = ReasoningBank(memory, scope=target.scope).consolidation.runs(layer=layer, limit=limit)
+    rows = [(run.id, run.at, run.state, run.entries, _counts(run)) for run in found]
+    target.answer({"runs": found}, render.table(("run", "when", "state", "entries", "changes"), rows))
+    if not found:
+        target.say(f"No consolidation yet for {target}; `wellworn tasks consolidate` makes one.")
+
+
+@command(app, "review", "tasks review KEY --decide keep_one --keep ID")
+def review(
+    target: Target,
+    key: Annotated[str | None, typer.Argument(metavar="KEY", help="The question; all open ones without it.")] = None,
+    decide: Annotated[
+        str | None,
+        typer.Option(
+            "--decide",
+            metavar="DECISION",
+            help="keep_both, keep_one, merge, scope, delete; or correct, partial, incorrect.",
+        ),
+    ] = None,
+    keep: Annotated[str | None, typer.Option("--keep", metavar="ID", help="The entry that stays.")] = None,
+    text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="A better text.")] = None,
+    domain: Annotated[
+        list[str] | None, typer.Option("--domain", metavar="ID=DOMAIN", help="A new domain; may be repeated.")
+    ] = None,
+    delete: Annotated[
+        list[str] | None, typer.Option("--delete", metavar="ID", help="What to delete; by default all.")
+    ] = None,
+    every: Annotated[bool, typer.Option("--all", help="Also questions that were decided.")] = False,
+    layer: HomeLayer = None,
+    yes: options.Yes = False,
+) -> None:
+    """List questions that need a person, or decide one: contradictions and doubtful entries.
+
+    Deleting asks first on a terminal; elsewhere --yes is needed.
+    """
+    from wellworn.tasks import ReasoningBank
+
+    if (key is None) != (decide is None):
+        raise InvalidInput("review", "needs KEY and --decide together", "give both, or neither to list the questions")
+    if decide == "delete":
+        confirm("tasks review", "Delete for good?", no="Nothing was deleted.", yes=yes)
+    with target.open() as memory:
+        reviews = ReasoningBank(memory, scope=target.scope).reviews
+        if key is None or decide is None:
+            found = reviews.questions(layer=layer, open_only=not every)
+        else:
+            decided = reviews.decide(
+                key, decide, layer=layer, keep=keep, text=text, domains=_domains(domain), ids=delete
+            )
+            found = [] if decided is None else [decided]
+    cases = [] if key else found
+    parts: list[object] = []
+    for case in cases:
+        about = {"key": case.key, "why": case.reason, "state": case.state, "question": case.question}
+        parts += [render.pairs(about), render.entry_table(case.entries)]
+    target.answer({"reviews": found}, *parts)
+    if not cases:
+        target.say(f"Decided: {decide}." if key else "No open questions.")
+
+
+@command(app, "share", "tasks share 0198c0de-1 --agent solver --team ops --to team")
+def share(
+    target: Target,
+    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="Promoted strategies or guardrails.")],
+    to: ToLayer = None,
+    with_: WithAgents = None,
+) -> None:
+    """Copy promoted entries to a team, org or company, or to other agents: scrubbed, without their evidence."""
+    from wellworn.tasks import ReasoningBank
+
+    with target.open() as memory:
+        exact = entry_ids(memory, ids)
+        shares = ReasoningBank(memory, scope=target.scope).sharing.share(exact, layer=to, agents=with_ or [])
+    target.answer({"shares": shares}, _share_table(shares))
+
+
+@command(app, "revoke", "tasks revoke 0198c0de-1 --agent solver")
+def revoke(target: Target, id: options.EntryId, to: ToLayer = None, with_: WithAgents = None) -> None:
+    """Take back what was shared of an entry: everywhere, or from one layer or some agents."""
+    from wellworn.tasks import ReasoningBank
+
+    with target.open() as memory:
+        exact = entry_id(memory, id)
+        ended = ReasoningBank(memory, scope=target.scope).sharing.revoke(exact, layer=to, agents=with_ or [])
+    target.answer({"revoked": ended})
+    target.say(f"Revoked {render.count(len(ended), 'copy', 'copies')}.")
+
+
+@command(app, "learn-from", "tasks learn-from solver --agent second")
+def learn_from(
+    target: Target,
+    peer: Annotated[str, typer.Argument(metavar="AGENT", help="The agent of the tenant to learn from.")],
+    min_confidence: Annotated[
+        float, typer.Option("--min-confidence", metavar="0..1", help="Only items at least this certain.")
+    ] = 0.8,
+    min_usage: Annotated[int, typer.Option("--min-usage", metavar="N", min=0, help="Only items used this often.")] = 10,
+) -> None:
+    """Copy to the scope's agent what another agent has used and is certain of."""
+    from wellworn.core.values import Scope
+    from wellworn.tasks import ReasoningBank
+
+    other = Scope(tenant=target.scope.tenant, agent=peer)
+    with target.open() as memory:
+        shares = ReasoningBank(memory, scope=target.scope).sharing.learn_from_peer(
+            other, min_confidence=min_confidence, min_usage=min_usage
+        )
+    target.answer({"shares": shares}, _share_table(shares))
+    if not shares:
+        target.say(f"Agent {peer} has nothing that certain and that often used; see --min-confidence, --min-usage.")
+
+
+def _counts(run: Consolidation) -> str:
+    return ", ".join(f"{number} {action}" for action, number in run.counts.items() if number) or "no change"
+
+
+def _share_table(shares: list[Share]) -> object:
+    rows = [(each.id, f"{each.to.layer} {each.to.layer_id}", each.copy_id, each.refused) for each in shares]
+    return render.table(("entry", "to", "copy", "refused because"), rows)
+
+
+def _domains(pairs: list[str] | None) -> dict[str, str] | None:
+    if pairs is None:
+        return None
+    bad = [pair for pair in pairs if "=" not in pair]
+    if bad:
+        raise InvalidInput("--domain", f"{bad[0]!r} has no =", "as in ID=web.admin")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def _trajectory(file: str) -> Any:  # any JSON value
+    text = read_stdin() if file == DASH else Path(file).read_text(encoding="utf-8-sig")
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError):
+        where = "standard input" if file == DASH else file
+        problem = "is not JSON" if text.strip() else "is empty"
+        raise InvalidInput(where, problem, 'as in {"query": …, "steps": [{"tool": …, "args": {}}]}') from None

@@ -1,0 +1,90 @@
+"""doctor; admin export, load, repair, reembed."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from .conftest import Cli
+
+
+@pytest.fixture
+def filled(cli: Cli) -> Cli:
+    cli.ok("remember", "Ada likes tea.", "--user", "ada", "--tag", "drinks")
+    cli.ok("remember", "Bob likes coffee.", "--user", "bob", "--tag", "drinks")
+    return cli
+
+
+@pytest.mark.parametrize(("name", "format"), [("out.jsonl", "jsonl"), ("notes", "markdown")])
+def test_an_export_can_be_imported_elsewhere(filled: Cli, tmp_path: Path, name: str, format: str) -> None:
+    written = filled.json("admin", "export", name, "--format", format)
+    assert (written["format"], written["entries"]) == (format, 2)
+    other = Cli(tmp_path / "other.db")
+    loaded = other.json("admin", "load", name, "--format", format)
+    assert (loaded["entries"], loaded["skipped"]) == (2, 0)
+    for user in ("ada", "bob"):
+        assert other.json("list", "--user", user) == filled.json("list", "--user", user)
+    assert other.json("admin", "load", name, "--format", format)["skipped"] == 2
+
+
+def test_naming_a_person_exports_only_them(filled: Cli) -> None:
+    assert filled.json("admin", "export", "ada.jsonl", "--user", "ada")["entries"] == 1
+    assert "Bob" not in Path("ada.jsonl").read_text(encoding="utf-8")
+    assert "the whole store" in filled.ok("admin", "export", "all.jsonl").out
+
+
+def test_plain_notes_go_to_the_default_user(cli: Cli) -> None:
+    Path("notes").mkdir()
+    Path("notes/tea.md").write_text("# Tea\n\nAda likes green tea.\n", encoding="utf-8")
+    assert cli.json("admin", "load", "notes")["entries"] == 1
+    assert "green tea" in cli.json("list")["entries"][0]["text"]
+    assert cli.json("admin", "load", "notes", "--user", "bob")["entries"] == 1
+    assert len(cli.json("list", "--user", "bob")["entries"]) == 1
+
+
+def test_vectors_may_stay_out(filled: Cli) -> None:
+    with_vectors = filled.json("admin", "export", "full.jsonl")["bytes"]
+    assert filled.json("admin", "export", "slim.jsonl", "--no-vectors")["bytes"] < with_vectors
+
+
+@pytest.mark.parametrize("content", ["", "not json\n", '{"format": "wellworn", "version": 99}\n', None])
+def test_a_damaged_import_changes_nothing(filled: Cli, content: str | None) -> None:
+    if content is not None:
+        Path("bad.jsonl").write_text(content, encoding="utf-8")
+    answer = filled("admin", "load", "bad.jsonl")
+    assert answer.code == 2
+    assert answer.err.startswith("wellworn: ")
+    assert answer.err.count("\n") == 1
+    assert filled.json("admin", "stats", "--user", "ada")["entries"] == 1
+
+
+def test_a_healthy_store_passes(filled: Cli) -> None:
+    assert filled.json("doctor")["flaws"] == []
+    assert filled.ok("doctor").err.startswith("no flaws in ")
+
+
+def test_a_damaged_store_fails_until_repaired(filled: Cli) -> None:
+    connection = sqlite3.connect(filled.db)
+    with connection:
+        connection.execute("DELETE FROM index_records")
+    connection.close()
+    broken = filled("doctor")
+    assert broken.code == 1
+    assert "wellworn admin repair" in broken.out
+    repaired = filled.ok("admin", "repair")
+    assert "repaired" in repaired.out
+    assert "no flaws" in repaired.err
+    assert filled("doctor", "--json").json["flaws"] == []
+
+
+def test_reembed_moves_the_store_to_another_embedder(filled: Cli) -> None:
+    assert filled.json("admin", "stats")["width"] != 64
+    refused = filled("recall", "tea", "--user", "ada", "--embedder", "hash:64")
+    assert refused.code == 2
+    assert "reembed" in refused.err
+    filled.ok("admin", "reembed", "--embedder", "hash:64")
+    assert filled.json("admin", "stats", "--embedder", "hash:64")["width"] == 64
+    assert filled.json("recall", "tea", "--user", "ada", "--embedder", "hash:64")["hits"]
+    assert filled.json("doctor", "--embedder", "hash:64")["flaws"] == []

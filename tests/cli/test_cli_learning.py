@@ -1,0 +1,218 @@
+"""outcome, and learning status, curve, replay, practise, export, share, reset."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from wellworn.cli import render
+
+from .conftest import Cli
+
+FACTS = ("Ada prefers tokio over async-std.", "Bob keeps bees in Porto.", "Ada trains for the marathon.")
+
+
+@pytest.fixture
+def filled(cli: Cli) -> Cli:
+    for fact in FACTS:
+        cli.remember(fact)
+    return cli
+
+
+def recall_id(cli: Cli, query: str = "which runtime does Ada like?") -> str:
+    found: str = cli.json("recall", query)["id"]
+    return found
+
+
+# -- outcome -----------------------------------------------------------------------------------------------------
+
+
+def test_recall_prints_the_id_that_outcome_takes(filled: Cli) -> None:
+    answer = filled.ok("recall", "which runtime does Ada like?")
+    id = answer.err.rpartition("(recall ")[2].strip(" )\n")
+    assert filled.json("outcome", id, "--cited", "0") == {"recall_id": id, "counted": True}
+
+
+def test_places_count_from_0_as_in_the_prompt(filled: Cli) -> None:
+    rows = filled.ok("recall", "tokio", "-k", "2").out.splitlines()
+    assert [row.split()[0] for row in rows if row.strip()[:2] in ("0 ", "1 ", "2 ")] == ["0", "1"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        ["--cited", "0,2"],
+        ["--none"],
+        ["--used", "0.8"],
+        ["--ignored"],
+        ["--refined", "runtimes"],
+        ["--success"],
+        ["--failure"],
+    ],
+)
+def test_every_kind_counts_once(filled: Cli, said: list[str]) -> None:
+    asked = recall_id(filled)
+    assert filled.json("outcome", asked, *said) == {"recall_id": asked, "counted": True}
+    assert filled.json("outcome", asked, *said)["counted"] is False
+    assert "counted already" in filled.ok("outcome", asked, *said).err
+
+
+def test_citing_is_a_use_and_success_makes_surer(filled: Cli) -> None:
+    asked = filled.json("recall", "which runtime does Ada like?")
+    best = asked["hits"][0]["entry"]
+    filled.ok("outcome", asked["id"], "--cited", "0")
+    filled.ok("outcome", asked["id"], "--success")
+    entry = filled.json("show", best["id"])["entry"]
+    assert entry["usage_count"] == best["usage_count"] + 1
+    assert entry["confidence"] > best["confidence"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        [],
+        ["--cited", "first"],
+        ["--cited", "9"],
+        ["--cited", "-1"],
+        ["--cited", "0", "--none"],
+        ["--used", "7"],
+        ["--cited", "0", "--ignored"],
+    ],
+)
+def test_unusable_outcomes_are_one_line(filled: Cli, said: list[str]) -> None:
+    answer = filled("outcome", recall_id(filled), *said)
+    assert (answer.code, answer.out) == (2, "")
+    assert answer.err.startswith("wellworn: ")
+    assert answer.err.count("\n") == 1
+
+
+def test_an_unknown_recall_and_one_of_another_tenant_are_refused(filled: Cli) -> None:
+    assert filled("outcome", "no-such-recall", "--none").code == 1
+    assert filled("outcome", recall_id(filled), "--none", "--tenant", "other").code == 1
+
+
+# -- learn -------------------------------------------------------------------------------------------------------
+
+
+def test_status_before_and_after_an_outcome(filled: Cli) -> None:
+    fresh = filled.json("learning", "status")
+    assert (fresh["mode"], fresh["serving"], fresh["level"], fresh["outcomes"]) == ("on", "base", "base", 0)
+    filled.ok("outcome", recall_id(filled), "--cited", "0")
+    assert filled.json("learning", "status")["outcomes"] == 1
+    shown = filled.ok("learning", "status").out
+    for word in ("serving", "base", "agreement", "user me"):
+        assert word in shown
+
+
+def test_replay_leads_to_the_same_weights(filled: Cli) -> None:
+    filled.ok("outcome", recall_id(filled), "--cited", "0")
+    before = filled.json("learning", "status")
+    assert filled.json("learning", "replay")["weights"] == before["weights"]
+    assert any(before["weights"].values())
+
+
+def test_replay_learns_labelled_pairs(filled: Cli, tmp_path: Path) -> None:
+    right = filled.json("list")["entries"][0]["id"]
+    line = json.dumps({"query": "which runtime does Ada like?", "ids": [right]})
+    (tmp_path / "pairs.jsonl").write_text(line + "\n", encoding="utf-8")
+    assert filled.json("learning", "replay", "--pairs", "pairs.jsonl")["prior_steps"] == 1
+    assert filled.json("learning", "replay", "--pairs", "-", stdin=line)["prior_steps"] == 1
+
+
+@pytest.mark.parametrize("line", ["nonsense", "[]", '{"query": "x"}', '{"query": "x", "ids": [7]}'])
+def test_a_broken_pair_names_its_line(filled: Cli, line: str) -> None:
+    answer = filled("learning", "replay", "--pairs", "-", stdin=f"\n{line}\n")
+    assert answer.code == 2
+    assert "line 2" in answer.err
+
+
+def test_export_holds_numbers_and_no_text(filled: Cli, tmp_path: Path) -> None:
+    filled.ok("outcome", recall_id(filled, "which runtime does Ada like?"), "--cited", "0")
+    answer = filled.ok("learning", "export")
+    assert answer.json
+    assert "tokio" not in answer.out
+    assert "runtime" not in answer.out
+    said = filled.ok("learning", "export", "weights.json")
+    assert said.out == ""
+    assert json.loads((tmp_path / "weights.json").read_text(encoding="utf-8")) == answer.json
+
+
+def test_a_tenant_can_leave_the_sharing(filled: Cli) -> None:
+    assert filled.json("learning", "status")["shares"] is True
+    assert filled.json("learning", "share", "--off") == {"tenant": "default", "shares": False}
+    assert filled.json("learning", "status")["shares"] is False
+    assert "learn from each other" in filled.ok("learning", "share", "--on").err
+
+
+def test_reset_drops_what_was_learned_and_only_the_whole_log_brings_it_back(filled: Cli) -> None:
+    filled.ok("outcome", recall_id(filled), "--cited", "0")
+    learned = filled.json("learning", "status")
+    assert filled.json("learning", "reset", "--yes")["dropped"] >= 1
+    assert filled.json("learning", "status")["steps"] == 0
+    assert filled.json("learning", "replay")["steps"] == 0
+    assert filled.json("learning", "replay", "--whole")["weights"] == learned["weights"]
+
+
+def test_reset_without_a_terminal_wants_yes(filled: Cli) -> None:
+    filled.ok("outcome", recall_id(filled), "--cited", "0")
+    answer = filled("learning", "reset")
+    assert answer.code == 2
+    assert "--yes" in answer.err
+    assert filled.json("learning", "status")["steps"] == 1
+
+
+@pytest.mark.parametrize(("reply", "left", "code"), [("n\n", 1, 1), ("y\n", 0, 0)])
+def test_reset_asks_on_a_terminal(
+    filled: Cli, monkeypatch: pytest.MonkeyPatch, reply: str, left: int, code: int
+) -> None:
+    filled.ok("outcome", recall_id(filled), "--cited", "0")
+    with monkeypatch.context() as patched:
+        patched.setattr("wellworn.cli.edge.can_ask", lambda: True)
+        answer = filled("learning", "reset", stdin=reply)
+    assert answer.code == code
+    assert "Drop all that was learned for tenant default" in answer.err
+    assert filled.json("learning", "status")["steps"] == left
+
+
+def test_a_recall_without_learning_is_not_logged(filled: Cli) -> None:
+    asked = filled.ok("recall", "tokio", "--learning", "off", "--json").json["id"]
+    assert filled("outcome", asked, "--none").code == 1
+    assert "wellworn outcome" not in filled.ok("recall", "tokio", "--learning", "off").err
+    assert filled("recall", "tokio", "--learning", "sometimes").code == 2
+
+
+def test_the_papers_reranker_learns_too(filled: Cli) -> None:
+    asked = filled.json("recall", "which runtime does Ada like?", "--profile", "paper")["id"]
+    assert filled.json("outcome", asked, "--cited", "0", "--profile", "paper")["counted"] is True
+    assert filled.json("learning", "status", "--profile", "paper")["steps"] == 1
+
+
+# -- curve -------------------------------------------------------------------------------------------------------
+
+
+def test_the_curve_shows_rate_gain_and_weights(filled: Cli) -> None:
+    assert "No outcome yet" in filled.ok("learning", "curve").err
+    for query in ("which runtime does Ada like?", "who keeps bees?", "what is the marathon?"):
+        filled.ok("outcome", recall_id(filled, query), "--cited", "0")
+    curve = filled.json("learning", "curve")["curve"]
+    assert [point["number"] for point in curve] == [1, 2, 3]
+    shown = filled.ok("learning", "curve").out
+    for word in ("3 outcomes, served by base", "gain over untrained", *curve[0]["weights"]):
+        assert word in shown
+
+
+def test_a_row_of_bars() -> None:
+    assert render.spark([2.0, 2.0]) == "▁▁"
+    assert render.spark([0.0, 1.0, 2.0]) == "▁▅█"
+    assert len(render.spark([float(n) for n in range(1000)])) == 40
+
+
+def test_practise_is_done_once(cli: Cli) -> None:
+    cli.remember("The bakery opens at six.")
+    assert "Nothing to practise" in cli("learning", "practise").err
+    cli.remember("Overdrive Maximus was shot in Leland in 1986.", "--title", "Leland", "--tag", "film")
+    cli.remember("Stefan Kingsley directed Overdrive Maximus.", "--title", "Overdrive Maximus", "--tag", "film")
+    assert cli.json("learning", "practise", "--tasks", "4")["tasks"] >= 1
+    assert "Nothing to practise" in cli("learning", "practise").err

@@ -1,0 +1,112 @@
+"""bank status, list, show, retrieve, judge, demo."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Cli
+
+WORK = {
+    "query": "Create user bob",
+    "steps": [
+        {"tool": "create_user", "args": {"name": "bob", "role": "Admin"}, "error": "400 invalid role"},
+        {"tool": "create_user", "args": {"name": "bob", "role": "admin"}, "ok": True},
+    ],
+}
+CLERK = ("--agent", "clerk")
+
+
+def record(cli: Cli, **change: Any) -> Any:  # what the hook prints
+    given = json.dumps({**WORK, **change})
+    return cli.json("hook", "post-task", "--task-id", "t1", "--domain", "web.admin", *CLERK, stdin=given)
+
+
+@pytest.fixture
+def taught(cli: Cli) -> Cli:
+    assert record(cli)["state"] == "reinforced"
+    return cli
+
+
+def test_status_counts_items_and_tasks(taught: Cli) -> None:
+    status = taught.json("tasks", "status", *CLERK)
+    assert (status["items"], status["tasks"], status["successes"], status["success_rate"]) == (2, 1, 1, 1.0)
+    shown = taught.ok("tasks", "status", *CLERK).out
+    assert "strategy 2" in shown
+    assert "100%" in shown
+
+
+def test_list_filters_and_sorts(taught: Cli) -> None:
+    record(taught, verdict="failure", steps=[{"tool": "f", "args": {}, "error": "x"}])
+    found = taught.json("tasks", "list", *CLERK)["items"]
+    assert {item["kind"] for item in found} == {"strategy", "guardrail"}
+    assert len(taught.json("tasks", "list", "--kind", "guardrail", "--domain", "web.*", *CLERK)["items"]) == 1
+    assert taught.json("tasks", "list", "--domain", "db", *CLERK)["items"] == []
+    assert len(taught.json("tasks", "list", "--limit", "1", "--sort", "created", *CLERK)["items"]) == 1
+    assert "create_user" in taught.ok("tasks", "list", *CLERK).out
+    assert taught("tasks", "list", "--sort", "luck", *CLERK).code == 2
+    assert "Nothing was learned yet" in taught.ok("tasks", "list", "--agent", "other").err
+
+
+def test_show_says_what_it_rests_on(taught: Cli) -> None:
+    item = taught.json("tasks", "list", *CLERK)["items"][0]
+    shown = taught.json("tasks", "show", item["id"], *CLERK)
+    assert (shown["origin"]["task"], shown["stage"]) == ("t1", "stored")
+    assert "400 invalid role" in taught.ok("tasks", "show", item["id"], *CLERK).out or "create_user" in item["evidence"]
+    assert taught("tasks", "show", "nope", *CLERK).code == 1
+    assert taught("tasks", "show", item["id"], "--agent", "other").code == 1
+
+
+def test_retrieve_explains(taught: Cli) -> None:
+    recall = taught.json("tasks", "retrieve", "Create user eve", "--domain", "web.*", *CLERK)
+    assert len(recall["hits"]) == 1
+    assert len(taught.json("tasks", "retrieve", "Create user eve", "--k", "5", *CLERK)["hits"]) == 2
+    explained = taught.ok("tasks", "retrieve", "Create user eve", "--explain", *CLERK).out
+    assert "reliability" in explained
+    assert taught.json("tasks", "retrieve", "x", "--min-confidence", "0.9", *CLERK)["hits"] == []
+    assert "Nothing helps" in taught.ok("tasks", "retrieve", "x", "--kind", "guardrail", *CLERK).err
+
+
+def test_judge_reads_a_file_or_standard_input_and_keeps_nothing(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "work.json"
+    path.write_text(json.dumps(WORK), encoding="utf-8")
+    assert cli.json("tasks", "judge", str(path))["verdict"]["success"] is True
+    judged = cli.json("tasks", "judge", "--items", stdin=json.dumps({**WORK, "exit_code": 1}))
+    assert judged["verdict"]["reasons"] == ["exit code 1"]
+    assert judged["items"] == [] or judged["items"][0]["kind"] == "guardrail"
+    assert "success" in cli.ok("tasks", "judge", str(path), "--items").out
+    assert cli.json("tasks", "status")["tasks"] == 0
+    assert cli("tasks", "judge", stdin="not json").code == 2
+    assert cli("tasks", "judge", str(tmp_path / "none.json")).code == 2
+
+
+def test_judge_asks_a_model_and_says_when_it_could_not(cli: Cli, tmp_path: Path) -> None:
+    script = tmp_path / "replies.json"
+    script.write_text(json.dumps({"judge": ['{"success": false, "reasons": ["the role is wrong"]}', "no"]}))
+    said = cli.ok("tasks", "judge", "--llm", f"scripted:{script}", stdin=json.dumps(WORK))
+    assert "the role is wrong" in said.out
+    script.write_text(json.dumps({"judge": ["no idea"]}))
+    assert "Rules answered" in cli.ok("tasks", "judge", "--llm", f"scripted:{script}", stdin=json.dumps(WORK)).err
+
+
+def test_empty_states_say_how_to_go_on(taught: Cli) -> None:
+    other = ("--agent", "other")
+    for command in (["status"], ["list"]):
+        assert "wellworn hook post-task" in taught.ok("tasks", *command, *other).err
+    assert "names the domains" in taught.ok("tasks", "list", "--domain", "db", *CLERK).err
+    assert taught.ok("tasks", "list", *other).out == ""
+    assert "wellworn tasks list" in taught.ok("tasks", "retrieve", "x", *other).err
+    assert "makes one" in taught.ok("tasks", "runs", *CLERK).err
+    assert "--min-usage" in taught.ok("tasks", "learn-from", "clerk", *other).err
+
+
+def test_what_is_misspelt_is_named(taught: Cli) -> None:
+    for command in (["list"], ["retrieve", "x"]):
+        wrong = taught("tasks", *command, "--kind", "stratgy", *CLERK)
+        assert wrong.code == 2
+        assert "'stratgy' is no kind of item (use strategy or guardrail)" in wrong.err
+    assert "standard input: is empty" in taught("tasks", "judge", stdin="").err
+    assert "'clerk' is not another agent" in taught("tasks", "learn-from", "clerk", *CLERK).err
