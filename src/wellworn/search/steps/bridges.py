@@ -143,11 +143,13 @@ def rows_with(bank: Bank, term: int) -> Rows:
 
 def _shares(sources: Sequence[Source], rows: Rows) -> Values:
     """`shares` plus links, shape (rows, sources)."""
-    value = [
-        [source.shares.get(row, 0.0) + (_LINK_VALUE if row in source.links else 0.0) for source in sources]
-        for row in rows.tolist()
-    ]
-    return np.array(value, dtype=np.float64).reshape(len(rows), len(sources))
+    found, place = np.zeros((len(rows), len(sources))), {row: number for number, row in enumerate(rows.tolist())}
+    for column, source in enumerate(sources):
+        for row in source.shares.keys() & place.keys():
+            found[place[row], column] = source.shares[row]
+        for row in source.links & place.keys():
+            found[place[row], column] += _LINK_VALUE
+    return found
 
 
 def _covered(context: SearchContext, rows: Rows, sources: Sequence[Source]) -> Values:

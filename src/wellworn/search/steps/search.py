@@ -83,10 +83,10 @@ class StepSearch:
             plan = plan_of_choice(choice, query)
             return _Planned(plan=plan, planner=self._planner, usage=usage) if plan else None
         layers: list[Layer] = [partition.layer for partition in scope.partitions()]
-        if self._recursion.models is not None and self._access is not None:
-            return self._by_model(query, shape, layers, scope, self._recursion.models, self._access)
         make = partial(self._planner.plan, query, shape, layers=layers, depth=0)
         try:
+            if self._recursion.models is not None and self._access is not None:
+                return self._by_model(query, shape, layers, scope, self._recursion.models, self._access)
             plan = tuple(make() if isinstance(self._planner, RulePlanner) else usage.within(make))
         except Exception:  # a planner may be anybody's code
             return None
@@ -102,8 +102,8 @@ class StepSearch:
         root, sub = access.metered(models.for_root, home), access.metered(models.for_sub, home)
         planner = ModelPlanner(root, sub, calls, rules=self._planner, limits=self._recursion.limits)
         plan = planner.plan(query, shape, layers=layers, depth=0)
-        usage.restart_clock()
-        return _Planned(plan=plan, planner=planner, usage=usage, calls=calls, steps=planner.steps)
+        usage.restart_clock()  # models have their own time
+        return _Planned(plan=tuple(plan), planner=planner, usage=usage, calls=calls, steps=planner.steps)
 
     def reason(self, question: str, library: Library, *, k: int) -> Reasoning:
         """The chain of evidence for a question, following turns of dialogues too.
