@@ -16,6 +16,7 @@ import sys
 
 from wellworn import BudgetExceeded, ModelFailed
 from wellworn.models import Budget, Message, Meter, Request, choose_model, read_json
+from wellworn.models.ledger import spent
 from wellworn.store.sqlite import SqliteStore
 
 MODEL = os.environ.get("WELLWORN_EXAMPLE_MODEL", "openai:gpt-4o-mini")
@@ -36,8 +37,8 @@ async def main() -> None:
         sys.exit(str(error))
     for fact in answer.get("facts", []) if isinstance(answer, dict) else answer:
         print("-", fact)
-    (spent,) = store.spent("examples")
-    print(f"({spent.calls} call, {spent.input_tokens} + {spent.output_tokens} tokens, ${spent.usd:.6f})")
+    (total,) = spent(store, "examples")
+    print(f"({total.calls} call, {total.input_tokens} + {total.output_tokens} tokens, ${total.usd:.6f})")
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from wellworn.core.clock import Clock, NewId
 from wellworn.core.errors import NotFound
 from wellworn.core.values import Partition, Progress
 from wellworn.ingest.remember import Writer
-from wellworn.jobs.queue import Queue
+from wellworn.jobs.queue import Queue, list_jobs
 from wellworn.jobs.worker import Handler, Worker
 from wellworn.models.costs import Budget, Prices
 from wellworn.models.ledger import InFlight, Meter
@@ -143,7 +143,7 @@ class Background:
         return 0 if self._keep_jobs_days is None else self._queue.prune(self._keep_jobs_days)
 
     def retry(self, tenant: str, job_id: str | None) -> int:
-        dead = self._store.jobs(tenant=tenant, states=["dead"], limit=100_000)
+        dead = list_jobs(self._store, tenant=tenant, states=["dead"], limit=100_000)
         wanted = [job for job in dead if job_id in (None, job.id)]
         if job_id is not None and not wanted:
             raise NotFound("dead job", job_id, "see `wellworn jobs list --state dead`")

@@ -19,6 +19,7 @@ from wellworn.ingest.forget import Forgetter
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.scrub import ScrubberSpec, choose_scrubbing
 from wellworn.ingest.validate import checked_flag, checked_fraction
+from wellworn.jobs.queue import restart_jobs
 from wellworn.learning.learner import Learner, checked_mode
 from wellworn.learning.log import LearningLog
 from wellworn.learning.state import read_prior
@@ -176,7 +177,9 @@ class Engine:
         self.router = Router(self.searcher, self.recursion, access=access, trainer=self.searches)
         self.writer = Writer(self.store, self.embedder, scrubber=self.scrubbing, clock=self.clock, new_id=self.new_id)
         self.changer = Changer(self.store, self.embedder, scrubbing=self.scrubbing, clock=self.clock)
-        self.forgetter = Forgetter(self.store, self.searcher, clock=self.clock, before=self.learner.log.write)
+        self.forgetter = Forgetter(
+            self.store, self.searcher, clock=self.clock, before=self.learner.log.write, cut=restart_jobs
+        )
 
     @property
     def background(self) -> Background:

@@ -137,7 +137,7 @@ class Memory:
 
     def sessions(self, *, layer: Layer | None = None, scope: Scope | None = None) -> list[str]:
         """Ids of the sessions of the scope's home layer, oldest first."""
-        return self.engine.store.sessions(self._scope(scope).home(layer))
+        return [head.id for head in self.engine.store.sessions(self._scope(scope).home(layer))]
 
     def reflect(
         self,

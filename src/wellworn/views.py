@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wellworn.core.values import CacheLevel, CurvePoint, JobState, LearningStatus, Progress, Scope, Stats
+from wellworn.core.values import CacheLevel, CurvePoint, Job, JobState, LearningStatus, Progress, Scope, Stats
 from wellworn.engine import Engine
 from wellworn.ingest.validate import (
     TimeLike,
@@ -24,8 +24,10 @@ from wellworn.ingest.validate import (
     checked_scope,
     checked_session_id,
 )
+from wellworn.jobs.queue import list_jobs
+from wellworn.models.ledger import Spent, spent
 from wellworn.models.port import Embedder
-from wellworn.store.port import Event, Job, Spent
+from wellworn.store.events import Event, events
 
 if TYPE_CHECKING:
     from wellworn.models.port import Model
@@ -103,8 +105,7 @@ class LearningView:
         A search policy (`Recursion(learns=True)`) begins with the result, which alone does not change how questions
         are searched. It happens once for each home layer, and nothing is logged.
         """
-        from wellworn.search.steps.practise import practise
-        from wellworn.search.steps.trainer import SearchTrainer
+        from wellworn.search.steps.trainer import SearchTrainer, practise
 
         scope, count = self._scope(scope), checked_count("tasks", tasks, least=1)
         engine = self._engine
@@ -134,7 +135,7 @@ class JobsView:
         """The tenant's jobs, newest first."""
         wanted = None if state is None else [checked_job_state(state)]
         limit = checked_count("limit", limit, least=1)
-        return self._engine.store.jobs(tenant=self._scope(scope).tenant, states=wanted, limit=limit)
+        return list_jobs(self._engine.store, tenant=self._scope(scope).tenant, states=wanted, limit=limit)
 
 
 Jobs = list[Job]
@@ -163,21 +164,21 @@ class AdminView:
             by_state={key[6:]: n for key, n in counts.items() if key.startswith("state:")},
             embedder=model.name if model else "none",
             width=model.width if model else 0,
-            size_bytes=store.size_bytes(),
+            size_bytes=counts["bytes"],
             scrubbed=self._engine.scrubbing.counts(partitions),
             embedding_cache=_cache_metrics(self._engine.embedder),
         )
 
     def events(self, *, limit: int = 100, scope: Scope | None = None) -> list[Event]:
         """The tenant's audit log, newest first: what was done to which entry when, never its text."""
-        return self._engine.store.events(self._scope(scope).tenant, limit=checked_count("limit", limit, least=1))
+        return events(self._engine.store, self._scope(scope).tenant, limit=checked_count("limit", limit, least=1))
 
     def costs(
         self, *, since: TimeLike = None, by: Sequence[str] = ("purpose", "model"), scope: Scope | None = None
     ) -> list[Spent]:
         """What the tenant's model calls cost, added up `by` any of `purpose`, `model`, `day`, `tenant`."""
         tenant = self._scope(scope).tenant
-        return self._engine.store.spent(tenant, since=as_time("since", since), by=checked_groups(by))
+        return spent(self._engine.store, tenant, since=as_time("since", since), by=checked_groups(by))
 
     def model(self, *, session_id: str | None = None, scope: Scope | None = None) -> Model | None:
         """The memory's model, for calls of your own: each is in the ledger, under the budget; None without an `llm`."""

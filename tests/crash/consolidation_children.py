@@ -1,4 +1,4 @@
-"""Processes that consolidate a bank, undo, and work with it, until they are killed or told to stop."""
+"""Processes that consolidate a bank and work with it, until they are killed or told to stop."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from wellworn import InvalidInput, Memory, NotFound, Scope
+from wellworn import Memory, Scope
 from wellworn.tasks import ReasoningBank
 from wellworn.tasks.items import domain_tags
 from wellworn.tasks.settle import ConsolidationSettings
@@ -47,23 +47,6 @@ def consolidate_slowly(path: Path, minutes_ahead: float, told: Connection) -> No
         time.sleep(60)
 
 
-def undo_slowly(path: Path, minutes_ahead: float, told: Connection) -> None:
-    def clock() -> datetime:
-        return datetime.now(UTC) + timedelta(minutes=minutes_ahead)
-
-    def tell(done: int, total: int) -> None:
-        told.send(done)
-        time.sleep(0.005)
-
-    with Memory.open(path, embedder=EMBEDDER, background=False, clock=clock) as mem:
-        bank = ReasoningBank(mem, scope=AGENT)
-        for run in bank.consolidation.runs(scope=AGENT):
-            if run.state != "undone":
-                bank.consolidation.undo(run.id, scope=AGENT, progress=tell)
-        told.send("done")
-        time.sleep(60)
-
-
 def _wait_for(signal: Path, told: Connection) -> None:
     """Say that all is open, and begin when everyone may."""
     told.send("ready")
@@ -92,18 +75,3 @@ def work_meanwhile(path: Path, go: Path, stop: Path, told: Connection) -> None:
             found = bank.retrieve("read the row", k=3)
             used += bank.feedback(found.id, cited=[0])
         told.send((learned, used))
-
-
-def undo_meanwhile(path: Path, go: Path, stop: Path, told: Connection) -> None:
-    """Take runs back as soon as they can be, until told to stop."""
-    with Memory.open(path, embedder=EMBEDDER, background=False) as mem:
-        bank = ReasoningBank(mem, scope=AGENT)
-        undone = 0
-        _wait_for(go, told)
-        while not stop.exists():
-            try:
-                bank.consolidation.undo(scope=AGENT)
-                undone += 1
-            except (NotFound, InvalidInput):  # none yet, or one that is running
-                time.sleep(0.005)
-        told.send(undone)

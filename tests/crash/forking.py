@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from wellworn import Memory, Scope
 from wellworn.jobs import Queue, Worker
+from wellworn.jobs.queue import list_jobs
 from wellworn.store.sqlite import SqliteStore
 
 ADA = Scope(tenant="acme", user="ada")
@@ -76,7 +77,7 @@ def jobs(location: str) -> None:
             assert queue.add(tx, ADA.home(), "note", key, {})
         worker.wake()
         deadline = time.monotonic() + 60
-        while not any(job.key == key and job.state == "done" for job in store.jobs()):
+        while not any(job.key == key and job.state == "done" for job in list_jobs(store)):
             assert time.monotonic() < deadline, "nobody ran it"
             time.sleep(0.005)
 

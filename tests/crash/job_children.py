@@ -9,8 +9,8 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
+from wellworn.core.values import Job
 from wellworn.jobs import Backoff, Queue, Worker
-from wellworn.store.port import Job
 from wellworn.store.sqlite import SqliteStore
 from wellworn.testing.builders import make_new_entry, make_partition
 

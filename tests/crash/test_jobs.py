@@ -12,6 +12,7 @@ import pytest
 from crash.job_children import PARTITION, PARTS, open_queue, race_for_jobs, work_for_ever
 from crash.test_processes import PROCESSES, child, heard
 from wellworn.jobs import Queue
+from wellworn.jobs.queue import list_jobs
 from wellworn.store.port import Selection
 
 pytestmark = pytest.mark.crash
@@ -46,7 +47,7 @@ def test_a_worker_killed_40_times_does_every_job_exactly_once(tmp_path: Path) ->
     assert all(traces(queue)[key] == PARTS for key in done), "what was done before a kill is there"
     deadline = time.monotonic() + 120
     with child(work_for_ever, path, LEASE_S):
-        while len(queue.store.jobs(states=["done"], limit=1000)) < added:
+        while len(list_jobs(queue.store, states=["done"], limit=1000)) < added:
             assert time.monotonic() < deadline
             time.sleep(0.01)
     assert traces(queue) == {f"k{n}": PARTS for n in range(added)}
@@ -73,5 +74,5 @@ def test_eight_processes_share_the_jobs_of_one_file(tmp_path: Path) -> None:
     assert sum(added for added, _ in told) == jobs
     ran = Counter(key for _, keys in told for key in keys)
     assert ran == traces(queue) == {f"k{n}": 1 for n in range(jobs)}
-    assert {job.attempts for job in queue.store.jobs(limit=1000)} == {1}
+    assert {job.attempts for job in list_jobs(queue.store, limit=1000)} == {1}
     queue.store.close()

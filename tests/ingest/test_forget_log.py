@@ -7,11 +7,11 @@ from pathlib import Path
 
 from wellworn.core.values import Receipt, Scope
 from wellworn.ingest.forget import Forgetter
+from wellworn.learning.records import add_outcome, add_recalls, logged_recall
+from wellworn.store.events import events
 from wellworn.store.port import Store
 from wellworn.store.sqlite import SqliteStore
 from wellworn.testing.builders import NOON, make_new_entry, make_partition, make_recall
-from wellworn.testing.store.case import add
-from wellworn.testing.store.learning_log import log, tell
 
 SECRET = "zqxmarker"
 
@@ -28,10 +28,11 @@ def forget(store: Store, *, ids: list[str] | None = None) -> Receipt:
 
 
 def filled(store: Store) -> Store:
-    add(store, make_new_entry("a"))
-    log(store, make_recall("r", query=SECRET), make_recall("s", nos=[2]), make_recall("t", nos=[3]))
-    log(store, make_recall("other", nos=[4], partition=make_partition("ben")))
-    tell(store, "r", "refined", {"query": SECRET})
+    mine = [make_recall("r", nos=[1], query=SECRET), make_recall("s", nos=[2]), make_recall("t", nos=[3])]
+    with store.transact() as tx:
+        tx.add(make_new_entry("a"))
+        add_recalls(tx, [*mine, make_recall("other", nos=[4], partition=make_partition("ben"))])
+        add_outcome(tx, "r", mine[0].partition, "refined", {"query": SECRET}, NOON)
     return store
 
 
@@ -40,8 +41,8 @@ def test_the_receipt_counts_logged_recalls() -> None:
         assert forget(store, ids=["a"]).recalls == 0  # they stay, without their queries
         receipt = forget(store)
         assert (receipt.entries, receipt.recalls, receipt.scrubbed) == (0, 3, True)
-        assert store.events("acme")[0].detail == {"recalls": 3}
-        assert store.logged_recall("other") is not None
+        assert events(store, "acme")[0].detail == {"recalls": 3}
+        assert logged_recall(store, "other") is not None
 
 
 def test_forgotten_queries_are_not_in_the_files(tmp_path: Path) -> None:

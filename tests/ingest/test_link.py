@@ -25,17 +25,14 @@ class Neighbours:
     def __init__(self, **found: Any) -> None:
         self.found = {"latest": neighbour("far", minutes=600), "session": [], "related": [], "similar": []} | found
 
-    def latest(self, *asked: Any) -> Any:
-        return self.found["latest"]
-
-    def session_tail(self, *asked: Any) -> Any:
-        return self.found["session"]
-
-    def sharing_tags(self, *asked: Any) -> Any:
-        return self.found["related"]
-
-    def near(self, *asked: Any) -> Any:
-        return self.found["similar"]
+    def neighbours(
+        self, partition: Any, *, session_id: Any = None, tags: Any = None, near: Any = None, **_: Any
+    ) -> Any:
+        if session_id is not None:
+            return self.found["session"]
+        if tags is not None:
+            return self.found["related"]
+        return self.found["similar"] if near is not None else [self.found["latest"]]
 
 
 def plan(**found: object) -> list[tuple[str, str, float]]:

@@ -20,6 +20,7 @@ from wellworn.ingest.pii.detectors import iban_checks, luhn
 from wellworn.ingest.pii.find import PLACEHOLDER, find
 from wellworn.ingest.pii.mask import CountedUp, Pseudonyms, scrub_text
 from wellworn.store.sqlite import SqliteStore
+from wellworn.store.sqlite.reader import SqliteReader
 from wellworn.store.sqlite.tx import SqliteTx
 
 CASES = [*load("seen"), *load("held")]
@@ -185,8 +186,8 @@ def test_text_that_is_nothing_but_findings_is_masked_in_linear_time(form: str) -
 def test_numbers_are_asked_for_and_given_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many findings: two reads, and one transaction with three reads and two writes when some are new."""
     done: list[str] = []
-    for owner in (SqliteStore, SqliteTx):
-        for name in ("record", "bodies", "put_record", "put_bodies", "transact"):
+    for owner in (SqliteStore, SqliteReader, SqliteTx):
+        for name in ("records", "put_records", "transact"):
             if own := owner.__dict__.get(name):
                 monkeypatch.setattr(owner, name, counting(done, name, own))
     store, partition = SqliteStore(":memory:"), Scope(tenant="acme", user="u").home()
@@ -198,7 +199,7 @@ def test_numbers_are_asked_for_and_given_all_at_once(monkeypatch: pytest.MonkeyP
         assert len(done) <= 8
         done.clear()
         assert pseudonyms.numbered(partition, find(text)) == numbers
-        assert done == ["record", "bodies"]
+        assert done == ["records", "records"]
         done.clear()
 
 

@@ -10,8 +10,9 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, initialize, invar
 
 from jobs.world import PARTITIONS, STEADY, Clock, effect, effects, writer
 from wellworn.core.errors import InvalidInput, LeaseLost, NotFound, StoreBusy
+from wellworn.core.values import Job
 from wellworn.jobs import Queue, Worker
-from wellworn.store.port import Job
+from wellworn.jobs.queue import list_jobs
 from wellworn.store.sqlite import SqliteStore
 
 KEYS = ["a", "b", "c"]
@@ -83,7 +84,7 @@ class Jobs(RuleBasedStateMachine):
     @invariant()
     def effects_are_those_of_the_jobs_that_are_done(self) -> None:
         if hasattr(self, "queue"):
-            jobs = self.queue.store.jobs()
+            jobs = list_jobs(self.queue.store)
             assert {job.key for job in jobs} == self.added
             assert effects(self.queue.store) == {job.key: 1 for job in jobs if job.state == "done"}
 
@@ -95,7 +96,7 @@ class Jobs(RuleBasedStateMachine):
             self.clock.forward(7200)
             worker = Worker(self.queue, {"write": writer(self.queue)})
             worker.run_until_empty()  # also gives up those whose last attempt never ended
-            for job in self.queue.store.jobs(states=["dead"]):
+            for job in list_jobs(self.queue.store, states=["dead"]):
                 self.queue.retry(job.id)
             worker.run_until_empty()
             assert effects(self.queue.store) == dict.fromkeys(self.added, 1)

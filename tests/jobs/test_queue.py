@@ -17,10 +17,12 @@ from wellworn.core.errors import (
     StoreError,
     WellwornError,
 )
+from wellworn.core.values import Job
 from wellworn.jobs import Backoff, Queue
 from wellworn.jobs.failures import MOST_CHARS, is_permanent, told
-from wellworn.store.port import Job, Store
-from wellworn.testing.builders import make_job, make_new_entry, make_turn, minutes_later
+from wellworn.jobs.queue import list_jobs, restart_jobs
+from wellworn.store.port import Selection, Store
+from wellworn.testing.builders import make_job, make_new_entry, make_turn
 
 SECRET = "zqxmarker"
 
@@ -39,11 +41,11 @@ def test_a_job_is_added_with_the_reason_for_it_or_not_at_all(queue: Queue) -> No
         with queue.store.transact() as tx:
             assert queue.add(tx, PARTITION, "write", "k", {})
             tx.add(make_new_entry("a"))
-            tx.add_turn(PARTITION, make_turn(0))  # of a session that was not opened
+            tx.add(make_new_entry("a"))
 
     with pytest.raises(StoreError):
         add_and_fail()
-    assert queue.store.jobs() == []
+    assert list_jobs(queue.store) == []
     assert effects(queue.store) == {}
     assert add(queue, "k") == [True]
     assert add(queue, "k") == [False]
@@ -56,7 +58,7 @@ def test_a_finished_job_and_its_effects_last_together(queue: Queue, clock: Clock
     with queue.store.transact() as tx:
         effect(tx, job)
         done = queue.finish(tx, job, {"entries": 1})
-    assert queue.store.jobs() == [done]
+    assert list_jobs(queue.store) == [done]
     assert (done.state, done.result, done.attempts, done.worker, done.updated_at) == (
         "done",
         {"entries": 1},
@@ -111,30 +113,29 @@ def test_a_lease_is_renewed_and_not_once_it_is_lost(queue: Queue, clock: Clock) 
 
 def test_a_job_gone_with_its_session_is_lost_to_its_worker(queue: Queue) -> None:
     with queue.store.transact() as tx:
-        tx.open_session(PARTITION, "monday", minutes_later(0))
         tx.add_turn(PARTITION, make_turn(0))
         queue.add(tx, PARTITION, "write", "k", {"session": "monday"})
     job = claimed(queue)
     with queue.store.transact() as tx:
-        tx.remove_turns(PARTITION, session_id="monday")
+        tx.remove(PARTITION, Selection(session_id="monday"), turns=True)
     with pytest.raises(LeaseLost), queue.store.transact() as tx:
         queue.finish(tx, job)
     assert queue.fail(job, StoreBusy("x")) is None
     assert queue.settle(job) is None
     queue.release(job)
-    assert queue.store.jobs() == []
+    assert list_jobs(queue.store) == []
 
 
 def test_turns_removed_under_a_running_job_make_it_run_again(queue: Queue) -> None:
     with queue.store.transact() as tx:
         tx.add(make_new_entry("e"))
-        tx.open_session(PARTITION, "monday", minutes_later(0))
         tx.add_turn(PARTITION, make_turn(0, entry_id="e"))
         tx.add_turn(PARTITION, make_turn(1))
         queue.add(tx, PARTITION, "write", "k", {"session": "monday"})
     job = claimed(queue)
     with queue.store.transact() as tx:
-        tx.remove_turns(PARTITION, entry_ids=["e"])
+        removed = tx.remove(PARTITION, Selection(ids=["e"]), turns=True)
+        restart_jobs(tx, PARTITION, removed.cut)
     with pytest.raises(LeaseLost), queue.store.transact() as tx:
         queue.finish(tx, job)
     assert claimed(queue).attempts == 2
@@ -199,12 +200,13 @@ def test_a_failure_of_a_lost_job_changes_nothing(queue: Queue, clock: Clock) -> 
 
 
 def test_a_job_that_takes_its_workers_down_is_given_up(queue: Queue, clock: Clock) -> None:
-    add(queue, "poison", "good")
+    add(queue, "poison")
     for _ in range(3):
-        claimed(queue, id=queue.store.jobs()[-1].id)
+        claimed(queue)
         clock.forward(60)
+    add(queue, "good")
     assert claimed(queue).key == "good"
-    poison = queue.store.jobs()[-1]
+    poison = list_jobs(queue.store)[-1]
     assert (poison.state, poison.attempts) == ("dead", 3)
     assert "none of them ended" in poison.error
 
@@ -248,7 +250,7 @@ def test_only_dead_and_waiting_jobs_of_the_tenant_are_tried_again(queue: Queue) 
     with pytest.raises(InvalidInput, match="is done"):
         queue.retry(job.id)
     add(queue, "theirs", partition=PARTITIONS[2])
-    theirs = queue.store.jobs()[0]
+    theirs = list_jobs(queue.store)[0]
     for id, tenant in (("nobody", None), (theirs.id, "acme")):
         with pytest.raises(NotFound):
             queue.retry(id, tenant=tenant)
@@ -319,7 +321,7 @@ def test_what_is_done_is_dropped_after_some_days(queue: Queue, clock: Clock) -> 
     assert queue.prune(7) == 0
     clock.forward(1)
     assert queue.prune(7) == 1
-    assert [job.key for job in queue.store.jobs()] == ["waits"]
+    assert [job.key for job in list_jobs(queue.store)] == ["waits"]
 
 
 def test_what_helps_is_kept() -> None:

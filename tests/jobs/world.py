@@ -8,9 +8,10 @@ from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
 
-from wellworn.core.values import Partition
+from wellworn.core.values import Job, Partition
 from wellworn.jobs import Backoff, Queue
-from wellworn.store.port import Job, Selection, Store, Tx
+from wellworn.jobs.queue import list_jobs
+from wellworn.store.port import Selection, Store, Tx
 from wellworn.store.sqlite import SqliteStore
 from wellworn.testing.builders import NOON, make_new_entry, make_partition
 
@@ -73,5 +74,5 @@ def effects(store: Store) -> Counter[str]:
 
 
 def state_of(queue: Queue, key: str) -> str:
-    (job,) = [job for job in queue.store.jobs() if job.key == key]
+    (job,) = [job for job in list_jobs(queue.store) if job.key == key]
     return job.state

@@ -24,6 +24,8 @@ from memory.world import (
 from wellworn import InvalidInput, Memory, NotFound, Scope, ScopeError
 from wellworn.ingest.hashing import hash64
 from wellworn.ingest.terms import _term
+from wellworn.jobs.queue import list_jobs, put_job
+from wellworn.models.ledger import add_calls, spent, total_cost
 from wellworn.testing.builders import make_call, make_job
 
 MARKER = "zqxmarker"
@@ -339,9 +341,9 @@ def test_jobs_and_the_ledger_do_not_name_it_any_more(path: Path, opened: OpenMem
     for n, state in enumerate(["queued", "done", "dead"] * 20):
         job = make_job(f"j{n}", partition=ADA.home(), key=f"{name}:{n}", payload={"session": name}, state=state)
         with mem.engine.store.transact() as tx:  # between others', so that pages are shared
-            tx.add_job(job)
-            tx.add_job(make_job(f"b{n}", partition=BEN.home(), payload={"session": "ben's"}))
-            tx.add_calls([make_call(session=name), make_call(session="ben's")])
+            put_job(tx, job)
+            put_job(tx, make_job(f"b{n}", partition=BEN.home(), payload={"session": "ben's"}))
+            add_calls(tx, [make_call(session=name), make_call(session="ben's")])
     assert MARKER.encode() in file_bytes(path)
     if how == "everything":
         receipt = mem.forget(everything=True, scope=ADA)
@@ -351,9 +353,10 @@ def test_jobs_and_the_ledger_do_not_name_it_any_more(path: Path, opened: OpenMem
         receipt = mem.forget(ids=ids, turns=True, scope=ADA)
     assert (receipt.turns, receipt.jobs) == (3, 60)
     assert MARKER.encode() not in file_bytes(path)
-    assert [one.calls for one in mem.engine.store.spent("acme")] == [120]
-    assert [one.calls for one in mem.engine.store.spent("acme", session="ben's")] == [60]
-    assert len(mem.engine.store.jobs()) == 60
+    assert [one.calls for one in spent(mem.engine.store, "acme")] == [120]
+    assert total_cost(mem.engine.store, "acme", "session ben's").tokens == 60 * 110
+    assert total_cost(mem.engine.store, "acme", "session secret").tokens == 0
+    assert len(list_jobs(mem.engine.store)) == 60
     assert mem.verify().ok
 
 

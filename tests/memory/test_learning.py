@@ -19,6 +19,7 @@ import pytest
 from memory.world import ADA, BEN, FOREIGN_ADA, Clock, OpenMemory, file_bytes, holds_text, picture
 from wellworn import InvalidInput, Memory, NotFound, Scope
 from wellworn.core.errors import StoreError
+from wellworn.learning.records import outcomes, put_policy
 from wellworn.store.port import Tx
 
 MARKER = "zqxmarker"
@@ -208,7 +209,7 @@ def test_forgetting_a_person_takes_recalls_outcomes_and_policy(path: Path, opene
     receipt = mem.forget(everything=True, scope=ADA)
     assert (receipt.recalls, receipt.scrubbed) == (5, True)
     assert MARKER.encode() not in file_bytes(path)
-    assert mem.engine.store.outcomes("acme", partition=ADA.home()) == []
+    assert outcomes(mem.engine.store, "acme", partition=ADA.home()) == []
     assert mem.learning.export(scope=ADA)["person"] is None
     assert mem.learning.export(scope=BEN)["person"] == bens
     assert mem.learning.status(scope=ADA).outcomes == 0
@@ -360,17 +361,17 @@ def test_threads_that_tell_at_once_lose_nothing(bees: Memory) -> None:
 def test_an_outcome_told_during_a_relearn_is_not_lost(bees: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
     bees.outcome(bees.recall("bee", scope=ADA).id, cited=[0])
     late = bees.recall("bee", scope=ADA)
-    read, threads = bees.engine.store.outcomes, list[threading.Thread]()
+    threads = list[threading.Thread]()
 
     def and_then(*args: Any, **options: Any) -> Any:  # a page of the log
-        page = read(*args, **options)
+        page = outcomes(*args, **options)
         if not page and not threads:  # the whole log has been read
             threads.append(threading.Thread(target=bees.outcome, args=(late.id,), kwargs={"cited": [1]}))
             threads[0].start()
             threads[0].join(1.0)  # a relearn that holds the writer's lock lets it in afterwards
         return page
 
-    monkeypatch.setattr(bees.engine.store, "outcomes", and_then)
+    monkeypatch.setattr("wellworn.learning.log.outcomes", and_then)
     bees.learning.relearn(scope=ADA)
     threads[0].join(30)
     assert bees.learning.status(scope=ADA).outcomes == 2
@@ -412,7 +413,7 @@ def test_a_damaged_state_counts_as_none(bees: Memory) -> None:
     bees.outcome(bees.recall("bee", scope=ADA).id, cited=[0])
     before = bees.learning.export(scope=ADA)
     with bees.engine.store.transact() as tx:
-        tx.put_policy("acme", ADA.home(), '{"format": 99}')
+        put_policy(tx, "acme", ADA.home(), '{"format": 99}')
     assert len(bees.recall("bee", scope=ADA)) == 5
     assert bees.learning.status(scope=ADA).outcomes == 0
     bees.learning.relearn(scope=ADA)

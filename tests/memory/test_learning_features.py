@@ -13,6 +13,7 @@ from memory.world import OpenMemory
 from wellworn import Memory, Scope
 from wellworn.learning.policy import Prior
 from wellworn.learning.ranker import Ranker
+from wellworn.learning.records import add_recalls, put_policy
 from wellworn.learning.state import dumps_state
 from wellworn.search.score import FEATURES
 
@@ -33,7 +34,7 @@ def log_recall(mem: Memory, recall_id: str, names: Sequence[str]) -> None:
     assert seen is not None
     columns = [FEATURES.index(name) for name in names]
     with mem.engine.store.transact() as tx:
-        tx.add_recalls([replace(seen, id=recall_id, names=[*names], features=seen.features[:, columns])])
+        add_recalls(tx, [replace(seen, id=recall_id, names=[*names], features=seen.features[:, columns])])
 
 
 @pytest.mark.parametrize("names", [OLD, [*OLD, "rare"][::-1], []], ids=["without rare", "other order", "none"])
@@ -66,7 +67,7 @@ def test_a_state_learned_on_other_features_does_not_serve(opened: OpenMemory, lo
     before = [(hit.entry.id, hit.score) for hit in mem.recall(QUERY, scope=ADA)]
     ranker = replace(Ranker.fresh(len(OLD)), theta=np.full(len(OLD) + 1, 2.0), steps=500)
     with mem.engine.store.transact() as tx:
-        tx.put_policy("acme", None, dumps_state(Prior(ranker=ranker, users=3), OLD))
+        put_policy(tx, "acme", None, dumps_state(Prior(ranker=ranker, users=3), OLD))
     status = mem.learning.status(scope=ADA)
     assert (status.serving, status.prior_steps) == ("base", 0)
     assert [(hit.entry.id, hit.score) for hit in mem.recall(QUERY, scope=ADA)] == before

@@ -13,6 +13,7 @@ from memory.world import ADA, BEN, NOON, Clock, OpenMemory, texts
 from wellworn import InvalidInput, Memory, Profile, Recall, Scope, ScopeError
 from wellworn.core.values import LAYERS
 from wellworn.models.hashing import HashEmbedder
+from wellworn.store.port import Store
 from wellworn.store.sqlite import SqliteStore
 
 FACTS = [
@@ -271,9 +272,12 @@ class Spy:
         return getattr(self._inner, name)
 
 
+Store.register(Spy)
+
+
 def test_texts_of_entries_that_are_not_returned_are_never_read() -> None:
     spy = Spy(SqliteStore(":memory:"))
-    mem = Memory(spy, embedder=None)
+    mem = Memory(spy, embedder=None)  # type: ignore[arg-type]  # registered above
     session = mem.session(scope=ADA, session_id="s")
     mem.remember_many([f"fact {n} about bees and tea" for n in range(300)], scope=ADA, tags=["t"])
     for n in range(20):

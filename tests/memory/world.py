@@ -13,6 +13,7 @@ import numpy as np
 
 from wellworn import Memory, Scope
 from wellworn.core.values import Partition
+from wellworn.store.events import events
 from wellworn.store.port import Selection
 
 NOON = datetime(2026, 5, 1, 12, 0, tzinfo=UTC)
@@ -65,14 +66,16 @@ def partition_picture(
         ],
         "links": store.links([entry.id for _, entry in rows]),
         "versions": [store.replaced(entry.id) for _, entry in rows],
-        "turns": {session: store.turns(partition, session) for session in store.sessions(partition)},
+        "turns": {
+            session: store.turns(partition, session) for session in (head.id for head in store.sessions(partition))
+        },
     }
 
 
 def picture(mem: Memory) -> dict[Any, Any]:  # partition → its picture, tenant → its log
     """Everything a store holds."""
     partitions = mem.engine.store.partitions()
-    logs = {partition.tenant: mem.engine.store.events(partition.tenant, limit=1_000_000) for partition in partitions}
+    logs = {partition.tenant: events(mem.engine.store, partition.tenant, limit=1_000_000) for partition in partitions}
     return {**{partition: partition_picture(mem, partition) for partition in partitions}, **logs}
 
 

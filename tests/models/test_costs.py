@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from wellworn.core.errors import BudgetExceeded, InvalidInput
 from wellworn.models.base import input_tokens, most_input_tokens
-from wellworn.models.costs import SPANS, Budget, Cost, Price, Prices, Span
+from wellworn.models.costs import SPANS, Budget, CallCost, Price, Prices, Span
 from wellworn.testing.models import make_request
 
 
@@ -133,44 +133,44 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path, monkeypatch: pytes
 # -- budgets ----------------------------------------------------------------------------------------------------
 
 
-def spent(**given: Cost) -> Any:
-    def tell(span: Span) -> Cost:
-        return given.get(span, Cost())
+def spent(**given: CallCost) -> Any:
+    def tell(span: Span) -> CallCost:
+        return given.get(span, CallCost())
 
     return tell
 
 
 def test_without_caps_everything_is_allowed_and_nothing_is_added_up() -> None:
-    def unwilling(span: Span) -> Cost:
+    def unwilling(span: Span) -> CallCost:
         raise AssertionError(f"asked for {span}")
 
-    Budget().check(Cost(tokens=10**9, usd=1e6), unwilling)
-    Budget(per_call_usd=1.0).check(Cost(tokens=10**9, usd=1.0), unwilling)
+    Budget().check(CallCost(tokens=10**9, usd=1e6), unwilling)
+    Budget(per_call_usd=1.0).check(CallCost(tokens=10**9, usd=1.0), unwilling)
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Budget)])
 def test_every_cap_holds_and_says_so(name: str) -> None:
     span = name.split("_")[1]
     budget = Budget(**{name: 100})
-    already = {} if span == "call" else {span: Cost(tokens=40, usd=40.0)}
+    already = {} if span == "call" else {span: CallCost(tokens=40, usd=40.0)}
     most = 100 if span == "call" else 60
-    budget.check(Cost(tokens=most, usd=float(most)), spent(**already))
+    budget.check(CallCost(tokens=most, usd=float(most)), spent(**already))
     with pytest.raises(BudgetExceeded) as caught:
-        budget.check(Cost(tokens=most + 1, usd=most + 1.0), spent(**already))
+        budget.check(CallCost(tokens=most + 1, usd=most + 1.0), spent(**already))
     error = caught.value
     assert (error.cap, error.limit, error.spent, error.wanted) == (name, 100, 100 - most, most + 1)
     assert name in str(error)
     assert "100" in str(error)
     assert "raise the cap" in str(error)
-    other = {other: Cost(tokens=10**9, usd=1e9) for other in SPANS if other != span}
-    budget.check(Cost(tokens=most, usd=float(most)), spent(**already, **other))
+    other = {other: CallCost(tokens=10**9, usd=1e9) for other in SPANS if other != span}
+    budget.check(CallCost(tokens=most, usd=float(most)), spent(**already, **other))
 
 
 def test_a_cap_of_nothing_lets_free_models_through() -> None:
     budget = Budget(per_day_usd=0)
-    budget.check(Cost(tokens=1000, usd=0.0), spent())
+    budget.check(CallCost(tokens=1000, usd=0.0), spent())
     with pytest.raises(BudgetExceeded):
-        budget.check(Cost(tokens=1, usd=1e-9), spent())
+        budget.check(CallCost(tokens=1, usd=1e-9), spent())
 
 
 @pytest.mark.parametrize("cap", [-1, -0.5, float("nan"), "5", True])
@@ -185,7 +185,7 @@ def test_what_is_let_through_never_passes_the_cap(wants: list[int], cap: int) ->
     budget, total = Budget(per_tenant_tokens=cap), 0
     for want in wants:
         try:
-            budget.check(Cost(tokens=want, usd=0.0), spent(tenant=Cost(tokens=total, usd=0.0)))
+            budget.check(CallCost(tokens=want, usd=0.0), spent(tenant=CallCost(tokens=total, usd=0.0)))
         except BudgetExceeded:
             assert total + want > cap
         else:

@@ -13,7 +13,8 @@ import pytest
 
 from wellworn.core.errors import BudgetExceeded, ModelFailed, StoreBusy
 from wellworn.models import Budget, InFlight, Meter, Price, Prices, Reply, Request, ScriptedModel
-from wellworn.models.costs import Cost
+from wellworn.models.costs import CallCost
+from wellworn.models.ledger import spent
 from wellworn.store.port import Store, Tx
 from wellworn.store.sqlite import SqliteStore
 from wellworn.testing.models import make_request
@@ -68,7 +69,7 @@ def test_a_call_is_written_down_with_its_cost(store: Store, ask: Ask) -> None:
     meter = metered(store, session="monday")
     assert ask(meter, make_request(purpose="extract")).text == "fine"
     assert meter.name == "scripted"
-    (total,) = store.spent("acme", session="monday", by=["tenant", "purpose", "model", "day"])
+    (total,) = spent(store, "acme", by=["tenant", "purpose", "model", "day"])
     assert total.key == ("acme", "extract", "scripted", "2026-05-01")
     assert (total.calls, total.failed, total.input_tokens, total.output_tokens) == (1, 0, 1000, 50)
     assert total.usd == pytest.approx(0.015)
@@ -79,10 +80,10 @@ def test_a_failed_call_is_written_down_too(store: Store, ask: Ask) -> None:
     meter = metered(store, replies=[ModelFailed("busy", retryable=True), "fine"])
     with pytest.raises(ModelFailed, match="busy"):
         ask(meter, make_request())
-    (total,) = store.spent("acme")
+    (total,) = spent(store, "acme")
     assert (total.calls, total.failed, total.input_tokens, total.usd) == (1, 1, 0, 0.0)
     ask(meter, make_request())
-    (total,) = store.spent("acme")
+    (total,) = spent(store, "acme")
     assert (total.calls, total.failed, total.input_tokens) == (2, 1, 1000)
 
 
@@ -98,9 +99,9 @@ def test_a_cancelled_call_is_written_down_and_holds_nothing_back(store: Store) -
 
     with pytest.raises(TimeoutError):
         asyncio.run(give_up())
-    (total,) = store.spent("acme")
+    (total,) = spent(store, "acme")
     assert (total.calls, total.failed) == (1, 1)
-    assert in_flight.held("acme") == Cost()
+    assert in_flight.held("acme") == CallCost()
 
 
 def test_being_cancelled_while_the_store_is_asked_holds_nothing_back(store: Store) -> None:
@@ -117,15 +118,15 @@ def test_being_cancelled_while_the_store_is_asked_holds_nothing_back(store: Stor
             await call
 
     asyncio.run(give_up())
-    assert in_flight.held("acme") == Cost()
-    assert store.spent("acme")[0].calls == 0
+    assert in_flight.held("acme") == CallCost()
+    assert spent(store, "acme")[0].calls == 0
 
 
 def test_tenants_do_not_see_each_others_calls(store: Store) -> None:
     metered(store).complete(make_request())
     metered(store, tenant="rival").complete(make_request())
-    assert [total.calls for total in store.spent("acme")] == [1]
-    assert [total.key for total in store.spent(None, by=["tenant"])] == [("acme",), ("rival",)]
+    assert [total.calls for total in spent(store, "acme")] == [1]
+    assert [total.key for total in spent(store, None, by=["tenant"])] == [("acme",), ("rival",)]
 
 
 def test_a_model_without_a_price_is_flagged_once(store: Store, caplog: pytest.LogCaptureFixture) -> None:
@@ -137,7 +138,7 @@ def test_a_model_without_a_price_is_flagged_once(store: Store, caplog: pytest.Lo
     assert not meters[0].priced
     assert metered(store).priced
     assert [record.getMessage().startswith(f"model {name!r} has no price") for record in caplog.records] == [True]
-    assert store.spent("acme")[0].usd == 0.0
+    assert spent(store, "acme")[0].usd == 0.0
 
 
 def test_a_ledger_that_cannot_be_written_now_is_written_later(store: Store, caplog: pytest.LogCaptureFixture) -> None:
@@ -146,12 +147,12 @@ def test_a_ledger_that_cannot_be_written_now_is_written_later(store: Store, capl
     reluctant.reluctant = True
     assert meter.complete(make_request()).text == "fine"
     assert meter.complete(make_request()).text == "fine"
-    assert store.spent("acme")[0].calls == 0
+    assert spent(store, "acme")[0].calls == 0
     assert "2 model calls are not in the ledger yet" in caplog.text
     assert meter.spent("tenant").usd == pytest.approx(0.03)  # and counts all the same
     reluctant.reluctant = False
     meter.complete(make_request())
-    assert store.spent("acme")[0].calls == 3
+    assert spent(store, "acme")[0].calls == 3
     assert meter.spent("tenant").usd == pytest.approx(0.045)
 
 
@@ -181,7 +182,7 @@ def test_over_a_cap_nothing_is_sent(store: Store, ask: Ask) -> None:
         ask(meter, make_request(max_output_tokens=101))
     assert isinstance(meter.model, ScriptedModel)
     assert meter.model.requests == []
-    assert store.spent("acme")[0].calls == 0
+    assert spent(store, "acme")[0].calls == 0
     ask(meter, make_request(max_output_tokens=10))
 
 
@@ -243,18 +244,18 @@ def test_calls_at_the_same_time_do_not_pass_a_cap_together(store: Store) -> None
 
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(work, range(8)))
-    (total,) = store.spent("acme")
+    (total,) = spent(store, "acme")
     assert total.calls == 3
     assert total.input_tokens + total.output_tokens <= 3500
     assert len(refused) == 5
-    assert in_flight.held("acme") == Cost()
+    assert in_flight.held("acme") == CallCost()
 
 
 def test_many_threads_write_every_call_once(store: Store) -> None:
     meter = metered(store)
     with ThreadPoolExecutor(8) as pool:
         list(pool.map(lambda _: meter.complete(make_request()), range(80)))
-    (total,) = store.spent("acme")
+    (total,) = spent(store, "acme")
     assert (total.calls, total.input_tokens) == (80, 80_000)
 
 

@@ -117,11 +117,11 @@ def everything_in(store: Store) -> dict[str, Any]:  # for comparing two stores
         "turns": {
             (partition, session): store.turns(partition, session)
             for partition in store.partitions()
-            for session in store.sessions(partition)
+            for session in (head.id for head in store.sessions(partition))
         },
         "sessions": [
             store.session(partition, name)
             for partition in store.partitions()
-            for name in sorted(store.sessions(partition))
+            for name in sorted(head.id for head in store.sessions(partition))
         ],
     }

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from wellworn.core.values import Kind
+from wellworn.jobs.queue import put_job
 from wellworn.memory import Memory
 from wellworn.models.hashing import HashEmbedder
 from wellworn.ops.checks import check_cycles
@@ -106,7 +107,7 @@ def test_vectors_are_checked_and_made_again(memory: Memory, store: Store) -> Non
     assert model is not None
     (no, _), *_ = store.select(store.partitions(), Selection())
     with store.transact() as tx:
-        tx.put_vectors(model, [(no, np.full(16, 0.7, dtype=np.float32))])
+        tx.put_index([(no, None, np.full(16, 0.7, dtype=np.float32))])
     assert found(verify(store, EMBEDDER)) == {("vector", True)}
     assert found(verify(store, None)) == {("vector", False)}
     assert found(repair(store, HashEmbedder(8))) == {("vector", False)}
@@ -200,13 +201,26 @@ DAMAGES: dict[str, Damage] = {
     "reflection on what was not said": ("UPDATE sessions SET reflected = 3", {("session", True)}),
     "less than nothing reflected on": ("UPDATE sessions SET reflected = -1", {("session", True)}),
     "a count of turns": ("UPDATE sessions SET turns = 9, reflected = 7", {("turn_count", True), ("session", True)}),
-    "a job that runs for nobody": ("UPDATE jobs SET state = 'running'", {("job", True)}),
-    "a job without a lease": ("UPDATE jobs SET state = 'running', worker = 'w'", {("job", True)}),
-    "a finished job with a lease": ("UPDATE jobs SET state = 'done', lease_until = 1", {("job", True)}),
-    "a job tried less than never": ("UPDATE jobs SET attempts = -1", {("job", True)}),
-    "a job's state": ("UPDATE jobs SET state = 'lost'", {("job", False)}),
-    "a job's payload": ("UPDATE jobs SET payload = '{'", {("readable", False)}),
-    "a job of no partition": ("UPDATE jobs SET partition = 99", {("job_without_partition", True)}),
+    "a job that runs for nobody": ("UPDATE records SET state = 'running' WHERE kind = 'job'", {("job", True)}),
+    "a job without a lease": (
+        "UPDATE records SET state = 'running', due_at = NULL, body = json_set(body, '$.worker', 'w') "
+        "WHERE kind = 'job'",
+        {("job", True)},
+    ),
+    "a finished job with a worker": (
+        "UPDATE records SET state = 'done', body = json_set(body, '$.worker', 'w') WHERE kind = 'job'",
+        {("job", True)},
+    ),
+    "a job tried less than never": (
+        "UPDATE records SET body = json_set(body, '$.attempts', -1) WHERE kind = 'job'",
+        {("job", True)},
+    ),
+    "a job's state": ("UPDATE records SET state = 'lost' WHERE kind = 'job'", {("job", False)}),
+    "a job's payload": ("UPDATE records SET body = '{' WHERE kind = 'job'", {("readable", False)}),
+    "a job of no partition": (
+        "UPDATE records SET partition = 99 WHERE kind = 'job'",
+        {("record_without_partition", True)},
+    ),
     "a turn's entry": ("UPDATE turns SET entry = 1 WHERE number = 0", {("episode", False)}),
     "metadata": ("UPDATE entries SET metadata = '{' WHERE no = 2", {("readable", False)}),
     "a year": (f"UPDATE entries SET at = {10**18} WHERE no = 2", {("readable", False)}),
@@ -223,7 +237,7 @@ def damaged(tmp_path: Path) -> Callable[[str], SqliteStore]:
         store = SqliteStore(path, durability="normal")
         fill(open_memory(store))
         with store.transact() as tx:
-            tx.add_job(make_job("j", partition=ADA.home(), payload={"session": "2026-05-01"}))
+            put_job(tx, make_job("j", partition=ADA.home(), payload={"session": "2026-05-01"}))
         store.close()
         connection = sqlite3.connect(path, isolation_level=None)
         assert connection.execute(statement).rowcount > 0

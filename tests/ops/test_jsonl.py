@@ -21,6 +21,7 @@ from wellworn.memory import Memory
 from wellworn.models.hashing import HashEmbedder
 from wellworn.ops.bundle import Loaded
 from wellworn.ops.doctor import verify
+from wellworn.store.events import events
 from wellworn.store.port import Selection, Store
 
 from .conftest import ADA, BOB, EVE, Ticking, entries_of, everything_in, fill, open_memory, open_store
@@ -60,7 +61,7 @@ def test_everything_comes_back(memory: Memory, store: Store, other: Memory, othe
     assert (loaded.skipped, loaded.edited) == (0, 0)
     assert written.bytes == (tmp_path / "all.jsonl").stat().st_size
     assert verify(other_store, HashEmbedder(16)).flaws == []
-    (event,) = (event for event in other_store.events("acme") if event.action == "load")
+    (event,) = (event for event in events(other_store, "acme") if event.action == "load")
     assert event.detail["entries"] == written.entries - 1  # one is another tenant's
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from wellworn.core.errors import TransferError
 from wellworn.core.values import Scope
+from wellworn.learning.records import outcomes
 from wellworn.memory import Memory
 from wellworn.models.hashing import HashEmbedder
 from wellworn.ops.bundle import Loaded
@@ -116,7 +117,7 @@ def test_settings_of_tenants_come_along(memory: Memory, other: Memory, tmp_path:
 
 def test_a_load_into_a_scope_takes_its_own_log_only(used: Path, other: Memory, other_store: Store) -> None:
     assert other.admin.load(used, scope=ADA).outcomes == 45 + 4
-    assert {one.recall.partition for one in other_store.outcomes("acme", limit=1000)} == {ADA.home()}
+    assert {one.recall.partition for one in outcomes(other_store, "acme")} == {ADA.home()}
     assert other.admin.load(used, scope=Scope(tenant="acme", user="new")).outcomes == 0
 
 

@@ -15,7 +15,8 @@ from wellworn.models.port import Matrix
 from wellworn.ops import reembed as module
 from wellworn.ops.doctor import verify
 from wellworn.ops.reembed import adopt_model, reembed
-from wellworn.store.port import Model, Store
+from wellworn.store.events import events
+from wellworn.store.port import EmbeddingModel, Selection, Store
 
 from .conftest import ADA, EVE, Ticking, entries_of, fill
 
@@ -44,7 +45,7 @@ def test_a_new_store_takes_the_first_embedder(store: Store) -> None:
     adopt_model(store, HashEmbedder(16))
     adopt_model(store, HashEmbedder(16))
     adopt_model(store, None)
-    assert store.model() == Model(name="hash:16", width=16)
+    assert store.model() == EmbeddingModel(name="hash:16", width=16)
 
 
 def test_another_embedder_is_refused_with_both_names(store: Store) -> None:
@@ -61,12 +62,12 @@ def test_every_entry_gets_a_vector_of_the_new_model(memory: Memory, store: Store
     seen: list[tuple[int, int]] = []
     result = reembed(store, Counting(), clock=Ticking(), progress=lambda done, of: seen.append((done, of)))
     assert (result.entries, result.skipped) == (len(before), 0)
-    assert store.model() == result.model == Model(name="hash:8", width=8)
+    assert store.model() == result.model == EmbeddingModel(name="hash:8", width=8)
     assert seen[-1] == (len(before), len(before))
     assert entries_of(store) == before
     assert verify(store, HashEmbedder(8)).flaws == []
     for scope in (ADA, EVE):
-        (event,) = (event for event in store.events(scope.tenant) if event.action == "reembed")
+        (event,) = (event for event in events(store, scope.tenant) if event.action == "reembed")
         assert event.detail == {"model": "hash:8", "width": 8}
 
 
@@ -76,7 +77,7 @@ def test_doing_it_again_does_nothing(memory: Memory, store: Store) -> None:
     result = reembed(store, embedder)
     assert (result.entries, result.skipped) == (0, len(entries_of(store)))
     assert embedder.texts == []
-    assert not [event for event in store.events("acme") if event.action == "reembed"]
+    assert not [event for event in events(store, "acme") if event.action == "reembed"]
 
 
 def test_a_stopped_move_goes_on_where_it_was(memory: Memory, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +92,7 @@ def test_a_stopped_move_goes_on_where_it_was(memory: Memory, store: Store, monke
 
     with pytest.raises(Stop):
         reembed(store, first, progress=stop)
-    assert store.model() == Model(name="hash:16", width=16)
+    assert store.model() == EmbeddingModel(name="hash:16", width=16)
     assert verify(store, HashEmbedder(16)).flaws == []
     result = reembed(store, second)
     assert (result.entries, result.skipped) == (total - 6, 6)
@@ -116,7 +117,7 @@ def test_what_is_written_meanwhile_is_caught(memory: Memory, store: Store, monke
     embedder.before = meddle
     reembed(store, embedder)
     assert verify(store, HashEmbedder(8)).flaws == []
-    for no, entry in store.without_vector(Model(name="hash:16", width=16), after=0, limit=1000):
+    for no, entry in store.select(None, Selection(without_vector_of=EmbeddingModel(name="hash:16", width=16))):
         stored = store.index_of([no])[no][1]
         assert stored is not None
         expected = HashEmbedder(8).embed([embedding_text(entry)])[0]
@@ -131,4 +132,4 @@ def test_without_an_embedder_there_is_one_clear_error(store: Store) -> None:
 def test_an_empty_store_changes_its_model(store: Store) -> None:
     adopt_model(store, HashEmbedder(16))
     assert reembed(store, HashEmbedder(8)).entries == 0
-    assert store.model() == Model(name="hash:8", width=8)
+    assert store.model() == EmbeddingModel(name="hash:8", width=8)

@@ -72,9 +72,8 @@ def put(store: Store, found: list[Entry], type_: str) -> None:
     vectors = HashEmbedder(16).embed([entry.text for entry in found])
     with store.transact() as tx:
         for entry, vector in zip(found, vectors, strict=True):
-            tx.add(NewEntry(entry=entry, index=record_of(entry), vector=vector))
-            tx.add_replaced(Replaced(entry=replace(entry, confidence=0.5), change="edited", changed_at=entry.at))
-            tx.open_session(entry.partition, entry.id, entry.at)
+            older = Replaced(entry=replace(entry, confidence=0.5), change="edited", changed_at=entry.at)
+            tx.add(NewEntry(entry=entry, index=record_of(entry), vector=vector, history=[older]))
             turn = Turn(
                 session_id=entry.id, number=3, role=entry.title, text=entry.text, at=entry.at, entry_id=entry.id
             )

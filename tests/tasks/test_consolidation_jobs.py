@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
-from tasks.consolidation_world import AGENT, PARTITION, Clock, ReasoningBank, learn, live, opened, standing
+from tasks.consolidation_world import AGENT, PARTITION, Clock, ReasoningBank, learn, live, opened
 from wellworn.tasks.settle import ConsolidationSettings
 
 TOKEN = "When the login form has a CSRF token, read it first and send it with the POST"
@@ -45,7 +45,6 @@ def test_two_at_once_do_the_work_once(tmp_path: Path) -> None:
     with opened(path) as mem:
         for number in range(120):
             learn(mem, f"{TOKEN} in shop {chr(97 + number % 26)}{chr(97 + number // 26)}" + "." * (number % 3))
-        before = standing(mem)
         expected = ReasoningBank(mem, scope=AGENT).consolidate(scope=AGENT, dry_run=True)
     started = threading.Barrier(2)
     reports = []
@@ -65,7 +64,4 @@ def test_two_at_once_do_the_work_once(tmp_path: Path) -> None:
         assert sum(report.counts["merge"] for report in reports) == expected.counts["merge"] > 0
         bank = ReasoningBank(mem, scope=AGENT)
         assert bank.consolidate(scope=AGENT).changed == 0
-        for report in sorted(reports, key=lambda report: report.id):
-            bank.consolidation.undo(report.id, scope=AGENT)
-        assert standing(mem) == before
         assert mem.verify().ok

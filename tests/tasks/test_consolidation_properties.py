@@ -1,4 +1,4 @@
-"""Whatever a bank holds: a second run finds nothing, undo brings everything back, counts are conserved, and the order
+"""Whatever a bank holds: a second run finds nothing, counts are conserved, and the order
 in which entries came does not matter."""
 
 from __future__ import annotations
@@ -108,18 +108,6 @@ def test_a_second_run_finds_nothing_to_do(bank: Bank) -> None:
         before = standing(mem)
         assert ReasoningBank(mem, scope=AGENT).consolidate(scope=AGENT).decisions == []
         assert standing(mem) == before
-
-
-@settings(max_examples=60, deadline=None)
-@given(bank=banks())
-def test_undo_restores_exactly(bank: Bank) -> None:
-    with filled(bank) as mem:
-        before = standing(mem)
-        run = ReasoningBank(mem, scope=AGENT).consolidate(scope=AGENT)
-        if run.changed:
-            ReasoningBank(mem, scope=AGENT).consolidation.undo(run.id, scope=AGENT)
-        assert standing(mem) == before
-        assert ReasoningBank(mem, scope=AGENT).reviews.questions(scope=AGENT) == []
 
 
 @settings(max_examples=60, deadline=None)

@@ -8,7 +8,7 @@ import pytest
 
 from tasks.consolidation_world import AGENT, PARTITION, Clock, ReasoningBank, learn, live, opened
 from wellworn import InvalidInput, Memory, NotFound
-from wellworn.tasks.items import domain_of
+from wellworn.store.port import RecordFilter
 
 RETRY, NEVER = "Always retry the request after a 429 response.", "Never retry the request after a 429 response."
 TOKEN = "When the login form has a CSRF token, read it first and send it with the POST."
@@ -73,17 +73,6 @@ def test_merging_takes_the_counts_the_evidence_and_the_words_given(
     assert mem.verify().ok
 
 
-def test_scoping_gives_each_a_domain_of_its_own(mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str]) -> None:
-    first, second, key = pair
-    with pytest.raises(InvalidInput, match="same for both"):
-        bank.reviews.decide(key, "scope", domains={first: "web"}, scope=AGENT)
-    bank.reviews.decide(key, "scope", domains={first: "web.public", second: "web.billing"}, scope=AGENT)
-    assert domain_of(mem.get(second, scope=AGENT).tags) == "web.billing"
-    assert [hit.entry.id for hit in mem.recall("retry", scope=AGENT, tags="domain:web.public")] == [first]
-    assert bank.consolidate(scope=AGENT).changed == 0
-    assert mem.verify().ok
-
-
 def test_deleting_one_forgets_it_and_frees_the_other(
     mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str]
 ) -> None:
@@ -111,7 +100,6 @@ def test_a_decided_question_cannot_be_decided_again(
         ("keep_one", {}, "which entry"),
         ("keep_one", {"keep": "x"}, "not in this review"),
         ("correct", {}, "does not answer"),
-        ("scope", {}, "names no domain"),
     ],
 )
 def test_a_decision_that_does_not_fit_changes_nothing(
@@ -129,17 +117,14 @@ def test_an_unknown_question_is_not_found(bank: ReasoningBank) -> None:
 
 
 def test_ending_an_entry_settles_the_other_questions_about_it(mem: Memory, bank: ReasoningBank) -> None:
-    wait = [learn(mem, f"Wait {n} seconds before the next request when it is refused.") for n in (2, 5, 9)]
+    once, twice = learn(mem, NEVER), learn(mem, "Never retry the request a second time after a 429 response.")
+    retry = learn(mem, RETRY)
     bank.consolidate(scope=AGENT)
     reviews = {review.key: review for review in bank.reviews.questions(scope=AGENT)}
-    assert len(reviews) == 3
-    key = next(key for key in reviews if wait[0] in key and wait[1] in key)
-    bank.reviews.decide(key, "keep_one", keep=wait[0], scope=AGENT)
-    assert mem.get(wait[0], scope=AGENT).state == "flagged"  # the question about it and the third is open still
-    [left] = bank.reviews.questions(scope=AGENT)
-    assert {entry.id for entry in left.entries} == {wait[0], wait[2]}
-    bank.reviews.decide(left.key, "keep_one", keep=wait[2], scope=AGENT)
-    assert mem.get(wait[2], scope=AGENT).state == "active"
+    assert len(reviews) == 2
+    bank.reviews.decide(next(key for key in reviews if once in key), "keep_one", keep=once, scope=AGENT)
+    assert mem.get(retry, scope=AGENT).state == "superseded"
+    assert mem.get(twice, scope=AGENT).state == "active"
     assert bank.reviews.questions(scope=AGENT) == []
 
 
@@ -173,14 +158,4 @@ def test_better_words_pass_the_scrubber(bank: ReasoningBank) -> None:
 def test_a_question_goes_with_what_it_is_about(mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str]) -> None:
     mem.forget(scope=AGENT, ids=[pair[0]])
     assert bank.reviews.questions(scope=AGENT) == []
-    assert mem.engine.store.records(partition=PARTITION, kinds=["review"]) == []
-
-
-def test_undo_of_the_run_does_not_undo_what_people_decided(
-    mem: Memory, bank: ReasoningBank, pair: tuple[str, str, str]
-) -> None:
-    first, second, key = pair
-    bank.reviews.decide(key, "keep_one", keep=first, scope=AGENT)
-    undone = bank.consolidation.undo(scope=AGENT)
-    assert set(undone.kept) == {first, second}
-    assert mem.get(second, scope=AGENT).state == "superseded"
+    assert mem.engine.store.records(RecordFilter(partition=PARTITION, kinds=["review"])) == []

@@ -96,7 +96,6 @@ def test_sharing_twice_is_sharing_once(mem: Memory, bank: ReasoningBank) -> None
     assert first.copy_id == second.copy_id
     [copy] = mem.entries(scope=TEAM)
     assert copy.repeats == 0
-    assert len(bank.sharing.shares(scope=AGENT)) == 1
 
 
 def test_the_same_from_two_agents_is_one_copy_that_stays_until_both_revoke(mem: Memory, bank: ReasoningBank) -> None:
@@ -127,7 +126,6 @@ def test_revoking_takes_it_back_from_where_it_is_asked_for(mem: Memory, bank: Re
     assert len(bank.sharing.revoke(id, scope=AGENT)) == 1
     assert mem.recall("apply the code", scope=TEAM, k=1).hits == []
     assert bank.sharing.revoke(id, scope=AGENT) == []
-    assert {share["state"] for share in bank.sharing.shares(scope=AGENT, id=id)} == {"revoked"}
     assert mem.get(id, scope=AGENT).state == "active"
 
 

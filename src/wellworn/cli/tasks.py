@@ -163,10 +163,7 @@ def judge(
 
 @command(app, "consolidate", "tasks consolidate --agent solver --dry-run")
 def consolidate(target: Target, dry_run: options.DryRun = False, layer: HomeLayer = None) -> None:
-    """Merge duplicates, resolve contradictions or ask for review, decay, prune, promote.
-
-    `wellworn tasks undo` takes it back.
-    """
+    """Merge duplicates, resolve contradictions or ask for review, decay, prune, promote."""
     from wellworn.tasks import ReasoningBank
 
     with target.open() as memory, render.progress_bar("consolidating") as progress:
@@ -175,23 +172,6 @@ def consolidate(target: Target, dry_run: options.DryRun = False, layer: HomeLaye
     target.answer(run, render.table(("would do" if dry_run else "done", "entry", "other", "why"), rows))
     changes = f"{'would make' if dry_run else 'made'} {_counts(run)}"
     target.say(f"Looked at {run.entries} entries and {changes}{'' if dry_run else f' (run {run.id})'}.")
-
-
-@command(app, "undo", "tasks undo --agent solver")
-def undo(
-    target: Target,
-    run: Annotated[str | None, typer.Argument(metavar="RUN", help="Its id; by default the last with changes.")] = None,
-    layer: HomeLayer = None,
-) -> None:
-    """Take a consolidation back; entries changed since stay as they are."""
-    from wellworn.tasks import ReasoningBank
-
-    with target.open() as memory, render.progress_bar("undoing") as progress:
-        done = ReasoningBank(memory, scope=target.scope).consolidation.undo(run, layer=layer, progress=progress)
-    target.answer(done)
-    target.say(f"Restored {done.restored} entries of run {done.id}; {done.gone} were forgotten since.")
-    if done.kept:
-        target.say(f"Left as they are, because they changed since: {', '.join(done.kept)}")
 
 
 @command(app, "runs", "tasks runs --agent solver")
@@ -214,16 +194,11 @@ def review(
     decide: Annotated[
         str | None,
         typer.Option(
-            "--decide",
-            metavar="DECISION",
-            help="keep_both, keep_one, merge, scope, delete; or correct, partial, incorrect.",
+            "--decide", metavar="DECISION", help="keep_both, keep_one, merge, delete; or correct, partial, incorrect."
         ),
     ] = None,
     keep: Annotated[str | None, typer.Option("--keep", metavar="ID", help="The entry that stays.")] = None,
     text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="A better text.")] = None,
-    domain: Annotated[
-        list[str] | None, typer.Option("--domain", metavar="ID=DOMAIN", help="A new domain; may be repeated.")
-    ] = None,
     delete: Annotated[
         list[str] | None, typer.Option("--delete", metavar="ID", help="What to delete; by default all.")
     ] = None,
@@ -246,9 +221,7 @@ def review(
         if key is None or decide is None:
             found = reviews.questions(layer=layer, open_only=not every)
         else:
-            decided = reviews.decide(
-                key, decide, layer=layer, keep=keep, text=text, domains=_domains(domain), ids=delete
-            )
+            decided = reviews.decide(key, decide, layer=layer, keep=keep, text=text, ids=delete)
             found = [] if decided is None else [decided]
     cases = [] if key else found
     parts: list[object] = []
@@ -318,15 +291,6 @@ def _counts(run: Consolidation) -> str:
 def _share_table(shares: list[Share]) -> object:
     rows = [(each.id, f"{each.to.layer} {each.to.layer_id}", each.copy_id, each.refused) for each in shares]
     return render.table(("entry", "to", "copy", "refused because"), rows)
-
-
-def _domains(pairs: list[str] | None) -> dict[str, str] | None:
-    if pairs is None:
-        return None
-    bad = [pair for pair in pairs if "=" not in pair]
-    if bad:
-        raise InvalidInput("--domain", f"{bad[0]!r} has no =", "as in ID=web.admin")
-    return dict(pair.split("=", 1) for pair in pairs)
 
 
 def _trajectory(file: str) -> Any:  # any JSON value

@@ -426,6 +426,36 @@ class Reasoning:
     """What came of programs, where they are on."""
 
 
+# -- work in the background ------------------------------------------------------------
+JOB_STATES: tuple[str, ...] = get_args(JobState)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Job:
+    """Work to be done in the background, once. `jobs.queue` says how it gets from one state to the next.
+
+    `payload`, `result` and `error` hold ids and numbers only, never what anybody said. A job about a session names it
+    as `payload["session"]`, and goes with it.
+    """
+
+    id: str
+    partition: Partition
+    kind: str
+    key: str
+    """What it does; a partition has one job of a kind and key, whatever became of it."""
+    payload: dict[str, Any] = field(default_factory=dict)
+    state: JobState = "queued"
+    """`queued`; `running`, and then alone with a worker and a lease; `done`; `dead`: given up."""
+    attempts: int = 0
+    due_at: datetime
+    lease_until: datetime | None = None
+    worker: str | None = None
+    error: str = ""
+    result: dict[str, Any] = field(default_factory=dict)
+    created_at: datetime
+    updated_at: datetime
+
+
 # -- what a memory reports about itself ------------------------------------------------------------
 @dataclass(frozen=True, kw_only=True)
 class Receipt:

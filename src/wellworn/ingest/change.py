@@ -26,7 +26,8 @@ from wellworn.ingest.validate import (
     refuse_backwards,
 )
 from wellworn.models.port import Embedder, check_served
-from wellworn.store.port import Event, Store, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Store, Tx
 
 ONE_WAY_LINKS = ("supersedes", "derived_from")
 EDITABLE = (
@@ -71,7 +72,7 @@ class Changer:
                 check_served(self._embedder, None if served is None else served.key)
                 _refuse_duplicate(tx, after)
                 tx.update(after, change="edited", index=index, vector=vector)
-                tx.audit(_event(after, "edit", fields=", ".join(sorted(wanted))))
+                audit(tx, _event(after, "edit", fields=", ".join(sorted(wanted))))
                 self._scrubbing.settle(tx)
             return after
 
@@ -89,7 +90,7 @@ class Changer:
             ended = superseded(old, new, moment, self._clock(), wrong=wrong)
             tx.update(ended, change="corrected" if wrong else "superseded")
             tx.add_links([self._link(new_id, old_id, "supersedes", 1.0)])
-            tx.audit(_event(ended, "correct" if wrong else "supersede", by=new_id))
+            audit(tx, _event(ended, "correct" if wrong else "supersede", by=new_id))
         return ended
 
     def _superseded_by(self, old_id: str, new_id: str) -> bool:
@@ -109,7 +110,7 @@ class Changer:
             _one(tx, target, scope)
             self._refuse_ring(source, target, link.type)
             if tx.add_links([link]):
-                tx.audit(_event(first, "link", at=self._clock(), to=target, type=link.type))
+                audit(tx, _event(first, "link", at=self._clock(), to=target, type=link.type))
         found = (one for one in self._store.links([source]) if (one.target, one.type) == (target, link.type))
         return next(found, link)
 
@@ -134,7 +135,7 @@ class Changer:
             _one(tx, target, scope)
             removed = tx.remove_link(source, target, checked_link_type(type_))
             if removed:
-                tx.audit(_event(first, "unlink", at=self._clock(), to=target, type=type_))
+                audit(tx, _event(first, "unlink", at=self._clock(), to=target, type=type_))
         return removed
 
     def links(self, entry_id: str, *, scope: Scope) -> list[Link]:

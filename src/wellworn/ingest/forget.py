@@ -6,8 +6,9 @@ session, such as an agent's task in a user's session.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
@@ -15,7 +16,8 @@ from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import LAYERS, Entry, Partition, Receipt, Scope
 from wellworn.ingest.validate import checked_flag, checked_ids, checked_layer, checked_session_id
-from wellworn.store.port import Event, Record, Removed, Selection, Store, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Record, RecordFilter, Removed, Selection, Store, Tx
 
 SHARE = "share"
 """The kind of record, beside an original, that tells of one copy; it stays when the copy is taken back."""
@@ -25,6 +27,11 @@ SHAREABLE = ("strategy", "guardrail")
 """Kinds of entries that can have been shared."""
 ELSEWHERE = "elsewhere"
 """The kind of record, beside a session, that points at a record of another partition."""
+RECALL, JOB = "recall", "job"
+"""Kinds of records that a receipt counts by themselves."""
+_UNCOUNTED = ("outcome", "policy", "spent")
+"""Kinds that a receipt does not count: they belong to a recall, or are sums."""
+_NUMBERS = ("entries", "index_records", "vectors", "links", "versions", "turns", "sessions")
 _PAGE = 500
 _ALL = 1_000_000
 
@@ -41,14 +48,22 @@ class Forgetter:
     """Removes entries of a scope and never anything of another."""
 
     def __init__(
-        self, store: Store, caches: Caches, *, clock: Clock, before: Callable[[Tx], Callable[[], None]] | None = None
+        self,
+        store: Store,
+        caches: Caches,
+        *,
+        clock: Clock,
+        before: Callable[[Tx], Callable[[], None]] | None = None,
+        cut: Callable[[Tx, Partition, Sequence[str]], int] | None = None,
     ) -> None:
         """`before` is called in the transaction, so that what is on its way to the store is forgotten too; what it
-        returns is called after the commit."""
+        returns is called after the commit. `cut` is called with the sessions that lost some of their turns; it returns
+        how many jobs it dropped."""
         self._store = store
         self._caches = caches
         self._clock = aware(clock)
         self._before = before
+        self._cut = cut
 
     def forget(
         self,
@@ -79,18 +94,19 @@ class Forgetter:
             else:
                 copied = self._remove_copies(tx, [home], self._ids(home, Selection(kinds=SHAREABLE)), now)
                 removed = [drop_elsewhere(tx, self._store, home, None), tx.drop_partition(home)]
-            total = added([*removed, *copied.values()])
-            if total != Removed():
+            parts = [*removed, *copied.values()]
+            counted = _counted(parts)
+            if any(counted.values()):
                 event = Event(at=now, tenant=scope.tenant, action="forget")
-                tx.audit(replace(event, detail={name: number for name, number in _numbers(total).items() if number}))
+                audit(tx, replace(event, detail={name: number for name, number in counted.items() if number}))
         if committed is not None:
             committed()
-        if total == Removed():
+        if not any(counted.values()):
             return Receipt(at=now, partitions=partitions, kept=self._kept(scope, partitions))
         touched = [*dict.fromkeys([*partitions, *copied])]
         return Receipt(
-            **_numbers(total),
-            ids=total.ids,
+            **counted,
+            ids=[entry_id for part in parts for entry_id in part.ids],
             cached=self._caches.forget(touched),
             at=now,
             copies=sum(part.entries for part in copied.values()),
@@ -113,9 +129,7 @@ class Forgetter:
         found = {id: entry for id, entry in found.items() if id not in gone}
         for partition in dict.fromkeys(entry.partition for entry in found.values()):
             here = [id for id, entry in found.items() if entry.partition == partition]
-            if turns:
-                removed.append(tx.remove_turns(partition, entry_ids=here))
-            removed.append(tx.remove(partition, Selection(ids=here)))
+            removed.append(self._remove(tx, partition, Selection(ids=here), turns))
         return removed, copied
 
     def _by_session(
@@ -126,13 +140,18 @@ class Forgetter:
         derived = self._derived_from(tx, partition, session_id)
         own = self._ids(partition, Selection(kinds=SHAREABLE, session_id=session_id))
         copied = self._remove_copies(tx, [partition], [*own, *derived], now)
-        removed = [tx.remove(partition, Selection(session_id=session_id))]
+        removed = [drop_elsewhere(tx, self._store, partition, session_id)] if turns else []
+        removed.append(self._remove(tx, partition, Selection(session_id=session_id), turns))
         if derived:
             removed.append(tx.remove(partition, Selection(ids=derived)))
-        if turns:
-            removed.append(drop_elsewhere(tx, self._store, partition, session_id))
-            removed.append(tx.remove_turns(partition, session_id=session_id))
         return removed, copied
+
+    def _remove(self, tx: Tx, partition: Partition, selection: Selection, turns: bool) -> Removed:
+        removed = tx.remove(partition, selection, turns=turns)
+        if removed.cut and self._cut is not None:
+            dropped = self._cut(tx, partition, removed.cut)
+            removed = replace(removed, records=Counter(removed.records) + Counter({JOB: dropped}))
+        return removed
 
     def _derived_from(self, tx: Tx, partition: Partition, session_id: str) -> list[str]:
         """Entries of other sessions that were derived from turns of this one."""
@@ -180,14 +199,12 @@ class Forgetter:
         return {**kept, "turns": turns} if turns else kept
 
 
-def added(parts: Sequence[Removed]) -> Removed:
-    """The sum of several removals."""
-    numbers = {name: sum(getattr(part, name) for part in parts) for name in _numbers(Removed())}
-    return Removed(ids=[entry_id for part in parts for entry_id in part.ids], **numbers)
-
-
-def _numbers(removed: Removed) -> dict[str, int]:
-    return {f.name: getattr(removed, f.name) for f in fields(removed) if f.name != "ids"}
+def _counted(parts: Sequence[Removed]) -> dict[str, int]:
+    """The numbers of a receipt, from several removals."""
+    counted = {name: sum(getattr(part, name) for part in parts) for name in _NUMBERS}
+    kinds = sum((Counter(part.records) for part in parts), Counter[str]())
+    rest = sum(number for kind, number in kinds.items() if kind not in (RECALL, JOB, *_UNCOUNTED))
+    return {**counted, "recalls": kinds[RECALL], "jobs": kinds[JOB], "records": rest}
 
 
 def copies_of(
@@ -205,8 +222,7 @@ def copies_of(
     while wave:
         made = {copy for original, copy in listed if original in wave}
         made |= {one.source for one in store.links(sorted(wave)) if one.type == "derived_from" and one.target in wave}
-        where = store.where(sorted(made - gone))
-        there = store.get([*dict.fromkeys(where.values())], [*where]).values()
+        there = store.get(None, sorted(made - gone)).values()
         found = [one for one in there if one.tenant == partitions[0].tenant and SHARED in one.metadata]
         for entry in found:
             (stay if _has_other_origin(store, entry.id, gone) else go)[entry.id] = entry
@@ -224,7 +240,7 @@ def _shares(store: Store, partitions: Iterable[Partition]) -> list[tuple[str, st
     return [
         (share.body["id"], share.body["copy"])
         for partition in partitions
-        for share in store.records(partition=partition, kinds=[SHARE], limit=_ALL)
+        for share in store.records(RecordFilter(partition=partition, kinds=[SHARE], limit=_ALL))
     ]
 
 
@@ -238,18 +254,20 @@ def _has_other_origin(store: Store, copy_id: str, gone: set[str]) -> bool:
 
 def point_at(tx: Tx, home: Partition, record: Record) -> None:
     """Write down beside a session that a record of another partition tells of it, so that it goes with the session."""
-    layer, layer_id = record.partition.layer, record.partition.layer_id
+    layer, layer_id = record.home.layer, record.home.layer_id
     body = {"layer": layer, "layer_id": layer_id, "kind": record.kind, "key": record.key}
     key = f"{record.kind}:{record.key}"
-    tx.put_record(replace(record, partition=home, kind=ELSEWHERE, key=key, body=body, state="", names=()))
+    tx.put_records([replace(record, partition=home, kind=ELSEWHERE, key=key, body=body, state="", names=())])
 
 
 def drop_elsewhere(tx: Tx, store: Store, home: Partition, session_id: str | None) -> Removed:
     """Drop records of other partitions that tell of this session, or of any session here."""
-    dropped = 0
-    for pointer in store.records(partition=home, kinds=[ELSEWHERE], limit=_ALL):
+    dropped: Counter[str] = Counter()
+    for pointer in store.records(RecordFilter(partition=home, kinds=[ELSEWHERE], limit=_ALL)):
         if session_id in (None, pointer.session):
             layer = next(one for one in LAYERS if one == pointer.body["layer"])
             partition = Partition(tenant=home.tenant, layer=layer, layer_id=pointer.body["layer_id"])
-            dropped += tx.drop_record(partition, pointer.body["kind"], pointer.body["key"])
+            dropped[pointer.body["kind"]] += tx.drop_records(
+                RecordFilter(partition=partition, kinds=[pointer.body["kind"]], keys=[pointer.body["key"]])
+            )
     return Removed(records=dropped)

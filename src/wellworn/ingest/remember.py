@@ -30,7 +30,8 @@ from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scru
 from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check
 from wellworn.models.port import Embedder, check_served
-from wellworn.store.port import Event, IndexRecord, Neighbour, NewEntry, Store, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import IndexRecord, Neighbour, NewEntry, Store, Tx
 
 BATCH_ENTRIES = 512
 REPEAT_CONFIDENCE_STEP = 0.05
@@ -95,10 +96,7 @@ class Writer:
 
     def _scrubbed(self, entry: Entry) -> Entry:
         """The entry after the scrub hook: no other code sees the text before it."""
-        if not self.scrubbing.on:
-            return entry
-        values = {name: getattr(entry, name) for name in _WORDED}
-        return altered(entry, **scrubbed_values(values, self.scrubber(entry.partition)))
+        return scrubbed_entry(entry, self.scrubber(entry.partition)) if self.scrubbing.on else entry
 
     def _chunked(self, entry: Entry) -> list[Entry]:
         """One entry, or one per chunk of a long text."""
@@ -142,6 +140,10 @@ class Writer:
             self.scrubbing.settle(tx)
 
 
+def scrubbed_entry(entry: Entry, scrub: Scrubber) -> Entry:
+    return altered(entry, **scrubbed_values({name: getattr(entry, name) for name in _WORDED}, scrub))
+
+
 def scrubbed_values(values: Mapping[str, Any], scrub: Scrubber) -> dict[str, Any]:  # any field of an entry
     """The values after the scrub hook, checked once more where it may have changed them."""
     return {
@@ -164,14 +166,14 @@ def keep(tx: Tx, record: NewEntry, now: datetime) -> str:
             tx.update(stronger, change=None)
         else:  # tags are words that can be found, so the index is new; the vector is of the same text
             tx.update(stronger, change=None, index=record_of(stronger), vector=record.vector)
-        tx.audit(Event(at=now, tenant=entry.tenant, action="repeat", entry_id=same.id))
+        audit(tx, Event(at=now, tenant=entry.tenant, action="repeat", entry_id=same.id))
         return same.id
     links = [*links_for(tx, record)]
     tx.add(record)
     tx.add_links(links)
     if ended is not None:
         tx.add_links([Link(source=entry.id, target=ended.id, type="supersedes", created_at=now)])
-    tx.audit(Event(at=now, tenant=entry.tenant, action="remember", entry_id=entry.id))
+    audit(tx, Event(at=now, tenant=entry.tenant, action="remember", entry_id=entry.id))
     return entry.id
 
 
@@ -191,7 +193,8 @@ def strengthened(entry: Entry, again: Entry, now: datetime) -> Entry:
 def links_for(tx: Tx, record: NewEntry) -> Iterator[Link]:
     """The automatic links of an entry that is about to be added, strongest rule first."""
     entry = record.entry
-    latest = tx.latest(entry.partition)
+    partition, near = entry.partition, record.index.near
+    latest = next(iter(tx.neighbours(partition)), None)
     if latest is None:
         return
 
@@ -202,11 +205,12 @@ def links_for(tx: Tx, record: NewEntry) -> Iterator[Link]:
         )
 
     if entry.session_id:
-        yield from (link(to, "context_of") for to in tx.session_tail(entry.partition, entry.session_id, MAX_CONTEXT))
+        before = tx.neighbours(partition, session_id=entry.session_id, limit=MAX_CONTEXT)
+        yield from (link(to, "context_of") for to in before)
     if len(entry.tags) >= SHARED_TAGS:
-        related = tx.sharing_tags(entry.partition, entry.tags, SHARED_TAGS, MAX_RELATED)
+        related = tx.neighbours(partition, tags=entry.tags, shared=SHARED_TAGS, limit=MAX_RELATED)
         yield from (link(to, "related_to") for to in related)
-    for to in tx.near(entry.partition, record.index.near, MAX_SIMILAR) if record.index.near != (0, 0) else ():
+    for to in tx.neighbours(partition, near=near, limit=MAX_SIMILAR) if near != (0, 0) else ():
         alike = jaccard(record.index, to.index) if to.index is not None else 0.0
         if alike >= SIMILAR_JACCARD:
             yield link(to, "similar_to", round(alike, 4))

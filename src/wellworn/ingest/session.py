@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any, Protocol
 
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.values import Entry, Partition, Scope, Turn
+from wellworn.core.values import Entry, Job, Partition, Scope, Turn
 from wellworn.ingest.hashing import content_hash, thread_of
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.validate import Draft, TimeLike, checked_line, checked_seconds, checked_session_id
-from wellworn.store.port import Job, NewEntry, Store, Tx
+from wellworn.store.port import NewEntry, Store, Tx
 
 GENERIC_ROLES = frozenset({"user", "human", "assistant", "ai", "system", "tool", "function", "model"})
 _NAME_LIKE = re.compile(r"[^\W\d_]{2,}(?:[ '’.-][^\W\d_]+){0,3}")
@@ -85,7 +85,8 @@ class TurnWriter:
     def _numbered(self, tx: Tx, record: NewEntry) -> Entry:
         """Write one turn under the session's next number."""
         entry, now = record.entry, record.entry.created_at
-        number = tx.open_session(self._partition, self._session_id, entry.at)
+        head = tx.session(self._partition, self._session_id)
+        number = 0 if head is None else head.turns
         numbered = replace(entry, turn_refs=[number], position=number)
         entry = replace(numbered, content_hash=content_hash(numbered))
         entry = replace(entry, id=keep(tx, replace(record, entry=entry), now))

@@ -141,11 +141,14 @@ def _shown(value: object) -> str:
 
 
 def _one_of(
-    name: str, value: object, choices: Sequence[str], what: str, error: type[InvalidInput] = InvalidInput
-) -> str:
-    if value not in choices:
-        raise error(name, f"{_shown(value)} is not {what}", f"use one of {', '.join(choices)}")
-    return str(value)
+    name: str, choices: Sequence[str], what: str, error: type[InvalidInput] = InvalidInput
+) -> Callable[[object], Any]:  # one of the choices
+    def checked(value: object) -> Any:
+        if value not in choices:
+            raise error(name, f"{_shown(value)} is not {what}", f"use one of {', '.join(choices)}")
+        return value
+
+    return checked
 
 
 def _listed(name: str, values: object, what: str, remedy: str = "give a list") -> list[Any]:
@@ -293,30 +296,17 @@ def checked_k(k: object) -> int:
     return checked_count("k", k, least=1, most=MAX_K)
 
 
-def checked_kind(kind: object) -> Kind:
-    return cast("Kind", _one_of("kind", kind, KINDS, "a kind", UnknownKind))
-
-
-def checked_state(state: object) -> State:
-    return cast("State", _one_of("state", state, STATES, "a state"))
-
-
-def checked_link_type(type_: object) -> LinkType:
-    return cast("LinkType", _one_of("type", type_, LINK_TYPES, "a link type"))
-
-
-def checked_trust(trust: object) -> Trust:
-    return cast("Trust", _one_of("trust", trust, ("trusted", "untrusted"), "a trust level"))
-
-
-def checked_job_state(value: object) -> str:
-    return _one_of("state", value, JOB_STATES, "a state of jobs")
+checked_kind: Callable[[object], Kind] = _one_of("kind", KINDS, "a kind", UnknownKind)
+checked_state: Callable[[object], State] = _one_of("state", STATES, "a state")
+checked_link_type: Callable[[object], LinkType] = _one_of("type", LINK_TYPES, "a link type")
+checked_trust: Callable[[object], Trust] = _one_of("trust", ("trusted", "untrusted"), "a trust level")
+checked_job_state: Callable[[object], str] = _one_of("state", JOB_STATES, "a state of jobs")
+_checked_group = _one_of("by", CALL_GROUPS, "known")
 
 
 def checked_groups(values: object) -> list[str]:
     """What model calls are summed by."""
-    remedy = f"any of {', '.join(CALL_GROUPS)}"
-    return [_one_of("by", value, CALL_GROUPS, "known") for value in _listed("by", values, "names", remedy)]
+    return [_checked_group(value) for value in _listed("by", values, "names", f"any of {', '.join(CALL_GROUPS)}")]
 
 
 def checked_turn_refs(refs: object) -> list[int]:

@@ -28,7 +28,8 @@ from wellworn.ingest.hashing import hash_of, thread_of
 from wellworn.ingest.scrub import scrubbed_json
 from wellworn.ingest.terms import record_of
 from wellworn.ingest.validate import MAX_TEXT_BYTES
-from wellworn.store.port import Event, NewEntry, Selection, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import NewEntry, Selection, Tx
 
 MAX_KEY_CHARS = 4_096
 MAX_MINUTES = 100_000_000
@@ -441,7 +442,7 @@ def _write(tx: Tx, records: Sequence[NewEntry], now: datetime) -> None:
         tx.remove(head.partition, Selection(session_id=head.id))
         for record in records:
             tx.add(record)
-    tx.audit(Event(at=now, tenant=head.tenant, action="remember" if before is None else "edit", entry_id=head.id))
+    audit(tx, Event(at=now, tenant=head.tenant, action="remember" if before is None else "edit", entry_id=head.id))
 
 
 def _continued(entry: Entry, before: Entry) -> Entry:
@@ -458,4 +459,4 @@ def _continued(entry: Entry, before: Entry) -> Entry:
 def _remove(tx: Tx, head: Entry, now: datetime) -> None:
     """Remove an item with all its pieces."""
     if tx.remove(head.partition, Selection(session_id=head.id)).entries:
-        tx.audit(Event(at=now, tenant=head.tenant, action="forget", entry_id=head.id))
+        audit(tx, Event(at=now, tenant=head.tenant, action="forget", entry_id=head.id))

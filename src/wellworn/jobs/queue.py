@@ -7,26 +7,29 @@
        └──────────────────── retry ────────────────────┘
 
 A job is added in the transaction that gives reason for it, and finished in the one that writes its effects. A worker
-has a job on a lease; one that outlives it loses the job, and then `finish` raises, which takes back the effects too. So
-they happen once, however often the job is tried. Knows what a store keeps, not what jobs do.
+has a job on a lease; one that outlives it loses the job, and then `finish` raises, which takes back the effects too.
+So they happen once, however often the job is tried. Jobs are records of the store; this module does not know what they do.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, system_clock
-from wellworn.core.errors import InvalidInput, LeaseLost, NotFound
-from wellworn.core.values import Partition
+from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, from_micros, system_clock, to_micros
+from wellworn.core.errors import InvalidInput, LeaseLost, NotFound, StoreCorrupt, StoreError
+from wellworn.core.values import JOB_STATES, Job, JobState, Partition
 from wellworn.jobs.failures import is_permanent, told
-from wellworn.store.port import Job, Store, Tx
+from wellworn.store.port import Reader, Record, RecordFilter, Store, Tx
 
+JOB = "job"
+"""The kind of record that a job is."""
 LEASE_S = 60.0
 MAX_ATTEMPTS = 5
+_AT_ONCE = 16  # jobs that are looked at in one go for one that a worker can do
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +49,109 @@ class Backoff:
             wait_s = min(wait_s * self.factor, self.most_s)
         lot = hashlib.blake2b(f"{job.id} {job.attempts}".encode(), digest_size=8).digest()
         return min(wait_s, self.most_s) * (1 + self.jitter * int.from_bytes(lot, "little") / 2**64)
+
+
+# -- jobs as records -----------------------------------------------------------------------------------------------
+
+
+def list_jobs(
+    reader: Reader,
+    *,
+    tenant: str | None = None,
+    partition: Partition | None = None,
+    states: Sequence[str] | None = None,
+    kinds: Sequence[str] | None = None,
+    limit: int | None = None,
+) -> list[Job]:
+    """Jobs, newest first."""
+    wanted = RecordFilter(kinds=[JOB], tenant=tenant, partition=partition, states=states)
+    jobs = (_job_from(record) for record in reader.records(replace(wanted, limit=limit if kinds is None else None)))
+    return [job for job in jobs if kinds is None or job.kind in kinds][:limit]
+
+
+def find_job(reader: Reader, partition: Partition, kind: str, key: str) -> Job | None:
+    """The job of a partition by what it does."""
+    record = reader.record(partition, JOB, f"{kind} {key}")
+    return None if record is None else _job_from(record)
+
+
+def put_job(tx: Tx, job: Job) -> None:
+    """Put a job in the place of the one that does the same."""
+    tx.put_records([_record_of(job)])
+
+
+def restart_jobs(tx: Tx, partition: Partition, session_ids: Sequence[str]) -> int:
+    """Sessions have lost turns, so what workers have read of them is not all there any more: jobs about them that have
+    ended are dropped, running ones are queued again. Returns how many were dropped."""
+    dropped = 0
+    for session_id in session_ids:
+        about = RecordFilter(kinds=[JOB], partition=partition, session=session_id)
+        for record in tx.records(replace(about, states=["running"])):
+            job = _job_from(record)
+            put_job(tx, _ended(job, "queued", job.updated_at))
+        dropped += tx.drop_records(replace(about, states=["done", "dead"]))
+    return dropped
+
+
+def job_problem(job: Job) -> str | None:
+    """What is impossible about a job, if anything."""
+    if job.state not in JOB_STATES:
+        return f"is in state {job.state!r}, which is not one of {', '.join(JOB_STATES)}"
+    if job.attempts < 0:
+        return f"was tried {job.attempts} times"
+    running = job.state == "running"
+    if (job.lease_until is not None) != running or (job.worker is not None) != running:
+        return "is running without a worker and a lease" if running else f"is {job.state} and has a worker or a lease"
+    return None
+
+
+def _record_of(job: Job) -> Record:
+    """A waiting job is due at its time, a running one when its lease ends, an ended one never."""
+    if (problem := job_problem(job)) is not None:
+        raise StoreError(f"job {job.id!r} {problem}")
+    return Record(
+        partition=job.partition,
+        kind=JOB,
+        key=f"{job.kind} {job.key}",
+        state=job.state,
+        session=job.payload.get("session"),
+        due_at={"queued": job.due_at, "running": job.lease_until}.get(job.state),
+        body={
+            "id": job.id,
+            "kind": job.kind,
+            "key": job.key,
+            "payload": job.payload,
+            "attempts": job.attempts,
+            "due_at": to_micros(job.due_at),
+            "worker": job.worker,
+            "error": job.error,
+            "result": job.result,
+        },
+        created_at=job.created_at,
+        updated_at=job.updated_at,
+    )
+
+
+def _job_from(record: Record) -> Job:
+    if record.partition is None:
+        raise StoreCorrupt(f"job {record.key!r} is of no partition; run `wellworn doctor`")
+    try:
+        body = {**record.body, "due_at": from_micros(record.body["due_at"])}
+        lease_until = record.due_at if record.state == "running" else None
+        state: Any = record.state  # checked by whoever needs to know, see `job_problem`
+        return Job(
+            partition=record.partition,
+            state=state,
+            lease_until=lease_until,
+            created_at=record.created_at,
+            updated_at=record.updated_at,
+            **body,
+        )
+    except (KeyError, TypeError, ValueError, OverflowError) as problem:
+        raise StoreCorrupt(f"job {record.key!r} cannot be read: {problem}; run `wellworn doctor`") from problem
+
+
+# -- the queue -----------------------------------------------------------------------------------------------------
 
 
 class Queue:
@@ -85,7 +191,7 @@ class Queue:
         False when the partition has a job of this kind and key already, whatever became of it. `payload` holds ids and
         numbers, never text; a job about a session names it as `payload["session"]`.
         """
-        return tx.add_job(self._new(partition, kind, key, payload, due_at))
+        return tx.add_record(_record_of(self._new(partition, kind, key, payload, due_at))) is not None
 
     def _new(
         self, partition: Partition, kind: str, key: str, payload: Mapping[str, Any], due_at: datetime | None
@@ -103,13 +209,7 @@ class Queue:
         )
 
     def claim(
-        self,
-        worker: str,
-        *,
-        lease_s: float = LEASE_S,
-        kinds: Sequence[str] | None = None,
-        tenant: str | None = None,
-        id: str | None = None,
+        self, worker: str, *, lease_s: float = LEASE_S, kinds: Sequence[str] | None = None, tenant: str | None = None
     ) -> Job | None:
         """The next job that is due, for this worker alone until the lease is over; None when there is none.
 
@@ -117,13 +217,14 @@ class Queue:
         is given up here.
         """
         now = self._clock()
-        until = now + timedelta(seconds=lease_s)
         with self.store.transact() as tx:
-            while (job := tx.claim_job(worker, now, until, kinds=kinds, tenant=tenant, id=id)) is not None:
-                if job.attempts <= self._max_attempts:
-                    return job
+            for job in _due(tx, now, tenant):
+                if kinds is not None and job.kind not in kinds:
+                    continue
+                if job.attempts < self._max_attempts:
+                    return self._lease(tx, job, worker, now, lease_s)
                 lost = f"LeaseLost: {self._max_attempts} attempts began and none of them ended"
-                tx.put_job(_ended(job, "dead", now, attempts=job.attempts - 1, error=lost))
+                put_job(tx, _ended(job, "dead", now, error=lost))
         return None
 
     def take(
@@ -138,27 +239,36 @@ class Queue:
     ) -> Job | None:
         """Queue a job and claim it in one go; or claim the one that is there, if it waits or is dead. None when it is
         done or someone else has it."""
-        job = self._new(partition, kind, key, payload, None)
-        now = job.created_at
         with self.store.transact() as tx:
-            if not tx.add_job(job):
-                there = self.store.find_job(partition, kind, key)  # nobody else writes now
-                if there is None or there.state not in ("queued", "dead"):
-                    return None
-                job = _ended(there, "queued", now, attempts=0, due_at=now)
-                tx.put_job(job)
-            return tx.claim_job(worker, now, now + timedelta(seconds=lease_s), id=job.id)
+            job = find_job(tx, partition, kind, key) or self._new(partition, kind, key, payload, None)
+            if job.state not in ("queued", "dead"):
+                return None
+            now = self._clock()
+            return self._lease(tx, replace(job, attempts=0, due_at=now), worker, now, lease_s)
+
+    def _lease(self, tx: Tx, job: Job, worker: str, now: datetime, lease_s: float) -> Job:
+        running = replace(
+            job,
+            state="running",
+            attempts=job.attempts + 1,
+            worker=worker,
+            lease_until=now + timedelta(seconds=lease_s),
+            updated_at=now,
+        )
+        put_job(tx, running)
+        return running
 
     def find(self, partition: Partition, kind: str, key: str) -> Job | None:
         """The job of a partition by what it does."""
-        return self.store.find_job(partition, kind, key)
+        return find_job(self.store, partition, kind, key)
 
     # -- while it runs -------------------------------------------------------------------------------------------
 
     def held(self, tx: Tx, job: Job) -> Job:
         """The job as it stands, if it still is this claim's; else `LeaseLost`."""
-        now = tx.job(job.id)
-        if now is None or (now.state, now.worker, now.attempts) != ("running", job.worker, job.attempts):
+        now = find_job(tx, job.partition, job.kind, job.key)
+        claim = ("running", job.id, job.worker, job.attempts)
+        if now is None or (now.state, now.id, now.worker, now.attempts) != claim:
             raise LeaseLost(job.id)
         return now
 
@@ -167,7 +277,7 @@ class Queue:
         now = self._clock()
         with self.store.transact() as tx:
             longer = replace(self.held(tx, job), lease_until=now + timedelta(seconds=lease_s), updated_at=now)
-            tx.put_job(longer)
+            put_job(tx, longer)
         return longer
 
     # -- when it ends --------------------------------------------------------------------------------------------
@@ -179,7 +289,7 @@ class Queue:
         `result` holds ids and numbers, never text.
         """
         done = _ended(self.held(tx, job), "done", self._clock(), error="", result=dict(result or {}))
-        tx.put_job(done)
+        put_job(tx, done)
         return done
 
     def settle(self, job: Job) -> Job | None:
@@ -188,7 +298,7 @@ class Queue:
             try:
                 return self.finish(tx, job)
             except LeaseLost:
-                return tx.job(job.id)
+                return find_job(tx, job.partition, job.kind, job.key)
 
     def fail(self, job: Job, error: BaseException, *, not_before: datetime | None = None) -> Job | None:
         """End an attempt: the job waits, or is dead when it has had its attempts or another one is of no use.
@@ -202,18 +312,17 @@ class Queue:
             try:
                 held = self.held(tx, job)
             except LeaseLost:
-                return tx.job(job.id)
-            failed = _ended(
-                held, "dead" if dead else "queued", now, error=told(error), due_at=held.due_at if dead else due_at
-            )
-            tx.put_job(failed)
+                return find_job(tx, job.partition, job.kind, job.key)
+            changes = {"error": told(error), "due_at": held.due_at if dead else due_at}
+            failed = _ended(held, "dead" if dead else "queued", now, **changes)
+            put_job(tx, failed)
         return failed
 
     def release(self, job: Job) -> None:
         """Give a job back that was broken off, to be claimed at once; nothing when it is no longer this claim's."""
         with self.store.transact() as tx:
             try:
-                tx.put_job(_ended(self.held(tx, job), "queued", self._clock()))
+                put_job(tx, _ended(self.held(tx, job), "queued", self._clock()))
             except LeaseLost:
                 return
 
@@ -224,22 +333,31 @@ class Queue:
         """
         before = self._clock() - timedelta(days=days)
         with self.store.transact() as tx:
-            return tx.prune_jobs(before)
+            return tx.drop_records(RecordFilter(kinds=[JOB], states=["done"], before=before))
 
     def retry(self, id: str, *, tenant: str | None = None) -> Job:
         """Queue a dead job again with all its attempts, or let one that waits be due at once."""
         now = self._clock()
         with self.store.transact() as tx:
-            job = tx.job(id)
-            if job is None or tenant not in (None, job.partition.tenant):
+            job = next((job for job in list_jobs(tx, tenant=tenant) if job.id == id), None)
+            if job is None:
                 raise NotFound("job", id)
             if job.state not in ("dead", "queued"):
                 raise InvalidInput("job", f"{id} is {job.state}", "only a dead or waiting job can be tried again")
             again = _ended(job, "queued", now, attempts=0, due_at=now)
-            tx.put_job(again)
+            put_job(tx, again)
         return again
 
 
-def _ended(job: Job, state: str, now: datetime, **changes: Any) -> Job:  # any field of Job
+def _due(tx: Tx, now: datetime, tenant: str | None) -> Iterator[Job]:
+    """Jobs that wait and are due, and those that run on a lease that is over, the longest due first."""
+    wanted = RecordFilter(kinds=[JOB], tenant=tenant, states=["queued", "running"], due_by=now, order="due")
+    first = tx.records(replace(wanted, limit=_AT_ONCE))
+    yield from map(_job_from, first)
+    if len(first) == _AT_ONCE:  # none of those was for this worker
+        yield from map(_job_from, tx.records(wanted))
+
+
+def _ended(job: Job, state: JobState, now: datetime, **changes: Any) -> Job:  # any field of Job
     """The job in a state in which nobody holds it."""
     return replace(job, state=state, worker=None, lease_until=None, updated_at=now, **changes)

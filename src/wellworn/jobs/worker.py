@@ -19,10 +19,9 @@ from typing import Any
 
 from wellworn.core.errors import LeaseLost, StoreClosed, WellwornError
 from wellworn.core.locks import ForkLock
-from wellworn.core.values import Partition, Progress
+from wellworn.core.values import Job, Partition, Progress
 from wellworn.jobs.failures import told
-from wellworn.jobs.queue import LEASE_S, Queue
-from wellworn.store.port import Job
+from wellworn.jobs.queue import LEASE_S, Queue, list_jobs
 
 Handler = Callable[[Job], None]
 
@@ -79,9 +78,9 @@ class Worker:
 
     # -- in the caller's thread ----------------------------------------------------------------------------------
 
-    def run_one(self, *, tenant: str | None = None, id: str | None = None) -> Job | None:
-        """Run the next job that is due, or this one if it is; returns it as it then stands, None when there is none."""
-        job = self._queue.claim(self.name, lease_s=self._lease_s, kinds=list(self._handlers), tenant=tenant, id=id)
+    def run_one(self, *, tenant: str | None = None) -> Job | None:
+        """Run the next job that is due; returns it as it then stands, None when there is none."""
+        job = self._queue.claim(self.name, lease_s=self._lease_s, kinds=list(self._handlers), tenant=tenant)
         return None if job is None else self._run(job)
 
     def run_until_empty(self, *, tenant: str | None = None, progress: Progress | None = None) -> int:
@@ -89,8 +88,8 @@ class Worker:
 
         `progress(done, total)` is called after each.
         """
-        waiting = self._queue.store.jobs(
-            tenant=tenant, states=["queued", "running"], kinds=list(self._handlers), limit=_COUNTED
+        waiting = list_jobs(
+            self._queue.store, tenant=tenant, states=["queued", "running"], kinds=list(self._handlers), limit=_COUNTED
         )
         done = 0
         while self.run_one(tenant=tenant) is not None:

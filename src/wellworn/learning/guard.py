@@ -15,8 +15,10 @@ Bounds are mean ± z standard errors and are checked after every outcome. This m
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import NamedTuple
+
+from wellworn.core.values import altered
 
 MEMORY = 500
 """Outcomes that evidence remembers (exponentially), so that drift is seen."""
@@ -108,7 +110,7 @@ class Guard:
             return Guard(gain=self.gain, lost=True)
         agree = self.agree.add(agreement)
         trusted = agree.mean >= AGREEMENT_BAR if self.trusted else earned(agree)
-        return replace(
+        return altered(
             self,
             agree=agree,
             gain=self.gain if self.lost else self.gain.add(gain),

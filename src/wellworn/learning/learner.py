@@ -35,6 +35,7 @@ from wellworn.learning.state import (
     loads_state,
     loads_tenant,
 )
+from wellworn.store.events import audit
 
 if TYPE_CHECKING:
     from wellworn.learning.reranker import MatrixReranker, PersonMatrices
@@ -187,15 +188,13 @@ class Learner:
     ) -> tuple[bool, Callable[[], None]]:
         """`outcome` within a transaction; call the second result once that is committed."""
         now = self._clock()
-        written = self.log.write(tx, wanted=recall_id)
-        recall = self.log.recall_in(tx, recall_id)
+        recall, alive, written = self.log.write_for(tx, recall_id)
         if recall is None or (tenant is not None and recall.partition.tenant != tenant):
             raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
         rows = outcome.rows(recall)
         value = {"nos": rows} if outcome.kind == "cited" else outcome.value
-        if self.log.add_outcome(tx, recall_id, outcome.kind, value, now) is None:
+        if self.log.add_outcome(tx, recall, outcome.kind, value, now) is None:
             return False, written
-        alive = tx.alive(recall.nos)
         if outcome.kind == "cited":
             tx.count_use(rows, now)
         elif outcome.kind == "verdict":
@@ -255,7 +254,7 @@ class Learner:
                 "gain": round(gain.mean, 4),
                 "bound": round(gain.bound(-Z_GAIN), 4) if gain.n >= 2 else 0.0,
             }
-            tx.audit(Event(at=now, tenant=tenant, action="learn", detail=detail))
+            audit(tx, Event(at=now, tenant=tenant, action="learn", detail=detail))
 
     # -- replay --------------------------------------------------------------------------------------------------
 
@@ -290,7 +289,7 @@ class Learner:
             self._put_prior(tx, tenant, replay.prior)
             for partition, person in replay.people.items():
                 self._put_person(tx, partition, person)
-            tx.audit(Event(at=self._clock(), tenant=tenant, action="relearn", detail={"people": len(replay.people)}))
+            audit(tx, Event(at=self._clock(), tenant=tenant, action="relearn", detail={"people": len(replay.people)}))
 
     def curve(self, partition: Partition) -> list[CurvePoint]:
         """How one person's learning came to where it is: one point per outcome since the last reset."""
@@ -389,7 +388,7 @@ class Learner:
             self._put_settings(
                 tx, tenant, Tenant(shares=loads_tenant(before).shares, since=self.log.last_outcome(tenant))
             )
-            tx.audit(Event(at=self._clock(), tenant=tenant, action="reset_learning", detail={"states": dropped}))
+            audit(tx, Event(at=self._clock(), tenant=tenant, action="reset_learning", detail={"states": dropped}))
         return dropped
 
     def share(self, tenant: str, on: bool) -> None:
@@ -403,7 +402,7 @@ class Learner:
                 return
             self.log.drop_states(tx, tenant)
             self._put_settings(tx, tenant, replace(settings, shares=on))
-            tx.audit(Event(at=self._clock(), tenant=tenant, action="share_learning", detail={"on": int(on)}))
+            audit(tx, Event(at=self._clock(), tenant=tenant, action="share_learning", detail={"on": int(on)}))
         self.relearn(tenant)
 
     def export(self, partition: Partition) -> dict[str, Any]:

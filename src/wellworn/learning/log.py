@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -19,7 +19,22 @@ from typing import Any
 from wellworn.core.errors import WellwornError
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import Partition
-from wellworn.store.port import Event, LoggedOutcome, LoggedRecall, Store, Tx, Vector
+from wellworn.learning.records import (
+    LoggedOutcome,
+    LoggedRecall,
+    add_outcome,
+    add_recalls,
+    drop_policies,
+    last_told,
+    logged_recall,
+    outcomes,
+    put_policy,
+    recent_outcomes,
+    stored_policies,
+    stored_policy,
+)
+from wellworn.store.events import Event
+from wellworn.store.port import Store, Tx, Vector
 
 __all__ = ["Event", "LearningLog", "LoggedOutcome", "LoggedRecall", "Tx", "Vector"]
 
@@ -69,32 +84,37 @@ class LearningLog:
         """A recall, pending or written."""
         with self._lock:
             pending = self._pending.get(recall_id)
-        return pending or self.store.logged_recall(recall_id)
+        return pending or logged_recall(self.store, recall_id)
 
-    def recall_in(self, tx: Tx, recall_id: str) -> LoggedRecall | None:
-        """A recall that was written, as of this transaction."""
-        return tx.logged_recall(recall_id)
+    def write(self, tx: Tx) -> Callable[[], None]:
+        """Write everything pending in a transaction; call the result once that is committed."""
+        return self.write_for(tx, None)[2]
 
-    def write(self, tx: Tx, *, wanted: str | None = None) -> Callable[[], None]:
-        """Write everything pending in a transaction; call the result once that is committed.
+    def write_for(self, tx: Tx, wanted: str | None) -> tuple[LoggedRecall | None, set[int], Callable[[], None]]:
+        """`write`; and first the recall with the id `wanted`, if it is in the log now, and its rows that still exist.
 
         A recall must not bring back what was forgotten meanwhile. Recalls of a partition that is gone are not written
         (except `wanted`), and recalls that showed an entry that is gone lose their query.
         """
         with self._lock:
             recalls, new = [*self._pending.values()], {*self._of_new, wanted}
+        found, alive = None, set[int]()
         if recalls:
-            partitions = list(dict.fromkeys(recall.partition for recall in recalls))
-            heads = zip(partitions, self.store.heads(partitions), strict=True)
+            partitions = list({recall.partition for recall in recalls if recall.id not in new})
+            heads = zip(partitions, tx.heads(partitions) if partitions else (), strict=True)
             there = {partition for partition, head in heads if head is not None}
-            alive = self.store.alive(list({no for recall in recalls for no in recall.nos[: recall.shown]}))
-            tx.add_recalls(
-                [
-                    recall if alive.issuperset(recall.nos[: recall.shown]) else replace(recall, query="")
-                    for recall in recalls
-                    if recall.partition in there or recall.id in new
-                ]
-            )
+            rows = {no for one in recalls for no in (one.nos if one.id == wanted else one.nos[: one.shown])}
+            alive = tx.alive([*rows])
+            written = [
+                recall if alive.issuperset(recall.nos[: recall.shown]) else replace(recall, query="")
+                for recall in recalls
+                if recall.partition in there or recall.id in new
+            ]
+            add_recalls(tx, written)
+            found = next((recall for recall in written if recall.id == wanted), None)
+        if found is None and wanted is not None:
+            found = logged_recall(tx, wanted)
+            alive = set() if found is None else tx.alive(found.nos)
 
         def committed() -> None:
             with self._lock:
@@ -102,7 +122,7 @@ class LearningLog:
                     self._of_new.discard(recall.id)
                     self._pending.pop(recall.id, None)
 
-        return committed
+        return found, alive, committed
 
     def forget(self, nos: Iterable[int]) -> None:
         """Remove the query of every pending recall that showed one of these rows, which are gone."""
@@ -136,48 +156,43 @@ class LearningLog:
 
     # -- outcomes ------------------------------------------------------------------------------------------------
 
-    def add_outcome(self, tx: Tx, recall_id: str, kind: str, value: dict[str, Any], at: datetime) -> int | None:
+    def add_outcome(self, tx: Tx, recall: LoggedRecall, kind: str, value: dict[str, Any], at: datetime) -> int | None:
         """Append an outcome and return its number; None when the recall has one of this kind already."""
-        return tx.add_outcome(recall_id, kind, value, at)
+        return add_outcome(tx, recall.id, recall.partition, kind, value, at)
 
     def outcomes(self, tenant: str, partition: Partition | None = None, *, after: int = 0) -> Iterator[LoggedOutcome]:
         """Every outcome of a tenant, or of one partition, in order."""
-        while page := self.store.outcomes(tenant, partition=partition, after=after, limit=PAGE):
+        while page := outcomes(self.store, tenant, partition=partition, after=after, limit=PAGE):
             after = page[-1].no
             yield from page
 
     def recent_outcomes(self, partition: Partition, *, recalls: int, after: int) -> list[LoggedOutcome]:
         """The outcomes of a partition's last recalls, in order."""
-        return self.store.recent_outcomes(partition, recalls=recalls, after=after)
+        return recent_outcomes(self.store, partition, recalls=recalls, after=after)
 
     def last_outcome(self, tenant: str) -> int:
-        """The number of the tenant's last outcome, 0 when there is none, by bisection."""
-        low, high = 0, 1
-        while self.store.outcomes(tenant, after=high, limit=1):
-            low, high = high, 2 * high
-        while low < high:
-            middle = (low + high) // 2
-            if self.store.outcomes(tenant, after=middle, limit=1):
-                low = middle + 1
-            else:
-                high = middle
-        return low
+        """The number of the tenant's last outcome, 0 when there is none."""
+        return last_told(self.store, tenant)
+
+    def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
+        """The vectors of these rows, as far as they have one."""
+        return {no: vector for no, (_, vector) in self.store.index_of(nos).items() if vector is not None}
 
     # -- states: text by profile, for a partition, or for a tenant as a whole -----------------------------------------
 
     def state(self, tenant: str, partition: Partition | None, *, profile: str, tx: Tx | None = None) -> str | None:
-        return (tx or self.store).policy(tenant, partition, profile=profile)
+        return stored_policy(tx or self.store, tenant, partition, profile=profile)
 
     def states(self, partition: Partition, *, profile: str, tx: Tx | None = None) -> tuple[str | None, str | None]:
         """The state of the partition's tenant, and of the partition."""
-        return (tx or self.store).policies(partition, profile=profile)
+        return stored_policies(tx or self.store, partition, profile=profile)
 
     def put_state(self, tx: Tx, tenant: str, partition: Partition | None, text: str, *, profile: str) -> None:
-        tx.put_policy(tenant, partition, text, profile=profile)
+        put_policy(tx, tenant, partition, text, profile=profile)
 
     def drop_states(self, tx: Tx, tenant: str, *, profile: str | None = None) -> int:
         """Remove a tenant's states, of one profile or of all; returns how many there were. The log stays."""
-        return tx.drop_policies(tenant, profile=profile)
+        return drop_policies(tx, tenant, profile=profile)
 
 
 def _flush_regularly(log: weakref.ref[LearningLog], wake: threading.Event) -> None:

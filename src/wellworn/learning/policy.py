@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, get_args
 
-from wellworn.core.values import Partition
+from wellworn.core.values import Partition, altered
 from wellworn.learning.guard import LEAST, NO_EVIDENCE, Evidence, Guard, compare
 from wellworn.learning.log import LoggedOutcome
 from wellworn.learning.ranker import Example, Ranker
@@ -90,7 +90,7 @@ def advance(
     base, shown = example.base.tolist(), example.shown
     found = compare(base[:shown], (example.base + correction)[:shown].tolist(), example.cited.tolist())
     guard = believed.see(found)
-    person = replace(
+    person = altered(
         person,
         own=person.own if guard.lost else person.own.updated(example),
         guard=guard,
@@ -104,7 +104,7 @@ def advance(
     elif guard.trusted and prior.shares:
         if person.absorbed:
             ranker = (prior.ranker or Ranker.fresh(width)).updated(example)
-            prior = replace(prior, ranker=ranker, gain=prior.gain if found is None else prior.gain.add(found[1]))
+            prior = altered(prior, ranker=ranker, gain=prior.gain if found is None else prior.gain.add(found[1]))
         else:
             prior, person = _absorb(prior, person, [*past(), example])
     person = _judged(prior, person)

@@ -12,6 +12,7 @@ This module knows neither whose ranker it is nor whether it may serve.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Set
 from dataclasses import dataclass
 from functools import cached_property
@@ -19,6 +20,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from wellworn.core.values import filled
 from wellworn.learning.log import LoggedRecall
 
 Array = npt.NDArray[np.float64]
@@ -66,7 +68,15 @@ class Example:
         """Base score and features of the rows that teach: all shown, then the best others by base. Shape (n, F+1)."""
         best = self.best
         places = np.concatenate([np.arange(self.shown), best[best >= self.shown]])
-        return np.column_stack([self.base[places], self.features[places]])
+        rows = np.empty((len(places), 1 + self.features.shape[1]))
+        rows[:, 0], rows[:, 1:] = self.base[places], self.features[places]
+        return rows
+
+    @cached_property
+    def wanted(self) -> Array | None:
+        """Where a ranking should put its weight: the mean of the cited rows, shape (F+1,); None when none was cited."""
+        cited = self.rows[: self.shown][self.cited]
+        return np.add.reduce(cited) / len(cited) if len(cited) else None
 
 
 def best_places(base: Array) -> Places:
@@ -83,8 +93,8 @@ def example_of(recall: LoggedRecall, cited_nos: Set[int], alive: set[int]) -> Ex
     nos, shown = recall.nos, recall.shown
     # In C order, so that a recall in memory and the same recall read from the log give the same bits.
     base, features = recall.base.astype(np.float64, order="C"), recall.features.astype(np.float64, order="C")
-    finite = np.isfinite(base) & np.isfinite(features).all(axis=1)
-    if not (alive.issuperset(nos) and finite.all()):
+    if not (alive.issuperset(nos) and np.isfinite(base).all() and np.isfinite(features).all()):
+        finite = np.isfinite(base) & np.isfinite(features).all(axis=1)
         kept = [place for place, no in enumerate(nos) if finite[place] and no in alive]
         nos, shown = [nos[place] for place in kept], sum(place < shown for place in kept)
         base, features = base[kept], features[kept]
@@ -141,9 +151,10 @@ class Ranker:
             return np.zeros(0)
         with np.errstate(all="ignore"):
             raw = features @ self.weights  # (c, F) · (F,) -> (c,)
-            centred: Array = raw - raw[best_places(base) if best is None else best].mean()
+            top = raw[best_places(base) if best is None else best]
+            centred: Array = raw - np.add.reduce(top) / len(top)
         centred[np.isnan(centred)] = 0.0  # a damaged row is ranked as if untrained
-        return np.clip(centred, -MAX_CORRECTION, MAX_CORRECTION)
+        return np.minimum(np.maximum(centred, -MAX_CORRECTION), MAX_CORRECTION)
 
     def updated(self, example: Example) -> Ranker:
         """The ranker after one more recall; itself when nothing was cited or the step is not finite.
@@ -153,24 +164,23 @@ class Ranker:
 
             A += Σ p (z - z̄)(z - z̄)ᵀ,  z̄ = Σ p z            theta += A⁻¹ Σ (target - p) z
         """
-        if not example.cited.any():
-            return self
-        z = example.rows  # (n, F+1)
         with np.errstate(all="ignore"):
+            z, wanted = example.rows, example.wanted  # (n, F+1), (F+1,)
+            if wanted is None:
+                return self
             logits = z @ self.theta
             logits[example.shown :] += UNSHOWN_LOG
-            p = np.exp(logits - logits.max())  # (n,)
-            p /= p.sum()
+            p = np.exp(logits - np.maximum.reduce(logits))  # (n,)
+            p /= np.add.reduce(p)
             mean = p @ z  # (F+1,)
             spread = np.sqrt(p)[:, None] * (z - mean)  # (n, F+1)
             precision = self.precision + spread.T @ spread
-            gradient = z[: example.shown][example.cited].mean(axis=0) - mean
             try:
-                theta = self.theta + np.linalg.solve(precision, gradient)
+                theta: Array = self.theta + np.linalg.solve(precision, wanted - mean)
             except np.linalg.LinAlgError:
                 return self
-        if not np.isfinite(theta).all() or not np.isfinite(precision).all():
-            return self
-        theta = np.clip(theta, -MAX_WEIGHT, MAX_WEIGHT)
+            if not math.isfinite(np.add.reduce(theta) + np.add.reduce(precision, axis=None)):
+                return self
+        theta = np.minimum(np.maximum(theta, -MAX_WEIGHT), MAX_WEIGHT)
         theta[0] = min(max(theta[0], 0.0), MAX_BASE_WEIGHT)
-        return Ranker(theta=theta, precision=precision, steps=self.steps + 1)
+        return filled(Ranker, theta=theta, precision=precision, steps=self.steps + 1, finite=True)

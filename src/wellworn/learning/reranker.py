@@ -133,7 +133,7 @@ class MatrixReranker:
         if not recall.query:  # its words were forgotten meanwhile
             return
         before = self._read(recall.partition, tx)
-        after = before.learned(recall, query, cited, self._log.store.vectors(recall.nos), person)
+        after = before.learned(recall, query, cited, self._log.vectors(recall.nos), person)
         if after is not before:
             self._put(tx, recall.partition, after)
 
@@ -144,7 +144,7 @@ class MatrixReranker:
             recall, query = one.recall, self.embed(one.recall.query)
             if query is not None:
                 before = found.get(recall.partition) or self._fresh(recall.partition)
-                cited, vectors = set(one.value.get("nos", ())), self._log.store.vectors(recall.nos)
+                cited, vectors = set(one.value.get("nos", ())), self._log.vectors(recall.nos)
                 found[recall.partition] = before.learned(recall, query, cited, vectors, person)
         return found
 

@@ -105,14 +105,14 @@ class Prices:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cost:
+class CallCost:
     """Tokens read and written, and US dollars."""
 
     tokens: int = 0
     usd: float = 0.0
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(tokens=self.tokens + other.tokens, usd=self.usd + other.usd)
+    def __add__(self, other: CallCost) -> CallCost:
+        return CallCost(tokens=self.tokens + other.tokens, usd=self.usd + other.usd)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -140,16 +140,16 @@ class Budget:
         """Whether any cap is in dollars, which a model without a price does not reach."""
         return any(getattr(self, each.name) is not None for each in fields(self) if each.name.endswith("_usd"))
 
-    def check(self, wanted: Cost, spent: Callable[[Span], Cost]) -> None:
+    def check(self, wanted: CallCost, spent: Callable[[Span], CallCost]) -> None:
         """Raise `BudgetExceeded` when what was spent and what is wanted exceed a cap together.
 
         `spent` is called only for spans that have a cap.
         """
-        self._check("call", wanted, Cost)
+        self._check("call", wanted, CallCost)
         for span in SPANS:
             self._check(span, wanted, functools.partial(spent, span))
 
-    def _check(self, span: str, wanted: Cost, spent: Callable[[], Cost]) -> None:
+    def _check(self, span: str, wanted: CallCost, spent: Callable[[], CallCost]) -> None:
         caps = {unit: getattr(self, f"per_{span}_{unit}") for unit in ("usd", "tokens")}
         if caps["usd"] is None and caps["tokens"] is None:
             return

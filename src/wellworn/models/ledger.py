@@ -1,28 +1,147 @@
 """Writes every model call into the ledger and keeps calls within a budget.
 
+The ledger is records of kind `call`, which are never changed and name no session. Beside them `spent` records hold what
+a tenant, each of its days and each of its sessions have cost, so that a budget is checked without adding up the calls.
 `Meter` is itself a `Model`: it checks the budget, calls the model it wraps, and records what the call took, whether it
-worked or not. Sums come from the store, so they hold over restarts and for several processes. Never reads a prompt.
+worked or not. Never reads a prompt.
 """
 
 from __future__ import annotations
 
 import itertools
 import logging
+import math
 import time
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC
+from datetime import UTC, datetime
 
 from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.errors import StoreError
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import Partition
 from wellworn.models.base import most_input_tokens
-from wellworn.models.costs import Budget, Cost, Prices, Span
+from wellworn.models.costs import Budget, CallCost, Prices, Span
 from wellworn.models.port import Model, Reply, Request
-from wellworn.store.port import Call, Store
+from wellworn.store.port import Reader, Record, RecordFilter, Store, Tx
 
 _log = logging.getLogger("wellworn.models")
 _warned: set[str] = set()  # models without a price that were logged already
+
+CALL, SPENT = "call", "spent"
+"""Kinds of records: one call; what a span adds up to."""
+GROUPS = ("tenant", "purpose", "model", "day")
+_PAGE = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Call:
+    """One call of a language model: numbers and names, never text."""
+
+    at: datetime
+    tenant: str
+    purpose: str
+    model: str
+    session: str | None = None
+    """The session that it is counted for; the ledger itself does not name it."""
+    input_tokens: int
+    output_tokens: int
+    usd: float
+    seconds: float
+    ok: bool = True
+
+    def __post_init__(self) -> None:
+        for name in ("input_tokens", "output_tokens", "usd", "seconds"):
+            value = getattr(self, name)
+            if not math.isfinite(value) or value < 0:
+                raise StoreError(f"a call of {self.model!r} cannot have {name} = {value!r}; give a number from 0 up")
+
+    @property
+    def day(self) -> str:
+        """In UTC, as `2026-05-01`."""
+        return self.at.astimezone(UTC).date().isoformat()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Spent:
+    """What calls add up to; `key` holds the values they were grouped by, in that order."""
+
+    key: tuple[str, ...]
+    calls: int = 0
+    failed: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    seconds: float = 0.0
+
+
+def add_calls(tx: Tx, calls: Sequence[Call]) -> None:
+    """Append to the ledger, and add to the sums."""
+    for call in calls:
+        body = {
+            "purpose": call.purpose,
+            "model": call.model,
+            "input_tokens": call.input_tokens,
+            "output_tokens": call.output_tokens,
+            "usd": float(call.usd),
+            "seconds": float(call.seconds),
+            "ok": call.ok,
+        }
+        tx.put_records([Record(tenant=call.tenant, kind=CALL, body=body, created_at=call.at, updated_at=call.at)])
+        cost = CallCost(tokens=call.input_tokens + call.output_tokens, usd=float(call.usd))
+        for key, session in _sums(call):
+            total = total_cost(tx, call.tenant, key) + cost
+            sums = {"tokens": total.tokens, "usd": total.usd}
+            record = Record(tenant=call.tenant, kind=SPENT, key=key, created_at=call.at, updated_at=call.at)
+            tx.put_records([replace(record, body=sums, session=session)])
+
+
+def _sums(call: Call) -> Iterator[tuple[str, str | None]]:
+    """The keys of the sums that a call counts for; that of a session goes with the session."""
+    yield "tenant", None
+    yield f"day {call.day}", None
+    if call.session is not None:
+        yield f"session {call.session}", call.session
+
+
+def total_cost(reader: Reader, tenant: str, key: str) -> CallCost:
+    """One of the sums: `tenant`, `day 2026-05-01`, `session NAME`."""
+    found = reader.records(RecordFilter(kinds=[SPENT], tenant=tenant, of_tenant=True, keys=[key]))
+    return CallCost(tokens=found[0].body["tokens"], usd=found[0].body["usd"]) if found else CallCost()
+
+
+def spent(reader: Reader, tenant: str | None, *, since: datetime | None = None, by: Sequence[str] = ()) -> list[Spent]:
+    """What the calls of a tenant (None: of all) add up to, from a moment on.
+
+    `by` groups them, by `tenant`, `purpose`, `model` or `day` (UTC, as `2026-05-01`), in the order of these keys;
+    without it there is one total, also when it is nothing.
+    """
+    for name in by:
+        if name not in GROUPS:
+            raise StoreError(f"calls are not grouped by {name!r}; use {', '.join(GROUPS)}")
+    grouped: dict[tuple[str, ...], list[Call]] = {} if by else {(): []}
+    for call in _calls(reader, tenant, since):
+        grouped.setdefault(tuple(getattr(call, name) for name in by), []).append(call)
+    return [
+        Spent(
+            key=key,
+            calls=len(calls),
+            failed=sum(not call.ok for call in calls),
+            input_tokens=sum(call.input_tokens for call in calls),
+            output_tokens=sum(call.output_tokens for call in calls),
+            usd=sum(call.usd for call in calls),
+            seconds=sum(call.seconds for call in calls),
+        )
+        for key, calls in sorted(grouped.items())
+    ]
+
+
+def _calls(reader: Reader, tenant: str | None, since: datetime | None) -> Iterator[Call]:
+    wanted = RecordFilter(kinds=[CALL], tenant=tenant, since=since, order="oldest", limit=_PAGE)
+    while page := reader.records(wanted):
+        for record in page:
+            yield Call(at=record.created_at, tenant=record.tenant, **record.body)
+        wanted = replace(wanted, after=page[-1].no)
 
 
 class InFlight:
@@ -35,25 +154,25 @@ class InFlight:
     def __init__(self) -> None:
         self.lock = ForkLock()
         self._tickets = itertools.count()
-        self._held: dict[int, tuple[str, str | None, Cost]] = {}
+        self._held: dict[int, tuple[str, str | None, CallCost]] = {}
 
-    def hold(self, tenant: str, session: str | None, cost: Cost) -> int:
+    def hold(self, tenant: str, session: str | None, cost: CallCost) -> int:
         """Reserve this cost; the ticket releases it. Call it with the lock held."""
         ticket = next(self._tickets)
         self._held[ticket] = (tenant, session, cost)
         return ticket
 
-    def settle(self, ticket: int, cost: Cost | None) -> None:
+    def settle(self, ticket: int, cost: CallCost | None) -> None:
         """Release a reservation: None once the cost is in the store, else the cost that is not there yet."""
         with self.lock:
             tenant, session, _ = self._held.pop(ticket)
             if cost is not None:
                 self._held[ticket] = (tenant, session, cost)
 
-    def held(self, tenant: str, session: str | None = None) -> Cost:
+    def held(self, tenant: str, session: str | None = None) -> CallCost:
         """For a tenant, or for one of its sessions."""
         costs = (cost for whose, where, cost in self._held.values() if whose == tenant and session in (None, where))
-        return sum(costs, start=Cost())
+        return sum(costs, start=CallCost())
 
 
 @dataclass
@@ -149,10 +268,10 @@ class Meter:
         await asyncio.shield(loop.run_in_executor(None, self._record, visit, reply, reply.seconds))
         return reply
 
-    def most(self, request: Request) -> Cost:
+    def most(self, request: Request) -> CallCost:
         """The most a call may cost: the prompt, counted with a margin, and the longest answer allowed."""
         read, written = most_input_tokens(request), request.max_output_tokens
-        return Cost(tokens=read + written, usd=self.prices.usd(self.name, read, written))
+        return CallCost(tokens=read + written, usd=self.prices.usd(self.name, read, written))
 
     def _admit(self, visit: _Visit) -> None:
         wanted = self.most(visit.request)
@@ -168,15 +287,14 @@ class Meter:
         if visit.ticket >= 0:
             self._in_flight.settle(visit.ticket, None)
 
-    def spent(self, span: Span) -> Cost:
+    def spent(self, span: Span) -> CallCost:
         """What a span has cost so far, calls in flight included."""
         if span == "session" and self._session is None:
-            return Cost()
+            return CallCost()
         session = self._session if span == "session" else None
-        today = self._clock().astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
-        (total,) = self._store.spent(self._tenant, since=today if span == "day" else None, session=session)
-        stored = Cost(tokens=total.input_tokens + total.output_tokens, usd=total.usd)
-        return stored + self._in_flight.held(self._tenant, session)
+        today = self._clock().astimezone(UTC).date().isoformat()
+        keys = {"tenant": "tenant", "day": f"day {today}", "session": f"session {session}"}
+        return total_cost(self._store, self._tenant, keys[span]) + self._in_flight.held(self._tenant, session)
 
     def _record(self, visit: _Visit, reply: Reply | None, seconds: float) -> None:
         """Into the store; a failed call took time, and nothing else that we know of."""
@@ -193,7 +311,7 @@ class Meter:
             ok=reply is not None,
             usd=self.prices.usd(self.name, read, written),
         )
-        self._in_flight.settle(visit.ticket, Cost(tokens=read + written, usd=call.usd))
+        self._in_flight.settle(visit.ticket, CallCost(tokens=read + written, usd=call.usd))
         with self._lock:
             waiting, self._unwritten = [*self._unwritten, (call, visit)], []
             self._write(waiting)
@@ -208,8 +326,8 @@ class Meter:
         try:
             with self._store.transact() as tx:  # nobody forgets anything meanwhile
                 gone = any(visit.stored for _, visit in waiting) and not self._is_stored()
-                tx.add_calls(
-                    [replace(call, session=None) if gone and visit.stored else call for call, visit in waiting]
+                add_calls(
+                    tx, [replace(call, session=None) if gone and visit.stored else call for call, visit in waiting]
                 )
         except StoreError as error:
             self._unwritten = waiting

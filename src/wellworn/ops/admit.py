@@ -30,7 +30,8 @@ from wellworn.ops.bundle import Bundle, Loaded, cleaned, coherent, rehomed, rena
 from wellworn.ops.learning_log import admit_log
 from wellworn.ops.lines import TurnLine
 from wellworn.ops.walk import homes
-from wellworn.store.port import Event, NewEntry, Store, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import NewEntry, Replaced, Store, Tx
 
 BATCH = 256
 _LIVE = ("active", "flagged")
@@ -136,6 +137,9 @@ class _Admission:
         self._records = records
         self._now = now
         self._heads = {(head.partition, head.id): head for head in bundle.sessions}
+        self._history: dict[str, list[Replaced]] = defaultdict(list)
+        for old in bundle.replaced:
+            self._history[old.entry.id].append(old)
         self._added: set[str] = set()
         self._edited: set[str] = set()
         self.same: dict[str, str] = {}
@@ -146,8 +150,6 @@ class _Admission:
             self._admit(entry)
         bundle = renamed(self._bundle, self.same)
         versions = [old for old in bundle.replaced if old.entry.id in self._added]
-        for old in versions:
-            self._tx.add_replaced(old)
         loaded = Loaded(
             entries=len(self._added),
             skipped=len(self._bundle.entries) - len(self._added) - len(self._edited),
@@ -168,7 +170,7 @@ class _Admission:
         if same is not None:
             self.same[entry.id] = same.id
             return
-        self._tx.add(self._records[entry.id])
+        self._tx.add(replace(self._records[entry.id], history=self._history[entry.id]))
         self._added.add(entry.id)
 
     def _edit(self, entry: Entry) -> None:
@@ -204,7 +206,6 @@ class _Admission:
         if not new:
             return 0
         head = None if present else self._heads.get((partition, session_id))
-        self._tx.open_session(partition, session_id, new[0].at)
         for turn in new:
             self._tx.add_turn(partition, turn, touched_at=head.touched_at if head else self._now)
         if head is not None:
@@ -217,4 +218,4 @@ class _Admission:
         changed = self._added | self._edited
         added = Counter(entry.tenant for entry in entries if entry.id in changed)
         for tenant, count in sorted(added.items()):
-            self._tx.audit(Event(at=self._now, tenant=tenant, action="load", detail={"entries": count}))
+            audit(self._tx, Event(at=self._now, tenant=tenant, action="load", detail={"entries": count}))

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field, replace
 
 from wellworn.core.errors import TransferError
 from wellworn.core.values import Entry, Link, Partition, Scope
+from wellworn.ingest.remember import scrubbed_entry
 from wellworn.ingest.scrub import Scrubber, Scrubbing, scrubbed_json, texts_in
 from wellworn.ops.learning_log import OutcomeLine, RecallLine, TenantLine
 from wellworn.ops.lines import TurnLine, settled
-from wellworn.store.port import Model, Replaced, SessionHead, Vector
+from wellworn.store.port import EmbeddingModel, Replaced, SessionHead, Vector
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,7 +49,7 @@ class Loaded:
 class Bundle:
     """Everything that was read from an export, every value checked, nothing written yet."""
 
-    model: Model | None = None
+    model: EmbeddingModel | None = None
     entries: list[Entry] = field(default_factory=list)
     vectors: dict[str, Vector] = field(default_factory=dict)
     """By entry id; made by `model`."""
@@ -210,14 +211,5 @@ def cleaned(bundle: Bundle, scrubbing: Scrubbing) -> Bundle:
 
 
 def _scrubbed(entry: Entry, scrub: Scrubber) -> Entry:
-    clean = replace(
-        entry,
-        text=scrub(entry.text),
-        title=scrub(entry.title),
-        evidence=scrub(entry.evidence),
-        tags=list(dict.fromkeys(scrub(tag) for tag in entry.tags)),
-        source=scrub(entry.source),
-        speaker=None if entry.speaker is None else scrub(entry.speaker),
-        metadata=scrubbed_json(entry.metadata, scrub),
-    )
+    clean = scrubbed_entry(entry, scrub)
     return entry if clean == entry else settled(clean)

@@ -35,12 +35,12 @@ import numpy as np
 
 from wellworn.core.errors import InvalidInput
 from wellworn.core.tokens import count_tokens
-from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, STATES, Entry, Link, Turn
+from wellworn.core.values import JOB_STATES, KINDS, LAYERS, LINK_TYPES, STATES, Entry, Job, Link, Turn
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.terms import record_of
+from wellworn.jobs.queue import job_problem
 from wellworn.ops.lines import checked_id, is_unit_or_zero
-from wellworn.store.owned import JOB_STATES, job_problem
-from wellworn.store.port import Flaw, IndexRecord, Job, Model, SessionHead, Vector
+from wellworn.store.port import EmbeddingModel, Flaw, IndexRecord, SessionHead, Vector
 
 ACYCLIC_TYPES = ("supersedes", "derived_from")
 _TRUSTS = ("trusted", "untrusted")
@@ -121,13 +121,13 @@ def same_record(a: IndexRecord, b: IndexRecord) -> bool:
     return all(np.array_equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
 
 
-def check_vector(entry: Entry, vector: Vector | None, model: Model | None, *, repairable: bool) -> Found:
+def check_vector(entry: Entry, vector: Vector | None, model: EmbeddingModel | None, *, repairable: bool) -> Found:
     problem = vector_problem(vector, model)
     if problem is not None:
         yield _flaw("vector", entry.id, problem, repairable=repairable)
 
 
-def vector_problem(vector: Vector | None, model: Model | None) -> str | None:
+def vector_problem(vector: Vector | None, model: EmbeddingModel | None) -> str | None:
     """What is wrong with a stored vector, if anything."""
     if model is None:
         return None

@@ -12,16 +12,16 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from wellworn.core.errors import StoreError
-from wellworn.core.values import Entry, Partition, Progress, Turn
+from wellworn.core.values import JOB_STATES, Entry, Partition, Progress, Turn
 from wellworn.ingest.terms import embedding_text, record_of
+from wellworn.jobs.queue import list_jobs, put_job
 from wellworn.models.port import Embedder
 from wellworn.ops import checks
 from wellworn.ops.checks import LinkKey
 from wellworn.ops.lines import settled
 from wellworn.ops.reembed import model_of
 from wellworn.ops.walk import PAGE, entry_total, homes, pages, step
-from wellworn.store.owned import JOB_STATES
-from wellworn.store.port import Flaw, IndexRecord, Model, Store, Tx, Vector
+from wellworn.store.port import Flaw, IndexRecord, Store, Tx, Vector
 
 # What reading a damaged row ends in.
 _ALL = 1_000_000  # jobs of one partition; there is one for a stretch of turns
@@ -152,23 +152,21 @@ class _Examination:
         return frozenset((link.source, link.target, link.type) for link in self._store.links([entry_id]))
 
     def _sessions(self, partition: Partition) -> Iterator[Flaw]:
-        for session_id in self._store.sessions(partition):
+        for head in self._store.sessions(partition):
             try:
-                turns = self._store.turns(partition, session_id)
+                turns = self._store.turns(partition, head.id)
             except _DAMAGE as error:
-                yield _unreadable(f"session {session_id}", error)
+                yield _unreadable(f"session {head.id}", error)
                 continue
             self._checked["sessions"] += 1
             self._checked["turns"] += len(turns)
             yield from checks.check_turns(turns)
-            head = self._store.session(partition, session_id)
-            if head is not None:
-                yield from checks.check_session(head, turns)
+            yield from checks.check_session(head, turns)
             yield from self._episodes(partition, turns)
 
     def _jobs(self, partition: Partition) -> Iterator[Flaw]:
         try:
-            jobs = self._store.jobs(partition=partition, limit=_ALL)
+            jobs = list_jobs(self._store, partition=partition, limit=_ALL)
         except _DAMAGE as error:
             yield _unreadable(f"the jobs of partition {partition.tenant}/{partition.layer}/{partition.layer_id}", error)
             return
@@ -238,7 +236,7 @@ def _unreadable(subject: str, error: Exception) -> Flaw:
 def _mended(store: Store) -> list[Flaw]:
     """What the store mended of itself: nothing, where it cannot even read itself."""
     try:
-        return store.mend()
+        return store.check(mend=True)
     except _DAMAGE:
         return []
 
@@ -259,7 +257,7 @@ def _rebuild_partition(store: Store, embedder: Embedder | None, partition: Parti
         fixes = [] if isinstance(page, Flaw) else _fixes(store, embedder, page)
         if fixes:
             with store.transact() as tx:
-                _apply(tx, partition, fixes, store.model())
+                _apply(tx, partition, fixes)
 
 
 def _fixes(store: Store, embedder: Embedder | None, page: _Page) -> list[_Fix]:
@@ -281,16 +279,16 @@ def _fixes(store: Store, embedder: Embedder | None, page: _Page) -> list[_Fix]:
     return fixes
 
 
-def _apply(tx: Tx, partition: Partition, fixes: Sequence[_Fix], model: Model | None) -> None:
+def _apply(tx: Tx, partition: Partition, fixes: Sequence[_Fix]) -> None:
     """Write the fixes of entries that nobody has changed since they were read."""
     now = tx.get([partition], [fix.entry.id for fix in fixes])
     current = [fix for fix in fixes if now.get(fix.entry.id) == fix.entry]
     for fix in current:
         if fix.settled is not None and not _would_repeat(tx, fix.settled):
             tx.update(fix.settled, change=None)
-    tx.put_index([(fix.no, fix.index) for fix in current if fix.index is not None])
-    if model is not None:
-        tx.put_vectors(model, [(fix.no, fix.vector) for fix in current if fix.vector is not None])
+    tx.put_index(
+        [(fix.no, fix.index, fix.vector) for fix in current if fix.index is not None or fix.vector is not None]
+    )
 
 
 def _would_repeat(tx: Tx, entry: Entry) -> bool:
@@ -302,17 +300,17 @@ def _would_repeat(tx: Tx, entry: Entry) -> bool:
 def _reset_work(store: Store, partition: Partition) -> None:
     """Queue jobs again that run for nobody, and take back marks of reflection on turns that are not there."""
     try:
-        jobs = [job for job in store.jobs(partition=partition, limit=_ALL) if any(checks.check_job(job))]
-        heads = [store.session(partition, name) for name in store.sessions(partition)]
+        jobs = [job for job in list_jobs(store, partition=partition, limit=_ALL) if any(checks.check_job(job))]
+        heads = store.sessions(partition)
     except _DAMAGE:
         return
-    ahead = [head for head in heads if head is not None and not 0 <= head.reflected <= head.turns]
+    ahead = [head for head in heads if not 0 <= head.reflected <= head.turns]
     if not jobs and not ahead:
         return
     with store.transact() as tx:
         for job in jobs:
             if job.state in JOB_STATES:
                 state = "queued" if job.state == "running" else job.state
-                tx.put_job(replace(job, state=state, worker=None, lease_until=None, attempts=max(job.attempts, 0)))
+                put_job(tx, replace(job, state=state, worker=None, lease_until=None, attempts=max(job.attempts, 0)))
         for head in ahead:
             tx.mark_session(partition, head.id, reflected=min(max(head.reflected, 0), head.turns))

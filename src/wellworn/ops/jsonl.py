@@ -53,7 +53,7 @@ from wellworn.ops.lines import (
     vector_of,
 )
 from wellworn.ops.walk import entry_total, pages
-from wellworn.store.port import Model, Replaced, Store
+from wellworn.store.port import EmbeddingModel, Replaced, Store
 
 VERSION = 3
 MAX_LINE_BYTES = 32_000_000
@@ -119,7 +119,7 @@ def export_file(
 
 
 def _write_entries(
-    out: _Sealed, store: Store, partitions: Sequence[Partition], model: Model | None, progress: Progress | None
+    out: _Sealed, store: Store, partitions: Sequence[Partition], model: EmbeddingModel | None, progress: Progress | None
 ) -> dict[str, None]:
     """Entries in row order, each followed by its older states; returns their ids in that order."""
     total = entry_total(store, partitions)
@@ -141,14 +141,13 @@ def _write_entries(
 
 def _write_turns(out: _Sealed, store: Store, partitions: Sequence[Partition], ids: dict[str, None]) -> None:
     for partition in partitions:
-        for session_id in store.sessions(partition):
-            for turn in store.turns(partition, session_id):
+        for head in store.sessions(partition):
+            for turn in store.turns(partition, head.id):
                 values = {"type": "turn", "partition": to_plain(partition), **to_plain(turn)}
                 if turn.entry_id not in ids:
                     values["entry_id"] = None  # the entry was forgotten and the turn kept
                 out.write("turn", values)
-            head = store.session(partition, session_id)
-            if head is not None and head.turns:
+            if head.turns:
                 out.write("session", {"type": "session", **plain_session(head)})
 
 
@@ -170,7 +169,7 @@ class _Header:
     """The first line, without the version."""
 
     created_at: datetime
-    model: Model | None
+    model: EmbeddingModel | None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -240,7 +239,7 @@ def _keep_log(bundle: Bundle, type_: str, values: Plain, where: str) -> None:
                 bundle.outcomes.append(check_outcome(outcome))
 
 
-def _check_header(file: BinaryIO, path: Path) -> Model | None:
+def _check_header(file: BinaryIO, path: Path) -> EmbeddingModel | None:
     """The model of the vectors, if the first line says that this is an export we can read."""
     where = f"{path}: line 1"
     line = next(_lines(file, path), b"")

@@ -22,6 +22,16 @@ from wellworn.core.plain import to_plain
 from wellworn.core.values import Partition
 from wellworn.ingest.validate import CHECKS, checked_flag, checked_fraction
 from wellworn.learning.policy import LEVELS
+from wellworn.learning.records import (
+    LoggedRecall,
+    add_outcome,
+    add_recalls,
+    drop_policies,
+    logged_recall,
+    outcomes,
+    put_policy,
+    stored_policy,
+)
 from wellworn.learning.state import SETTINGS, Tenant, dumps_tenant, loads_tenant
 from wellworn.ops.lines import (
     RULES,
@@ -34,7 +44,7 @@ from wellworn.ops.lines import (
     line,
     or_empty,
 )
-from wellworn.store.port import LoggedRecall, Selection, Store, Tx
+from wellworn.store.port import Selection, Store, Tx
 
 PAGE = 500
 OLD_KINDS = ("searched", "inferred")
@@ -146,7 +156,7 @@ def check_outcome(outcome: OutcomeLine) -> OutcomeLine:
 def log_lines(store: Store, partitions: Sequence[Partition], ids: Collection[str]) -> Iterator[Plain]:
     """The log of these partitions as far as these entries are in it, tenant by tenant."""
     for tenant in dict.fromkeys(partition.tenant for partition in partitions):
-        settings = loads_tenant(store.policy(tenant, None, profile=SETTINGS))
+        settings = loads_tenant(stored_policy(store, tenant, None, profile=SETTINGS))
         if not settings.shares or settings.starts:
             yield {"type": "tenant", "tenant": tenant, "shares": settings.shares, "starts": settings.starts}
         yield from _outcomes(store, tenant, frozenset(partitions), ids, settings.since)
@@ -156,7 +166,7 @@ def _outcomes(
     store: Store, tenant: str, partitions: frozenset[Partition], ids: Collection[str], after: int
 ) -> Iterator[Plain]:
     written: set[str] = set()
-    while page := store.outcomes(tenant, after=after, limit=PAGE):
+    while page := outcomes(store, tenant, after=after, limit=PAGE):
         after = page[-1].no
         entries = store.read(sorted({no for outcome in page for no in outcome.recall.nos}))
         id_of = {no: entry.id for no, entry in entries.items() if entry.id in ids}
@@ -199,10 +209,11 @@ def admit_log(
 ) -> int:
     """Append what is not in the log yet, in order; returns how many outcomes were new. Their entries must be there."""
     no_of = _numbers(store, recalls)
+    partition_of = {recall.id: recall.partition for recall in recalls}
     for recall in recalls:
-        there = tx.logged_recall(recall.id)
+        there = logged_recall(tx, recall.id)
         if there is None:
-            tx.add_recalls([recall.logged(no_of)])
+            add_recalls(tx, [recall.logged(no_of)])
         elif there.partition != recall.partition:
             raise TransferError(f"recall {recall.id} is in this store already, on another partition")
     added = 0
@@ -210,7 +221,8 @@ def admit_log(
         value = outcome.value
         if outcome.kind == "cited":
             value = {"nos": [no_of[entry_id] for entry_id in value["entries"] if entry_id in no_of]}
-        added += tx.add_outcome(outcome.recall, outcome.kind, value, outcome.at) is not None
+        partition = partition_of[outcome.recall]
+        added += add_outcome(tx, outcome.recall, partition, outcome.kind, value, outcome.at) is not None
     for given in tenants:
         _settle(tx, given.tenant, Tenant(shares=given.shares, starts=given.starts))
     return added
@@ -218,12 +230,12 @@ def admit_log(
 
 def _settle(tx: Tx, tenant: str, given: Tenant) -> None:
     """An opt-out counts wherever it was made, and what was shared until now goes; pretraining fills gaps only."""
-    here = loads_tenant(tx.policy(tenant, None, profile=SETTINGS))
+    here = loads_tenant(stored_policy(tx, tenant, None, profile=SETTINGS))
     settings = replace(here, shares=here.shares and given.shares, starts=given.starts | here.starts)
     if settings.shares != here.shares:
-        tx.drop_policies(tenant)
+        drop_policies(tx, tenant)
     if settings != here:
-        tx.put_policy(tenant, None, dumps_tenant(settings), profile=SETTINGS)
+        put_policy(tx, tenant, None, dumps_tenant(settings), profile=SETTINGS)
 
 
 def _numbers(store: Store, recalls: Sequence[RecallLine]) -> dict[str, int]:
@@ -232,7 +244,5 @@ def _numbers(store: Store, recalls: Sequence[RecallLine]) -> dict[str, int]:
     found: dict[str, int] = {}
     for first in range(0, len(ids), PAGE):
         some = ids[first : first + PAGE]
-        partitions = list(dict.fromkeys(store.where(some).values()))
-        if partitions:
-            found |= {entry.id: no for no, entry in store.select(partitions, Selection(ids=some), limit=PAGE)}
+        found |= {entry.id: no for no, entry in store.select(None, Selection(ids=some))}
     return found

@@ -23,14 +23,14 @@ from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Link, Partition, Scope, Turn
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.validate import CHECKS, as_time, checked_count, checked_line, checked_session_id
-from wellworn.store.port import Model, Replaced, SessionHead, Vector
+from wellworn.store.port import EmbeddingModel, Replaced, SessionHead, Vector
 
 T = TypeVar("T")
 Plain = dict[str, Any]  # a JSON object
 Check = Callable[[Any], Any]
 
 _TIMES = frozenset({"at", "created_at", "updated_at", "valid_from", "valid_to", "changed_at", "touched_at", "ended_at"})
-_NESTED: dict[str, type[Any]] = {"partition": Partition, "entry": Entry, "link": Link, "model": Model}
+_NESTED: dict[str, type[Any]] = {"partition": Partition, "entry": Entry, "link": Link, "model": EmbeddingModel}
 _MAX_INT = 2**63  # what a database row holds
 _UNIT_TOLERANCE = 1e-3
 MAX_WIDTH = 65_536
@@ -198,6 +198,9 @@ RULES: dict[type[Any], dict[str, Check]] = {
     },
     SessionHead: {"partition": checked_partition, "id": checked_session_id, "turns": _count, "reflected": _count},
     Replaced: {"entry": checked, "change": line("change")},
-    Model: {"name": line("name"), "width": lambda value: checked_count("width", value, least=1, most=MAX_WIDTH)},
+    EmbeddingModel: {
+        "name": line("name"),
+        "width": lambda value: checked_count("width", value, least=1, most=MAX_WIDTH),
+    },
 }
 """By type and field. Other modules add the rules of their own lines."""

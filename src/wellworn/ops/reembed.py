@@ -15,7 +15,8 @@ from wellworn.core.values import Entry, Progress
 from wellworn.ingest.terms import embedding_text
 from wellworn.models.port import Embedder, Matrix
 from wellworn.ops.walk import entry_total
-from wellworn.store.port import Event, Model, Store, Tx, Vector
+from wellworn.store.events import Event, audit
+from wellworn.store.port import EmbeddingModel, Selection, Store, Tx, Vector
 
 BATCH = 256
 
@@ -26,11 +27,11 @@ class Reembedded:
 
     entries: int
     skipped: int
-    model: Model
+    model: EmbeddingModel
 
 
-def model_of(embedder: Embedder) -> Model:
-    return Model(name=embedder.name, width=embedder.width)
+def model_of(embedder: Embedder) -> EmbeddingModel:
+    return EmbeddingModel(name=embedder.name, width=embedder.width)
 
 
 def adopt_model(store: Store, embedder: Embedder | None) -> None:
@@ -70,41 +71,42 @@ def reembed(
     return Reembedded(entries=done, skipped=max(0, total - done), model=model)
 
 
-def _fill(store: Store, embedder: Embedder, model: Model, before: int, progress: Progress | None) -> int:
+def _fill(store: Store, embedder: Embedder, model: EmbeddingModel, before: int, progress: Progress | None) -> int:
     """One pass over the entries without a vector of this model; returns how many have one now."""
     after = done = 0
+    lacking = Selection(without_vector_of=model)
     total = entry_total(store, store.partitions())
-    while page := store.without_vector(model, after=after, limit=BATCH):
+    while page := store.select(None, lacking, after=after, limit=BATCH):
         after = page[-1][0]
         vectors = embedder.embed([embedding_text(entry) for _, entry in page])
         with store.transact() as tx:
-            done += tx.put_vectors(model, _still_true(tx, page, vectors))
+            done += tx.put_index(_still_true(tx, page, vectors), model=model)
         if progress is not None:
             progress(min(before + done, total), total)
     return done
 
 
-def _still_true(tx: Tx, page: Sequence[tuple[int, Entry]], vectors: Matrix) -> list[tuple[int, Vector]]:
+def _still_true(tx: Tx, page: Sequence[tuple[int, Entry]], vectors: Matrix) -> list[tuple[int, None, Vector]]:
     """The vectors of entries whose words have not changed since they were read; the others get theirs next time."""
-    partitions = list(dict.fromkeys(entry.partition for _, entry in page))
-    now = tx.get(partitions, [entry.id for _, entry in page])
+    now = tx.get(None, [entry.id for _, entry in page])
     return [
-        (no, vector)
+        (no, None, vector)
         for (no, entry), vector in zip(page, vectors, strict=True)
         if entry.id in now and embedding_text(now[entry.id]) == embedding_text(entry)
     ]
 
 
-def _take_over(store: Store, model: Model, done: int, clock: Clock) -> bool:
+def _take_over(store: Store, model: EmbeddingModel, done: int, clock: Clock) -> bool:
     """Serve the model's vectors, unless some entry still has none."""
+    lacking = Selection(without_vector_of=model)
     if store.model() == model and not done:
-        return not store.without_vector(model, after=0, limit=1)
+        return not store.select(None, lacking, limit=1)
     with store.transact() as tx:
-        if store.without_vector(model, after=0, limit=1):
+        if tx.select(None, lacking, limit=1):
             return False
         tx.use_model(model)
         now = clock()
         for tenant in sorted({partition.tenant for partition in store.partitions()}):
             detail: dict[str, int | float | str] = {"model": model.name, "width": model.width}
-            tx.audit(Event(at=now, tenant=tenant, action="reembed", detail=detail))
+            audit(tx, Event(at=now, tenant=tenant, action="reembed", detail=detail))
     return True

@@ -26,9 +26,7 @@ def homes(store: Store, ids: Sequence[str], *, size: int = PAGE) -> dict[str, En
     """The entries of these ids wherever in the store they live; unknown ids are left out."""
     found: dict[str, Entry] = {}
     for first in range(0, len(ids), size):
-        partition_of = store.where(ids[first : first + size])
-        for partition in dict.fromkeys(partition_of.values()):
-            found |= store.get([partition], [entry_id for entry_id, its in partition_of.items() if its == partition])
+        found |= store.get(None, ids[first : first + size])
     return found
 
 

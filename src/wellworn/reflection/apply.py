@@ -22,7 +22,8 @@ from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.decide import UpdateDecision
 from wellworn.reflection.evidence import evidence_of
 from wellworn.reflection.report import ReflectedMemory
-from wellworn.store.port import Event, NewEntry, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import NewEntry, Tx
 
 MAX_EVIDENCE_CHARS = 20_000
 SOURCE = "reflection"
@@ -168,7 +169,7 @@ def _write_merged(tx: Tx, record: NewEntry, old: Entry, now: datetime) -> str:
         failure_count=old.failure_count,
     )
     tx.update(counted, change="merged", index=record.index, vector=record.vector)
-    tx.audit(Event(at=now, tenant=old.tenant, action="merge", entry_id=old.id))
+    audit(tx, Event(at=now, tenant=old.tenant, action="merge", entry_id=old.id))
     return old.id
 
 
@@ -179,7 +180,7 @@ def _write_replaced(tx: Tx, old: Entry, new_id: str, now: datetime, *, wrong: bo
     tx.update(superseded(first, second, None, now, wrong=wrong), change="corrected" if wrong else "superseded")
     tx.add_links([Link(source=second.id, target=first.id, type="supersedes", created_at=now)])
     action = "correct" if wrong else "supersede"
-    tx.audit(Event(at=now, tenant=old.tenant, action=action, entry_id=first.id, detail={"by": second.id}))
+    audit(tx, Event(at=now, tenant=old.tenant, action=action, entry_id=first.id, detail={"by": second.id}))
 
 
 def link_to_turns(tx: Tx, entry_id: str, said: Sequence[Turn], partition: Partition, now: datetime) -> None:

@@ -26,7 +26,8 @@ from wellworn.reflection.report import Reflection
 from wellworn.reflection.settings import ReflectionSettings
 from wellworn.reflection.window import readable, windows
 from wellworn.search.pipeline import Searcher
-from wellworn.store.port import Event, Store, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Store, Tx
 
 MEMORY_KINDS = ("fact", "preference", "pattern", "note")
 """What a new memory is compared with: neither turns nor summaries nor what an agent learned from its work."""
@@ -204,4 +205,4 @@ def _note(tx: Tx, partition: Partition, report: Reflection, now: datetime) -> No
     """The session is read up to here; the audit log says how many memories that gave."""
     tx.mark_session(partition, report.session_id, reflected=report.stop)
     detail: dict[str, int | float | str] = {**report.counts(), "dropped": sum(report.dropped.values())}
-    tx.audit(Event(at=now, tenant=partition.tenant, action="reflect", detail=detail))
+    audit(tx, Event(at=now, tenant=partition.tenant, action="reflect", detail=detail))

@@ -17,13 +17,13 @@ from typing import Any
 
 from wellworn.core.clock import Clock, NewId
 from wellworn.core.errors import BudgetExceeded, NotFound
-from wellworn.core.values import Partition, Progress
+from wellworn.core.values import Job, Partition, Progress
 from wellworn.jobs.queue import Queue
 from wellworn.reflection.reflector import Reflector
 from wellworn.reflection.report import Reflection
 from wellworn.reflection.settings import ReflectionSettings
 from wellworn.reflection.summary import Summarizer, summarized
-from wellworn.store.port import Job, SessionHead, Store, Tx
+from wellworn.store.port import SessionHead, Store, Tx
 
 REFLECT = "reflect"
 SUMMARIZE = "summarize"
@@ -93,7 +93,7 @@ class SessionWatch:
             return 0
         before = self._clock() - timedelta(minutes=self._settings.idle_minutes)
         ended = 0
-        for head in self._store.idle_sessions(before, tenant=tenant, limit=MOST_AT_ONCE):
+        for head in self._store.sessions(tenant=tenant, idle_since=before, limit=MOST_AT_ONCE):
             with self._store.transact() as tx:
                 now = tx.session(head.partition, head.id)
                 if now is None or now.ended_at is not None or now.touched_at >= before:
@@ -167,11 +167,10 @@ class Reflections:
         return done
 
     def _heads(self, partition: Partition, session_id: str | None) -> Sequence[SessionHead]:
-        names = self.store.sessions(partition) if session_id is None else [session_id]
-        heads = [self.store.session(partition, name) for name in names]
-        if session_id is not None and heads == [None]:
+        heads = self.store.sessions(partition, session_id=session_id)
+        if session_id is not None and not heads:
             raise NotFound("session", session_id)
-        return [head for head in heads if head is not None]
+        return heads
 
     def _now(self, head: SessionHead, start: int, *, again: bool, take: Take) -> list[Reflection]:
         """Run it as a job like any other, but here and at once; nothing when someone else is at it."""

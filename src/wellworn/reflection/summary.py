@@ -16,7 +16,8 @@ from wellworn.reflection.extract import dialogue, prompt
 from wellworn.reflection.parse import clean_line
 from wellworn.reflection.settings import ReflectionSettings
 from wellworn.reflection.window import Window, readable, windows
-from wellworn.store.port import Event, NewEntry, Selection, Store, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import NewEntry, Selection, Store, Tx
 
 SUMMARY_TOKENS = 400
 MAX_SUMMARY_CHARS = 2_500
@@ -71,7 +72,7 @@ class Summarizer:
         with self._writer.transact() as tx:
             for (window, _), record in zip(drafted, records, strict=True):
                 self._write(tx, partition, window, record)
-            tx.audit(Event(at=now, tenant=partition.tenant, action="summarize", detail=dict(counts)))
+            audit(tx, Event(at=now, tenant=partition.tenant, action="summarize", detail=dict(counts)))
             finish(tx, counts)
 
     def _draft(

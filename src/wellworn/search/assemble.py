@@ -1,14 +1,14 @@
-"""Chooses and orders entries for a prompt within a token budget: what together says most, not the best one by one.
+"""Chooses and orders entries for a prompt within a token budget, so that together they say as much as possible.
 
 For candidates with relevance ρ (score / best score), the question's terms Q and all terms T, a chosen set S has
 
     value(S) = 0.1 Σ w(t) over t in Q that S has  +  0.1 Σ u(t) over t in T that S has  +  Σ ρ(e) / Σ ρ over e in S
 
 w and u each add up to 1; w(t) is the idf among the candidates, u(t) the idf times the best ρ of an entry that has t.
-All three are coverage or sums, so value is monotone and submodular. Greedy takes what adds most per fourth root of its
-tokens: in full proportion tiny entries win, by value alone long ones. The order of taking does not depend on the
-budget, and a budget takes its longest beginning, the next one cut where that is worth it: what is in a context is in
-that of every larger budget too. Knows neither stores nor how entries were found.
+All three are coverage or sums, so value is monotone and submodular. A greedy pass takes the entry that adds most per
+fourth root of its tokens: per token, tiny entries would win; by value alone, long ones. The order does not depend on the
+budget. A budget takes as many entries from its beginning as fit, and cuts the next one if enough room is left; so a
+larger budget has everything that a smaller one has. Knows neither stores nor how entries were found.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from wellworn.ingest.terms import read_question, record_of
 
 ASKED, SAID, PER_TOKENS = 0.1, 0.1, 0.25
 LEAST_NEW = 0.1
-"""An entry of whose words, by weight, less than this share is new says nothing new, if no word of the question is."""
+"""An entry adds nothing new if less than this share of its words, by weight, is new and none of the question's is."""
 LEAST_CUT = 20
-"""Tokens that must be left for the beginning of an entry that does not fit."""
+"""An entry that does not fit is cut only if at least this many tokens are left."""
 _ROOM = 10**9
 
 
 @dataclass(frozen=True, kw_only=True)
 class LeftOut:
-    """An entry that is not in the context, and why: `budget`, or `nothing new` beside what is there."""
+    """An entry that is not in the context, and why: `budget`, or `nothing new` compared with what is there."""
 
     entry: Entry
     why: str
@@ -41,7 +41,7 @@ class LeftOut:
 
 @dataclass(frozen=True, kw_only=True)
 class Assembled:
-    """A context: what is in it in order, what is not, and from which recalls it came."""
+    """A context: its entries in order, what was left out, and the recalls it came from."""
 
     question: str
     hits: tuple[Hit, ...]
@@ -51,18 +51,18 @@ class Assembled:
     tokens: int
     max_tokens: int
     cut: bool
-    """Whether of the last entry only the beginning fits."""
+    """Whether the last entry is cut."""
     covered: float
-    """The share of the question's words, by weight, that the whole entries in it have."""
+    """The share of the question's words, by weight, that its uncut entries have."""
     recalls: tuple[Recall, ...]
 
     def __len__(self) -> int:
         return len(self.hits)
 
     def cited(self, numbers: Sequence[int]) -> dict[str, list[int]]:
-        """Numbers that an answer cites, as places for `outcome`: recall id → places in its hits.
+        """Turn the numbers that an answer cites into places for `outcome`: recall id → places in its hits.
 
-        Every recall is there, with no place when nothing of it was cited.
+        Every recall is in it, with no places if none of its hits was cited.
         """
         for number in numbers:
             if isinstance(number, bool) or not isinstance(number, int) or not 0 <= number < len(self.hits):
@@ -172,7 +172,7 @@ def _sum(weights: dict[int, float], terms: frozenset[int]) -> float:
 def _greedy(
     pool: Sequence[_Candidate], asked: dict[int, float], said: dict[int, float], relevance: float
 ) -> tuple[list[_Candidate], list[_Candidate]]:
-    """The order of taking, and what would add nothing new, best first."""
+    """The entries in the order they are taken, and those that add nothing new, best first."""
     left, taken, has = list(pool), list[_Candidate](), frozenset[int]()
     while True:
         best, most = -1, -1.0
@@ -192,7 +192,7 @@ def _greedy(
 
 
 def _in_order(hits: Sequence[Hit]) -> list[Hit]:
-    """As taken, but parts of one thread stand together in their order, where the first of them was."""
+    """As taken, but parts of one thread are kept together, in their order, at the place of the first."""
     threads: dict[object, list[Hit]] = {}
     for hit in hits:
         entry = hit.entry

@@ -18,7 +18,7 @@ from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS
 from wellworn.search.filters import Filters
 from wellworn.search.partition import PRUNED, PartitionIndex
-from wellworn.store.port import Store
+from wellworn.store.port import Selection, Store
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
@@ -163,9 +163,11 @@ def _passing(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:
     # Tags and session names are not in memory: the store is asked.
     no, tags, inside, outside = partition.partition_no, filters.tags, filters.session_id, filters.except_session
     if tags is not None:
-        mask &= partition.having(("tags", *tags), lambda: store.tagged(no, tags))
+        mask &= partition.having(("tags", *tags), lambda: store.rows(Selection(tags=tags), partition_no=no))
     if inside is not None:
-        mask &= partition.having(("session", inside), lambda: store.in_session(no, inside))
+        mask &= partition.having(("session", inside), lambda: store.rows(Selection(session_id=inside), partition_no=no))
     if outside is not None:
-        mask &= ~partition.having(("session", outside), lambda: store.in_session(no, outside))
+        mask &= ~partition.having(
+            ("session", outside), lambda: store.rows(Selection(session_id=outside), partition_no=no)
+        )
     return mask

@@ -76,13 +76,9 @@ class SearchContext:
     def bank(self) -> Bank:
         return self.bounds.bank
 
-    def again(self, query: str, vector: Vector | None, check: Check) -> View:
-        """Both arms for another query and its vector, with its best rows as candidates; `check` may stop it."""
-        return view_of(self.bounds, self.scrub(query), vector, check)
-
     def about(self, query: str, vector: Vector | None, check: Check) -> tuple[Ranked, SearchContext]:
-        """The ranking for another query, and its context."""
-        view = self.again(query, vector, check)
+        """The ranking for another query and its vector, and its context; `check` may stop it on the way."""
+        view = view_of(self.bounds, self.scrub(query), vector, check)
         return factors(view), replace(self, query=query, view=view)
 
     def may_return(self, rows: Rows) -> Mask:
@@ -103,7 +99,7 @@ class SearchContext:
 
     def linked(self, rows: Rows) -> list[tuple[int, int, str, float]]:
         """Hand-made links that touch these rows, between rows: (source, target, type, confidence)."""
-        edges = self.store.linked(self.bank.named(rows)[0])
+        edges = self.store.edges(self.bank.named(rows)[0])
         ends = {no: row for no in {end for edge in edges for end in edge[:2]} for row in self.bank.rows_of([no])}
         return [(ends[a], ends[b], type_, sure) for a, b, type_, sure in edges if a in ends and b in ends]
 
@@ -125,7 +121,7 @@ class SearchContext:
             return ranked
         best = ranked.take(np.argsort(-ranked.scores, kind="stable")[: profile.link_sources])
         nos = self.bank.column("no", best.rows).tolist()
-        lifts = _lifts(self.store.linked(nos), dict(zip(nos, best.scores.tolist(), strict=True)))
+        lifts = _lifts(self.store.edges(nos), dict(zip(nos, best.scores.tolist(), strict=True)))
         if not lifts:
             return ranked
         rows = {row: lift for no, lift in lifts.items() for row in self.bank.rows_of([no])}

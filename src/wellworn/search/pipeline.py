@@ -251,7 +251,7 @@ class Searcher:
         nos = bank.column("no", ranked.rows).tolist()
         memories = [no for no, kind in zip(nos, kinds.tolist(), strict=True) if kind not in (_EPISODE, _SUMMARY)]
         beside: dict[int, set[int]] = {}
-        for memory, turn in self._store.derived(memories):
+        for memory, turn, _, _ in self._store.edges(memories, types=["derived_from"]):
             beside.setdefault(memory, set()).add(turn)
             beside.setdefault(turn, set()).add(memory)
         taken: set[int] = set()

@@ -88,7 +88,9 @@ class Ranked:
             added = self.values.copy()
             added[:, place] += values
             return filled(Ranked, rows=self.rows, names=self.names, weights=self.weights, values=added)
-        weights, grown = np.append(self.weights, weight), np.column_stack([self.values, values])
+        grown, weights = np.empty((len(self.rows), len(self.names) + 1)), np.empty(len(self.names) + 1)
+        grown[:, :-1], grown[:, -1] = self.values, values
+        weights[:-1], weights[-1] = self.weights, weight
         return filled(Ranked, rows=self.rows, names=[*self.names, name], weights=weights, values=grown)
 
 

@@ -1,15 +1,16 @@
-"""What a store keeps, as values: what comes out of one is what was put in, and shares nothing with it."""
+"""What a store keeps, as values. What comes out of a store equals what was put in, and shares nothing with it."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from wellworn.core.errors import StoreError
 from wellworn.core.values import Entry, Partition
 
 Vector = npt.NDArray[np.float32]
@@ -42,10 +43,12 @@ class NewEntry:
     entry: Entry
     index: IndexRecord
     vector: Vector | None
+    history: Sequence[Replaced] = ()
+    """Its older states, oldest first, when it comes from another store."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Model:
+class EmbeddingModel:
     """An embedding model whose vectors are, or will be, the store's."""
 
     name: str
@@ -58,7 +61,7 @@ class Model:
 
 @dataclass(frozen=True, kw_only=True)
 class Head:
-    """How far a partition has come."""
+    """How many changes a partition has seen."""
 
     partition_no: int
     seq: int
@@ -124,155 +127,27 @@ class Neighbour:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Removed:
-    """Rows a removal took, by table."""
-
-    ids: list[str] = field(default_factory=list)
-    entries: int = 0
-    index_records: int = 0
-    vectors: int = 0
-    links: int = 0
-    versions: int = 0
-    turns: int = 0
-    sessions: int = 0
-    recalls: int = 0
-    jobs: int = 0
-    records: int = 0
-
-
-@dataclass(frozen=True, kw_only=True)
-class Event:
-    """One line of the audit log: ids and numbers, never text."""
-
-    at: datetime
-    tenant: str
-    action: str
-    entry_id: str | None = None
-    detail: dict[str, int | float | str] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, kw_only=True)
 class Selection:
-    """Which entries of some partitions: every condition given must hold."""
+    """Which entries: every condition given must hold."""
 
+    nos: Sequence[int] | None = None
     ids: Sequence[str] | None = None
     id_prefix: str | None = None
     session_id: str | None = None
     kinds: Sequence[str] | None = None
     tags: Sequence[str] | None = None
+    """All of these tags."""
     states: Sequence[str] | None = None
+    content_hash: str | None = None
+    """The active or flagged entry with this hash; a partition has at most one."""
     ended_by: datetime | None = None
     """Their validity ended at this moment or before."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class Flaw:
-    """Something that verification found: where, what, and whether `repair` can mend it."""
-
-    check: str
-    subject: str
-    problem: str
-    repairable: bool
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LoggedRecall:
-    """A recall as learning sees it: which rows it weighed, what spoke for each, which were shown in which order.
-
-    Rows come in this order: those shown, as shown; then unshown ones by falling base score. All arrays are float32,
-    so that learning at once and learning again from the log see the same numbers.
-    """
-
-    id: str
-    partition: Partition
-    """Whose recall it was: the home of its scope."""
-    at: datetime
-    query: str
-    profile: str
-    level: str
-    """Which ranking served it: `base`, `prior` or `person`, with `+even` or `+odd` where neighbours changed places."""
-    nos: list[int]
-    shown: int
-    base: Vector
-    """Base score of each row, shape (rows,)."""
-    names: list[str]
-    """What the columns of `features` are."""
-    features: Vector
-    """Shape (rows, names)."""
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class LoggedOutcome:
-    """What became of a recall, once per kind: `cited` {"nos": […]}, `used` {"quality": …}, `ignored` {}, `refined`
-    {"query": …}, `verdict` {"success": …}. `no`
-    ascends over the whole store, in the order they were told."""
-
-    no: int
-    recall: LoggedRecall
-    kind: str
-    value: dict[str, Any]
-    at: datetime
-
-
-@dataclass(frozen=True, kw_only=True)
-class Call:
-    """One call of a language model: numbers and names, never text. The ledger of them is append-only."""
-
-    at: datetime
-    tenant: str
-    purpose: str
-    model: str
-    session: str | None = None
-    """The session it was made for; blanked when that is forgotten."""
-    input_tokens: int
-    output_tokens: int
-    usd: float
-    seconds: float
-    ok: bool = True
-
-
-@dataclass(frozen=True, kw_only=True)
-class Spent:
-    """What calls add up to; `key` holds the values they were grouped by, in that order."""
-
-    key: tuple[str, ...]
-    calls: int
-    failed: int
-    input_tokens: int
-    output_tokens: int
-    usd: float
-    seconds: float
-
-
-@dataclass(frozen=True, kw_only=True)
-class Job:
-    """Work to be done in the background, once. `jobs.queue` says how it gets from one state to the next.
-
-    `payload`, `result` and `error` hold ids and numbers only, never what anybody said: a job is not searched for a
-    forgotten text. A job about a session names it as `payload["session"]`, and goes with it.
-    """
-
-    id: str
-    partition: Partition
-    kind: str
-    key: str
-    """What it does; a partition has one job of a kind and key, whatever became of it."""
-    payload: dict[str, Any] = field(default_factory=dict)
-    state: str = "queued"
-    """`queued`; `running`, and then alone with a worker and a lease; `done`; `dead`: given up."""
-    attempts: int = 0
-    due_at: datetime
-    lease_until: datetime | None = None
-    worker: str | None = None
-    error: str = ""
-    result: dict[str, Any] = field(default_factory=dict)
-    created_at: datetime
-    updated_at: datetime
+    without_vector_of: EmbeddingModel | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
 class SessionHead:
-    """How far a session has come, and how far reflection on it has."""
+    """How many turns a session has, and how many of them reflection has read."""
 
     partition: Partition
     id: str
@@ -287,20 +162,96 @@ class SessionHead:
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What a mechanism writes down about its own work: a task, a search, a run of consolidation, a question to a human.
+    """What a mechanism writes down about its own work: a job, a learned state, a model call, an event, a task.
 
-    Partition, kind and key say which one it is. Unlike a job it may hold what was said, so it goes with what it tells of.
+    Partition (or tenant), kind and key say which one it is. A record without a key is a line of a log: it is never
+    replaced. Kinds `event` and `call` can be neither changed nor dropped.
     """
 
-    partition: Partition
+    tenant: str = ""
+    """That of the partition, if it has one."""
+    partition: Partition | None = None
+    """None: it belongs to the tenant as a whole."""
     kind: str
-    key: str
+    key: str = ""
     state: str = ""
     """Whatever its mechanism calls it; records can be listed by it."""
     body: dict[str, Any] = field(default_factory=dict)
+    """Any JSON object."""
+    blob: bytes | None = None
     names: tuple[str, ...] = ()
     """Entries of the tenant that it tells of: it goes when one of them is forgotten."""
+    rows: tuple[int, ...] = ()
+    """Entries that its body tells of, by row number: when one is forgotten, the record stays without its body."""
     session: str | None = None
     """The session that it tells of: it goes with that."""
+    due_at: datetime | None = None
+    """When somebody should look at it; see `RecordFilter.due_by`."""
     created_at: datetime
     updated_at: datetime
+    no: int = 0
+    """Given by the store when it is first put; ascends, and never returns after a removal."""
+
+    def __post_init__(self) -> None:
+        if self.partition is not None:
+            object.__setattr__(self, "tenant", self.partition.tenant)
+
+    @property
+    def home(self) -> Partition:
+        """Its partition, for kinds of records that always have one."""
+        if self.partition is None:
+            raise StoreError(f"{self.kind} {self.key!r} belongs to no partition")
+        return self.partition
+
+
+@dataclass(frozen=True, kw_only=True)
+class RecordFilter:
+    """Which records: every condition given must hold."""
+
+    kinds: Sequence[str] | None = None
+    tenant: str | None = None
+    partition: Partition | None = None
+    of_tenant: bool = False
+    """Only those without a partition; together with a partition: these as well."""
+    keys: Sequence[str] | None = None
+    states: Sequence[str] | None = None
+    session: str | None = None
+    since: datetime | None = None
+    """Made at this moment or later."""
+    before: datetime | None = None
+    """Last changed before this moment."""
+    due_by: datetime | None = None
+    """With a due time, and that has come at this moment."""
+    after: int = 0
+    """With a higher number."""
+    order: Literal["oldest", "newest", "due"] = "newest"
+    """By number, or by due time and then number."""
+    limit: int | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Removed:
+    """What a removal took."""
+
+    ids: list[str] = field(default_factory=list)
+    entries: int = 0
+    index_records: int = 0
+    vectors: int = 0
+    links: int = 0
+    versions: int = 0
+    turns: int = 0
+    sessions: int = 0
+    records: Mapping[str, int] = field(default_factory=dict)
+    """How many of each kind."""
+    cut: list[str] = field(default_factory=list)
+    """Sessions that lost some of their turns and still have others."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Flaw:
+    """Something that verification found: where, what, and whether `repair` can mend it."""
+
+    check: str
+    subject: str
+    problem: str
+    repairable: bool

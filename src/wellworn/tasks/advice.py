@@ -28,13 +28,8 @@ _TOKEN = re.compile(r"“[^”]*”|\"[^\"]*\"|`[^`]*`|[^\s“”\"`]+")
 _CODE = re.compile(r"\d|[/\\_=@#$%<>|~^{}]|^-|\w[.:]\w|[a-z][A-Z]|\w\(")
 _WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
 _CONDITION = re.compile(r"\b(?:when|whenever|if|unless|because|since|while|until)\b[^,;:.]*", re.IGNORECASE)
-_WEIGHING = re.compile(r"\b(?:instead of|rather than|in place of|over|before|after)\b|, not ", re.IGNORECASE)
+_WEIGHING = re.compile(r"\b(?:instead|rather|than|over|before|after)\b", re.IGNORECASE)
 _LIMIT = re.compile(r"\bno(?:t|) (?:more|less|fewer|later|earlier|longer) than\b", re.IGNORECASE)
-_AMOUNT = re.compile(
-    r"(\d+(?:\.\d+)?) ?(ms|milliseconds?|s|secs?|seconds?|min|minutes?|h|hours?|days?|times|retries|attempts|tries|"
-    r"items|pages|rows|records|results|[kmg]b|bytes|tokens|percent)\b",
-    re.IGNORECASE,
-)
 
 
 def _words(text: str) -> frozenset[str]:
@@ -52,30 +47,11 @@ _OPPOSITES = {
     stem(opposite): stem(word)
     for word, opposite in (
         pair.split("/")
-        for pair in [
-            "enable/disable",
-            "include/exclude",
-            "include/omit",
-            "increase/decrease",
-            "increase/reduce",
-            "open/close",
-            "add/remove",
-            "allow/deny",
-            "allow/block",
-            "accept/reject",
-            "ascending/descending",
-            "lock/unlock",
-            "up/down",
-            "on/off",
-            "most/least",
-            "before/after",
-            "public/private",
-            "parallel/sequential",
-            "encode/decode",
-            "true/false",
-            "new/same",
-            "minimum/maximum",
-        ]
+        for pair in _words(
+            "enable/disable include/exclude include/omit increase/decrease increase/reduce open/close add/remove "
+            "allow/deny allow/block accept/reject ascending/descending lock/unlock up/down on/off most/least "
+            "before/after public/private parallel/sequential encode/decode true/false new/same minimum/maximum"
+        )
     )
 }
 
@@ -94,10 +70,8 @@ class Advice:
     """Whether an odd number of opposites made it so."""
     unless: bool
     """Whether its condition is negated."""
-    sides: tuple[frozenset[str], frozenset[str]] | None
-    """The content on both sides of "before", "instead of" and the like."""
-    amounts: tuple[tuple[str, str], ...]
-    """(unit, number)"""
+    weighs: bool
+    """Whether the order of its words matters, as around "before" and "instead of"."""
 
 
 def advice_of(entry: Entry) -> Advice:
@@ -130,8 +104,7 @@ def _read(text: str, warns: bool) -> Advice:
         against=(negations % 2 == 1 if advises else warns) != turned,
         turned=turned,
         unless=_negations(condition) % 2 == 1,
-        sides=_sides(said),
-        amounts=tuple((unit.lower()[:3], number) for number, unit in _AMOUNT.findall(text)),
+        weighs=_WEIGHING.search(text) is not None,
     )
 
 
@@ -149,16 +122,6 @@ def _content(text: str) -> tuple[str, ...]:
     return tuple(word for word in map(_base, _WORD.findall(text.lower())) if word)
 
 
-def _sides(text: str) -> tuple[frozenset[str], frozenset[str]] | None:
-    found = _WEIGHING.search(text)
-    if found is None:
-        return None
-    first, second = text[: found.start()], text[found.end() :]
-    if not first.strip():  # "Before X, do Y"
-        second, _, first = second.partition(",")
-    return frozenset(_content(first)), frozenset(_content(second))
-
-
 @lru_cache(maxsize=20_000)
 def _base(word: str) -> str:
     """The stem of a word that carries the topic, one for both of two opposites; empty for any other word."""
@@ -174,10 +137,9 @@ def same_advice(a: Advice, b: Advice, *, near: bool) -> bool:
     a few words more or in other words throughout."""
     if (a.arguments, a.against, a.unless) != (b.arguments, b.against, b.unless):
         return False
-    reordered = sorted(a.content) == sorted(b.content)
-    if a.content == b.content or (reordered and a.sides is not None and a.sides == b.sides):
-        return True
-    if not near or reordered or (a.names - b.names and b.names - a.names):
+    if a.content == b.content or not near:
+        return a.content == b.content
+    if sorted(a.content) == sorted(b.content) or (a.names - b.names and b.names - a.names):
         return False
     short, long = sorted((a.content, b.content), key=len)
     left = iter(long)
@@ -192,19 +154,9 @@ def contradiction(one: Entry, other: Entry) -> str:
     shared = len(mine & yours) / max(1, len(mine | yours))
     if a.unless != b.unless or shared < (MOSTLY_SHARED if mine - yours and yours - mine else SHARED):
         return ""
-    swapped = _swapped(a, b)
-    if a.arguments == b.arguments and (a.against != b.against) != swapped:
-        if swapped or a.turned != b.turned:
-            return "exclusive"
-        return "outcome" if one.kind != other.kind else "negation"
-    units, others = dict(a.amounts), dict(b.amounts)
-    amounts = units.keys() == others.keys() and units != others and len(a.arguments) == len(b.arguments)
-    return "exclusive" if amounts and a.against == b.against and shared >= MOSTLY_SHARED else ""
-
-
-def _swapped(a: Advice, b: Advice) -> bool:
-    """Whether what stands before "instead of" in one stands after it in the other."""
-    if a.sides is None or b.sides is None:
-        return False
-    moved, back = a.sides[0] - b.sides[0], a.sides[1] - b.sides[1]
-    return bool(moved and back) and moved <= b.sides[1] and back <= b.sides[0]
+    ordered = [word for word in a.content if word in yours] == [word for word in b.content if word in mine]
+    if a.arguments != b.arguments or a.against == b.against or (a.weighs and not ordered):
+        return ""
+    if a.turned != b.turned:
+        return "exclusive"
+    return "outcome" if one.kind != other.kind else "negation"

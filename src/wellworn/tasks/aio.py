@@ -22,10 +22,6 @@ from wellworn.core.threaded import AsyncFace, threaded
 from wellworn.memory import Memory
 from wellworn.tasks.attempts import Execute, Work
 from wellworn.tasks.bank import ReasoningBank
-from wellworn.tasks.consolidate import Consolidator
-from wellworn.tasks.graph import Graph
-from wellworn.tasks.review import Reviews
-from wellworn.tasks.sharing import Sharing
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -101,41 +97,12 @@ def _working(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[A
     return call
 
 
-class AsyncConsolidator(AsyncFace[Consolidator]):
-    run = threaded(Consolidator.run)
-    runs = threaded(Consolidator.runs)
-    stages = threaded(Consolidator.stages)
-    undo = threaded(Consolidator.undo)
-
-
-class AsyncReviews(AsyncFace[Reviews]):
-    questions = threaded(Reviews.questions)
-    decide = threaded(Reviews.decide)
-
-
-class AsyncSharing(AsyncFace[Sharing]):
-    share = threaded(Sharing.share)
-    learn_from_peer = threaded(Sharing.learn_from_peer)
-    shares = threaded(Sharing.shares)
-    revoke = threaded(Sharing.revoke)
-
-
-class AsyncGraph(AsyncFace[Graph]):
-    levels = threaded(Graph.levels)
-    walk = threaded(Graph.walk)
-
-
 class AsyncReasoningBank(AsyncFace[ReasoningBank]):
-    """`ReasoningBank` for async code."""
+    """`ReasoningBank` for async code. Reviews, sharing and the graph are on `sync`: call them with `asyncio.to_thread`."""
 
     def __init__(self, memory: AsyncMemory | Memory, **options: Any) -> None:
         """The options are those of `ReasoningBank`."""
-        sync = ReasoningBank(memory.sync if isinstance(memory, AsyncMemory) else memory, **options)
-        super().__init__(sync)
-        self.consolidation = AsyncConsolidator(sync.consolidation)
-        self.reviews = AsyncReviews(sync.reviews)
-        self.sharing = AsyncSharing(sync.sharing)
-        self.graph = AsyncGraph(sync.graph)
+        super().__init__(ReasoningBank(memory.sync if isinstance(memory, AsyncMemory) else memory, **options))
 
     run_task = _working(ReasoningBank.run_task)
     matts_parallel = _working(ReasoningBank.matts_parallel)

@@ -59,9 +59,10 @@ def read_rows(store: Store, partition: Partition, look: Callable[[Entry], None])
     words: dict[int, list[str]] = {}
     vectors = [np.zeros((0, width), dtype=np.float32)]
     for page in live_pages(store, partition):
-        stored = store.vectors([no for no, _ in page])
+        stored = store.index_of([no for no, _ in page])
         none = np.zeros(width, dtype=np.float32)
-        vectors.append(np.array([stored.get(no, none) for no, _ in page], dtype=np.float32).reshape(len(page), width))
+        found = [none if no not in stored or stored[no][1] is None else stored[no][1] for no, _ in page]
+        vectors.append(np.array(found, dtype=np.float32).reshape(len(page), width))
         for _, entry in page:
             look(entry)
             ids.append(entry.id)

@@ -22,11 +22,11 @@ from wellworn.core.values import Hit, Partition, Recall, Scope
 from wellworn.ingest.validate import checked_line, checked_query, checked_session_id
 from wellworn.tasks.distill import Distilled, Judged
 from wellworn.tasks.engine import Parts
-from wellworn.tasks.finish import Finisher, best_of
+from wellworn.tasks.finish import Finisher
 from wellworn.tasks.items import bank_partition, checked_domain
 from wellworn.tasks.judge import Verdict, Verify, judge, verified
 from wellworn.tasks.prompting import prompt, shown_attempts
-from wellworn.tasks.tasks import NEXT, Run, Task, Tasks
+from wellworn.tasks.tasks import NEXT, Run, Task, Tasks, best_of, run_of
 from wellworn.tasks.trajectory import Trajectory, bounded, scrubbed, text_of, trajectory_of
 
 T = TypeVar("T")
@@ -112,10 +112,21 @@ class Work:
         return f"{prompt('refine' if len(shown) == 1 else 'refine_again')}\n{shown_attempts(shown)}"
 
 
-Look = Callable[[], Recall]
-"""Retrieves the items for a task."""
 Execute = Callable[[Work], Any]
 """The agent. It may return anything that `trajectory_of` takes. An exception is a failed attempt."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Assignment:
+    """Who is to do what: everything that an attempt needs."""
+
+    plan: Task
+    home: Partition
+    """Where its session is stored."""
+    look: Callable[[], Recall]
+    """Retrieves the items for the task."""
+    execute: Execute
+    verify: Verify | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -170,9 +181,13 @@ class RunResult:
     run: Run | None
     best: TaskResult
     attempts: Sequence[TaskResult] = ()
-    entry_ids: tuple[str, ...] = ()
     distilled: Distilled | None = None
     fault: str = ""
+
+    @property
+    def entry_ids(self) -> tuple[str, ...]:
+        """Items that came from it, new or strengthened."""
+        return () if self.run is None else self.run.entry_ids
 
     @property
     def success(self) -> bool:
@@ -187,14 +202,15 @@ class Attempts:
         self._tasks = tasks
         self._finisher = finisher
 
-    def begin(self, plan: Task, look: Look, *, home: Partition, previous: tuple[Judged, ...] = ()) -> Work:
-        """An attempt, stored and given what the bank knows; `home` is where its session is stored."""
+    def begin(self, given: Assignment, previous: tuple[Judged, ...] = ()) -> Work:
+        """An attempt, stored and given what the bank knows."""
+        plan = given.plan
 
         def opened() -> Task:
             query = self._parts.scrubbing.sent(plan.partition)(plan.query)
-            return self._tasks.open(replace(plan, query=query), home=home)
+            return self._tasks.open(replace(plan, query=query), home=given.home)
 
-        task, recall = _guarded(opened), _guarded(look)
+        task, recall = _guarded(opened), _guarded(given.look)
         if task is not None:
             shown = tuple(hit.entry.id for hit in recall.hits) if recall else ()
             changes = {"recall_id": recall.id if recall else "", "shown": shown}
@@ -255,83 +271,70 @@ class Attempts:
 
     # -- several -----------------------------------------------------------------------------------------------------
 
-    def parallel(
-        self, plan: Task, look: Look, execute: Execute, verify: Verify | None, *, home: Partition, k: int, at_once: int
-    ) -> RunResult:
+    def parallel(self, given: Assignment, *, k: int, at_once: int) -> RunResult:
         """k attempts that know nothing of each other, at most `at_once` at a time."""
-        run = self._open_run(plan, "parallel")
         stop, made = Flag(), dict[int, TaskResult]()
+        run_id = self._parts.new_id()
 
         def one(number: int) -> None:
             if stop.is_set():
                 return
             try:
-                work = self.begin(self._part(plan, run, number), look, home=home)
-                made[number] = self.run(work, execute, verify)
+                made[number] = self._one(given, run_id, "parallel", number)
             except BaseException:
                 stop.set()
                 raise
             if isinstance(made[number].exception, BudgetExceeded):
                 stop.set()
 
-        with self._giving_up(run, made), ThreadPoolExecutor(max_workers=at_once) as pool:
+        with self._giving_up(made), ThreadPoolExecutor(max_workers=at_once) as pool:
             for attempt in [pool.submit(one, number) for number in range(1, k + 1)]:
                 attempt.result()
-        return self._end_run(run, [made[number] for number in sorted(made)])
+        return self._end_run([made[number] for number in sorted(made)])
 
-    def sequential(
-        self, plan: Task, look: Look, execute: Execute, verify: Verify | None, *, home: Partition, r: int
-    ) -> RunResult:
+    def sequential(self, given: Assignment, *, r: int) -> RunResult:
         """Up to r attempts, each shown those before it, until one succeeds."""
-        run = self._open_run(plan, "sequential")
-        made: dict[int, TaskResult] = {}
-        with self._giving_up(run, made):
+        made, run_id = dict[int, TaskResult](), self._parts.new_id()
+        with self._giving_up(made):
             for number in range(1, r + 1):
                 previous = tuple((one.trajectory, one.verdict) for one in made.values())
-                work = self.begin(self._part(plan, run, number), look, home=home, previous=previous)
-                made[number] = self.run(work, execute, verify)
+                made[number] = self._one(given, run_id, "sequential", number, previous)
                 if made[number].success or isinstance(made[number].exception, BudgetExceeded):
                     break
-        return self._end_run(run, [*made.values()])
+        return self._end_run([*made.values()])
 
-    def _part(self, plan: Task, run: Run, number: int) -> Task:
-        now = self._parts.clock()
-        return replace(plan, id=self._parts.new_id(), run_id=run.id, number=number, created_at=now, updated_at=now)
-
-    def _open_run(self, plan: Task, mode: str) -> Run:
+    def _one(
+        self, given: Assignment, run_id: str, mode: str, number: int, previous: tuple[Judged, ...] = ()
+    ) -> TaskResult:
         now, own = self._parts.clock(), self._parts.new_id()
-        run = Run(id=own, partition=plan.partition, task_id=plan.task_id, mode=mode, created_at=now, updated_at=now)
-        return _guarded(partial(self._tasks.put_run, run)) or run  # the attempts report a fault, each for itself
+        plan = replace(given.plan, id=own, run_id=run_id, mode=mode, number=number, created_at=now, updated_at=now)
+        return self.run(self.begin(replace(given, plan=plan), previous), given.execute, given.verify)
 
     @contextmanager
-    def _giving_up(self, run: Run, made: Mapping[int, TaskResult]) -> Iterator[None]:
-        """A run that is interrupted is abandoned with what was made of it: it cannot be compared."""
+    def _giving_up(self, made: Mapping[int, TaskResult]) -> Iterator[None]:
+        """Attempts of a run that is interrupted are abandoned: they cannot be compared."""
         try:
             yield
         except BaseException as error:
-            why = type(error).__name__
-            self.abandon([one.work for one in made.values()], why)
-            _guarded(partial(self._tasks.put_run, replace(run, state="abandoned", why=why)))
+            self.abandon([one.work for one in made.values()], type(error).__name__)
             raise
 
-    def _end_run(self, run: Run, made: list[TaskResult]) -> RunResult:
-        """All that was made, compared, distilled together and stored with the run."""
-        best = made[best_of([(one.trajectory, one.verdict) for one in made])]
+    def _end_run(self, made: list[TaskResult]) -> RunResult:
+        """All that was made, compared, distilled together and stored."""
+        place = best_of([(one.trajectory, one.verdict) for one in made])
         tasks = [one.work.task for one in made if one.work.task.state == "distilling"]
         if not tasks:
-            return RunResult(run=None, best=best, attempts=made, fault=best.fault)
+            return RunResult(run=None, best=made[place], attempts=made, fault=made[place].fault)
         try:
-            ended, run, distilled = self._finisher.finish_run(tasks, replace(run, best=best.id))
+            ended, distilled = self._finisher.finish_run(tasks)
         except Exception as error:  # of the store, a model, or ours: the agents have done their work
-            return RunResult(run=run, best=best, attempts=made, fault=_noted(error))
+            return RunResult(run=run_of(tasks), best=made[place], attempts=made, fault=_noted(error))
         own = {task.id: task for task in ended}
-
-        def result(one: TaskResult) -> TaskResult:
-            task = own.get(one.work.task.id, one.work.task)
-            return replace(one, work=replace(one.work, task=task), distilled=distilled)
-
-        attempts = [result(one) for one in made]
-        return RunResult(run=run, best=result(best), attempts=attempts, entry_ids=run.entry_ids, distilled=distilled)
+        made = [
+            replace(one, work=replace(one.work, task=own.get(one.id, one.work.task)), distilled=distilled)
+            for one in made
+        ]
+        return RunResult(run=run_of(ended), best=made[place], attempts=made, distilled=distilled)
 
 
 def _guarded(call: Callable[[], T]) -> T | None:

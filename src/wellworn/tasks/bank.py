@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Unpack
 
 from wellworn.core.errors import InvalidInput, NotFound
@@ -30,7 +30,7 @@ from wellworn.learning.outcome import outcome_input
 from wellworn.memory import Memory
 from wellworn.search.context import Refine
 from wellworn.search.filters import Filters
-from wellworn.tasks.attempts import Attempts, Execute, Look, RunResult, TaskResult, TaskSpec, Work, planned
+from wellworn.tasks.attempts import Assignment, Attempts, Execute, RunResult, TaskResult, TaskSpec, Work, planned
 from wellworn.tasks.consolidate import JOB, Consolidation, Consolidator
 from wellworn.tasks.distill import Distilled, distill
 from wellworn.tasks.engine import fitting, parts_of, strategies_first
@@ -41,7 +41,7 @@ from wellworn.tasks.judge import Verdict, Verify, judge
 from wellworn.tasks.review import Reviews
 from wellworn.tasks.settle import ConsolidationSettings
 from wellworn.tasks.sharing import Sharing
-from wellworn.tasks.tasks import Run, Task, Tasks, TaskState
+from wellworn.tasks.tasks import Run, Task, Tasks, TaskState, run_of
 from wellworn.tasks.trajectory import Trajectory, scrubbed, trajectory_of
 
 DEFAULT_K = 1
@@ -109,8 +109,8 @@ class ReasoningBank:
         self._k = checked_k(k)
         self._min_confidence = checked_fraction("min_confidence", min_confidence)
         self.consolidation = Consolidator(parts, consolidation or ConsolidationSettings())
-        """Merge, resolve, prune, promote; runs, stages, undo."""
-        self.reviews = Reviews(parts, lambda scope, ids: memory.forget(scope=scope, ids=ids))
+        """Merge, resolve, prune, promote; runs and stages."""
+        self.reviews = Reviews(parts)
         """Questions that people decide."""
         self.sharing = Sharing(parts)
         """Copies for teams and other agents."""
@@ -170,12 +170,12 @@ class ReasoningBank:
         failed attempt, reported in the result. `verify` is the caller's own check of the trajectory. A fault of the
         memory never stops the agent.
         """
-        return self._attempts.end(self._attempts.run(self.begin(k=k, **task), execute, verify))
+        given = self._assigned(task, execute, verify, k)
+        return self._attempts.end(self._attempts.run(self._attempts.begin(given), execute, verify))
 
     def begin(self, *, k: int | None = None, **task: Unpack[TaskSpec]) -> Work:
         """The first half of `run_task`, for work that is done elsewhere; `finish` is the other."""
-        plan, look, scope = self._planned(task, k)
-        return self._attempts.begin(plan, look, home=scope.home())
+        return self._attempts.begin(self._assigned(task, lambda _: None, None, k))
 
     def finish(
         self,
@@ -200,10 +200,9 @@ class ReasoningBank:
         """Learn from work that is over and was done without the bank."""
         given = _told(trajectory, task.get("query", ""), verdict)
         task["query"] = task.get("query") or given.query
-        plan, _, scope = self._planned(task, None)
-        nothing = Recall(id="", query=plan.query, hits=[], route="none", cost=Cost())
-        work = self._attempts.begin(plan, lambda: nothing, home=scope.home())
-        return self._attempts.end(self._attempts.run(work, lambda _: given, verify))
+        nothing = Recall(id="", query=task["query"], hits=[], route="none", cost=Cost())
+        over = replace(self._assigned(task, lambda _: given, verify), look=lambda: nothing)
+        return self._attempts.end(self._attempts.run(self._attempts.begin(over), over.execute, verify))
 
     def abandon(self, task_id: str, *, why: str = "", scope: Scope | None = None) -> int:
         """Give up every attempt at a task that was begun and not finished; returns how many."""
@@ -224,25 +223,24 @@ class ReasoningBank:
         **task: Unpack[TaskSpec],
     ) -> RunResult:
         """`k` attempts at a task, at most `concurrency` at a time; the best by verdict, and what all of them teach."""
-        plan, look, scope = self._planned(task, None)
         count = checked_count("k", k, least=1, most=64)
         at_once = min(count, checked_count("concurrency", concurrency, least=1, most=64))
-        return self._attempts.parallel(plan, look, execute, verify, home=scope.home(), k=count, at_once=at_once)
+        return self._attempts.parallel(self._assigned(task, execute, verify), k=count, at_once=at_once)
 
     def matts_sequential(
         self, *, execute: Execute, r: int = 3, verify: Verify | None = None, **task: Unpack[TaskSpec]
     ) -> RunResult:
         """Up to `r` attempts at a task, each shown those before it, until one succeeds."""
-        plan, look, scope = self._planned(task, None)
         most = checked_count("r", r, least=1, most=64)
-        return self._attempts.sequential(plan, look, execute, verify, home=scope.home(), r=most)
+        return self._attempts.sequential(self._assigned(task, execute, verify), r=most)
 
-    def _planned(self, spec: TaskSpec, k: int | None) -> tuple[Task, Look, Scope]:
-        """The attempt wanted, how its items are found, and its scope. Everything is checked before anything is done."""
+    def _assigned(self, spec: TaskSpec, execute: Execute, verify: Verify | None, k: int | None = None) -> Assignment:
+        """Everything that an attempt needs, checked before anything is done."""
         scope = self._parts.scope(spec.get("scope"))
         plan = planned(spec, scope, self._parts)
-        domain = plan.domain if (within := spec.get("within")) is None else within
-        return plan, lambda: self._found(plan.query, fitting, domain or None, k, scope), scope
+        domain = (plan.domain if (within := spec.get("within")) is None else within) or None
+        look = partial(self._found, plan.query, fitting, domain, k, scope)
+        return Assignment(plan=plan, home=scope.home(), look=look, execute=execute, verify=verify)
 
     # -- learn -------------------------------------------------------------------------------------------------------
 
@@ -280,8 +278,7 @@ class ReasoningBank:
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> Consolidation:
-        """Merge duplicates, resolve or flag contradictions, decay, prune, promote; `consolidation.undo` reverts it.
-
+        """Merge duplicates, resolve or flag contradictions, decay, prune, promote.
         Happens by itself, as a job, after every so many new items.
         """
         return self.consolidation.run(scope=scope, layer=layer, dry_run=dry_run, progress=progress)
@@ -319,7 +316,11 @@ class ReasoningBank:
 
     def runs(self, *, scope: Scope | None = None, limit: int = 100) -> list[Run]:
         """Runs of several attempts, newest first."""
-        return self._tasks.runs(self._parts.partition(scope), limit=limit)
+        found: dict[str, list[Task]] = {}
+        for task in self.tasks(scope=scope, limit=_ALL):
+            if task.run_id:
+                found.setdefault(task.run_id, []).append(task)
+        return [run_of(tasks) for tasks in found.values()][:limit]
 
     def stats(self, *, scope: Scope | None = None) -> BankStats:
         """How much the scope's bank holds, and how tasks went."""
@@ -339,7 +340,7 @@ class ReasoningBank:
             by_state=dict(Counter(task.state for task in tasks)),
             successes=sum(verdicts),
             failures=len(verdicts) - sum(verdicts),
-            runs=len(self.runs(scope=own, limit=_ALL)),
+            runs=len({task.run_id for task in tasks if task.run_id}),
         )
 
 

@@ -148,16 +148,6 @@ def unresolved(trajectory: Trajectory) -> list[int]:
     return [place for place in called(trajectory) if trajectory.steps[place].failed and place not in overcome]
 
 
-def repeated(trajectory: Trajectory) -> list[tuple[int, ...]]:
-    """Places of calls that failed more than once with the same arguments, the most often repeated first."""
-    same: dict[str, list[int]] = {}
-    for place in called(trajectory):
-        step = trajectory.steps[place]
-        if step.failed:
-            same.setdefault(f"{step.action} {_key(step.arguments)}", []).append(place)
-    return sorted((tuple(places) for places in same.values() if len(places) > 1), key=len, reverse=True)
-
-
 def prepared(trajectory: Trajectory, place: int) -> tuple[int, ...]:
     """Places of the calls that worked right before one, back to the last time its attempt failed."""
     found: list[int] = []

@@ -1,4 +1,4 @@
-"""Consolidation of a bank: compare its items, settle what concerns each other, and undo.
+"""Consolidation of a bank: compare its items, and settle what concerns each other.
 
 Comparing happens outside any transaction. Then each step is one transaction: it reads its entries again, decides from
 how they stand now, and writes the result. So a killed process leaves a shorter run that the next one completes, a
@@ -15,26 +15,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
-from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.values import Entry, Link, Partition, Progress, Scope
-from wellworn.ingest.validate import checked_count, checked_id
-from wellworn.store.port import Event, Job, Record, Store, Tx
+from wellworn.core.values import Entry, Job, Partition, Progress, Scope
+from wellworn.ingest.validate import checked_count
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Record, RecordFilter, Store, Tx
 from wellworn.tasks.advice import contradiction
 from wellworn.tasks.alike import PAGE, Rows, alike_pairs, read_rows
 from wellworn.tasks.engine import Parts
-from wellworn.tasks.graph import leads_to
-from wellworn.tasks.items import LIVE, PROMOTED, Stage, stage_of
-from wellworn.tasks.settle import (
-    COUNTERS,
-    MERGED,
-    ConsolidationSettings,
-    ConsolidationStep,
-    Plan,
-    contradict,
-    duplicates,
-    look_at,
-    merge,
-)
+from wellworn.tasks.items import Stage, stage_of
+from wellworn.tasks.settle import ConsolidationSettings, ConsolidationStep, Plan, contradict, duplicates, look_at, merge
 
 RUN, REVIEW, TALLY = "consolidation", "review", "consolidation_tally"
 """Kinds of records: a run, a question for people, the count of new items."""
@@ -55,13 +44,11 @@ class Consolidation:
     partition: Partition
     at: datetime
     state: str = "running"
-    """`running`, `done` or `undone`; a run whose process died stays `running`."""
+    """`running` or `done`; a run whose process died stays `running`."""
     entries: int = 0
     """Strategies and guardrails that were looked at."""
     counts: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(ACTIONS, 0))
     seconds: float = 0.0
-    touched: tuple[str, ...] = ()
-    """Ids of the entries that it changed."""
     dry_run: bool = False
     decisions: list[ConsolidationStep] = field(default_factory=list)
     """In the order made; empty when the run is looked up later."""
@@ -70,18 +57,6 @@ class Consolidation:
     def changed(self) -> int:
         """How many decisions were made."""
         return sum(self.counts.values())
-
-
-@dataclass(frozen=True, kw_only=True)
-class Undone:
-    """The result of undoing a run."""
-
-    id: str
-    restored: int
-    kept: list[str]
-    """Entries that were left as they are: changed since, or said again by another entry."""
-    gone: int
-    """Entries that were forgotten since."""
 
 
 class Consolidator:
@@ -100,7 +75,7 @@ class Consolidator:
         dry_run: bool = False,
         progress: Progress | None = None,
     ) -> Consolidation:
-        """Consolidate a partition; `dry_run` only says what would be done. `undo` reverts it."""
+        """Consolidate a partition; `dry_run` only says what would be done."""
         return self._run(self._parts.partition(scope, layer), dry_run=dry_run, progress=progress)
 
     def run_job(self, job: Job) -> None:
@@ -119,7 +94,7 @@ class Consolidator:
         )
         new, total = tally.body["new"] + number, tally.body["all"] + number
         due = new >= self._settings.every
-        tx.put_record(replace(tally, body={"new": 0 if due else new, "all": total}, updated_at=now))
+        tx.put_records([replace(tally, body={"new": 0 if due else new, "all": total}, updated_at=now)])
         return due and self._parts.queue.add(tx, partition, JOB, f"after {total}", {"after": total})
 
     def _run(
@@ -153,7 +128,7 @@ class Consolidator:
         steps.tell(steps.total)
         counts = Counter(step.action for step in steps.done)
         run = replace(
-            steps.run,
+            run,
             state="done",
             counts={action: counts[action] for action in ACTIONS},
             decisions=steps.done,
@@ -163,7 +138,7 @@ class Consolidator:
             with self._store.transact() as tx:
                 _put(tx, run, self._parts.clock(), "consolidate")
                 for old in self._runs(partition, _MANY)[self._settings.keep_runs :]:
-                    tx.drop_record(partition, RUN, old.id)
+                    tx.drop_records(RecordFilter(partition=partition, kinds=[RUN], keys=[old.id]))
                 if finish is not None:
                     finish(tx, run)
         return run
@@ -196,7 +171,10 @@ class Consolidator:
         return self._runs(self._parts.partition(scope, layer), checked_count("limit", limit, least=1))
 
     def _runs(self, partition: Partition, limit: int) -> list[Consolidation]:
-        return [_run_in(record) for record in self._store.records(partition=partition, kinds=[RUN], limit=limit)]
+        return [
+            _run_in(record)
+            for record in self._store.records(RecordFilter(partition=partition, kinds=[RUN], limit=limit))
+        ]
 
     def stages(self, *, scope: Scope | None = None) -> Callable[[Entry], Stage]:
         """How far each item of a scope has come, its consolidations included.
@@ -206,7 +184,7 @@ class Consolidator:
         now = self._parts.clock()
         began: dict[tuple[Partition, Stage], datetime] = {}
         for partition in self._parts.scope(scope).partitions():
-            for record in reversed(self._store.records(partition=partition, kinds=[RUN], limit=_MANY)):
+            for record in reversed(self._store.records(RecordFilter(partition=partition, kinds=[RUN], limit=_MANY))):
                 if record.state == "done":
                     began[partition, "active"] = record.created_at
                 elif record.state == "running" and not _stale(record, now):
@@ -218,82 +196,6 @@ class Consolidator:
             return next((name for name in names if _older(entry, began.get((entry.partition, name)))), own)
 
         return stage
-
-    # -- undo --------------------------------------------------------------------------------------------------------
-
-    def undo(
-        self,
-        run_id: str | None = None,
-        *,
-        scope: Scope | None = None,
-        layer: str | None = None,
-        progress: Progress | None = None,
-    ) -> Undone:
-        """Revert a run, by default the last that changed anything: its entries as their history has them, its links
-        and its open questions. What happened to them since stays. An interrupted undo is completed by the next."""
-        partition = self._parts.partition(scope, layer)
-        run = self._undoable(partition, None if run_id is None else checked_id(run_id))
-        fates: dict[str, str] = {}
-        for id in run.touched:
-            with self._store.transact() as tx:
-                fates[id] = self._revert(tx, run, id)
-            if progress is not None and fates[id] != "done":
-                progress(len(fates), len(run.touched) + 1)
-        with self._store.transact() as tx:
-            for link in self._store.links(run.touched, types=["supersedes", "contradicts"]):
-                if fates.get(link.target) in ("restored", "done") and link.created_at >= run.at:
-                    tx.remove_link(link.source, link.target, link.type)
-            for asked in self._store.records(partition=partition, kinds=[REVIEW], states=["open"], limit=_MANY):
-                if asked.body.get("run") == run.id:
-                    tx.drop_record(partition, REVIEW, asked.key)
-            _put(tx, replace(run, state="undone"), self._parts.clock(), "undo_consolidation")
-        count = Counter(fates.values())
-        kept = [id for id, fate in fates.items() if fate == "kept"]
-        return Undone(id=run.id, restored=count["restored"], kept=kept, gone=count["gone"])
-
-    def _undoable(self, partition: Partition, run_id: str | None) -> Consolidation:
-        if run_id is None:
-            found = [run for run in self._runs(partition, _MANY) if run.state != "undone" and run.touched]
-            if not found:
-                raise NotFound("consolidation", f"of {partition.layer} {partition.layer_id}", "there is none to undo")
-            run_id = found[0].id
-        record = self._store.record(partition, RUN, run_id)
-        if record is None:
-            raise NotFound("consolidation", run_id, "see `wellworn tasks runs`")
-        if record.state == "running" and not _stale(record, self._parts.clock()):
-            raise InvalidInput("run", f"{run_id} is running", f"wait for its end, or {STALE_S:g} seconds if it died")
-        return _run_in(record)
-
-    def _revert(self, tx: Tx, run: Consolidation, id: str) -> str:
-        """Restore an entry: `restored`; `kept` where it was changed since; `gone`; `done` where it was undone before."""
-        entry, versions = tx.get([run.partition], [id]).get(id), self._store.replaced(id)
-        changes = [old.change for old in versions]
-        if entry is None or _label(run.id) not in changes or _label(run.id, "undone") in changes:
-            return "done" if entry is not None and _label(run.id, "undone") in changes else "gone"
-        before = versions[changes.index(_label(run.id))].entry
-        taken = [other for other in entry.metadata.get(MERGED, ()) if other not in before.metadata.get(MERGED, ())]
-        others = tx.get([run.partition], taken).values()
-        raised = {name: sum(getattr(other, name) for other in others) for name in COUNTERS}
-        raised["repeats"] += len(taken)
-        back = replace(entry, **{name: max(0, getattr(entry, name) - by) for name, by in raised.items()})
-        same = tx.find_same(run.partition, entry.content_hash) if before.state in LIVE else None
-        kept = changes[-1] != _label(run.id) or (same is not None and same.id != id)  # or learned again since
-        if not kept:
-            used = back.usage_count > before.usage_count
-            own = {key: value for key, value in before.metadata.items() if key in (MERGED, PROMOTED)}
-            rest = {key: value for key, value in entry.metadata.items() if key not in (MERGED, PROMOTED)}
-            back = replace(
-                back,
-                state=before.state,
-                valid_to=before.valid_to,
-                confidence=entry.confidence if used else before.confidence,
-                evidence=before.evidence,
-                at=before.at,
-                metadata={**rest, **own},
-            )
-        updated = max(self._parts.clock(), entry.updated_at)
-        tx.update(replace(back, updated_at=updated), change=_label(run.id, "undone"))
-        return "kept" if kept else "restored"
 
 
 class _Steps:
@@ -353,22 +255,19 @@ class _Steps:
         run, now = self.run, plan.now
         changed = [entry for id, entry in plan.entries.items() if entry is not before[id]]
         for entry in changed:
-            tx.update(entry, change=_label(run.id), before=before[entry.id])
+            tx.update(entry, change=f"consolidated {run.id}", before=before[entry.id])
         for step in plan.steps:
             detail = {name: value for name in ("other", "why") if (value := getattr(step, name))}
             action, told = f"bank_{step.action}", {"run": run.id, **detail}
-            tx.audit(Event(at=now, tenant=run.partition.tenant, action=action, entry_id=step.id, detail=told))
-        tx.add_links([link for link in plan.links if not self._closes_ring(link)])
+            audit(tx, Event(at=now, tenant=run.partition.tenant, action=action, entry_id=step.id, detail=told))
+        for link in plan.links:
+            tx.remove_link(link.target, link.source, link.type)  # what was revived by hand must not form a ring
+        tx.add_links(plan.links)
         for ids, reason, alike in plan.reviews:
             body = {"reason": reason, "ids": list(ids), "similarity": alike, "run": run.id}
             record = _record(run, REVIEW, ":".join(sorted(ids)), "open", body, now)
-            tx.put_record(replace(record, names=ids))
-        touched = dict.fromkeys([*run.touched, *(entry.id for entry in changed)])
-        self.run = replace(run, touched=tuple(touched))
-        _put(tx, self.run, now)
-
-    def _closes_ring(self, link: Link) -> bool:
-        return link.type == "supersedes" and leads_to(self._parts.store, link.target, link.source, "supersedes")
+            tx.put_records([replace(record, names=ids)])
+        _put(tx, run, now)
 
 
 def _joined(groups: Iterable[Sequence[str]]) -> list[list[str]]:
@@ -391,21 +290,16 @@ def _joined(groups: Iterable[Sequence[str]]) -> list[list[str]]:
     return [group for group in found.values() if len(group) > 1]
 
 
-def _label(run_id: str, what: str = "consolidated") -> str:
-    """How an entry's history names what a run did to it."""
-    return f"{what} {run_id}"
-
-
 def _put(tx: Tx, run: Consolidation, now: datetime, action: str = "") -> None:
     """Write the record of a run, and an event if an action is named."""
-    body = {"entries": run.entries, "counts": dict(run.counts), "seconds": run.seconds, "touched": list(run.touched)}
-    tx.put_record(_record(run, RUN, run.id, run.state, body, now))
+    body = {"entries": run.entries, "counts": dict(run.counts), "seconds": run.seconds}
+    tx.put_records([_record(run, RUN, run.id, run.state, body, now)])
     if action:
         detail: dict[str, int | float | str] = {
             "run": run.id,
             **{name: number for name, number in run.counts.items() if number},
         }
-        tx.audit(Event(at=now, tenant=run.partition.tenant, action=action, detail=detail))
+        audit(tx, Event(at=now, tenant=run.partition.tenant, action=action, detail=detail))
 
 
 def _record(run: Consolidation, kind: str, key: str, state: str, body: dict[str, Any], now: datetime) -> Record:
@@ -416,10 +310,7 @@ def _record(run: Consolidation, kind: str, key: str, state: str, body: dict[str,
 
 def _run_in(record: Record) -> Consolidation:
     body = {name: record.body[name] for name in ("entries", "counts", "seconds")}
-    touched = tuple(record.body.get("touched", ()))
-    return Consolidation(
-        id=record.key, partition=record.partition, at=record.created_at, state=record.state, touched=touched, **body
-    )
+    return Consolidation(id=record.key, partition=record.home, at=record.created_at, state=record.state, **body)
 
 
 def _stale(record: Record, now: datetime) -> bool:

@@ -38,6 +38,7 @@ _GUARDRAIL = KINDS.index("guardrail")
 class Parts:
     """They share the memory's caches and its log. Closing the memory closes them."""
 
+    memory: Memory
     store: Store
     writer: Writer
     searcher: Searcher
@@ -79,6 +80,7 @@ def parts_of(memory: object, scope: Scope | None, scrubber: ScrubberSpec) -> Par
     learner = Learner(own.log, mode=own.mode, names=FEATURES, clock=engine.clock, profile=PROFILE)
     learned = None if own.mode == "off" else learner
     return Parts(
+        memory=memory,
         store=engine.store,
         writer=engine.writer.under(scrubbing),
         searcher=engine.searcher.under(PROFILES[PROFILE], learned, scrubbing),

@@ -15,13 +15,14 @@ from wellworn.core.errors import ModelFailed, NotFound, StoreError
 from wellworn.core.values import Entry, Partition
 from wellworn.ingest.remember import keep
 from wellworn.learning.outcome import FAILURE_STEP, OutcomeInput, judged
-from wellworn.store.port import Event, NewEntry, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import NewEntry, Reader, Tx
 from wellworn.tasks.calls import refuted
-from wellworn.tasks.distill import Distilled, Judged, distill, distill_attempts
+from wellworn.tasks.distill import Distilled, distill, distill_attempts
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.items import Origin, Outcome, draft_of, scope_of
 from wellworn.tasks.judge import judge
-from wellworn.tasks.tasks import NEXT, UNFINISHED, Run, Task, TaskMoved, Tasks, TaskState
+from wellworn.tasks.tasks import NEXT, UNFINISHED, Task, TaskMoved, Tasks, TaskState
 
 EARLIER_ATTEMPTS = 50
 """Of a partition's latest tasks, looked through for other attempts at the same one."""
@@ -62,27 +63,21 @@ class Finisher:
         verdict = judge(task.done, self._parts.model(task.partition, task.session_id))
         return self._tasks.move(task, "distilling", verdict=verdict)
 
-    def finish_run(self, tasks: Sequence[Task], run: Run) -> tuple[list[Task], Run, Distilled]:
-        """Several attempts at one task, all judged: compared, stored in one transaction with their run, reinforced."""
+    def finish_run(self, tasks: Sequence[Task]) -> tuple[list[Task], Distilled]:
+        """Several attempts at one task, all judged: compared, stored in one transaction, reinforced."""
         model = self._parts.model(tasks[0].partition, tasks[0].session_id)
         found = distill_attempts([(task.done, task.judged) for task in tasks], model)
         verdicts = {task.judged.success for task in tasks}
         outcome: Outcome = "contrast" if len(verdicts) == 2 else "success" if True in verdicts else "failure"
-        run = replace(run, state="stored", attempts=tuple(task.id for task in tasks))
-        stored = self._store(tasks, found, outcome, run=run)
-        return [self._reinforce(task) for task in stored], replace(run, entry_ids=stored[0].entry_ids), found
+        return [self._reinforce(task) for task in self._store(tasks, found, outcome)], found
 
-    def _store(
-        self, tasks: Sequence[Task], found: Distilled, outcome: Outcome, *, run: Run | None = None
-    ) -> list[Task]:
+    def _store(self, tasks: Sequence[Task], found: Distilled, outcome: Outcome) -> list[Task]:
         """Items and states in one transaction: either all of it is there afterwards or none."""
         records = self._records(tasks, found, outcome)
         now = self._parts.clock()
         with self._parts.writer.transact() as tx:
             ids = tuple(dict.fromkeys(keep(tx, record, now) for record in records))
             stored = [self._tasks.move_in(tx, task, "stored", entry_ids=ids) for task in tasks]
-            if run is not None:
-                self._tasks.put_run_in(tx, replace(run, entry_ids=ids))
             new = len({record.entry.id for record in records} & set(ids))
             queued = new > 0 and self._added(tx, tasks[0].partition, new)
         if queued:
@@ -109,28 +104,16 @@ class Finisher:
         was seen to fail: these lose whatever the verdict. An unsure verdict is about none. The log takes a verdict
         once, so a second try after a crash changes nothing; the rest is written together with the last transition.
         """
-        used = _used(task)
-        failed = self._refuted(task, used)
+        used, store = _used(task), self._parts.store
+        shown = _shown(task, store) if any(step.failed for step in task.done.steps) else {}
+        failed = [place for place in used if (one := shown.get(task.shown[place])) and refuted(one.text, task.done)]
         about = [place for place in used if place not in failed] if task.judged.teaches else []
         logged = not task.shown or self._log(task, about)
-        with self._parts.store.transact() as tx:
+        with store.transact() as tx:
             moved = self._tasks.move_in(tx, task, "reinforced")
             self._count(tx, task, dict.fromkeys(about, task.judged.success), judge_too=not logged)
             self._count(tx, task, dict.fromkeys(failed, False), judge_too=True, step=REFUTED_STEP)
         return moved
-
-    def _refuted(self, task: Task, used: Sequence[int]) -> list[int]:
-        """Places of the items that were given and used, whose advice this attempt followed to an error."""
-        if not any(step.failed for step in task.done.steps):
-            return []
-        there = self._shown(task)
-        return [place for place in used if (entry := there.get(task.shown[place])) and refuted(entry.text, task.done)]
-
-    def _shown(self, task: Task) -> dict[str, Entry]:
-        """The items that it was given, as they are now."""
-        where = self._parts.store.where(task.shown)
-        own = {partition for partition in where.values() if partition.tenant == task.partition.tenant}
-        return self._parts.store.get([*own], task.shown)
 
     def _log(self, task: Task, about: Sequence[int]) -> bool:
         """Into the outcome log; False when the log does not have the recall (learning is off, or a crash took it)."""
@@ -152,11 +135,10 @@ class Finisher:
     ) -> None:
         """One more use of each of these items, unless the log counted it as cited; and an event each."""
         now = self._parts.clock()
-        partitions = [*{*self._parts.store.where(task.shown).values()}] if how else []
-        there = tx.get(partitions, task.shown) if partitions else {}
+        there = _shown(task, tx) if how else {}
         for place, success in how.items():
             entry = there.get(task.shown[place])
-            if entry is None or entry.tenant != task.partition.tenant:
+            if entry is None:
                 continue
             if judge_too:
                 entry = judged(entry, success, now, step=step)
@@ -164,7 +146,7 @@ class Finisher:
                 entry = replace(entry, usage_count=entry.usage_count + 1, updated_at=max(now, entry.updated_at))
             tx.update(entry, change=None)
             detail: dict[str, int | float | str] = {"task": task.id, "success": int(success)}
-            tx.audit(Event(at=now, tenant=entry.tenant, action="reinforce", entry_id=entry.id, detail=detail))
+            audit(tx, Event(at=now, tenant=entry.tenant, action="reinforce", entry_id=entry.id, detail=detail))
 
     # -- after a crash -----------------------------------------------------------------------------------------------
 
@@ -186,16 +168,9 @@ class Finisher:
                     runs.setdefault(task.run_id, []).append(self.judge(task) if task.state == "judging" else task)
                 else:
                     ended.append(self.finish(task)[0])
-        for run_id, made in runs.items():
+        for made in runs.values():
             with self._ending(made):
-                run = self._tasks.run(partition, run_id)
-                if run is None:  # forgotten, or never written: each for itself
-                    ended += [self.finish(task)[0] for task in made]
-                else:
-                    ended += self.finish_run(
-                        made, replace(run, best=made[best_of([(one.done, one.judged) for one in made])].id)
-                    )[0]
-        self._give_up_runs(partition, before)
+                ended += self.finish_run(made)[0]
         return ended
 
     @contextmanager
@@ -216,27 +191,13 @@ class Finisher:
                 if now is not None and "abandoned" in NEXT[now.state]:
                     self._tasks.move(now, "abandoned", why=type(error).__name__)
 
-    def _give_up_runs(self, partition: Partition, before: datetime) -> None:
-        """Abandon runs of which nothing is left to finish."""
-        open_ = {task.run_id for task in self._tasks.all(partition, states=UNFINISHED, limit=_MANY)}
-        for run in self._tasks.runs(partition, states=["executing"], limit=_MANY):
-            if run.updated_at <= before and run.id not in open_:
-                self._tasks.put_run(replace(run, state="abandoned", why=LOST))
-
-
-def best_of(attempts: Sequence[Judged]) -> int:
-    """The place of the attempt to go with: one that succeeded before one that failed; then the surer success or the
-    less sure failure, the fewer steps, the earlier."""
-
-    def rank(place: int) -> tuple[bool, float, int]:
-        trajectory, verdict = attempts[place]
-        sure = verdict.confidence if verdict.success else -verdict.confidence
-        return (not verdict.success, -sure, len(trajectory.steps))
-
-    return min(range(len(attempts)), key=rank)
-
 
 def _used(task: Task) -> list[int]:
     """Places of the items shown that count as used: all, when the trajectory does not say."""
     used = task.done.used
     return [place for place in range(len(task.shown)) if used is None or place in used]
+
+
+def _shown(task: Task, reader: Reader) -> dict[str, Entry]:
+    """The items that it was given, as they are now."""
+    return {id: entry for id, entry in reader.get(None, task.shown).items() if entry.tenant == task.partition.tenant}

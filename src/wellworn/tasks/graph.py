@@ -22,7 +22,6 @@ from datetime import timedelta
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import Entry, LinkType, Scope
 from wellworn.ingest.validate import checked_fraction, checked_id
-from wellworn.store.port import Store
 from wellworn.tasks.alike import live_pages
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.items import LIVE, PROMOTED
@@ -118,13 +117,3 @@ class Graph:
                 best[link.target] = Path(ids=ids, types=steps, confidence=sure, entry=entry)
                 ahead.append(link.target)
         return sorted((path for path in best.values() if path.hops), key=lambda p: (-p.confidence, p.hops, p.ids))
-
-
-def leads_to(store: Store, start: str, goal: str, type_: str) -> bool:
-    """Whether following links of a type from one entry comes to another: links that replace must not form a ring."""
-    seen, ahead = {start}, [start]
-    while ahead and goal not in seen:
-        further = [link.target for link in store.links(ahead, types=[type_]) if link.source in seen]
-        ahead = [id for id in dict.fromkeys(further) if id not in seen]
-        seen.update(ahead)
-    return goal in seen and goal != start

@@ -7,7 +7,6 @@ Deterministic, and only as clever as it can prove: every item names calls that w
 | a call failed, and worked with other arguments                    | strategy: these arguments, not those             |
 | a call failed, and the same call worked later                     | strategy: try again, after what was done between |
 | calls worked one after the other to a success                     | strategy: the recipe                             |
-| the same call failed again and again                              | guardrail: not unchanged                         |
 | a call failed whatever was done before it                         | guardrail: not the last two ways                 |
 | the attempt ended in a failing call, or in a wrong result         | guardrail: not this call, not this way           |
 | arguments or tools that all successes have and no failure has     | strategy; the other way round, guardrail         |
@@ -29,7 +28,6 @@ from wellworn.tasks.calls import (
     put_argument,
     put_at,
     recipe,
-    repeated,
     same_attempt,
     settled,
     turnarounds,
@@ -54,16 +52,9 @@ def from_success(trajectory: Trajectory) -> list[NewItem]:
 
 def from_failure(trajectory: Trajectory, reasons: Sequence[str] = ()) -> list[NewItem]:
     """At most two guardrails from an attempt that failed; `reasons` are the judge's."""
-    again = [places for places in repeated(trajectory) if not _varied(trajectory, places)]
-    found = [_unchanged(trajectory, places) for places in again]
     left = unresolved(trajectory)
-    if left and (ways := _ways(trajectory, left[-1])):
-        found = [*ways, *found]
-    elif left and not any(left[-1] in places for places in again):
-        found.append(_failed_call(trajectory, left[-1]))
-    elif not found:
-        found = _wrong_way(trajectory, reasons)
-    return _distinct(found)[:MOST_GUARDRAILS]
+    found = _ways(trajectory, left[-1]) or [_failed_call(trajectory, left[-1])] if left else []
+    return _distinct(found or _wrong_way(trajectory, reasons))[:MOST_GUARDRAILS]
 
 
 def from_contrast(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[NewItem]:
@@ -113,12 +104,6 @@ def _recipe(trajectory: Trajectory) -> list[NewItem]:
         title = calls[0] if calls else ""
     advice = f"This worked: {' → '.join(calls)}."
     return [_item("strategy", title, advice, trajectory, places)] if places else []
-
-
-def _unchanged(trajectory: Trajectory, places: tuple[int, ...]) -> NewItem:
-    step, call = trajectory.steps[places[-1]], put_at(trajectory, places[-1])
-    advice = f"Do not repeat {call} unchanged: it failed {len(places)} times with {_error(step)}."
-    return _item("guardrail", f"{step.action}: do not repeat it unchanged", advice, trajectory, places)
 
 
 def _varied(trajectory: Trajectory, places: Sequence[int]) -> bool:

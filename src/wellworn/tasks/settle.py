@@ -58,7 +58,7 @@ class ConsolidationSettings:
     batch: int = 500
     """Entries decided on in one transaction, about."""
     keep_runs: int = 50
-    """Runs that can be undone; the records of older ones are dropped."""
+    """The records of older runs are dropped."""
 
     def __post_init__(self) -> None:
         for each in fields(self):

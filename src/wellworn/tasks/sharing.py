@@ -18,10 +18,10 @@ from wellworn.core.values import Entry, Link, Partition, Scope
 from wellworn.ingest.forget import SHARE, SHARED
 from wellworn.ingest.remember import keep
 from wellworn.ingest.validate import Draft, checked_count, checked_fraction, checked_scope
-from wellworn.store.port import Event, Record, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Record, RecordFilter, Tx
 from wellworn.tasks.alike import live_pages
 from wellworn.tasks.engine import Parts
-from wellworn.tasks.graph import leads_to
 from wellworn.tasks.items import ORIGIN, PROMOTED, domain_of, domain_tags, is_item, scope_of
 
 SOURCE = "sharing"
@@ -117,7 +117,7 @@ class Sharing:
         (record,) = writer.records_of([self._entry(entry, to)])
         with writer.transact() as tx:
             same = tx.find_same(to, record.entry.content_hash)
-            if same is not None and leads_to(self._store, entry.id, same.id, "derived_from"):
+            if same is not None and same.id == entry.metadata.get(SHARED, {}).get("id"):
                 return Share(id=entry.id, to=to, refused="was learned from there")
             shared = None if same is None else tx.record(entry.partition, SHARE, f"{entry.id}:{same.id}")
             if same is not None and shared is not None and shared.state == "shared":
@@ -129,7 +129,7 @@ class Sharing:
             share = Record(
                 partition=entry.partition, kind=SHARE, key=key, names=names, body=body, created_at=now, updated_at=now
             )
-            tx.put_record(replace(share, state="shared"))
+            tx.put_records([replace(share, state="shared")])
             self._event(tx, "share", entry, {"copy": copy_id, "layer": to.layer})
         return Share(id=entry.id, to=to, copy_id=copy_id)
 
@@ -156,17 +156,7 @@ class Sharing:
         return writer.entry(draft, scope_of(to), now)
 
     def _event(self, tx: Tx, action: str, entry: Entry, detail: dict[str, int | float | str]) -> None:
-        tx.audit(Event(at=self._parts.clock(), tenant=entry.tenant, action=action, entry_id=entry.id, detail=detail))
-
-    # -- back --------------------------------------------------------------------------------------------------------
-
-    def shares(
-        self, *, id: str | None = None, layer: str | None = None, scope: Scope | None = None
-    ) -> list[dict[str, Any]]:
-        """What was shared of a partition, or of one item of it, newest first: JSON data with the `state` of each."""
-        partition = self._parts.partition(scope, layer)
-        found = self._store.records(partition=partition, kinds=[SHARE], limit=_MANY)
-        return [{**share.body, "state": share.state} for share in found if id in (None, share.body["id"])]
+        audit(tx, Event(at=self._parts.clock(), tenant=entry.tenant, action=action, entry_id=entry.id, detail=detail))
 
     def revoke(
         self, id: str, *, layer: str | None = None, agents: Sequence[str] = (), scope: Scope | None = None
@@ -176,25 +166,23 @@ class Sharing:
         entry = self._store.get(self._parts.scope(scope).partitions(), [id]).get(id)
         if entry is None:
             raise NotFound("entry", id)
+        now, ended = self._parts.clock(), []
         with self._store.transact() as tx:
-            shares = self._store.records(partition=entry.partition, kinds=[SHARE], states=["shared"], limit=_MANY)
-            meant = [share for share in shares if share.body["id"] == id and _meant(share.body, layer, agents)]
-            return [share.body["copy"] for share in meant if self._revoke(tx, entry, share)]
-
-    def _revoke(self, tx: Tx, entry: Entry, share: Record) -> bool:
-        """Whether the copy ended with it."""
-        now, copy_id = self._parts.clock(), share.body["copy"]
-        to = Partition(tenant=share.partition.tenant, layer=share.body["layer"], layer_id=share.body["to"])
-        tx.put_record(replace(share, state="revoked", updated_at=now))
-        tx.remove_link(copy_id, entry.id, "derived_from")
-        self._event(tx, "revoke", entry, {"copy": copy_id})
-        links = self._store.links([copy_id], types=["derived_from"])
-        others = [link for link in links if link.source == copy_id and link.target != entry.id]
-        copy = tx.get([to], [copy_id]).get(copy_id)
-        if copy is None or others or copy.source != SOURCE:
-            return False  # gone, shared by others too, or known there before it was shared
-        tx.update(replace(copy, state="pruned", updated_at=max(now, copy.updated_at)), change="revoked")
-        return True
+            shares = self._store.records(
+                RecordFilter(partition=entry.partition, kinds=[SHARE], states=["shared"], limit=_MANY)
+            )
+            for share in [one for one in shares if one.body["id"] == id and _meant(one.body, layer, agents)]:
+                copy_id, to = share.body["copy"], replace(entry.partition, layer=share.body["layer"])
+                tx.put_records([replace(share, state="revoked", updated_at=now)])
+                tx.remove_link(copy_id, id, "derived_from")
+                self._event(tx, "revoke", entry, {"copy": copy_id})
+                copy = tx.get([replace(to, layer_id=share.body["to"])], [copy_id]).get(copy_id)
+                others = [link for link in self._store.links([copy_id], types=["derived_from"]) if link.target != id]
+                if copy is not None and copy.source == SOURCE and not others:  # else known there before, or of others
+                    pruned = replace(copy, state="pruned", updated_at=max(now, copy.updated_at))
+                    tx.update(pruned, change="revoked")
+                    ended.append(copy_id)
+        return ended
 
 
 def _targets(scope: Scope, layer: str | None, agents: Sequence[str]) -> list[Partition]:

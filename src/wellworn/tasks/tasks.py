@@ -13,21 +13,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from wellworn.core.clock import Clock
 from wellworn.core.errors import WellwornError
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import Partition
 from wellworn.ingest.forget import point_at
-from wellworn.store.port import Event, Record, Store, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Record, RecordFilter, Store, Tx
 from wellworn.tasks.judge import Verdict
 from wellworn.tasks.trajectory import Trajectory, stored_form
 
 TaskState = Literal["ready", "executing", "judging", "distilling", "stored", "reinforced", "abandoned"]
 UNFINISHED: tuple[TaskState, ...] = ("ready", "executing", "judging", "distilling", "stored")
 KIND = "task"
-RUN_KIND = "matts"
 NEXT: dict[TaskState, tuple[TaskState, ...]] = {
     "ready": ("executing", "abandoned"),
     "executing": ("judging", "abandoned"),
@@ -58,6 +58,8 @@ class Task:
     number: int = 1
     """Which attempt of its run it is."""
     run_id: str = ""
+    mode: str = ""
+    """How its run makes attempts: `parallel` or `sequential`."""
     recall_id: str = ""
     shown: tuple[str, ...] = ()
     """Ids of the items it was given."""
@@ -87,25 +89,52 @@ class Task:
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
-    """Several attempts at one task, made together or one after the other."""
+    """Several attempts at one task, made together or one after the other: what they are as a whole."""
 
     id: str
-    partition: Partition
     task_id: str
     mode: str
     """`parallel` or `sequential`."""
-    state: str = "executing"
+    state: str
     """`executing`, `stored` or `abandoned`."""
-    attempts: tuple[str, ...] = ()
-    best: str = ""
-    entry_ids: tuple[str, ...] = ()
-    why: str = ""
+    attempts: tuple[str, ...]
+    best: str
+    entry_ids: tuple[str, ...]
     created_at: datetime
-    updated_at: datetime
+
+
+def run_of(tasks: Sequence[Task]) -> Run:
+    """The run that these attempts are."""
+    first = min(tasks, key=lambda task: task.number)
+    judged = [task for task in sorted(tasks, key=lambda task: task.number) if task.verdict is not None]
+    states = {task.state for task in tasks}
+    stored = "stored" if "reinforced" in states and states <= {"reinforced", "abandoned"} else "executing"
+    return Run(
+        id=first.run_id,
+        task_id=first.task_id,
+        mode=first.mode,
+        state="abandoned" if states == {"abandoned"} else stored,
+        attempts=tuple(task.id for task in judged),
+        best=judged[best_of([(task.done, task.judged) for task in judged])].id if judged else "",
+        entry_ids=tuple(dict.fromkeys(id for task in tasks for id in task.entry_ids)),
+        created_at=first.created_at,
+    )
+
+
+def best_of(attempts: Sequence[tuple[Trajectory, Verdict]]) -> int:
+    """The place of the attempt to go with: one that succeeded before one that failed; then the surer success or the
+    less sure failure, the fewer steps, the earlier."""
+
+    def rank(place: int) -> tuple[bool, float, int]:
+        trajectory, verdict = attempts[place]
+        sure = verdict.confidence if verdict.success else -verdict.confidence
+        return (not verdict.success, -sure, len(trajectory.steps))
+
+    return min(range(len(attempts)), key=rank)
 
 
 class Tasks:
-    """Reads and writes attempts and runs."""
+    """Reads and writes attempts."""
 
     def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
@@ -115,7 +144,7 @@ class Tasks:
         """A new attempt; `home` is where its session is stored, which may be elsewhere."""
         record = _record(task)
         with self._store.transact() as tx:
-            tx.put_record(record)
+            tx.put_records([record])
             if task.session_id is not None and home != task.partition:
                 point_at(tx, home, record)
             self._event(tx, task, "")
@@ -133,19 +162,19 @@ class Tasks:
             state = "gone" if now is None else now.state
             raise TaskMoved(f"task {task.id} was {task.state} and is {state}: it cannot become {to}")
         moved = replace(task, state=to, updated_at=max(self._clock(), task.updated_at), **changes)
-        if not tx.put_record(_record(moved)):  # it names what it was given and what came from it
+        if tx.put_records([_record(moved)]) == [None]:  # it names what it was given and what came from it
             raise TaskMoved(f"an item of task {task.id} was forgotten meanwhile")
         self._event(tx, moved, task.state)
         return moved
 
     def get(self, partition: Partition, id: str) -> Task | None:
         found = self._store.record(partition, KIND, id)
-        return None if found is None else _read(Task, found)
+        return None if found is None else _task_in(found)
 
     def all(self, partition: Partition, *, states: Sequence[TaskState] | None = None, limit: int = 100) -> list[Task]:
         """Newest first."""
-        found = self._store.records(partition=partition, kinds=[KIND], states=states, limit=limit)
-        return [_read(Task, record) for record in found]
+        found = self._store.records(RecordFilter(partition=partition, kinds=[KIND], states=states, limit=limit))
+        return [_task_in(record) for record in found]
 
     def find(self, partition: Partition, task_id: str, *, states: Sequence[TaskState], limit: int = 200) -> list[Task]:
         """Attempts at a task in one of these states, newest first, among the partition's latest."""
@@ -158,29 +187,7 @@ class Tasks:
             detail["success"] = int(task.verdict.success)
         if task.state == "stored":
             detail["items"] = len(task.entry_ids)
-        tx.audit(Event(at=task.updated_at, tenant=task.partition.tenant, action="task", detail=detail))
-
-    # -- runs --------------------------------------------------------------------------------------------------------
-
-    def put_run(self, run: Run) -> Run:
-        with self._store.transact() as tx:
-            return self.put_run_in(tx, run)
-
-    def put_run_in(self, tx: Tx, run: Run) -> Run:
-        run = replace(run, updated_at=max(self._clock(), run.updated_at))
-        tx.put_record(_record(run))
-        detail: dict[str, int | float | str] = {"run": run.id, "mode": run.mode, "to": run.state}
-        tx.audit(Event(at=run.updated_at, tenant=run.partition.tenant, action="matts", detail=detail))
-        return run
-
-    def run(self, partition: Partition, id: str) -> Run | None:
-        found = self._store.record(partition, RUN_KIND, id)
-        return None if found is None else _read(Run, found)
-
-    def runs(self, partition: Partition, *, states: Sequence[str] | None = None, limit: int = 100) -> list[Run]:
-        """Newest first."""
-        found = self._store.records(partition=partition, kinds=[RUN_KIND], states=states, limit=limit)
-        return [_read(Run, record) for record in found]
+        audit(tx, Event(at=task.updated_at, tenant=task.partition.tenant, action="task", detail=detail))
 
 
 # -- records ---------------------------------------------------------------------------------------------------------
@@ -190,28 +197,23 @@ _SHORT = {"task_id": "task", "agent_id": "agent", "run_id": "run", "recall_id": 
 _LONG = {short: name for name, short in _SHORT.items()}
 """Names of fields in a stored body, where they differ; and back."""
 
-T = TypeVar("T", Task, Run)
 
-
-def _record(value: Task | Run) -> Record:
-    body = {_SHORT.get(name, name): one for name, one in to_plain(value).items() if name not in _COLUMNS}
-    record = Record(
-        partition=value.partition,
-        kind=KIND if isinstance(value, Task) else RUN_KIND,
-        key=value.id,
-        state=value.state,
-        body=body,
-        created_at=value.created_at,
-        updated_at=value.updated_at,
+def _record(task: Task) -> Record:
+    body = {_SHORT.get(name, name): value for name, value in to_plain(task).items() if name not in _COLUMNS}
+    return Record(
+        partition=task.partition,
+        kind=KIND,
+        key=task.id,
+        state=task.state,
+        body={**body, "trajectory": None if task.trajectory is None else stored_form(task.trajectory)},
+        names=(*task.entry_ids, *task.shown),
+        session=task.session_id,
+        created_at=task.created_at,
+        updated_at=task.updated_at,
     )
-    if isinstance(value, Run):
-        return record
-    if value.trajectory is not None:
-        body["trajectory"] = stored_form(value.trajectory)
-    return replace(record, names=(*value.entry_ids, *value.shown), session=value.session_id)
 
 
-def _read(type_: type[T], record: Record) -> T:
+def _task_in(record: Record) -> Task:
     stored = {
         "id": record.key,
         "partition": to_plain(record.partition),
@@ -220,5 +222,4 @@ def _read(type_: type[T], record: Record) -> T:
         "created_at": record.created_at,
         "updated_at": record.updated_at,
     }
-    body = {_LONG.get(name, name): value for name, value in record.body.items()}
-    return from_plain(type_, {**body, **stored})
+    return from_plain(Task, {**{_LONG.get(name, name): value for name, value in record.body.items()}, **stored})

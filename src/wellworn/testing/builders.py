@@ -14,13 +14,16 @@ from typing import Any, get_args
 import numpy as np
 
 from wellworn.core.tokens import count_tokens
-from wellworn.core.values import Entry, Layer, Link, LinkType, Partition, Turn
-from wellworn.store.port import Call, Event, IndexRecord, Job, LoggedRecall, Model, NewEntry, Record, Vector
+from wellworn.core.values import Entry, Job, Layer, Link, LinkType, Partition, Turn
+from wellworn.learning.records import LoggedRecall
+from wellworn.models.ledger import Call
+from wellworn.store.events import Event
+from wellworn.store.port import EmbeddingModel, IndexRecord, NewEntry, Record, Vector
 
 NOON = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 """When everything happens, unless told otherwise."""
-MODEL = Model(name="made-up", width=4)
-OTHER_MODEL = Model(name="made-up-wide", width=6)
+MODEL = EmbeddingModel(name="made-up", width=4)
+OTHER_MODEL = EmbeddingModel(name="made-up-wide", width=6)
 
 
 def minutes_later(minutes: float) -> datetime:

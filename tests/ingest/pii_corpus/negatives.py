@@ -4,7 +4,7 @@ from __future__ import annotations
 
 NEGATIVES = r"""
 # isbn
-ISBN 978-3-16-148410-0 is on the context
+ISBN 978-3-16-148410-0 is on the desk
 ISBN-13: 9780306406157
 the paperback, ISBN 0-306-40615-2, is cheaper
 ISBN 978 0 262 03384 8 (third edition)
@@ -222,7 +222,7 @@ sk_test is Stripe's prefix
 MAKIAVELLI0123456789 wrote it
 task-force-one-two-three-four-five-six-seven-eight-nine-ten
 risk-abcdefghijklmnopqrstuvwxyzabcdefghijklmnopqrstuvwxyz
-context-0123456789abcdef0123456789abcdef
+desk-0123456789abcdef0123456789abcdef
 # iban
 DE00 0000 0000 0000 0000 00 is a template
 DE12 3456 7890 1234 5678 90

@@ -6,7 +6,7 @@ EMAILS = (
     """
 ada.lovelace@example.com|grace+newsletter@navy.example.mil|info@müller-söhne.de|o'brien@dublin.example.ie
 j_smith99@sub.mail.example.co.uk|用户@例子.公司|пётр@почта.рф|FIRST.LAST@EXAMPLE.ORG|a@b.io|x-y-z@long-domain-name.museum
-no.reply@service-context.example.net|maría.garcía@correo.example.es|user%tag@example.org|1234567@qq.com
+no.reply@service-desk.example.net|maría.garcía@correo.example.es|user%tag@example.org|1234567@qq.com
 kundenservice@bäckerei.example.at|d.vries@students.uni.example.nl|ceo@startup.ai|bob@münchen.example
 hello@xn--bcher-kva.example|contact@aé.fr|lee.min-ho@naver.example.kr|t.nguyen@example.com.vn|root@corp.example.com
 sales&marketing@agency.example.biz|olu@example.ng|jean-luc.picard@starfleet.example.space|pat@example.travel

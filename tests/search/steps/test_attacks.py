@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import os
 import threading
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +17,7 @@ from wellworn.models import ScriptedModel
 from .world import QUESTION, SCOPE, filled
 
 pytest.importorskip("pydantic_monty", reason="the sandbox is an extra")
+pytestmark = pytest.mark.slow
 
 BOB = Scope(tenant="other", user="bob")
 SECRET = "Bob's secret is a film about Leland."
@@ -96,11 +96,10 @@ def test_an_attack_is_contained(name: str, tmp_path: Path, monkeypatch: pytest.M
         plain = [hit.entry.id for hit in memory.recall(QUESTION, scope=SCOPE, k=5, recursion="off").hits]
         me = psutil.Process(os.getpid())
         mine = {child.pid for child in me.children()}  # of other tests in this process
-        before, began = me.memory_info().rss, time.perf_counter()
+        before = me.memory_info().rss
         with watched(me, mine) as peaks:
             result = attacked(memory, model)
         assert max(peaks, default=0) < LIMITS.memory_bytes + WORKER_BYTES
-        assert time.perf_counter() - began < LIMITS.timeout_s + 1
         assert me.memory_info().rss - before < GROWTH_BYTES
         assert result.problem
         assert result.confidence == 0.0

@@ -24,7 +24,8 @@ from wellworn.ingest.pii.detectors import Finder, Finding
 from wellworn.ingest.pii.find import find
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubber, ScrubberSpec, Scrubbing
 from wellworn.models.port import Model, Reply, Request
-from wellworn.store.port import Event, Record, Store, Tx
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Reader, Record, RecordFilter, Store, Tx
 
 MODES = ("off", "mask", "reject")
 Numbering = Callable[[Sequence[Finding]], Sequence[int | None]]
@@ -122,8 +123,8 @@ class Pseudonyms:
             return "", [None] * len(found)
         salt = head.body["salt"]
         keys = _keys(salt, found)
-        given = self._store.bodies(partition, ONE, [*dict.fromkeys(keys)])
-        return salt, [None if (one := given.get(key)) is None else int(one["number"]) for key in keys]
+        given = _numbers(self._store, partition, keys)
+        return salt, [given.get(key) for key in keys]
 
     def numbered(self, partition: Partition, found: Sequence[Finding]) -> list[int]:
         """The numbers of all; a transaction only where some are new."""
@@ -141,16 +142,16 @@ class Pseudonyms:
         body = self._head(tx, partition)
         last: dict[str, int] = body["last"]
         keys = _keys(body["salt"], found)
-        there = tx.bodies(partition, ONE, [*dict.fromkeys(keys)])
-        new: dict[str, dict[str, Any]] = {}
+        given = _numbers(tx, partition, keys)
+        new: list[Record] = []
         for one, key in zip(found, keys, strict=True):
-            if key not in there:
-                last[one.type] = last.get(one.type, 0) + 1
-                there[key] = new[key] = {"number": last[one.type]}
+            if key not in given:
+                last[one.type] = given[key] = last.get(one.type, 0) + 1
+                new.append(self._record(partition, ONE, key, {"number": given[key]}))
         if new:
-            tx.put_bodies(partition, ONE, new, self._clock())
+            tx.put_records(new)
             self._put_head(tx, partition, body)
-        return [int(there[key]["number"]) for key in keys]
+        return [given[key] for key in keys]
 
     def count(self, tx: Tx, partition: Partition, counts: Mapping[str, int]) -> None:
         """Add to how often something was taken out."""
@@ -171,8 +172,17 @@ class Pseudonyms:
         return {"salt": head.body["salt"], "last": dict(head.body["last"]), "taken": dict(head.body["taken"])}
 
     def _put_head(self, tx: Tx, partition: Partition, body: dict[str, Any]) -> None:
+        tx.put_records([self._record(partition, HEAD, _HEAD_KEY, body)])
+
+    def _record(self, partition: Partition, kind: str, key: str, body: dict[str, Any]) -> Record:
         now = self._clock()
-        tx.put_record(Record(partition=partition, kind=HEAD, key=_HEAD_KEY, body=body, created_at=now, updated_at=now))
+        return Record(partition=partition, kind=kind, key=key, body=body, created_at=now, updated_at=now)
+
+
+def _numbers(reader: Reader, partition: Partition, keys: Sequence[str]) -> dict[str, int]:
+    """The numbers that are given, by key."""
+    found = reader.records(RecordFilter(partition=partition, kinds=[ONE], keys=[*dict.fromkeys(keys)]))
+    return {record.key: int(record.body["number"]) for record in found}
 
 
 def _keys(salt: str, found: Sequence[Finding]) -> list[str]:
@@ -246,7 +256,7 @@ class RuleScrubbing(Scrubbing):
             except PersonalData as error:
                 event = Event(at=self._clock(), tenant=partition.tenant, action="refuse", detail={"why": error.problem})
                 with self._store.transact() as tx:
-                    tx.audit(event)
+                    audit(tx, event)
                 raise
             return text
 
@@ -263,7 +273,7 @@ class RuleScrubbing(Scrubbing):
             taken, self._taken = self._taken, {}
         for partition, counts in taken.items():
             self._pseudonyms.count(tx, partition, counts)
-            tx.audit(Event(at=self._clock(), tenant=partition.tenant, action="scrub", detail={**counts}))
+            audit(tx, Event(at=self._clock(), tenant=partition.tenant, action="scrub", detail={**counts}))
 
     def counts(self, partitions: Sequence[Partition]) -> dict[str, int]:
         total: Counter[str] = Counter()

@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, replace
 from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, TypeVar
@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, TypeVar
 from wellworn.core.errors import InvalidInput, ModelFailed
 from wellworn.core.values import Cost, Partition
 from wellworn.models.choose import ModelSpec, choose_model
-from wellworn.models.costs import Cost as Price
+from wellworn.models.costs import CallCost as Price
 from wellworn.models.ledger import Meter as MeteredModel
-from wellworn.models.port import Model, Reply, Request
+from wellworn.models.port import Message, Model, Reply, Request
 from wellworn.search.steps.router import Limits, checked_numbers
 
 if TYPE_CHECKING:
@@ -154,19 +154,11 @@ class Calls:
         self._timeout_s = timeout_s
         self._until = time.perf_counter() + timeout_s
         self._made = 0
-        self._input_tokens = self._output_tokens = 0
-        self._usd = self._seconds = 0.0
+        self._cost = Cost()
 
     def added_to(self, cost: Cost) -> Cost:
         """A recall's cost with what these calls took, as far as is known."""
-        return Cost(
-            seconds=cost.seconds + self._seconds,
-            embedded_texts=cost.embedded_texts,
-            model_calls=cost.model_calls + self._made,
-            input_tokens=cost.input_tokens + self._input_tokens,
-            output_tokens=cost.output_tokens + self._output_tokens,
-            usd=cost.usd + self._usd,
-        )
+        return Cost(**{each.name: getattr(cost, each.name) + getattr(self._cost, each.name) for each in fields(Cost)})
 
     def ask(self, model: MeteredModel, request: Request) -> str:
         """The model's words; raises whatever went wrong."""
@@ -182,7 +174,9 @@ class Calls:
         for start in range(0, len(requests), PARALLEL):
             begun = [self._begin(model, request) for request in requests[start : start + PARALLEL]]
             answers += [one if isinstance(one, Exception) else self._end(model, *one) for one in begun]
-        self._seconds += time.perf_counter() - began
+        self._cost = replace(
+            self._cost, seconds=self._cost.seconds + time.perf_counter() - began, model_calls=self._made
+        )
         return answers
 
     def _begin(
@@ -217,9 +211,12 @@ class Calls:
         usd = model.prices.usd(model.name, reply.input_tokens, reply.output_tokens)
         self._usage.tokens += reply.input_tokens + reply.output_tokens - wanted.tokens
         self._usage.usd += usd - wanted.usd
-        self._input_tokens += reply.input_tokens
-        self._output_tokens += reply.output_tokens
-        self._usd += usd
+        self._cost = replace(
+            self._cost,
+            input_tokens=self._cost.input_tokens + reply.input_tokens,
+            output_tokens=self._cost.output_tokens + reply.output_tokens,
+            usd=self._cost.usd + usd,
+        )
         return reply.text
 
 
@@ -227,3 +224,12 @@ class Calls:
 def prompt(name: str) -> str:
     """The text of `prompts/NAME.md`: constant instructions, into which nothing is ever spliced."""
     return files("wellworn.search.steps").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+
+
+def messages_of(name: str, told: str) -> tuple[Message, Message]:
+    """The instructions of this name, and what the model is told."""
+    return Message(role="system", text=prompt(name)), Message(role="user", text=told)
+
+
+def request(purpose: str, messages: Sequence[Message], most: int, *, json: bool = False) -> Request:
+    return Request(messages=tuple(messages), purpose=purpose, max_output_tokens=most, json=json)

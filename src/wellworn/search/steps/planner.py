@@ -18,7 +18,7 @@ from wellworn.core.values import Layer, SearchStep
 from wellworn.ingest.terms import words
 from wellworn.ingest.validate import checked_query
 from wellworn.models.ledger import Meter as MeteredModel
-from wellworn.models.port import Message, Request
+from wellworn.models.port import Request
 from wellworn.models.structured import read_json
 from wellworn.search.steps.actions import (
     Action,
@@ -32,11 +32,10 @@ from wellworn.search.steps.actions import (
     SearchLayer,
     Strategy,
 )
-from wellworn.search.steps.limits import Answer, Calls, LimitMet, prompt
+from wellworn.search.steps.limits import Answer, Calls, LimitMet, messages_of, request
 from wellworn.search.steps.router import READ_CHARS, Limits, Shape, shape_of
 
 MAX_OUTPUT_TOKENS = 800
-PURPOSE = "plan"
 _NO_LETTER = re.compile(r"[^a-z]")
 _LISTS, _NAMES = ("actions", "plan", "steps"), ("action", "type", "name", "op")
 _MOST_SOURCES, _MOST_DAYS = 10, 36_500.0
@@ -99,8 +98,7 @@ class ModelPlanner:
 def request_for(query: str, layers: Sequence[Layer]) -> Request:
     """What a planning model is sent."""
     told = f"<layers>{', '.join(dict.fromkeys(layers))}</layers>\n<question>{escape(query[:READ_CHARS])}</question>"
-    messages = (Message(role="system", text=prompt("plan")), Message(role="user", text=told))
-    return Request(messages=messages, purpose=PURPOSE, max_output_tokens=MAX_OUTPUT_TOKENS, json=True)
+    return request("plan", messages_of("plan", told), MAX_OUTPUT_TOKENS, json=True)
 
 
 def plan_in(text: str, layers: Sequence[Layer], *, most: int) -> Plan:

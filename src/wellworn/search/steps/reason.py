@@ -17,11 +17,11 @@ from wellworn.core.fence import escape
 from wellworn.core.values import Entry, Hit, Link, Reasoning, ReasoningStep, Recall, Scope
 from wellworn.ingest.terms import read_question, record_of, terms
 from wellworn.models.ledger import Meter as MeteredModel
-from wellworn.models.port import Message, Request
+from wellworn.models.port import Request
 from wellworn.models.structured import read_json
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
-from wellworn.search.steps.limits import Calls, LimitMet, prompt
+from wellworn.search.steps.limits import Calls, LimitMet, messages_of, request
 from wellworn.store.port import Selection, Store
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ LONGEST = 8
 LEADS = 3
 """Best hits that are read for themselves."""
 MAX_OUTPUT_TOKENS = 600
-PURPOSE = "reason"
 SHOWN_CHARS = 2_000
 """Of one entry."""
 _UNFOLLOWED = ("contradicts", "supersedes")
@@ -177,7 +176,7 @@ def concluded(found: Reasoning, model: MeteredModel, calls: Calls) -> Reasoning:
     except Exception as error:  # a model may raise anything, and the chain is an answer already
         return replace(found, problem=f"failed: {type(error).__name__}")
     reasoning = str(said.get("reasoning") or "").strip() or f"{len(cited)} entries together"
-    sure = _share(said.get("confidence"))
+    sure = share_of(said.get("confidence"))
     return _with_conclusion(found, conclusion, cited, by=model.name, reasoning=reasoning, sure=sure)
 
 
@@ -190,9 +189,11 @@ def explored(
     repl = Repl(library, root, sub, limits)
     result = repl.recall(chain.question)
     chain = replace(chain, explored=result, recall=replace(chain.recall, cost=repl.calls.added_to(chain.recall.cost)))
-    entries = [entry for id in result.chunk_ids if (entry := library.read(id)) is not None]
+    entries = _worded(
+        result.content or "", [entry for id in result.chunk_ids if (entry := library.read(id)) is not None]
+    )
     if result.problem or result.content is None or not entries:
-        return replace(chain, problem=result.problem or "the programs' answer rests on no entry")
+        return replace(chain, problem=result.problem or "the programs' answer has no word of an entry that it cites")
     known = {step.entry.id for step in chain.path}
     read = [
         ReasoningStep(entry=entry, operation="read", reasoning="by a program")
@@ -232,8 +233,7 @@ def request_for(question: str, steps: Sequence[ReasoningStep]) -> Request:
         for number, step in enumerate(steps)
     ]
     told = "\n".join([f"<question>{escape(question)}</question>", "<entries>", *lines, "</entries>"])
-    messages = (Message(role="system", text=prompt("conclude")), Message(role="user", text=told))
-    return Request(messages=messages, purpose=PURPOSE, max_output_tokens=MAX_OUTPUT_TOKENS, json=True)
+    return request("reason", messages_of("conclude", told), MAX_OUTPUT_TOKENS, json=True)
 
 
 def _line(entry: Entry) -> str:
@@ -247,15 +247,19 @@ def _cited(cites: Any, conclusion: str, entries: Sequence[Entry]) -> list[Entry]
     given = cites if isinstance(cites, list) else [cites]
     said = [str(one).strip("[] ") for one in given if not isinstance(one, bool)]
     places = [int(one) for one in said if one.isdecimal() and len(one) <= _LONGEST_PLACE]
-    words = set(terms(conclusion))
-    found = [entries[place] for place in dict.fromkeys(places) if place < len(entries)]
-    found = [entry for entry in found if words & set(record_of(entry).terms.tolist())]
+    found = _worded(conclusion, [entries[place] for place in dict.fromkeys(places) if place < len(entries)])
     if not found:
         raise ReplyUnreadable("the model's conclusion cites nothing of the chain that has a word of it")
     return found
 
 
-def _share(value: object) -> float:
+def _worded(conclusion: str, entries: Sequence[Entry]) -> list[Entry]:
+    """The entries that share a word with a conclusion."""
+    words = set(terms(conclusion))
+    return [entry for entry in entries if words & set(record_of(entry).terms.tolist())]
+
+
+def share_of(value: object) -> float:
     """A confidence as a model gives it; a half where it gives none."""
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return 0.5

@@ -11,6 +11,7 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, MissingExtra, WellwornError
@@ -18,10 +19,10 @@ from wellworn.core.fence import escape
 from wellworn.core.values import Entry, RecallResult
 from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Message, Request
-from wellworn.search.steps.limits import Calls, LimitMet, Usage, prompt
-from wellworn.search.steps.reason import Library
+from wellworn.search.steps.limits import Calls, LimitMet, Usage, messages_of, request
+from wellworn.search.steps.reason import Library, share_of
 from wellworn.search.steps.router import Limits, checked_numbers
-from wellworn.search.steps.sandbox import GRACE_S, Sandbox, Stop
+from wellworn.search.steps.sandbox import GRACE_S, Functions, Stop, sandbox
 
 PROGRAM_TOKENS, QUERY_TOKENS = 1_500, 500
 """What a model may answer with a program, and to a query of one."""
@@ -68,10 +69,6 @@ class ReplLimits:
             raise InvalidInput("repl.timeout_s", problem, f"use more than {self.program_s + GRACE_S}")
 
 
-class _Finished(Stop):
-    """FINAL was called."""
-
-
 class Repl:
     """One question at work."""
 
@@ -91,11 +88,8 @@ class Repl:
 
     def recall(self, question: str) -> RecallResult:
         """The answer that programs found, or what plain search finds."""
-        problem = f"no answer after {self._limits.iterations} rounds"
         try:
-            problem = self._work(question) or problem
-        except _Finished:
-            problem = ""
+            problem = self._work(question) or f"no answer after {self._limits.iterations} rounds"
         except LimitMet as limit:
             problem = f"stopped at the limit of {limit}"
         except MissingExtra:
@@ -108,39 +102,25 @@ class Repl:
 
     def _work(self, question: str) -> str:
         """Run round after round; returns why it stopped without an answer."""
-        with Sandbox(
-            self._functions(),
-            program_s=self._limits.program_s,
-            memory_bytes=self._limits.memory_bytes,
-            calls=self._limits.calls,
-        ) as sandbox:
+        limits = self._limits
+        bound = partial(sandbox, program_s=limits.program_s, memory_bytes=limits.memory_bytes, calls=limits.calls)
+        with bound(self._functions()) as run:
             first = self._library.search(question, SHOWN)
             messages = [*opening(question, first.searched, [self._summary(hit.entry) for hit in first.hits])]
-            for round_ in range(1, self._limits.iterations + 1):
-                self._rounds = round_
+            for self._rounds in range(1, limits.iterations + 1):
                 self._usage.check()
-                said = self.calls.ask(self._root, _request(messages, PROGRAM_TOKENS, "repl"))
-                outcome = sandbox.run(program_in(said))
-                if outcome.over:
-                    return f"a program was ended: {outcome.error}"
-                left = self._limits.iterations - round_
-                messages += [
-                    Message(role="assistant", text=said),
-                    Message(role="user", text=shown(outcome.printed, outcome.error, self._limits.output_chars, left)),
-                ]
+                said = self.calls.ask(self._root, request("repl", messages, PROGRAM_TOKENS))
+                ran = run(program_in(said))
+                if ran.over:
+                    return f"a program was ended: {ran.error}"
+                told = shown(ran.printed, ran.error, limits.output_chars, limits.iterations - self._rounds)
+                messages += [Message(role="assistant", text=said), Message(role="user", text=told)]
         return ""
 
-    def _functions(self) -> dict[str, Callable[..., Any]]:
-        ours: dict[str, Callable[..., Any]] = {
-            "search_chunks": self._search_chunks,
-            "read_chunk": self._read_chunk,
-            "list_chunks_by_tag": self._list_chunks_by_tag,
-            "get_linked_chunks": self._get_linked_chunks,
-            "llm_query": self._llm_query,
-            "llm_query_batched": self._llm_query_batched,
-            "FINAL": self._finish,
-        }
-        return {name: self._counted(function) for name, function in ours.items()}
+    def _functions(self) -> Functions:
+        reading = (self.search_chunks, self.read_chunk, self.list_chunks_by_tag, self.get_linked_chunks)
+        named = {function.__name__: function for function in (*reading, self.llm_query, self.llm_query_batched)}
+        return {name: self._counted(function) for name, function in (named | {"FINAL": self.final}).items()}
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function as a program gets it: calls are counted, and a limit ends the program."""
@@ -158,21 +138,21 @@ class Repl:
 
     # -- what programs call --------------------------------------------------------------------------------------
 
-    def _search_chunks(self, query: Any, limit: Any = 10) -> list[Summary]:
+    def search_chunks(self, query: Any, limit: Any = 10) -> list[Summary]:
         found = self._library.search(_text("query", query), _count(limit, _MOST_LISTED))
         return [self._summary(hit.entry) for hit in found.hits]
 
-    def _list_chunks_by_tag(self, tag: Any, limit: Any = 100) -> list[Summary]:
+    def list_chunks_by_tag(self, tag: Any, limit: Any = 100) -> list[Summary]:
         return [self._summary(entry) for entry in self._library.tagged(_text("tag", tag), _count(limit, _MOST_LISTED))]
 
-    def _get_linked_chunks(self, chunk_id: Any) -> list[Summary]:
+    def get_linked_chunks(self, chunk_id: Any) -> list[Summary]:
         wanted = _id(chunk_id)
         return [
             {**self._summary(entry), "link": link.type, "direction": "to" if link.source == wanted else "from"}
             for entry, link in self._library.linked(wanted)
         ]
 
-    def _read_chunk(self, chunk_id: Any) -> str:
+    def read_chunk(self, chunk_id: Any) -> str:
         wanted = _id(chunk_id)
         entry = self._library.read(wanted)
         if entry is None:
@@ -181,10 +161,10 @@ class Repl:
         self._seen[entry.id] = self._read[entry.id] = entry
         return entry.text
 
-    def _llm_query(self, prompt: Any) -> str:
+    def llm_query(self, prompt: Any) -> str:
         return self.calls.ask(self._sub, _query(_text("prompt", prompt)))
 
-    def _llm_query_batched(self, prompts: Any) -> list[str]:
+    def llm_query_batched(self, prompts: Any) -> list[str]:
         if not isinstance(prompts, list | tuple) or len(prompts) > _MOST_QUERIES:
             raise ValueError(f"give a list of at most {_MOST_QUERIES} prompts")
         answers = self.calls.ask_all(self._sub, [_query(_text("prompt", one)) for one in prompts])
@@ -193,20 +173,19 @@ class Repl:
             raise limits[0]
         return [f"(no answer: {type(one).__name__})" if isinstance(one, Exception) else one for one in answers]
 
-    def _finish(self, answer: Any, chunk_ids: Any = None, confidence: Any = None) -> None:
+    def final(self, answer: Any, chunk_ids: Any = None, confidence: Any = None) -> None:
         if answer is None or answer == "":
             raise Stop("the model found no answer")
         content = _text("answer", answer)
         named = chunk_ids if isinstance(chunk_ids, list | tuple) else []
         ids = [id for one in named if (id := _id(one, check=False)) in self._seen]
-        sure = 0.5 if isinstance(confidence, bool) or not isinstance(confidence, int | float) else float(confidence)
         self._final = RecallResult(
             content=content,
             chunk_ids=list(dict.fromkeys(ids or self._read)),
-            confidence=min(max(sure, 0.0), 1.0) if sure == sure else 0.5,
+            confidence=share_of(confidence),
             iterations_used=self._rounds,
         )
-        raise _Finished
+        raise Stop("answered")
 
     def _summary(self, entry: Entry) -> Summary:
         """What a program is told of an entry before it reads it."""
@@ -240,7 +219,7 @@ def opening(question: str, size: int, summaries: Sequence[Summary]) -> tuple[Mes
     told = "\n".join(
         [f"<question>{escape(question)}</question>", f"<chunks>{size}</chunks>", "<summaries>", *lines, "</summaries>"]
     )
-    return Message(role="system", text=prompt("repl")), Message(role="user", text=told)
+    return messages_of("repl", told)
 
 
 def shown(printed: str, error: str, most: int, left: int) -> str:
@@ -264,13 +243,7 @@ def _data(text: str) -> str:
 
 
 def _query(text: str) -> Request:
-    return _request(
-        [Message(role="system", text=prompt("repl_query")), Message(role="user", text=text)], QUERY_TOKENS, "repl_query"
-    )
-
-
-def _request(messages: Sequence[Message], most: int, purpose: str) -> Request:
-    return Request(messages=tuple(messages), purpose=purpose, max_output_tokens=most)
+    return request("repl_query", messages_of("repl_query", text), QUERY_TOKENS)
 
 
 def _text(name: str, value: Any) -> str:

@@ -42,12 +42,11 @@ _FULL_LENGTH, _FULL_HOPS, _ONE_KEYWORD = 200, 3, 0.75
 _WEIGHTS = {"length": 0.20, "keywords": 0.40, "hops": 0.20, "temporal": 0.10, "aggregate": 0.10, "shape": 0.30}
 _KEYWORDS = re.compile(
     r"\b(?:compar(?:e|es|ed|ing|ison)|differences?|trends?|evolution|evolved?|histor(?:y|ies)|summari[sz]e|summary"
-    r"|aggregate|impacts?|relationships?|sequence|analy[sz]e|trace)\b",
-    re.I,
+    r"|aggregate|impacts?|relationships?|sequence|analy[sz]e|trace)\b"
 )
-_HOPS = re.compile(r"\b(?:then|after|followed by|caused|leading to|led to)\b", re.I)
-_TEMPORAL = re.compile(r"\b(?:last (?:week|month|quarter|year)|yesterday|since|before|periods?|over time)\b", re.I)
-_AGGREGATE = re.compile(r"\b(?:all|every|total|average|count)\b", re.I)
+_HOPS = re.compile(r"\b(?:then|after|followed by|caused|leading to|led to)\b")
+_TEMPORAL = re.compile(r"\b(?:last (?:week|month|quarter|year)|yesterday|since|before|periods?|over time)\b")
+_AGGREGATE = re.compile(r"\b(?:all|every|total|average|count)\b")
 _RELATIVE = re.compile(r"\b(?:that|which|who|whom|whose|where|when|what)\b", re.I)
 _CHAIN = re.compile(
     r"\bof (?:the|a|an)\b|\bof (?-i:(?=[A-Z\"“]))|\w['’]s\b"
@@ -146,15 +145,14 @@ def shape_of(query: str) -> Shape:
 
 def route(query: str) -> Route:
     """The score of a question; no search, a few hundredths of a millisecond."""
-    length, query = len(query), query[:READ_CHARS]
-    shape = shape_of(query)
-    keywords = len({found.lower()[:5] for found in _KEYWORDS.findall(query)})
+    shape, lower = shape_of(query), query[:READ_CHARS].lower()
+    keywords = len({found[:5] for found in _KEYWORDS.findall(lower)})
     signals = {
-        "length": min(length / _FULL_LENGTH, 1.0),
+        "length": min(len(query) / _FULL_LENGTH, 1.0),
         "keywords": 0.0 if not keywords else _ONE_KEYWORD if keywords == 1 else 1.0,
-        "hops": min(len(_HOPS.findall(query)) / _FULL_HOPS, 1.0),
-        "temporal": float(bool(_TEMPORAL.search(query))),
-        "aggregate": float(bool(_AGGREGATE.search(query))),
+        "hops": min(len(_HOPS.findall(lower)) / _FULL_HOPS, 1.0),
+        "temporal": float(bool(_TEMPORAL.search(lower))),
+        "aggregate": float(bool(_AGGREGATE.search(lower))),
         "shape": float(shape != "plain"),
     }
     score = min(1.0, sum(weight * signals[name] for name, weight in _WEIGHTS.items()))

@@ -6,9 +6,10 @@ memory, depth and calls are limited; whatever a program does, the host gets a `R
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
-from types import TracebackType
+from functools import partial
 from typing import Any
 
 from wellworn.core.errors import MissingExtra
@@ -20,18 +21,8 @@ _MOST_PRINTED = 1_000_000
 """Bytes; a program that prints more is ended."""
 _LOOKUPS = 200
 """Names that a program may look up, beside its calls."""
-_ENDS = (TimeoutError, MemoryError)
-"""After these the session is of no use."""
 
-Function = Callable[..., Any]  # any JSON values in and out
-
-
-def check_installed() -> None:
-    """`MissingExtra` where there is no sandbox."""
-    try:
-        import pydantic_monty  # noqa: F401
-    except ImportError as error:
-        raise MissingExtra("running programs that a model wrote", "repl") from error
+Functions = Mapping[str, Callable[..., Any]]  # any JSON values in and out
 
 
 class Stop(Exception):
@@ -49,73 +40,61 @@ class Ran:
     """Whether the session cannot continue."""
 
 
-class Sandbox:
-    """One session in a `with`: variables are kept from one program to the next."""
-
-    def __init__(self, functions: Mapping[str, Function], *, program_s: float, memory_bytes: int, calls: int) -> None:
-        check_installed()
+def check_installed() -> Any:  # the module
+    """The sandbox's package; `MissingExtra` where there is none."""
+    try:
         import pydantic_monty
+    except ImportError as error:
+        raise MissingExtra("running programs that a model wrote", "repl") from error
+    return pydantic_monty
 
-        self._monty = pydantic_monty
-        self._functions = dict(functions)
-        self._pool = pydantic_monty.Monty(
-            max_processes=1,
-            request_timeout=program_s + GRACE_S,
-            checkout_timeout=GRACE_S + program_s,
-            feed_duration_limit_grace=GRACE_S,
-        )
-        self._limits: pydantic_monty.ResourceLimits = {
-            "max_feed_duration_secs": program_s,
-            "max_memory": memory_bytes,
-            "max_recursion_depth": _DEPTH,
-            "max_suspensions": calls + _LOOKUPS,
-            "max_total_sleep_secs": 0.0,
-        }
-        self._session: Any = None  # of their own class, made on entry
 
-    def __enter__(self) -> Sandbox:
-        self._pool.__enter__()
-        try:
-            self._session = self._pool.checkout(limits=self._limits).__enter__()
-        except BaseException:
-            self._pool.__exit__(None, None, None)
-            raise
-        return self
+@contextmanager
+def sandbox(functions: Functions, *, program_s: float, memory_bytes: int, calls: int) -> Iterator[Callable[[str], Ran]]:
+    """One session: what it gives runs a program to its end or its limits. Variables are kept between programs."""
+    monty = check_installed()
+    pool = monty.Monty(
+        max_processes=1,
+        request_timeout=program_s + GRACE_S,
+        checkout_timeout=program_s + GRACE_S,
+        feed_duration_limit_grace=GRACE_S,
+    )
+    limits = {
+        "max_feed_duration_secs": program_s,
+        "max_memory": memory_bytes,
+        "max_recursion_depth": _DEPTH,
+        "max_suspensions": calls + _LOOKUPS,
+        "max_total_sleep_secs": 0.0,
+    }
+    with pool, pool.checkout(limits=limits) as session:
+        yield partial(_run, monty, session, dict(functions))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        try:
-            self._session.__exit__(None, None, None)
-        finally:
-            self._pool.__exit__(None, None, None)
 
-    def run(self, program: str) -> Ran:
-        """Run a program to its end, or to its limits. `Stop` from a function goes through."""
-        monty = self._monty
-        printed = monty.CollectString(_MOST_PRINTED)
-        error, over = "", False
-        try:
-            state = self._session.feed_start(program, external_lookup=self._functions, print_callback=printed)
-            while not isinstance(state, monty.MontyComplete):
-                state = self._answered(state)
-        except monty.MontyRuntimeError as raised:
-            error = raised.display("type-msg")
-            over = isinstance(raised.exception(), _ENDS) or "suspension limit" in error
-        except (monty.MontySyntaxError, monty.MontyConversionError) as raised:
-            error = str(raised)
-        except monty.MontyError as raised:  # its process is gone
-            error, over = f"{type(raised).__name__}: the program's process was ended", True
-        return Ran(printed=printed.output, error=error, over=over)
+def _run(monty: Any, session: Any, functions: Functions, program: str) -> Ran:  # their module and session
+    """Run one program. `Stop` from a function goes through."""
+    printed = monty.CollectString(_MOST_PRINTED)
+    error, over = "", False
+    try:
+        state = session.feed_start(program, external_lookup=functions, print_callback=printed)
+        while not isinstance(state, monty.MontyComplete):
+            ours = isinstance(state, monty.FunctionSnapshot) and not state.is_os_function and state.object_id is None
+            state = _answered(state, functions.get(state.function_name) if ours else None)
+    except monty.MontyRuntimeError as raised:
+        error = raised.display("type-msg")
+        over = isinstance(raised.exception(), TimeoutError | MemoryError) or "suspension limit" in error
+    except (monty.MontySyntaxError, monty.MontyConversionError) as raised:
+        error = str(raised)
+    except monty.MontyError as raised:  # its process is gone
+        error, over = f"{type(raised).__name__}: the program's process was ended", True
+    return Ran(printed=printed.output, error=error, over=over)
 
-    def _answered(self, state: Any) -> Any:  # snapshots of theirs
-        """The next state after a program waited: for a function of ours, or for what the sandbox decides itself."""
-        ours = isinstance(state, self._monty.FunctionSnapshot) and not state.is_os_function and state.object_id is None
-        function = self._functions.get(state.function_name) if ours else None
-        if function is None:
-            return state.resume_auto()
-        try:
-            answer = {"return_value": function(*state.args, **state.kwargs)}
-        except (TypeError, ValueError, RuntimeError) as error:  # the program's own fault, or bad luck: it may go on
-            answer = {"exception": RuntimeError(f"{type(error).__name__}: {error}")}
-        return state.resume(answer)
+
+def _answered(state: Any, function: Callable[..., Any] | None) -> Any:  # their snapshots
+    """The next state after a program waited: for a function of ours, or for what the sandbox decides itself."""
+    if function is None:
+        return state.resume_auto()
+    try:
+        answer = {"return_value": function(*state.args, **state.kwargs)}
+    except (TypeError, ValueError, RuntimeError) as error:  # the program's own fault: it may go on
+        answer = {"exception": RuntimeError(f"{type(error).__name__}: {error}")}
+    return state.resume(answer)

@@ -7,13 +7,16 @@ Every search in several steps is recorded as a trajectory, under its recall's id
 200 trajectories of a partition and what practice or an import put before them, so there is no other state to keep, and
 what is forgotten is gone from it too. The planner's plan serves until another way has a higher mean reward by a bound
 and is not below plain search. Feedback counts only while the learner trusts the person.
+
+Practice (`practise`) makes questions of an entry and one that it names by title or is linked to by hand, and tries every
+way of searching on them. It counts little and decides nothing alone: such questions are simpler than those people ask.
 """
 
 from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any, Literal, get_args
@@ -21,14 +24,19 @@ from typing import Any, Literal, get_args
 from wellworn.core.clock import Clock
 from wellworn.core.errors import InvalidInput, WellwornError
 from wellworn.core.plain import from_plain, to_plain
-from wellworn.core.values import LearningStatus, Partition, Recall, Searching, SearchStep
+from wellworn.core.values import Entry, LearningStatus, Partition, Recall, Scope, Searching, SearchStep
 from wellworn.ingest.hashing import hash64
+from wellworn.ingest.terms import words
 from wellworn.learning.guard import Evidence
 from wellworn.learning.learner import Learner
 from wellworn.learning.outcome import OutcomeInput
+from wellworn.learning.records import logged_recall
+from wellworn.search.filters import Filters
+from wellworn.search.pipeline import Searcher
 from wellworn.search.steps.actions import Choice
-from wellworn.search.steps.router import Recursion, Shape
-from wellworn.store.port import Record, Store
+from wellworn.search.steps.router import Recursion, Shape, shape_of
+from wellworn.search.steps.search import StepSearch
+from wellworn.store.port import Record, RecordFilter, Selection, Store
 
 KIND, BEGUN = "search", "search_policy"
 """Kinds of records: a trajectory, and what a partition's policy begins with."""
@@ -40,6 +48,11 @@ ENOUGH_CITED = 2
 TRIES, Z = 4, 1.25
 """Outcomes of a way before any verdict on it, and the standard errors by which it must be better."""
 MOST_KEPT, TRIM_EVERY = 200, 32
+MOST_ENTRIES = 2000
+PRACTICE = TRIES - 1
+"""Practice counts as at most this many outcomes for each way: too few for a verdict."""
+_TELLING, _SHORTEST = 4, 4
+"""Words of an entry that a practice question has, and letters of such a word."""
 
 _logger = logging.getLogger(__name__)
 
@@ -194,18 +207,20 @@ class SearchTrainer:
             if self._store.heads([home]) == [None]:  # a record must not bring back a partition that is forgotten
                 return
             with self._store.transact() as tx:
-                tx.put_record(record)
+                tx.put_records([record])
                 if self._written % TRIM_EVERY == 0:
-                    held = self._store.records(partition=home, kinds=[KIND], limit=MOST_KEPT + 10 * TRIM_EVERY)
+                    held = self._store.records(
+                        RecordFilter(partition=home, kinds=[KIND], limit=MOST_KEPT + 10 * TRIM_EVERY)
+                    )
                     for old in held[MOST_KEPT - TRIM_EVERY :]:
-                        tx.drop_record(home, KIND, old.key)
+                        tx.drop_records(RecordFilter(partition=home, kinds=[KIND], keys=[old.key]))
         except WellwornError as error:  # a search that cannot be recorded must not stop the agent
             _logger.warning("a search is not recorded: %s", type(error).__name__)
         self._written += 1
 
     def trajectories(self, home: Partition) -> dict[str, SearchTrajectory]:
         """The recorded searches of a home by recall id, newest first."""
-        kept = self._store.records(partition=home, kinds=[KIND], limit=MOST_KEPT)
+        kept = self._store.records(RecordFilter(partition=home, kinds=[KIND], limit=MOST_KEPT))
         return {one.key: from_plain(SearchTrajectory, one.body) for one in kept}
 
     def policy(self, home: Partition) -> SearchPolicy:
@@ -225,7 +240,7 @@ class SearchTrainer:
         """Begin with this evidence, in the place of what the policy began with before."""
         now, body = self._clock(), to_plain(policy)
         with self._store.transact() as tx:
-            tx.put_record(Record(partition=home, kind=BEGUN, key=BEGUN, body=body, created_at=now, updated_at=now))
+            tx.put_records([Record(partition=home, kind=BEGUN, key=BEGUN, body=body, created_at=now, updated_at=now)])
 
     def status(self, home: Partition) -> tuple[Searching, ...]:
         """How questions of each shape with any evidence are searched now."""
@@ -252,7 +267,7 @@ class CombinedMemoryTrainer:
     def outcome(self, recall_id: str, outcome: OutcomeInput, *, tenant: str | None) -> bool:
         """Learn from an outcome; False when one of this kind was reported before."""
         counts = self._learner.outcome(recall_id, outcome, tenant=tenant)
-        recall = self._store.logged_recall(recall_id) if counts else None
+        recall = logged_recall(self._store, recall_id) if counts else None
         if recall is not None:
             self._searches.end(recall_id, recall.partition, outcome_of(outcome))
         return counts
@@ -279,8 +294,59 @@ class CombinedMemoryTrainer:
 
 def drop_searches(store: Store, tenant: str) -> int:
     """Remove the trajectories and policies of a tenant; returns how many records there were."""
-    dropped = 0
-    while found := store.records(tenant=tenant, kinds=[KIND, BEGUN], limit=500):
-        with store.transact() as tx:
-            dropped += sum(tx.drop_record(one.partition, one.kind, one.key) for one in found)
-    return dropped
+    with store.transact() as tx:
+        return tx.drop_records(RecordFilter(tenant=tenant, kinds=[KIND, BEGUN]))
+
+
+# -- practice ---------------------------------------------------------------------------------------------------------
+
+
+def practise(store: Store, searcher: Searcher, trainer: SearchTrainer, *, scope: Scope, count: int) -> int:
+    """Practise on what a scope sees, by rules; returns how many questions there were. Only once for each home.
+
+    `searcher` is one that logs nothing.
+    """
+    home, policy = scope.home(), SearchPolicy()
+    if trainer.begun(home).rewards:
+        return 0
+    steps = StepSearch(searcher, Recursion(), access=None, trainer=None)
+    found = store.select(scope.partitions(), Selection(states=["active"]), limit=MOST_ENTRIES)
+    pool = sorted((entry for _, entry in found), key=lambda entry: (hash64(f"{home}:{entry.id}"), entry.id))
+    questions = dict(pair for pair, _ in zip(_questions(pool, store), range(count), strict=False))
+    for query, right in questions.items():
+        for choice in CHOICES:
+            recall, tokens = steps.attempt(query, shape_of(query), choice, scope=scope, k=5, filters=Filters())
+            share = len(right & {hit.entry.id for hit in recall.hits}) / len(right)
+            outcome = SearchOutcome(kind="used", quality=share) if share else SearchOutcome(kind="ignored")
+            policy = policy.plus(shape_of(query), choice, reward_of(outcome, tokens))
+    if questions:
+        rewards = {
+            shape: {choice: Evidence().plus(seen, PRACTICE) for choice, seen in by_choice.items()}
+            for shape, by_choice in policy.rewards.items()
+        }
+        trainer.begin(home, SearchPolicy(rewards=rewards))
+    return len(questions)
+
+
+def _questions(pool: Sequence[Entry], store: Store) -> Iterator[tuple[str, set[str]]]:
+    """Questions with the ids of their right entries."""
+    titled = {f" {' '.join(words(entry.title))} ": entry for entry in pool if entry.title.strip()}
+    by_id = {entry.id: entry for entry in pool}
+    for entry in pool:
+        flat = f" {' '.join(words(entry.text))} "
+        links = [link for link in store.links([entry.id]) if not link.automatic]
+        ends = [by_id[end] for link in links for end in (link.source, link.target) if end in by_id and end != entry.id]
+        ends += [other for title, other in titled.items() if title in flat and other.id != entry.id]
+        for other in ends[:1]:
+            hidden = {*words(other.title)}
+            here = _telling(entry, hidden | {*words(other.text)})
+            there = _telling(other, hidden | {*words(entry.text)})
+            if here and there:
+                yield f"What of {' '.join(there[:2])} has the one that is in {' '.join(here)}?", {entry.id, other.id}
+
+
+def _telling(entry: Entry, known: set[str]) -> list[str]:
+    """Words of an entry that are not known, in their order: its longest, since long words are rare ones."""
+    own = [word for word in dict.fromkeys(words(entry.text)) if word not in known and len(word) >= _SHORTEST]
+    kept = sorted(own, key=lambda word: (-len(word), word))[:_TELLING]
+    return [word for word in own if word in kept]

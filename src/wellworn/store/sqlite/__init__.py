@@ -1,4 +1,4 @@
-"""The default engine: one SQLite file. `docs/storage.md` describes the tables well enough to read them without us."""
+"""The store in one SQLite file."""
 
 from wellworn.store.sqlite.store import SqliteStore
 

@@ -36,30 +36,10 @@ _ORPHANS = {
         "SELECT no FROM replaced WHERE entry NOT IN (SELECT no FROM entries)",
         "DELETE FROM replaced WHERE entry NOT IN (SELECT no FROM entries)",
     ),
-    "recall_without_partition": (
-        "a logged recall of no partition",
-        "SELECT no FROM recalls WHERE partition NOT IN (SELECT no FROM partitions)",
-        "DELETE FROM recalls WHERE partition NOT IN (SELECT no FROM partitions)",
-    ),
-    "outcome_without_recall": (
-        "an outcome of no recall",
-        "SELECT no FROM outcomes WHERE recall NOT IN (SELECT no FROM recalls)",
-        "DELETE FROM outcomes WHERE recall NOT IN (SELECT no FROM recalls)",
-    ),
-    "policy_without_partition": (  # of a tenant as a whole it has none: NULL NOT IN (nothing) would hold
-        "a learned state of no partition",
-        "SELECT rowid FROM policies WHERE partition IS NOT NULL AND partition NOT IN (SELECT no FROM partitions)",
-        "DELETE FROM policies WHERE partition IS NOT NULL AND partition NOT IN (SELECT no FROM partitions)",
-    ),
-    "job_without_partition": (
-        "a job of no partition",
-        "SELECT no FROM jobs WHERE partition NOT IN (SELECT no FROM partitions)",
-        "DELETE FROM jobs WHERE partition NOT IN (SELECT no FROM partitions)",
-    ),
     "record_without_partition": (
         "a record of no partition",
-        "SELECT no FROM records WHERE partition NOT IN (SELECT no FROM partitions)",
-        "DELETE FROM records WHERE partition NOT IN (SELECT no FROM partitions)",
+        "SELECT no FROM records WHERE partition IS NOT NULL AND partition NOT IN (SELECT no FROM partitions)",
+        "DELETE FROM records WHERE partition IS NOT NULL AND partition NOT IN (SELECT no FROM partitions)",
     ),
     "record_without_entry": (
         "a record of an entry that is gone",

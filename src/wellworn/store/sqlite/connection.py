@@ -13,7 +13,6 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 
-from wellworn.core.clock import Clock
 from wellworn.core.errors import InvalidInput, StoreBusy, StoreClosed, StoreCorrupt, StoreError
 from wellworn.store.sqlite.schema import migrate
 
@@ -48,7 +47,7 @@ def _translation(error: sqlite3.Error) -> StoreError:
 class Connections:
     """The connections of one open file in this process. A forked child gets its own."""
 
-    def __init__(self, path: Path, *, durability: str, clock: Clock) -> None:
+    def __init__(self, path: Path, *, durability: str) -> None:
         if durability not in _SYNCHRONOUS:
             raise InvalidInput("durability", f"{durability!r} is unknown", f"use one of {', '.join(_SYNCHRONOUS)}")
         self._path = path
@@ -57,7 +56,7 @@ class Connections:
         self._start()
         with translated():
             _enter_wal(self._writer)
-            migrate(self._writer, clock=clock)
+            migrate(self._writer)
 
     def _start(self) -> None:
         self._pid = os.getpid()

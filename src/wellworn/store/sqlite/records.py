@@ -4,171 +4,221 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Mapping, Sequence
-from datetime import datetime
+import struct
+from collections import Counter
+from collections.abc import Sequence
 from typing import Any
 
 from wellworn.core.clock import from_micros, to_micros
-from wellworn.core.errors import StoreCorrupt
-from wellworn.core.values import Partition
-from wellworn.store.port import Record
-from wellworn.store.sqlite.queries import partition_no_of
+from wellworn.core.errors import StoreCorrupt, StoreError
+from wellworn.core.values import Partition, filled
+from wellworn.store.port import Record, RecordFilter
+from wellworn.store.sqlite.rows import MOST_MARKS, in_list, json_from, list_from
 
-_RECORD = """
-s.tenant, s.layer, s.layer_id, d.kind, d.key, d.state, d.body, d.session, d.created_at, d.updated_at,
-(SELECT json_group_array(e.id) FROM (SELECT e.id FROM record_entries n JOIN entries e ON e.no = n.entry
- WHERE n.record = d.no ORDER BY n.place) e)
+_SELECT = """
+SELECT r.no, r.tenant, r.partition, r.kind, r.key, r.state, r.session, r.due_at, r.created_at, r.updated_at, r.names, r.body,
+r.blob, r.rows
+FROM records r
 """
+_OLD = """
+SELECT no, names FROM records INDEXED BY records_by_key
+WHERE kind = ? AND key = ? AND tenant = ? AND ifnull(partition, 0) = ?
+"""
+_INSERT = """
+INSERT INTO records (state, session, due_at, updated_at, names, body, blob, rows, tenant, partition, kind, key, created_at)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING
+"""
+_UPDATE = """
+UPDATE records SET state = ?, session = ?, due_at = ?, updated_at = ?, names = ?, body = ?, blob = ?, rows = ?
+WHERE no = ?
+"""
+_ORDERS = {"oldest": "r.no", "newest": "r.no DESC", "due": "r.due_at, r.no"}
+_PARTITION = "(SELECT no FROM partitions WHERE tenant = ? AND layer = ? AND layer_id = ?)"
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-def put(db: sqlite3.Connection, partition_no: int, record: Record, named: dict[str, int]) -> None:
-    """`named` are the rows of the entries that it names, see `rows_named`."""
-    (no,) = db.execute(
-        """
-        INSERT INTO records (partition, kind, key, state, body, session, created_at, updated_at)
-        VALUES (?, ?, ?, ?, ?, ?, ?, ?)
-        ON CONFLICT (partition, kind, key) DO UPDATE
-        SET state = excluded.state, body = excluded.body, session = excluded.session, updated_at = excluded.updated_at
-        RETURNING no
-        """,
-        (
-            partition_no,
-            record.kind,
-            record.key,
-            record.state,
-            json.dumps(record.body, ensure_ascii=False),
-            record.session,
-            to_micros(record.created_at),
-            to_micros(record.updated_at),
-        ),
-    ).fetchone()
-    db.execute("DELETE FROM record_entries WHERE record = ?", (no,))
-    db.executemany(
-        "INSERT INTO record_entries (record, entry, place) VALUES (?, ?, ?)",
-        [(no, named[name], place) for place, name in enumerate(record.names)],
-    )
+def select(db: sqlite3.Connection, wanted: RecordFilter) -> list[Record]:
+    order, limit = _ORDERS[wanted.order], -1 if wanted.limit is None else wanted.limit
+    if wanted.keys is None:
+        index, where, values = _conditions(wanted)
+        rows = db.execute(f"{_SELECT} {index} WHERE {where} ORDER BY {order} LIMIT ?", (*values, limit)).fetchall()
+    else:  # few rows, which SQLite would carry about to sort them; a list of keys in JSON would not use the index
+        rows = []
+        for first in range(0, len(wanted.keys), MOST_MARKS):
+            index, where, values = _conditions(wanted, wanted.keys[first : first + MOST_MARKS])
+            rows += db.execute(f"{_SELECT} {index} WHERE {where}", values).fetchall()
+        if len(rows) > 1:
+            rows.sort(key=lambda row: int(row[0]), reverse=wanted.order == "newest")
+            rows = rows[: wanted.limit]
+    places = {row[2] for row in rows if row[2] is not None}
+    partitions = dict.fromkeys(places, wanted.partition) if wanted.partition is not None else _partitions(db, places)
+    return [_record_from(row, partitions.get(row[2])) for row in rows]
 
 
-def by_key(db: sqlite3.Connection, partition: Partition, kind: str, key: str) -> Record | None:
-    row = db.execute(
-        f"SELECT {_RECORD} FROM records d JOIN partitions s ON s.no = d.partition "
-        "WHERE d.partition = ? AND d.kind = ? AND d.key = ?",
-        (partition_no_of(db, partition), kind, key),
-    ).fetchone()
-    return None if row is None else _record_from(row)
-
-
-def put_bodies(
-    db: sqlite3.Connection, partition_no: int, kind: str, bodies: Mapping[str, dict[str, Any]], at: datetime
-) -> None:
-    """Many at once, in two statements."""
-    db.execute(
-        "DELETE FROM record_entries WHERE record IN (SELECT no FROM records WHERE partition = ? AND kind = ? "
-        "AND key IN (SELECT value FROM json_each(?)))",
-        (partition_no, kind, json.dumps([*bodies])),
-    )
-    now = to_micros(at)
-    db.executemany(
-        """
-        INSERT INTO records (partition, kind, key, state, body, session, created_at, updated_at)
-        VALUES (?, ?, ?, '', ?, NULL, ?, ?)
-        ON CONFLICT (partition, kind, key) DO UPDATE
-        SET state = '', body = excluded.body, session = NULL, updated_at = excluded.updated_at
-        """,
-        [(partition_no, kind, key, json.dumps(body, ensure_ascii=False), now, now) for key, body in bodies.items()],
-    )
-
-
-def bodies(db: sqlite3.Connection, partition: Partition, kind: str, keys: Sequence[str]) -> dict[str, dict[str, Any]]:
-    rows = db.execute(
-        "SELECT key, body FROM records WHERE partition = ? AND kind = ? AND key IN (SELECT value FROM json_each(?))",
-        (partition_no_of(db, partition), kind, json.dumps(list(keys))),
-    )
-    try:
-        return {key: json.loads(body) for key, body in rows}
-    except ValueError as problem:
-        raise StoreCorrupt(f"a {kind} cannot be read: {problem}; run `wellworn doctor`") from problem
-
-
-def listed(
-    db: sqlite3.Connection,
-    *,
-    tenant: str | None,
-    partition: Partition | None,
-    kinds: Sequence[str] | None,
-    states: Sequence[str] | None,
-    limit: int,
-) -> list[Record]:
-    where, values = "", list[Any]()
-    if tenant is not None:
-        where += " AND s.tenant = ?"
-        values.append(tenant)
-    if partition is not None:
-        where += " AND d.partition = ?"
-        values.append(partition_no_of(db, partition))
-    for column, wanted in (("d.kind", kinds), ("d.state", states)):
-        if wanted is not None:
-            where += f" AND {column} IN (SELECT value FROM json_each(?))"
-            values.append(json.dumps(list(wanted), ensure_ascii=False))
-    rows = db.execute(
-        f"SELECT {_RECORD} FROM records d JOIN partitions s ON s.no = d.partition WHERE 1{where} ORDER BY d.no DESC LIMIT ?",
-        (*values, limit),
-    )
-    return [_record_from(row) for row in rows]
-
-
-def drop(db: sqlite3.Connection, partition: Partition, kind: str, key: str) -> bool:
-    dropped = db.execute(
-        "DELETE FROM records WHERE partition = ? AND kind = ? AND key = ?", (partition_no_of(db, partition), kind, key)
-    )
-    return dropped.rowcount == 1
-
-
-def count_on(db: sqlite3.Connection, partition_no: int) -> int:
-    return int(db.execute("SELECT count(*) FROM records WHERE partition = ?", (partition_no,)).fetchone()[0])
-
-
-def forget_sessions(db: sqlite3.Connection, partition_no: int, gone: Sequence[str]) -> int:
-    return db.execute(
-        "DELETE FROM records WHERE partition = ? AND session IN (SELECT value FROM json_each(?))",
-        (partition_no, json.dumps(list(gone), ensure_ascii=False)),
-    ).rowcount
-
-
-def forget_entry(db: sqlite3.Connection, entry_no: int) -> int:
-    """Before the entry itself goes: afterwards nobody knows who named it."""
-    return db.execute(
-        "DELETE FROM records WHERE no IN (SELECT record FROM record_entries WHERE entry = ?)", (entry_no,)
-    ).rowcount
-
-
-def rows_named(db: sqlite3.Connection, record: Record) -> dict[str, int]:
-    """Row numbers of the named entries that are there and of the record's tenant."""
-    if not record.names:
+def _partitions(db: sqlite3.Connection, numbers: set[int]) -> dict[int, Partition]:
+    if not numbers:
         return {}
-    return dict(
-        db.execute(
-            "SELECT e.id, e.no FROM entries e JOIN partitions s ON s.no = e.partition "
-            "WHERE s.tenant = ? AND e.id IN (SELECT value FROM json_each(?))",
-            (record.partition.tenant, json.dumps(record.names)),
-        ).fetchall()
+    values = list[Any]()
+    rows = db.execute(
+        f"SELECT no, tenant, layer, layer_id FROM partitions WHERE no {in_list([*numbers], values)}", values
     )
+    return {no: Partition(tenant=tenant, layer=layer, layer_id=layer_id) for no, tenant, layer, layer_id in rows}
 
 
-def _record_from(row: tuple[Any, ...]) -> Record:
-    """The record of a row selected with `_RECORD`."""
-    tenant, layer, layer_id, kind, key, state, body, session, created_at, updated_at, names = row
+def drop(db: sqlite3.Connection, wanted: RecordFilter) -> int:
+    index, where, values = _conditions(wanted, wanted.keys)
+    if wanted.limit is not None:
+        raise StoreError("records are dropped by what they are, not by number; leave `limit` out")
+    return db.execute(f"DELETE FROM records AS r {index} WHERE {where}", values).rowcount
+
+
+def put(db: sqlite3.Connection, partition_no: int | None, record: Record, *, only_new: bool) -> int | None:
+    """The number of the record; None when it was not kept, see `Tx.put_records`."""
+    named = _rows_named(db, record) if record.names else ()
+    if named is None:
+        return None
+    whole = not record.rows or _all_there(db, record.rows)
+    values = (
+        record.state,
+        record.session,
+        None if record.due_at is None else to_micros(record.due_at),
+        to_micros(record.updated_at),
+        _encode([*dict.fromkeys(record.names)]) if named else "[]",
+        _encoded(record) if whole else "{}",
+        record.blob,
+        struct.pack(f"<{len(record.rows)}q", *record.rows) if whole and record.rows else None,
+    )
+    old = None
+    if record.key and not only_new:
+        old = db.execute(_OLD, (record.kind, record.key, record.tenant, partition_no or 0)).fetchone()
+    if old is None:
+        made = (record.tenant, partition_no, record.kind, record.key or None, to_micros(record.created_at))
+        inserted = db.execute(_INSERT, (*values, *made))
+        no = inserted.lastrowid if inserted.rowcount else None
+        if no is None:
+            return None
+    else:
+        no = int(old[0])
+        db.execute(_UPDATE, (*values, no))
+        if old[1] != "[]":
+            db.execute("DELETE FROM record_entries WHERE record = ?", (no,))
+    if named:
+        db.executemany("INSERT INTO record_entries VALUES (?, ?)", [(no, entry) for entry in named])
+    return no
+
+
+def blank(db: sqlite3.Connection, tenant: str, gone: set[int]) -> None:
+    """Empty the bodies of the tenant's records that tell of one of these rows."""
+    rows = db.execute(
+        "SELECT no, rows FROM records INDEXED BY records_with_rows WHERE tenant = ? AND rows IS NOT NULL", (tenant,)
+    ).fetchall()
+    about = [(no,) for no, blob in rows if not gone.isdisjoint(_unpacked(blob))]
+    db.executemany("UPDATE records SET body = '{}', rows = NULL WHERE no = ?", about)
+
+
+def drop_counted(db: sqlite3.Connection, condition: str, values: Sequence[Any]) -> Counter[str]:
+    """Drop records by a condition of the store's own; how many of each kind there were."""
+    rows = db.execute(f"DELETE FROM records WHERE {condition} RETURNING kind", values).fetchall()
+    return Counter(kind for (kind,) in rows)
+
+
+def _conditions(wanted: RecordFilter, keys: Sequence[str] | None = None) -> tuple[str, str, list[Any]]:
+    """Which index to use, the condition on `records r`, and its values. Keys lead where they are given, then the
+    partition, then the tenant: left to itself, SQLite would read all of a tenant's."""
+    values, partition = list[Any](), wanted.partition
+    index = "" if keys is None else "INDEXED BY records_by_key"
+    where = "1" if wanted.kinds is None else f"r.kind {in_list(wanted.kinds, values)}"
+    if keys is not None:
+        where += f" AND r.key {in_list(keys, values)}"
+    if partition is not None:
+        where += " AND r.tenant = ?" if keys is not None else " AND +r.tenant = ?"
+        values.append(partition.tenant)
+        column = "ifnull(r.partition, 0)" if keys is not None else "r.partition"
+        where += f" AND {column} IN ({'0, ' if wanted.of_tenant else ''}{_PARTITION})"
+        values += [partition.tenant, partition.layer, partition.layer_id]
+    elif wanted.tenant is not None:
+        where += " AND r.tenant = ?"
+        values.append(wanted.tenant)
+        if wanted.of_tenant:
+            where += " AND ifnull(r.partition, 0) = 0"
+    return index, where + _narrowed(wanted, values), values
+
+
+def _narrowed(wanted: RecordFilter, values: list[Any]) -> str:
+    """The conditions that no index leads by; their values are appended."""
+    where = ""
+    if wanted.states is not None:
+        where += f" AND r.state {in_list(wanted.states, values)}"
+    if wanted.session is not None:
+        where += " AND r.session = ?"
+        values.append(wanted.session)
+    for column, moment in (
+        ("created_at >=", wanted.since),
+        ("updated_at <", wanted.before),
+        ("due_at <=", wanted.due_by),
+    ):
+        if moment is not None:
+            where += f" AND r.{column} ?"
+            values.append(to_micros(moment))
+    if wanted.after:
+        where += " AND r.no > ?"
+        values.append(wanted.after)
+    if wanted.order == "due":
+        where += " AND r.due_at IS NOT NULL"
+    return where
+
+
+def _rows_named(db: sqlite3.Connection, record: Record) -> list[int] | None:
+    """Row numbers of the entries that it names; None when one is not there or of another tenant."""
+    names, values = {*record.names}, list[Any]([record.tenant])
+    rows = db.execute(
+        "SELECT e.no FROM entries e JOIN partitions s ON s.no = e.partition "
+        f"WHERE +s.tenant = ? AND e.id {in_list([*names], values)}",
+        values,
+    ).fetchall()
+    return [no for (no,) in rows] if len(rows) == len(names) else None
+
+
+def _all_there(db: sqlite3.Connection, rows: Sequence[int]) -> bool:
+    values = list[Any]()
+    found = db.execute(f"SELECT count(*) FROM entries WHERE no {in_list([*{*rows}], values)}", values).fetchone()
+    return bool(found[0] == len({*rows}))
+
+
+def _unpacked(blob: bytes) -> tuple[int, ...]:
+    return struct.unpack(f"<{len(blob) // 8}q", blob)
+
+
+def _encoded(record: Record) -> str:
+    if not record.body:
+        return "{}"
     try:
-        return Record(
-            partition=Partition(tenant=tenant, layer=layer, layer_id=layer_id),
+        return _encode(record.body)
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"the body of {record.kind} {record.key!r} is not JSON: {error}") from None
+
+
+def _record_from(row: tuple[Any, ...], partition: Partition | None) -> Record:
+    """The record of a row selected with `_SELECT`."""
+    no, tenant, _, kind, key, state, session, due_at, created_at, updated_at, names, body, blob, rows = row
+    try:
+        created = from_micros(created_at)
+        return filled(
+            Record,
+            no=no,
+            tenant=tenant,
+            partition=partition,
             kind=kind,
-            key=key,
+            key=key or "",
             state=state,
-            body=json.loads(body),
-            names=tuple(json.loads(names)),
             session=session,
-            created_at=from_micros(created_at),
-            updated_at=from_micros(updated_at),
+            due_at=None if due_at is None else from_micros(due_at),
+            created_at=created,
+            updated_at=created if updated_at == created_at else from_micros(updated_at),
+            names=tuple(list_from(names)),
+            rows=() if rows is None else _unpacked(rows),
+            body={} if body == "{}" else json_from(body),
+            blob=blob,
         )
     except (ValueError, TypeError, OverflowError) as problem:
         raise StoreCorrupt(f"{kind} {key!r} cannot be read: {problem}; run `wellworn doctor`") from problem

@@ -1,4 +1,4 @@
-"""Entries as rows and back, and as JSON snapshots of older states."""
+"""Entries as rows and back, as JSON snapshots of older states, and lists of values in SQL."""
 
 from __future__ import annotations
 
@@ -47,7 +47,9 @@ ENTRY_COLUMNS = (
 SELECT_ENTRY = ", ".join(f"e.{column}" for column in ENTRY_COLUMNS) + ", s.tenant, s.layer, s.layer_id"
 """What `entry_from` reads, from `entries e JOIN partitions s`."""
 
-_KEPT = tuple(each.name for each in fields(Entry) if each.name != "partition")
+MOST_MARKS = 100
+"""Values that are given one by one; more are given as one JSON list."""
+_SNAPSHOT = tuple(each.name for each in fields(Entry) if each.name != "partition")
 _decode = json.JSONDecoder().raw_decode
 _dumps = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes one for every call
 _LISTS = frozenset({"turn_refs", "tags", "metadata"})
@@ -169,13 +171,13 @@ def _entry_from(row: tuple[Any, ...]) -> Entry:
         updated_at=first if updated == at else from_micros(updated),
         valid_from=first if valid_from == at else from_micros(valid_from),
         valid_to=None if valid_to is None else from_micros(valid_to),
-        metadata={} if metadata == "{}" else _loads(metadata),
+        metadata={} if metadata == "{}" else json_from(metadata),
     )
 
 
 def snapshot_of(entry: Entry) -> str:
     """An entry as JSON, without its partition: a version never moves."""
-    values = {name: getattr(entry, name) for name in _KEPT}
+    values = {name: getattr(entry, name) for name in _SNAPSHOT}
     for name in _TIMES:
         moment: datetime | None = values[name]
         values[name] = None if moment is None else to_micros(moment)
@@ -234,12 +236,36 @@ def _json(value: Any) -> str:
 
 def list_from(text: str) -> list[Any]:
     """A JSON list; most are empty."""
-    return [] if text == "[]" else _loads(text)
+    return [] if text == "[]" else json_from(text)
 
 
-def _loads(text: str) -> Any:  # any JSON value
+def json_from(text: str) -> Any:  # any JSON value
     """`json.loads` of what was written here: without looking for blanks around it."""
     value, end = _decode(text)
     if end != len(text):
         raise ValueError(f"more than one JSON value, from character {end}")
     return value
+
+
+def in_list(wanted: Sequence[Any], values: list[Any]) -> str:
+    """The condition that a column is one of these; what it needs is appended to `values`."""
+    if len(wanted) == 1:
+        values.append(wanted[0])
+        return "= ?"
+    if len(wanted) <= MOST_MARKS:
+        values.extend(wanted)
+        return f"IN ({', '.join('?' * len(wanted))})"
+    values.append(_dumps(list(wanted)))
+    return "IN (SELECT value FROM json_each(?))"
+
+
+def update_of(before: Entry, after: Entry) -> tuple[str, list[Any]]:
+    """The columns in which two states of an entry differ, as `column = ?, …`, and their values.
+
+    Each column that is set costs its indexes, so the others are left alone.
+    """
+    old, new = vars(before), vars(after)
+    changed = [name for name in ENTRY_COLUMNS if old[name] != new[name]]
+    if before.text != after.text and before.evidence == after.evidence:  # kept as nothing where it is the text
+        changed.append("evidence")
+    return "".join(f", {name} = ?" for name in changed), [column_of(after, name) for name in changed]

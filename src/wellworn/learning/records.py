@@ -1,0 +1,265 @@
+"""What learning writes down: logged recalls, their outcomes, and learned states, as records of the store.
+
+| kind      | key               | of                  | holds                                                        |
+|-----------|-------------------|---------------------|--------------------------------------------------------------|
+| `recall`  | its id            | a partition         | its words; which rows it weighed and what spoke for each |
+| `outcome` | recall id and kind| a partition         | what became of a recall                                  |
+| `policy`  | a profile         | a partition/tenant  | a learned state, as its own text                         |
+
+All of it goes with the partition. Recalls and outcomes are never changed, but that the words of a recall go when an
+entry that it showed is forgotten. Knows nothing of what is learned from them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from wellworn.core.clock import EPOCH
+from wellworn.core.errors import StoreCorrupt, StoreError
+from wellworn.core.values import Partition, filled
+from wellworn.store.port import Reader, Record, RecordFilter, Tx, Vector
+
+RECALL, OUTCOME, POLICY = "recall", "outcome", "policy"
+MOST_KINDS = 7
+"""Kinds of outcomes that a recall can have, one of each."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoggedRecall:
+    """A recall as learning sees it: which rows it weighed, what spoke for each, which were shown in which order.
+
+    Rows come in this order: those shown, as shown; then unshown ones by falling base score. All arrays are float32,
+    so that learning at once and learning again from the log see the same numbers.
+    """
+
+    id: str
+    partition: Partition
+    """Whose recall it was: the home of its scope."""
+    at: datetime
+    query: str
+    """Empty when it was forgotten."""
+    profile: str
+    level: str
+    """Which ranking served it: `base`, `prior` or `person`, with `+even` or `+odd` where neighbours changed places."""
+    nos: list[int]
+    shown: int
+    base: Vector
+    """Base score of each row, shape (rows,)."""
+    names: list[str]
+    """What the columns of `features` are."""
+    features: Vector
+    """Shape (rows, names)."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoggedOutcome:
+    """What became of a recall, once per kind: `cited` {"nos": […]}, `used` {"quality": …}, `ignored` {}, `refined`
+    {"query": …}, `verdict` {"success": …}; `searched` and `inferred`, what a search taught. `no` ascends over the whole
+    store, in the order they were told."""
+
+    no: int
+    recall: LoggedRecall
+    kind: str
+    value: dict[str, Any]
+    at: datetime
+
+
+# -- recalls -------------------------------------------------------------------------------------------------------
+
+
+def add_recalls(tx: Tx, recalls: Sequence[LoggedRecall]) -> None:
+    """Append to the log; a recall that is there already is left as it is."""
+    tx.put_records([_record_of(recall) for recall in recalls], replace=False)
+
+
+def logged_recalls(reader: Reader, ids: Sequence[str]) -> dict[str, LoggedRecall]:
+    """Recalls of the log by id."""
+    return {record.key: _recall_from(record) for record in reader.records(RecordFilter(kinds=[RECALL], keys=ids))}
+
+
+def logged_recall(reader: Reader, recall_id: str) -> LoggedRecall | None:
+    return logged_recalls(reader, [recall_id]).get(recall_id)
+
+
+def _record_of(recall: LoggedRecall) -> Record:
+    """The words are the body; everything else is numbers, in the blob: a line of JSON, then rows, scores, features."""
+    rows, columns = len(recall.nos), len(recall.names)
+    base = np.ascontiguousarray(recall.base, dtype="<f4")
+    features = np.ascontiguousarray(recall.features, dtype="<f4")
+    if base.shape != (rows,) or features.shape != (rows, columns):
+        raise StoreError(
+            f"recall {recall.id!r} has {rows} rows and {columns} features, "
+            f"but base scores of shape {base.shape} and features of shape {features.shape}"
+        )
+    if not 0 <= recall.shown <= rows:
+        raise StoreError(f"recall {recall.id!r} cannot have shown {recall.shown} of {rows} rows")
+    how = json.dumps([recall.profile, recall.level, recall.shown, recall.names])
+    numbers = np.array(recall.nos, dtype="<i8").tobytes() + base.tobytes() + features.tobytes()
+    return Record(
+        partition=recall.partition,
+        kind=RECALL,
+        key=recall.id,
+        body={"query": recall.query} if recall.query else {},
+        rows=tuple(recall.nos[: recall.shown]) if recall.query else (),
+        blob=how.encode() + b"\n" + numbers,
+        created_at=recall.at,
+        updated_at=recall.at,
+    )
+
+
+def _recall_from(record: Record) -> LoggedRecall:
+    try:
+        how, _, blob = (record.blob or b"").partition(b"\n")
+        profile, level, shown, names = _how(how)
+        rows = len(blob) // (8 + 4 + 4 * len(names))
+        numbers = np.frombuffer(bytearray(blob[8 * rows :]), dtype="<f4").astype(np.float32, copy=False)
+        return filled(
+            LoggedRecall,
+            id=record.key,
+            partition=record.partition,
+            at=record.created_at,
+            query=record.body.get("query", ""),
+            profile=profile,
+            level=level,
+            shown=shown,
+            nos=np.frombuffer(blob, dtype="<i8", count=rows).tolist(),
+            names=[*names],
+            base=numbers[:rows],
+            features=numbers[rows:].reshape(rows, len(names)),
+        )
+    except (ValueError, TypeError) as error:
+        raise StoreCorrupt(f"the logged recall {record.key!r} cannot be read: {error}") from error
+
+
+@lru_cache(maxsize=64)
+def _how(text: bytes) -> tuple[str, str, int, list[str]]:
+    """Profile, level, how many were shown, names: the same for most recalls."""
+    profile, level, shown, names = json.loads(text)
+    return profile, level, shown, names
+
+
+# -- outcomes ------------------------------------------------------------------------------------------------------
+
+
+def add_outcome(
+    tx: Tx, recall_id: str, partition: Partition, kind: str, value: dict[str, Any], at: datetime
+) -> int | None:
+    """Append to the log and return its number; None when this recall has an outcome of this kind already."""
+    return tx.add_record(
+        Record(
+            partition=partition,
+            kind=OUTCOME,
+            key=f"{recall_id} {kind}",
+            state=kind,
+            body={"recall": recall_id, "value": value},
+            created_at=at,
+            updated_at=at,
+        )
+    )
+
+
+def outcomes(
+    reader: Reader, tenant: str, *, partition: Partition | None = None, after: int = 0, limit: int = 1000
+) -> list[LoggedOutcome]:
+    """The outcome log of a tenant, or of one of its partitions, in order, after a number: one page."""
+    if partition is not None and partition.tenant != tenant:
+        return []
+    wanted = RecordFilter(kinds=[OUTCOME], tenant=tenant, partition=partition, order="oldest")
+    page = reader.records(replace(wanted, after=after, limit=limit))
+    return _outcomes_from(page, logged_recalls(reader, list({record.body["recall"] for record in page})))
+
+
+def last_told(reader: Reader, tenant: str) -> int:
+    """The number of the tenant's last outcome; 0 when there is none."""
+    found = reader.records(RecordFilter(kinds=[OUTCOME], tenant=tenant, limit=1))
+    return found[0].no if found else 0
+
+
+def recent_outcomes(reader: Reader, partition: Partition, *, recalls: int, after: int = 0) -> list[LoggedOutcome]:
+    """What was told of a partition's last so many recalls, with numbers above `after`, in the order it was told."""
+    last = reader.records(RecordFilter(kinds=[RECALL], partition=partition, limit=recalls))
+    wanted = RecordFilter(kinds=[OUTCOME], partition=partition, after=after, limit=recalls * MOST_KINDS)
+    told = [*reversed(reader.records(wanted))]
+    of = {record.body["recall"] for record in told}
+    return _outcomes_from(told, {record.key: _recall_from(record) for record in last if record.key in of})
+
+
+def _outcomes_from(records: Sequence[Record], recalls: dict[str, LoggedRecall]) -> list[LoggedOutcome]:
+    """Outcomes of these recalls, in the order of their records."""
+    return [
+        LoggedOutcome(no=record.no, recall=recall, kind=record.state, value=record.body["value"], at=record.created_at)
+        for record in records
+        if (recall := recalls.get(record.body["recall"])) is not None
+    ]
+
+
+# -- learned states ------------------------------------------------------------------------------------------------
+
+
+def stored_policy(reader: Reader, tenant: str, partition: Partition | None, *, profile: str = "default") -> str | None:
+    """The state learned with a profile for a partition, or with None for the tenant as a whole.
+
+    A profile is any text; each has a state of its own.
+    """
+    if partition is not None and partition.tenant != tenant:
+        return None
+    wanted = RecordFilter(kinds=[POLICY], keys=[_key(profile)], tenant=tenant, partition=partition)
+    found = reader.records(wanted if partition is not None else replace(wanted, of_tenant=True))
+    return (found[0].blob or b"").decode() if found else None
+
+
+def stored_policies(reader: Reader, partition: Partition, *, profile: str = "default") -> tuple[str | None, str | None]:
+    """That of the partition's tenant as a whole and that of the partition."""
+    found = stored_texts(reader, partition, [profile])
+    return found.get((profile, None)), found.get((profile, partition))
+
+
+def stored_texts(
+    reader: Reader, partition: Partition, profiles: Sequence[str]
+) -> dict[tuple[str, Partition | None], str]:
+    """States by profile and partition (None: the tenant as a whole), as of one moment."""
+    profile_of = {_key(profile): profile for profile in profiles}
+    wanted = RecordFilter(kinds=[POLICY], keys=[*profile_of], partition=partition, of_tenant=True)
+    return {
+        (profile_of[record.key], record.partition): (record.blob or b"").decode() for record in reader.records(wanted)
+    }
+
+
+def put_policy(tx: Tx, tenant: str, partition: Partition | None, state: str, *, profile: str = "default") -> None:
+    """Put a state in the place of the one that is there. It says itself when it last changed."""
+    if partition is not None and partition.tenant != tenant:
+        raise StoreError(f"partition {partition} is not of tenant {tenant!r}")
+    tx.put_records(
+        [
+            Record(
+                tenant=tenant,
+                partition=partition,
+                kind=POLICY,
+                key=_key(profile),
+                blob=state.encode(),
+                created_at=EPOCH,
+                updated_at=EPOCH,
+            )
+        ]
+    )
+
+
+def drop_policies(tx: Tx, tenant: str, *, profile: str | None = None) -> int:
+    """Remove the states of a tenant and all its partitions, of one profile or of all; returns how many there were.
+
+    The log stays.
+    """
+    keys = None if profile is None else [_key(profile)]
+    return tx.drop_records(RecordFilter(kinds=[POLICY], tenant=tenant, keys=keys))
+
+
+def _key(profile: str) -> str:
+    """The profile '' holds the tenant's settings; a record needs a key."""
+    return profile or "(settings)"
