@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from learning.world import NAMES, START, WIDTH, Feedback, User, always_last, at_random, honest, inverted, recall_of
 from wellworn.learning.guard import LEAST, Evidence, Guard
 from wellworn.learning.policy import Person, Prior, advance, serving
-from wellworn.learning.ranker import Example, Ranker
+from wellworn.learning.ranker import Example, Flags, Ranker
 from wellworn.learning.state import Tenant, dumps_state, dumps_tenant, loads_state, loads_tenant
 
 SEEDS = range(6)
@@ -36,7 +36,28 @@ def test_bad_feedback_is_never_believed(feedback: Feedback, seed: int) -> None:
     assert set(user.levels) == {"base"}
     assert (prior.ranker, prior.users, prior.gain) == (None, 0, Evidence())
     assert user.person is not None
-    assert user.person.guard.distrust()
+    assert user.person.distrust()
+
+
+@pytest.mark.parametrize("places", [[0], [0, 1], [0, 1, 2, 3, 4]])
+def test_citing_the_same_places_whatever_stands_there_teaches_nothing(places: list[int]) -> None:
+    def positional(dice: np.random.Generator, useful: Flags) -> Flags:
+        return np.isin(np.arange(len(useful)), places)
+
+    user = User(1)
+    prior = user.ask(Prior(), positional, 200)
+    assert not any(user.trusted)
+    assert set(user.levels) == {"base"}
+    assert prior.users == 0
+    honest_then = User(1)
+    prior = honest_then.ask(Prior(), honest(), 100)
+    honest_then.ask(prior, positional, LEAST)
+    assert honest_then.person is not None
+    assert "same places" in honest_then.person.distrust()
+    own = honest_then.person.own
+    after = honest_then.ask(prior, positional, 50)
+    assert honest_then.person.own is own
+    assert after.ranker is prior.ranker
 
 
 @pytest.mark.parametrize("seed", SEEDS)

@@ -51,10 +51,10 @@ class Ask:
     useful: Flags
 
 
-def question(dice: np.random.Generator, *, base_knows: float = 2.5, answers: int = 2) -> Ask:
+def question(dice: np.random.Generator, *, base_knows: float = 2.5) -> Ask:
     """The answers have the feature `decides`, which the base does not know; the base knows a little of its own."""
     useful = np.zeros(ROWS, dtype=np.bool_)
-    useful[:answers] = True
+    useful[: dice.integers(1, 4)] = True
     base = 0.3 * (dice.normal(size=ROWS) + base_knows * useful)
     features = dice.normal(size=(ROWS, WIDTH)) * [0.15, 0.3, 1.0, 1.0]
     features[:, 0] += useful

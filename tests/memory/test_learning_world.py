@@ -266,7 +266,7 @@ def test_the_curve_ends_where_the_status_is(planted: OpenMemory) -> None:
 # -- never worse -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cite", [at_random, inverted, always_last])
+@pytest.mark.parametrize("cite", [at_random, inverted, always_first, always_last])
 def test_bad_feedback_never_serves_and_is_reported(planted: OpenMemory, cite: Cite) -> None:
     mem = planted()
     ada = User(mem, ADA, 3)
@@ -274,18 +274,10 @@ def test_bad_feedback_never_serves_and_is_reported(planted: OpenMemory, cite: Ci
     ada.tell(100, cite)
     status = mem.learning.status(scope=ADA)
     assert (status.serving, status.level, status.trusted) == ("base", "base", False)
-    assert "untrained ranking" in status.distrust
+    assert status.distrust
     assert ada.order() == before
     assert ada.recall_rate() == rate
     assert mem.learning.status(scope=BEN).prior_users == 0
-
-
-def test_citing_the_first_hit_whatever_it_is_costs_little(planted: OpenMemory) -> None:
-    mem = planted()
-    ada = User(mem, ADA, 3)
-    untrained = ada.recall_rate()
-    ada.tell(150, always_first)
-    assert ada.recall_rate() >= untrained - 0.05
 
 
 def test_feedback_that_turns_bad_is_rolled_back(planted: OpenMemory) -> None:

@@ -1,7 +1,7 @@
 """Whether feedback can be trusted, and whether the learned ranking beats the untrained one, judged from the log alone.
 
 Agreement: does the BASE order of the shown rows predict what was cited? Honest citations agree with any ranking that is
-better than chance; random, inverted and positional ones do not. Gain: does the learned order predict it better, judged
+better than chance; random and inverted ones do not. Gain: does the learned order predict it better, judged
 before it learns from it? Both compare orders (AUC), because a better temperature alone already improves a likelihood.
 
 Trust is gained by a lower bound and lost by the mean, so that it does not flip back and forth near the bar. It is lost

@@ -130,7 +130,7 @@ class Learner:
         if self.mode != "on":
             return Serving(repeated=repeated)
         level, ranker = serving(prior, person)
-        outcomes = 0 if person is None or person.guard.distrust() else person.outcomes
+        outcomes = 0 if person is None or person.distrust() else person.outcomes
         matrices = None if self._reranker is None else self._reranker.serving(partition, level)
         if matrices is not None and matrices.alone:
             level, ranker = "person", None
@@ -369,7 +369,7 @@ class Learner:
             steps=0 if person is None else person.own.steps,
             agreement=0.0 if person is None else person.guard.agree.mean,
             trusted=person is not None and person.guard.trusted,
-            distrust="" if person is None else person.guard.distrust(),
+            distrust="" if person is None else person.distrust(),
             gain=gain.mean,
             bound=gain.bound(-Z_GAIN) if gain.n >= 2 else 0.0,
             prior_steps=0 if prior.ranker is None else prior.ranker.steps,

@@ -3,7 +3,8 @@
 `advance` is that step. It is used for an outcome as it arrives and for replaying the log, so both give the same state.
 Levels: `base`; `prior`, when trusted people of the tenant show a gain; `person`, when the person's own feedback is
 trusted too. Only outcomes of trusted people enter the prior, and it holds numbers only. A person who was trusted and no
-longer is teaches nothing, not even themselves, until they are trusted again. This module knows no store.
+longer is teaches nothing, not even themselves, until they are trusted again; nor do outcomes that cite the same places
+30 times in a row. This module knows no store.
 """
 
 from __future__ import annotations
@@ -55,9 +56,24 @@ class Person:
     """The tenant's gain just before they were absorbed: others' evidence, so that their own is not counted twice."""
     barren: int = 0
     """Outcomes in a row without any citation while their own ranker served."""
+    places: tuple[int, ...] = ()
+    """The places that their last outcome cited."""
+    same: int = 0
+    """Outcomes in a row that cited the same places."""
     level: Level = "base"
     changed_at: datetime | None = None
     """When the level last changed."""
+
+    @property
+    def positional(self) -> bool:
+        """The same places were cited so often in a row that it says nothing about the entries there."""
+        return self.same >= LEAST
+
+    def distrust(self) -> str:
+        """Why their feedback teaches nothing now, in one line; empty while it does, or may."""
+        if self.positional:
+            return f"the last {self.same} outcomes cite the same places, whatever stands there"
+        return self.guard.distrust()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -86,22 +102,23 @@ def advance(
     if person is None:
         person = Person(own=prior.person(width))
     before, believed = person.level, person.guard
-    correction = person.own.correction(example.base, example.features, example.best)
-    base, shown = example.base.tolist(), example.shown
-    found = compare(base[:shown], (example.base + correction)[:shown].tolist(), example.cited.tolist())
+    places = tuple(place for place, cited in enumerate(example.cited.tolist()) if cited)
+    person = altered(person, places=places, same=person.same + 1 if places == person.places else 1)
+    found = None if person.positional else _compared(person.own, example)
     guard = believed.see(found)
+    taught = not (guard.lost or person.positional)
     person = altered(
         person,
-        own=person.own if guard.lost else person.own.updated(example),
+        own=person.own.updated(example) if taught else person.own,
         guard=guard,
         outcomes=person.outcomes + 1,
-        barren=person.barren + 1 if before == "person" and not example.cited.any() else 0,
+        barren=person.barren + 1 if before == "person" and not places else 0,
     )
     fault = _collapse(person)
     if fault:
         # The evidence was about weights that are gone; without it, nothing of their own serves for LEAST outcomes.
         person = replace(person, own=prior.person(width), guard=replace(guard, gain=NO_EVIDENCE, beats=False), barren=0)
-    elif guard.trusted and prior.shares:
+    elif guard.trusted and prior.shares and taught:
         if person.absorbed:
             ranker = (prior.ranker or Ranker.fresh(width)).updated(example)
             prior = altered(prior, ranker=ranker, gain=prior.gain if found is None else prior.gain.add(found[1]))
@@ -124,6 +141,13 @@ def serving(prior: Prior, person: Person | None) -> tuple[Level, Ranker | None]:
     person = _judged(prior, person or Person(own=prior.person(0)))
     level = _level(prior, person)
     return level, {"base": None, "prior": prior.ranker, "person": person.own}[level]
+
+
+def _compared(own: Ranker, example: Example) -> tuple[float, float] | None:
+    """How the base order and the learned order, before it learns, predict what was cited."""
+    correction = own.correction(example.base, example.features, example.best)
+    base, shown = example.base.tolist(), example.shown
+    return compare(base[:shown], (example.base + correction)[:shown].tolist(), example.cited.tolist())
 
 
 def _others(prior: Prior, person: Person) -> Evidence:
