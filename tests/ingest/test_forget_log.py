@@ -2,18 +2,37 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 from wellworn.core.values import Receipt, Scope
 from wellworn.ingest.forget import Forgetter
-from wellworn.learning.records import add_outcome, add_recalls, logged_recall
+from wellworn.learning.records import LoggedRecall, add_outcome, add_recalls, logged_recall
 from wellworn.store.events import events
 from wellworn.store.port import Store
 from wellworn.store.sqlite import SqliteStore
-from wellworn.testing.builders import NOON, make_new_entry, make_partition, make_recall
+from wellworn.testing.builders import NOON, make_new_entry, make_partition, make_vector
 
 SECRET = "zqxmarker"
+
+
+def make_recall(
+    id: str, *, nos: Sequence[int] = (1, 2, 3), names: Sequence[str] = ("words", "meaning"), **given: Any
+) -> LoggedRecall:  # any field of LoggedRecall
+    """A logged recall of these rows; its numbers depend on the id alone."""
+    defaults: dict[str, Any] = {  # the fields of LoggedRecall
+        "partition": make_partition(),
+        "at": NOON,
+        "query": f"the query of {id}",
+        "profile": "chat",
+        "level": "base",
+        "shown": min(2, len(nos)),
+        "base": make_vector(f"base {id}", width=len(nos)),
+        "features": make_vector(f"features {id}", width=len(nos) * len(names)).reshape(len(nos), len(names)),
+    }
+    return LoggedRecall(id=id, nos=list(nos), names=list(names), **(defaults | given))
 
 
 class NoCaches:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from wellworn.core.values import Job, Partition
 from wellworn.jobs import Backoff, Queue
@@ -76,3 +77,16 @@ def effects(store: Store) -> Counter[str]:
 def state_of(queue: Queue, key: str) -> str:
     (job,) = [job for job in list_jobs(queue.store) if job.key == key]
     return job.state
+
+
+def make_job(id: str, **given: Any) -> Job:  # any field of Job
+    """A queued job of that id, due at `NOON`; its key is its id."""
+    defaults: dict[str, Any] = {
+        "partition": make_partition(),
+        "kind": "reflect",
+        "key": id,
+        "due_at": NOON,
+        "created_at": NOON,
+        "updated_at": NOON,
+    }
+    return Job(id=id, **(defaults | given))

@@ -12,6 +12,7 @@ from typing import cast
 import numpy as np
 import pytest
 
+from jobs.world import make_job
 from wellworn.core.values import Kind
 from wellworn.jobs.queue import put_job
 from wellworn.memory import Memory
@@ -20,7 +21,6 @@ from wellworn.ops.checks import check_cycles
 from wellworn.ops.doctor import Report, repair, verify
 from wellworn.store.port import Flaw, Selection, Store
 from wellworn.store.sqlite import SqliteStore
-from wellworn.testing.builders import make_job
 
 from .conftest import ADA, BOB, entries_of, fill, open_memory
 

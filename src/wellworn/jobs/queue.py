@@ -23,7 +23,7 @@ from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, from_micros
 from wellworn.core.errors import InvalidInput, LeaseLost, NotFound, StoreCorrupt, StoreError
 from wellworn.core.values import JOB_STATES, Job, JobState, Partition
 from wellworn.jobs.failures import is_permanent, told
-from wellworn.store.port import Reader, Record, RecordFilter, Store, Tx
+from wellworn.store.port import Record, RecordFilter, Store, StoreReader, Tx
 
 JOB = "job"
 """The kind of record that a job is."""
@@ -55,7 +55,7 @@ class Backoff:
 
 
 def list_jobs(
-    reader: Reader,
+    reader: StoreReader,
     *,
     tenant: str | None = None,
     partition: Partition | None = None,
@@ -69,7 +69,7 @@ def list_jobs(
     return [job for job in jobs if kinds is None or job.kind in kinds][:limit]
 
 
-def find_job(reader: Reader, partition: Partition, kind: str, key: str) -> Job | None:
+def find_job(reader: StoreReader, partition: Partition, kind: str, key: str) -> Job | None:
     """The job of a partition by what it does."""
     record = reader.record(partition, JOB, f"{kind} {key}")
     return None if record is None else _job_from(record)

@@ -24,7 +24,7 @@ import numpy as np
 from wellworn.core.clock import EPOCH
 from wellworn.core.errors import StoreCorrupt, StoreError
 from wellworn.core.values import Partition, filled
-from wellworn.store.port import Reader, Record, RecordFilter, Tx, Vector
+from wellworn.store.port import Record, RecordFilter, StoreReader, Tx, Vector
 
 RECALL, OUTCOME, POLICY = "recall", "outcome", "policy"
 MOST_KINDS = 7
@@ -79,12 +79,12 @@ def add_recalls(tx: Tx, recalls: Sequence[LoggedRecall]) -> None:
     tx.put_records([_record_of(recall) for recall in recalls], replace=False)
 
 
-def logged_recalls(reader: Reader, ids: Sequence[str]) -> dict[str, LoggedRecall]:
+def logged_recalls(reader: StoreReader, ids: Sequence[str]) -> dict[str, LoggedRecall]:
     """Recalls of the log by id."""
     return {record.key: _recall_from(record) for record in reader.records(RecordFilter(kinds=[RECALL], keys=ids))}
 
 
-def logged_recall(reader: Reader, recall_id: str) -> LoggedRecall | None:
+def logged_recall(reader: StoreReader, recall_id: str) -> LoggedRecall | None:
     return logged_recalls(reader, [recall_id]).get(recall_id)
 
 
@@ -166,7 +166,7 @@ def add_outcome(
 
 
 def outcomes(
-    reader: Reader, tenant: str, *, partition: Partition | None = None, after: int = 0, limit: int = 1000
+    reader: StoreReader, tenant: str, *, partition: Partition | None = None, after: int = 0, limit: int = 1000
 ) -> list[LoggedOutcome]:
     """The outcome log of a tenant, or of one of its partitions, in order, after a number: one page."""
     if partition is not None and partition.tenant != tenant:
@@ -176,13 +176,13 @@ def outcomes(
     return _outcomes_from(page, logged_recalls(reader, list({record.body["recall"] for record in page})))
 
 
-def last_told(reader: Reader, tenant: str) -> int:
+def last_told(reader: StoreReader, tenant: str) -> int:
     """The number of the tenant's last outcome; 0 when there is none."""
     found = reader.records(RecordFilter(kinds=[OUTCOME], tenant=tenant, limit=1))
     return found[0].no if found else 0
 
 
-def recent_outcomes(reader: Reader, partition: Partition, *, recalls: int, after: int = 0) -> list[LoggedOutcome]:
+def recent_outcomes(reader: StoreReader, partition: Partition, *, recalls: int, after: int = 0) -> list[LoggedOutcome]:
     """What was told of a partition's last so many recalls, with numbers above `after`, in the order it was told."""
     last = reader.records(RecordFilter(kinds=[RECALL], partition=partition, limit=recalls))
     wanted = RecordFilter(kinds=[OUTCOME], partition=partition, after=after, limit=recalls * MOST_KINDS)
@@ -203,7 +203,9 @@ def _outcomes_from(records: Sequence[Record], recalls: dict[str, LoggedRecall]) 
 # -- learned states ------------------------------------------------------------------------------------------------
 
 
-def stored_policy(reader: Reader, tenant: str, partition: Partition | None, *, profile: str = "default") -> str | None:
+def stored_policy(
+    reader: StoreReader, tenant: str, partition: Partition | None, *, profile: str = "default"
+) -> str | None:
     """The state learned with a profile for a partition, or with None for the tenant as a whole.
 
     A profile is any text; each has a state of its own.
@@ -215,14 +217,16 @@ def stored_policy(reader: Reader, tenant: str, partition: Partition | None, *, p
     return (found[0].blob or b"").decode() if found else None
 
 
-def stored_policies(reader: Reader, partition: Partition, *, profile: str = "default") -> tuple[str | None, str | None]:
+def stored_policies(
+    reader: StoreReader, partition: Partition, *, profile: str = "default"
+) -> tuple[str | None, str | None]:
     """That of the partition's tenant as a whole and that of the partition."""
     found = stored_texts(reader, partition, [profile])
     return found.get((profile, None)), found.get((profile, partition))
 
 
 def stored_texts(
-    reader: Reader, partition: Partition, profiles: Sequence[str]
+    reader: StoreReader, partition: Partition, profiles: Sequence[str]
 ) -> dict[tuple[str, Partition | None], str]:
     """States by profile and partition (None: the tenant as a whole), as of one moment."""
     profile_of = {_key(profile): profile for profile in profiles}

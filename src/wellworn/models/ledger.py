@@ -23,7 +23,7 @@ from wellworn.core.values import Partition
 from wellworn.models.base import most_input_tokens
 from wellworn.models.costs import Budget, CallCost, Prices, Span
 from wellworn.models.port import Model, Reply, Request
-from wellworn.store.port import Reader, Record, RecordFilter, Store, Tx
+from wellworn.store.port import Record, RecordFilter, Store, StoreReader, Tx
 
 _log = logging.getLogger("wellworn.models")
 _warned: set[str] = set()  # models without a price that were logged already
@@ -104,13 +104,15 @@ def _sums(call: Call) -> Iterator[tuple[str, str | None]]:
         yield f"session {call.session}", call.session
 
 
-def total_cost(reader: Reader, tenant: str, key: str) -> CallCost:
+def total_cost(reader: StoreReader, tenant: str, key: str) -> CallCost:
     """One of the sums: `tenant`, `day 2026-05-01`, `session NAME`."""
     found = reader.records(RecordFilter(kinds=[SPENT], tenant=tenant, of_tenant=True, keys=[key]))
     return CallCost(tokens=found[0].body["tokens"], usd=found[0].body["usd"]) if found else CallCost()
 
 
-def spent(reader: Reader, tenant: str | None, *, since: datetime | None = None, by: Sequence[str] = ()) -> list[Spent]:
+def spent(
+    reader: StoreReader, tenant: str | None, *, since: datetime | None = None, by: Sequence[str] = ()
+) -> list[Spent]:
     """What the calls of a tenant (None: of all) add up to, from a moment on.
 
     `by` groups them, by `tenant`, `purpose`, `model` or `day` (UTC, as `2026-05-01`), in the order of these keys;
@@ -136,7 +138,7 @@ def spent(reader: Reader, tenant: str | None, *, since: datetime | None = None, 
     ]
 
 
-def _calls(reader: Reader, tenant: str | None, since: datetime | None) -> Iterator[Call]:
+def _calls(reader: StoreReader, tenant: str | None, since: datetime | None) -> Iterator[Call]:
     wanted = RecordFilter(kinds=[CALL], tenant=tenant, since=since, order="oldest", limit=_PAGE)
     while page := reader.records(wanted):
         for record in page:

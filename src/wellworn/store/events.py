@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime
 
-from wellworn.store.port import Reader, Record, RecordFilter, Tx
+from wellworn.store.port import Record, RecordFilter, StoreReader, Tx
 
 EVENT = "event"
 """The kind of record."""
@@ -31,7 +31,7 @@ def audit(tx: Tx, event: Event) -> None:
     tx.put_records([record])
 
 
-def events(reader: Reader, tenant: str, *, limit: int | None = None) -> list[Event]:
+def events(reader: StoreReader, tenant: str, *, limit: int | None = None) -> list[Event]:
     """The audit log of a tenant, newest first."""
     return [
         Event(

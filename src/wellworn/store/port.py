@@ -45,7 +45,6 @@ __all__ = [
     "IndexRecord",
     "Neighbour",
     "NewEntry",
-    "Reader",
     "Record",
     "RecordFilter",
     "Removed",
@@ -54,6 +53,7 @@ __all__ = [
     "SessionHead",
     "Slim",
     "Store",
+    "StoreReader",
     "Tx",
     "Vector",
 ]
@@ -62,7 +62,7 @@ Edge = tuple[int, int, str, float]
 """Source row, target row, type, confidence."""
 
 
-class Reader(ABC):
+class StoreReader(ABC):
     """Everything that can be read, from a store or inside a transaction."""
 
     # -- partitions ----------------------------------------------------------------------------------------------
@@ -183,7 +183,7 @@ class Reader(ABC):
         return found[0] if found else None
 
 
-class Tx(Reader):
+class Tx(StoreReader):
     """One atomic write. Partitions and sessions come into being when first written to. Reads see what it wrote."""
 
     # -- entries -------------------------------------------------------------------------------------------------
@@ -284,7 +284,7 @@ class Tx(Reader):
         """Remove them; returns how many there were."""
 
 
-class Store(Reader):
+class Store(StoreReader):
     """A storage engine."""
 
     location: str

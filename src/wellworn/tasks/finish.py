@@ -16,7 +16,7 @@ from wellworn.core.values import Entry, Partition
 from wellworn.ingest.remember import keep
 from wellworn.learning.outcome import FAILURE_STEP, OutcomeInput, judged
 from wellworn.store.events import Event, audit
-from wellworn.store.port import NewEntry, Reader, Tx
+from wellworn.store.port import NewEntry, StoreReader, Tx
 from wellworn.tasks.calls import refuted
 from wellworn.tasks.distill import Distilled, distill, distill_attempts
 from wellworn.tasks.engine import Parts
@@ -198,6 +198,7 @@ def _used(task: Task) -> list[int]:
     return [place for place in range(len(task.shown)) if used is None or place in used]
 
 
-def _shown(task: Task, reader: Reader) -> dict[str, Entry]:
+def _shown(task: Task, reader: StoreReader) -> dict[str, Entry]:
     """The items that it was given, as they are now."""
-    return {id: entry for id, entry in reader.get(None, task.shown).items() if entry.tenant == task.partition.tenant}
+    there = reader.get(None, task.shown)
+    return {id: entry for id, entry in there.items() if entry.tenant == task.partition.tenant}

@@ -1,4 +1,4 @@
-"""Entries, turns, links, logged recalls, calls, jobs with sensible defaults, for tests of stores and what uses them.
+"""Entries, turns, links and records with sensible defaults, for tests of stores and what uses them.
 
 Everything is computed from the arguments: no clock, no randomness. Give an id, and name what matters to the test.
 """
@@ -7,18 +7,25 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Any, get_args
 
 import numpy as np
 
 from wellworn.core.tokens import count_tokens
-from wellworn.core.values import Entry, Job, Layer, Link, LinkType, Partition, Turn
-from wellworn.learning.records import LoggedRecall
-from wellworn.models.ledger import Call
-from wellworn.store.events import Event
-from wellworn.store.port import EmbeddingModel, IndexRecord, NewEntry, Record, Vector
+from wellworn.core.values import Entry, Layer, Link, LinkType, Partition, Turn
+from wellworn.store.port import (
+    EmbeddingModel,
+    IndexRecord,
+    NewEntry,
+    Record,
+    RecordFilter,
+    Selection,
+    Store,
+    Tx,
+    Vector,
+)
 
 NOON = datetime(2024, 5, 1, 12, 0, tzinfo=UTC)
 """When everything happens, unless told otherwise."""
@@ -94,53 +101,6 @@ def make_link(source: str, target: str, type: LinkType = "supports", **given: An
     return Link(source=source, target=target, type=type, **(defaults | given))
 
 
-def make_event(action: str, *, tenant: str = "acme", **given: Any) -> Event:  # any field of Event
-    return Event(tenant=tenant, action=action, **({"at": NOON} | given))
-
-
-def make_recall(id: str, *, nos: Sequence[int] = (1, 2, 3), names: Sequence[str] = ("words", "meaning"),
-                **given: Any) -> LoggedRecall:  # fmt: skip  # any field of LoggedRecall
-    """A logged recall of these rows; its numbers depend on the id alone."""
-    defaults: dict[str, Any] = {  # the fields of LoggedRecall
-        "partition": make_partition(),
-        "at": NOON,
-        "query": f"the query of {id}",
-        "profile": "chat",
-        "level": "base",
-        "shown": min(2, len(nos)),
-        "base": make_vector(f"base {id}", width=len(nos)),
-        "features": make_vector(f"features {id}", width=len(nos) * len(names)).reshape(len(nos), len(names)),
-    }
-    return LoggedRecall(id=id, nos=list(nos), names=list(names), **(defaults | given))
-
-
-def make_call(**given: Any) -> Call:  # any field of Call
-    defaults: dict[str, Any] = {
-        "at": NOON,
-        "tenant": "acme",
-        "purpose": "extract",
-        "model": "scripted",
-        "input_tokens": 100,
-        "output_tokens": 10,
-        "usd": 0.25,
-        "seconds": 0.5,
-    }
-    return Call(**(defaults | given))
-
-
-def make_job(id: str, **given: Any) -> Job:  # any field of Job
-    """A queued job of that id, due at `NOON`; its key is its id."""
-    defaults: dict[str, Any] = {
-        "partition": make_partition(),
-        "kind": "reflect",
-        "key": id,
-        "due_at": NOON,
-        "created_at": NOON,
-        "updated_at": NOON,
-    }
-    return Job(id=id, **(defaults | given))
-
-
 def make_record(key: str, **given: Any) -> Record:  # any field of Record
     """A task of that key, put at `NOON`, that names nothing."""
     defaults: dict[str, Any] = {"partition": make_partition(), "kind": "task", "created_at": NOON, "updated_at": NOON}
@@ -153,3 +113,45 @@ def _hash64(text: str) -> int:
 
 def _signed64(text: str) -> int:
     return _hash64(text) - (1 << 63)
+
+
+# -- short ways to use a store ---------------------------------------------------------------------------------------
+
+
+def add(store: Store, *new: NewEntry) -> list[int]:
+    """All in one transaction; their row numbers."""
+    with store.transact() as tx:
+        for one in new:
+            tx.add(one)
+    return [no_of(store, one.entry.id) for one in new]
+
+
+def no_of(store: Store, entry_id: str) -> int:
+    return store.select(None, Selection(ids=[entry_id]))[0][0]
+
+
+def entry_in(store: Store, entry_id: str) -> Entry:
+    return store.get(None, [entry_id])[entry_id]
+
+
+def ids_on(store: Store, *partitions: Partition) -> list[str]:
+    return [entry.id for _, entry in store.select(partitions, Selection())]
+
+
+def write(store: Store, act: Callable[[Tx], Any]) -> Any:  # whatever the act returns
+    with store.transact() as tx:
+        return act(tx)
+
+
+def put(store: Store, *records: Record, replace: bool = True) -> list[Any]:  # numbers, or None
+    with store.transact() as tx:
+        return tx.put_records(records, replace=replace)
+
+
+def drop(store: Store, **wanted: Any) -> int:
+    with store.transact() as tx:
+        return tx.drop_records(RecordFilter(**wanted))
+
+
+def keys(store: Store, **wanted: Any) -> list[str]:
+    return [record.key for record in store.records(RecordFilter(**wanted))]

@@ -13,7 +13,9 @@ from wellworn.ingest.hashing import hash64
 from wellworn.learning.outcome import outcome_input
 from wellworn.search.steps.actions import Choice
 from wellworn.search.steps.trainer import (
+    BEGUN,
     CHOICES,
+    KIND,
     MOST_KEPT,
     SearchOutcome,
     SearchPolicy,
@@ -130,7 +132,7 @@ def test_by_default_nothing_is_recorded_at_recall_or_outcome() -> None:
     with filled() as memory:
         memory.outcome(memory.recall(QUESTION, scope=SCOPE).id, cited=[0])
         assert memory.engine.searches is None
-        assert memory.engine.store.records(RecordFilter(tenant="acme")) == []
+        assert memory.engine.store.records(RecordFilter(tenant="acme", kinds=[KIND, BEGUN])) == []
 
 
 def test_a_search_in_several_steps_is_recorded_and_ends_with_its_outcome() -> None:
@@ -161,7 +163,7 @@ def test_searches_are_bounded_in_number() -> None:
     with filled(recursion=LEARNS, durability="normal") as memory:
         for number in range(MOST_KEPT + 60):
             memory.recall(f"{QUESTION} {number}", scope=SCOPE)
-        assert len(memory.engine.store.records(RecordFilter(tenant="acme", limit=1000))) <= MOST_KEPT
+        assert len(memory.engine.store.records(RecordFilter(tenant="acme", kinds=[KIND]))) <= MOST_KEPT
 
 
 def test_a_proven_way_serves_until_learning_is_reset() -> None:

@@ -25,7 +25,7 @@ from wellworn.ingest.pii.find import find
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubber, ScrubberSpec, Scrubbing
 from wellworn.models.port import Model, Reply, Request
 from wellworn.store.events import Event, audit
-from wellworn.store.port import Reader, Record, RecordFilter, Store, Tx
+from wellworn.store.port import Record, RecordFilter, Store, StoreReader, Tx
 
 MODES = ("off", "mask", "reject")
 Numbering = Callable[[Sequence[Finding]], Sequence[int | None]]
@@ -179,7 +179,7 @@ class Pseudonyms:
         return Record(partition=partition, kind=kind, key=key, body=body, created_at=now, updated_at=now)
 
 
-def _numbers(reader: Reader, partition: Partition, keys: Sequence[str]) -> dict[str, int]:
+def _numbers(reader: StoreReader, partition: Partition, keys: Sequence[str]) -> dict[str, int]:
     """The numbers that are given, by key."""
     found = reader.records(RecordFilter(partition=partition, kinds=[ONE], keys=[*dict.fromkeys(keys)]))
     return {record.key: int(record.body["number"]) for record in found}

@@ -1,4 +1,4 @@
-"""Reading the SQLite file, outside a transaction or inside one: the `Reader` port."""
+"""Reading the SQLite file, outside a transaction or inside one: the `StoreReader` port."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from functools import lru_cache
+from itertools import starmap
 from typing import Any
 
 from wellworn.core.clock import from_micros, to_micros
@@ -20,13 +21,13 @@ from wellworn.store.port import (
     Head,
     IndexRecord,
     Neighbour,
-    Reader,
     Record,
     RecordFilter,
     Replaced,
     Selection,
     SessionHead,
     Slim,
+    StoreReader,
     Vector,
 )
 from wellworn.store.sqlite import records
@@ -70,7 +71,7 @@ def _heads(count: int) -> str:
     return " UNION ALL ".join(one.format(place) for place in range(count))
 
 
-class SqliteReader(Reader):
+class SqliteReader(StoreReader):
     """Queries. The store runs them on pooled connections, a transaction on its own."""
 
     @abstractmethod
@@ -122,7 +123,7 @@ class SqliteReader(Reader):
                 return Delta(seq=0, rows=[], removed=[])
             query = _SLIM_CHANGED if since else _SLIM_ALL
             found = db.execute(query, (partition_no, since, after, -1 if limit is None else limit))
-            rows = list(map(Slim._make, found))
+            rows = list(starmap(Slim, found))
             removed = db.execute(
                 "SELECT entry FROM removed WHERE partition = ? AND seq > ?", (partition_no, since)
             ).fetchall()

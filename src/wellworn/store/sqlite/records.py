@@ -141,17 +141,17 @@ def _conditions(wanted: RecordFilter, keys: Sequence[str] | None = None) -> tupl
         values.append(wanted.tenant)
         if wanted.of_tenant:
             where += " AND ifnull(r.partition, 0) = 0"
-    return index, where + _narrowed(wanted, values), values
-
-
-def _narrowed(wanted: RecordFilter, values: list[Any]) -> str:
-    """The conditions that no index leads by; their values are appended."""
-    where = ""
     if wanted.states is not None:
         where += f" AND r.state {in_list(wanted.states, values)}"
     if wanted.session is not None:
         where += " AND r.session = ?"
         values.append(wanted.session)
+    return index, where + _times(wanted, values), values
+
+
+def _times(wanted: RecordFilter, values: list[Any]) -> str:
+    """Conditions on times and the number."""
+    where = " AND r.due_at IS NOT NULL" if wanted.order == "due" else ""
     for column, moment in (
         ("created_at >=", wanted.since),
         ("updated_at <", wanted.before),
@@ -163,8 +163,6 @@ def _narrowed(wanted: RecordFilter, values: list[Any]) -> str:
     if wanted.after:
         where += " AND r.no > ?"
         values.append(wanted.after)
-    if wanted.order == "due":
-        where += " AND r.due_at IS NOT NULL"
     return where
 
 
