@@ -32,7 +32,7 @@ def ids(cli: Cli, *states: str) -> dict[str, str]:
     return {entry["text"]: entry["id"] for entry in found["entries"]}
 
 
-def test_consolidate_says_what_it_did_and_undo_takes_it_back(bank: Cli) -> None:
+def test_consolidate_says_what_it_did(bank: Cli) -> None:
     would = bank.json("tasks", "consolidate", "--dry-run", *SCOPE)
     assert (would["counts"]["merge"], would["counts"]["promote"]) == (1, 1)
     assert bank.json("tasks", "runs", *SCOPE)["runs"] == []
@@ -41,15 +41,6 @@ def test_consolidate_says_what_it_did_and_undo_takes_it_back(bank: Cli) -> None:
     assert "1 merge" in answer.err
     [run] = bank.json("tasks", "runs", *SCOPE)["runs"]
     assert run["state"] == "done"
-    assert bank.json("tasks", "undo", *SCOPE)["restored"] >= 3
-    assert len(ids(bank, "active")) == 5
-    assert "undone" in bank.ok("tasks", "runs", *SCOPE).out
-
-
-def test_nothing_to_undo_is_a_plain_answer(bank: Cli) -> None:
-    answer = bank("tasks", "undo", *SCOPE)
-    assert answer.code == 1
-    assert "there is none to undo" in answer.err
 
 
 def test_review_lists_questions_and_takes_a_decision(bank: Cli) -> None:
@@ -70,7 +61,6 @@ def test_review_lists_questions_and_takes_a_decision(bank: Cli) -> None:
     ("options", "says"),
     [
         (("KEY",), "together"),
-        (("KEY", "--decide", "scope", "--domain", "web"), "has no ="),
         (("KEY", "--decide", "delete"), "add --yes"),
         (("nobody", "--decide", "keep_both"), "nobody"),
     ],

@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wellworn import InvalidInput
-from wellworn.tasks.trajectory import MAX_STEP_CHARS, MAX_STEPS, Step, Trajectory, mapped, stored_form, trajectory_of
+from wellworn.core.plain import from_plain, to_plain
+from wellworn.tasks.trajectory import MAX_STEP_CHARS, MAX_STEPS, Step, Trajectory, mapped, trajectory_of
 
 TEXTS = st.text(max_size=20)
 VALUES = st.recursive(
@@ -44,7 +45,7 @@ TRAJECTORIES = st.builds(
 @given(TRAJECTORIES)
 def test_what_is_kept_as_json_comes_back_the_same(trajectory: Trajectory) -> None:
     bounded = trajectory_of(trajectory)
-    assert trajectory_of(json.loads(json.dumps(stored_form(bounded)))) == bounded
+    assert from_plain(Trajectory, json.loads(json.dumps(to_plain(bounded)))) == bounded
 
 
 def test_a_text_is_the_output_a_list_the_steps_nothing_nothing() -> None:
@@ -112,4 +113,4 @@ def test_changing_every_text_reaches_every_text() -> None:
     step = {"tool": "t", "args": {"k": ["s", {"n": "s"}]}, "text": "s", "result": "s", "error": "s"}
     secret = {"query": "s", "output": "s", "error": "s", "checks": {"s": True}, "steps": [step]}
     changed = mapped(trajectory_of(secret), lambda text: text.replace("s", "*"))
-    assert '"s"' not in json.dumps(stored_form(changed)).replace('"steps"', "")
+    assert '"s"' not in json.dumps(to_plain(changed)).replace('"steps"', "")

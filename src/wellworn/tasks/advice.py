@@ -32,6 +32,9 @@ _WEIGHING = re.compile(r"\b(?:instead|rather|than|over|before|after)\b", re.IGNO
 _LIMIT = re.compile(r"\bno(?:t|) (?:more|less|fewer|later|earlier|longer) than\b", re.IGNORECASE)
 
 
+_stem = lru_cache(maxsize=20_000)(stem)
+
+
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
@@ -115,7 +118,7 @@ def _negations(text: str) -> int:
 
 
 def _turned(text: str) -> bool:
-    return sum(stem(word) in _OPPOSITES for word in _WORD.findall(text.lower())) % 2 == 1
+    return sum(_stem(word) in _OPPOSITES for word in _WORD.findall(text.lower())) % 2 == 1
 
 
 def _content(text: str) -> tuple[str, ...]:
@@ -127,7 +130,7 @@ def _base(word: str) -> str:
     """The stem of a word that carries the topic, one for both of two opposites; empty for any other word."""
     if word in _NEGATIONS or word.replace("’", "'").endswith("n't"):
         return ""
-    root = stem(word)
+    root = _stem(word)
     root = _OPPOSITES.get(root, root)
     return "" if root in _EMPTY else root
 

@@ -98,23 +98,22 @@ def alike_pairs(rows: Rows, least: float, told: Callable[[int], None]) -> list[t
 
 def _nearest(vectors: Floats, block: Ints, part: Ints, least: np.float32) -> dict[tuple[int, int], float]:
     """(smaller row, larger row) → cosine, of the nearest neighbours of each row of a block within a part."""
-    values, others = [], []
+    rows, others, values = [], [], []
     for start in range(0, len(part), BLOCK):
         columns = part[start : start + BLOCK]
         products = vectors[block] @ vectors[columns].T
         products[block[:, None] == columns[None, :]] = -1.0
-        top = _top(products)
-        values.append(np.take_along_axis(products, top, axis=1))
-        others.append(columns[top])
-    alike, rows = np.concatenate(values, axis=1), np.concatenate(others, axis=1)
-    top = _top(alike)
-    alike, rows = np.take_along_axis(alike, top, axis=1), np.take_along_axis(rows, top, axis=1)
-    places = np.argwhere(alike >= least)
-    pairs = [(int(block[a]), int(rows[a, b]), float(alike[a, b])) for a, b in places]
-    return {(min(row, other), max(row, other)): min(1.0, cosine) for row, other, cosine in pairs}
-
-
-def _top(values: Floats) -> Ints:
-    """Places of the largest values of each row, at most `NEAREST`."""
-    number = min(NEAREST, values.shape[1])
-    return np.argpartition(-values, number - 1, axis=1)[:, :number]
+        row, column = np.nonzero(products >= least)
+        if len(row) > NEAREST * len(block):  # a dense bank: the nearest of each row are enough
+            number = min(NEAREST, len(columns))
+            column = np.argpartition(-products, number - 1, axis=1)[:, :number].ravel()
+            row = np.repeat(np.arange(len(block)), number)
+        rows.append(block[row])
+        others.append(columns[column])
+        values.append(products[row, column])
+    row, other, alike = np.concatenate(rows), np.concatenate(others), np.concatenate(values)
+    order = np.lexsort((other, -alike, row))
+    row, other, alike = row[order], other[order], alike[order]
+    near = (np.arange(len(row)) - np.searchsorted(row, row) < NEAREST) & (alike >= least)  # its place in its row
+    pairs = zip(row[near].tolist(), other[near].tolist(), alike[near].tolist(), strict=True)
+    return {(min(a, b), max(a, b)): min(1.0, cosine) for a, b, cosine in pairs}

@@ -193,15 +193,6 @@ def recipe(trajectory: Trajectory) -> list[int]:
     return found
 
 
-def settled(trajectory: Trajectory) -> dict[str, set[str]]:
-    """Arguments by tool that were changed until the call worked: the lesson, also where the task names the value."""
-    found: dict[str, set[str]] = {}
-    for turn in turnarounds(trajectory):
-        worked = trajectory.steps[turn.worked]
-        found.setdefault(worked.action, set()).update(changed(trajectory.steps[turn.failed[-1]], worked))
-    return found
-
-
 # -- calls as advice -------------------------------------------------------------------------------------------------
 
 
@@ -246,12 +237,11 @@ def put_argument(name: str, value: str | None) -> str:
 
 def gist(trajectory: Trajectory) -> str:
     """The task with the values of its arguments left open, so that its siblings read the same."""
-    lessons = settled(trajectory)
     values = {
         str(value).strip().casefold()
         for place in called(trajectory)
-        for name, value in trajectory.steps[place].arguments.items()
-        if name not in lessons.get(trajectory.steps[place].action, ()) and _of_task(value, trajectory.query)
+        for value in trajectory.steps[place].arguments.values()
+        if _of_task(value, trajectory.query)
     }
     text = " ".join(trajectory.query.split())
     for value in sorted(values, key=len, reverse=True):

@@ -29,7 +29,6 @@ from wellworn.tasks.calls import (
     put_at,
     recipe,
     same_attempt,
-    settled,
     turnarounds,
     unresolved,
     uses,
@@ -94,8 +93,7 @@ def _recipe(trajectory: Trajectory) -> list[NewItem]:
     """The calls that worked, in order; of an attempt without calls, what it did in its own words."""
     places = recipe(trajectory)[-RECIPE_STEPS:]
     if places:
-        steps, lessons = trajectory.steps, settled(trajectory)
-        calls = [put_at(trajectory, place, literal=lessons.get(steps[place].action, ())) for place in places]
+        calls = [put_at(trajectory, place) for place in places]
         title = _names(trajectory, places)
     else:
         places = [place for place, step in enumerate(trajectory.steps) if step.text and not step.failed]

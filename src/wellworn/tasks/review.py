@@ -105,7 +105,7 @@ class Reviews:
         own, partition = self._parts.scope(scope), self._parts.partition(scope, layer)
         record = self._store.record(partition, REVIEW, key)
         if record is None:
-            raise NotFound("review", key, "see `wellworn bank review`")
+            raise NotFound("review", key, "see `wellworn tasks review`")
         review = self._review(record)
         if review.state != "open":
             raise InvalidInput("review", f"{key} was decided: {review.state}", "edit the entries instead")

@@ -23,7 +23,7 @@ from wellworn.ingest.forget import point_at
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter, Store, Tx
 from wellworn.tasks.judge import Verdict
-from wellworn.tasks.trajectory import Trajectory, stored_form
+from wellworn.tasks.trajectory import Trajectory
 
 TaskState = Literal["ready", "executing", "judging", "distilling", "stored", "reinforced", "abandoned"]
 UNFINISHED: tuple[TaskState, ...] = ("ready", "executing", "judging", "distilling", "stored")
@@ -205,7 +205,7 @@ def _record(task: Task) -> Record:
         kind=KIND,
         key=task.id,
         state=task.state,
-        body={**body, "trajectory": None if task.trajectory is None else stored_form(task.trajectory)},
+        body=body,
         names=(*task.entry_ids, *task.shown),
         session=task.session_id,
         created_at=task.created_at,

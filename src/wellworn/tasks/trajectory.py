@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.plain import from_plain, to_plain
+from wellworn.core.plain import from_plain
 from wellworn.core.wellformed import well_formed
 
 MAX_STEPS = 400
@@ -269,13 +269,3 @@ def mapped(trajectory: Trajectory, change: Callable[[str], str]) -> Trajectory:
     steps = tuple(replace(step, **{name: of(getattr(step, name)) for name in texts}) for step in trajectory.steps)
     whole = {name: of(getattr(trajectory, name)) for name in ("query", "output", "error", "checks")}
     return replace(trajectory, steps=steps, **whole)
-
-
-def stored_form(trajectory: Trajectory) -> dict[str, Any]:
-    """The trajectory as JSON data, without empty fields."""
-    value = _filled(to_plain(trajectory))
-    return {**value, "steps": [_filled(step) for step in to_plain(trajectory.steps)]}
-
-
-def _filled(fields: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in fields.items() if value not in ("", None, {})}
