@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 LISTED = 8
 """How many matches of an ambiguous id are listed."""
+RECENT = 500
+"""How many of the last recalls can be named by the beginning of their id."""
 
 
 def entry_id(memory: Memory, start: str) -> str:
@@ -29,10 +31,18 @@ def entry_ids(memory: Memory, starts: Iterable[str]) -> list[str]:
 
 
 def recall_id(memory: Memory, start: str | None) -> str:
-    """The id of the recall that begins like this; of the last one without a beginning."""
+    """The id of the recall that begins like this, among the last ones; of the very last without a beginning."""
+    from wellworn.learning.records import last_recalls
+
+    if memory.scope is None:
+        return start or ""
+    recalls = last_recalls(memory.engine.store, memory.scope.home(), limit=1 if start is None else RECENT)
     if start is None:
-        raise NotFound("recall", "last", f"of {memory.scope}")
-    return start
+        if not recalls:
+            home = memory.scope.home()
+            raise NotFound("recall", "--last", f"{home.layer} {home.layer_id} has asked nothing yet")
+        return next(iter(recalls))
+    return _the_one("RECALL", start, {id: query for id, query in recalls.items() if id.startswith(start)})
 
 
 def _the_one(field: str, start: str, texts: Mapping[str, str]) -> str:
