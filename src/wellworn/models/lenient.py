@@ -59,7 +59,7 @@ class NotOneError(Exception):
     """What starts here is no JSON value, not even a broken one."""
 
 
-class Reader:
+class JsonReader:
     """Reads values from `text`, from `pos` on; `cut` says that the text ended inside one."""
 
     def __init__(self, text: str, pos: int = 0) -> None:
