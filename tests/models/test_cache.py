@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from wellworn import Memory, Scope, cached_embedder
 from wellworn.core.errors import InvalidInput
-from wellworn.models.cache import CachedEmbedder, Level
-from wellworn.models.cache_levels import REST_S, DiskVectors, RedisVectors
+from wellworn.models.cache import CachedEmbedder
+from wellworn.models.cache_levels import REST_S, DiskVectors, RedisVectors, VectorLevel
 from wellworn.models.hashing import HashEmbedder
 from wellworn.models.port import Matrix
 
@@ -119,8 +119,8 @@ def test_a_server_that_dies_is_a_miss(server: Any) -> None:
 
 
 @pytest.fixture(params=["disk", "dictionary", "redis"])
-def level(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Level]:
-    made: Level
+def level(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[VectorLevel]:
+    made: VectorLevel
     if request.param == "disk":
         made = DiskVectors(tmp_path / "vectors.db")
     else:
@@ -130,11 +130,11 @@ def level(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Level]:
         made.close()
 
 
-def put(level: Level, *numbers: int) -> None:
+def put(level: VectorLevel, *numbers: int) -> None:
     level.put({KEYS[number]: ROWS[number] for number in numbers})
 
 
-def test_a_level_gives_back_what_it_was_given_and_lets_go(level: Level) -> None:
+def test_a_level_gives_back_what_it_was_given_and_lets_go(level: VectorLevel) -> None:
     assert level.get(KEYS, width=4) == {}
     put(level, 0, 1, 2)
     found = level.get(KEYS, width=4)

@@ -17,8 +17,7 @@ from wellworn.core.values import Kind
 from wellworn.jobs.queue import put_job
 from wellworn.memory import Memory
 from wellworn.models.hashing import HashEmbedder
-from wellworn.ops.checks import check_cycles
-from wellworn.ops.doctor import Report, repair, verify
+from wellworn.ops.doctor import Report, check_cycles, repair, verify
 from wellworn.store.port import Flaw, Selection, Store
 from wellworn.store.sqlite import SqliteStore
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn.core.errors import TransferError
-from wellworn.ops.frontmatter import join, split
+from wellworn.ops.markdown import join, split
 
 TEXT = st.text(st.characters(exclude_characters="\x00", exclude_categories=["Cs"]))
 # The words that YAML or this module gives a meaning of their own.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 
@@ -17,41 +16,11 @@ from wellworn.core.cache import LruCache
 from wellworn.core.errors import InvalidInput
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import CacheLevel
+from wellworn.models.cache_levels import VectorLevel
 from wellworn.models.port import Embedder, Matrix
 
 _ENTRY_OVERHEAD = 256  # bytes of key, array object and dictionary slot, measured on CPython 3.11
 _TEXT, _QUERY = b"text", b"query"
-
-
-class Level(Protocol):
-    """A place for vectors that outlives the process, or that several processes share.
-
-    It may lose anything at any time and never fails its caller: what it cannot answer is a miss, counted in `errors`.
-    """
-
-    @property
-    def label(self) -> str:
-        """What metrics call it: `l2`, `l3`."""
-        ...
-
-    @property
-    def errors(self) -> int: ...
-
-    def get(self, keys: Sequence[bytes], *, width: int) -> dict[bytes, Matrix]:
-        """The vectors it has of these, by key."""
-        ...
-
-    def put(self, vectors: Mapping[bytes, Matrix]) -> None: ...
-
-    def drop(self, keys: Sequence[bytes]) -> int:
-        """Remove these; returns how many there were."""
-        ...
-
-    def clear(self) -> int:
-        """Remove all; returns how many there were."""
-        ...
-
-    def close(self) -> None: ...
 
 
 class CachedEmbedder:
@@ -67,7 +36,7 @@ class CachedEmbedder:
         *,
         max_entries: int = 10_000,
         max_bytes: int = 32 * 1024 * 1024,
-        levels: Sequence[Level] = (),
+        levels: Sequence[VectorLevel] = (),
     ) -> None:
         if max_entries < 0 or max_bytes < 0:
             raise InvalidInput("max_entries", f"{max_entries} entries, {max_bytes} bytes", "use 0 to keep nothing")
@@ -174,7 +143,7 @@ class CachedEmbedder:
             found |= there
         return found, forgettings
 
-    def _keep(self, rows: Mapping[bytes, Matrix], levels: Sequence[Level], forgettings: int) -> None:
+    def _keep(self, rows: Mapping[bytes, Matrix], levels: Sequence[VectorLevel], forgettings: int) -> None:
         """In this process and on these levels, unless something was forgotten since: it may be one of these."""
         with self._lock:
             if not rows or self._forgettings != forgettings:

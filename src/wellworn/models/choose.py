@@ -23,8 +23,8 @@ from wellworn.models.base import (
     ModelBase,
     ModelFunction,
 )
-from wellworn.models.cache import CachedEmbedder, Level
-from wellworn.models.cache_levels import TTL_S, DiskVectors, RedisVectors
+from wellworn.models.cache import CachedEmbedder
+from wellworn.models.cache_levels import TTL_S, DiskVectors, RedisVectors, VectorLevel
 from wellworn.models.hashing import HashEmbedder
 from wellworn.models.langchain import LangChainChat, LangChainEmbedder, LangChainEmbeddings, LangChainModel
 from wellworn.models.ledger import Meter
@@ -88,7 +88,7 @@ def cached_embedder(
         raise InvalidInput("embedder", "there is none to keep vectors of", _EMBEDDER_REMEDY)
     if isinstance(inner, CachedEmbedder):
         inner = inner.inner
-    levels: list[Level] = []
+    levels: list[VectorLevel] = []
     if disk is not None:
         levels.append(DiskVectors(disk, max_entries=max_disk_entries))
     if redis is not None:

@@ -8,6 +8,10 @@ Entries and links make the round trip; raw turns, old versions and vectors are i
 lists of links the outgoing one is read, the incoming one is for readers; a link to an entry that is not in the folder
 is left out. A file that differs from the manifest counts as edited: if its entry is in the store, the change is made
 there as an edit. Any other Markdown file is a note, remembered into the scope of the load.
+
+Between two `---` lines stands a YAML mapping, then the body. One line end after the body belongs to the file, not to
+the body: editors add it when it is missing. Everything else, `---` lines and foreign line ends included, is the body's.
+Only plain YAML data is read: no tags that make objects, no aliases (they can grow without bound), no deep nesting.
 """
 
 from __future__ import annotations
@@ -20,20 +24,27 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+import yaml
 
 from wellworn.core.errors import InvalidInput, ScopeError, TransferError
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Progress, Scope
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.validate import Draft, check
-from wellworn.ops import frontmatter
 from wellworn.ops.admit import admit, same_content
 from wellworn.ops.bundle import Bundle, Loaded, Written, coherent
 from wellworn.ops.files import files_in, read_capped, read_text, write_whole
 from wellworn.ops.lines import checked_id, plain_time, value_of
 from wellworn.ops.walk import entry_total, pages
 from wellworn.store.port import Store
+
+if TYPE_CHECKING or not yaml.__with_libyaml__:
+    from yaml import SafeDumper, SafeLoader
+else:  # the same in C, several times as fast
+    from yaml import CSafeDumper as SafeDumper
+    from yaml import CSafeLoader as SafeLoader
 
 VERSION = 1
 MARK = "wellworn"
@@ -57,6 +68,91 @@ _LEFT_OUT: dict[str, Any] = {  # fields a file does not show while they have thi
     "valid_to": None,
     "metadata": {},
 }
+MAX_DEPTH = 100
+
+_FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<yaml>(?:.*?\n)??)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_TIMESTAMP = "tag:yaml.org,2002:timestamp"
+
+
+# -- front matter and body ----------------------------------------------------------------------------------------------
+
+
+class _Loader(SafeLoader):
+    """Plain data with times left as text and every key once."""
+
+
+class _Dumper(SafeDumper):
+    """Times unquoted, text that is not plainly printable in double quotes, where nothing is folded or lost."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+_PLAIN_RESOLVERS = {
+    first: [(tag, pattern) for tag, pattern in resolvers if tag != _TIMESTAMP]
+    for first, resolvers in SafeLoader.yaml_implicit_resolvers.items()
+}
+_Loader.yaml_implicit_resolvers = _PLAIN_RESOLVERS
+_Dumper.yaml_implicit_resolvers = _PLAIN_RESOLVERS
+
+
+def _unique_mapping(loader: yaml.SafeLoader, node: yaml.MappingNode) -> dict[Any, Any]:
+    if not all(isinstance(key, yaml.ScalarNode) for key, _ in node.value):
+        raise yaml.constructor.ConstructorError(None, None, "a key is not a single value", node.start_mark)
+    keys = [loader.construct_object(key, deep=True) for key, _ in node.value]
+    if len({str(key) for key in keys}) != len(keys):
+        raise yaml.constructor.ConstructorError(None, None, "a key is there twice", node.start_mark)
+    return {key: loader.construct_object(value, deep=True) for key, (_, value) in zip(keys, node.value, strict=True)}
+
+
+def _quoted_unless_printable(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=None if text.isprintable() else '"')
+
+
+_Loader.add_constructor("tag:yaml.org,2002:map", _unique_mapping)
+_Dumper.add_representer(str, _quoted_unless_printable)
+
+
+def join(front: Mapping[str, Any], body: str) -> str:
+    """The content of a file."""
+    head = yaml.dump(
+        dict(front), Dumper=_Dumper, sort_keys=False, allow_unicode=True, default_flow_style=None, width=2**31 - 1
+    )
+    return f"---\n{head}---\n{body}\n"
+
+
+def split(content: str, name: str) -> tuple[dict[str, Any] | None, str]:
+    """Front matter and body; None and the whole content when it does not begin with a mapping between `---` lines.
+
+    Front matter that is not readable YAML is an error that names the file.
+    """
+    found = _FRONT.match(content)
+    front = _mapping(found["yaml"], name) if found else None
+    body = content[found.end() :] if found and front is not None else content.removeprefix("\ufeff")
+    return front, body.removesuffix("\n")
+
+
+def _mapping(text: str, name: str) -> dict[str, Any] | None:
+    try:
+        _check_plain(text)
+        front = yaml.load(text, Loader=_Loader)  # noqa: S506 - a safe loader
+    except (yaml.YAMLError, ValueError, RecursionError) as error:
+        problem = getattr(error, "problem", None) or str(error).partition("\n")[0]
+        mark = getattr(error, "problem_mark", None)
+        line = f" on line {mark.line + 2}" if mark is not None else ""
+        raise TransferError(f"{name}: the front matter is damaged{line}: {problem}") from None
+    return front if isinstance(front, dict) else None
+
+
+def _check_plain(text: str) -> None:
+    """Refuse aliases and deep nesting before anything is built from them."""
+    depth = 0
+    for event in yaml.parse(text, Loader=_Loader):
+        if isinstance(event, yaml.AliasEvent):
+            raise ValueError("aliases are not allowed")
+        depth += isinstance(event, yaml.CollectionStartEvent) - isinstance(event, yaml.CollectionEndEvent)
+        if depth > MAX_DEPTH:
+            raise ValueError(f"nested more than {MAX_DEPTH} deep")
 
 
 # -- one entry, one file -----------------------------------------------------------------------------------------------
@@ -70,7 +166,7 @@ def file_of(entry: Entry, links: Sequence[Link]) -> str:
     front = {MARK: VERSION, **shown} | ({"evidence": evidence} if evidence != text else {})
     outgoing = [_plain_end(link, "target") for link in links if link.source == entry.id]
     incoming = [_plain_end(link, "source") for link in links if link.target == entry.id]
-    return frontmatter.join({**front, "links": {"outgoing": outgoing, "incoming": incoming}}, text)
+    return join({**front, "links": {"outgoing": outgoing, "incoming": incoming}}, text)
 
 
 def _plain_end(link: Link, end: str) -> dict[str, Any]:
@@ -160,7 +256,7 @@ def _prepare(store: Store, root: Path, now: datetime) -> dict[str, Path]:
 
 def _is_loaded(store: Store, path: Path, name: str) -> bool:
     """Whether the store has what a file says."""
-    front, body = frontmatter.split(read_text(path), str(path))
+    front, body = split(read_text(path), str(path))
     if front is None or _mark(front) is None:
         return False
     entry, _ = entry_in(front, body, name)
@@ -278,7 +374,7 @@ def _read(root: Path) -> _Found:
     found = _Found()
     for name, path in _named_files(root):
         content = read_text(path)
-        front, body = frontmatter.split(content, str(path))
+        front, body = split(content, str(path))
         if front is not None and _mark(front) is not None:
             entry, links = entry_in(front, body, str(path))
             found.entries.append(entry)
