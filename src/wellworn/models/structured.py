@@ -15,7 +15,7 @@ from typing import Any
 
 from wellworn.core.errors import ReplyUnreadable
 from wellworn.core.wellformed import well_formed
-from wellworn.models.lenient import NotOneError, Reader
+from wellworn.models.lenient import NotOneError, JsonReader
 
 MAX_CHARS = 1_000_000
 """What comes after is not read."""
@@ -87,7 +87,7 @@ def _in_text(text: str) -> Iterator[FoundJson]:
     if isinstance(whole, dict | list):
         yield FoundJson(value=whole, exact=True, cut=False)
         return
-    reader, may_reread = Reader(text), _REREAD_CHARS
+    reader, may_reread = JsonReader(text), _REREAD_CHARS
     at = 0
     while (opener := _OPENER.search(text, at)) is not None:
         start = reader.pos = opener.start()

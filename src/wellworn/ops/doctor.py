@@ -41,7 +41,17 @@ import numpy as np
 from wellworn.core.errors import InvalidInput, StoreError
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import (
-    JOB_STATES, KINDS, LAYERS, LINK_TYPES, STATES, Entry, Job, Link, Partition, Progress, Turn,
+    JOB_STATES,
+    KINDS,
+    LAYERS,
+    LINK_TYPES,
+    STATES,
+    Entry,
+    Job,
+    Link,
+    Partition,
+    Progress,
+    Turn,
 )
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.terms import embedding_text, record_of
