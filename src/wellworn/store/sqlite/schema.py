@@ -13,6 +13,8 @@ from wellworn.core.errors import StoreCorrupt
 
 APPLICATION_ID = 0x77656C6C  # "well": tells a wellworn file from any other SQLite file
 FORMER_ID = 0x7265636C  # "recl": files of recollect 0.1, the former name
+FORMER_SCHEMA = 6
+FORMER = -1
 
 SCHEMA = """
 -- One row per (tenant, layer, id). `seq` counts the transactions that changed the partition.
@@ -162,11 +164,16 @@ def migrate(connection: sqlite3.Connection) -> None:
     """Bring the file up to date; several processes may try at once, one wins and the others find it done."""
     connection.execute("BEGIN IMMEDIATE")
     try:
-        version = _version(connection)
-        for number in range(version + 1, len(MIGRATIONS) + 1):
-            MIGRATIONS[number - 1](connection)
-            connection.execute(f"PRAGMA user_version = {number}")
-        if version < len(MIGRATIONS):
+        found = version = _version(connection)
+        if version == FORMER:
+            from wellworn.store.sqlite.former import convert
+
+            convert(connection, statements(SCHEMA))
+            version = 1
+        for step in MIGRATIONS[version:]:
+            step(connection)
+        if found != len(MIGRATIONS):
+            connection.execute(f"PRAGMA user_version = {len(MIGRATIONS)}")
             connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         connection.execute("COMMIT")
     except BaseException:
@@ -175,10 +182,17 @@ def migrate(connection: sqlite3.Connection) -> None:
 
 
 def _version(connection: sqlite3.Connection) -> int:
-    """The number of the last migration that the file has had."""
+    """The number of the last migration that the file has had; `FORMER` for a file of recollect 0.1."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables and application == FORMER_ID:
+        if version != FORMER_SCHEMA:
+            raise StoreCorrupt(
+                f"the file has schema {version} of recollect, wellworn reads {FORMER_SCHEMA}: open it once with "
+                "recollect 0.1, which brings it up to date"
+            )
+        return FORMER
     if tables and application != APPLICATION_ID:
         raise StoreCorrupt("this SQLite file was not made by wellworn; give another path")
     if version > len(MIGRATIONS):
