@@ -88,7 +88,7 @@ def logged_recall(reader: StoreReader, recall_id: str) -> LoggedRecall | None:
     return logged_recalls(reader, [recall_id]).get(recall_id)
 
 
-def last_recalls(reader: Reader, partition: Partition, *, limit: int) -> dict[str, str]:
+def last_recalls(reader: StoreReader, partition: Partition, *, limit: int) -> dict[str, str]:
     """The query of each of the last recalls by its id, newest first."""
     found = reader.records(RecordFilter(partition=partition, kinds=[RECALL], limit=limit))
     return {record.key: record.body.get("query", "") for record in found}
