@@ -81,7 +81,8 @@ def test_learning_jobs_costs_events_and_tasks_go_on(path: Path) -> None:
         assert mem.jobs.run() == 1
         assert {job.state for job in mem.jobs.list(scope=ADA)} == {"done"}
         (total,) = mem.admin.costs(scope=ADA)
-        assert (total.calls, total.input_tokens, total.usd) == (1, 1000, pytest.approx(0.015))
+        assert (total.calls, total.input_tokens) == (1, 1000)
+        assert total.usd == pytest.approx(0.015)
         events = mem.admin.events(scope=ADA, limit=1000)
         assert {"remember", "edit", "supersede", "link", "forget", "reflect"} <= {event.action for event in events}
         assert [event.at for event in events if event.action == "remember"][-1].year == 2026

@@ -1,4 +1,4 @@
-"""What a consolidation does to a bank, and that it can be taken back."""
+"""What a consolidation does to a bank."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tasks.consolidation_world import (
     opened,
     standing,
 )
-from wellworn import InvalidInput, Memory, NotFound, Scope
-from wellworn.store.port import Selection
+from wellworn import InvalidInput, Memory, Scope
+from wellworn.store.port import RecordFilter
 from wellworn.tasks.consolidate import RUN, STALE_S
 from wellworn.tasks.settle import ConsolidationSettings
 
@@ -179,78 +179,18 @@ def test_only_the_partition_meant_is_touched(mem: Memory, bank: ReasoningBank) -
     assert len(live(mem)) == 1
 
 
-def test_undo_brings_back_entries_links_and_questions(mem: Memory, bank: ReasoningBank, clock: Clock) -> None:
-    learn(mem, TOKEN, usage_count=3, evidence="first")
-    learn(mem, TOKEN_AGAIN, evidence="second", confidence=0.8, success_count=2)
-    learn(mem, RETRY)
-    learn(mem, NEVER)
-    learn(mem, "Open the cart, then apply the code.", confidence=0.9, usage_count=51)
-    learn(mem, "Filter by name.", confidence=0.5, usage_count=9)
-    before = standing(mem)
-    clock.forward(days=40)
-    run = bank.consolidate(scope=AGENT)
-    assert min(run.counts[action] for action in ("merge", "flag", "promote", "decay", "ask")) >= 1
-    assert standing(mem) != before
-    undone = bank.consolidation.undo(scope=AGENT)
-    assert undone.id == run.id
-    assert undone.kept == []
-    assert standing(mem) == before
-    assert bank.reviews.questions(scope=AGENT) == []
-    assert [each.state for each in bank.consolidation.runs(scope=AGENT)] == ["undone"]
-    assert mem.verify().ok
-    with pytest.raises(NotFound):
-        bank.consolidation.undo(scope=AGENT)
-    assert bank.consolidation.undo(run.id, scope=AGENT).restored == 0
-    assert standing(mem) == before
-
-
-def test_undo_keeps_what_happened_since(mem: Memory, bank: ReasoningBank) -> None:
-    best = learn(mem, TOKEN, usage_count=4, confidence=0.6)
-    other = learn(mem, TOKEN_AGAIN, usage_count=1)
-    bank.consolidate(scope=AGENT)
-    kept = mem.get(best, scope=AGENT)
-    with mem.engine.store.transact() as tx:  # used once more, and believed more
-        nos = [no for no, entry in mem.engine.store.select([PARTITION], Selection(), limit=10) if entry.id == best]
-        tx.count_use(nos, kept.updated_at)
-    mem.edit(best, scope=AGENT, confidence=0.7)
-    bank.consolidation.undo(scope=AGENT)
-    back = mem.get(best, scope=AGENT)
-    assert back.usage_count == 5
-    assert back.confidence == pytest.approx(0.7)
-    assert mem.get(other, scope=AGENT).usage_count == 1
-    assert mem.get(other, scope=AGENT).state == "active"
-
-
-def test_undo_leaves_alone_what_was_said_again_and_passes_over_what_is_gone(mem: Memory, bank: ReasoningBank) -> None:
-    best = learn(mem, TOKEN, usage_count=4)
-    other = learn(mem, TOKEN_AGAIN)
-    gone = learn(mem, RETRY, confidence=0.9)
-    learn(mem, NEVER)
-    bank.consolidate(scope=AGENT)
-    again = learn(mem, TOKEN_AGAIN)
-    mem.forget(scope=AGENT, ids=[gone])
-    undone = bank.consolidation.undo(scope=AGENT)
-    assert again != other
-    assert undone.kept == [other]
-    assert mem.get(other, scope=AGENT).state == "superseded"
-    assert mem.get(best, scope=AGENT).usage_count == 4
-    assert mem.verify().ok
-
-
 def test_a_run_holds_no_text_and_old_runs_are_forgotten(mem: Memory, clock: Clock) -> None:
     bank = ReasoningBank(mem, scope=AGENT, consolidation=ConsolidationSettings(keep_runs=2))
     learn(mem, TOKEN)
     learn(mem, TOKEN_AGAIN)
-    first = bank.consolidate(scope=AGENT)
-    records = mem.engine.store.records(partition=PARTITION, kinds=[RUN])
+    bank.consolidate()
+    records = mem.engine.store.records(RecordFilter(partition=PARTITION, kinds=[RUN]))
     assert len(records) == 1
     assert "CSRF" not in repr(records)
     for _ in range(3):
         clock.forward(minutes=1)
         bank.consolidate(scope=AGENT)
     assert len(bank.consolidation.runs(scope=AGENT)) == 2
-    with pytest.raises(NotFound):
-        bank.consolidation.undo(first.id, scope=AGENT)
 
 
 def test_progress_begins_low_never_falls_and_ends_whole(mem: Memory, bank: ReasoningBank) -> None:
@@ -283,9 +223,8 @@ def test_the_history_of_an_entry_tells_which_run_changed_it(mem: Memory, bank: R
     best = learn(mem, TOKEN, usage_count=4)
     learn(mem, TOKEN_AGAIN)
     run = bank.consolidate(scope=AGENT)
-    bank.consolidation.undo(scope=AGENT)
     changes = [version.change for version in mem.history(best, scope=AGENT)]
-    assert changes == ["remembered", f"consolidated {run.id}", f"undone {run.id}"]
+    assert changes == ["remembered", f"consolidated {run.id}"]
 
 
 def test_whatever_took_part_in_a_run_is_active_and_only_what_changed_is_written(
@@ -300,7 +239,7 @@ def test_whatever_took_part_in_a_run_is_active_and_only_what_changed_is_written(
     assert stages() == ["reinforced", "stored", "retrieved"]
     seen: list[list[str]] = []
     before = mem.get(other, scope=AGENT)
-    run = bank.consolidate(scope=AGENT, progress=lambda *_: seen.append(stages()))
+    bank.consolidate(scope=AGENT, progress=lambda *_: seen.append(stages()))
     assert seen[0] == ["consolidating"] * 3
     assert stages() == ["active", "pruned", "active"]
     assert mem.get(other, scope=AGENT) == before, "what a run only looked at is not written"
@@ -309,9 +248,7 @@ def test_whatever_took_part_in_a_run_is_active_and_only_what_changed_is_written(
     assert bank.consolidation.stages(scope=AGENT)(mem.get(late, scope=AGENT)) == "stored"
     bank.consolidate(scope=AGENT, dry_run=True)
     assert bank.consolidation.stages(scope=AGENT)(mem.get(late, scope=AGENT)) == "stored"
-    bank.consolidation.undo(run.id, scope=AGENT)
-    assert stages() == ["reinforced", "stored", "retrieved"]
-    actions = [event.action for event in mem.engine.store.events(AGENT.tenant, limit=1000)]
+    actions = [event.action for event in mem.admin.events(scope=AGENT, limit=1000)]
     assert [one for one in reversed(actions) if one.startswith("consolidat")] == ["consolidating", "consolidate"]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from wellworn.core.errors import ReplyUnreadable
 from wellworn.core.wellformed import well_formed
-from wellworn.models.lenient import NotOneError, JsonReader
+from wellworn.models.lenient import JsonReader, NotOneError
 
 MAX_CHARS = 1_000_000
 """What comes after is not read."""
