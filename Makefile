@@ -4,8 +4,11 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
+DEMO := .venv-demo
+export PYTHONDONTWRITEBYTECODE := # compiled files make the many short processes of the tests much faster
+
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint fmt type layers golden eval bench docs clean
+.PHONY: help demo test test-all lint fmt type layers golden reference recording eval bench docs clean
 
 help: ## list the verbs
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -17,8 +20,15 @@ $(READY): pyproject.toml constraints.txt
 	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
 	@touch $(READY)
 
-demo: $(READY) ## remember conversations, recall, explain, forget: no key, no server, no download
-	@$(BIN)/wellworn demo
+$(DEMO)/.ready: pyproject.toml constraints.txt
+	@echo "installing wellworn alone into $(DEMO) (once)"
+	@$(PYTHON) -c 'import sys; sys.exit("wellworn needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@$(PYTHON) -m venv $(DEMO)
+	@$(DEMO)/bin/python -m pip install -q -c constraints.txt -e .
+	@touch $@
+
+demo: $(DEMO)/.ready ## install the package alone and see it work: no key, no server, no download
+	@$(DEMO)/bin/wellworn demo
 
 test: $(READY) ## the whole product, in minutes
 	@$(BIN)/python -m pytest -n 2 -m "not slow"
@@ -43,6 +53,12 @@ layers: $(READY) ## imports run downward only
 golden: $(READY) ## renew the golden files
 	@WELLWORN_GOLDEN=write $(BIN)/python -m pytest -n 2 -k golden
 
+reference: $(READY) ## write docs/reference.md from the code
+	@$(BIN)/python docs/build_reference.py
+
+recording: $(READY) ## record the demo for the README: docs/demo.svg
+	@$(BIN)/wellworn demo --svg docs/demo.svg
+
 DATA ?= ../shared/data
 
 eval: $(READY) ## recall, learning, extraction and tasks on public data (DATA=DIR; none is shipped)
@@ -56,4 +72,4 @@ docs: $(READY) ## run every code block of the documentation
 	@$(BIN)/python -m pytest tests/test_docs.py
 
 clean: ## remove what the verbs made
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
