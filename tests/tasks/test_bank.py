@@ -126,14 +126,6 @@ def test_each_attempt_at_a_task_is_kept(bank: ReasoningBank) -> None:
     assert len({task.id for task in bank.tasks()}) == 3
 
 
-def test_an_earlier_failure_at_the_same_task_teaches_what_differed(bank: ReasoningBank) -> None:
-    lost, won = a_try("Post", a_call("post", format="xml"), verdict=False), a_try("Post", a_call("post", format="json"))
-    bank.run_task(task_id="t", query="Post", execute=lambda _: lost)
-    out = bank.run_task(task_id="t", query="Post", execute=lambda _: won)
-    texts = [bank.item(id).text for id in out.entry_ids]
-    assert any('those with format="xml" failed' in text for text in texts)
-
-
 def test_what_was_used_is_cited_and_teaches_the_ranking(open_bank: Callable[..., ReasoningBank]) -> None:
     bank = open_bank(embedder="hash")
     bank.run_task(task_id="t1", query="Create user bob with the panel", execute=lambda _: corrected("bob"))

@@ -129,15 +129,6 @@ def test_limits_are_three_two_and_five() -> None:
     assert len(distill_attempts([(tools, WON), (a_try("q", a_call("z")), LOST)]).items) == 5
 
 
-def test_an_earlier_failure_at_the_same_task_is_compared() -> None:
-    won = a_try("Post it", a_call("post", format="json"))
-    lost = a_try("Post it", a_call("post", format="xml", ok=None))
-    items = distill(won, WON, earlier=[(lost, LOST)]).items
-    assert 'those with format="xml" failed' in items[0].text
-    assert {item.kind for item in items} == {"strategy"}
-    assert len(items) <= 3
-
-
 @settings(max_examples=100, deadline=None)
 @given(TRAJECTORIES, TRAJECTORIES)
 def test_every_item_has_evidence_from_the_trajectories(one: Trajectory, other: Trajectory) -> None:

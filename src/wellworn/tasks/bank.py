@@ -49,6 +49,8 @@ DEFAULT_K = 1
 MIN_CONFIDENCE = 0.3
 CONCURRENT = 3
 _ALL = 2**31
+_MOST_TASKS = 10_000
+"""The latest attempts that statistics and runs are read from."""
 _ORDERS: dict[str, Callable[[Entry], float]] = {
     "confidence": lambda entry: entry.confidence,
     "usage": lambda entry: entry.usage_count,
@@ -317,7 +319,7 @@ class ReasoningBank:
     def runs(self, *, scope: Scope | None = None, limit: int = 100) -> list[Run]:
         """Runs of several attempts, newest first."""
         found: dict[str, list[Task]] = {}
-        for task in self.tasks(scope=scope, limit=_ALL):
+        for task in self.tasks(scope=scope, limit=_MOST_TASKS):
             if task.run_id:
                 found.setdefault(task.run_id, []).append(task)
         return [run_of(tasks) for tasks in found.values()][:limit]
@@ -327,7 +329,7 @@ class ReasoningBank:
         own, stage = self._parts.scope(scope), self.consolidation.stages(scope=scope)
         entries = self.memory.entries(scope=own, kind=ITEM_KINDS, limit=_ALL)
         live = [entry for entry in entries if entry.state in LIVE]
-        tasks = self.tasks(scope=own, limit=_ALL)
+        tasks = self.tasks(scope=own, limit=_MOST_TASKS)
         verdicts = [task.verdict.success for task in tasks if task.verdict is not None]
         return BankStats(
             items=len(live),

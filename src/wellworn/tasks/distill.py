@@ -45,13 +45,8 @@ class Distilled:
     """Why rules answered although there is a model."""
 
 
-def distill(
-    trajectory: Trajectory, verdict: Verdict, model: Model | None = None, *, earlier: Sequence[Judged] = ()
-) -> Distilled:
-    """The items of one attempt; none where the verdict is too unsure to teach.
-
-    `earlier` are other attempts at the same task, for comparing without a model.
-    """
+def distill(trajectory: Trajectory, verdict: Verdict, model: Model | None = None) -> Distilled:
+    """The items of one attempt; none where the verdict is too unsure to teach."""
     if not verdict.teaches:
         return _unsure(1)
     name, kind, most = (
@@ -65,7 +60,7 @@ def distill(
         return f"{shown_task(trajectory.query)}\n{shown_steps(trajectory, room=room)}\n{told}"
 
     def rules() -> list[NewItem]:
-        return _by_rules(trajectory, verdict, earlier)
+        return from_success(trajectory) if verdict.success else from_failure(trajectory, verdict.reasons)
 
     return _asked(model, name, shown, [trajectory], rules, kinds=[kind], most=most)
 
@@ -81,7 +76,8 @@ def distill_attempts(attempts: Sequence[Judged], model: Model | None = None) -> 
         return f"{shown_task(sure[0][0].query)}\n{shown_attempts(told, room=room)}"
 
     def rules() -> list[NewItem]:
-        return from_contrast(*_won_and_lost(sure))
+        won = [trajectory for trajectory, verdict in sure if verdict.success]
+        return from_contrast(won, [trajectory for trajectory, verdict in sure if not verdict.success])
 
     trajectories = [trajectory for trajectory, _ in sure]
     return _asked(model, "contrast", shown, trajectories, rules, kinds=ITEM_KINDS, most=MOST_CONTRASTS)
@@ -89,21 +85,6 @@ def distill_attempts(attempts: Sequence[Judged], model: Model | None = None) -> 
 
 def _unsure(number: int) -> Distilled:
     return Distilled(items=[], dropped=Counter({"unsure verdict": number}))
-
-
-def _won_and_lost(attempts: Sequence[Judged]) -> tuple[list[Trajectory], list[Trajectory]]:
-    won = [trajectory for trajectory, verdict in attempts if verdict.success and verdict.teaches]
-    return won, [trajectory for trajectory, verdict in attempts if not verdict.success and verdict.teaches]
-
-
-def _by_rules(trajectory: Trajectory, verdict: Verdict, earlier: Sequence[Judged]) -> list[NewItem]:
-    """Of this attempt, or of what differs from earlier ones that failed."""
-    if not verdict.success:
-        return from_failure(trajectory, verdict.reasons)
-    won, lost = _won_and_lost(earlier)
-    if not lost:
-        return from_success(trajectory)
-    return [item for item in from_contrast([trajectory, *won], lost) if item.kind == "strategy"][:MOST_STRATEGIES]
 
 
 def _asked(

@@ -22,10 +22,8 @@ from wellworn.tasks.distill import Distilled, distill, distill_attempts
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.items import Origin, Outcome, draft_of, scope_of
 from wellworn.tasks.judge import judge
-from wellworn.tasks.tasks import NEXT, UNFINISHED, Task, TaskMoved, Tasks, TaskState
+from wellworn.tasks.tasks import NEXT, UNFINISHED, Task, TaskMoved, Tasks
 
-EARLIER_ATTEMPTS = 50
-"""Of a partition's latest tasks, looked through for other attempts at the same one."""
 REFUTED_STEP = 0.3
 """What an item loses when its advice was followed and failed: that is an observation, a verdict is an opinion."""
 LOST = "the process ended before the work did"
@@ -47,12 +45,7 @@ class Finisher:
         if task.state == "judging":
             task = self.judge(task)
         if task.state == "distilling":
-            model, earlier = self._parts.model(task.partition, task.session_id), []
-            if model is None and task.judged.success:
-                states: tuple[TaskState, ...] = ("stored", "reinforced")
-                others = self._tasks.find(task.partition, task.task_id, states=states, limit=EARLIER_ATTEMPTS)
-                earlier = [(other.done, other.judged) for other in others if other.verdict and other.id != task.id]
-            found = distill(task.done, task.judged, model, earlier=earlier)
+            found = distill(task.done, task.judged, self._parts.model(task.partition, task.session_id))
             (task,) = self._store([task], found, "success" if task.judged.success else "failure")
         if task.state == "stored":
             task = self._reinforce(task)

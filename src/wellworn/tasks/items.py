@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Any, Literal, cast, get_args
+from dataclasses import dataclass
+from typing import Literal, cast, get_args
 
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import MAX_NAME_CHARS, Entry, Kind, Partition, Scope, State
@@ -68,8 +68,6 @@ class Origin:
     """The run of several attempts that it came from, if it did."""
     by: str = "rules"
     """Who distilled it: a model's name, or `rules`."""
-    rest: dict[str, Any] = field(default_factory=dict)
-    """Whatever else is stored beside these."""
 
 
 def bank_partition(scope: Scope) -> Partition:
@@ -95,7 +93,7 @@ def draft_of(item: NewItem, origin: Origin, *, layer: str, trusted: bool) -> Dra
         source=SOURCE,
         confidence=START_CONFIDENCE,
         trust="trusted" if trusted else "untrusted",
-        metadata={ORIGIN: {**origin.rest, **{name: value for name, value in named.items() if value}}},
+        metadata={ORIGIN: {name: value for name, value in named.items() if value}},
     )
 
 
@@ -105,9 +103,8 @@ def origin_of(entry: Entry) -> Origin | None:
     if not is_item(entry) or not isinstance(stored, dict) or stored.get("outcome") not in OUTCOMES:
         return None
     named = {name: str(stored.get(name, "")) for name in ("task", "agent", "run")}
-    rest = {name: value for name, value in stored.items() if name not in (*named, "outcome", "by")}
     by = str(stored.get("by", "rules"))
-    return Origin(**named, domain=domain_of(entry.tags), outcome=stored["outcome"], by=by, rest=rest)
+    return Origin(**named, domain=domain_of(entry.tags), outcome=stored["outcome"], by=by)
 
 
 def is_item(entry: Entry) -> bool:
