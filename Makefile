@@ -1,75 +1,74 @@
-# Needs only Python >= 3.11, pip and make. Everything is installed into .venv.
+# Needs Python >= 3.11, pip and make. `make demo` installs the package alone, everything else also the development tools.
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
-
 DEMO := .venv-demo
-export PYTHONDONTWRITEBYTECODE := # compiled files make the many short processes of the tests much faster
+DATA ?= ../shared/data
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint fmt type layers golden reference recording eval bench docs clean
+.PHONY: help demo test test-all lint fmt type layers golden docs recording eval bench clean
 
-help: ## list the verbs
+help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
+
+define check_python
+$(PYTHON) -c 'import sys; sys.exit("wellworn needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+endef
+
+$(DEMO)/.ready: pyproject.toml constraints.txt
+	@echo "installing wellworn into $(DEMO) (once)"
+	@$(check_python)
+	@$(PYTHON) -m venv $(DEMO)
+	@$(DEMO)/bin/python -m pip install -q --disable-pip-version-check --no-compile -c constraints.txt -e .
+	@touch $@
 
 $(READY): pyproject.toml constraints.txt
 	@echo "setting up $(VENV) (once)"
-	@$(PYTHON) -c 'import sys; sys.exit("wellworn needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
+	@$(check_python)
 	@$(PYTHON) -m venv $(VENV)
-	@$(BIN)/python -m pip install -q -c constraints.txt -e '.[dev]'
-	@touch $(READY)
-
-$(DEMO)/.ready: pyproject.toml constraints.txt
-	@echo "installing wellworn alone into $(DEMO) (once)"
-	@$(PYTHON) -c 'import sys; sys.exit("wellworn needs Python 3.11 or newer, this is " + sys.version.split()[0]) if sys.version_info < (3, 11) else None'
-	@$(PYTHON) -m venv $(DEMO)
-	@$(DEMO)/bin/python -m pip install -q -c constraints.txt -e .
+	@$(BIN)/python -m pip install -q --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
-demo: $(DEMO)/.ready ## install the package alone and see it work: no key, no server, no download
+demo: $(DEMO)/.ready ## see it work: remember, recall, learn, forget
 	@$(DEMO)/bin/wellworn demo
 
-test: $(READY) ## the whole product, in minutes
+test: $(READY) ## test the whole product, in minutes
 	@$(BIN)/python -m pytest -n 2 -m "not slow"
 
-test-all: $(READY) ## everything: crash, fuzz, servers and data sets as well
+test-all: $(READY) ## test everything: also crashes, fuzzing, servers and data sets
 	@$(BIN)/python -m pytest -n 2 --hypothesis-profile=heavy
 
-lint: $(READY) ## style and common mistakes
+lint: $(READY) ## check style and common mistakes
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 
-fmt: $(READY) ## put the code into the house's form
+fmt: $(READY) ## format the code
 	@$(BIN)/ruff check --fix -q .
 	@$(BIN)/ruff format -q .
 
-type: $(READY) ## strict types
+type: $(READY) ## check types
 	@$(BIN)/mypy
 
-layers: $(READY) ## imports run downward only
+layers: $(READY) ## check that imports run downward
 	@$(BIN)/lint-imports --no-cache
 
 golden: $(READY) ## renew the golden files
-	@WELLWORN_GOLDEN=write $(BIN)/python -m pytest -n 2 -k golden
+	@WELLWORN_GOLDEN=write $(BIN)/python -m pytest -n 2 -k "golden or recorded"
 
-reference: $(READY) ## write docs/reference.md from the code
+docs: $(READY) ## write the reference and run every code block of the documentation
 	@$(BIN)/python docs/build_reference.py
-
-recording: $(READY) ## record the demo for the README: docs/demo.svg
-	@$(BIN)/wellworn demo --svg docs/demo.svg
-
-DATA ?= ../shared/data
-
-eval: $(READY) ## recall, learning, extraction and tasks on public data (DATA=DIR; none is shipped)
-	@for name in locomo realmem multihop learn extraction tasks judge; do \
-		echo "== $$name"; $(BIN)/python -m evals $$name $$([ $$name = tasks ] || echo --data $(DATA)) || exit 1; done
-
-bench: $(READY) ## speed and size, as ratios to a baseline in the same run
-	@$(BIN)/python -m bench
-
-docs: $(READY) ## run every code block of the documentation
 	@$(BIN)/python -m pytest tests/test_docs.py
 
-clean: ## remove what the verbs made
+recording: $(DEMO)/.ready ## record the demo as docs/demo.svg
+	@$(DEMO)/bin/wellworn demo --svg docs/demo.svg
+
+eval: $(READY) ## measure quality on public data sets (DATA=DIR; none is shipped)
+	@for name in locomo realmem multihop learn extraction tasks judge; do echo "== $$name"; \
+	$(BIN)/python -m evals $$name $$([ $$name = tasks ] || echo --data $(DATA)) || exit 1; done
+
+bench: $(READY) ## measure speed, as ratios to a bare baseline
+	@$(BIN)/python -m bench
+
+clean: ## remove what these commands made
 	rm -rf $(VENV) $(DEMO) .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -171,7 +171,7 @@ def test_the_reference_is_what_the_code_says() -> None:
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
         check=False,
     )
-    assert done.returncode == 0, f"run `make reference`\n{done.stderr[-2000:]}"
+    assert done.returncode == 0, f"run `make docs`\n{done.stderr[-2000:]}"
 
 
 def test_a_page_shows_its_first_code_on_the_first_screen() -> None:

@@ -65,7 +65,7 @@ def test_retrieve_explains(taught: Cli) -> None:
     assert len(recall["hits"]) == 1
     assert len(taught.json("tasks", "retrieve", "Create user eve", "--k", "5", *CLERK)["hits"]) == 2
     explained = taught.ok("tasks", "retrieve", "Create user eve", "--explain", *CLERK).out
-    assert "reliability" in explained
+    assert "similarity" in explained
     assert taught.json("tasks", "retrieve", "x", "--min-confidence", "0.9", *CLERK)["hits"] == []
     assert "Nothing helps" in taught.ok("tasks", "retrieve", "x", "--kind", "guardrail", *CLERK).err
 
