@@ -136,7 +136,7 @@ class Engine:
                 profile=self.profile.name,
                 explore=share,
                 start=started,
-                reranker=_reranker(self.profile, log, self.embedder),
+                reranker=_reranker(self.profile, self.store, self.embedder),
             )
             self._build(mode)
         except BaseException:
@@ -245,12 +245,12 @@ def _prices(path: str | Path | None) -> Prices:
     return Prices.load(path)
 
 
-def _reranker(profile: Profile, log: LearningLog, embedder: Embedder | None) -> MatrixReranker | None:
+def _reranker(profile: Profile, store: Store, embedder: Embedder | None) -> MatrixReranker | None:
     """The optional reranker that a profile names; it needs vectors."""
     if profile.reranker == "linear" or embedder is None:
         return None
     from wellworn.learning.reranker import MatrixReranker
 
     return MatrixReranker(
-        log, paper=profile.reranker == "paper", profile=profile.name, embed=embedder.embed_query, width=embedder.width
+        store, paper=profile.reranker == "paper", profile=profile.name, embed=embedder.embed_query, width=embedder.width
     )

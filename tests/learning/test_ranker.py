@@ -12,7 +12,6 @@ from hypothesis.extra import numpy as hnp
 
 from learning.world import NAMES, SHOWN, WIDTH, example, honest, inverted, question, recall_of, shown_by
 from wellworn.core.values import Partition
-from wellworn.learning.log import LoggedRecall
 from wellworn.learning.ranker import (
     MAX_BASE_WEIGHT,
     MAX_CORRECTION,
@@ -22,6 +21,7 @@ from wellworn.learning.ranker import (
     Ranker,
     example_of,
 )
+from wellworn.learning.records import LoggedRecall
 
 seeds = st.integers(0, 10_000)
 anything = st.floats(allow_nan=True, allow_infinity=True)

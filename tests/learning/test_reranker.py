@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from wellworn.core.values import Partition
 from wellworn.learning.guard import Evidence, Guard
-from wellworn.learning.log import LoggedRecall
 from wellworn.learning.policy import Person
 from wellworn.learning.ranker import Ranker
+from wellworn.learning.records import LoggedRecall
 from wellworn.learning.reranker import MAX_RESIDUAL, PersonMatrices
 from wellworn.learning.residual import FROM_ZERO, Factors, Residual
 

@@ -371,7 +371,7 @@ def test_an_outcome_told_during_a_relearn_is_not_lost(bees: Memory, monkeypatch:
             threads[0].join(1.0)  # a relearn that holds the writer's lock lets it in afterwards
         return page
 
-    monkeypatch.setattr("wellworn.learning.log.outcomes", and_then)
+    monkeypatch.setattr("wellworn.learning.records.outcomes", and_then)
     bees.learning.relearn(scope=ADA)
     threads[0].join(30)
     assert bees.learning.status(scope=ADA).outcomes == 2

@@ -9,6 +9,7 @@ import pytest
 from memory.test_learning_world import ADA, ENOUGH, User, planted
 from memory.world import OpenMemory
 from wellworn import Memory
+from wellworn.learning.records import stored_policy
 from wellworn.search.profiles import PROFILES, Profile
 
 __all__ = ["planted"]
@@ -19,7 +20,7 @@ LOWRANK: Profile = replace(
 
 
 def kept(mem: Memory) -> str | None:
-    return mem.engine.learner.log.state("acme", ADA.home(), profile="lowrank/matrices")
+    return stored_policy(mem.engine.store, "acme", ADA.home(), profile="lowrank/matrices")
 
 
 def test_replaying_the_log_rebuilds_the_same_matrices(planted: OpenMemory) -> None:

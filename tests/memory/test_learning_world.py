@@ -432,15 +432,16 @@ def test_what_was_told_before_a_reset_teaches_no_more(planted: OpenMemory, locat
 def test_a_reset_during_a_relearn_is_not_undone(planted: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
     mem = planted()
     User(mem, ADA, 1).tell(ENOUGH)
-    read, resets = mem.engine.learner.log.outcomes, list[int]()
+    resets: list[int] = []
 
-    def and_then(*args: Any, **options: Any) -> Any:  # the outcomes of the log
-        yield from read(*args, **options)
-        if not resets:  # the whole log has been read
+    def and_then(*args: Any, **options: Any) -> Any:  # a page of the log
+        page = outcomes(*args, **options)
+        if not page and not resets:  # the whole log has been read
             resets.append(0)
             resets[0] = mem.learning.reset(scope=ADA)
+        return page
 
-    monkeypatch.setattr(mem.engine.learner.log, "outcomes", and_then)
+    monkeypatch.setattr("wellworn.learning.records.outcomes", and_then)
     mem.learning.relearn(scope=ADA)
     assert resets == [2]
     status = mem.learning.status(scope=ADA)

@@ -21,10 +21,22 @@ from wellworn.core.values import CurvePoint, LearningStatus, Partition
 from wellworn.ingest.hashing import hash64
 from wellworn.ingest.terms import read_question
 from wellworn.learning.guard import Z_GAIN
-from wellworn.learning.log import Event, LearningLog, LoggedOutcome, LoggedRecall, Tx, Vector
+from wellworn.learning.log import LearningLog
 from wellworn.learning.outcome import OutcomeInput, judged
 from wellworn.learning.policy import Advanced, Person, Prior, Replay, advance, serving
 from wellworn.learning.ranker import Example, Ranker, example_of
+from wellworn.learning.records import (
+    LoggedOutcome,
+    LoggedRecall,
+    add_outcome,
+    drop_policies,
+    every_outcome,
+    last_outcome,
+    put_policy,
+    recent_outcomes,
+    stored_policies,
+    stored_policy,
+)
 from wellworn.learning.repeats import MOST_RECALLS, RepeatedQuestions
 from wellworn.learning.state import (
     SETTINGS,
@@ -35,7 +47,8 @@ from wellworn.learning.state import (
     loads_state,
     loads_tenant,
 )
-from wellworn.store.events import audit
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Tx, Vector
 
 if TYPE_CHECKING:
     from wellworn.learning.reranker import MatrixReranker, PersonMatrices
@@ -96,6 +109,7 @@ class Learner:
         that have none of their own yet."""
         self.mode = mode
         self.log = log
+        self._store = log.store
         self.names = list(names)
         self.profile = profile
         self.explore = explore
@@ -117,8 +131,7 @@ class Learner:
         """What serves this partition, as of now in every process."""
         if self.mode == "off":
             return Serving()
-        prior_text, person_text = self.log.states(partition, profile=self.profile)
-        prior, person = self._prior_in(partition.tenant, prior_text), self._person_in(partition, person_text)
+        prior, person = self._read(partition)
         held = self._serving.get(partition)
         if held is None or held[0] is not prior or held[1] is not person:
             held = (prior, person, self._serves(partition, prior, person))
@@ -153,7 +166,7 @@ class Learner:
         if held is None or held[0] is not person or len(held[1]) > 2 * MOST_RECALLS:
             past = RepeatedQuestions()
             since = self._settings(partition.tenant).since
-            for one in self.log.recent_outcomes(partition, recalls=MOST_RECALLS, after=since):
+            for one in recent_outcomes(self._store, partition, recalls=MOST_RECALLS, after=since):
                 if one.kind in TEACHES and one.recall.profile == self.profile:
                     _add(past, one.recall, one.value.get("nos", ()))
             held = (person, past)
@@ -171,7 +184,7 @@ class Learner:
     def outcome(self, recall_id: str, outcome: OutcomeInput, *, tenant: str | None) -> bool:
         """Append an outcome to the log and learn from it; False when one of this kind was reported before."""
         query = self.prepare(recall_id, outcome)
-        with self.log.store.transact() as tx:
+        with self._store.transact() as tx:
             counts, committed = self.outcome_in(tx, recall_id, outcome, tenant=tenant, query=query)
         committed()
         return counts
@@ -193,12 +206,12 @@ class Learner:
             raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
         rows = outcome.rows(recall)
         value = {"nos": rows} if outcome.kind == "cited" else outcome.value
-        if self.log.add_outcome(tx, recall, outcome.kind, value, now) is None:
+        if add_outcome(tx, recall_id, recall.partition, outcome.kind, value, now) is None:
             return False, written
         if outcome.kind == "cited":
             tx.count_use(rows, now)
         elif outcome.kind == "verdict":
-            for entry in self.log.store.read(rows).values():
+            for entry in self._store.read(rows).values():
                 tx.update(judged(entry, outcome.value["success"], now), change=None)
         if outcome.kind not in TEACHES or self.mode == "off" or not self._ours(recall):
             return True, written
@@ -220,12 +233,12 @@ class Learner:
         example = example_of(recall, cited, alive)
         if example is None:
             return None
-        settings = self._settings(tenant, tx)
-        prior_text, person_text = self.log.states(partition, profile=self.profile, tx=tx)
+        texts = stored_policies(tx, partition, [SETTINGS, self.profile])
+        settings, prior_text = loads_tenant(texts.get((SETTINGS, None))), texts.get((self.profile, None))
         prior = self._beginning(settings) if prior_text is None else self._prior_in(tenant, prior_text)
         if prior.shares != settings.shares:
             prior = replace(prior, shares=settings.shares)
-        before = self._person_in(partition, person_text)
+        before = self._person_in(partition, texts.get((self.profile, partition)))
         step = advance(prior, before, example, past=lambda: self._past(partition, settings.since), at=now)
         if prior_text is None or step.prior is not prior:
             self._put_prior(tx, tenant, step.prior)
@@ -276,13 +289,13 @@ class Learner:
         settings = self._changed(before, labelled, whole)
         replay = self.replay(tenant, settings)
         matrices = _exhausted(replay) if self._reranker is None else self._reranker.relearned(replay)
-        with self.log.store.transact() as tx:
+        with self._store.transact() as tx:
             now = self._settings(tenant, tx)
             if now != before:  # reset, or sharing was switched, while this was learned
                 settings = self._changed(now, labelled, whole)
                 replay, matrices = self.replay(tenant, settings), {}
             _exhausted(replay)  # outcomes reported while the rest was learned
-            self.log.drop_states(tx, tenant, profile=self.profile)
+            drop_policies(tx, tenant, profile=self.profile)
             self._put_settings(tx, tenant, settings)
             if self._reranker is not None:
                 self._reranker.put_all(tx, tenant, matrices)
@@ -317,9 +330,9 @@ class Learner:
         self, tenant: str, partition: Partition | None = None, after: int = 0
     ) -> Iterator[tuple[LoggedOutcome, Example]]:
         """Every outcome that teaches, with what it teaches today: forgotten entries are left out."""
-        for one in self.log.outcomes(tenant, partition, after=after):
+        for one in every_outcome(self._store, tenant, partition, after=after):
             if one.kind in TEACHES and self._ours(one.recall):
-                example = example_of(one.recall, set(one.value.get("nos", ())), self.log.store.alive(one.recall.nos))
+                example = example_of(one.recall, set(one.value.get("nos", ())), self._store.alive(one.recall.nos))
                 if example is not None:
                     yield one, example
 
@@ -345,7 +358,7 @@ class Learner:
         for recall, ids in labelled:
             if recall is None:
                 continue
-            ids_of = {no: entry.id for no, entry in self.log.store.read(recall.nos).items()}
+            ids_of = {no: entry.id for no, entry in self._store.read(recall.nos).items()}
             right = {no for no, entry_id in ids_of.items() if entry_id in set(ids)}
             example = example_of(_shown_first(recall, right), right, set(ids_of))
             if example is not None:
@@ -355,9 +368,8 @@ class Learner:
     # -- status and settings -------------------------------------------------------------------------------------
 
     def status(self, partition: Partition) -> LearningStatus:
-        self.log.store.heads([])  # a closed store says so
-        prior_text, person_text = self.log.states(partition, profile=self.profile)
-        prior, person = self._prior_in(partition.tenant, prior_text), self._person_in(partition, person_text)
+        self._store.heads([])  # a closed store says so
+        prior, person = self._read(partition)
         now = self.serving(partition)
         ranker = now.ranker or (person.own if person is not None else None)
         gain = prior.gain if person is None else person.guard.gain
@@ -382,12 +394,10 @@ class Learner:
     def reset(self, tenant: str) -> int:
         """Drop every learned state of a tenant, of all profiles; outcomes so far teach no more. Returns the number of
         states. Whether the tenant shares stays as it was."""
-        with self.log.store.transact() as tx:
-            before = self.log.state(tenant, None, profile=SETTINGS, tx=tx)
-            dropped = self.log.drop_states(tx, tenant) - (before is not None)
-            self._put_settings(
-                tx, tenant, Tenant(shares=loads_tenant(before).shares, since=self.log.last_outcome(tenant))
-            )
+        with self._store.transact() as tx:
+            before = stored_policy(tx, tenant, None, profile=SETTINGS)
+            dropped = drop_policies(tx, tenant) - (before is not None)
+            self._put_settings(tx, tenant, Tenant(shares=loads_tenant(before).shares, since=last_outcome(tx, tenant)))
             audit(tx, Event(at=self._clock(), tenant=tenant, action="reset_learning", detail={"states": dropped}))
         return dropped
 
@@ -396,31 +406,38 @@ class Learner:
 
         States of other profiles are dropped too; they are learned again when they are asked for.
         """
-        with self.log.store.transact() as tx:
+        with self._store.transact() as tx:
             settings = self._settings(tenant, tx)
             if settings.shares == on:
                 return
-            self.log.drop_states(tx, tenant)
+            drop_policies(tx, tenant)
             self._put_settings(tx, tenant, replace(settings, shares=on))
             audit(tx, Event(at=self._clock(), tenant=tenant, action="share_learning", detail={"on": int(on)}))
         self.relearn(tenant)
 
     def export(self, partition: Partition) -> dict[str, Any]:
         """The states of the tenant and the partition as they are kept: numbers only."""
-        texts = zip(("prior", "person"), self.log.states(partition, profile=self.profile), strict=True)
-        return {name: None if text is None else json.loads(text) for name, text in texts}
+        texts = stored_policies(self._store, partition, [self.profile])
+        found = {"prior": texts.get((self.profile, None)), "person": texts.get((self.profile, partition))}
+        return {name: None if text is None else json.loads(text) for name, text in found.items()}
 
     def load(self, partition: Partition, state: dict[str, Any]) -> None:
         """Replace states by exported ones; parts that are missing stay."""
         prior = loads_state(Prior, json.dumps(state.get("prior")), self.names)
         person = loads_state(Person, json.dumps(state.get("person")), self.names)
-        with self.log.store.transact() as tx:
+        with self._store.transact() as tx:
             if prior is not None:
                 self._put_prior(tx, partition.tenant, prior)
             if person is not None:
                 self._put_person(tx, partition, person)
 
     # -- states --------------------------------------------------------------------------------------------------
+
+    def _read(self, partition: Partition) -> tuple[Prior, Person | None]:
+        """The prior and the person, as of now."""
+        texts = stored_policies(self._store, partition, [self.profile])
+        prior = self._prior_in(partition.tenant, texts.get((self.profile, None)))
+        return prior, self._person_in(partition, texts.get((self.profile, partition)))
 
     def _prior_in(self, tenant: str, text: str | None) -> Prior:
         """The prior in this text, or the one that the tenant begins with."""
@@ -445,21 +462,21 @@ class Learner:
 
     def _put_prior(self, tx: Tx, tenant: str, prior: Prior) -> None:
         text = dumps_state(prior, self.names)
-        self.log.put_state(tx, tenant, None, text, profile=self.profile)
+        put_policy(tx, tenant, None, text, profile=self.profile)
         self._priors.put(tenant, (text, prior))
 
     def _put_person(self, tx: Tx, partition: Partition, person: Person) -> None:
         text = dumps_state(person, self.names)
-        self.log.put_state(tx, partition.tenant, partition, text, profile=self.profile)
+        put_policy(tx, partition.tenant, partition, text, profile=self.profile)
         self._people.put(partition, (text, person))
 
     def _settings(self, tenant: str, tx: Tx | None = None) -> Tenant:
-        return loads_tenant(self.log.state(tenant, None, profile=SETTINGS, tx=tx))
+        return loads_tenant(stored_policy(tx or self._store, tenant, None, profile=SETTINGS))
 
     def _put_settings(self, tx: Tx, tenant: str, settings: Tenant) -> None:
         """Keep settings; the defaults need no row."""
         if settings != self._settings(tenant, tx):
-            self.log.put_state(tx, tenant, None, dumps_tenant(settings), profile=SETTINGS)
+            put_policy(tx, tenant, None, dumps_tenant(settings), profile=SETTINGS)
 
 
 def _add(past: RepeatedQuestions, recall: LoggedRecall, cited: Iterable[int]) -> None:

@@ -1,7 +1,6 @@
-"""What learning keeps in a store: recalls, outcomes and learned states, and how they are read and written.
+"""Recalls on their way to the store: held in memory for a moment, written in the background or with their outcome.
 
-A recall does not wait for the disk. It is held in memory for a moment and written in the background, or together with
-its outcome. A crash loses at most the last recalls that nobody has reported an outcome of.
+A recall does not wait for the disk. A crash loses at most the last recalls that nobody has reported an outcome of.
 """
 
 from __future__ import annotations
@@ -11,44 +10,23 @@ import os
 import threading
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import replace
-from datetime import datetime
-from typing import Any
 
 from wellworn.core.errors import WellwornError
 from wellworn.core.locks import ForkLock
-from wellworn.core.values import Partition
-from wellworn.learning.records import (
-    LoggedOutcome,
-    LoggedRecall,
-    add_outcome,
-    add_recalls,
-    drop_policies,
-    last_told,
-    logged_recall,
-    outcomes,
-    put_policy,
-    recent_outcomes,
-    stored_policies,
-    stored_policy,
-)
-from wellworn.store.events import Event
-from wellworn.store.port import Store, Tx, Vector
-
-__all__ = ["Event", "LearningLog", "LoggedOutcome", "LoggedRecall", "Tx", "Vector"]
+from wellworn.learning.records import LoggedRecall, add_recalls, logged_recall
+from wellworn.store.port import Store, Tx
 
 FLUSH_AFTER_S = 0.5
 MOST_PENDING = 512
 """Recalls held back at most. Beyond them the oldest are dropped, in case the store is unwritable for long."""
-PAGE = 500
-"""Outcomes read at a time."""
 
 _logger = logging.getLogger(__name__)
 
 
 class LearningLog:
-    """The learning side of one store, shared by all learners of a memory."""
+    """The recall log of one store, shared by all learners of a memory."""
 
     def __init__(self, store: Store) -> None:
         self.store = store
@@ -63,8 +41,6 @@ class LearningLog:
     def __len__(self) -> int:
         """Recalls that are not written yet."""
         return len(self._pending)
-
-    # -- recalls -------------------------------------------------------------------------------------------------
 
     def add(self, recall: LoggedRecall, *, new: bool = False) -> None:
         """Hold a recall until it is written. `new`: its partition did not exist when it was made."""
@@ -153,46 +129,6 @@ class LearningLog:
             self._closed = True
             self._pending.clear()
         self._wake.set()
-
-    # -- outcomes ------------------------------------------------------------------------------------------------
-
-    def add_outcome(self, tx: Tx, recall: LoggedRecall, kind: str, value: dict[str, Any], at: datetime) -> int | None:
-        """Append an outcome and return its number; None when the recall has one of this kind already."""
-        return add_outcome(tx, recall.id, recall.partition, kind, value, at)
-
-    def outcomes(self, tenant: str, partition: Partition | None = None, *, after: int = 0) -> Iterator[LoggedOutcome]:
-        """Every outcome of a tenant, or of one partition, in order."""
-        while page := outcomes(self.store, tenant, partition=partition, after=after, limit=PAGE):
-            after = page[-1].no
-            yield from page
-
-    def recent_outcomes(self, partition: Partition, *, recalls: int, after: int) -> list[LoggedOutcome]:
-        """The outcomes of a partition's last recalls, in order."""
-        return recent_outcomes(self.store, partition, recalls=recalls, after=after)
-
-    def last_outcome(self, tenant: str) -> int:
-        """The number of the tenant's last outcome, 0 when there is none."""
-        return last_told(self.store, tenant)
-
-    def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
-        """The vectors of these rows, as far as they have one."""
-        return {no: vector for no, (_, vector) in self.store.index_of(nos).items() if vector is not None}
-
-    # -- states: text by profile, for a partition, or for a tenant as a whole -----------------------------------------
-
-    def state(self, tenant: str, partition: Partition | None, *, profile: str, tx: Tx | None = None) -> str | None:
-        return stored_policy(tx or self.store, tenant, partition, profile=profile)
-
-    def states(self, partition: Partition, *, profile: str, tx: Tx | None = None) -> tuple[str | None, str | None]:
-        """The state of the partition's tenant, and of the partition."""
-        return stored_policies(tx or self.store, partition, profile=profile)
-
-    def put_state(self, tx: Tx, tenant: str, partition: Partition | None, text: str, *, profile: str) -> None:
-        put_policy(tx, tenant, partition, text, profile=profile)
-
-    def drop_states(self, tx: Tx, tenant: str, *, profile: str | None = None) -> int:
-        """Remove a tenant's states, of one profile or of all; returns how many there were. The log stays."""
-        return drop_policies(tx, tenant, profile=profile)
 
 
 def _flush_regularly(log: weakref.ref[LearningLog], wake: threading.Event) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Entry
 from wellworn.ingest.validate import checked_flag, checked_fraction, checked_query
-from wellworn.learning.log import LoggedRecall
+from wellworn.learning.records import LoggedRecall
 
 SUCCESS_STEP, HIGHEST = 0.05, 0.95
 FAILURE_STEP, LOWEST = 0.10, 0.05

@@ -16,8 +16,8 @@ from typing import Literal, get_args
 
 from wellworn.core.values import Partition, altered
 from wellworn.learning.guard import LEAST, NO_EVIDENCE, Evidence, Guard, compare
-from wellworn.learning.log import LoggedOutcome
 from wellworn.learning.ranker import Example, Ranker
+from wellworn.learning.records import LoggedOutcome
 
 Level = Literal["base", "prior", "person"]
 LEVELS: tuple[Level, ...] = get_args(Level)

@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.values import filled
-from wellworn.learning.log import LoggedRecall
+from wellworn.learning.records import LoggedRecall
 
 Array = npt.NDArray[np.float64]
 Flags = npt.NDArray[np.bool_]

@@ -1,19 +1,19 @@
-"""What learning writes down: logged recalls, their outcomes, and learned states, as records of the store.
+"""What learning keeps in a store: logged recalls, their outcomes, and learned states. All store calls are here.
 
-| kind      | key               | of                  | holds                                                        |
-|-----------|-------------------|---------------------|--------------------------------------------------------------|
-| `recall`  | its id            | a partition         | its words; which rows it weighed and what spoke for each |
-| `outcome` | recall id and kind| a partition         | what became of a recall                                  |
-| `policy`  | a profile         | a partition/tenant  | a learned state, as its own text                         |
+| kind      | key                | of                    | holds                                                       |
+|-----------|--------------------|-----------------------|-------------------------------------------------------------|
+| `recall`  | its id             | a partition           | the query; the rows that were ranked, with their features   |
+| `outcome` | recall id and kind | a partition           | how the recall turned out                                   |
+| `policy`  | a profile          | a partition or tenant | a learned state, as its own text                            |
 
-All of it goes with the partition. Recalls and outcomes are never changed, but that the words of a recall go when an
-entry that it showed is forgotten. Knows nothing of what is learned from them.
+Forgetting a partition removes all of it. Recalls and outcomes never change, except that a recall loses its query when
+an entry that it showed is forgotten. This module does not know what is learned from them.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -29,14 +29,15 @@ from wellworn.store.port import Record, RecordFilter, StoreReader, Tx, Vector
 RECALL, OUTCOME, POLICY = "recall", "outcome", "policy"
 MOST_KINDS = 7
 """Kinds of outcomes that a recall can have, one of each."""
+PAGE = 500
+"""Outcomes read at a time."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoggedRecall:
-    """A recall as learning sees it: which rows it weighed, what spoke for each, which were shown in which order.
+    """A recall as learning sees it: the rows shown, in that order, then the best others by base score.
 
-    Rows come in this order: those shown, as shown; then unshown ones by falling base score. All arrays are float32,
-    so that learning at once and learning again from the log see the same numbers.
+    All arrays are float32, so that an outcome as it arrives and the same outcome replayed see the same numbers.
     """
 
     id: str
@@ -47,7 +48,7 @@ class LoggedRecall:
     """Empty when it was forgotten."""
     profile: str
     level: str
-    """Which ranking served it: `base`, `prior` or `person`, with `+even` or `+odd` where neighbours changed places."""
+    """Which ranking served it: `base`, `prior` or `person`."""
     nos: list[int]
     shown: int
     base: Vector
@@ -60,9 +61,8 @@ class LoggedRecall:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LoggedOutcome:
-    """What became of a recall, once per kind: `cited` {"nos": […]}, `used` {"quality": …}, `ignored` {}, `refined`
-    {"query": …}, `verdict` {"success": …}; `searched` and `inferred`, what a search taught. `no` ascends over the whole
-    store, in the order they were told."""
+    """How a recall turned out, once per kind: `cited` {"nos": […]}, `used` {"quality": …}, `ignored` {}, `refined`
+    {"query": …}, `verdict` {"success": …}. `no` ascends over the whole store, in the order of the reports."""
 
     no: int
     recall: LoggedRecall
@@ -182,19 +182,28 @@ def outcomes(
     return _outcomes_from(page, logged_recalls(reader, list({record.body["recall"] for record in page})))
 
 
-def last_told(reader: StoreReader, tenant: str) -> int:
+def every_outcome(
+    reader: StoreReader, tenant: str, partition: Partition | None = None, *, after: int = 0
+) -> Iterator[LoggedOutcome]:
+    """Every outcome of a tenant, or of one of its partitions, in order."""
+    while page := outcomes(reader, tenant, partition=partition, after=after, limit=PAGE):
+        after = page[-1].no
+        yield from page
+
+
+def last_outcome(reader: StoreReader, tenant: str) -> int:
     """The number of the tenant's last outcome; 0 when there is none."""
     found = reader.records(RecordFilter(kinds=[OUTCOME], tenant=tenant, limit=1))
     return found[0].no if found else 0
 
 
 def recent_outcomes(reader: StoreReader, partition: Partition, *, recalls: int, after: int = 0) -> list[LoggedOutcome]:
-    """What was told of a partition's last so many recalls, with numbers above `after`, in the order it was told."""
+    """The outcomes of a partition's last recalls, with numbers above `after`, in order."""
     last = reader.records(RecordFilter(kinds=[RECALL], partition=partition, limit=recalls))
     wanted = RecordFilter(kinds=[OUTCOME], partition=partition, after=after, limit=recalls * MOST_KINDS)
-    told = [*reversed(reader.records(wanted))]
-    of = {record.body["recall"] for record in told}
-    return _outcomes_from(told, {record.key: _recall_from(record) for record in last if record.key in of})
+    found = [*reversed(reader.records(wanted))]
+    of = {record.body["recall"] for record in found}
+    return _outcomes_from(found, {record.key: _recall_from(record) for record in last if record.key in of})
 
 
 def _outcomes_from(records: Sequence[Record], recalls: dict[str, LoggedRecall]) -> list[LoggedOutcome]:
@@ -224,17 +233,9 @@ def stored_policy(
 
 
 def stored_policies(
-    reader: StoreReader, partition: Partition, *, profile: str = "default"
-) -> tuple[str | None, str | None]:
-    """That of the partition's tenant as a whole and that of the partition."""
-    found = stored_texts(reader, partition, [profile])
-    return found.get((profile, None)), found.get((profile, partition))
-
-
-def stored_texts(
     reader: StoreReader, partition: Partition, profiles: Sequence[str]
 ) -> dict[tuple[str, Partition | None], str]:
-    """States by profile and partition (None: the tenant as a whole), as of one moment."""
+    """States of some profiles, of a partition and (None) of its tenant as a whole, as of one moment."""
     profile_of = {_key(profile): profile for profile in profiles}
     wanted = RecordFilter(kinds=[POLICY], keys=[*profile_of], partition=partition, of_tenant=True)
     return {
@@ -243,7 +244,7 @@ def stored_texts(
 
 
 def put_policy(tx: Tx, tenant: str, partition: Partition | None, state: str, *, profile: str = "default") -> None:
-    """Put a state in the place of the one that is there. It says itself when it last changed."""
+    """Replace a state. It says itself when it last changed."""
     if partition is not None and partition.tenant != tenant:
         raise StoreError(f"partition {partition} is not of tenant {tenant!r}")
     tx.put_records(

@@ -23,10 +23,11 @@ import numpy as np
 from wellworn.core.values import Partition
 from wellworn.ingest.hashing import hash64
 from wellworn.learning.guard import LEAST, NO_EVIDENCE, Evidence, auc
-from wellworn.learning.log import LearningLog, LoggedRecall, Tx, Vector
 from wellworn.learning.policy import Person, Replay
 from wellworn.learning.ranker import MIN_BASE_WEIGHT, UNSHOWN_LOG, Array, example_of
+from wellworn.learning.records import LoggedRecall, drop_policies, put_policy, stored_policy
 from wellworn.learning.residual import FROM_ZERO, TAU, Residual, chances
+from wellworn.store.port import Store, Tx, Vector
 
 SCALE = 10.0
 """Of a cosine in the score, as the base weighs meaning."""
@@ -107,11 +108,9 @@ class PersonMatrices:
 class MatrixReranker:
     """Keeps the matrices of people in a store, under the profile's name and `/matrices`."""
 
-    def __init__(
-        self, log: LearningLog, *, paper: bool, profile: str, embed: Callable[[str], Vector], width: int
-    ) -> None:
+    def __init__(self, store: Store, *, paper: bool, profile: str, embed: Callable[[str], Vector], width: int) -> None:
         self._paper = paper
-        self._log = log
+        self._store = store
         self._profile = f"{profile}/matrices"
         self._embed = embed
         self._width = width
@@ -133,7 +132,7 @@ class MatrixReranker:
         if not recall.query:  # its words were forgotten meanwhile
             return
         before = self._read(recall.partition, tx)
-        after = before.learned(recall, query, cited, self._log.vectors(recall.nos), person)
+        after = before.learned(recall, query, cited, self._vectors(recall), person)
         if after is not before:
             self._put(tx, recall.partition, after)
 
@@ -144,15 +143,19 @@ class MatrixReranker:
             recall, query = one.recall, self.embed(one.recall.query)
             if query is not None:
                 before = found.get(recall.partition) or self._fresh(recall.partition)
-                cited, vectors = set(one.value.get("nos", ())), self._log.vectors(recall.nos)
+                cited, vectors = set(one.value.get("nos", ())), self._vectors(recall)
                 found[recall.partition] = before.learned(recall, query, cited, vectors, person)
         return found
 
     def put_all(self, tx: Tx, tenant: str, states: dict[Partition, PersonMatrices]) -> None:
         """Replace the matrices of a tenant's people."""
-        self._log.drop_states(tx, tenant, profile=self._profile)
+        drop_policies(tx, tenant, profile=self._profile)
         for partition, state in states.items():
             self._put(tx, partition, state)
+
+    def _vectors(self, recall: LoggedRecall) -> dict[int, Vector]:
+        """The vectors of its rows that still exist."""
+        return {no: vector for no, (_, vector) in self._store.index_of(recall.nos).items() if vector is not None}
 
     def _fresh(self, partition: Partition) -> PersonMatrices:
         who = f"{partition.tenant}\x1f{partition.layer}\x1f{partition.layer_id}"
@@ -160,7 +163,7 @@ class MatrixReranker:
         return PersonMatrices(residual=Residual.fresh(self._width, seed=seed), paper=self._paper)
 
     def _read(self, partition: Partition, tx: Tx | None = None) -> PersonMatrices:
-        text = self._log.state(partition.tenant, partition, profile=self._profile, tx=tx)
+        text = stored_policy(tx or self._store, partition.tenant, partition, profile=self._profile)
         try:
             value = msgspec.json.decode(text or "{}")
             residual = Residual.from_bytes(base64.b64decode(value["residual"]))
@@ -173,7 +176,7 @@ class MatrixReranker:
     def _put(self, tx: Tx, partition: Partition, state: PersonMatrices) -> None:
         residual = base64.b64encode(state.residual.to_bytes()).decode("ascii")
         text = msgspec.json.encode({"kind": "matrices", "gain": state.gain, "residual": residual}).decode()
-        self._log.put_state(tx, partition.tenant, partition, text, profile=self._profile)
+        put_policy(tx, partition.tenant, partition, text, profile=self._profile)
 
 
 def _bound(gain: Evidence, z: float) -> float:

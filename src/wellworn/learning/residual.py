@@ -27,8 +27,8 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from wellworn.learning.log import Vector
 from wellworn.learning.ranker import Array, Flags
+from wellworn.store.port import Vector
 
 CANDIDATES, SHOWN = 20, 5  # K, M
 TAU, ETA, BASELINE, BATCH = 0.5, 1e-3, 0.5, 4

@@ -20,7 +20,7 @@ from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
 from wellworn.ingest.terms import forget_words
 from wellworn.ingest.validate import checked_k, checked_query
 from wellworn.learning.learner import Learner, Serving
-from wellworn.learning.log import LoggedRecall
+from wellworn.learning.records import LoggedRecall
 from wellworn.models.port import Embedder
 from wellworn.search.bank import Bank, Mask, Rows, Vector
 from wellworn.search.context import Bounds, Refine, SearchContext, view_of
