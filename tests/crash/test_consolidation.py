@@ -13,7 +13,7 @@ from wellworn import Memory
 from wellworn.store.port import Selection
 from wellworn.tasks import ReasoningBank
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.slow]
 FAMILIES = 20
 Picture = list[tuple[str, str, int, float, str]]
 

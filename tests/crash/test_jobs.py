@@ -15,7 +15,7 @@ from wellworn.jobs import Queue
 from wellworn.jobs.queue import list_jobs
 from wellworn.store.port import Selection
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.slow]
 KILLS = 40
 LEASE_S = 0.05
 

@@ -17,7 +17,7 @@ from crash.children import ADA, EMBEDDER, race, write_batches, write_for_ever
 from wellworn import Memory, Scope
 from wellworn.ingest.remember import BATCH_ENTRIES
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.slow]
 PROCESSES = multiprocessing.get_context("forkserver")
 PROCESSES.set_forkserver_preload(["crash.children", "wellworn.memory"])
 

@@ -15,7 +15,7 @@ from crash.test_processes import child
 from wellworn import Memory
 from wellworn.tasks import ReasoningBank
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.slow]
 LIVES = 16
 
 

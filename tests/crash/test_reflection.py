@@ -14,7 +14,7 @@ from crash.reflection_children import EMBEDDER, reflect_for_ever
 from crash.test_processes import child
 from wellworn import Memory
 
-pytestmark = pytest.mark.crash
+pytestmark = [pytest.mark.crash, pytest.mark.slow]
 SESSIONS = 60
 
 

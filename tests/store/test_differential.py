@@ -1,0 +1,177 @@
+"""The same operations on the reference and on SQLite give the same answers.
+
+Hypothesis draws transactions of several steps. A step that one store refuses the other must refuse too, and ends the
+transaction. After each transaction everything that can be read is compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
+from typing import Any
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from store.reference import ReferenceStore
+from wellworn.core.errors import StoreError
+from wellworn.core.values import LinkType
+from wellworn.store.port import RecordFilter, Selection, Store, Tx
+from wellworn.store.sqlite import SqliteStore
+from wellworn.testing.builders import (
+    MODEL,
+    NOON,
+    OTHER_MODEL,
+    make_index,
+    make_link,
+    make_new_entry,
+    make_partition,
+    make_record,
+    make_turn,
+    make_vector,
+    minutes_later,
+)
+
+PARTITIONS = [make_partition(), make_partition("bob"), make_partition(tenant="rival")]
+IDS, NOS, TAGS, TEXTS = [*"abcd"], [*range(1, 7)], ["x", "y", "Ü"], ["one", "two words", "drei"]
+TYPES: list[LinkType] = ["supports", "follows"]
+Step = tuple[str, Callable[[Tx], Any]]
+
+ids, partitions, texts = st.sampled_from(IDS), st.sampled_from(PARTITIONS), st.sampled_from(TEXTS)
+sessions, minutes = st.sampled_from(["monday", "tuesday"]), st.integers(0, 9).map(minutes_later)
+vectors = st.none() | st.builds(make_vector, texts, width=st.sampled_from([4, 4, 4, 6]))
+indexes = st.builds(make_index, texts, near=st.tuples(st.integers(0, 2), st.integers(0, 2)))
+fields = st.fixed_dictionaries(
+    {
+        "text": texts,
+        "state": st.sampled_from(["active", "active", "flagged", "superseded"]),
+        "tags": st.lists(st.sampled_from(TAGS), unique=True),
+        "session_id": st.none() | sessions,
+        "usage_count": st.integers(0, 9),
+        "valid_to": st.none() | minutes,
+        "updated_at": minutes,
+    }
+)
+selections = st.builds(
+    Selection,
+    ids=st.none() | st.lists(ids, unique=True),
+    session_id=st.none() | sessions,
+    tags=st.none() | st.lists(st.sampled_from(TAGS), max_size=1),
+    states=st.none() | st.just(["active", "superseded"]),
+)
+records = st.builds(
+    make_record,
+    st.sampled_from(["", "k", "l"]),
+    kind=st.sampled_from(["task", "note", "event", "recall"]),
+    partition=partitions,
+    state=st.sampled_from(["open", "done"]),
+    body=st.dictionaries(texts, st.integers(0, 3), max_size=1),
+    blob=st.none() | st.binary(max_size=2),
+    names=st.lists(ids, max_size=2).map(tuple),
+    rows=st.lists(st.sampled_from(NOS), max_size=2).map(tuple),
+    session=st.none() | sessions,
+    due_at=st.none() | minutes,
+    updated_at=minutes,
+)
+filters = st.builds(
+    RecordFilter,
+    kinds=st.just(["task", "note"]),
+    partition=st.none() | partitions,
+    keys=st.none() | st.just(["k"]),
+    states=st.none() | st.just(["done"]),
+    due_by=st.none() | minutes,
+)
+
+
+@st.composite
+def steps(draw: st.DrawFn) -> Step:
+    """One call inside a transaction, with its name for the report of a failure."""
+    partition, id, session, at = draw(partitions), draw(ids), draw(sessions), draw(minutes)
+    index, vector = draw(indexes), draw(vectors)
+    values: dict[str, Any] = draw(fields)  # fields of Entry
+    selection, record, other, no = draw(selections), draw(records), draw(ids), draw(st.sampled_from(NOS))
+    number, flag, model = draw(st.integers(0, 3)), draw(st.booleans()), draw(st.sampled_from([MODEL, OTHER_MODEL]))
+    link = make_link(id, other, draw(st.sampled_from(TYPES)), automatic=flag, confidence=number / 4)
+    wanted = draw(filters)
+
+    def update(tx: Tx) -> None:
+        there = tx.get(None, [id]).get(id)
+        if there is not None:
+            text = values["text"] if flag else there.text
+            after = replace(there, **{**values, "text": text, "content_hash": text})
+            before = there if number > 1 else None
+            tx.update(after, change="edited" if number % 2 else None, index=index if flag else None, before=before)
+
+    acts: dict[str, Callable[[Tx], Any]] = {
+        "add": lambda tx: tx.add(make_new_entry(id, index=index, vector=vector, partition=partition, **values)),
+        "update": update,
+        "count_use": lambda tx: tx.count_use([no, 1], at),
+        "remove": lambda tx: tx.remove(partition, selection, turns=flag),
+        "drop_partition": lambda tx: tx.drop_partition(partition) if number == 0 else None,
+        "put_index": lambda tx: tx.put_index([(no, index if flag else None, vector)], model=model),
+        "use_model": lambda tx: tx.use_model(model),
+        "add_links": lambda tx: tx.add_links([link]),
+        "remove_link": lambda tx: tx.remove_link(id, other, link.type),
+        "add_turn": lambda tx: tx.add_turn(
+            partition, make_turn(number, session_id=session, entry_id=id), touched_at=at
+        ),
+        "mark": lambda tx: tx.mark_session(partition, session, reflected=number, ended_at=at if flag else None),
+        "put": lambda tx: tx.put_records([record], replace=flag),
+        "drop": lambda tx: tx.drop_records(wanted),
+    }
+    name = draw(st.sampled_from([*acts, "add", "add", "put", "put", "add_turn"]))
+    return name, acts[name]
+
+
+def run(store: Store, transaction: list[Step]) -> list[object]:
+    """What each step returned, up to one that was refused."""
+    answers: list[object] = []
+    try:
+        with store.transact() as tx:
+            for _, act in transaction:
+                answers.append(act(tx))
+    except StoreError:
+        answers.append("refused")
+    return answers
+
+
+def picture(store: Store) -> dict[str, object]:
+    """Everything that can be read."""
+    heads = store.heads(PARTITIONS)
+    deltas = [store.delta(head.partition_no, since) for head in heads if head for since in (0, 1)]
+    nos = [no for no, _ in store.select(None, Selection())]
+    orders: list[dict[str, Any]] = [{"order": order} for order in ("oldest", "newest", "due")]
+    orders.append({"keys": ["k"], "of_tenant": True})
+    near: list[dict[str, Any]] = [{}, {"session_id": "monday", "limit": 3}, {"tags": TAGS, "shared": 2}]
+    near.append({"near": (1, 2), "limit": 9})
+    return {
+        "entries": store.select(None, Selection()),
+        "index": [(no, row[0] and row[0].near, row[1] is None) for no, row in store.index_of(nos).items()],
+        "slim": [(delta.seq, delta.rows, sorted(delta.removed)) for delta in deltas],
+        "partitions": (store.partitions(), heads, store.model()),
+        "counts": [{k: v for k, v in store.counts([one]).items() if k != "bytes"} for one in PARTITIONS],
+        "versions": [store.replaced(id) for id in IDS],
+        "links": (store.links(IDS), store.edges(nos), store.edges(nos, types=["follows"])),
+        "sessions": (store.sessions(), store.sessions(tenant="acme", idle_since=minutes_later(5))),
+        "turns": [store.turns(head.partition, head.id) for head in store.sessions()],
+        "lacking": [store.rows(Selection(without_vector_of=model)) for model in (MODEL, OTHER_MODEL)],
+        "near": [[one.id for one in store.neighbours(PARTITIONS[0], **how)] for how in near],
+        "records": [store.records(RecordFilter(partition=p, **how)) for how in orders for p in PARTITIONS],
+        "all": store.records(RecordFilter(since=NOON, limit=5)),
+    }
+
+
+@given(st.lists(st.lists(steps(), min_size=1, max_size=6), min_size=1, max_size=6))
+def test_sqlite_answers_as_the_reference_does(transactions: list[list[Step]]) -> None:
+    with closing(SqliteStore(":memory:")) as sqlite, closing(ReferenceStore()) as reference:
+        for store in (sqlite, reference):
+            with store.transact() as tx:
+                tx.use_model(MODEL)
+        for transaction in transactions:
+            names = [name for name, _ in transaction]
+            assert run(sqlite, transaction) == run(reference, transaction), names
+            found, right = picture(sqlite), picture(reference)
+            for part, value in right.items():
+                assert found[part] == value, (names, part)
+        assert sqlite.check() == []

@@ -1,0 +1,12 @@
+"""The reference keeps the contract too, so that what it is compared with is right."""
+
+from __future__ import annotations
+
+from store.reference import ReferenceStore
+from wellworn.store.port import Store
+from wellworn.testing.contracts import StoreContract
+
+
+class TestReference(StoreContract):
+    def make_store(self) -> Store:
+        return ReferenceStore()
