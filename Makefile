@@ -5,9 +5,11 @@ BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 DEMO := .venv-demo
 DATA ?= ../shared/data
+# Compiled files make the many short processes of the tests much faster.
+export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint fmt type layers golden docs recording eval bench clean
+.PHONY: help demo test test-all lint fmt type layers golden reference docs recording eval bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -55,6 +57,9 @@ layers: $(READY) ## check that imports run downward
 
 golden: $(READY) ## renew the golden files
 	@WELLWORN_GOLDEN=write $(BIN)/python -m pytest -n 2 -k "golden or recorded"
+
+reference: $(READY) ## write docs/reference.md from the code
+	@$(BIN)/python docs/build_reference.py
 
 docs: $(READY) ## write the reference and run every code block of the documentation
 	@$(BIN)/python docs/build_reference.py
