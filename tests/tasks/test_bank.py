@@ -173,6 +173,17 @@ def test_everything_is_scrubbed_before_a_model_reads_it_and_before_it_is_kept(op
     assert "s3cret" not in str(bank.tasks()) + str(bank.items())
 
 
+def test_a_password_in_a_tool_call_is_masked_wherever_the_work_repeats_it(bank: ReasoningBank) -> None:
+    steps = [
+        a_call("login", user="ada", options={"password": "hunter2!"}),
+        {"tool": "bash", "args": {"command": "mysql -uada -phunter2!"}, "result": "hello hunter2!", "exit_code": 0},
+    ]
+    out = bank.run_task(task_id="t", query="Log in", execute=lambda _: {"steps": steps, "output": "with hunter2!"})
+    assert out.entry_ids
+    assert "hunter2" in str(out.trajectory), "the caller's own result is left alone"
+    assert "hunter2" not in str(bank.tasks()) + str(bank.items())
+
+
 def test_secrets_are_masked_by_a_bank_whose_memory_keeps_them(open_bank: OpenBank) -> None:
     model, key = ScriptedModel("no idea"), "sk-" + "ant-" + "api03-" + "a1B2" * 20
     bank = open_bank(llm=model)

@@ -26,7 +26,7 @@ MOST_BETWEEN = 3
 _WORDS = re.compile(r"[^\W_]+(?:[@.+_/-][^\W_]+)*")
 _CHAIN = re.compile(r"&&|\|\||[;\n]")
 _SUBCOMMAND = re.compile(r"[a-z][a-z-]*$")
-_SETTING = re.compile(r"\w+=\S*$|sudo$|time$|env$")
+_SETTING = re.compile(r"^(?:(?:\w+=\S*|sudo|time|env)\s+)+")
 _ASIDE = frozenset({"cd", "echo", "export", "set", "source", "sleep", "true"})
 _LOOKING = re.compile(r"(?:search|look_?up|find|query|browse|grep|read|list|view)", re.IGNORECASE)
 _LOOKS = frozenset(
@@ -66,30 +66,23 @@ def attempted(step: Step) -> tuple[str, ...]:
 
     A shell is one tool for everything: `ls` that works says nothing about `make` that failed.
     """
-    command = _command(step)
-    if not command:
-        return (step.action,)
-    parts = [_plain_words(part.partition("|")[0]) for part in _CHAIN.split(command)]
-    meant = [words for words in parts if words and words[0] not in _ASIDE] or [words for words in parts if words]
-    words = meant[-1] if meant else [command]
-    tool = () if " " in step.action else (step.action,)
-    return (*tool, words[0], *(word for word in words[1:2] if _SUBCOMMAND.match(word)))
+    program = _program(step)
+    return program if program and " " in step.action else (step.action, *program)
 
 
-def _command(step: Step) -> str:
-    """The command line of a call, empty where it has none: by the argument's name, or because it has an exit code."""
-    if " " in step.action.strip():
-        return step.action
+def _program(step: Step) -> tuple[str, ...]:
+    """The program that a call runs and its subcommand; empty for a call that runs none.
+
+    The command line is the argument that is named so, or the only one of a call that has an exit code. Of several
+    commands in a row the last one is meant, without what only prepares or reports.
+    """
     texts = {name.lower(): value for name, value in step.arguments.items() if isinstance(value, str)}
     alone = next(iter(texts.values()), "") if step.exit_code is not None and len(step.arguments) == 1 else ""
-    return str(texts.get("command") or texts.get("cmd") or alone).strip()
-
-
-def _plain_words(part: str) -> list[str]:
-    words = part.split()
-    while words and _SETTING.match(words[0]):
-        words = words[1:]
-    return words
+    command = step.action if " " in step.action.strip() else texts.get("command") or texts.get("cmd") or alone
+    parts = [_SETTING.sub("", part.partition("|")[0].strip()).split() for part in _CHAIN.split(command)]
+    parts = [words for words in parts if words]
+    meant = [words for words in parts if words[0] not in _ASIDE] or parts
+    return (*meant[-1][:1], *(word for word in meant[-1][1:2] if _SUBCOMMAND.match(word))) if meant else ()
 
 
 def same_attempt(one: Step, other: Step) -> bool:
@@ -101,10 +94,10 @@ def same_attempt(one: Step, other: Step) -> bool:
 
 def only_looks(step: Step) -> bool:
     """Whether a call only looks at something, so that its success proves nothing about the task."""
-    if not _command(step):
+    program = _program(step)
+    if not program:
         return _LOOKING.match(step.action) is not None
-    words = attempted(step)[-2:]
-    return words[-1] in _LOOKS or words[0] in _LOOKS or " ".join(words) in _LOOKS or words[-1] in _ASIDE
+    return program[0] in _LOOKS or program[0] in _ASIDE or " ".join(program) in _LOOKS
 
 
 # -- failed, then worked ---------------------------------------------------------------------------------------------
