@@ -162,9 +162,12 @@ def test_show_of_an_unknown_id_leaves_with_one(filled: Cli) -> None:
 
 
 def test_an_id_may_be_shortened_to_a_beginning_of_its_own(filled: Cli) -> None:
-    first, second, _ = [entry["id"] for entry in filled.json("list")["entries"]]
-    shared = first[: next(n for n, (a, b) in enumerate(zip(first, second, strict=True)) if a != b)]
-    assert filled.json("show", second[: len(shared) + 1])["entry"]["id"] == second
+    ids = [entry["id"] for entry in filled.json("list")["entries"]]
+    first, second, third = ids
+    begins = [second[:n] for n in range(len(second))]
+    shared = max((b for b in begins if first.startswith(b)), key=len)
+    own = 1 + max(len(b) for b in begins if first.startswith(b) or third.startswith(b))
+    assert filled.json("show", second[:own])["entry"]["id"] == second
     assert filled.json("get", first)["entry"]["id"] == first  # another word for show
     answer = filled("show", shared)
     assert answer.code == 2
