@@ -26,6 +26,7 @@ from wellworn.learning.state import read_prior
 from wellworn.search.pipeline import Searcher, checked_profile
 from wellworn.search.profiles import Profile
 from wellworn.search.score import FEATURES
+from wellworn.search.truth import Truth
 from wellworn.search.steps.router import Recursion, Router, recursion_of
 from wellworn.store.choose import choose_store
 from wellworn.store.port import Store
@@ -176,6 +177,7 @@ class Engine:
         access = partial(_model_access, weakref.ref(self))
         self.router = Router(self.searcher, self.recursion, access=access, trainer=self.searches)
         self.writer = Writer(self.store, self.embedder, scrubber=self.scrubbing, clock=self.clock, new_id=self.new_id)
+        self.writer.find_replaced = Truth(self.searcher.ram).replaced
         self.changer = Changer(self.store, self.embedder, scrubbing=self.scrubbing, clock=self.clock)
         self.forgetter = Forgetter(
             self.store, self.searcher, clock=self.clock, before=self.learner.log.write, cut=restart_jobs

@@ -27,6 +27,8 @@ class Item:
     speaker: str | None = None
     trusted: bool = True
     flagged: bool = False
+    until: str = ""
+    """The date on which it ceased to hold."""
 
 
 def fenced_block(items: Sequence[Item], *, max_tokens: int) -> str:
@@ -69,6 +71,8 @@ def _line(number: int, item: Item) -> str:
         marks.append("untrusted source")
     if item.flagged:
         marks.append("under review")
+    if item.until:
+        marks.append(f"outdated since {item.until}")
     said = f"{escape(item.speaker)}: " if item.speaker else ""
     return f"[{number}] ({', '.join(marks)}) {said}{escape(item.text)}"
 

@@ -229,7 +229,7 @@ class Version:
         return self.entry.text
 
 
-def fence_item(entry: Entry) -> Item:
+def fence_item(entry: Entry, *, outdated: bool = False) -> Item:
     """What a prompt shows of an entry."""
     return Item(
         text=entry.text,
@@ -238,6 +238,7 @@ def fence_item(entry: Entry) -> Item:
         speaker=entry.speaker,
         trusted=entry.trust == "trusted",
         flagged=entry.state == "flagged",
+        until=entry.valid_to.date().isoformat() if outdated and entry.valid_to is not None else "",
     )
 
 
@@ -283,6 +284,8 @@ class Hit:
     entry: Entry
     score: float
     explanation: tuple[Factor, ...]
+    outdated: bool = False
+    """It held once, and was replaced before the time that was asked about."""
 
     @property
     def text(self) -> str:
@@ -350,7 +353,7 @@ class Recall:
         if not self.hits:
             return f"nothing found for {self.query!r}"
         return "\n".join(
-            f"{place:>2}  {hit.score:7.3f}  {hit.entry.at:%Y-%m-%d}  {_in_short(hit.entry)}"
+            f"{place:>2}  {hit.score:7.3f}  {hit.entry.at:%Y-%m-%d}  {_in_short(hit)}"
             for place, hit in enumerate(self.hits)
         )
 
@@ -358,7 +361,7 @@ class Recall:
         """The same as a table, for notebooks."""
         rows = "".join(
             f"<tr><td>{place}</td><td>{hit.score:.3f}</td><td>{hit.entry.at:%Y-%m-%d}</td>"
-            f"<td style='text-align:left'>{escape(_in_short(hit.entry, 300))}</td></tr>"
+            f"<td style='text-align:left'>{escape(_in_short(hit, 300))}</td></tr>"
             for place, hit in enumerate(self.hits)
         )
         head = "<tr><th></th><th>score</th><th>date</th><th style='text-align:left'>text</th></tr>"
@@ -366,16 +369,22 @@ class Recall:
 
     def context(self, *, max_tokens: int = 1500) -> str:
         """The hits as a fenced block of data for a prompt, best first, within a token budget."""
-        return fenced_block([fence_item(hit.entry) for hit in self.hits], max_tokens=max_tokens)
+        return fenced_block([_shown(hit) for hit in self.hits], max_tokens=max_tokens)
 
     def shown(self, *, max_tokens: int = 1500) -> int:
         """How many of the hits such a block has room for, always the first ones: only they can be cited."""
-        return len(fenced_lines([fence_item(hit.entry) for hit in self.hits], max_tokens=max_tokens))
+        return len(fenced_lines([_shown(hit) for hit in self.hits], max_tokens=max_tokens))
 
 
-def _in_short(entry: Entry, width: int = 90) -> str:
+def _shown(hit: Hit) -> Item:
+    return fence_item(hit.entry, outdated=hit.outdated)
+
+
+def _in_short(hit: Hit, width: int = 90) -> str:
     """One line of at most that many characters, without signs that a terminal would obey."""
-    line = " ".join((f"{entry.speaker}: " if entry.speaker else "").join(("", entry.text)).split())
+    entry = hit.entry
+    mark = f"(outdated since {entry.valid_to:%Y-%m-%d}) " if hit.outdated else ""
+    line = mark + " ".join((f"{entry.speaker}: " if entry.speaker else "").join(("", entry.text)).split())
     line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
     return line if len(line) <= width else line[: width - 1] + "…"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from typing import Any
 
 from wellworn.core.clock import Clock, aware
@@ -12,6 +12,7 @@ from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Link, Partition, Scope, Version
 from wellworn.ingest.hashing import content_hash
+from wellworn.ingest.outdate import outdate_sources, superseded
 from wellworn.ingest.remember import scrubbed_values
 from wellworn.ingest.scrub import Scrubbing
 from wellworn.ingest.terms import embedding_text, record_of
@@ -36,8 +37,6 @@ EDITABLE = (
 )
 _NEVER_NONE = ("at", "valid_from", "evidence")
 _IN_INDEX = frozenset({"text", "title", "tags", "speaker"})
-_INSTANT = timedelta(microseconds=1)
-_LAST = datetime.max.replace(tzinfo=UTC)
 
 
 class Changer:
@@ -91,6 +90,8 @@ class Changer:
             tx.update(ended, change="corrected" if wrong else "superseded")
             tx.add_links([self._link(new_id, old_id, "supersedes", 1.0)])
             audit(tx, _event(ended, "correct" if wrong else "supersede", by=new_id))
+            if not wrong:
+                outdate_sources(tx, ended, new, self._clock())
         return ended
 
     def _superseded_by(self, old_id: str, new_id: str) -> bool:
@@ -207,23 +208,3 @@ def _refuse_duplicate(tx: Tx, after: Entry) -> None:
 
 def _event(entry: Entry, action: str, *, at: datetime | None = None, **detail: str) -> Event:
     return Event(at=at or entry.updated_at, tenant=entry.tenant, action=action, entry_id=entry.id, detail=dict(detail))
-
-
-def superseded(old: Entry, new: Entry, at: datetime | None, now: datetime, *, wrong: bool = False) -> Entry:
-    """The old entry as the new one leaves it: true until then, or, when it was wrong, never to be recalled again."""
-    updated_at = max(now, old.updated_at)
-    if wrong:
-        return replace(old, state="pruned", updated_at=updated_at)
-    return replace(old, state="superseded", valid_to=_end(old, new, at, now), updated_at=updated_at)
-
-
-def _end(old: Entry, new: Entry, moment: datetime | None, now: datetime) -> datetime:
-    """When the old entry ceased to hold: as told, else when the new one began; never later than it ended already."""
-    if moment is not None and moment <= old.valid_from:
-        raise InvalidInput("at", f"{moment.isoformat()} is not after the old entry began, {old.valid_from.isoformat()}")
-    end = moment or max(new.valid_from, old.valid_from)
-    if end <= old.valid_from:  # both began at once: the old one ends now
-        if old.valid_from == _LAST:
-            raise InvalidInput("old", f"begins at {_LAST.isoformat()}, after which nothing can follow")
-        end = max(now, old.valid_from + _INSTANT)
-    return end if old.valid_to is None else min(end, old.valid_to)

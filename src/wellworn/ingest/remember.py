@@ -14,7 +14,7 @@ existing entries are drawn by these rules, bounded in a bank of any size:
 from __future__ import annotations
 
 import copy
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -26,6 +26,7 @@ from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Link, LinkType, Partition, Progress, Scope, altered
 from wellworn.ingest.chunk import chunk
 from wellworn.ingest.hashing import content_hash, thread_of
+from wellworn.ingest.outdate import outdate
 from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json, texts_in
 from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check
@@ -34,6 +35,8 @@ from wellworn.store.events import Event, audit
 from wellworn.store.port import IndexRecord, Neighbour, NewEntry, Store, Tx
 
 BATCH_ENTRIES = 512
+MOST_COMPARED = 64
+"""Texts given at once up to which each is compared with what it may replace: more are an import."""
 REPEAT_CONFIDENCE_STEP = 0.05
 MAX_LEARNED_CONFIDENCE = 0.95
 MAX_CONTEXT, MAX_RELATED, MAX_SIMILAR = 2, 3, 3
@@ -42,6 +45,11 @@ FOLLOWS_WITHIN = timedelta(minutes=5)
 SIMILAR_JACCARD = 0.8
 _WORDED = ("text", "evidence", "title", "tags", "source", "speaker", "metadata")
 """The fields of an entry that hold words of a caller."""
+
+
+Rivals = Sequence[tuple[Entry, float]]
+FindReplaced = Callable[[Partition, Sequence[NewEntry]], Sequence[Rivals]]
+"""For each record the entries of the partition that it may replace, each with the probability of that."""
 
 
 class Writer:
@@ -55,6 +63,8 @@ class Writer:
         self.scrubbing = choose_scrubbing(scrubber, store, clock=self.clock)
         self._store = store
         self._embedder = embedder
+        self.find_replaced: FindReplaced | None = None
+        """Set once search is there; None: nothing is compared with what is stored."""
 
     def under(self, scrubbing: Scrubbing) -> Writer:
         """A writer with another scrubbing, over the same store and caches."""
@@ -80,8 +90,12 @@ class Writer:
         batches = [entries[start : start + BATCH_ENTRIES] for start in range(0, len(entries), BATCH_ENTRIES)]
         ids: list[str] = []
         for prepared in [self.records_of(batch) for batch in batches]:
+            replaced = self.replaced_by(prepared) if len(entries) <= MOST_COMPARED else [()] * len(prepared)
             with self.transact() as tx:
-                ids += [keep(tx, record, now) for record in prepared]
+                for record, olds in zip(prepared, replaced, strict=True):
+                    ids.append(keep(tx, record, now))
+                    if olds and ids[-1] == record.entry.id:
+                        outdate(tx, olds, record.entry, now)
             if progress is not None:
                 progress(len(ids), len(entries))
         return ids
@@ -129,6 +143,17 @@ class Writer:
             NewEntry(entry=entry, index=record_of(entry), vector=None if vectors is None else vectors[number])
             for number, entry in enumerate(entries)
         ]
+
+    def replaced_by(self, records: Sequence[NewEntry]) -> list[Rivals]:
+        """For each record the stored entries that it may replace. Reads only; `outdate` writes it down."""
+        if self.find_replaced is None:
+            return [()] * len(records)
+        found: dict[str, Rivals] = {}
+        for partition in dict.fromkeys(record.entry.partition for record in records):
+            own = [record for record in records if record.entry.partition == partition]
+            olds = self.find_replaced(partition, own)
+            found.update((record.entry.id, old) for record, old in zip(own, olds, strict=True))
+        return [found[record.entry.id] for record in records]
 
     @contextmanager
     def transact(self) -> Iterator[Tx]:

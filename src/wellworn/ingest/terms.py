@@ -22,6 +22,7 @@ import Stemmer
 from wellworn.core.values import Entry
 from wellworn.ingest.dates import NamedDate, named_dates
 from wellworn.ingest.hashing import hash64, signed64
+from wellworn.ingest.utterance import ASSISTANT_ROLES, only_asks, only_reacts
 from wellworn.store.port import IndexRecord
 
 
@@ -32,6 +33,12 @@ class Trait(IntFlag):
     """A short one: a long text that happens to end in a question mark is mostly not a question."""
     TIMED = 2
     FIRST_PERSON = 4
+    ASKS = 8
+    """A turn that only asks."""
+    REACTS = 16
+    """A turn that only thanks, greets, agrees or does not know."""
+    ASSISTANT = 32
+    """A turn of the assistant."""
 
 
 STOP_WORDS = frozenset(
@@ -111,8 +118,15 @@ def terms(text: str) -> list[int]:
     return [term for word in words(text) if (term := _term(word))]
 
 
-def analyze(text: str, *, title: str = "", tags: Sequence[str] = (), speaker: str | None = None) -> IndexRecord:
-    """The index record of a text. Title, tags and the speaker's name count as words of it."""
+def analyze(
+    text: str,
+    *,
+    title: str = "",
+    tags: Sequence[str] = (),
+    speaker: str | None = None,
+    role: str | None = None,
+) -> IndexRecord:
+    """The index record of a text. Title, tags and the speaker's name count as words of it. `role` is that of a turn."""
     own = words(text)
     around = words(" ".join([speaker or "", title, *tags])) if speaker or title or tags else []
     found = Counter(term for word in (*around, *own) if (term := _term(word)))
@@ -123,7 +137,7 @@ def analyze(text: str, *, title: str = "", tags: Sequence[str] = (), speaker: st
         counts=np.array([min(found[term], 65_535) for term in ordered], dtype="<u2"),
         length=found.total(),
         chars=len(text),
-        traits=int(_traits(text, own)),
+        traits=int(_traits(text, own, role)),
         speaker=name_hash(speaker) if speaker else 0,
         near=_sketches(hashes),
     )
@@ -131,7 +145,8 @@ def analyze(text: str, *, title: str = "", tags: Sequence[str] = (), speaker: st
 
 def record_of(entry: Entry) -> IndexRecord:
     """The index record an entry must have."""
-    return analyze(entry.text, title=entry.title, tags=entry.tags, speaker=entry.speaker)
+    role = entry.source if entry.kind == "episode" else None
+    return analyze(entry.text, title=entry.title, tags=entry.tags, speaker=entry.speaker, role=role)
 
 
 def embedding_text(entry: Entry) -> str:
@@ -146,6 +161,23 @@ def embedding_text(entry: Entry) -> str:
     return f"{entry.speaker}: {text}" if entry.speaker else text
 
 
+_NAME = re.compile(r"(?<![^\W_])[^\W_]+(?:[-'’][^\W_]+)*")
+_SENTENCE_BEGINS = re.compile(r"(?:^|[.!?:;\n])\W*$")
+
+
+def names_in(text: str) -> set[str]:
+    """Words with digits, and capitalised words that do not begin a sentence."""
+    found = set()
+    for match in _NAME.finditer(text):
+        word = match[0]
+        if any(c.isdigit() for c in word):
+            found.add(word)
+        elif word[0].isupper() and word != "I" and not word.startswith(("I'", "I’")):
+            if not _SENTENCE_BEGINS.search(text[: match.start()]):
+                found.add(word)
+    return found
+
+
 def forget_words() -> None:
     """Empty the caches that hold words of texts."""
     _term.cache_clear()
@@ -153,8 +185,13 @@ def forget_words() -> None:
     read_question.cache_clear()
 
 
-def _traits(text: str, found: Sequence[str]) -> Trait:
-    """What a text with these words is like."""
+def content_words(text: str) -> list[str]:
+    """The words of a text that are no stop words."""
+    return [word for word in words(text) if word not in STOP_WORDS]
+
+
+def _traits(text: str, found: Sequence[str], role: str | None) -> Trait:
+    """What a text with these words is like; `role` is who says it, when it is a turn."""
     traits = Trait(0)
     if len(text) < SHORT_QUESTION_CHARS and text.rstrip().endswith(("?", "？")):
         traits |= Trait.QUESTION
@@ -162,6 +199,13 @@ def _traits(text: str, found: Sequence[str]) -> Trait:
         traits |= Trait.TIMED
     if not _FIRST_PERSON.isdisjoint(found):
         traits |= Trait.FIRST_PERSON
+    if role is not None:
+        if role.strip().lower() in ASSISTANT_ROLES:
+            traits |= Trait.ASSISTANT
+        if only_asks(text):
+            traits |= Trait.ASKS
+        elif only_reacts([word for word in found if word not in STOP_WORDS], text):
+            traits |= Trait.REACTS
     return traits
 
 
@@ -178,12 +222,23 @@ class Question:
     """Distinct terms, in order of appearance."""
     names: list[int]
     """Hashes of the words in it, as `name_hash` makes them: a speaker may be named by one."""
+    named: frozenset[int] = frozenset()
+    """Those of its terms that are written like a name or a number."""
     asks_when: bool = False
+    about_past: bool = False
+    """It asks for what held before."""
     dates: tuple[NamedDate, ...] = ()
     """Months and days it names."""
 
 
 _ASKS_WHEN = re.compile(r"\b(?:when|what (?:time|date|day|year|month)|how long ago|which (?:day|month|year))\b", re.I)
+
+
+_ABOUT_PAST = re.compile(
+    r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|earlier|prior|used? to|in the past|back then|the old|my old"
+    r"|no longer|not any ?more)\b",
+    re.I,
+)
 
 
 @lru_cache(maxsize=512)  # asked again when it is told what became of it
@@ -194,7 +249,9 @@ def read_question(query: str) -> Question:
     return Question(
         terms=list(dict.fromkeys(found)),
         names=list(dict.fromkeys(signed64(term) for term in found)),
+        named=frozenset(term for name in names_in(query) for term in terms(name)),
         asks_when=bool(_ASKS_WHEN.search(query)),
+        about_past=bool(_ABOUT_PAST.search(query)),
         dates=named_dates(query, plain),
     )
 

@@ -14,7 +14,7 @@ from typing import cast
 from wellworn.core.errors import WellwornError
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Layer, Link, Partition, Scope, Trust, Turn
-from wellworn.ingest.change import superseded
+from wellworn.ingest.outdate import outdate_sources, superseded
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.remember import MAX_LEARNED_CONFIDENCE, REPEAT_CONFIDENCE_STEP, Writer, keep
 from wellworn.ingest.validate import Draft
@@ -181,6 +181,8 @@ def _write_replaced(tx: Tx, old: Entry, new_id: str, now: datetime, *, wrong: bo
     tx.add_links([Link(source=second.id, target=first.id, type="supersedes", created_at=now)])
     action = "correct" if wrong else "supersede"
     audit(tx, Event(at=now, tenant=old.tenant, action=action, entry_id=first.id, detail={"by": second.id}))
+    if not wrong:
+        outdate_sources(tx, first, second, now)
 
 
 def link_to_turns(tx: Tx, entry_id: str, said: Sequence[Turn], partition: Partition, now: datetime) -> None:

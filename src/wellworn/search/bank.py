@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -16,13 +17,15 @@ import numpy.typing as npt
 
 from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS
+from wellworn.ingest.terms import Trait
 from wellworn.search.filters import Filters
-from wellworn.search.partition import PRUNED, PartitionIndex
+from wellworn.search.partition import EPISODE, PRUNED, SUPERSEDED, PartitionIndex
 from wellworn.store.port import Selection, Store
 
 Mask = npt.NDArray[np.bool_]
 Rows = npt.NDArray[np.intp]
 Vector = npt.NDArray[np.float32]
+_NO_STATEMENT = np.uint8(Trait.ASKS | Trait.REACTS)
 
 
 class Bank:
@@ -89,12 +92,15 @@ class Bank:
             return [], []
         return self.column("no", rows).tolist(), self.column("seq", rows).tolist()
 
-    def live(self, moment: datetime) -> Mask | None:
-        """Rows valid at a moment; None when that is all that are not dead."""
+    def live(self, moment: datetime, *, outdated: bool = False) -> Mask | None:
+        """Rows valid at a moment, and turns that were outdated by then; None when that is all that are not dead.
+
+        `outdated` adds whatever was valid once.
+        """
         micros = to_micros(moment)
         if all(partition.all_valid_at(micros) for partition in self.partitions):
             return None
-        return np.concatenate([_valid(one, micros) & (one.state != PRUNED) for one in self.partitions])
+        return np.concatenate([_live(one, micros, outdated=outdated) for one in self.partitions])
 
     def wanted(self, filters: Filters, store: Store, layers: Sequence[str]) -> Mask | None:
         """Rows that pass the filters; None when there is no filter. `layers` are those of the partitions."""
@@ -108,6 +114,13 @@ class Bank:
             if len(partition)
         ]
         return masks[0] if len(masks) == 1 else np.concatenate([np.zeros(0, dtype=bool), *masks])
+
+    def stating(self) -> Mask | None:
+        """Rows that state something: turns that only ask or react are no hits; None when all rows do."""
+        masks = [one.answer("stating", partial(_stating, one)) for one, _ in self.filled]
+        if all(mask.all() for mask in masks):
+            return None
+        return masks[0] if len(masks) == 1 else np.concatenate(masks)
 
     def newest(self, moment: datetime) -> Rows:
         """Rows that begin their thread or have none and are valid at a moment, in any state; newest first.
@@ -139,6 +152,19 @@ class Bank:
 def _valid(partition: PartitionIndex, micros: int) -> Mask:
     valid: Mask = partition.alive & (partition.valid_from <= micros) & (micros < partition.valid_to)
     return valid
+
+
+def _live(partition: PartitionIndex, micros: int, *, outdated: bool) -> Mask:
+    was = (partition.state == SUPERSEDED) & (partition.valid_from <= micros) & partition.alive
+    if not outdated:
+        was &= partition.kind == EPISODE
+    live: Mask = (_valid(partition, micros) | was) & (partition.state != PRUNED)
+    return live
+
+
+def _stating(partition: PartitionIndex) -> Mask:
+    stating: Mask = (partition.traits & _NO_STATEMENT) == 0
+    return stating & partition.alive
 
 
 def _wanted(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from wellworn.core.cache import LruCache
 from wellworn.core.values import KINDS, STATES
+from wellworn.ingest.terms import Trait
 from wellworn.store.port import Delta, Slim
 
 LocalRows = npt.NDArray[np.int32]
@@ -26,7 +27,9 @@ OLDEST = np.iinfo(np.int64).min
 
 _KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 _STATE_CODES = {state: code for code, state in enumerate(STATES)}
-PRUNED = _STATE_CODES["pruned"]
+PRUNED, SUPERSEDED = _STATE_CODES["pruned"], _STATE_CODES["superseded"]
+EPISODE = _KIND_CODES["episode"]
+SHORT_REPLY_CHARS = 100
 MOST_TERMS = int(np.iinfo(np.uint16).max)
 
 _NUMBERS: dict[str, tuple[npt.DTypeLike, Callable[[Slim], Any]]] = {
@@ -441,6 +444,7 @@ class PartitionIndex:
         second = int(columns["before"][tail])
         if second >= 0:
             columns["after2"][second], columns["before2"][row] = row, second
+        self._drop_unrelated(np.array([tail, row] if second < 0 else [second, tail, row]))
         self.threaded = True
         self._measure_blends(np.array([tail, row] if second < 0 else [second, tail, row]))
         return True
@@ -461,9 +465,23 @@ class PartitionIndex:
         last = np.append(thread[1:] != thread[:-1], True) if len(order) else np.empty(0, dtype=bool)
         self._tails = dict(zip(thread[last].tolist(), order[last].tolist(), strict=True))
         columns["blend_norm"][:size] = 1.0
+        self._drop_unrelated(np.arange(size))
         linked = np.flatnonzero((columns["before"][:size] >= 0) | (columns["after"][:size] >= 0))
         self.threaded = len(linked) > 0
         self._measure_blends(linked)
+
+    def _drop_unrelated(self, rows: npt.NDArray[np.intp]) -> None:
+        """Keep only neighbours that a row leans on. What the person says leans on nothing that an assistant says, and
+        a short reply of the assistant on nothing at all."""
+        columns = self._columns
+        of_assistant = (columns["traits"] & np.uint8(Trait.ASSISTANT)) != 0
+        for name in _BESIDE:
+            beside = columns[name][rows]
+            there = np.flatnonzero(beside >= 0)
+            own, other = rows[there], beside[there]
+            short = of_assistant[own] & (columns["chars"][own] < SHORT_REPLY_CHARS)
+            unrelated = (of_assistant[own] != of_assistant[other]) & (of_assistant[other] | short)
+            columns[name][own[unrelated]] = -1
 
     def _measure_blends(self, rows: npt.NDArray[np.intp]) -> None:
         """The length of each row's vector plus its weighted neighbours', which normalises the blended cosine."""

@@ -10,6 +10,7 @@ import copy
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from wellworn.core.clock import Clock, NewId, aware
 from wellworn.core.errors import EmbeddingFailed, InvalidInput
 from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Recall, Scope, filled
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
-from wellworn.ingest.terms import forget_words
+from wellworn.ingest.terms import forget_words, read_question
 from wellworn.ingest.validate import checked_k, checked_query
 from wellworn.learning.learner import Learner, Serving
 from wellworn.learning.records import LoggedRecall
@@ -28,6 +29,7 @@ from wellworn.search.filters import Filters
 from wellworn.search.profiles import Profile, profile_named
 from wellworn.search.ram import Ram
 from wellworn.search.score import FACTORS, FEATURES, Ranked, Values, diversify, factors, features
+from wellworn.search.truth import settle
 from wellworn.store.port import Store
 
 ROUTE = "hybrid"
@@ -138,7 +140,7 @@ class Searcher:
             Recall,
             id=ask.recall_id,
             query=query,
-            hits=self._hits(ranked, nos, seqs),
+            hits=self._hits(ranked, nos, seqs, filters.as_of),
             route=ROUTE,
             searched=searched,
             cost=Cost(seconds=time.perf_counter() - started, embedded_texts=int(ask.vector is not None)),
@@ -155,7 +157,7 @@ class Searcher:
             weights, values = np.array([*self._profile.weights.values()]), np.empty((0, len(names)))
             return Ranked(rows=none, names=names, weights=weights, values=values), 0, None
         context = self._context(ask, bounds, partitions)
-        ranked = context.with_linked(factors(context.view))
+        ranked = settle(context.with_linked(factors(context.view)), context)
         if refine is not None:
             ranked = refine(ranked, context)
         seen = None
@@ -168,14 +170,14 @@ class Searcher:
 
     def _bounds(self, ask: _Ask, bank: Bank, partitions: Sequence[Partition]) -> Bounds:
         moment = ask.filters.as_of or self._clock()
-        live = bank.live(moment)
+        live = bank.live(moment, outdated=read_question(ask.query).about_past)
         wanted = bank.wanted(ask.filters, self._store, [partition.layer for partition in partitions])
         return filled(
             Bounds,
             bank=bank,
             profile=self._profile,
             live=live,
-            eligible=_both(live, wanted),
+            eligible=_both(_both(live, wanted), bank.stating()),
             moment=moment,
             candidates=max(self._profile.candidates, 2 * ask.k),
             learns=self._learner is not None,
@@ -288,10 +290,13 @@ class Searcher:
             features=found.take(kept, axis=0).astype(np.float32),
         )
 
-    def _hits(self, ranked: Ranked, nos: Sequence[int], seqs: Sequence[int]) -> list[Hit]:
+    def _hits(
+        self, ranked: Ranked, nos: Sequence[int], seqs: Sequence[int], as_of: datetime | None = None
+    ) -> list[Hit]:
         """The rows as entries, each with every factor of its score; rows just removed are left out."""
         entries = self.ram.entries.read(nos, seqs)
         named = [*zip(ranked.names, ranked.weights.tolist(), strict=True)]
+        moment = as_of or self._clock()
         hits = []
         for no, values in zip(nos, ranked.values.tolist(), strict=True):
             if no in entries:
@@ -302,7 +307,9 @@ class Searcher:
                     ]
                 )
                 score = sum([value * weight for (_, weight), value in zip(named, values, strict=True)])
-                hits.append(Hit(entry=entries[no], score=score, explanation=parts))
+                entry = entries[no]
+                outdated = entry.valid_to is not None and entry.valid_to <= moment
+                hits.append(filled(Hit, entry=entry, score=score, explanation=parts, outdated=outdated))
         return hits
 
     # -- side roads ----------------------------------------------------------------------------------------------

@@ -57,6 +57,7 @@ PROFILES: dict[str, Profile] = {
             "question": -0.8,
             "answers": 0.3,
             "speaker": 0.8,
+            "assistant": -1.5,
             "length": 0.5,
             "recency": 0.5,
             "date": 1.0,

@@ -161,6 +161,13 @@ class Ram:
         """Partitions held."""
         return len(self._held)
 
+    def may_load(self, partition: Partition, most: int) -> bool:
+        """Whether a partition is held, or has changed so seldom that loading it is quick."""
+        if partition in self._numbers:
+            return True
+        (head,) = self._store.heads([partition])
+        return head is not None and head.seq <= most
+
     @contextmanager
     def bank(self, partitions: Sequence[Partition]) -> Iterator[tuple[Bank, list[Partition]]]:
         """The partitions that exist, as of now, with their names; nobody changes them meanwhile."""

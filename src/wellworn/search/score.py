@@ -10,6 +10,7 @@ Factors of the base score; a profile's weights say which are computed:
 | `question`    | 1 for a short question: asking is not knowing                                             |
 | `answers`     | 1 when the turn before is a short question                                                |
 | `speaker`     | 1 when the query names the speaker                                                        |
+| `assistant`   | 1 for a turn of the assistant: what the person said counts more                           |
 | `length`      | ln(characters / typical), from -2 to ln 2: very short texts say little                    |
 | `recency`     | exp(-age / recency days), age from the newest entry the scope sees, or `as_of` if earlier |
 | `date`        | 1 when the query names the month the entry is of, 2 when it names the day                 |
@@ -171,6 +172,11 @@ def _reliability(view: View) -> Column:
     return np.minimum(confidence * np.sqrt(usage / 10), 1.0)
 
 
+def _of_assistant(view: View) -> Column:
+    said: Column = (view.bank.column("traits", view.rows) & np.uint8(Trait.ASSISTANT)) != 0
+    return said.astype(np.float32)
+
+
 FACTORS: dict[str, Callable[[View], Column]] = {
     "terms": lambda view: view.lexical.score[view.rows],
     "meaning": lambda view: view.meaning[view.rows],
@@ -178,6 +184,7 @@ FACTORS: dict[str, Callable[[View], Column]] = {
     "question": lambda view: _asks(view, view.rows),
     "answers": _answers,
     "speaker": _speaker,
+    "assistant": _of_assistant,
     "length": _length,
     "recency": _recency,
     "date": lambda view: dated(view.question, view.bank, view.rows),

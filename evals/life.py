@@ -1,0 +1,234 @@
+"""An assistant used for months: facts that change, questions asked again, small talk; then what holds now is asked.
+
+Each person has a dozen sessions. A fact is told, later told anew with another value, and asked about in between. At
+the end every fact is asked for once. The wordings are data: `lives/tune.toml` may be looked at while tuning, claims
+come from `lives/check.toml`, which another author wrote.
+
+| figure          | share of the final questions                                    |
+|-----------------|-----------------------------------------------------------------|
+| `first`         | the first hit has the value that holds now                      |
+| `five`          | one of the first five has it                                    |
+| `outdated`      | a former value stands above every hit with the present one      |
+| `question`      | the first hit is something that was asked                       |
+| `marked`        | of the former values shown, those marked as outdated            |
+| `past`          | asked what held before, a former value comes first              |
+| `as_of`         | asked as of the time a former value held, that value comes first |
+| `stable`        | of facts told once, the first hit has the answer                |
+"""
+
+from __future__ import annotations
+
+import random
+import tomllib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from evals.report import Interval, interval
+from wellworn import Memory, Scope
+from wellworn.core.values import Recall
+
+LIVES = Path(__file__).parent / "lives"
+START = datetime(2025, 1, 6, 9, 0, tzinfo=UTC)
+SESSIONS = 12
+SESSIONS_APART = timedelta(days=21)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Said:
+    """One turn of a life."""
+
+    role: str
+    text: str
+    at: datetime
+    session: int
+    asks: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Final:
+    """A question at the end, the value that holds, those that held before and when each was told."""
+
+    ask: str
+    value: str
+    former: tuple[str, ...] = ()
+    past: str = ""
+    told: tuple[datetime, ...] = ()
+
+
+@dataclass(kw_only=True)
+class Life:
+    """What one person said to an assistant, and what is asked at the end."""
+
+    person: str
+    turns: list[Said] = field(default_factory=list)
+    finals: list[Final] = field(default_factory=list)
+    unanswerable: list[str] = field(default_factory=list)
+
+
+def words_of(split: str) -> dict[str, Any]:
+    return tomllib.loads((LIVES / f"{split}.toml").read_text())
+
+
+def life(words: dict[str, Any], person: str, rng: random.Random, *, vague: bool) -> Life:
+    """A life; with `vague`, answers of the assistant do not repeat the fact."""
+    made = Life(person=person)
+    slots = rng.sample(words["slot"], min(16, len(words["slot"])))
+    stable = rng.sample(words["stable"], min(9, len(words["stable"])))
+    planned: dict[int, list[tuple[str, dict[str, Any]]]] = {number: [] for number in range(SESSIONS)}
+    current: dict[str, list[tuple[str, datetime]]] = {}
+    for slot in slots:
+        changes = rng.choice([0, 1, 1, 2])
+        when = sorted(rng.sample(range(SESSIONS - 1), 1 + changes))
+        values = rng.sample(slot["values"], 1 + changes)
+        for place, (number, value) in enumerate(zip(when, values, strict=True)):
+            told = {"slot": slot, "new": value, "old": values[place - 1] if place else ""}
+            planned[number].append(("tell" if not place else "change", told))
+        for number in rng.sample(range(when[0] + 1, SESSIONS), min(2, SESSIONS - when[0] - 1)):
+            planned[number].append(("ask", {"slot": slot}))
+    for fact in stable:
+        planned[rng.randrange(SESSIONS)].append(("fact", {"fact": fact}))
+    for number, events in planned.items():
+        at = START + number * SESSIONS_APART
+        rng.shuffle(events)
+        events.sort(key=lambda event: event[0] == "ask")
+        for kind, event in events:
+            for role, text, asks in _exchange(words, kind, event, current, rng, vague=vague, at=at):
+                made.turns.append(Said(role=role, text=text, at=at, session=number, asks=asks))
+                at += timedelta(minutes=1)
+            if rng.random() < 0.5:
+                for role in ("user", "assistant"):
+                    text = rng.choice(words["small_talk"][role])
+                    made.turns.append(
+                        Said(role=role, text=text, at=at, session=number, asks=text.rstrip().endswith("?"))
+                    )
+                    at += timedelta(minutes=1)
+    for slot in slots:
+        values = current[slot["name"]]
+        made.finals.append(
+            Final(
+                ask=rng.choice(slot["ask"]),
+                value=values[-1][0],
+                former=tuple(value for value, _ in values[:-1]),
+                past=rng.choice(slot["ask_past"]),
+                told=tuple(at for _, at in values),
+            )
+        )
+    made.finals += [Final(ask=rng.choice(fact["ask"]), value=fact["answer"]) for fact in stable]
+    made.unanswerable = rng.sample(words["unanswerable"]["ask"], 10)
+    return made
+
+
+def _exchange(
+    words: dict[str, Any],
+    kind: str,
+    event: dict[str, Any],
+    current: dict[str, list[tuple[str, datetime]]],
+    rng: random.Random,
+    *,
+    vague: bool,
+    at: datetime,
+) -> Iterator[tuple[str, str, bool]]:
+    """The turns of one event: who, what, and whether it only asks."""
+    replies = words["assistant"]
+    if kind == "fact":
+        yield "user", event["fact"]["text"], False
+        yield "assistant", rng.choice(replies["ack"]), False
+        return
+    slot = event["slot"]
+    if kind == "ask":
+        yield "user", rng.choice(slot["ask"]), True
+        known = current.get(slot["name"])
+        if vague or known is None:
+            said = rng.choice(replies["answer_vague"] + replies["dont_know"])
+        else:
+            said = rng.choice(replies["answer"]).format(new=known[-1][0])
+        yield "assistant", said, False
+        return
+    text = rng.choice(slot[kind]).format(new=event["new"], old=event["old"])
+    current.setdefault(slot["name"], []).append((event["new"], at))
+    yield "user", text, False
+    how = rng.choice(["ack", "ack", "claim"] if vague else ["ack", "ack", "echo", "claim"])
+    yield "assistant", rng.choice(replies[how]).format(text=text, new=event["new"]), False
+
+
+def lives(split: str, *, people: int, seed: int, vague: bool) -> list[Life]:
+    words = words_of(split)
+    names = [f"person{number}" for number in range(people)]
+    return [life(words, name, random.Random(f"{split}{seed}{name}"), vague=vague) for name in names]
+
+
+def lived(memory: Memory, one: Life, *, end: bool) -> Scope:
+    """The life told to a memory."""
+    scope = Scope(user=one.person)
+    for number in range(SESSIONS):
+        said = [turn for turn in one.turns if turn.session == number]
+        if said:
+            session = memory.session(f"{one.person}-{number}", scope=scope)
+            for turn in said:
+                session.add(turn.role, turn.text, at=turn.at)
+            if end:
+                session.end(wait=30)
+    return scope
+
+
+def _has(text: str, value: str) -> bool:
+    return value.lower() in text.lower()
+
+
+def _judged(recall: Recall, value: str, former: Sequence[str], asked: set[str]) -> dict[str, bool]:
+    """What the hits of one final question are."""
+    right = [
+        place for place, hit in enumerate(recall.hits) if _has(hit.text, value) and hit.text not in asked
+    ]
+    wrong = [
+        place
+        for place, hit in enumerate(recall.hits)
+        if hit.text not in asked and not _has(hit.text, value) and any(_has(hit.text, old) for old in former)
+    ]
+    first = right[0] if right else len(recall.hits)
+    return {
+        "first": first == 0,
+        "five": first < 5,
+        "outdated": bool(wrong) and wrong[0] < first,
+        "question": bool(recall.hits) and recall.hits[0].text in asked,
+    }
+
+
+def measure(
+    split: str, *, people: int = 12, seed: int = 0, vague: bool = True, end: bool = True, show: int = 0, **settings: Any
+) -> dict[str, Interval]:
+    """Each figure with its interval, in per cent."""
+    counts: dict[str, list[bool]] = {}
+    with Memory(":memory:", **settings) as memory:
+        for one in lives(split, people=people, seed=seed, vague=vague):
+            scope = lived(memory, one, end=end)
+            asked = {turn.text for turn in one.turns if turn.asks}
+            for final in one.finals:
+                recall = memory.recall(final.ask, scope=scope, k=5)
+                judged = _judged(recall, final.value, final.former, asked)
+                if show and not judged["first"]:
+                    show -= 1
+                    print(f"\n{final.ask!r} → {final.value!r}, before {final.former}\n{recall}")
+                names = ("first", "five", "question") if not final.former else (*judged,)
+                for name in names:
+                    counts.setdefault(name, []).append(judged[name])
+                if not final.told:
+                    counts.setdefault("stable", []).append(judged["first"])
+                if final.former:
+                    counts.setdefault("changed", []).append(judged["first"])
+                    counts.setdefault("marked", []).extend(
+                        hit.outdated
+                        for hit in recall.hits
+                        if not _has(hit.text, final.value) and any(_has(hit.text, old) for old in final.former)
+                    )
+                    past = memory.recall(final.past, scope=scope, k=5)
+                    counts.setdefault("past", []).append(
+                        bool(past.hits) and any(_has(past[0].text, old) for old in final.former)
+                    )
+                    then = final.told[-1] - timedelta(days=1)
+                    was = memory.recall(final.ask, scope=scope, k=5, as_of=then)
+                    counts.setdefault("as_of", []).append(bool(was.hits) and _has(was[0].text, final.former[-1]))
+    return {name: interval((n, 100.0 * value) for n, value in enumerate(values)) for name, values in counts.items()}

@@ -1,0 +1,141 @@
+"""Does a statement replace an earlier one? "I moved to Bergen" replaces "I live in Oslo".
+
+A small logistic model over a pair of statements: how close they are in meaning, how close without their names and
+numbers, whether the new one tells of a change, and whether both are about the same person. Its weights were fitted on
+`evals/lives/tune.toml`; docs/truth.md has the figures on the half that was kept aside. It always uses the bundled
+vectors, so that it judges alike whatever embedder a store has.
+
+It knows one language's words for change, kinship and doubt. Of statements in other languages the meaning alone counts.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+import numpy.typing as npt
+
+from wellworn.ingest.terms import names_in, words
+from wellworn.models.static import StaticEmbedder
+
+LONGEST_CHARS = 300
+"""Longer texts say many things: no single one replaces them."""
+
+_WEIGHTS = {
+    "bias": -8.9,
+    "near": 8.4,
+    "near_without_names": 7.1,
+    "names_old_name": 3.1,
+    "tells_change": 1.5,
+    "other_people": -3.0,
+    "both_have_names": 1.7,
+    "both_of_speaker": 1.1,
+}
+SURE = 0.3
+"""From here on a statement is taken to replace the other."""
+MAYBE = 0.04
+"""From here on it may: nothing is marked, but where a question finds both, the newer one comes first."""
+MOST_SENTENCES = 3
+_CHANGE = frozenset(
+    """
+    anymore became become change changed current drop dropped extended finished forget gave gone instead joined left
+    longer lowered move moved new newer now nowadays over postponed pushed quit raised relocated renamed replace
+    replaced rescheduled retired sold started starting stop stopped swap swapped switch switched took traded
+    uninstalled upgrade upgraded
+    """.split()  # noqa: SIM905  a list of words reads better than a list of strings
+)
+_PEOPLE = frozenset(
+    """
+    aunt boyfriend brother child children colleague cousin coworker dad daughter father flatmate friend girlfriend
+    grandfather grandma grandmother grandpa husband kids mom mother mum neighbor neighbour nephew niece parents partner
+    roommate sister son uncle wife
+    """.split()  # noqa: SIM905
+)
+_SPEAKER = frozenset({"i", "im", "ive", "my", "we", "our", "me", "mine", "us"})
+_OF_SOMEONE = re.compile(r"\b([A-Z][a-z]+)['’]s\b(?!\s+(?:a|an|the|not|been|going|now)\b)")
+_TO_SOMEONE = re.compile(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
+_SENTENCE_ENDS = re.compile(r"[.!?]+(?:\s|$)")
+_STATE = re.compile(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|:", re.I)
+_NO_NAME = frozenset({"i", "it", "that", "what", "let", "there", "here", "today", "he", "she", "who", "where", "how"})
+_NOT_NOW = re.compile(
+    r"\b(?:used to|as a (?:kid|child|student)|back then|back when|when i was|years ago|might|i'd (?:love|like)|i wish"
+    r"|thinking (?:about|of)|considering|someday|one day)\b",
+    re.I,
+)
+"""What was, or may be, does not replace what is."""
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Statement:
+    """What the model looks at in one text."""
+
+    vector: npt.NDArray[np.float32]
+    without_names: npt.NDArray[np.float32]
+    names: frozenset[str]
+    people: frozenset[str]
+    tells_change: bool
+    of_speaker: bool
+    asserts: bool
+    holds_now: bool
+
+
+@lru_cache(maxsize=1)
+def _embedder() -> StaticEmbedder:
+    return StaticEmbedder()
+
+
+@lru_cache(maxsize=2048)
+def read(text: str) -> Statement:
+    """The statement in a text."""
+    found = words(text)
+    own = frozenset(found)
+    names = frozenset(part for name in names_in(text) for part in words(name))
+    plain = " ".join(word for word in found if word not in names)
+    vector, without = _embedder().embed([text, plain])
+    owners = frozenset(name.lower() for name in _OF_SOMEONE.findall(text)) - _NO_NAME
+    return Statement(
+        vector=vector,
+        without_names=without,
+        names=names,
+        people=(own & _PEOPLE) | owners,
+        tells_change=not _CHANGE.isdisjoint(own),
+        of_speaker=not _SPEAKER.isdisjoint(own),
+        asserts=_asserts(text, own),
+        holds_now=not _NOT_NOW.search(text),
+    )
+
+
+MAYBE = 0.04
+"""From here on it may: no mark, but where a question finds both, the newer comes first."""
+
+
+def _asserts(text: str, own: frozenset[str]) -> bool:
+    """Whether a text reads like a statement of fact: few sentences, no question, not to "you", with a speaker, a change
+    or a verb of state."""
+    if "?" in text or _TO_SOMEONE.search(text) or len(_SENTENCE_ENDS.findall(text)) > MOST_SENTENCES:
+        return False
+    return not _SPEAKER.isdisjoint(own) or not _CHANGE.isdisjoint(own) or bool(_STATE.search(text))
+
+
+def probability(old: str, new: str) -> float:
+    """How likely it is that the new statement replaces the old one, 0 … 1."""
+    if max(len(old), len(new)) > LONGEST_CHARS:
+        return 0.0
+    before, after = read(old), read(new)
+    if not (after.holds_now and before.asserts and after.asserts):
+        return 0.0
+    values = {
+        "bias": 1.0,
+        "near": float(before.vector @ after.vector),
+        "near_without_names": float(before.without_names @ after.without_names),
+        "names_old_name": float(not before.names.isdisjoint(after.names)),
+        "tells_change": float(after.tells_change),
+        "other_people": float(before.people != after.people),
+        "both_have_names": float(bool(before.names) == bool(after.names)),
+        "both_of_speaker": float(before.of_speaker == after.of_speaker),
+    }
+    score = sum(weight * values[name] for name, weight in _WEIGHTS.items())
+    return 1 / (1 + math.exp(-score))
