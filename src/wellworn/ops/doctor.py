@@ -59,7 +59,7 @@ from wellworn.jobs.queue import job_problem, list_jobs, put_job
 from wellworn.models.port import Embedder
 from wellworn.ops.lines import checked_id, is_unit_or_zero, settled
 from wellworn.ops.reembed import model_of
-from wellworn.ops.walk import PAGE, entry_total, homes, pages, step
+from wellworn.ops.walk import PAGE, entry_total, pages
 from wellworn.store.port import EmbeddingModel, Flaw, IndexRecord, SessionHead, Store, Tx, Vector
 
 _ALL = 1_000_000  # jobs of one partition; there is one for a stretch of turns
@@ -105,14 +105,19 @@ def verify(store: Store, embedder: Embedder | None, *, progress: Progress | None
 
 def repair(store: Store, embedder: Embedder | None, *, progress: Progress | None = None) -> Report:
     """Rebuild what can be rebuilt; the report says what was mended and what is left."""
-    before = verify(store, embedder, progress=step(progress, 0, 2))
+    before = verify(store, embedder, progress=_half(progress, 0))
     mended = _mended(store)
     for partition in store.partitions():
         _rebuild_partition(store, embedder, partition)
         _reset_work(store, partition)
-    after = verify(store, embedder, progress=step(progress, 1, 2))
+    after = verify(store, embedder, progress=_half(progress, 1))
     gone = [flaw for flaw in dict.fromkeys([*before.flaws, *mended]) if flaw not in after.flaws]
     return Report(flaws=after.flaws, mended=gone, checked=after.checked)
+
+
+def _half(progress: Progress | None, part: int) -> Progress | None:
+    """The progress of the first or second of two walks as progress of both."""
+    return None if progress is None else lambda done, total: progress(part * total + done, 2 * total)
 
 
 def _flaw(check: str, subject: str, problem: str, *, repairable: bool = False) -> Flaw:
@@ -354,7 +359,7 @@ class _Examination:
         """The tenant of each end that exists; most are on the page or at least on the partition."""
         found = dict.fromkeys(ends & here, partition.tenant)
         found |= dict.fromkeys(self._store.get([partition], sorted(ends - found.keys())), partition.tenant)
-        elsewhere = homes(self._store, sorted(ends - found.keys()))
+        elsewhere = self._store.get(None, sorted(ends - found.keys()))
         return found | {entry_id: entry.tenant for entry_id, entry in elsewhere.items()}
 
     def _links_at(self, entry_id: str) -> frozenset[LinkKey]:
