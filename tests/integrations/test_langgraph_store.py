@@ -110,6 +110,25 @@ def test_index_says_which_fields_are_searched(memory: Memory) -> None:
     assert best == {"walrus": {"list", "all"}, "brompton": {"note", "all"}, "tokio": {"default", "all"}}
 
 
+@pytest.mark.parametrize(
+    ("filter", "expected"),
+    [
+        ({"home.city": "Oslo"}, {"a"}),
+        ({"home.street.number": {"$gte": 7}}, {"a", "b"}),
+        ({"home.city": {"$ne": "Oslo"}}, {"b", "c", "d"}),
+        ({"home": {"street.number": 9}}, {"b"}),
+        ({"v1.2": "new"}, {"d"}),
+        ({"home.city.part": "west"}, set()),
+    ],
+)
+def test_a_dotted_name_looks_further_down(store: WellwornStore, filter: Any, expected: set[str]) -> None:
+    store.put(NS, "a", {"home": {"city": "Oslo", "street": {"number": 7}}})
+    store.put(NS, "b", {"home": {"city": "Bonn", "street": {"number": 9}}})
+    store.put(NS, "c", {"home": "Oslo"})
+    store.put(NS, "d", {"v1.2": "new"})
+    assert set(keys(store.search(NS, filter=filter))) == expected
+
+
 def test_a_filter_reaches_past_what_ranks_better(store: WellwornStore) -> None:
     store.batch([PutOp(NS, f"k{n:03}", {"text": f"tea number {n}", "n": n}) for n in range(60)])
     store.put(NS, "last", {"text": "nothing in common", "n": 1000})

@@ -20,6 +20,7 @@ from wellworn.core.cache import LruCache
 from wellworn.core.citations import Citation, read_citation
 from wellworn.core.clock import Clock, TimeOrderedIds, aware, system_clock
 from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.locks import ForkLock
 from wellworn.core.values import Scope
 from wellworn.ingest.validate import (
     MAX_QUERY_CHARS,
@@ -128,6 +129,8 @@ class MemoryMiddleware:
         self._clock = aware(clock)
         self._pending: LruCache[str, _Shown] = LruCache(_MAX_PENDING)
         self._faults = Faults()
+        self._lock = ForkLock()
+        self._unstored: list[tuple[str, str]] = []
 
     @property
     def faults(self) -> Counter[str]:
@@ -198,9 +201,15 @@ class MemoryMiddleware:
         return read_citation(response, 0 if shown is None else shown.block.shown)
 
     def _store(self, question: str, answer: str) -> None:
-        turns = [(role, clean_text(text)) for role, text in (("user", question), ("assistant", answer))]
-        session = self._memory.session(self.session_id)
-        written = session.add_turns([turn for turn in turns if turn[1].strip()], tags=self._tags)
+        said = [(role, clean_text(text)) for role, text in (("user", question), ("assistant", answer))]
+        with self._lock:
+            turns, self._unstored = [*self._unstored, *(turn for turn in said if turn[1].strip())], []
+        try:
+            written = self._memory.session(self.session_id).add_turns(turns, tags=self._tags)
+        except Exception:
+            with self._lock:  # they are stored with the next
+                self._unstored = [*turns, *self._unstored][-_MAX_PENDING:]
+            raise
         if self._threshold is not None and any((turn.turn_refs[0] + 1) % self._threshold == 0 for turn in written):
             self.end_session()
 
