@@ -21,7 +21,7 @@ from wellworn.core.citations import Citation, read_citation
 from wellworn.core.clock import Clock, TimeOrderedIds, aware, system_clock
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.locks import ForkLock
-from wellworn.core.values import Scope
+from wellworn.core.values import Entry, Recall, Scope
 from wellworn.ingest.validate import (
     MAX_QUERY_CHARS,
     checked_count,
@@ -53,6 +53,7 @@ NOTE = (
 )
 CITE = "End your answer with the numbers of the memories you used, as in [0, 2], or with [NO_CITE] when you used none."
 _MAX_PENDING = 64
+_MANY = 100_000
 _FROZEN = timedelta(minutes=5)
 """How long later turns of one question reuse what its first turn recalled."""
 
@@ -74,8 +75,7 @@ class MiddlewareContext:
 class _Shown:
     """What the model was shown for a question that has no answer yet."""
 
-    recall_id: str
-    hits: int
+    recall: Recall
     block: MemoryBlock
     turn: int
     at: datetime
@@ -149,6 +149,11 @@ class MemoryMiddleware:
             return context.current_system_prompt
         return "\n\n".join(part for part in (context.current_system_prompt, self.rule, block) if part)
 
+    def recalled(self, user_input: str) -> Recall | None:
+        """Return what was recalled for a question that has no answer yet."""
+        shown = self._pending.get(user_input)
+        return None if shown is None else shown.recall
+
     def plain(self, user_input: str, response: str) -> str:
         """Return the answer to show, without the citation at its end. Call it before `after_response`."""
         return self._read(self._pending.get(user_input), response).text
@@ -164,9 +169,17 @@ class MemoryMiddleware:
             with self._faults.guarded("store"):
                 self._store(user_input, citation.text)
         # A memory that did not fit into the block could not be cited: then silence says nothing about it.
-        if shown is not None and citation.places is not None and shown.block.shown == shown.hits:
+        if shown is not None and citation.places is not None and shown.block.shown == len(shown.recall.hits):
             with self._faults.guarded("learn"), suppress(NotFound):  # learning is off, or the recall was forgotten
-                self._memory.outcome(shown.recall_id, cited=citation.places)
+                self._memory.outcome(shown.recall.id, cited=citation.places)
+
+    def forget(self, entry: Entry) -> int:
+        """Remove an entry for good, with the turns it rests on and what else rests on them; returns how many."""
+        same = self._memory.entries(session_id=entry.session_id, limit=_MANY) if entry.session_id else []
+        ids = {one.id for one in same if set(one.turn_refs) & set(entry.turn_refs)} | {entry.id}
+        with suppress(NotFound):
+            return self._memory.forget(sorted(ids), turns=True).entries
+        return 0
 
     def end_session(self) -> None:
         """End the session, so that reflection turns it into memories. A later question opens it again."""
@@ -188,9 +201,7 @@ class MemoryMiddleware:
             return ""
         recall = self._memory.recall(query[:MAX_QUERY_CHARS], k=self._max_results, min_score=self._min_score)
         block = self._block_of(recall.hits, now=now)
-        self._pending.put(
-            question, _Shown(recall_id=recall.id, hits=len(recall.hits), block=block, turn=context.turn, at=now)
-        )
+        self._pending.put(question, _Shown(recall=recall, block=block, turn=context.turn, at=now))
         return block.text
 
     def _read(self, shown: _Shown | None, response: str) -> Citation:
