@@ -74,7 +74,7 @@ class Settings(TypedDict, total=False):
     """False leaves background work to `jobs.run`. Default True."""
     scrubber: ScrubberSpec
     """`off` (the default), `mask` (personal data and secrets become placeholders such as `[EMAIL_1]` before anything
-    is stored, logged or sent), `reject` (they are refused), or a function from text to text."""
+    is stored, logged or sent), `strict` (names and addresses too), `reject` (they are refused), or a function."""
     durability: Durability
     """`full` (the default: an acknowledged write survives a power cut) or `normal` (it survives a crash of the
     process, not of the machine; faster)."""
