@@ -27,7 +27,7 @@ from wellworn.ingest.validate import (
 )
 from wellworn.models.port import Embedder, check_served
 from wellworn.store.events import Event, audit
-from wellworn.store.port import Store, Tx
+from wellworn.store.port import Store, StoreReader, Tx
 
 ONE_WAY_LINKS = ("supersedes", "derived_from")
 EDITABLE = (
@@ -36,7 +36,7 @@ EDITABLE = (
 )
 _NEVER_NONE = ("at", "valid_from", "evidence")
 _IN_INDEX = frozenset({"text", "title", "tags", "speaker"})
-_INSTANT = timedelta(microseconds=1)
+INSTANT = timedelta(microseconds=1)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
@@ -87,11 +87,7 @@ class Changer:
             if old.state == state and moment is None and self._superseded_by(old_id, new_id):
                 return old  # done before
             self._refuse_ring(new_id, old_id, "supersedes")
-            ended = superseded(old, new, moment, self._clock(), wrong=wrong)
-            tx.update(ended, change="corrected" if wrong else "superseded")
-            tx.add_links([self._link(new_id, old_id, "supersedes", 1.0)])
-            audit(tx, _event(ended, "correct" if wrong else "supersede", by=new_id))
-        return ended
+            return outdate(tx, old, new, self._clock(), at=moment, wrong=wrong)
 
     def _superseded_by(self, old_id: str, new_id: str) -> bool:
         return any(
@@ -117,16 +113,8 @@ class Changer:
     def _refuse_ring(self, source: str, target: str, type_: str) -> None:
         """`supersedes` and `derived_from` say what came before what, so they cannot lead back. Called in a transaction
         before it writes, so that what is committed is all there is."""
-        if type_ not in ONE_WAY_LINKS:
-            return
-        seen, ahead = {target}, [target]
-        while ahead:
-            links = self._store.links(ahead)
-            ahead = [link.target for link in links if link.type == type_ and link.source in seen]
-            ahead = [entry_id for entry_id in dict.fromkeys(ahead) if entry_id not in seen]
-            if source in ahead:
-                raise InvalidInput("link", f"{target!r} already {type_} {source!r}, directly or through others")
-            seen.update(ahead)
+        if type_ in ONE_WAY_LINKS and _leads(self._store, target, source, type_):
+            raise InvalidInput("link", f"{target!r} already {type_} {source!r}, directly or through others")
 
     def unlink(self, source: str, target: str, type_: str, *, scope: Scope) -> bool:
         source, target = checked_id(source), checked_id(target)
@@ -209,6 +197,53 @@ def _event(entry: Entry, action: str, *, at: datetime | None = None, **detail: s
     return Event(at=at or entry.updated_at, tenant=entry.tenant, action=action, entry_id=entry.id, detail=dict(detail))
 
 
+def _leads(reader: StoreReader, source: str, target: str, type_: str) -> bool:
+    """Whether links of one type lead from an entry to another, directly or through others."""
+    seen, ahead = {source}, [source]
+    while ahead:
+        links = reader.links(ahead)
+        ahead = [link.target for link in links if link.type == type_ and link.source in seen]
+        ahead = [entry_id for entry_id in dict.fromkeys(ahead) if entry_id not in seen]
+        if target in ahead:
+            return True
+        seen.update(ahead)
+    return False
+
+
+def outdate(tx: Tx, old: Entry, new: Entry, now: datetime, *, at: datetime | None = None, wrong: bool = False) -> Entry:
+    """End an entry that another one replaces, and the turns it was derived from.
+
+    A turn that also says something that still holds is not ended; the link from the new turn says what it lost.
+    """
+    ended = superseded(old, new, at, now, wrong=wrong)
+    tx.update(ended, change="corrected" if wrong else "superseded")
+    links = [Link(source=new.id, target=old.id, type="supersedes", created_at=now)]
+    audit(tx, _event(ended, "correct" if wrong else "supersede", by=new.id))
+    later = _turns_of(tx, new) or [new]
+    by = max(later, key=lambda turn: (turn.at, turn.position or 0))
+    for turn in _turns_of(tx, old):
+        if turn in later or _leads(tx, turn.id, by.id, "supersedes"):
+            continue
+        if turn.state == "active" and not _says_more(tx, turn):
+            end = at if at is not None and at > turn.valid_from else None
+            tx.update(superseded(turn, by, end, now), change="superseded")
+        links.append(Link(source=by.id, target=turn.id, type="supersedes", created_at=now))
+    tx.add_links(links)
+    return ended
+
+
+def _turns_of(tx: Tx, entry: Entry) -> list[Entry]:
+    """The turns that an entry was derived from."""
+    ids = [link.target for link in tx.links([entry.id], types=["derived_from"]) if link.source == entry.id]
+    return [one for one in tx.get([entry.partition], ids).values() if one.kind == "episode"]
+
+
+def _says_more(tx: Tx, turn: Entry) -> bool:
+    """Whether a memory that still holds was derived from the turn."""
+    ids = [link.source for link in tx.links([turn.id], types=["derived_from"]) if link.target == turn.id]
+    return any(one.state in ("active", "flagged") for one in tx.get([turn.partition], ids).values())
+
+
 def superseded(old: Entry, new: Entry, at: datetime | None, now: datetime, *, wrong: bool = False) -> Entry:
     """The old entry as the new one leaves it: true until then, or, when it was wrong, never to be recalled again."""
     updated_at = max(now, old.updated_at)
@@ -225,5 +260,5 @@ def _end(old: Entry, new: Entry, moment: datetime | None, now: datetime) -> date
     if end <= old.valid_from:  # both began at once: the old one ends now
         if old.valid_from == _LAST:
             raise InvalidInput("old", f"begins at {_LAST.isoformat()}, after which nothing can follow")
-        end = max(now, old.valid_from + _INSTANT)
+        end = max(now, old.valid_from + INSTANT)
     return end if old.valid_to is None else min(end, old.valid_to)
