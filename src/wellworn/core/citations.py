@@ -52,18 +52,18 @@ _LABEL_WORDS = frozenset(
     ]
 )
 _LABEL = re.compile(
-    rf"(?:^|[\n.!?…。])(?P<label>\s*[*_(]*(?:\b(?:{'|'.join(sorted(_LABEL_WORDS))})\b ?){{1,3}}[*_]*[:：][*_]*)\Z",
+    rf"(?:^|(?<=[.!?…。])|(?=\n))(?P<label>\s*[*_(]*(?:\b(?:{'|'.join(sorted(_LABEL_WORDS))})\b ?){{1,3}}[*_]*[:：][*_]*)\Z",
     re.IGNORECASE,
 )
 _LABEL_BEGINNING = re.compile(
-    r"[\n.!?…。](?P<gap>\s*[*_(]*)(?P<words>[a-z]+(?: [a-z]*){0,2})[*_]*[:：]?[*_]*\Z", re.IGNORECASE
+    r"(?:(?<=[.!?…。])|(?=\n))(?P<gap>\s*[*_(]*)(?P<words>[a-z]+(?: [a-z]*){0,2})[*_]*[:：]?[*_]*\Z", re.IGNORECASE
 )
-_VALUE = re.compile(
-    r"\b(?:is|are|was|were|be|equals?|lists?|arrays?|tuple|vector|returns?|prints?|outputs?|gives|yields|"
-    r"range|interval|index|indices|indexes|values?)\Z",
-    re.IGNORECASE,
+_VALUE = re.compile(r"\b(?:is|was|equals?|list|array|tuple|vector|returns?|prints?|index)\Z", re.IGNORECASE)
+_VALUES = re.compile(
+    r"\b(?:are|were|be|lists|arrays|outputs?|gives|yields|range|interval|indices|indexes|values?)\Z", re.IGNORECASE
 )
-"""Words before a bracket that is a value, not a citation."""
+"""Words before a bracket that is a value, not a citation; the second ones before several numbers."""
+_EMPHASIS = re.compile(r"(?<=[^\s*_])[*_]+\Z")
 _CODE_BEFORE = frozenset("=([{,+*/\\<&%^~")
 _BULLET = re.compile(r"(?:^|\n)\s*[*+>-]\Z")
 _INDEXED = re.compile(r"[A-Za-z0-9_)\]}\"'$]\Z")
@@ -190,7 +190,9 @@ class CitationReader:
             return "citation"
         if group.start == group.opening and _INDEXED.search(before):
             return "doubtful"
-        return "doubtful" if before[-1:] in _CODE_BEFORE or _VALUE.search(before) else "citation"
+        bare = _EMPHASIS.sub("", before)
+        value = _VALUE.search(bare) or (len(group.places) > 1 and _VALUES.search(bare))
+        return "doubtful" if bare[-1:] in _CODE_BEFORE or value else "citation"
 
     def _note(self, markers: Sequence[re.Match[str]], places: Sequence[int]) -> None:
         self._none = self._none or any(marker["places"] is None for marker in markers)

@@ -152,13 +152,15 @@ class PendingSession:
     done: str = ""
     """The last message that was reflected on."""
     turns: tuple[Utterance, ...] = ()
+    waits: bool = False
+    """Whether there are turns; a store can look for it."""
 
     def with_turns(self, turns: Sequence[Utterance], at: datetime) -> PendingSession:
         """Add those turns that are new: later than `done`, and not among the waiting ones."""
         last = max((n for n, turn in enumerate(turns) if self.done and turn.message_id == self.done), default=-1)
         known = {turn.message_id for turn in self.turns if turn.message_id}
         new = [turn for turn in turns[last + 1 :] if turn.message_id not in known]
-        return replace(self, turns=(*self.turns, *new), at=at) if new else self
+        return replace(self, turns=(*self.turns, *new), at=at, waits=True) if new else self
 
 
 class PartsBank:
@@ -325,9 +327,8 @@ class PartsBank:
         """Let turns wait for reflection, which starts when there are `every_turns`, or after `idle_minutes`."""
         label, now = label_of(user), self._clock()
         idle, every = self._settings.idle_minutes, self._settings.every_turns
-        for item in [] if idle is None else self._items(label, "sessions"):
-            waiting = from_plain(PendingSession, item.value)
-            if waiting.turns and now - waiting.at >= timedelta(minutes=idle or 0.0):
+        for item in [] if idle is None else self._items(label, "sessions", waits=True):
+            if now - from_plain(PendingSession, item.value).at >= timedelta(minutes=idle or 0.0):
                 self._start(user, item.key)
         with self._lock(label):
             grown = self._pending(label, session_id).with_turns(turns, now)
@@ -437,10 +438,10 @@ class PartsBank:
     def _all(self, label: str) -> Iterator[MemoryRecord]:
         return (from_plain(MemoryRecord, item.value) for item in self._items(label, "memories"))
 
-    def _items(self, label: str, kind: str) -> Iterator[Item]:
+    def _items(self, label: str, kind: str, **filter: Any) -> Iterator[Item]:
         """Everything under a namespace, in pages."""
         found: list[Item] = []
-        while page := self._store.search((_ROOT, label, kind), limit=_PAGE, offset=len(found)):
+        while page := self._store.search((_ROOT, label, kind), filter=filter, limit=_PAGE, offset=len(found)):
             found += page
         return iter(found)
 
