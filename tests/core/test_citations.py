@@ -239,9 +239,12 @@ def test_places_are_ones_that_were_shown(text: str, shown: int) -> None:
     assert all(0 <= place < shown for place in citation.places or ())
 
 
-@pytest.mark.parametrize("piece", [" ", "[", "[0] ", "[0, ", "```\n", "\n[0]\n```", "0,"])
-def test_long_answers_are_read_to_their_end(piece: str) -> None:
+@pytest.mark.parametrize("start", ["", "```\nx\n"])
+@pytest.mark.parametrize(
+    "piece", [" ", "[", "[0] ", "[0, ", "```\n", "\n[0]\n```", "0,", "[0]\n", "`", "a. Cited ", "(see "]
+)
+def test_long_answers_are_read_to_their_end(piece: str, start: str) -> None:
     """A quadratic reader would not come back from this."""
-    answer = piece * (400_000 // len(piece)) + "[0]"
+    answer = start + piece * (100_000 // len(piece)) + "[0]"
     plain, _ = read(answer)
     assert len(plain) <= len(answer)

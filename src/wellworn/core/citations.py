@@ -29,27 +29,13 @@ _CLOSING = re.compile(r"[^ \t.*_)]|\Z")
 """What follows a group with its closing signs."""
 _TRAILING = re.compile(r"[^\s.*_)`~]")
 _NEXT = re.compile(r"\S")
+_FENCE_ENDS = re.compile(r"\s*(?:`+|~+)?\s*\Z")
 _MAX_WRAPPERS = 6
 _WRAPPERS = {"(": ")", "*": "*", "_": "_"}
 _PARENTHESIS = re.compile(r"\s*\([^\W\d_]{0,12}:?\Z")
 """The beginning of `(see [0])`."""
 _LABEL_WORDS = frozenset(
-    [
-        "citations",
-        "citation",
-        "cited",
-        "cites",
-        "cite",
-        "sources",
-        "source",
-        "memories",
-        "memory",
-        "used",
-        "references",
-        "reference",
-        "refs",
-        "ref",
-    ]
+    "citations citation cited cites cite sources source memories memory used references reference refs ref".split()  # noqa: SIM905
 )
 _LABEL = re.compile(
     rf"(?:^|(?<=[.!?…。])|(?=\n))(?P<label>\s*[*_(]*(?:\b(?:{'|'.join(sorted(_LABEL_WORDS))})\b ?){{1,3}}[*_]*[:：][*_]*)\Z",
@@ -123,9 +109,8 @@ class CitationReader:
         out: list[str] = []
         at = 0
         while at < len(text):
-            step = (
-                self._in_prose(text, at, last) if self._fence is None else self._in_fence(self._fence, text, at, last)
-            )
+            fence = self._fence
+            step = self._in_prose(text, at, last) if fence is None else self._in_fence(fence, text, at, last)
             at = step.end
             if step.visible:
                 out.append(step.visible)
@@ -267,14 +252,13 @@ class CitationReader:
             return _Step(text[at:end], end)
         marker = _MARKER.fullmatch(said.removesuffix(".")) if readable else None
         if marker is not None:
-            rest = text[end:].strip()
-            if not rest.strip(fence.mark[0]):
-                if not last:
-                    return _Step("", at, waits=True)
-                places, _ = _places_of([marker])
-                if not places or any(place < self._shown for place in places):
-                    self._note([marker], places)
-                    return _Step(rest, len(text))
+            places = _places_of([marker])[0]
+            ends = _FENCE_ENDS.match(text, end)
+            if ends is not None and not last:
+                return _Step("", at, waits=True)
+            if ends is not None and (not places or any(place < self._shown for place in places)):
+                self._note([marker], places)
+                return _Step(ends[0].strip(), len(text))
             self._doubt = True
         fence.lines = fence.lines or bool(said)
         fence.begun = not whole
