@@ -122,6 +122,12 @@ def test_why_gives_reasons_in_words() -> None:
         "- You told me on 3 March: “I live in Oslo.”",
         "  Because it has your words and its meaning is close.",
     ]
+    other = hit("I like tea.", score=2.0)
+    assert (
+        why(recall(other, found), now=NOW, used=(1,))
+        .splitlines()[1]
+        .endswith("“I live in Oslo.” My answer rests on it.")
+    )
     assert "Nothing that I remember seems to answer" in why(recall(hit("I like tea.", score=2.0)), now=NOW)
     assert why(recall(), now=NOW) == "Nothing that I remember has to do with “Where do I live?”."
 

@@ -6,7 +6,7 @@ Without a language model it answers from memory alone (`sentences`). Recalling, 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.errors import WellwornError
@@ -18,6 +18,7 @@ from wellworn.models.port import Message, Model, Request
 
 SYSTEM = "You are a helpful assistant with a memory of earlier conversations. Answer in a few sentences."
 HISTORY_TURNS = 12
+NOT_ASKED = "You have not asked me anything yet."
 HELP = """Tell me things, and ask me about them later.
 /why      why I gave the last answer
 /forget   forget what the last answer rests on; with words, as in /forget my address, what fits them best
@@ -39,6 +40,7 @@ class Conversation:
         self._memory, self._middleware, self._model = memory, middleware, model
         self._tell, self._clock = tell, aware(clock)
         self._last: Recall | None = None
+        self._used: Sequence[int] = ()
 
     def run(self, messages: Iterator[str]) -> int:
         """Answer until the person leaves; returns how many messages there were."""
@@ -48,7 +50,7 @@ class Conversation:
             if name == "/help":
                 self._tell(HELP)
             elif name == "/why":
-                self._tell(why(self._last, now=self._clock()) if self._last else "You have not asked me anything yet.")
+                self._tell(why(self._last, used=self._used, now=self._clock()) if self._last else NOT_ASKED)
             elif name == "/forget":
                 self._forget(self._memory.recall(about) if about.strip() else self._last, messages)
             elif name.startswith("/"):
@@ -62,13 +64,15 @@ class Conversation:
         """Answer one message."""
         context = MiddlewareContext(user_input=text, current_system_prompt=SYSTEM)
         system, answer = self._middleware.enrich_system_prompt(context), ""
-        self._last = self._middleware.recalled(text)
+        self._last, self._used = self._middleware.recalled(text), ()
         if self._model is None:
             self._tell(reply(text, self._last, now=self._clock()))
         else:
             try:
                 answer = self._asked(self._model, system, text)
-                self._tell(self._middleware.plain(text, answer).strip())
+                citation = self._middleware.cited(text, answer)
+                self._used = citation.places or ()
+                self._tell(citation.text.strip())
             except WellwornError as error:  # a model that fails ends one answer, not the chat
                 self._tell(f"The model did not answer: {error}")
         self._middleware.after_response(text, answer)

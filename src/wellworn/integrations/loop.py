@@ -155,11 +155,15 @@ class MemoryMiddleware:
         return None if shown is None else shown.recall
 
     def plain(self, user_input: str, response: str) -> str:
-        """Return the answer to show, without the citation at its end. Call it before `after_response`."""
-        return self._read(self._pending.get(user_input), response).text
+        """Return the answer to show, without its citations. Call it before `after_response`."""
+        return self.cited(user_input, response).text
+
+    def cited(self, user_input: str, response: str) -> Citation:
+        """Return the answer to show and the hits that it cites. Call it before `after_response`."""
+        return self._read(self._pending.get(user_input), response)
 
     def after_response(self, user_input: str, response: str) -> None:
-        """Store question and answer as turns of the session, and learn from the citation at the end of the answer.
+        """Store question and answer as turns of the session, and learn from the citations of the answer.
 
         Call it once for each question, with the final answer.
         """

@@ -97,15 +97,17 @@ def sentence(hit: Hit, *, now: datetime) -> str:
     return f"Before that, {told[0].lower()}{told[1:]}" if _outdated(hit) else told
 
 
-def why(recall: Recall, *, now: datetime) -> str:
-    """Why a recall found what it found, best first."""
+def why(recall: Recall, *, now: datetime, used: Sequence[int] = ()) -> str:
+    """Why a recall found what it found: what an answer used first, then the best."""
     asked = f"“{recall.query}”"
     if not recall.hits:
         return f"Nothing that I remember has to do with {asked}."
-    known = knows(recall)
+    known = bool(used) or knows(recall)
     lines = [f"For {asked} I found this:" if known else f"Nothing that I remember seems to answer {asked}. Nearest is:"]
-    for hit in recall.hits[: _MOST_TOLD if known else 1]:
-        lines += [f"- {sentence(hit, now=now)}", f"  Because {_reasons(hit)}."]
+    places = [*used, *(place for place in range(len(recall.hits)) if place not in used)]
+    for place in places[: _MOST_TOLD if known else 1]:
+        hit, mark = recall.hits[place], " My answer rests on it." if place in used else ""
+        lines += [f"- {sentence(hit, now=now)}{mark}", f"  Because {_reasons(hit)}."]
     return "\n".join(lines)
 
 
