@@ -311,10 +311,14 @@ def test_reflection_on_parts_in_the_background() -> None:
     middleware = parts.middleware(background=True)
     agent = agent_of(scripted("Noted."), middleware)
     assert ask(agent, "I have a dog.", is_session_end=True) == "Noted."  # did not wait
+    assert ask(agent, "It barks.") == "Noted."  # nor does the next run
     assert parts.texts() == []
     gate.set()
     middleware.wait()
     assert parts.texts() == ["The user has a dog."]
+    middleware.end_session(thread("t1"), agent=agent)
+    assert "It barks." in str(parts.model.seen[-1][-1].content)  # what came meanwhile is read next time
+    assert "I have a dog." not in str(parts.model.seen[-1][-1].content)
 
 
 def test_memories_on_parts_are_listed_forgotten_and_rebuilt() -> None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import contextvars
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -202,7 +202,7 @@ class PartsBank:
         self._clock = aware(clock)
         self._random = np.random.default_rng(config.seed)
         self._random_lock = ForkLock()
-        self._locks = [ForkLock() for _ in range(_LOCKS)]
+        self._locks, self._reflecting = [[ForkLock() for _ in range(_LOCKS)] for _ in range(2)]
         self._recalls: LruCache[str, tuple[Numbers, list[MemoryRecord]]] = LruCache(_MAX_WAITING)
         self._unsaved: LruCache[str, RerankerWeights] = LruCache(_MAX_WAITING)
 
@@ -366,8 +366,9 @@ class PartsBank:
 
     def _end(self, user: RMMUser, session_id: str) -> None:
         label = label_of(user)
-        with self._lock(label):
+        with self._reflecting[hash(label) % _LOCKS]:  # not the other lock: nobody waits for our model
             self._reflect(user, label, session_id)
+        with self._lock(label):
             if self._learns:
                 old = self._weights(label)
                 settled = Residual.from_bytes(old.state).settled(rates=self._rates(old.mean)).to_bytes()
@@ -380,14 +381,12 @@ class PartsBank:
             return
         # In a context of its own, so that calls of our model are not part of the agent's stream.
         added, retired = contextvars.Context().run(self._changes, user, label, session_id, pending.turns)
-        done = PendingSession(at=pending.at, done=pending.turns[-1].message_id)
         try:
-            for record in added:
-                self._put(label, "memories", record.entry.id, record)
-            if added:
-                documents = [record.document(label) for record in added]
-                self._index.add_documents(documents, ids=[record.entry.id for record in added])
-            self._put(label, "sessions", _key_of(session_id), done)
+            self._add(label, added)
+            with self._lock(label):
+                later = self._pending(label, session_id).turns[len(pending.turns) :]
+                done = PendingSession(at=pending.at, done=pending.turns[-1].message_id)
+                self._put(label, "sessions", _key_of(session_id), done.with_turns(later, pending.at))
         except Exception:
             with suppress(Exception):
                 self._remove(label, [record.entry.id for record in added])
@@ -402,19 +401,18 @@ class PartsBank:
 
     def entries(self, user: RMMUser) -> list[Entry]:
         """The memories of a user."""
-        return [record.entry for record in self._all(label_of(user))]
+        items = self._items(label_of(user), "memories")
+        return [from_plain(MemoryRecord, item.value).entry for item in items]
 
     def forget(self, user: RMMUser, ids: Sequence[str] | None) -> int:
         """Remove memories of a user for good; without ids all of them, with what was learned and what waits."""
         label = label_of(user)
         with self._lock(label):
-            known = [record.entry.id for record in self._all(label)]
-            gone = known if ids is None else [id for id in dict.fromkeys(ids) if id in known]
+            gone = [item.key for item in self._items(label, "memories") if ids is None or item.key in ids]
             self._remove(label, gone)
-            for kind in () if ids is not None else ("sessions", "weights"):
-                for item in [*self._items(label, kind)]:
-                    self._store.delete(item.namespace, item.key)
             if ids is None:
+                for item in self._items(label, "sessions") + self._items(label, "weights"):
+                    self._store.delete(item.namespace, item.key)
                 self._unsaved.pop(label)
         return len(gone)
 
@@ -422,31 +420,28 @@ class PartsBank:
         """Put the memories of a user into the vector store again, with new vectors; returns how many there are."""
         label = label_of(user)
         with self._lock(label):
-            entries = self.entries(user)
-            records = self._embedded_records(entries)
-            for record in records:
-                self._put(label, "memories", record.entry.id, record)
-            if records:
-                ids = [record.entry.id for record in records]
-                with suppress(
-                    Exception
-                ):  # some stores refuse to add an id that is there, others to delete one that is not
-                    self._index.delete(ids)
-                self._index.add_documents([record.document(label) for record in records], ids=ids)
+            records = self._embedded_records(self.entries(user))
+            with suppress(Exception):  # some refuse to add an id that is there, others to delete one that is not
+                self._index.delete([record.entry.id for record in records])
+            self._add(label, records)
         return len(records)
 
-    def _all(self, label: str) -> Iterator[MemoryRecord]:
-        return (from_plain(MemoryRecord, item.value) for item in self._items(label, "memories"))
-
-    def _items(self, label: str, kind: str, **filter: Any) -> Iterator[Item]:
-        """Everything under a namespace, in pages."""
+    def _items(self, label: str, kind: str, **filter: Any) -> list[Item]:
+        """Everything under a namespace, read in pages."""
         found: list[Item] = []
         while page := self._store.search((_ROOT, label, kind), filter=filter, limit=_PAGE, offset=len(found)):
             found += page
-        return iter(found)
+        return found
 
     def _put(self, label: str, kind: str, key: str, value: object) -> None:
         self._store.put((_ROOT, label, kind), key, to_plain(value), index=False)
+
+    def _add(self, label: str, records: Sequence[MemoryRecord]) -> None:
+        for record in records:
+            self._put(label, "memories", record.entry.id, record)
+        if records:
+            documents = [record.document(label) for record in records]
+            self._index.add_documents(documents, ids=[record.entry.id for record in records])
 
     def _remove(self, label: str, ids: Sequence[str]) -> None:
         if ids:
