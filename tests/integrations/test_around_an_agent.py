@@ -121,6 +121,16 @@ def test_a_run_that_is_never_resumed_leaves_its_words_with_their_owner(memory: M
     assert [text for role, text in turns(memory, scope=BEN) if role == "user"] == ["My word is zeppelin."]
 
 
+def test_words_of_nobody_are_nobodys(memory: Memory) -> None:
+    middleware = RMMMiddleware(memory)
+    agent = agent_of(scripted("Noted."), middleware)
+    ask(agent, "I have a cat.")
+    agent.invoke({"messages": [HumanMessage("I have a snake.")]}, thread("t1"))
+    assert middleware.faults == {"start": 1}
+    ask(agent, "I have a dog.")
+    assert [text for role, text in turns(memory) if role == "user"] == ["I have a cat.", "I have a dog."]
+
+
 # -- a middleware further in that changes the model --------------------------------------------------------------
 
 

@@ -223,9 +223,11 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
         """Store what was said, and end the session if the context says so."""
         update: Update = None
         with self._guarded("start"):
-            if self._user(runtime) is None and state.get("rmm_session") is None:
-                return None
-            session, messages = self._session(state, runtime), state["messages"]
+            known, messages = state.get("rmm_session"), state["messages"]
+            if self._user(runtime) is None and (known is None or _new_words(messages, known)):  # words of nobody
+                end = {"seen": messages[-1].id, "stored": messages[-1].id}
+                return None if known is None else {"rmm_session": {**known, **end}}
+            session = self._session(state, runtime)
             user, turn = _owner(session), state.get("rmm_turn")
             self._blocks.pop((user.key, turn["recall"] if turn else ""))
             by_agent = is_delegated(runtime)
@@ -305,7 +307,7 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
         """Return the session of this run: the known one, unless another person or session says something new."""
         known, messages = state.get("rmm_session"), state["messages"]
         new = messages if known is None else after(messages, known["seen"])
-        if known is not None and not any(isinstance(message, HumanMessage) for message in new):
+        if known is not None and not _new_words(messages, known):
             return known  # a resumed run goes on with the words of whoever asked
         user = self._named_user(runtime)
         thread = getattr(runtime.execution_info, "thread_id", None)
@@ -436,6 +438,10 @@ def last_words(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
     while start > 0 and isinstance(messages[start - 1], HumanMessage):
         start -= 1
     return messages[start:]
+
+
+def _new_words(messages: Sequence[AnyMessage], session: SessionState) -> bool:
+    return any(isinstance(message, HumanMessage) for message in after(messages, session["seen"]))
 
 
 def _owner(session: SessionState) -> RMMUser:
