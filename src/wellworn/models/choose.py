@@ -23,8 +23,7 @@ from wellworn.models.base import (
     ModelBase,
     ModelFunction,
 )
-from wellworn.models.cache import CachedEmbedder
-from wellworn.models.cache_levels import TTL_S, DiskVectors, RedisVectors, VectorLevel
+from wellworn.models.cache import TTL_S, CachedEmbedder, DiskVectors, RedisVectors, VectorLevel
 from wellworn.models.fallback import FallbackEmbedder
 from wellworn.models.fastembed import FastembedEmbedder
 from wellworn.models.hashing import HashEmbedder
@@ -99,7 +98,7 @@ def cached_embedder(
 ) -> CachedEmbedder:
     """An embedder with a cache of up to three levels: this process, a file `disk`, a `redis` (URL or client).
 
-    For `Memory.open(embedder=…)`. Vectors stay in Redis for `ttl_s` seconds. Close it when its memory is closed.
+    For `Memory.open(embedder=…)`. Vectors stay in Redis for `ttl_s` seconds.
     """
     inner = choose_embedder(spec)
     if inner is None:
