@@ -110,6 +110,16 @@ def test_index_says_which_fields_are_searched(memory: Memory) -> None:
     assert best == {"walrus": {"list", "all"}, "brompton": {"note", "all"}, "tokio": {"default", "all"}}
 
 
+def test_an_item_is_no_turn_of_a_dialogue(store: WellwornStore) -> None:
+    """Questions, thanks and statements that replace each other are items like any other."""
+    texts = ["Where do I live?", "Thanks a lot!", "I live in Oslo.", "I moved to Bergen last week."]
+    for n, text in enumerate(texts):
+        store.put(NS, str(n), {"text": text})
+    assert set(keys(store.search(NS, query="Where do I live?", limit=9))) == {"0", "1", "2", "3"}
+    assert store.search(NS, query="Where do I live?", limit=1)[0].key == "0"
+    assert store.get(NS, "2").value == {"text": texts[2]}
+
+
 @pytest.mark.parametrize(
     ("filter", "expected"),
     [
@@ -335,7 +345,6 @@ async def test_nothing_runs_on_the_event_loop() -> None:
     assert await store.asearch(NS) == await store.alist_namespaces() == []
     await vectors.aadd_texts(["tea"], ids=["1"])
     await vectors.asimilarity_search("tea")
-    await vectors.amax_marginal_relevance_search("tea")
     await vectors.asimilarity_search_with_relevance_scores("tea")
     await vectors.adelete(["1"])
     assert embedder.threads

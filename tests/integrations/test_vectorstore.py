@@ -82,6 +82,14 @@ def test_the_hybrid_ranking_finds_words_that_vectors_blur(store: WellwornVectorS
     assert score > second
 
 
+def test_a_document_is_no_turn_of_a_dialogue(memory: Memory) -> None:
+    store = WellwornVectorStore(memory)
+    store.add_texts(["Where do I live?", "Thanks a lot!", "I live in Oslo.", "I moved to Bergen last week."])
+    found = store.similarity_search("Where do I live?", k=9)
+    assert len(found) == 4
+    assert found[0].page_content == "Where do I live?"
+
+
 def test_relevance_is_a_cosine_from_0_to_1_for_a_threshold(store: WellwornVectorStore) -> None:
     found = store.similarity_search_with_relevance_scores(TEXTS[3], k=6)
     assert found[0][0].id == "3"

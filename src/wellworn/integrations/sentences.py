@@ -65,11 +65,13 @@ def asks(text: str) -> bool:
 
 def knows(recall: Recall) -> bool:
     """Whether the answer is likely among the hits."""
-    best = next((hit for hit in recall.hits if not asks(hit.text)), None)
-    if best is None:
-        return False
-    found = sum(best.factors.get(name, 0.0) for name in ("terms", "meaning"))
-    return bool(getattr(recall, "confidence", found / _FULL) >= _SURE)
+    found = [_fits(hit) for hit in recall.hits if not asks(hit.text)]
+    return bool(found) and bool(getattr(recall, "confidence", max(found[:_MOST_TOLD])) >= _SURE)
+
+
+def _fits(hit: Hit) -> float:
+    """How well an entry fits a question, from 0 to 1."""
+    return sum(hit.factors.get(name, 0.0) for name in ("terms", "meaning")) / _FULL
 
 
 def _outdated(hit: Hit) -> bool:
@@ -77,9 +79,10 @@ def _outdated(hit: Hit) -> bool:
 
 
 def told(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits to tell: the best, and those about as good."""
+    """The hits to tell: the best, those about as good, and what it has replaced."""
     answers = [hit for hit in hits if not asks(hit.text)]
-    near = [hit for hit in answers if hit.score >= _CLOSE * answers[0].score]
+    close = _CLOSE * max((hit.score for hit in answers[:1]), default=0.0)
+    near = [hit for hit in answers if hit.score >= close or (_outdated(hit) and _fits(hit) >= _SURE)]
     words: set[str] = set()
     chosen = []
     for hit in near:
@@ -93,8 +96,8 @@ def told(hits: Sequence[Hit]) -> list[Hit]:
 def sentence(hit: Hit, *, now: datetime) -> str:
     """One memory with its source: `You told me on 3 March: "I live in Oslo."`"""
     entry = hit.entry
-    told = f"{_source(entry)} {day(entry.at, now)}: “{_words_of(entry)}”"
-    return f"Before that, {told[0].lower()}{told[1:]}" if _outdated(hit) else told
+    since = " Since then it has changed." if _outdated(hit) else ""
+    return f"{_source(entry)} {day(entry.at, now)}: “{_words_of(entry)}”{since}"
 
 
 def why(recall: Recall, *, now: datetime, used: Sequence[int] = ()) -> str:
