@@ -1,13 +1,19 @@
-"""Which memories are found in a session? RealMem, whose gold memories name their source turn.
+"""Which memories are found in a session? RealMem, whose gold memories name their source turn, and sessions of our own.
 
-Every session is reflected on by itself, without writing. A session with gold memories shows what is covered and what is
-right; a session without any is filler, where every memory is junk.
+Every session of RealMem is reflected on by itself, without writing. A session with gold memories shows what is covered
+and what is right; a session without any is filler, where every memory is junk.
+
+Our own sessions are in `sessions/tune.txt` and `sessions/check.txt`. `== NAME: topic` begins a person, `-- ` a later
+session of the same person, `ROLE: text` is a turn. Below a turn stands what is expected: `+ words` are in a memory,
+`- words` are in none, and when all sessions are read, `~ words` are in an outdated memory and in no other, `= words` in
+one that holds.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from evals import data
@@ -110,3 +116,70 @@ def _examples(found: list[Extracted], count: int) -> list[str]:
         if lines
         for place in range(min(count, len(lines)))
     ]
+
+
+# -- sessions of our own ------------------------------------------------------------
+OWN = Path(__file__).parent / "sessions"
+EXPECTED = {"+": "kept", "-": "left out", "~": "outdated", "=": "holds"}
+_START = datetime(2026, 3, 2, 9, tzinfo=UTC)
+
+
+@dataclass(kw_only=True)
+class Person:
+    """A person with sessions of (role, text) turns, and what is expected of them by sign."""
+
+    name: str
+    sessions: list[list[tuple[str, str]]] = field(default_factory=lambda: [[]])
+    expected: list[tuple[str, str]] = field(default_factory=list)
+
+
+def people(path: Path) -> list[Person]:
+    """Read a file of sessions."""
+    found: list[Person] = []
+    for line in path.read_text(encoding="utf-8").splitlines():
+        sign, _, rest = line.strip().partition(" ")
+        if sign == "==":
+            found.append(Person(name=rest.partition(":")[0]))
+        elif sign == "--":
+            found[-1].sessions.append([])
+        elif sign in EXPECTED:
+            found[-1].expected.append((sign, rest))
+        elif sign.endswith(":"):
+            found[-1].sessions[-1].append((sign[:-1], rest.replace("\\n", "\n")))
+    return found
+
+
+def judged(person: Person, memory: Memory) -> Iterator[tuple[str, str, bool]]:
+    """(sign, words, whether it is as expected) for everything that is expected of a person."""
+    user = memory.for_user(person.name)
+    for number, turns in enumerate(person.sessions):
+        session = user.session(str(number))
+        for role, text in turns:
+            session.add(role, text, at=_START + timedelta(days=40 * number))
+        user.reflect(str(number))
+    entries = user.entries(kind=["fact", "preference", "pattern"])
+    holding = [entry.text.lower() for entry in entries if entry.state == "active"]
+    every = [entry.text.lower() for entry in entries]
+    for sign, words in person.expected:
+        held = any(words.lower() in text for text in holding)
+        there = any(words.lower() in text for text in every)
+        yield sign, words, {"+": there, "-": not there, "~": there and not held, "=": held}[sign]
+
+
+def own(path: Path) -> Report:
+    """What is kept of the sessions of a file, what is left out, and what is outdated at the end."""
+    found: list[tuple[str, str, str, bool]] = []
+    for person in people(path):
+        with Memory.open(":memory:", background=False) as memory:
+            found += [(person.name, *one) for one in judged(person, memory)]
+    rows = [
+        (
+            name,
+            sum(one[1] == sign for one in found),
+            interval((one[0], 100.0 * one[3]) for one in found if one[1] == sign),
+        )
+        for sign, name in EXPECTED.items()
+    ]
+    lines = [f"{EXPECTED[sign]}, not as expected ({name}): {words}" for name, sign, words, right in found if not right]
+    table = Table(title=f"sessions, {path.stem}", columns=("", "expected", "right"), rows=rows)
+    return Report(name="sessions", about={"right": "percent"}, tables=[table], lines=lines)

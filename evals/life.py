@@ -180,9 +180,7 @@ def _has(text: str, value: str) -> bool:
 
 def _judged(recall: Recall, value: str, former: Sequence[str], asked: set[str]) -> dict[str, bool]:
     """What the hits of one final question are."""
-    right = [
-        place for place, hit in enumerate(recall.hits) if _has(hit.text, value) and hit.text not in asked
-    ]
+    right = [place for place, hit in enumerate(recall.hits) if _has(hit.text, value) and hit.text not in asked]
     wrong = [
         place
         for place, hit in enumerate(recall.hits)

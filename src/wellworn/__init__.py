@@ -59,6 +59,10 @@ if TYPE_CHECKING:
     from wellworn.ingest.pii.mask import scrub_text as scrub_text
     from wellworn.ingest.session import Session as Session
     from wellworn.ingest.validate import Draft as Draft
+    from wellworn.integrations.loop import MemoryMiddleware as MemoryMiddleware
+    from wellworn.integrations.loop import MiddlewareContext as MiddlewareContext
+    from wellworn.integrations.loop import create_memory_middleware as create_memory_middleware
+    from wellworn.integrations.loop import format_memory_context as format_memory_context
     from wellworn.memory import Memory as Memory
     from wellworn.models.choose import cached_embedder as cached_embedder
     from wellworn.models.costs import Budget as Budget
@@ -89,6 +93,7 @@ _NAMES = {
     "ingest.pii.mask": "Scrub scrub_text",
     "ingest.session": "Session",
     "ingest.validate": "Draft",
+    "integrations.loop": "MemoryMiddleware MiddlewareContext create_memory_middleware format_memory_context",
     "memory": "Memory",
     "models.choose": "cached_embedder",
     "models.costs": "Budget",

@@ -26,8 +26,8 @@ from wellworn.learning.state import read_prior
 from wellworn.search.pipeline import Searcher, checked_profile
 from wellworn.search.profiles import Profile
 from wellworn.search.score import FEATURES
-from wellworn.search.truth import Truth
 from wellworn.search.steps.router import Recursion, Router, recursion_of
+from wellworn.search.truth import Truth
 from wellworn.store.choose import choose_store
 from wellworn.store.port import Store
 
@@ -75,7 +75,7 @@ class Settings(TypedDict, total=False):
     """False leaves background work to `jobs.run`. Default True."""
     scrubber: ScrubberSpec
     """`off` (the default), `mask` (personal data and secrets become placeholders such as `[EMAIL_1]` before anything
-    is stored, logged or sent), `reject` (they are refused), or a function from text to text."""
+    is stored, logged or sent), `strict` (names and addresses too), `reject` (they are refused), or a function."""
     durability: Durability
     """`full` (the default: an acknowledged write survives a power cut) or `normal` (it survives a crash of the
     process, not of the machine; faster)."""

@@ -1,4 +1,4 @@
-"""reflect, jobs, costs, chat, session end."""
+"""reflect, jobs, costs, session end."""
 
 from __future__ import annotations
 
@@ -94,42 +94,3 @@ def test_what_cannot_be_meant_is_one_clear_error(told: Cli, args: tuple[str, ...
     answer = told(*args)
     assert answer.code == 2
     assert answer.err.count("\n") <= 2
-
-
-def test_chatting_keeps_recalls_cites_and_reflects(cli: Cli, scripted: Any) -> None:
-    model = scripted(chat=["Noted!", "In Oslo. [0]"], extract=[LIVES])
-    answer = cli.ok("chat", "--llm", model, "--session-id", "c1", stdin="I live in Oslo.\nWhere do I live?\n/quit\n")
-    assert "In Oslo." in answer.out
-    assert "[0]" not in answer.out.split("In Oslo.")[1].splitlines()[0]
-    assert "cited 0" in answer.err
-    turns = [turn["text"] for turn in cli.json("session", "show", "c1")["turns"]]
-    assert turns == ["I live in Oslo.", "Noted!", "Where do I live?", "In Oslo."]
-    assert [entry["text"] for entry in cli.json("list", "--kind", "fact")["entries"]] == ["The user lives in Oslo."]
-    assert cli.json("learning", "status")["outcomes"] == 1
-    assert {tuple(one["key"]) for one in cli.json("admin", "costs")["spent"]} == {
-        ("chat", "scripted"),
-        ("extract", "scripted"),
-    }
-
-
-def test_chatting_judges_only_what_the_model_was_shown(cli: Cli, scripted: Any) -> None:
-    for number in range(9):
-        cli.ok("remember", f"Ada's bicycle number {number} is {'very ' * 190}green.")
-    model = scripted(chat=["Green. [0]"])
-    cli.ok("chat", "-k", "9", "--llm", model, "--session-id", "c1", stdin="Which bicycle?\n/quit\n")
-    assert cli.json("learning", "status")["outcomes"] == 0  # some of the nine had no room
-    cli.ok("chat", "-k", "2", "--llm", model, "--session-id", "c2", stdin="Which bicycle?\n/quit\n")
-    assert cli.json("learning", "status")["outcomes"] == 1
-
-
-def test_chatting_without_a_model_shows_what_is_recalled(cli: Cli) -> None:
-    cli.remember("The user lives in Oslo.")
-    answer = cli.ok("chat", "--session-id", "c1", stdin="Where do I live?\n")
-    assert "The user lives in Oslo." in answer.out
-    assert "no model" in answer.err
-
-
-def test_a_model_that_fails_does_not_end_the_chat(cli: Cli, scripted: Any) -> None:
-    answer = cli.ok("chat", "--llm", scripted(chat=[]), "--session-id", "c1", stdin="One.\nTwo.\n")
-    assert answer.err.count("The model did not answer") == 2
-    assert len(cli.json("session", "show", "c1")["turns"]) == 2

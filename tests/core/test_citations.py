@@ -1,18 +1,24 @@
-"""The citation at the end of an answer: what is one, what only looks like one, and what is left of the text."""
+"""The citations of an answer: what is one, what only looks like one, and what is left of the text."""
 
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from wellworn.core.citations import Citation, read_citation
+from wellworn.core.citations import Citation, CitationReader, read_citation
 
 SHOWN = 5
 
 
 def read(text: str) -> tuple[str, tuple[int, ...] | None]:
+    """The same whether the answer comes at once, sign by sign, or in pieces."""
     citation = read_citation(text, SHOWN)
+    for size in (1, 3) if len(text) < 1_000 else ():
+        reader = CitationReader(SHOWN)
+        seen = "".join(reader.take(text[n : n + size]) for n in range(0, len(text), size))
+        rest, places = reader.finish()
+        assert (seen + rest, places) == (citation.text, citation.places)
     return citation.text, citation.places
 
 
@@ -37,10 +43,39 @@ def read(text: str) -> tuple[str, tuple[int, ...] | None]:
         ("```markdown\nIn Oslo.\n[NO_CITE]\n```\n", "```markdown\nIn Oslo.\n```", ()),
         ("In Oslo.\n[0]\n```", "In Oslo.\n```", (0,)),
         ("Try this:\n```python\nx = [0]\n```\n[1]", "Try this:\n```python\nx = [0]\n```", (1,)),
-        ("First [1] then more. [0]", "First [1] then more.", (0,)),
+        ("First [1] then more. [0]", "First then more.", (1, 0)),
+        ("In Oslo [0] since May, Bergen [1].", "In Oslo since May, Bergen.", (0, 1)),
+        ("In Oslo. [0] [2]", "In Oslo.", (0, 2)),
+        ("In Oslo. [0][2]", "In Oslo.", (0, 2)),
+        ("In Oslo. [0], [1] and [2].", "In Oslo.", (0, 1, 2)),
+        ("[0] In Oslo.", "In Oslo.", (0,)),
+        ("In Oslo. **[0]**", "In Oslo.", (0,)),
+        ("In Oslo. **[0]** *[1]*.", "In Oslo.", (0, 1)),
+        ("In Oslo ([0], [1]).", "In Oslo.", (0, 1)),
+        ("In Oslo (see [0]) since May.", "In Oslo since May.", (0,)),
+        ("In Oslo.\n\nCitations: [0, 1]", "In Oslo.", (0, 1)),
+        ("In Oslo. Citations: [0, 1]", "In Oslo.", (0, 1)),
+        ("In Oslo.\n\n**Citations:** [0, 1]\n", "In Oslo.", (0, 1)),
+        ("In Oslo.\n**Sources: [0]**\n\nBye.", "In Oslo.\n\nBye.", (0,)),
+        ("In Oslo. (Memories used: [0])", "In Oslo.", (0,)),
+        ("In Oslo.\nSources:\n[0] Your note\n[1] A letter", "In Oslo.\nSources:\nYour note\nA letter", (0, 1)),
+        ("[NO_CITE]. I do not know that.", "I do not know that.", ()),
+        ("I do not know [NO_CITE]. Tell me.", "I do not know. Tell me.", ()),
+        ("No idea. [NO\\_CITE]", "No idea.", ()),
+        ("In Oslo 【0】.", "In Oslo.", (0,)),
+        ("In Oslo 【1†source】.", "In Oslo.", (1,)),
+        ("In Oslo. ［0］", "In Oslo.", (0,)),
+        ("你住在奥斯陆[0]。", "你住在奥斯陆。", (0,)),
+        ("In all of them [0-2].", "In all of them.", (0, 1, 2)),
+        ("In Oslo. [Memory 0]", "In Oslo.", (0,)),
+        ("- Oslo [0]\n- Bergen [1]\n- Bonn", "- Oslo\n- Bergen\n- Bonn", (0, 1)),
+        ("| home | Oslo [0] |\n| work | [1] |", "| home | Oslo |\n| work | |", (0, 1)),
+        ("You have two: [0] a Brompton, [1] a Trek.", "You have two: a Brompton, a Trek.", (0, 1)),
+        ("Use `arr[0]`. [1]", "Use `arr[0]`.", (1,)),
+        ("See [1](https://example.org). [0]", "See [1](https://example.org).", (0,)),
     ],
 )
-def test_a_citation_at_the_end_is_read_and_taken_off(answer: str, text: str, places: tuple[int, ...]) -> None:
+def test_a_citation_is_read_and_taken_out(answer: str, text: str, places: tuple[int, ...]) -> None:
     assert read(answer) == (text, places)
 
 
@@ -61,7 +96,6 @@ def test_a_citation_at_the_end_is_read_and_taken_off(answer: str, text: str, pla
         "See [the page][1]",
         "A note.[^1]",
         "[1]: https://example.org",
-        "In Oslo [0] since May.",
         "In Oslo. [0, 2",
         "In Oslo. [0 2]",
         "In Oslo. [0,]",
@@ -69,8 +103,6 @@ def test_a_citation_at_the_end_is_read_and_taken_off(answer: str, text: str, pla
         "In Oslo. []",
         "In Oslo. [-1]",
         "In Oslo. [٣]",
-        "In Oslo. [0] [2]",
-        "In Oslo. [0][2]",
         "In Oslo. [7]",
         "- [ ]",
         "So:\n```python\nx = [0]\n```",
@@ -78,16 +110,93 @@ def test_a_citation_at_the_end_is_read_and_taken_off(answer: str, text: str, pla
         "```\n[0, 2]\n```",
         "```python\nf()\n[0]\n```",
         "So:\n```python\nreturn\n[0]",
-        "```\nIn Oslo.\n[0]\n```\n[2]",
         "A `[0]`",
+        "It matches [0-9]+",
+        "The list is [0, 1].",
+        "The answer is: [0, 1]",
+        '{"home": "Oslo", "ids": [0, 1]}',
+        "The indexes are:\n[0, 1]",
+        "rows[0][1] and cols[2]",
+        "foo(a, [0])",
+        '```json\n{\n  "ids": [0, 1]\n}\n```\nThat is all.',
     ],
 )
 def test_what_only_looks_like_one_teaches_nothing_and_stays(answer: str) -> None:
     assert read(answer) == (answer, None)
 
 
-def test_a_marker_that_names_what_was_not_shown_is_taken_off_and_teaches_nothing() -> None:
-    assert read("In Oslo. [0, 9]") == ("In Oslo.", None)
+@pytest.mark.parametrize(
+    ("answer", "text"),
+    [
+        ("In Oslo. [0, 9]", "In Oslo."),
+        ("In Oslo [0], not in [9].", "In Oslo, not in [9]."),
+        ("In Oslo [0]. [NO_CITE]", "In Oslo."),
+        ("In Oslo[0] and Bergen [1].", "In Oslo[0] and Bergen."),
+        ("```\nIn Oslo.\n[0]\n```\n[2]", "```\nIn Oslo.\n[0]\n```"),
+        ("In Oslo [0].\n\n[1]: https://example.org", "In Oslo.\n\n[1]: https://example.org"),
+    ],
+)
+def test_an_answer_in_doubt_teaches_nothing(answer: str, text: str) -> None:
+    assert read(answer) == (text, None)
+
+
+CHECK = [
+    ("Your sister Mia [2] lives in Bonn [3].", (2, 3)),
+    ("You moved in 2021 [4], and you like it [1]!", (4, 1)),
+    ("Yes — tea, not coffee. [1][3]", (1, 3)),
+    ("Friday at noon. **[2]**\n", (2,)),
+    ("Friday at noon. __[2]__", (2,)),
+    ("Friday **[2]** at noon.", (2,)),
+    ("Friday at noon.\n\n---\nCited memories: [2, 4]", (2, 4)),
+    ("Friday at noon.\n\n*Sources:* [2]", (2,)),
+    ("Friday at noon.\nReferences: [2][4].", (2, 4)),
+    ("Friday at noon. Source: [2].", (2,)),
+    ("[NO_CITE] I have nothing on that.", ()),
+    ("I have nothing on that.\n\n**[NO_CITE]**", ()),
+    ("I have nothing on that. [No_Cite]. Shall I note it?", ()),
+    ("Freitag um zwölf 【2】。", (2,)),
+    ("金曜日です【2】。", (2,)),
+    ("Friday at noon. [2–4]", (2, 3, 4)),
+    ("Friday [2; 4].", (2, 4)),
+    ("1. Friday [2]\n2. Monday [4]\n", (2, 4)),
+    ("> Friday [2]\n\nYou said so.", (2,)),
+    ("Run `x[0]`, as on Friday [2].", (2,)),
+    ("```python\nrow = rows[0]\n```\nAs you did before [2].", (2,)),
+    ("(You said Friday [2].)", (2,)),
+    ("“Friday,” you said [2].", (2,)),
+    ("Friday?[2] Yes.[4]", (2, 4)),
+    ("Friday at noon ([2]; [4])", (2, 4)),
+]
+LOOK_ALIKES = [
+    "Take the first: `items[0]`.",
+    "```js\nconst a = [1, 2];\n// first [0]\n```",
+    "~~~\nmatrix[1][2]\n~~~",
+    "Read [1](http://a.example) and [2](http://b.example).",
+    "Read [the manual][1].\n\n[1]: http://a.example",
+    "As shown.[^1]\n\n[^1]: A note.",
+    '{"ids": [0, 1], "nested": [[2], [3]]}',
+    '[{"a": 1}, [2]]',
+    "The array [1, 2] comes from y = [1, 2]",
+    "It returns [0, 1].",
+    "The pattern [1-4]{2} matches.",
+    "- [ ] buy milk\n- [x] call Mia",
+    "args[1] or argv[2]",
+    "Items: [0, 1]",
+]
+
+
+@pytest.mark.parametrize(("answer", "places"), CHECK)
+def test_other_wordings_are_read_and_hidden_too(answer: str, places: tuple[int, ...]) -> None:
+    text, found = read(answer)
+    assert found == places
+    outside = text.replace("`x[0]`", "").replace("rows[0]", "")
+    assert not any(sign in outside for sign in "[]【】")
+    assert "CITE" not in text.upper()
+
+
+@pytest.mark.parametrize("answer", LOOK_ALIKES)
+def test_other_look_alikes_stay_and_teach_nothing(answer: str) -> None:
+    assert read(answer) == (answer, None)
 
 
 def test_where_nothing_was_shown_there_is_nothing_to_learn() -> None:
@@ -106,11 +215,12 @@ def marker_of(places: tuple[int, ...]) -> str:
 
 
 @given(
-    text=TEXTS, places=MARKERS, gap=st.sampled_from([" ", "\n", "\n\n", "  "]), after=st.sampled_from(["", " ", "\n"])
+    text=st.text(alphabet="ab 1.\nñ漢", max_size=40),
+    places=MARKERS,
+    gap=st.sampled_from([" ", "\n", "\n\n", "  "]),
+    after=st.sampled_from(["", " ", "\n"]),
 )
 def test_any_text_with_a_marker_comes_back_without_it(text: str, places: tuple[int, ...], gap: str, after: str) -> None:
-    assume("```" not in text and "~~~" not in text)
-    assume(not text.rstrip().rstrip(".").endswith(("]", *"=([{,+*/\\<|&%^~")))
     assert read(f"{text}{gap}{marker_of(places)}{after}") == (text.rstrip(), places)
 
 
@@ -124,22 +234,17 @@ def test_taking_off_twice_is_taking_off_once(text: str, places: tuple[int, ...])
 
 
 @given(text=TEXTS, shown=st.integers(0, 3))
-def test_places_are_ones_that_were_shown_and_nothing_else_is_lost(text: str, shown: int) -> None:
+def test_places_are_ones_that_were_shown(text: str, shown: int) -> None:
     citation = read_citation(text, shown)
     assert all(0 <= place < shown for place in citation.places or ())
-    if citation.places is None and "," not in text and "NO_CITE" not in text.upper():
-        assert citation.text == text
 
 
-@given(text=TEXTS, places=MARKERS, more=st.from_regex(r"[A-Za-z][a-z ]*[a-z]", fullmatch=True))
-def test_a_marker_in_the_middle_is_text(text: str, places: tuple[int, ...], more: str) -> None:
-    answer = f"{text} {marker_of(places)} {more}"
-    assert read(answer) == (answer, None)
-
-
-@pytest.mark.parametrize("piece", [" ", "[", "[0] ", "[0, ", "```\n", "\n[0]\n```", "0,"])
-def test_long_answers_are_read_to_their_end(piece: str) -> None:
+@pytest.mark.parametrize("start", ["", "```\nx\n"])
+@pytest.mark.parametrize(
+    "piece", [" ", "[", "[0] ", "[0, ", "```\n", "\n[0]\n```", "0,", "[0]\n", "`", "a. Cited ", "(see "]
+)
+def test_long_answers_are_read_to_their_end(piece: str, start: str) -> None:
     """A quadratic reader would not come back from this."""
-    answer = piece * (400_000 // len(piece)) + "[0]"
+    answer = start + piece * (100_000 // len(piece)) + "[0]"
     plain, _ = read(answer)
     assert len(plain) <= len(answer)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Any
 
@@ -11,24 +13,40 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingest.pii_corpus.load import load
-from wellworn import Scope
+from ingest.pii_corpus.marked import Marked, marked
+from wellworn import Memory, Scope
 from wellworn.core.clock import system_clock
 from wellworn.core.errors import InvalidInput, PersonalData
 from wellworn.ingest.pii.detectors import iban_checks, luhn
 from wellworn.ingest.pii.find import PLACEHOLDER, find
 from wellworn.ingest.pii.mask import CountedUp, Pseudonyms, scrub_text
+from wellworn.ingest.pii.secrets import Finding
 from wellworn.store.sqlite import SqliteStore
 from wellworn.store.sqlite.reader import SqliteReader
 from wellworn.store.sqlite.tx import SqliteTx
 
-CASES = [*load("seen"), *load("held")]
-POSITIVES = [case for case in CASES if case.find]
+POSITIVES = [*marked("people_tune"), *marked("secrets_tune")]
 PIECES = st.one_of(
     st.sampled_from([case.text for case in POSITIVES]),
     st.text(max_size=12),
     st.text("0123456789 .-+()/:@[]_%ABEFabef", max_size=24),
-    st.sampled_from(["tel ", "SSN ", "order ", "v", "[EMAIL_1]", "\u200b", "４", "://", "?token=", "sk-", "eyJ"]),
+    st.sampled_from(
+        [
+            "tel ",
+            "SSN ",
+            "order ",
+            "v",
+            "[EMAIL_1]",
+            "\u200b",
+            "４",
+            "://",
+            "?token=",
+            "sk-",
+            "eyJ",
+            "password is ",
+            "api_key=",
+        ]
+    ),
 )
 TEXTS = st.lists(PIECES, max_size=5).map("".join)
 
@@ -60,8 +78,8 @@ def test_what_is_outside_of_findings_stays(text: str) -> None:
 
 
 @pytest.mark.parametrize("case", POSITIVES[::7], ids=lambda case: case.kind)
-def test_no_value_of_the_corpus_survives_anywhere_in_a_text(case: object) -> None:
-    text, values = case.text, [value for _, value in case.find]  # type: ignore[attr-defined]  # a Case
+def test_no_value_of_the_corpus_survives_anywhere_in_a_text(case: Marked) -> None:
+    _, text, values = case
     masked = scrub_text(f"before\n{text}\nafter").text
     assert masked.startswith("before\n")
     assert masked.endswith("\nafter")
@@ -135,6 +153,23 @@ SEEDS = [
     "secretaccesskey=",
     "a_",
     "'a",
+    "password is ",
+    "password=",
+    'password "a',
+    "pass ",
+    "a is the password ",
+    "token aB1",
+    "aB1.",
+    "user/pass: a",
+    "mysql -p",
+    "curl -u a:",
+    "cookie: a=",
+    'auth("a", ',
+    "Anna A ",
+    "12 A ",
+    "Calle de A ",
+    "born on ",
+    "passport no ",
 ]
 
 
@@ -142,8 +177,8 @@ SEEDS = [
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_text_made_to_be_slow_is_searched_to_its_end(seed: str) -> None:
     """A quadratic search would not come back from this."""
-    text = seed * (240_000 // len(seed))
-    assert all(0 <= found.start < found.end <= len(text) for found in find(text))
+    text = seed * (120_000 // len(seed))
+    assert all(0 <= found.start < found.end <= len(text) for found in find(text, strict=True))
 
 
 DENSE = [
@@ -238,3 +273,44 @@ def test_addresses_of_version_6_come_down_to_one_form(groups: list[str], short: 
         written = ":".join(groups[:first]) + "::" + ":".join(groups[first + count :])
     (found,) = find(f"at {written} now")
     assert found.value == str(ipaddress.IPv6Address(written))
+
+
+def test_a_field_is_read_with_its_name() -> None:
+    with Memory(":memory:", scrubber="mask") as memory:
+        ada = memory.for_user("ada")
+        call = {"tool": "login", "args": {"user": "bo", "password": "swordfish"}, "steps": ["go", 'a "b" c']}
+        [id] = ada.remember("Bo signs in.", metadata=call)
+        kept = ada.get(id)
+        assert kept is not None
+        assert kept.metadata == {**call, "args": {"user": "bo", "password": "[SECRET_1]"}}
+
+
+def test_the_stricter_level() -> None:
+    text = "Dr. Weber, born on 12 May 1987, lives at 10 Downing Street. Write to ada@example.com."
+    assert scrub_text(text).text == text.replace("ada@example.com", "[EMAIL_1]")
+    masked = "Dr. [NAME_1], born on [BIRTH_DATE_1], lives at [ADDRESS_1]. Write to [EMAIL_1]."
+    assert scrub_text(text, level="strict").text == masked
+    with Memory(":memory:", scrubber="strict") as memory:
+        [id] = memory.for_user("ada").remember(text)
+        kept = memory.for_user("ada").get(id)
+        assert kept is not None
+        assert kept.text == masked
+    with pytest.raises(PersonalData, match="1 NAME"):
+        scrub_text("Ask Frau Schneider.", mode="reject", level="strict")
+    with pytest.raises(InvalidInput, match="'hard' is not a level"):
+        scrub_text(text, level="hard")
+
+
+def test_a_finder_of_ones_own_is_asked_besides_the_rules() -> None:
+    def codenames(text: str) -> Iterator[Finding]:
+        place = text.find("Bluebird")
+        if place >= 0:
+            yield Finding(place, place + 8, "PROJECT", "bluebird")
+
+    masked = scrub_text("Bluebird belongs to bo@example.com", finders=[codenames])
+    assert masked.text == "[PROJECT_1] belongs to [EMAIL_1]"
+
+
+def test_loading_the_package_loads_no_rules() -> None:
+    code = "import sys, wellworn; wellworn.Memory; sys.exit('wellworn.ingest.pii.detectors' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -1,46 +1,53 @@
-"""How well the rules find what is there and leave what is not; prints the numbers by type (`pytest -s`)."""
+"""How much of what is there the rules find, and how much else; prints the numbers (`pytest -s`).
+
+The rules were written from the `tune` files. The `check` files have other values, services and wordings; every third
+negative is held out with them.
+"""
 
 from __future__ import annotations
 
-from collections import Counter
-
 import pytest
 
-from ingest.pii_corpus.load import Case, load
-from wellworn.ingest.pii.detectors import TYPES
+from ingest.pii_corpus.marked import Marked, marked
 from wellworn.ingest.pii.find import find
 
-LEAST = 0.98
+SEEDS = (1, 2, 3)
 
 
-def test_the_corpus_is_as_large_as_it_should_be() -> None:
-    cases = [*load("seen"), *load("held")]
-    assert sum(len(case.find) for case in cases) >= 300
-    assert sum(not case.find for case in cases) >= 300
-    assert {type_ for case in cases for type_, _ in case.find} == set(TYPES)
+@pytest.mark.parametrize(
+    ("name", "least"),
+    [
+        *(("secrets_tune", 0.98), ("people_tune", 0.98), ("strict_tune", 0.98)),
+        *(("secrets_check", 0.95), ("people_check", 0.97), ("strict_check", 0.9)),
+    ],
+)
+def test_what_is_there_is_found(name: str, least: float) -> None:
+    texts = [text for seed in SEEDS for text in marked(name, seed=seed)]
+    wanted = sum(len(text.values) for text in texts)
+    missed = [(text.text, left) for text in texts if (left := _left(text, strict="strict" in name))]
+    recall = 1 - sum(len(left) for _, left in missed) / wanted
+    wrong = sum(_wrong(text, strict="strict" in name) for text in texts)
+    print(f"{name}: {wanted} values, recall {recall:.3f}, precision {wanted * recall / (wanted * recall + wrong):.3f}")
+    assert recall >= least, missed
+    assert wrong <= 0.02 * wanted
 
 
-@pytest.mark.parametrize("name", ["seen", "held"])
-def test_the_rules_find_what_is_there_and_leave_the_rest(name: str) -> None:
-    found, missed, wrong = counted(load(name))
-    for type_ in TYPES:
-        print(f"{name:5} {type_:12} found {found[type_]:3} missed {missed[type_]:3} wrong {wrong[type_]:3}")
-    recall = found.total() / (found.total() + missed.total())
-    precision = found.total() / (found.total() + wrong.total())
-    print(f"{name:5} recall {recall:.3f} precision {precision:.3f}")
-    assert recall >= LEAST
-    assert precision >= LEAST
+@pytest.mark.parametrize("held", [False, True])
+def test_what_is_no_secret_stays(held: bool) -> None:
+    texts = [text for number, text in enumerate(marked("negatives")) if (number % 3 == 2) == held]
+    wrong = [(text.text, found) for text in texts if (found := find(text.text))]
+    assert len(wrong) <= 0.01 * len(texts), wrong
 
 
-def counted(cases: list[Case]) -> tuple[Counter[str], Counter[str], Counter[str]]:
-    """Found exactly, missed, and found where nothing is or not exactly; by type."""
-    found: Counter[str] = Counter()
-    missed: Counter[str] = Counter()
-    wrong: Counter[str] = Counter()
-    for case in cases:
-        got = Counter((one.type, case.text[one.start : one.end]) for one in find(case.text))
-        wanted = Counter(case.find)
-        for into, some in ((found, got & wanted), (missed, wanted - got), (wrong, got - wanted)):
-            for (type_, _), number in some.items():
-                into[type_] += number
-    return found, missed, wrong
+def _left(case: Marked, *, strict: bool) -> list[str]:
+    """The values that can still be read when what was found is gone."""
+    text = case.text
+    for one in reversed(find(text, strict=strict)):
+        text = f"{text[: one.start]}[]{text[one.end :]}"
+    return [value for value in case.values if value in text]
+
+
+def _wrong(case: Marked, *, strict: bool) -> int:
+    """How many findings are no part of a value and hold none."""
+    found = [case.text[one.start : one.end] for one in find(case.text, strict=strict)]
+    return sum(not any(value in one or one in value for value in case.values) for one in found)

@@ -116,7 +116,7 @@ def test_the_base_store_is_cut_off(parts: Parts, caplog: pytest.LogCaptureFixtur
         assert ask(agent, QUESTION, on=f"t{n}") == "In Oslo."
     assert "Oslo" in shown(model.seen[1])[0]
     assert len(model.seen) == 2
-    assert set(middleware.faults) == {"weights"}
+    assert set(middleware.faults) == {"weights", "store"}
     logged(caplog, "weights", "ConnectionError")
     store.cut = False
     assert parts.weights() is None
@@ -162,7 +162,7 @@ HOOKS = [
     ("before_agent", "user_of", "start"),
     ("before_model", "question_of", "recall"),
     ("wrap_model_call", "injected", "show"),
-    ("wrap_model_call", "gated_model", "show"),
+    ("wrap_model_call", "can_cite", "show"),
     ("wrap_model_call", "stripped", "cite"),
     ("after_agent", "new_messages", "store"),
 ]

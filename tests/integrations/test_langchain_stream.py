@@ -14,9 +14,9 @@ from langgraph.checkpoint.memory import InMemorySaver
 
 from integrations.world import ADA, agent_of, scripted, thread
 from wellworn import Memory
-from wellworn.core.citations import read_citation
+from wellworn.core.citations import Citation, CitationReader, read_citation
 from wellworn.integrations.langchain import RMMMiddleware
-from wellworn.integrations.langchain_stream import CitationGate, HeldBack, gated_model
+from wellworn.integrations.langchain_stream import CitationGate, gated_model
 
 ANSWERS = st.one_of(
     st.text(alphabet="a[]0 12,.\nNO_CITE`~", max_size=40),
@@ -31,28 +31,31 @@ ANSWERS = st.one_of(
 
 @given(answer=ANSWERS, cuts=st.lists(st.integers(1, 5), min_size=1, max_size=8), shown=st.integers(0, 4))
 def test_what_is_streamed_is_the_answer_without_its_citation(answer: str, cuts: list[int], shown: int) -> None:
-    held, parts, start, step = HeldBack(shown), [], 0, 0
+    held, parts, start, step = CitationReader(shown), [], 0, 0
     while start < len(answer):
         end = start + cuts[step % len(cuts)]
         parts.append(held.take(answer[start:end]))
         start, step = end, step + 1
-    rest, citation = held.finish()
-    assert "".join(parts) + rest == read_citation(answer, shown).text
-    assert citation == read_citation(answer, shown)
+    rest, places = held.finish()
+    assert Citation(text="".join(parts) + rest, places=places) == read_citation(answer, shown)
 
 
 def test_only_text_that_may_be_a_marker_waits() -> None:
-    held = HeldBack(3)
-    assert [held.take(part) for part in ("See arr", "[", "0", "]", " = x", " [1", "]", " done")] == [
-        "See arr",
-        "",
-        "",
-        "",
-        "[0] = x",
-        "",
-        "",
-        " [1] done",
-    ]
+    held = CitationReader(3)
+    pieces = {
+        "See arr": "See arr",
+        "[": "",
+        "0": "",
+        "]": "",
+        " = x": "[0] = x",
+        " [1": "",
+        "]\n": "",
+        "done": "\ndone",
+        ".\n\nS": ".",
+        "ou": "",
+        "p.": "\n\nSoup.",
+    }
+    assert {piece: held.take(piece) for piece in pieces} == pieces
     assert held.finish()[0] == ""
 
 

@@ -110,6 +110,35 @@ def test_index_says_which_fields_are_searched(memory: Memory) -> None:
     assert best == {"walrus": {"list", "all"}, "brompton": {"note", "all"}, "tokio": {"default", "all"}}
 
 
+def test_an_item_is_no_turn_of_a_dialogue(store: WellwornStore) -> None:
+    """Questions, thanks and statements that replace each other are items like any other."""
+    texts = ["Where do I live?", "Thanks a lot!", "I live in Oslo.", "I moved to Bergen last week."]
+    for n, text in enumerate(texts):
+        store.put(NS, str(n), {"text": text})
+    assert set(keys(store.search(NS, query="Where do I live?", limit=9))) == {"0", "1", "2", "3"}
+    assert store.search(NS, query="Where do I live?", limit=1)[0].key == "0"
+    assert store.get(NS, "2").value == {"text": texts[2]}
+
+
+@pytest.mark.parametrize(
+    ("filter", "expected"),
+    [
+        ({"home.city": "Oslo"}, {"a"}),
+        ({"home.street.number": {"$gte": 7}}, {"a", "b"}),
+        ({"home.city": {"$ne": "Oslo"}}, {"b", "c", "d"}),
+        ({"home": {"street.number": 9}}, {"b"}),
+        ({"v1.2": "new"}, {"d"}),
+        ({"home.city.part": "west"}, set()),
+    ],
+)
+def test_a_dotted_name_looks_further_down(store: WellwornStore, filter: Any, expected: set[str]) -> None:
+    store.put(NS, "a", {"home": {"city": "Oslo", "street": {"number": 7}}})
+    store.put(NS, "b", {"home": {"city": "Bonn", "street": {"number": 9}}})
+    store.put(NS, "c", {"home": "Oslo"})
+    store.put(NS, "d", {"v1.2": "new"})
+    assert set(keys(store.search(NS, filter=filter))) == expected
+
+
 def test_a_filter_reaches_past_what_ranks_better(store: WellwornStore) -> None:
     store.batch([PutOp(NS, f"k{n:03}", {"text": f"tea number {n}", "n": n}) for n in range(60)])
     store.put(NS, "last", {"text": "nothing in common", "n": 1000})
@@ -316,7 +345,6 @@ async def test_nothing_runs_on_the_event_loop() -> None:
     assert await store.asearch(NS) == await store.alist_namespaces() == []
     await vectors.aadd_texts(["tea"], ids=["1"])
     await vectors.asimilarity_search("tea")
-    await vectors.amax_marginal_relevance_search("tea")
     await vectors.asimilarity_search_with_relevance_scores("tea")
     await vectors.adelete(["1"])
     assert embedder.threads

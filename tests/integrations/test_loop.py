@@ -125,7 +125,7 @@ def test_citations_teach_once_and_without_storing_too(oslo: Memory, clock: HandC
     assert oslo.entries(scope=ADA)[0].usage_count == 1
 
 
-@pytest.mark.parametrize("answer", ["In Oslo.", "Use arr[0]", "In Oslo. [7]", "In Oslo. [0, 7]", "[0] is Oslo"])
+@pytest.mark.parametrize("answer", ["In Oslo.", "Use arr[0]", "In Oslo. [7]", "In Oslo. [0, 7]", "x = [0]"])
 def test_an_answer_without_a_valid_citation_teaches_nothing(oslo: Memory, clock: HandClock, answer: str) -> None:
     middleware = made(oslo, clock)
     middleware.enrich_system_prompt(asked(QUESTION))
@@ -267,7 +267,7 @@ def test_turns_that_cannot_be_stored_cost_no_citation_and_the_other_way_round(
         assert middleware.faults[step] == 1
     assert middleware.faults.total() == 2
     assert oslo.learning.status(scope=ADA).outcomes == 1
-    assert turns(oslo) == [("user", QUESTION), ("assistant", "In Oslo.")]
+    assert turns(oslo) == 2 * [("user", QUESTION), ("assistant", "In Oslo.")]  # the first were stored with the second
 
 
 @pytest.mark.parametrize(

@@ -31,7 +31,7 @@ class TestStandard(VectorStoreIntegrationTests):
 
     @pytest.fixture
     def vectorstore(self) -> VectorStore:
-        return WellwornVectorStore(embedding=self.get_embeddings(), ranking="similarity")
+        return WellwornVectorStore(embedding=self.get_embeddings())
 
 
 @pytest.fixture
@@ -54,25 +54,22 @@ def ids(documents: list[Document]) -> list[str]:
 # -- against LangChain's own store -------------------------------------------------------------------------------
 
 
-def test_similarity_and_mmr_agree_with_langchains_own_store() -> None:
+def test_cosines_agree_with_langchains_own_store() -> None:
     embedding = DeterministicFakeEmbedding(size=12)
     theirs = InMemoryVectorStore(embedding)
-    ours = WellwornVectorStore(embedding=embedding, ranking="similarity")
+    ours = WellwornVectorStore(embedding=embedding)
     texts = [f"text number {n}" for n in range(60)]
     for one in (theirs, ours):
         one.add_texts(texts, ids=[str(n) for n in range(60)])
     for query in ("text number 7", "something else", "a third"):
-        expected, found = theirs.similarity_search_with_score(query, k=9), ours.similarity_search_with_score(query, k=9)
+        expected = theirs.similarity_search_with_score(query, k=9)
+        found = ours.similarity_search_with_relevance_scores(query, k=9)
         assert ids([d for d, _ in found]) == ids([d for d, _ in expected])
         np.testing.assert_allclose([s for _, s in found], [s for _, s in expected], atol=1e-5)
         vector = embedding.embed_query(query)
         assert ids(ours.similarity_search_by_vector(vector, k=5)) == ids(
             theirs.similarity_search_by_vector(vector, k=5)
         )
-        for lambda_mult in (0.0, 0.3, 1.0):
-            wanted = theirs.max_marginal_relevance_search(query, k=6, fetch_k=15, lambda_mult=lambda_mult)
-            got = ours.max_marginal_relevance_search(query, k=6, fetch_k=15, lambda_mult=lambda_mult)
-            assert ids(got) == ids(wanted)
 
 
 # -- ranking -----------------------------------------------------------------------------------------------------
@@ -85,6 +82,14 @@ def test_the_hybrid_ranking_finds_words_that_vectors_blur(store: WellwornVectorS
     assert score > second
 
 
+def test_a_document_is_no_turn_of_a_dialogue(memory: Memory) -> None:
+    store = WellwornVectorStore(memory)
+    store.add_texts(["Where do I live?", "Thanks a lot!", "I live in Oslo.", "I moved to Bergen last week."])
+    found = store.similarity_search("Where do I live?", k=9)
+    assert len(found) == 4
+    assert found[0].page_content == "Where do I live?"
+
+
 def test_relevance_is_a_cosine_from_0_to_1_for_a_threshold(store: WellwornVectorStore) -> None:
     found = store.similarity_search_with_relevance_scores(TEXTS[3], k=6)
     assert found[0][0].id == "3"
@@ -95,9 +100,8 @@ def test_relevance_is_a_cosine_from_0_to_1_for_a_threshold(store: WellwornVector
     assert ids(few.invoke(TEXTS[3])) == ["3"]
 
 
-@pytest.mark.parametrize("kind", ["similarity", "mmr"])
-async def test_a_retriever_passes_its_keywords_on(store: WellwornVectorStore, kind: str) -> None:
-    retriever = store.as_retriever(search_type=kind, search_kwargs={"k": 2, "filter": {"odd": True}})
+async def test_a_retriever_passes_its_keywords_on(store: WellwornVectorStore) -> None:
+    retriever = store.as_retriever(search_kwargs={"k": 2, "filter": {"odd": True}})
     assert len(retriever.invoke("tea")) == 2
     assert set(ids(await retriever.ainvoke("tea"))) <= {"1", "3", "5"}
 
@@ -120,7 +124,6 @@ def test_filters_hold_for_every_way_of_searching(
     for found in (
         store.similarity_search("tea", k=6, filter=filter),  # type: ignore[arg-type]
         store.similarity_search_by_vector(vector, k=6, filter=filter),  # type: ignore[arg-type]
-        store.max_marginal_relevance_search("tea", k=6, filter=filter),  # type: ignore[arg-type]
         [document for document, _ in store.similarity_search_with_relevance_scores("tea", k=6, filter=filter)],
     ):
         assert set(ids(found)) == expected
@@ -129,9 +132,7 @@ def test_filters_hold_for_every_way_of_searching(
 def test_a_filter_reaches_past_what_is_nearer(memory: Memory) -> None:
     store = WellwornVectorStore(memory)
     store.add_texts([f"tea number {n}" for n in range(200)], [{"n": n} for n in range(200)])
-    for ranking in ("hybrid", "similarity"):
-        same = WellwornVectorStore(memory, ranking=ranking)
-        assert [d.metadata["n"] for d in same.similarity_search("tea number 3", filter={"n": {"$gt": 198}})] == [199]
+    assert [d.metadata["n"] for d in store.similarity_search("tea number 3", filter={"n": {"$gt": 198}})] == [199]
 
 
 # -- documents ---------------------------------------------------------------------------------------------------
@@ -204,7 +205,7 @@ def test_another_embedding_than_the_memorys_is_refused(memory: Memory) -> None:
         store.add_texts(TEXTS)
         assert store.similarity_search("Oslo", k=1)[0].page_content == TEXTS[5]
         with pytest.raises(InvalidInput, match="words only"):
-            store.max_marginal_relevance_search("Oslo")
+            store.similarity_search_with_relevance_scores("Oslo")
 
 
 def test_bad_arguments_are_one_clear_error(memory: Memory, store: WellwornVectorStore) -> None:
@@ -216,7 +217,6 @@ def test_bad_arguments_are_one_clear_error(memory: Memory, store: WellwornVector
         (lambda: store.add_texts(["a", "b"], ids=["1"]), "ids"),
         (lambda: store.add_texts(["a"], [{}, {}]), "metadatas"),
         (lambda: store.add_texts(["a"], [{"x": b""}]), "bytes"),
-        (lambda: WellwornVectorStore(memory, ranking="best"), "ranking"),  # type: ignore[arg-type]
         (lambda: WellwornVectorStore(memory, scope="ada"), "scope"),  # type: ignore[arg-type]
     ):
         with pytest.raises(InvalidInput, match=problem):

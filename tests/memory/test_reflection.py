@@ -426,3 +426,79 @@ def test_over_the_budget_nothing_is_summarised(opened: OpenMemory) -> None:
     mem.jobs.run()
     assert summarizer.requests == []
     assert [job.state for job in mem.jobs.list(scope=ADA)] == ["done"]
+
+
+def _turn(mem: Memory, session_id: str, number: int = 0) -> Entry:
+    return next(e for e in mem.entries(scope=ADA, kind="episode", session_id=session_id) if e.turn_refs == [number])
+
+
+def test_a_superseded_memory_takes_its_turn_along_with_a_model(location: str, opened: OpenMemory) -> None:
+    update = "0: Supersede(0, 1)"
+    first = _memories(("Ada lives in Berlin.", [0]), ("Ada rents a flat in Berlin.", [2]))
+    mem = opened(location, llm=_model(first, _memories(("Ada lives in Hamburg.", [0])), update=update))
+    _talk(mem, "monday", "I live in Berlin.", "Nice.", "I rent a flat in Berlin.")
+    mem.reflect(scope=ADA)
+    _talk(mem, "tuesday", "It is Hamburg these days, where I live.", at="2026-04-02")
+    (report,) = mem.reflect(scope=ADA)
+    assert report.counts() == {"supersede": 1}
+    assert {entry.text for entry in _kept(mem) if entry.state == "active"} == {"Ada lives in Hamburg."}
+    new = _turn(mem, "tuesday")
+    for number in (0, 2):
+        old = _turn(mem, "monday", number)
+        assert (old.state, old.valid_to) == ("superseded", new.valid_from)
+        assert (new.id, old.id) in {(link.source, link.target) for link in mem.links(old.id, scope=ADA)}
+    then = mem.recall("where does Ada live?", scope=ADA, as_of="2026-03-10")
+    assert "Berlin" in then[0].text
+    assert mem.verify().ok
+
+
+def test_a_turn_that_also_says_what_still_holds_is_not_ended(opened: OpenMemory) -> None:
+    first = _memories(("Ada lives in Berlin.", [0]), ("Ada has a cat called Momo.", [0]))
+    mem = opened(llm=_model(first, _memories(("Ada lives in Hamburg.", [0])), update="0: Supersede(0)"))
+    _talk(mem, "monday", "I live in Berlin with my cat Momo.")
+    mem.reflect(scope=ADA)
+    _talk(mem, "tuesday", "I live in Hamburg.", at="2026-04-02")
+    mem.reflect(scope=ADA)
+    old, new = _turn(mem, "monday"), _turn(mem, "tuesday")
+    assert old.state == "active"
+    assert ("supersedes", new.id) in {(link.type, link.source) for link in mem.links(old.id, scope=ADA)}
+
+
+def test_superseding_by_hand_takes_the_turns_along_too(opened: OpenMemory) -> None:
+    mem = opened()
+    _talk(mem, "monday", "I live in Oslo.")
+    mem.reflect(scope=ADA)
+    (old,) = _kept(mem)
+    (new,) = mem.remember("Ada lives in Bergen.", scope=ADA, kind="fact", at="2026-05-02")
+    mem.supersede(old.id, new, scope=ADA)
+    assert _turn(mem, "monday").state == "superseded"
+
+
+@pytest.mark.parametrize("same_day", [True, False])
+def test_within_a_session_the_later_statement_wins(opened: OpenMemory, same_day: bool) -> None:
+    mem = opened()
+    session = mem.session(scope=ADA, session_id="monday")
+    for number, town in enumerate(("Oslo", "Bergen", "Narvik")):
+        session.add("user", f"I live in {town}.", at=f"2026-03-0{2 if same_day else 2 + number}")
+    (report,) = mem.reflect(scope=ADA)
+    assert report.counts() == {"add": 1, "supersede": 2}
+    assert {e.text: e.state for e in _kept(mem)} == {
+        "Ada lives in Oslo.": "superseded",
+        "Ada lives in Bergen.": "superseded",
+        "Ada lives in Narvik.": "active",
+    }
+    assert [_turn(mem, "monday", number).state for number in range(3)] == ["superseded", "superseded", "active"]
+    after = mem.recall("where does Ada live?", scope=ADA, kind=KINDS, as_of="2026-03-20").hits  # type: ignore[arg-type]
+    assert [hit.entry.text for hit in after] == ["Ada lives in Narvik."]
+    assert mem.verify().ok
+
+
+def test_back_and_forth_never_leads_in_a_ring(opened: OpenMemory) -> None:
+    mem = opened()
+    for month, town in enumerate(("Oslo", "Bergen", "Oslo", "Bergen"), start=1):
+        _talk(mem, f"month-{month}", f"I live in {town}.", at=f"2026-0{month}-02")
+        mem.reflect(scope=ADA)
+    assert [entry.text for entry in _kept(mem) if entry.state == "active"] == ["Ada lives in Bergen."]
+    assert [_turn(mem, f"month-{n}").state for n in range(1, 5)] == ["superseded"] * 3 + ["active"]
+    mem.reflect(scope=ADA, again=True)
+    assert mem.verify().ok

@@ -117,8 +117,5 @@ class Naps(list[float]):
     def __call__(self, seconds: float) -> None:
         self.append(seconds)
 
-    async def awaited(self, seconds: float) -> None:
-        self.append(seconds)
-
     def retry(self, *, timeout_s: float = 120.0, retries: int = 3, jitter: Callable[[], float] = lambda: 0.0) -> Retry:
-        return Retry(timeout_s=timeout_s, retries=retries, jitter=jitter, sleep=self, asleep=self.awaited)
+        return Retry(timeout_s=timeout_s, retries=retries, jitter=jitter, sleep=self)

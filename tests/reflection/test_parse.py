@@ -75,9 +75,9 @@ def test_actions_are_read_one_a_line() -> None:
     answer = '0: Add()\n1: Merge(1, "Ada has two cats.")\n2: Supersede(0)\n3: Correct(0)'
     assert read_actions(answer, [2, 2, 1, 1]) == {
         0: Action(name="add"),
-        1: Action(name="merge", index=1, text="Ada has two cats."),
-        2: Action(name="supersede", index=0),
-        3: Action(name="correct", index=0),
+        1: Action(name="merge", indices=(1,), text="Ada has two cats."),
+        2: Action(name="supersede", indices=(0,)),
+        3: Action(name="correct", indices=(0,)),
     }
 
 
@@ -86,10 +86,10 @@ def test_actions_are_read_one_a_line() -> None:
     [
         ("Add()", Action(name="add")),
         ("- add( )", Action(name="add")),
-        ("`Merge(0, 'It is so.')`", Action(name="merge", index=0, text="It is so.")),
-        ("Merge(0, It is so (or not).)", Action(name="merge", index=0, text="It is so (or not).")),
-        ('Merge([0], "She said \\"no\\".")', Action(name="merge", index=0, text='She said "no".')),
-        ("[0]: Supersede(0).", Action(name="supersede", index=0)),
+        ("`Merge(0, 'It is so.')`", Action(name="merge", indices=(0,), text="It is so.")),
+        ("Merge(0, It is so (or not).)", Action(name="merge", indices=(0,), text="It is so (or not).")),
+        ('Merge([0], "She said \\"no\\".")', Action(name="merge", indices=(0,), text='She said "no".')),
+        ("[0]: Supersede(0).", Action(name="supersede", indices=(0,))),
     ],
 )
 def test_actions_may_be_worded_freely(line: str, action: Action) -> None:
@@ -111,5 +111,5 @@ def test_what_cannot_be_done_is_left_out(line: str) -> None:
 def test_any_text_gives_only_actions_within_what_was_shown(answer: str, shown: list[int]) -> None:
     for number, action in read_actions(answer, shown).items():
         assert number < len(shown)
-        assert action.name == "add" or 0 <= action.index < shown[number]
+        assert action.name == "add" or 0 <= max(action.indices) < shown[number]
         assert action.name != "merge" or action.text

@@ -48,7 +48,9 @@ class Shared:
         return f"{self.help} ({', '.join(notes)})" if notes else self.help
 
 
-EMBEDDERS = "static, hash, openai:MODEL, sentence-transformers:MODEL, or none (words only)."
+EMBEDDERS = (
+    "static, onnx:FOLDER, fastembed:MODEL, sentence-transformers:MODEL, openai:MODEL, hash, or none (words only)."
+)
 SHARED: dict[str, Shared] = {
     "db": Shared("The memory's file.", "PATH", "WELLWORN_DB", "memory.db"),
     "user": Shared(f'The person; "{DEFAULT_USER}" if no layer is named.', "ID", "WELLWORN_USER"),

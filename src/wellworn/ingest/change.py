@@ -12,7 +12,7 @@ from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Link, Partition, Scope, Version
 from wellworn.ingest.hashing import content_hash
-from wellworn.ingest.outdate import outdate_sources, superseded
+from wellworn.ingest.outdate import leads, outdate
 from wellworn.ingest.remember import scrubbed_values
 from wellworn.ingest.scrub import Scrubbing
 from wellworn.ingest.terms import embedding_text, record_of
@@ -86,13 +86,7 @@ class Changer:
             if old.state == state and moment is None and self._superseded_by(old_id, new_id):
                 return old  # done before
             self._refuse_ring(new_id, old_id, "supersedes")
-            ended = superseded(old, new, moment, self._clock(), wrong=wrong)
-            tx.update(ended, change="corrected" if wrong else "superseded")
-            tx.add_links([self._link(new_id, old_id, "supersedes", 1.0)])
-            audit(tx, _event(ended, "correct" if wrong else "supersede", by=new_id))
-            if not wrong:
-                outdate_sources(tx, ended, new, self._clock())
-        return ended
+            return outdate(tx, old, new, self._clock(), at=moment, wrong=wrong)
 
     def _superseded_by(self, old_id: str, new_id: str) -> bool:
         return any(
@@ -118,16 +112,8 @@ class Changer:
     def _refuse_ring(self, source: str, target: str, type_: str) -> None:
         """`supersedes` and `derived_from` say what came before what, so they cannot lead back. Called in a transaction
         before it writes, so that what is committed is all there is."""
-        if type_ not in ONE_WAY_LINKS:
-            return
-        seen, ahead = {target}, [target]
-        while ahead:
-            links = self._store.links(ahead)
-            ahead = [link.target for link in links if link.type == type_ and link.source in seen]
-            ahead = [entry_id for entry_id in dict.fromkeys(ahead) if entry_id not in seen]
-            if source in ahead:
-                raise InvalidInput("link", f"{target!r} already {type_} {source!r}, directly or through others")
-            seen.update(ahead)
+        if type_ in ONE_WAY_LINKS and leads(self._store, target, source, type_):
+            raise InvalidInput("link", f"{target!r} already {type_} {source!r}, directly or through others")
 
     def unlink(self, source: str, target: str, type_: str, *, scope: Scope) -> bool:
         source, target = checked_id(source), checked_id(target)

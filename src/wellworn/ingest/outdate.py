@@ -1,4 +1,4 @@
-"""What ceased to hold: an entry that another replaced, with the turns it rests on and the memories that rest on it.
+"""What ceased to hold: an entry that another replaced, with the turns it rests on.
 
 Nothing is removed. An outdated entry answers as of an earlier time, and is marked where it is shown.
 """
@@ -13,59 +13,89 @@ from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Entry, Link
 from wellworn.ingest.replaces import SURE
 from wellworn.store.events import Event, audit
-from wellworn.store.port import Tx
+from wellworn.store.port import StoreReader, Tx
 
-_INSTANT = timedelta(microseconds=1)
+INSTANT = timedelta(microseconds=1)
 _LAST = datetime.max.replace(tzinfo=UTC)
 
 
-def outdate(tx: Tx, rivals: Sequence[tuple[Entry, float]], new: Entry, now: datetime) -> None:
+def replace_older(tx: Tx, rivals: Sequence[tuple[Entry, float]], new: Entry, now: datetime) -> None:
     """Record what a new entry replaced, or may contradict; what was changed meanwhile is left as it is.
 
-    `rivals` are older entries of its partition, each with the probability that the new one replaces it.
+    `rivals` are older entries of its partition, each with the probability that the new one replaces it. A memory that
+    rests on a replaced turn alone is replaced with it.
     """
     there = tx.get([new.partition], [old.id for old, _ in rivals])
     for seen, probability in rivals:
         old = there.get(seen.id)
         if old is None or old.text != seen.text or old.state != "active" or old.valid_to is not None:
             continue
-        if probability >= SURE:
-            _end_of(tx, old, new, now)
-            outdate_sources(tx, old, new, now)
-        else:
-            tx.add_links(
-                [
-                    Link(
-                        source=new.id,
-                        target=old.id,
-                        type="contradicts",
-                        confidence=round(probability, 4),
-                        automatic=True,
-                        created_at=now,
-                    )
-                ]
+        if probability < SURE:
+            doubt = round(probability, 4)
+            link = Link(
+                source=new.id, target=old.id, type="contradicts", confidence=doubt, automatic=True, created_at=now
             )
+            tx.add_links([link])
+            continue
+        for memory in _resting_on(tx, old):
+            outdate(tx, memory, new, now)
+        if tx.get([old.partition], [old.id])[old.id].state == "active":
+            outdate(tx, old, new, now)
 
 
-def outdate_sources(tx: Tx, old: Entry, new: Entry, now: datetime) -> None:
-    """The turns that a replaced memory rests on go with it, and so do memories that rest on a replaced turn alone."""
-    resting = [link for link in tx.links([old.id]) if link.type == "derived_from"]
-    turns = [link.target for link in resting if link.source == old.id]
-    memories = [link.source for link in resting if link.target == old.id]
-    rests_on = {memory: 0 for memory in memories}
-    for link in tx.links(memories) if memories else ():
-        if link.type == "derived_from" and link.source in rests_on:
-            rests_on[link.source] += 1
-    ids = [*turns, *(memory for memory, count in rests_on.items() if count == 1)]
-    for other in tx.get([old.partition], ids).values():
-        if other.state == "active" and other.valid_to is None and other.id != new.id and other.at <= new.at:
-            _end_of(tx, other, new, now)
+def _resting_on(tx: Tx, turn: Entry) -> list[Entry]:
+    """Memories that still hold and were derived from this turn alone."""
+    ids = [link.source for link in tx.links([turn.id], types=["derived_from"]) if link.target == turn.id]
+    memories = [one for one in tx.get([turn.partition], ids).values() if one.state == "active" and one.valid_to is None]
+    return [one for one in memories if len(_turns_of(tx, one)) == 1]
 
 
-def _end_of(tx: Tx, old: Entry, new: Entry, now: datetime) -> None:
-    tx.update(superseded(old, new, None, now), change="superseded")
-    tx.add_links([Link(source=new.id, target=old.id, type="supersedes", automatic=True, created_at=now)])
-    audit(tx, Event(at=now, tenant=old.tenant, action="supersede", entry_id=old.id, detail={"by": new.id}))
+def leads(reader: StoreReader, source: str, target: str, type_: str) -> bool:
+    """Whether links of one type lead from an entry to another, directly or through others."""
+    seen, ahead = {source}, [source]
+    while ahead:
+        links = reader.links(ahead)
+        ahead = [link.target for link in links if link.type == type_ and link.source in seen]
+        ahead = [entry_id for entry_id in dict.fromkeys(ahead) if entry_id not in seen]
+        if target in ahead:
+            return True
+        seen.update(ahead)
+    return False
+
+
+def outdate(tx: Tx, old: Entry, new: Entry, now: datetime, *, at: datetime | None = None, wrong: bool = False) -> Entry:
+    """End an entry that another one replaces, and the turns it was derived from.
+
+    A turn that also says something that still holds is not ended; the link from the new turn says what it lost.
+    """
+    ended = superseded(old, new, at, now, wrong=wrong)
+    tx.update(ended, change="corrected" if wrong else "superseded")
+    links = [Link(source=new.id, target=old.id, type="supersedes", created_at=now)]
+    action = "correct" if wrong else "supersede"
+    audit(tx, Event(at=ended.updated_at, tenant=old.tenant, action=action, entry_id=old.id, detail={"by": new.id}))
+    later = _turns_of(tx, new) or [new]
+    by = max(later, key=lambda turn: (turn.at, turn.position or 0))
+    for turn in _turns_of(tx, old):
+        if turn in later or leads(tx, turn.id, by.id, "supersedes"):
+            continue
+        if turn.state == "active" and not _says_more(tx, turn):
+            end = at if at is not None and at > turn.valid_from else None
+            tx.update(superseded(turn, by, end, now), change="superseded")
+        links.append(Link(source=by.id, target=turn.id, type="supersedes", created_at=now))
+    tx.add_links(links)
+    return ended
+
+
+def _turns_of(tx: Tx, entry: Entry) -> list[Entry]:
+    """The turns that an entry was derived from."""
+    ids = [link.target for link in tx.links([entry.id], types=["derived_from"]) if link.source == entry.id]
+    return [one for one in tx.get([entry.partition], ids).values() if one.kind == "episode"]
+
+
+def _says_more(tx: Tx, turn: Entry) -> bool:
+    """Whether a memory that still holds was derived from the turn."""
+    ids = [link.source for link in tx.links([turn.id], types=["derived_from"]) if link.target == turn.id]
+    return any(one.state in ("active", "flagged") for one in tx.get([turn.partition], ids).values())
 
 
 def superseded(old: Entry, new: Entry, at: datetime | None, now: datetime, *, wrong: bool = False) -> Entry:
@@ -84,5 +114,5 @@ def _end(old: Entry, new: Entry, moment: datetime | None, now: datetime) -> date
     if end <= old.valid_from:  # both began at once: the old one ends now
         if old.valid_from == _LAST:
             raise InvalidInput("old", f"begins at {_LAST.isoformat()}, after which nothing can follow")
-        end = max(now, old.valid_from + _INSTANT)
+        end = max(now, old.valid_from + INSTANT)
     return end if old.valid_to is None else min(end, old.valid_to)

@@ -26,7 +26,7 @@ from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Link, LinkType, Partition, Progress, Scope, altered
 from wellworn.ingest.chunk import chunk
 from wellworn.ingest.hashing import content_hash, thread_of
-from wellworn.ingest.outdate import outdate
+from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json, texts_in
 from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check
@@ -95,7 +95,7 @@ class Writer:
                 for record, olds in zip(prepared, replaced, strict=True):
                     ids.append(keep(tx, record, now))
                     if olds and ids[-1] == record.entry.id:
-                        outdate(tx, olds, record.entry, now)
+                        replace_older(tx, olds, record.entry, now)
             if progress is not None:
                 progress(len(ids), len(entries))
         return ids
@@ -145,7 +145,7 @@ class Writer:
         ]
 
     def replaced_by(self, records: Sequence[NewEntry]) -> list[Rivals]:
-        """For each record the stored entries that it may replace. Reads only; `outdate` writes it down."""
+        """For each record the stored entries that it may replace. Reads only; `replace_older` writes it down."""
         if self.find_replaced is None:
             return [()] * len(records)
         found: dict[str, Rivals] = {}

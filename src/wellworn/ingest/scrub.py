@@ -79,8 +79,18 @@ def scrubbed_json(value: Any, scrub: Scrubber) -> Any:  # any JSON value, here a
     if isinstance(value, str):
         return scrub(value)
     if isinstance(value, Mapping):
-        return {scrub(key): scrubbed_json(one, scrub) for key, one in value.items()}
+        return {scrub(key): _scrubbed_field(key, one, scrub) for key, one in value.items()}
     return [scrubbed_json(one, scrub) for one in value] if isinstance(value, list | tuple) else value
+
+
+def _scrubbed_field(name: str, value: Any, scrub: Scrubber) -> Any:
+    """A text is read together with the name of its field, which may say that it is a password."""
+    if not isinstance(value, str) or scrub is keep_all:
+        return scrubbed_json(value, scrub)
+    before = f'"{name}": "'
+    field = scrub(f'{before}{value}"')
+    whole = field.startswith(before) and field.endswith('"') and '"' not in value
+    return field[len(before) : -1] if whole else scrub(value)
 
 
 def texts_in(value: Any) -> Iterator[str]:

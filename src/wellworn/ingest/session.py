@@ -10,7 +10,7 @@ from typing import Any, Protocol
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import Entry, Job, Partition, Scope, Turn
 from wellworn.ingest.hashing import content_hash, thread_of
-from wellworn.ingest.outdate import outdate
+from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.validate import Draft, TimeLike, checked_line, checked_seconds, checked_session_id
 from wellworn.store.port import NewEntry, Store, Tx
@@ -78,7 +78,7 @@ class TurnWriter:
                 entry = self._numbered(tx, record)
                 written.append(entry)
                 if olds:
-                    outdate(tx, olds, entry, entry.created_at)
+                    replace_older(tx, olds, entry, entry.created_at)
                 turns = entry.turn_refs[0] + 1
                 if self._watch is not None and self._watch.added(tx, self._partition, self._session_id, turns):
                     queued = True

@@ -119,12 +119,7 @@ def terms(text: str) -> list[int]:
 
 
 def analyze(
-    text: str,
-    *,
-    title: str = "",
-    tags: Sequence[str] = (),
-    speaker: str | None = None,
-    role: str | None = None,
+    text: str, *, title: str = "", tags: Sequence[str] = (), speaker: str | None = None, role: str | None = None
 ) -> IndexRecord:
     """The index record of a text. Title, tags and the speaker's name count as words of it. `role` is that of a turn."""
     own = words(text)

@@ -12,7 +12,10 @@ ASSISTANT_ROLES = frozenset({"assistant", "ai", "model", "bot"})
 LONGEST_CHARS = 400
 """A longer text states something."""
 _PIECE = re.compile(r"[^.!?。！？…\n]+[.!?。！？…]*|[?？]+")
-_OPENING = re.compile(r"^\W*(?:(?:hey|hi|hello|ok|okay|so|and|but|also|btw|well|oh|um|please|sorry|again|quick question)\b[\s,:;-]*)+", re.I)
+_OPENING = re.compile(
+    r"^\W*(?:(?:hey|hi|hello|ok|okay|so|and|but|also|btw|well|oh|um|please|sorry|again|quick question)\b[\s,:;-]*)+",
+    re.I,
+)
 _AUX = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|has|have|had|might|may)"
 _SUBJECT = r"(?:i|my|we|our|you|your|it|its|he|she|they|his|her|their|the|this|that|these|those|there|a|an)"
 _ASKS = re.compile(

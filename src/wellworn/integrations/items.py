@@ -158,11 +158,20 @@ def matches(value: Any, wanted: Any) -> bool:
     if isinstance(wanted, Mapping):
         if any(isinstance(name, str) and name.startswith("$") for name in wanted):
             return all(_holds(value, name, operand) for name, operand in wanted.items())
-        return isinstance(value, Mapping) and all(matches(value.get(field), one) for field, one in wanted.items())
+        return isinstance(value, Mapping) and all(matches(_field(value, name), one) for name, one in wanted.items())
     if isinstance(wanted, list | tuple):
         same_length = isinstance(value, list | tuple) and len(value) == len(wanted)
         return same_length and all(matches(one, other) for one, other in zip(value, wanted, strict=True))
     return bool(value == wanted)
+
+
+def _field(value: Mapping[str, Any], name: str) -> Any:
+    """Return a field, or one further down if the name has full stops: `address.city`."""
+    head, dot, rest = name.partition(".")
+    if not dot or name in value:
+        return value.get(name)
+    below = value.get(head)
+    return _field(below, rest) if isinstance(below, Mapping) else None
 
 
 def _holds(value: Any, name: str, operand: Any) -> bool:

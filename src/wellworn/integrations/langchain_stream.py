@@ -1,4 +1,4 @@
-"""Read an agent's messages, and take the citation off a model's answer, whole or while it streams.
+"""Read an agent's messages, and take the citations out of a model's answer, whole or while it streams.
 
 Stripping the finished answer would be too late for whoever reads the stream. So the model is replaced by a copy of a
 subclass made for this purpose: it is still what it was to `isinstance`, `profile` and `bind_tools`, and only what it
@@ -7,28 +7,31 @@ generates passes through here. What a citation is, is decided in `core.citations
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import AsyncIterator, Iterator
+from dataclasses import fields
 from functools import lru_cache
 from itertools import chain
 from typing import Any, TypeVar, cast
 
+from langchain.agents.middleware.types import ModelRequest
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage
+from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
-from wellworn.core.citations import Citation, read_citation
+from wellworn.core.citations import CitationReader
 
 M = TypeVar("M", bound=BaseMessage)
 Content = str | list[str | dict[str, Any]]
 ContentBlock = str | dict[str, Any]
 
 _GATE = "_wellworn_gate"
-_MAX_MARKER_CHARS = 400
-_NUMBERS = r"[0-9]{1,3}(?:\s*,\s*[0-9]{1,3})*\s*,?\s*"
-_NO_CITE = r"N(?:O(?:_(?:C(?:I(?:T(?:E\s*)?)?)?)?)?)?"
-_MAYBE_MARKER = re.compile(rf"\[\s*(?:{_NUMBERS}|{_NO_CITE})?(?:\]\.?\s*(?:`{{1,12}}|~{{1,12}})?)?\Z", re.IGNORECASE)
-"""From a bracket to the end of the text: a citation, or the beginning of one, with what may follow it."""
+_ANSWER = "wellworn_answer"
+
+CITE = (
+    "When memories are shown, end your final answer with the numbers of those you used, as in [0, 2], or with "
+    "[NO_CITE] when you used none. Write no such marker elsewhere, nor when you call a tool."
+)
 
 # -- messages ----------------------------------------------------------------------------------------------------
 
@@ -44,13 +47,39 @@ def is_answer(message: BaseMessage) -> bool:
     return isinstance(message, AIMessage) and not message.tool_calls and not message.invalid_tool_calls
 
 
-def stripped(message: M, shown: int) -> tuple[M, Citation]:
-    """Return a whole answer without its citation, and the citation. Without one the message is returned as it is."""
-    text = text_of(message)
-    citation = read_citation(text, shown)
-    if citation.text == text:
-        return message, citation
-    return message.model_copy(update={"content": _shortened(message.content, citation.text)}), citation
+def structured(message: AIMessage) -> AIMessage:
+    """Mark a tool call that is the structured answer."""
+    return message.model_copy(update={"response_metadata": {**message.response_metadata, _ANSWER: True}})
+
+
+def answer_of(message: BaseMessage) -> str:
+    """Return the answer that a message gives, a structured one as JSON; empty if it gives none."""
+    if isinstance(message, AIMessage) and message.response_metadata.get(_ANSWER) and message.tool_calls:
+        return json.dumps(message.tool_calls[0]["args"], ensure_ascii=False, default=str)
+    return text_of(message) if is_answer(message) else ""
+
+
+def stripped(message: M, shown: int) -> tuple[M, tuple[int, ...] | None]:
+    """Return a whole answer without its citations, and the places they name. Without any it is returned as it is."""
+    reader = CitationReader(shown)
+    content = message.content
+    blocks: list[ContentBlock] = [content] if isinstance(content, str) else [*content]
+    texts = {place: reader.take(_text_in(block)) for place, block in enumerate(blocks) if _is_text(block)}
+    rest, places = reader.finish()
+    if texts:
+        texts[max(texts)] += rest
+    if "".join(texts.values()) == text_of(message):
+        return message, places
+    kept: list[ContentBlock] = []
+    for place, block in enumerate(blocks):
+        text = texts.get(place)
+        if text is None:
+            kept.append(block)
+        elif text:
+            kept.append(text if isinstance(block, str) else {**block, "text": text})
+    return message.model_copy(
+        update={"content": "".join(texts.values()) if isinstance(content, str) else kept or ""}
+    ), places
 
 
 def _text_in(block: ContentBlock) -> str:
@@ -64,74 +93,21 @@ def _is_text(block: ContentBlock) -> bool:
     return isinstance(block, str) or block.get("type") == "text"
 
 
-def _shortened(content: Content, text: str) -> Content:
-    """Replace a content's text by its own beginning; blocks that end up empty are dropped."""
-    if isinstance(content, str):
-        return text
-    last = max(place for place, block in enumerate(content) if _is_text(block))
-    kept: list[ContentBlock] = []
-    for place, block in enumerate(content):
-        if not _is_text(block):
-            kept.append(block)
-            continue
-        part = text if place == last else text[: len(_text_in(block))]
-        text = text[len(part) :]
-        if part:
-            kept.append(part if isinstance(block, str) else {**block, "text": part})
-    return kept or ""
-
-
 # -- streams -----------------------------------------------------------------------------------------------------
 
 
-class HeldBack:
-    """One answer while it streams: only text that may be the beginning of a citation waits."""
-
-    def __init__(self, shown: int) -> None:
-        self._shown = shown
-        self._sent = ""
-        self._held = ""
-
-    def take(self, text: str) -> str:
-        """Take the next piece and return what can be shown now."""
-        grown = self._held + text
-        cut = _safe_length(grown)
-        self._sent += grown[:cut]
-        self._held = grown[cut:]
-        return grown[:cut]
-
-    def finish(self) -> tuple[str, Citation]:
-        """Return the rest to show, now that the answer is whole, and its citation."""
-        citation = read_citation(self._sent + self._held, self._shown)
-        if not citation.text.startswith(self._sent):  # the citation was shown already: leave the text as it is
-            citation = Citation(text=self._sent + self._held, places=None)
-        return citation.text[len(self._sent) :], citation
-
-
-def _safe_length(text: str) -> int:
-    """Return the length of the beginning that a citation at the end cannot reach."""
-    body = len(text.rstrip())
-    start = text.rfind("[", max(0, body - _MAX_MARKER_CHARS), body)
-    if start >= 0 and _MAYBE_MARKER.match(text, start, body):
-        return len(text[:start].rstrip())
-    return body
-
-
 class CitationGate:
-    """Takes the citation out of one call's answer and keeps it. If the model is asked again, the last answer counts."""
+    """Takes the citations out of one call's answer and keeps them. If the model is asked again, the last one counts."""
 
     def __init__(self, shown: int) -> None:
         self.shown = shown
-        self.citation: Citation | None = None
+        self.places: tuple[int, ...] | None = None
 
     def whole(self, result: ChatResult) -> ChatResult:
         generations = []
         for generation in result.generations:
-            message, citation = stripped(generation.message, self.shown)
-            if message is not generation.message:
-                self.citation = citation
-                generation = ChatGeneration(message=message, generation_info=generation.generation_info)
-            generations.append(generation)
+            message, self.places = stripped(generation.message, self.shown)
+            generations.append(ChatGeneration(message=message, generation_info=generation.generation_info))
         return result.model_copy(update={"generations": generations})
 
 
@@ -139,23 +115,22 @@ class GatedStream:
     """The chunks of one answer, one behind the model: the last chunk must be able to carry the rest of the text."""
 
     def __init__(self, gate: CitationGate) -> None:
-        gate.citation = None
+        gate.places = None
         self._gate = gate
-        self._held = HeldBack(gate.shown)
+        self._reader = CitationReader(gate.shown)
         self._waiting: tuple[ChatGenerationChunk, str] | None = None
         self._block: dict[str, Any] | None = None
-        """The last text block, where content comes in blocks: held text belongs to it."""
+        """The last text block, where content comes in blocks: text that waited belongs to it."""
 
     def take(self, chunk: ChatGenerationChunk | None) -> Iterator[ChatGenerationChunk]:
         """Take the next chunk, or None after the last, and return those that are ready."""
         waiting, rest = self._waiting, ""
         if chunk is None:
-            rest, citation = self._held.finish()
+            rest, places = self._reader.finish()
             # Some models generate the whole answer and then stream it: then the citation was taken before.
-            if citation.places is not None or self._gate.citation is None:
-                self._gate.citation = citation
+            self._gate.places = self._gate.places if places is None else places
         else:
-            self._waiting = (chunk, self._held.take(text_of(chunk.message)))
+            self._waiting = (chunk, self._reader.take(text_of(chunk.message)))
         if waiting is not None:
             yield self._with_text(waiting[0], waiting[1] + rest)
         if chunk is not None and not isinstance(chunk.message.content, str):
@@ -173,11 +148,61 @@ class GatedStream:
         return [*others, {**(self._block or {"type": "text"}), "text": text}] if text else [*others]
 
 
+# -- the request -------------------------------------------------------------------------------------------------
+
+
+class GatedRequest(ModelRequest[Any]):
+    """A request whose model passes the gate, also when a middleware further in puts another model into it.
+
+    A model that cannot pass the gate, and structured output, are not asked for citations.
+    """
+
+    _gate: CitationGate
+
+    @classmethod
+    def of(cls, request: ModelRequest[Any], gate: CitationGate) -> GatedRequest:
+        made = cls(**{one.name: getattr(request, one.name) for one in fields(request)})
+        object.__setattr__(made, "_gate", gate)
+        made._close()
+        return made
+
+    def override(self, **changes: Any) -> ModelRequest[Any]:
+        return GatedRequest.of(super().override(**changes), self._gate)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        super().__setattr__(name, value)  # deprecated by LangChain, and still in use
+        if hasattr(self, "_gate"):
+            self._close()
+
+    def _close(self) -> None:
+        if can_cite(self):
+            object.__setattr__(self, "model", gated_model(self.model, self._gate))
+        elif self.system_message is not None:
+            object.__setattr__(self, "system_message", _without_rule(self.system_message))
+
+
+def can_cite(request: ModelRequest[Any]) -> bool:
+    """Whether citations can be asked for. They would break structured output, which is parsed before it comes here."""
+    return request.response_format is None and isinstance(request.model, BaseChatModel)
+
+
+def _without_rule(system: SystemMessage) -> SystemMessage:
+    if isinstance(system.content, str):
+        return system.model_copy(update={"content": system.content.replace(CITE, "").rstrip()})
+    blocks = [
+        {**one, "text": _text_in(one).replace(CITE, "")} if isinstance(one, dict) and _is_text(one) else one
+        for one in system.content
+    ]
+    return system.model_copy(update={"content": blocks})
+
+
 # -- the model ---------------------------------------------------------------------------------------------------
 
 
 def gated_model(model: BaseChatModel, gate: CitationGate) -> BaseChatModel:
     """Return a copy of the model whose answers pass the gate."""
+    if (getattr(model, "__pydantic_private__", None) or {}).get(_GATE) is gate:
+        return model
     copy = model.model_copy()
     object.__setattr__(copy, "__class__", _gated_class(type(model)))
     private = dict(getattr(copy, "__pydantic_private__", None) or {})

@@ -20,7 +20,8 @@ from wellworn.core.cache import LruCache
 from wellworn.core.citations import Citation, read_citation
 from wellworn.core.clock import Clock, TimeOrderedIds, aware, system_clock
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.values import Scope
+from wellworn.core.locks import ForkLock
+from wellworn.core.values import Entry, Recall, Scope
 from wellworn.ingest.validate import (
     MAX_QUERY_CHARS,
     checked_count,
@@ -52,6 +53,7 @@ NOTE = (
 )
 CITE = "End your answer with the numbers of the memories you used, as in [0, 2], or with [NO_CITE] when you used none."
 _MAX_PENDING = 64
+_MANY = 100_000
 _FROZEN = timedelta(minutes=5)
 """How long later turns of one question reuse what its first turn recalled."""
 
@@ -73,8 +75,7 @@ class MiddlewareContext:
 class _Shown:
     """What the model was shown for a question that has no answer yet."""
 
-    recall_id: str
-    hits: int
+    recall: Recall
     block: MemoryBlock
     turn: int
     at: datetime
@@ -128,6 +129,8 @@ class MemoryMiddleware:
         self._clock = aware(clock)
         self._pending: LruCache[str, _Shown] = LruCache(_MAX_PENDING)
         self._faults = Faults()
+        self._lock = ForkLock()
+        self._unstored: list[tuple[str, str]] = []
 
     @property
     def faults(self) -> Counter[str]:
@@ -146,12 +149,21 @@ class MemoryMiddleware:
             return context.current_system_prompt
         return "\n\n".join(part for part in (context.current_system_prompt, self.rule, block) if part)
 
+    def recalled(self, user_input: str) -> Recall | None:
+        """Return what was recalled for a question that has no answer yet."""
+        shown = self._pending.get(user_input)
+        return None if shown is None else shown.recall
+
     def plain(self, user_input: str, response: str) -> str:
-        """Return the answer to show, without the citation at its end. Call it before `after_response`."""
-        return self._read(self._pending.get(user_input), response).text
+        """Return the answer to show, without its citations. Call it before `after_response`."""
+        return self.cited(user_input, response).text
+
+    def cited(self, user_input: str, response: str) -> Citation:
+        """Return the answer to show and the hits that it cites. Call it before `after_response`."""
+        return self._read(self._pending.get(user_input), response)
 
     def after_response(self, user_input: str, response: str) -> None:
-        """Store question and answer as turns of the session, and learn from the citation at the end of the answer.
+        """Store question and answer as turns of the session, and learn from the citations of the answer.
 
         Call it once for each question, with the final answer.
         """
@@ -161,9 +173,17 @@ class MemoryMiddleware:
             with self._faults.guarded("store"):
                 self._store(user_input, citation.text)
         # A memory that did not fit into the block could not be cited: then silence says nothing about it.
-        if shown is not None and citation.places is not None and shown.block.shown == shown.hits:
+        if shown is not None and citation.places is not None and shown.block.shown == len(shown.recall.hits):
             with self._faults.guarded("learn"), suppress(NotFound):  # learning is off, or the recall was forgotten
-                self._memory.outcome(shown.recall_id, cited=citation.places)
+                self._memory.outcome(shown.recall.id, cited=citation.places)
+
+    def forget(self, entry: Entry) -> int:
+        """Remove an entry for good, with the turns it rests on and what else rests on them; returns how many."""
+        same = self._memory.entries(session_id=entry.session_id, limit=_MANY) if entry.session_id else []
+        ids = {one.id for one in same if set(one.turn_refs) & set(entry.turn_refs)} | {entry.id}
+        with suppress(NotFound):
+            return self._memory.forget(sorted(ids), turns=True).entries
+        return 0
 
     def end_session(self) -> None:
         """End the session, so that reflection turns it into memories. A later question opens it again."""
@@ -185,9 +205,7 @@ class MemoryMiddleware:
             return ""
         recall = self._memory.recall(query[:MAX_QUERY_CHARS], k=self._max_results, min_score=self._min_score)
         block = self._block_of(recall.hits, now=now)
-        self._pending.put(
-            question, _Shown(recall_id=recall.id, hits=len(recall.hits), block=block, turn=context.turn, at=now)
-        )
+        self._pending.put(question, _Shown(recall=recall, block=block, turn=context.turn, at=now))
         return block.text
 
     def _read(self, shown: _Shown | None, response: str) -> Citation:
@@ -198,9 +216,15 @@ class MemoryMiddleware:
         return read_citation(response, 0 if shown is None else shown.block.shown)
 
     def _store(self, question: str, answer: str) -> None:
-        turns = [(role, clean_text(text)) for role, text in (("user", question), ("assistant", answer))]
-        session = self._memory.session(self.session_id)
-        written = session.add_turns([turn for turn in turns if turn[1].strip()], tags=self._tags)
+        said = [(role, clean_text(text)) for role, text in (("user", question), ("assistant", answer))]
+        with self._lock:
+            turns, self._unstored = [*self._unstored, *(turn for turn in said if turn[1].strip())], []
+        try:
+            written = self._memory.session(self.session_id).add_turns(turns, tags=self._tags)
+        except Exception:
+            with self._lock:  # they are stored with the next
+                self._unstored = [*turns, *self._unstored][-_MAX_PENDING:]
+            raise
         if self._threshold is not None and any((turn.turn_refs[0] + 1) % self._threshold == 0 for turn in written):
             self.end_session()
 

@@ -5,11 +5,10 @@ Knows no framework. `rmm_parts` has a bank with the same methods on a user's own
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
 
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.fence import fenced_block
@@ -17,6 +16,8 @@ from wellworn.core.values import Entry, Scope, fence_item
 from wellworn.ingest.validate import MAX_QUERY_CHARS
 from wellworn.integrations.support import Faults
 from wellworn.memory import Memory
+
+_EVERYTHING = 1_000_000
 
 
 @dataclass(kw_only=True)
@@ -52,19 +53,14 @@ class RMMUser:
         return Scope(tenant=self.tenant, user=self.user)
 
 
-def user_of(context: object, *, tenant: str) -> RMMUser:
-    """Return the user that a run's context names, or raise an error that says how to name one."""
-    user = field_of(context, "user_id")
-    if not isinstance(user, str) or not user.strip():
-        raise InvalidInput("context.user_id", f"{user!r} is not a user", "give context={'user_id': …} to the run")
-    named = RMMUser(tenant=field_of(context, "tenant") or tenant, user=user)
+def user_of(user_id: object, tenant: str) -> RMMUser:
+    """Return the user with this id, or raise an error that says how a run names its user."""
+    if not isinstance(user_id, str) or not user_id.strip():
+        remedy = "give context={'user_id': …} or config={'configurable': {'user_id': …}} to the run"
+        raise InvalidInput("user_id", f"{user_id!r} is not a user", remedy)
+    named = RMMUser(tenant=tenant, user=user_id)
     named.scope.home()  # raises for a name that no scope accepts
     return named
-
-
-def field_of(context: object, name: str) -> Any:  # the context is the caller's own: a mapping, dataclass or model
-    """Return a field of a context, or None if it has no such field."""
-    return context.get(name) if isinstance(context, Mapping) else getattr(context, name, None)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,10 +126,22 @@ class WellwornBank:
         session = self._memory.session(session_id, scope=user.scope)
         session.add_turns([(turn.role, turn.text) for turn in turns], tags=["conversation"])
 
-    def end(self, user: RMMUser, session_id: str, turns: Sequence[Utterance]) -> None:
+    def end(self, user: RMMUser, session_id: str, turns: Sequence[Utterance], *, wait: bool = False) -> None:
         """End a session, given the turns that the agent's state holds: what was said becomes memories, once."""
         with suppress(NotFound):  # nothing was said yet
             self._memory.session(session_id, scope=user.scope).end()
+
+    def entries(self, user: RMMUser) -> list[Entry]:
+        """What is remembered of a user, the turns of dialogues included."""
+        return self._memory.entries(scope=user.scope, layer="user", limit=_EVERYTHING)
+
+    def forget(self, user: RMMUser, ids: Sequence[str] | None) -> int:
+        """Remove memories of a user for good; without ids all of them."""
+        return self._memory.forget(ids, everything=ids is None, scope=user.scope).entries
+
+    def rebuild(self, user: RMMUser) -> int:
+        """Do nothing: a `Memory` keeps its own index, and `wellworn doctor` mends it."""
+        return len(self.entries(user))
 
 
 def rendered(entries: Sequence[Entry], *, max_tokens: int) -> tuple[str, int]:

@@ -1,10 +1,11 @@
 """A memory bank on the user's own LangChain parts: `VectorStore`, `Embeddings`, `BaseStore` and a chat model.
 
-Three layers, as the paper's design has them: the agent's checkpoints hold the dialogue, the vector store holds the
-memories, and the `BaseStore` holds what was learned and how far reflection has come:
+Three layers, as the paper's design has them: the agent's checkpoints hold the dialogue, the vector store is an index of
+the memories, and the `BaseStore` holds the memories, what was learned, and what waits for reflection:
 
+    ("rmm", LABEL, "memories")  id → `MemoryRecord`
     ("rmm", LABEL, "weights")   "reranker" → `RerankerWeights`
-    ("rmm", LABEL, "sessions")  session → id of the last message that was reflected on
+    ("rmm", LABEL, "sessions")  session → `PendingSession`
 
 A recall takes the K nearest memories and reranks them to M by Equations 1 and 2 of the paper; citations teach by
 Equation 3 (`learning.residual`). Reflection uses the prompts, the evidence check and the decisions of `reflection`.
@@ -16,8 +17,10 @@ import contextvars
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
 from urllib.parse import quote
@@ -29,10 +32,10 @@ from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
 from langchain_core.language_models.chat_models import BaseChatModel
 from langchain_core.vectorstores import VectorStore
-from langgraph.store.base import BaseStore
+from langgraph.store.base import BaseStore, Item
 
 from wellworn.core.cache import LruCache
-from wellworn.core.clock import system_clock
+from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput
 from wellworn.core.locks import ForkLock
 from wellworn.core.plain import from_plain, to_plain
@@ -58,6 +61,7 @@ SearchKwargs = Callable[[str], Mapping[str, Any]]
 ID, USER, RECORD = "rmm_id", "rmm_user", "rmm_record"
 """The metadata of a memory's document."""
 _ROOT = "rmm"
+_PAGE = 100
 _LONGEST_LABEL = 96
 _MAX_SEARCHED = 2_000
 """Documents of a shared vector store that are searched for one user's own."""
@@ -140,6 +144,25 @@ def label_of(user: RMMUser) -> str:
     return "~" + sha256(f"{user.tenant}\x1f{user.user}".encode()).hexdigest()
 
 
+@dataclass(frozen=True, kw_only=True)
+class PendingSession:
+    """What was said in a session and has not become memories yet."""
+
+    at: datetime
+    done: str = ""
+    """The last message that was reflected on."""
+    turns: tuple[Utterance, ...] = ()
+    waits: bool = False
+    """Whether there are turns; a store can look for it."""
+
+    def with_turns(self, turns: Sequence[Utterance], at: datetime) -> PendingSession:
+        """Add those turns that are new: later than `done`, and not among the waiting ones."""
+        last = max((n for n, turn in enumerate(turns) if self.done and turn.message_id == self.done), default=-1)
+        known = {turn.message_id for turn in self.turns if turn.message_id}
+        new = [turn for turn in turns[last + 1 :] if turn.message_id not in known]
+        return replace(self, turns=(*self.turns, *new), at=at, waits=True) if new else self
+
+
 class PartsBank:
     """Safe to share between threads: what one user teaches in several sessions at once is all counted."""
 
@@ -154,12 +177,16 @@ class PartsBank:
         max_tokens: int,
         learns: bool,
         search_kwargs: SearchKwargs | None,
+        reflection: ReflectionSettings | None,
+        background: bool,
+        clock: Clock,
     ) -> None:
         _check("vector_store", vector_store, VectorStore, "give a LangChain VectorStore")
         _check("embeddings", embeddings, Embeddings, "give a LangChain Embeddings")
         _check("store", store, BaseStore, "give a LangGraph BaseStore, such as InMemoryStore() or WellwornStore(…)")
         _check("summarization_model", model, BaseChatModel, "give a LangChain chat model")
         _check("reranker_config", config, RerankerConfig, "give a RerankerConfig")
+        _check("reflection", reflection or ReflectionSettings(), ReflectionSettings, "give ReflectionSettings(…)")
         self.faults = Faults()
         self._index = vector_store
         self._embeddings = embeddings
@@ -170,10 +197,12 @@ class PartsBank:
         self._max_tokens = max_tokens
         self._learns = learns
         self._search_kwargs = search_kwargs
-        self._settings = ReflectionSettings()
+        self._settings = ReflectionSettings() if reflection is None else reflection
+        self._pool = ThreadPoolExecutor(1, "wellworn-reflection") if background else None
+        self._clock = aware(clock)
         self._random = np.random.default_rng(config.seed)
         self._random_lock = ForkLock()
-        self._locks = [ForkLock() for _ in range(_LOCKS)]
+        self._locks, self._reflecting = [[ForkLock() for _ in range(_LOCKS)] for _ in range(2)]
         self._recalls: LruCache[str, tuple[Numbers, list[MemoryRecord]]] = LruCache(_MAX_WAITING)
         self._unsaved: LruCache[str, RerankerWeights] = LruCache(_MAX_WAITING)
 
@@ -208,8 +237,15 @@ class PartsBank:
                 documents = self._index.similarity_search(text, k=limit, **kwargs)
             own = _records(documents, label)
             if len(own) >= k or len(documents) < limit or limit >= _MAX_SEARCHED:
-                return [*own.values()][:k]
+                break
             limit = min(4 * limit, _MAX_SEARCHED)
+        if not own and documents and self._store.search((_ROOT, label, "memories"), limit=1):
+            self.faults.note(
+                "recall",
+                f"of {len(documents)} documents that the vector store found, none is this user's",
+                "narrow its search with search_kwargs=lambda label: {'filter': {'rmm_user': label}}",
+            )
+        return [*own.values()][:k]
 
     def _by_ids(self, label: str, ids: Sequence[str]) -> list[MemoryRecord]:
         """Return those of these memories that are there, in this order."""
@@ -278,7 +314,7 @@ class PartsBank:
         """Write every turn, an unfinished batch too. If the store fails, learning continues in memory."""
         self._unsaved.put(label, weights)
         with self.faults.guarded("weights"):
-            value = to_plain(weights) | {"updated_at": system_clock().isoformat()}
+            value = to_plain(weights) | {"updated_at": self._clock().isoformat()}
             self._store.put((_ROOT, label, "weights"), "reranker", value, index=False)
             self._unsaved.pop(label)
 
@@ -288,46 +324,138 @@ class PartsBank:
     # -- sessions ------------------------------------------------------------------------------------------------
 
     def store(self, user: RMMUser, session_id: str, turns: Sequence[Utterance]) -> None:
-        """Do nothing: the turns are in the agent's checkpoints."""
+        """Let turns wait for reflection, which starts when there are `every_turns`, or after `idle_minutes`."""
+        label, now = label_of(user), self._clock()
+        idle, every = self._settings.idle_minutes, self._settings.every_turns
+        for item in [] if idle is None else self._items(label, "sessions", waits=True):
+            if now - from_plain(PendingSession, item.value).at >= timedelta(minutes=idle or 0.0):
+                self._start(user, item.key)
+        with self._lock(label):
+            grown = self._pending(label, session_id).with_turns(turns, now)
+            self._put(label, "sessions", _key_of(session_id), grown)
+        if every is not None and len(grown.turns) >= every:
+            self._start(user, session_id)
 
-    def end(self, user: RMMUser, session_id: str, turns: Sequence[Utterance]) -> None:
+    def end(self, user: RMMUser, session_id: str, turns: Sequence[Utterance], *, wait: bool = False) -> None:
         """Turn what was said since the last end into memories, and apply an unfinished batch of learning."""
         label = label_of(user)
         with self._lock(label):
-            self._reflect(user, label, session_id, turns)
+            pending = self._pending(label, session_id)
+            grown = pending.with_turns(turns, self._clock())
+            if grown != pending:
+                self._put(label, "sessions", _key_of(session_id), grown)
+        if wait:
+            self._end(user, session_id)
+        else:
+            self._start(user, session_id)
+
+    def wait(self) -> None:
+        """Wait for the reflection that runs in the background."""
+        if self._pool is not None:
+            self._pool.submit(lambda: None).result()
+
+    def _start(self, user: RMMUser, session_id: str) -> None:
+        def work() -> None:
+            with self.faults.guarded("reflect"):
+                self._end(user, session_id)
+
+        if self._pool is None:
+            work()
+        else:
+            self._pool.submit(work)
+
+    def _end(self, user: RMMUser, session_id: str) -> None:
+        label = label_of(user)
+        with self._reflecting[hash(label) % _LOCKS]:  # not the other lock: nobody waits for our model
+            self._reflect(user, label, session_id)
+        with self._lock(label):
             if self._learns:
                 old = self._weights(label)
                 settled = Residual.from_bytes(old.state).settled(rates=self._rates(old.mean)).to_bytes()
                 if settled != old.state:
                     self._save(label, replace(old, state=settled))
 
-    def _reflect(self, user: RMMUser, label: str, session_id: str, turns: Sequence[Utterance]) -> None:
-        place, key = (_ROOT, label, "sessions"), session_id.replace("\x00", "")
-        anchor = self._store.get(place, key)
-        done = None if anchor is None else anchor.value.get("done")
-        last = max((n for n, turn in enumerate(turns) if done and turn.message_id == done), default=-1)
-        new = turns[last + 1 :]
-        if not new:
+    def _reflect(self, user: RMMUser, label: str, session_id: str) -> None:
+        pending = self._pending(label, session_id)
+        if not pending.turns:
             return
         # In a context of its own, so that calls of our model are not part of the agent's stream.
-        added, retired = contextvars.Context().run(self._changes, user, label, session_id, new)
+        added, retired = contextvars.Context().run(self._changes, user, label, session_id, pending.turns)
         try:
-            if added:
-                documents = [record.document(label) for record in added]
-                self._index.add_documents(documents, ids=[record.entry.id for record in added])
-            self._store.put(place, key, {"done": new[-1].message_id}, index=False)
+            self._add(label, added)
+            with self._lock(label):
+                later = self._pending(label, session_id).turns[len(pending.turns) :]
+                done = PendingSession(at=pending.at, done=pending.turns[-1].message_id)
+                self._put(label, "sessions", _key_of(session_id), done.with_turns(later, pending.at))
         except Exception:
             with suppress(Exception):
-                self._index.delete([record.entry.id for record in added])
+                self._remove(label, [record.entry.id for record in added])
             raise
-        if retired:
-            self._index.delete(retired)
+        self._remove(label, retired)
+
+    def _pending(self, label: str, session_id: str) -> PendingSession:
+        item = self._store.get((_ROOT, label, "sessions"), _key_of(session_id))
+        return PendingSession(at=self._clock()) if item is None else from_plain(PendingSession, item.value)
+
+    # -- care ----------------------------------------------------------------------------------------------------
+
+    def entries(self, user: RMMUser) -> list[Entry]:
+        """The memories of a user."""
+        items = self._items(label_of(user), "memories")
+        return [from_plain(MemoryRecord, item.value).entry for item in items]
+
+    def forget(self, user: RMMUser, ids: Sequence[str] | None) -> int:
+        """Remove memories of a user for good; without ids all of them, with what was learned and what waits."""
+        label = label_of(user)
+        with self._lock(label):
+            gone = [item.key for item in self._items(label, "memories") if ids is None or item.key in ids]
+            self._remove(label, gone)
+            if ids is None:
+                for item in self._items(label, "sessions") + self._items(label, "weights"):
+                    self._store.delete(item.namespace, item.key)
+                self._unsaved.pop(label)
+        return len(gone)
+
+    def rebuild(self, user: RMMUser) -> int:
+        """Put the memories of a user into the vector store again, with new vectors; returns how many there are."""
+        label = label_of(user)
+        with self._lock(label):
+            records = self._embedded_records(self.entries(user))
+            with suppress(Exception):  # some refuse to add an id that is there, others to delete one that is not
+                self._index.delete([record.entry.id for record in records])
+            self._add(label, records)
+        return len(records)
+
+    def _items(self, label: str, kind: str, **filter: Any) -> list[Item]:
+        """Everything under a namespace, read in pages."""
+        found: list[Item] = []
+        while page := self._store.search((_ROOT, label, kind), filter=filter, limit=_PAGE, offset=len(found)):
+            found += page
+        return found
+
+    def _put(self, label: str, kind: str, key: str, value: object) -> None:
+        self._store.put((_ROOT, label, kind), key, to_plain(value), index=False)
+
+    def _add(self, label: str, records: Sequence[MemoryRecord]) -> None:
+        for record in records:
+            self._put(label, "memories", record.entry.id, record)
+        if records:
+            documents = [record.document(label) for record in records]
+            self._index.add_documents(documents, ids=[record.entry.id for record in records])
+
+    def _remove(self, label: str, ids: Sequence[str]) -> None:
+        if ids:
+            self._index.delete([*ids])
+            for id in ids:
+                self._store.delete((_ROOT, label, "memories"), id)
+
+    # -- reflection ----------------------------------------------------------------------------------------------
 
     def _changes(
         self, user: RMMUser, label: str, session_id: str, spoken: Sequence[Utterance]
     ) -> tuple[list[MemoryRecord], list[str]]:
         """Return the memories to add and the ids of those to remove. Calls the models, writes nothing."""
-        now = system_clock()
+        now = self._clock()
         turns = [
             Turn(session_id=session_id, number=number, role=one.role, text=one.text, at=now)
             for number, one in enumerate(spoken)
@@ -370,11 +498,18 @@ class PartsBank:
             added.append(replace(new, evidence=new.evidence[:_MAX_EVIDENCE_CHARS]))
             if decision.action in ("merge", "supersede", "correct") and old is not None:
                 retired.append(old.id)  # at most once
-        packed = [np.asarray(vector, "<f4").tobytes() for vector in self._embedded([entry.text for entry in added])]
-        return [MemoryRecord(entry=e, embedding=v) for e, v in zip(added, packed, strict=True)], retired
+        return self._embedded_records(added), retired
+
+    def _embedded_records(self, entries: Sequence[Entry]) -> list[MemoryRecord]:
+        packed = [np.asarray(vector, "<f4").tobytes() for vector in self._embedded([entry.text for entry in entries])]
+        return [MemoryRecord(entry=e, embedding=v) for e, v in zip(entries, packed, strict=True)]
 
     def _embedded(self, texts: list[str]) -> list[list[float]]:
         return self._embeddings.embed_documents(texts) if texts else []
+
+
+def _key_of(session_id: str) -> str:
+    return session_id.replace("\x00", "")
 
 
 def _records(documents: Sequence[Document], label: str) -> dict[str, MemoryRecord]:

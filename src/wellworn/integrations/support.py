@@ -39,11 +39,12 @@ class Faults:
         with self._lock:
             return self._counts.copy()
 
-    def note(self, step: str, reason: str) -> None:
+    def note(self, step: str, reason: str, remedy: str = "") -> None:
         """Log and count one fault."""
         with self._lock:
             self._counts[step] += 1
-        _logger.warning("memory failed to %s (%s); the agent continues without it", step, reason)
+        advice = f"; {remedy}" if remedy else ""
+        _logger.warning("memory failed to %s (%s); the agent continues without it%s", step, reason, advice)
 
     def guarded(self, step: str) -> AbstractContextManager[None, bool]:
         """Note any exception raised inside the block and stop it there. Never call the agent's model inside."""
@@ -54,7 +55,7 @@ class Faults:
         try:
             yield
         except Exception as error:
-            self.note(step, type(error).__name__)
+            self.note(step, type(error).__name__, error.remedy if isinstance(error, InvalidInput) else "")
 
 
 def off_loop(method: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:

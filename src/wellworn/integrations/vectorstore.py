@@ -9,9 +9,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, Literal, TypeVar
-
-import numpy as np
+from typing import Any, TypeVar
 
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import Entry, Hit, Scope
@@ -39,11 +37,9 @@ try:
     from langchain_core.embeddings import Embeddings
     from langchain_core.runnables import run_in_executor
     from langchain_core.vectorstores import VectorStore
-    from langchain_core.vectorstores.utils import maximal_marginal_relevance
 except ModuleNotFoundError as error:
     raise MissingExtra("WellwornVectorStore", "langchain") from error
 
-Ranking = Literal["hybrid", "similarity"]
 Filter = Mapping[str, Any] | Callable[[Document], bool]
 """Fields of the metadata with their values or operators, or a function of the document."""
 F = TypeVar("F", Hit, Near)
@@ -57,20 +53,12 @@ class WellwornVectorStore(VectorStore):
 
     Writes go to the scope's home layer. Searches see every layer of the scope, including what was remembered there by
     other means. Without a memory the documents live in RAM and end with the object. The vectors are those of the
-    memory's embedder; `embedding` says which to open one with, or is checked against it. `ranking` says how a search
-    by text ranks: `hybrid` (wellworn's own score) or `similarity` (the cosine alone).
+    memory's embedder; `embedding` says which to open one with, or is checked against it.
     """
 
     def __init__(
-        self,
-        memory: Memory | None = None,
-        *,
-        scope: Scope | None = None,
-        embedding: Embeddings | None = None,
-        ranking: Ranking = "hybrid",
+        self, memory: Memory | None = None, *, scope: Scope | None = None, embedding: Embeddings | None = None
     ) -> None:
-        if ranking not in ("hybrid", "similarity"):
-            raise InvalidInput("ranking", f"{ranking!r} is unknown", "use hybrid or similarity")
         if memory is None:
             memory = Memory(":memory:", embedder="static" if embedding is None else embedding)
         elif embedding is not None:
@@ -83,7 +71,6 @@ class WellwornVectorStore(VectorStore):
         self._store, self._searcher, self._embedder = engine.store, engine.searcher, engine.embedder
         self._items = Items(engine, source="langchain")
         self._embedding = embedding
-        self._ranking = ranking
 
     @property
     def embeddings(self) -> Embeddings | None:
@@ -161,7 +148,7 @@ class WellwornVectorStore(VectorStore):
     ) -> list[tuple[Document, float]]:
         """Return the k best documents for a text, each with the score it was ranked by; higher is better."""
         _refuse(kwargs)
-        if self._ranking == "similarity" or not query.strip():
+        if not query.strip():
             return self._similar(query, k, filter)
 
         def find(n: int) -> Iterable[Hit]:
@@ -177,31 +164,10 @@ class WellwornVectorStore(VectorStore):
         _refuse(kwargs)
         return [document for document, _ in self._near(embedding, k, filter)]
 
-    def max_marginal_relevance_search(
-        self,
-        query: str,
-        k: int = 4,
-        fetch_k: int = 20,
-        lambda_mult: float = 0.5,
-        filter: Filter | None = None,
-        **kwargs: Any,
-    ) -> list[Document]:
-        """Return documents near to the text and unlike each other: `lambda_mult` from 0 (unlike) to 1 (near)."""
-        _refuse(kwargs)
-        vector = self._vector_of(query)
-        near = self._near(vector, max(k, fetch_k), filter)
-        chosen = maximal_marginal_relevance(
-            np.array(vector, dtype=np.float32),
-            [found.vector.tolist() for _, found in near],
-            lambda_mult=lambda_mult,
-            k=k,
-        )
-        return [near[place][0] for place in chosen]
-
     def _similarity_search_with_relevance_scores(
         self, query: str, k: int = 4, **kwargs: Any
     ) -> list[tuple[Document, float]]:
-        """Rank by the cosine, whatever the ranking: a threshold needs a scale from 0 (unlike) to 1 (equal)."""
+        """Rank by the cosine: a threshold needs a scale from 0 (unlike) to 1 (equal)."""
         found = self._similar(query, k, kwargs.pop("filter", None))
         _refuse(kwargs)
         return [(document, min(1.0, max(0.0, cosine))) for document, cosine in found]
@@ -212,22 +178,15 @@ class WellwornVectorStore(VectorStore):
         return await run_in_executor(None, self._similarity_search_with_relevance_scores, query, k, **kwargs)
 
     def _similar(self, query: str, k: int, filter: Filter | None) -> list[tuple[Document, float]]:
-        return [(document, found.cosine) for document, found in self._near(self._vector_of(query), k, filter)]
+        vector = self._searcher.vector_of(query, partitions=self._partitions)
+        near = self._near([] if vector is None else vector.tolist(), k, filter)
+        return [(document, found.cosine) for document, found in near]
 
     def _near(self, embedding: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, Near]]:
-        embedder = self._needed_embedder()
-        (vector,) = unit_rows([embedding], width=embedder.width, name=embedder.name)
-        return self._filtered(lambda n: self._searcher.nearest(vector, partitions=self._partitions, k=n), k, filter)
-
-    def _vector_of(self, query: str) -> list[float]:
-        self._needed_embedder()
-        vector = self._searcher.vector_of(query, partitions=self._partitions)
-        return [] if vector is None else vector.tolist()
-
-    def _needed_embedder(self) -> Embedder:
         if self._embedder is None:
             raise InvalidInput("embedding", "this memory goes by words only", "open it with an embedder")
-        return self._embedder
+        (vector,) = unit_rows([embedding], width=self._embedder.width, name=self._embedder.name)
+        return self._filtered(lambda n: self._searcher.nearest(vector, partitions=self._partitions, k=n), k, filter)
 
     def _filtered(self, find: Callable[[int], Iterable[F]], k: int, filter: Filter | None) -> list[tuple[Document, F]]:
         passes = _predicate(filter)

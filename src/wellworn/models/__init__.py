@@ -18,11 +18,14 @@ if TYPE_CHECKING:
     from wellworn.models.costs import Budget as Budget
     from wellworn.models.costs import Price as Price
     from wellworn.models.costs import Prices as Prices
+    from wellworn.models.fallback import FallbackEmbedder as FallbackEmbedder
+    from wellworn.models.fastembed import FastembedEmbedder as FastembedEmbedder
     from wellworn.models.hashing import HashEmbedder as HashEmbedder
     from wellworn.models.langchain import LangChainEmbedder as LangChainEmbedder
     from wellworn.models.langchain import LangChainModel as LangChainModel
     from wellworn.models.ledger import InFlight as InFlight
     from wellworn.models.ledger import Meter as Meter
+    from wellworn.models.onnx import OnnxEmbedder as OnnxEmbedder
     from wellworn.models.openai import OllamaModel as OllamaModel
     from wellworn.models.openai import OpenAIEmbedder as OpenAIEmbedder
     from wellworn.models.openai import OpenAIModel as OpenAIModel
@@ -43,9 +46,12 @@ _NAMES = {
     "cache": "CachedEmbedder",
     "choose": "ModelSpec cached_embedder choose_embedder choose_model",
     "costs": "Budget Price Prices",
+    "fallback": "FallbackEmbedder",
+    "fastembed": "FastembedEmbedder",
     "hashing": "HashEmbedder",
     "langchain": "LangChainEmbedder LangChainModel",
     "ledger": "InFlight Meter",
+    "onnx": "OnnxEmbedder",
     "openai": "OllamaModel OpenAIEmbedder OpenAIModel",
     "port": "Embedder Message Model Reply Request",
     "scripted": "ScriptedModel",

@@ -26,7 +26,7 @@ _INPUT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_inpu
 
 
 class AnthropicModel(HttpModel):
-    """One Claude model; safe between threads and event loops.
+    """One Claude model; safe between threads.
 
     The address is `base_url`, else `ANTHROPIC_BASE_URL`, else the public API; the key `api_key`, else
     `ANTHROPIC_API_KEY`. Time-outs and retries are those of `OpenAIModel`. A schema is sent as `output_config`; without

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from wellworn.core.errors import InvalidInput
+from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra, WellwornError
 from wellworn.models.anthropic import AnthropicModel
 from wellworn.models.base import (
     CheckedEmbedder,
@@ -23,26 +23,41 @@ from wellworn.models.base import (
     ModelBase,
     ModelFunction,
 )
-from wellworn.models.cache import CachedEmbedder
-from wellworn.models.cache_levels import TTL_S, DiskVectors, RedisVectors, VectorLevel
+from wellworn.models.cache import TTL_S, CachedEmbedder, DiskVectors, RedisVectors, VectorLevel
+from wellworn.models.fallback import FallbackEmbedder
+from wellworn.models.fastembed import FastembedEmbedder
 from wellworn.models.hashing import HashEmbedder
 from wellworn.models.langchain import LangChainChat, LangChainEmbedder, LangChainEmbeddings, LangChainModel
 from wellworn.models.ledger import Meter
+from wellworn.models.onnx import OnnxEmbedder
 from wellworn.models.openai import OllamaModel, OpenAIEmbedder, OpenAIModel
 from wellworn.models.port import Embedder, Model
 from wellworn.models.scripted import ScriptedModel
 from wellworn.models.sentence_transformers import SentenceTransformersEmbedder
 from wellworn.models.static import StaticEmbedder
 
-EmbedderSpec: TypeAlias = str | Embedder | LangChainEmbeddings | EmbedFunction | None
+OneEmbedder: TypeAlias = str | Embedder | LangChainEmbeddings | EmbedFunction
+EmbedderSpec: TypeAlias = OneEmbedder | Sequence[OneEmbedder] | None
 ModelSpec: TypeAlias = str | Model | LangChainChat | ModelFunction | None
 
-EMBEDDERS = ("static", "hash", "hash:WIDTH", "openai:MODEL", "sentence-transformers:MODEL", "none")
+EMBEDDERS = (
+    "static",
+    "onnx:FOLDER",
+    "fastembed:MODEL",
+    "sentence-transformers:MODEL",
+    "openai:MODEL",
+    "openai:MODEL@ADDRESS",
+    "hash",
+    "hash:WIDTH",
+    "none",
+)
 MODELS = ("rules", "openai:MODEL", "openai:MODEL@ADDRESS", "ollama:MODEL", "anthropic:MODEL", "scripted:FILE")
 
-_EMBEDDER_REMEDY = f"use one of {', '.join(EMBEDDERS)}, an Embedder, a LangChain Embeddings or a callable"
+_EMBEDDER_REMEDY = (
+    f"use one of {', '.join(EMBEDDERS)}, an Embedder, a LangChain Embeddings, a callable, or a list of these"
+)
 _MODEL_REMEDY = f"use one of {', '.join(MODELS)}, a Model, a LangChain chat model or a callable"
-_AT_ADDRESS = re.compile(r"(?P<model>.+?)@(?P<url>https?://.*)")
+_AT_ADDRESS = re.compile(r"(?P<model>.+?)@(?P<base_url>https?://.*)")
 
 
 def choose_embedder(spec: EmbedderSpec) -> Embedder | None:
@@ -56,9 +71,11 @@ def choose_embedder(spec: EmbedderSpec) -> Embedder | None:
         return None
     if isinstance(spec, str):
         return _named_embedder(spec)
+    if isinstance(spec, list | tuple):
+        return _fallback(spec)
     _refuse_class("embedder", spec)
     if _has(spec, "name", "width", "embed", "embed_query"):
-        ours = isinstance(spec, StaticEmbedder | HashEmbedder | CachedEmbedder | EmbedderBase)
+        ours = isinstance(spec, StaticEmbedder | HashEmbedder | CachedEmbedder | FallbackEmbedder | EmbedderBase)
         return spec if ours else CheckedEmbedder(spec)  # type: ignore[return-value,arg-type]  # just checked
     if _has(spec, "embed_documents", "embed_query"):
         return CachedEmbedder(LangChainEmbedder(spec))  # type: ignore[arg-type]  # just checked
@@ -81,7 +98,7 @@ def cached_embedder(
 ) -> CachedEmbedder:
     """An embedder with a cache of up to three levels: this process, a file `disk`, a `redis` (URL or client).
 
-    For `Memory.open(embedder=…)`. Vectors stay in Redis for `ttl_s` seconds. Close it when its memory is closed.
+    For `Memory.open(embedder=…)`. Vectors stay in Redis for `ttl_s` seconds.
     """
     inner = choose_embedder(spec)
     if inner is None:
@@ -115,7 +132,33 @@ def choose_model(spec: ModelSpec) -> Model | None:
     raise InvalidInput("llm", f"{type(spec).__qualname__} is none", _MODEL_REMEDY)
 
 
+def _fallback(specs: Sequence[OneEmbedder]) -> Embedder:
+    """The members that can be made here; an unknown name is an error, a package or a key that is missing is not."""
+    members: list[Embedder] = []
+    missing: list[WellwornError] = []
+    for spec in specs:
+        try:
+            made = choose_embedder(spec)
+        except (MissingExtra, EmbeddingFailed, InvalidInput) as error:
+            if isinstance(error, InvalidInput) and error.field == "embedder":
+                raise
+            missing.append(error)
+            continue
+        if made is None:
+            raise InvalidInput("embedder", f"{spec!r} stands in a list", "leave it out; None alone means words only")
+        members.append(made)
+    if not members:
+        raise missing[0] if missing else InvalidInput("embedder", "the list is empty", _EMBEDDER_REMEDY)
+    return FallbackEmbedder(members)
+
+
 def _named_embedder(spec: str) -> Embedder:
+    providers: dict[str, Callable[[str], Embedder]] = {
+        "onnx": OnnxEmbedder,
+        "fastembed": FastembedEmbedder,
+        "sentence-transformers": SentenceTransformersEmbedder,
+        "openai": lambda model: OpenAIEmbedder(**_at_address(model)),
+    }
     provider, _, model = spec.partition(":")
     if spec == "static":
         return StaticEmbedder()
@@ -123,30 +166,31 @@ def _named_embedder(spec: str) -> Embedder:
         return HashEmbedder()
     if provider == "hash" and model.isdecimal() and int(model) > 0:
         return HashEmbedder(int(model))
-    if provider == "openai" and model:
-        return CachedEmbedder(OpenAIEmbedder(model))
-    if provider == "sentence-transformers" and model:
-        return CachedEmbedder(SentenceTransformersEmbedder(model))
-    raise InvalidInput("embedder", f"unknown embedder {spec!r}", _EMBEDDER_REMEDY)
+    if provider in providers and model.strip():
+        return CachedEmbedder(providers[provider](model))
+    raise InvalidInput("embedder", f"unknown embedder {_without_password(spec)!r}", _EMBEDDER_REMEDY)
 
 
 def _named_model(spec: str) -> Model:
     providers: dict[str, Callable[[str], Model]] = {
-        "openai": _openai,
+        "openai": lambda model: OpenAIModel(**_at_address(model)),
         "ollama": OllamaModel,
         "anthropic": AnthropicModel,
         "scripted": ScriptedModel.from_file,
     }
     provider, _, model = spec.partition(":")
     if provider not in providers or not model.strip():
-        without_password = re.sub(r"://[^/@]*@", "://", spec)
-        raise InvalidInput("llm", f"unknown model {without_password!r}", _MODEL_REMEDY)
+        raise InvalidInput("llm", f"unknown model {_without_password(spec)!r}", _MODEL_REMEDY)
     return providers[provider](model)
 
 
-def _openai(model: str) -> Model:
+def _at_address(model: str) -> dict[str, Any]:  # keywords of a provider
     at = _AT_ADDRESS.fullmatch(model)
-    return OpenAIModel(at["model"], base_url=at["url"]) if at else OpenAIModel(model)
+    return at.groupdict() if at else {"model": model}
+
+
+def _without_password(spec: str) -> str:
+    return re.sub(r"://[^/@]*@", "://", spec)
 
 
 def _refuse_class(field: str, spec: object) -> None:

@@ -15,6 +15,7 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from typing import TYPE_CHECKING
 
 from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.errors import StoreError
@@ -25,6 +26,9 @@ from wellworn.models.costs import Budget, CallCost, Prices, Span
 from wellworn.models.port import Model, Reply, Request
 from wellworn.store.port import Record, RecordFilter, Store, StoreReader, Tx
 
+if TYPE_CHECKING:
+    import asyncio
+
 _log = logging.getLogger("wellworn.models")
 _warned: set[str] = set()  # models without a price that were logged already
 
@@ -32,6 +36,7 @@ CALL, SPENT = "call", "spent"
 """Kinds of records: one call; what a span adds up to."""
 GROUPS = ("tenant", "purpose", "model", "day")
 _PAGE = 10_000
+_NUMBERS = ("input_tokens", "output_tokens", "usd", "seconds")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +56,7 @@ class Call:
     ok: bool = True
 
     def __post_init__(self) -> None:
-        for name in ("input_tokens", "output_tokens", "usd", "seconds"):
+        for name in _NUMBERS:
             value = getattr(self, name)
             if not math.isfinite(value) or value < 0:
                 raise StoreError(f"a call of {self.model!r} cannot have {name} = {value!r}; give a number from 0 up")
@@ -78,15 +83,7 @@ class Spent:
 def add_calls(tx: Tx, calls: Sequence[Call]) -> None:
     """Append to the ledger, and add to the sums."""
     for call in calls:
-        body = {
-            "purpose": call.purpose,
-            "model": call.model,
-            "input_tokens": call.input_tokens,
-            "output_tokens": call.output_tokens,
-            "usd": float(call.usd),
-            "seconds": float(call.seconds),
-            "ok": call.ok,
-        }
+        body = {name: getattr(call, name) for name in ("purpose", "model", *_NUMBERS, "ok")}
         tx.put_records([Record(tenant=call.tenant, kind=CALL, body=body, created_at=call.at, updated_at=call.at)])
         cost = CallCost(tokens=call.input_tokens + call.output_tokens, usd=float(call.usd))
         for key, session in _sums(call):
@@ -129,10 +126,7 @@ def spent(
             key=key,
             calls=len(calls),
             failed=sum(not call.ok for call in calls),
-            input_tokens=sum(call.input_tokens for call in calls),
-            output_tokens=sum(call.output_tokens for call in calls),
-            usd=sum(call.usd for call in calls),
-            seconds=sum(call.seconds for call in calls),
+            **{name: sum(getattr(call, name) for call in calls) for name in _NUMBERS},
         )
         for key, calls in sorted(grouped.items())
     ]
@@ -177,14 +171,13 @@ class InFlight:
         return sum(costs, start=CallCost())
 
 
-@dataclass
+@dataclass(frozen=True, kw_only=True)
 class _Visit:
     """One call on its way through the meter."""
 
     request: Request
-    ticket: int = -1
-    given_up: bool = False
-    stored: bool = False
+    ticket: int
+    stored: bool
     """Whether the store had the session when the call began."""
 
 
@@ -238,9 +231,7 @@ class Meter:
 
     def complete(self, request: Request) -> Reply:
         """As the model's own; `BudgetExceeded` over a cap."""
-        visit = _Visit(request)
-        self._admit(visit)
-        began = time.perf_counter()
+        visit, began = self._admit(request), time.perf_counter()
         try:
             reply = self.model.complete(request)
         except BaseException:
@@ -253,21 +244,19 @@ class Meter:
         """The same, awaited. The store is used in a thread, which finishes its work even if the caller is cancelled."""
         import asyncio
 
-        loop = asyncio.get_running_loop()
-        visit = _Visit(request)
+        admission = asyncio.get_running_loop().run_in_executor(None, self._admit, request)
         try:
-            await loop.run_in_executor(None, self._admit, visit)
+            visit = await asyncio.shield(admission)
         except asyncio.CancelledError:
-            loop.run_in_executor(None, self._give_up, visit)
+            admission.add_done_callback(self._release)
             raise
         began = time.perf_counter()
         try:
             reply = await self.model.acomplete(request)
         except BaseException:
-            seconds = time.perf_counter() - began
-            await asyncio.shield(loop.run_in_executor(None, self._record, visit, None, seconds))
+            await asyncio.shield(asyncio.to_thread(self._record, visit, None, time.perf_counter() - began))
             raise
-        await asyncio.shield(loop.run_in_executor(None, self._record, visit, reply, reply.seconds))
+        await asyncio.shield(asyncio.to_thread(self._record, visit, reply, reply.seconds))
         return reply
 
     def most(self, request: Request) -> CallCost:
@@ -275,19 +264,16 @@ class Meter:
         read, written = most_input_tokens(request), request.max_output_tokens
         return CallCost(tokens=read + written, usd=self.prices.usd(self.name, read, written))
 
-    def _admit(self, visit: _Visit) -> None:
-        wanted = self.most(visit.request)
+    def _admit(self, request: Request) -> _Visit:
+        wanted, stored = self.most(request), self._is_stored()
         with self._in_flight.lock:
-            if not visit.given_up:
-                self.budget.check(wanted, self.spent)
-                visit.stored = self._is_stored()
-                visit.ticket = self._in_flight.hold(self._tenant, self._session, wanted)
+            self.budget.check(wanted, self.spent)
+            ticket = self._in_flight.hold(self._tenant, self._session, wanted)
+        return _Visit(request=request, ticket=ticket, stored=stored)
 
-    def _give_up(self, visit: _Visit) -> None:
-        with self._in_flight.lock:
-            visit.given_up = True
-        if visit.ticket >= 0:
-            self._in_flight.settle(visit.ticket, None)
+    def _release(self, admission: asyncio.Future[_Visit]) -> None:
+        if admission.exception() is None:
+            self._in_flight.settle(admission.result().ticket, None)
 
     def spent(self, span: Span) -> CallCost:
         """What a span has cost so far, calls in flight included."""

@@ -33,20 +33,8 @@ _NEAR_CHARS = 32
 _WORDS = re.compile(r"[^,}\])\n]*")
 _RESUME = re.compile(r"[,}\])\n\"'“‘{\[]")
 _NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])")
-_LITERALS = {
-    "true": True,
-    "false": False,
-    "null": None,
-    "True": True,
-    "False": False,
-    "None": None,
-    "undefined": None,
-    "NaN": None,
-    "Infinity": None,
-    "-Infinity": None,
-    "nan": None,
-    "inf": None,
-}
+_NOTHING_SAID = ("null", "None", "undefined", "NaN", "Infinity", "-Infinity", "nan", "inf")
+_LITERALS = {"true": True, "True": True, "false": False, "False": False, **dict.fromkeys(_NOTHING_SAID)}
 _LITERAL = re.compile(rf"(?:{'|'.join(_LITERALS)})(?!\w)")
 _AFTER_SCALAR = ("", *",}])\"'“‘`")
 _ITEM = re.compile(r"[\"'“‘{\[(\])\d-]|\.\.\.|(?:true|false|null|True|False|None)\b")

@@ -9,14 +9,17 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy.typing as npt
 
 from wellworn.core.errors import EmbeddingFailed, InvalidInput
 from wellworn.models.base import Completion, EmbedderBase
 from wellworn.models.port import Request
-from wellworn.models.remote import Endpoint, HttpAnswer, HttpFailure, HttpModel, Retry, Service, Without, joined
+from wellworn.models.remote import Endpoint, HttpFailure, HttpModel, Retry, Service, Without, joined, json_of
+
+if TYPE_CHECKING:
+    import httpx
 
 OPENAI = Service(
     name="OpenAI",
@@ -33,11 +36,11 @@ _SHORTENABLE = "text-embedding-3-"  # these take `dimensions`; other models refu
 
 
 class OpenAIModel(HttpModel):
-    """One language model of one endpoint; safe between threads and event loops.
+    """One language model of one endpoint; safe between threads.
 
     The address is `base_url`, else `OPENAI_BASE_URL`, else the public API; the key `api_key`, else `OPENAI_API_KEY`.
     `retries` further attempts follow an answer 408, 409, 429 or 5xx, a time-out or a broken connection, after the time
-    the service asks for (`Retry-After`), else about 0.5, 1, 2 … s. `timeout_s` is for each attempt as a whole. `retry`
+    the service asks for (`Retry-After`), else about 0.5, 1, 2 … s. `timeout_s` is how long the service may be silent. `retry`
     replaces both, and the clock and chance behind the waits.
     """
 
@@ -149,16 +152,16 @@ class OpenAIEmbedder(EmbedderBase):
             if self._dimensions is not None:
                 body["dimensions"] = self._dimensions
             try:
-                answer = self.endpoint.run(self.endpoint.exchange("embeddings", body))
+                answer = self.endpoint.post("embeddings", body)
             except HttpFailure as failure:
                 raise self._failed(failure.problem) from None
             vectors += self._vectors(answer, len(batch))
         return vectors
 
-    def _vectors(self, answer: HttpAnswer, count: int) -> list[Any]:
+    def _vectors(self, answer: httpx.Response, count: int) -> list[Any]:
         """The vectors in the order of the texts, whatever order they came in."""
         try:
-            items = answer.json()["data"]
+            items = json_of(answer)["data"]
             by_index = {item.get("index", place): item["embedding"] for place, item in enumerate(items)}
         except (ValueError, KeyError, TypeError, AttributeError):
             raise self._failed("the answer is not an embeddings list (check base_url)") from None

@@ -1,21 +1,19 @@
 """Posting JSON to a service over HTTP: retries, time limits, and errors that never show the key.
 
-What remote embedders and language models share. Retrying and leaving out refused parts are written once, as a
-generator of steps (a body to post, or seconds to wait), which a synchronous and an awaited driver run. httpx is
+What remote embedders and language models share. Awaited calls run in a thread, as `ModelBase` does it. httpx is
 imported when an endpoint is made.
 """
 
 from __future__ import annotations
 
-import json
 import os
 import random
 import time
 import weakref
 from abc import abstractmethod
-from collections.abc import Awaitable, Callable, Generator, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from wellworn.core.clock import system_clock
 from wellworn.core.errors import InvalidInput, MissingExtra, ModelFailed
@@ -27,16 +25,11 @@ if TYPE_CHECKING:
 
 MAX_WAIT_S = 60.0
 """A service that asks for a longer wait than this gets an error instead: an agent is waiting."""
-MAX_ANSWER_BYTES = 64 * 1024 * 1024
-"""More than any batch of vectors or any text; beyond it something is wrong with the service."""
 
 _FIRST_WAIT_S, _LONGEST_BACKOFF_S = 0.5, 8.0
 _MAX_QUOTED_CHARS = 200
 _REFUSALS = frozenset({400, 422, 501})
 
-T = TypeVar("T")
-Step: TypeAlias = "tuple[str, Mapping[str, Any]] | float"
-"""A path and the body to post there, or seconds to wait."""
 Without = frozenset[str]
 """Parts that are left out of a body, or sent otherwise: `schema`, `json`, `temperature`, `max_tokens`."""
 
@@ -50,24 +43,8 @@ class HttpFailure(Exception):  # never leaves the package: callers translate it
 
 
 @dataclass(frozen=True, kw_only=True)
-class HttpAnswer:
-    """A whole response."""
-
-    status: int
-    headers: Mapping[str, str]
-    body: bytes
-
-    def json(self) -> Any:  # whatever the service sent
-        """The body as JSON; ValueError when it is none."""
-        try:
-            return json.loads(self.body)
-        except RecursionError:
-            raise ValueError("nested too deeply") from None
-
-
-@dataclass(frozen=True, kw_only=True)
 class Retry:
-    """How long one attempt may take, how many more there are, and how the time between them passes.
+    """How long a service may be silent, how many more attempts there are, and how the time between them passes.
 
     The wait doubles from half a second to eight; `jitter` (a number from 0 to 1 at each call) takes up to half of it
     away, so that clients that failed together do not return together.
@@ -77,8 +54,6 @@ class Retry:
     retries: int
     jitter: Callable[[], float] = random.random
     sleep: Callable[[float], None] = time.sleep
-    asleep: Callable[[float], Awaitable[None]] | None = None
-    """None is asyncio's."""
 
     def __post_init__(self) -> None:
         if not self.timeout_s > 0 or self.retries < 0:
@@ -126,11 +101,7 @@ class Service:
 
 
 class Endpoint:
-    """One address of a service; safe between threads and between event loops.
-
-    Synchronous calls share connections. An awaited call opens its own, because connections belong to the event loop
-    they were made in, and a loop may end without telling us.
-    """
+    """One address of a service; safe between threads, which share connections."""
 
     def __init__(self, service: Service, retry: Retry, *, base_url: str | None, api_key: str | None) -> None:
         url, self._key = service.url_and_key(base_url, api_key)
@@ -141,14 +112,9 @@ class Endpoint:
         base, auth = _address(url)
         self.host = base.host
         self._service, self._retry = service, retry
-        self._options: dict[str, Any] = {  # of both kinds of client
-            "base_url": base,
-            "auth": auth,
-            "headers": service.headers(self._key),
-            "timeout": retry.timeout_s,
-            "verify": httpx.create_ssl_context(),
-        }
-        self.client = httpx.Client(**self._options)
+        self.client = httpx.Client(
+            base_url=base, auth=auth, headers=service.headers(self._key), timeout=retry.timeout_s
+        )
         # Sockets close when the endpoint is closed or no longer referenced, and at exit at the latest.
         self._finalizer = weakref.finalize(self, self.client.close)
 
@@ -156,104 +122,50 @@ class Endpoint:
         """Close the connections. Closing twice is fine."""
         self._finalizer()
 
-    def exchange(self, path: str, body: Mapping[str, Any]) -> Generator[Step, Any, HttpAnswer]:
-        """Every attempt at one call; returns the first successful answer or raises `HttpFailure`."""
+    def post(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
+        """The first successful answer of several attempts, or `HttpFailure`."""
         for attempt in range(self._retry.retries + 1):
-            answer = yield path, body
-            if isinstance(answer, HttpAnswer):
-                if 200 <= answer.status < 300:
+            wait_s = None
+            try:
+                answer = self.client.post(path, json=body)
+                if answer.is_success:
                     return answer
                 failure, wait_s = self._refused(answer), _asked_wait_s(answer.headers.get("Retry-After", ""))
-            else:
-                failure, wait_s = answer, None
+            except Exception as error:
+                failure = self._failed(error)
             if wait_s is None:
                 wait_s = self._retry.backoff_s(attempt)
             if not failure.retryable or wait_s > MAX_WAIT_S or attempt == self._retry.retries:
                 break
-            yield wait_s
+            self._retry.sleep(wait_s)
         if attempt:
             failure.problem += f" (tried {attempt + 1} times)"
         raise failure
 
-    def run(self, steps: Generator[Step, Any, T]) -> T:
-        """Take the steps and return what they return."""
-        result: Any = None
-        while True:
-            try:
-                step = steps.send(result)
-            except StopIteration as end:
-                value: T = end.value
-                return value
-            if isinstance(step, float):
-                self._retry.sleep(step)
-            else:
-                result = self._post(*step)
-
-    async def arun(self, steps: Generator[Step, Any, T]) -> T:
-        """The same, awaited."""
-        import asyncio
-
-        import httpx
-
-        asleep, result = self._retry.asleep or asyncio.sleep, None
-        async with httpx.AsyncClient(**self._options) as client:
-            while True:
-                try:
-                    step = steps.send(result)
-                except StopIteration as end:
-                    value: T = end.value
-                    return value
-                result = await (asleep(step) if isinstance(step, float) else self._apost(client, *step))
-
-    def _post(self, path: str, body: Mapping[str, Any]) -> HttpAnswer | HttpFailure:
-        received = _Received(self._retry.timeout_s)
-        try:
-            with self.client.stream("POST", path, json=body) as response:
-                for chunk in response.iter_bytes():
-                    received.add(chunk)
-                return received.answer(response)
-        except Exception as error:
-            return self._failed(error)
-
-    async def _apost(self, client: httpx.AsyncClient, path: str, body: Mapping[str, Any]) -> HttpAnswer | HttpFailure:
-        import asyncio
-
-        received = _Received(self._retry.timeout_s)
-        try:
-            async with asyncio.timeout(self._retry.timeout_s), client.stream("POST", path, json=body) as response:
-                async for chunk in response.aiter_bytes():
-                    received.add(chunk)
-                return received.answer(response)
-        except Exception as error:
-            return self._failed(error)
-
     def _failed(self, error: Exception) -> HttpFailure:
         import httpx
 
-        if isinstance(error, httpx.TimeoutException | TimeoutError):
+        if isinstance(error, httpx.TimeoutException):
             return HttpFailure(f"{self.host} did not answer in time (raise timeout_s, or ask for less at once)")
-        if isinstance(error, httpx.HTTPError | httpx.StreamError):
+        if isinstance(error, httpx.HTTPError):
             # Its text may quote headers, so only its name is shown.
             kind = type(error).__name__
             return HttpFailure(f"no connection to {self.host}: {kind} (check base_url and the network)")
-        if isinstance(error, _TooLargeError):
-            problem = f"{self.host} answered with more than {MAX_ANSWER_BYTES:,} bytes (check base_url)"
-            return HttpFailure(problem, retryable=False)
         raise error
 
-    def _refused(self, answer: HttpAnswer) -> HttpFailure:
-        status, message = answer.status, _message(answer)
+    def _refused(self, answer: httpx.Response) -> HttpFailure:
+        status, message = answer.status_code, _message(answer)
         if self._key:
             message = message.replace(self._key, "[key]")
         quoted = f": {message[:_MAX_QUOTED_CHARS]}" if message else ""
         # OpenAI's 429 for an empty account: no wait fills it.
-        retryable = passing_status(status) and b"insufficient_quota" not in answer.body
+        retryable = passing_status(status) and b"insufficient_quota" not in answer.content
         problem = f"{self.host} answered HTTP {status}{quoted} ({self._service.remedy(status)})"
         return HttpFailure(problem, status=status, message=message, retryable=retryable)
 
 
 class HttpModel(ModelBase):
-    """A language model behind an endpoint that may refuse parts of a request; safe between threads and event loops.
+    """A language model behind an endpoint that may refuse parts of a request; safe between threads.
 
     Services differ in what they accept: one knows no `response_format`, another wants the limit under another name, a
     third takes no temperature. A part that is refused is left out, the call goes out again, and the model remembers.
@@ -270,17 +182,11 @@ class HttpModel(ModelBase):
         self.endpoint.close()
 
     def _ask(self, request: Request) -> Completion:
-        return self.endpoint.run(self._steps(request))
-
-    async def _aask(self, request: Request) -> Completion:
-        return await self.endpoint.arun(self._steps(request))
-
-    def _steps(self, request: Request) -> Generator[Step, Any, Completion]:
         without = self._without
         while True:
             body = self._body(request, without)
             try:
-                answer = yield from self.endpoint.exchange(self._path, body)
+                answer = self.endpoint.post(self._path, body)
             except HttpFailure as failure:
                 part = self._refused(body, failure.message.lower()) if failure.status in _REFUSALS else None
                 if part is None or part in without:
@@ -302,10 +208,10 @@ class HttpModel(ModelBase):
     def _completion(self, answer: Any) -> Completion:
         """The text in the service's JSON; KeyError, TypeError or the like when it is not there."""
 
-    def _read(self, answer: HttpAnswer) -> Completion:
+    def _read(self, answer: httpx.Response) -> Completion:
         host = self.endpoint.host
         try:
-            data = answer.json()
+            data = json_of(answer)
         except ValueError:  # cut off on the way, or the page of some gateway
             problem = f"{host} answered with something that is not JSON (check base_url)"
             raise ModelFailed(f"model {self.name!r}: {problem}", retryable=True) from None
@@ -316,26 +222,12 @@ class HttpModel(ModelBase):
             raise ModelFailed(f"model {self.name!r}: {problem}") from None
 
 
-class _TooLargeError(Exception):
-    """The answer goes on and on."""
-
-
-class _Received:
-    """The body so far. The client's own time limit is for each read; a service that drips would never reach it."""
-
-    def __init__(self, timeout_s: float) -> None:
-        self._deadline = time.monotonic() + timeout_s
-        self._body = bytearray()
-
-    def add(self, chunk: bytes) -> None:
-        self._body += chunk
-        if len(self._body) > MAX_ANSWER_BYTES:
-            raise _TooLargeError
-        if time.monotonic() > self._deadline:
-            raise TimeoutError
-
-    def answer(self, response: httpx.Response) -> HttpAnswer:
-        return HttpAnswer(status=response.status_code, headers=response.headers, body=bytes(self._body))
+def json_of(answer: httpx.Response) -> Any:  # whatever the service sent
+    """The body as JSON; ValueError when it is none."""
+    try:
+        return answer.json()
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
 
 
 def joined(content: Any) -> str:  # Any: as the service sent it
@@ -360,10 +252,10 @@ def _address(url: str) -> tuple[httpx.URL, tuple[str, str] | None]:
     return parsed.copy_with(userinfo=b""), auth
 
 
-def _message(answer: HttpAnswer) -> str:
+def _message(answer: httpx.Response) -> str:
     """The service's own explanation, where it gives one."""
     try:
-        data = answer.json()
+        data = json_of(answer)
     except ValueError:
         return ""
     if not isinstance(data, dict):

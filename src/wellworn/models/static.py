@@ -108,29 +108,32 @@ def _package_folder() -> Path:
 def _read_model(folder: Path) -> _Model:
     from safetensors import SafetensorError
     from safetensors.numpy import load_file
-    from tokenizers import Tokenizer
 
     weights_file = folder / "weights" / "l2_supercat_256.safetensors"
     tokenizer_file = folder / "tokenizers" / "l2_supercat_tokenizer_config.json"
     try:
         weights = load_file(weights_file)["embedding.weight"].astype(np.float32)
-        tokenizer = Tokenizer.from_str(tokenizer_file.read_text(encoding="utf-8"))
+        tokenizer = read_tokenizer(tokenizer_file)
     except (OSError, KeyError, ValueError, SafetensorError) as error:
         raise EmbeddingFailed(
             f"embedder {NAME!r} cannot read {weights_file} and {tokenizer_file}: "
             "pip install --force-reinstall 'wordllama>=0.4.0,<0.5'"
         ) from error
-    tokenizer.no_padding()
-    tokenizer.no_truncation()
-    _keep_no_text(tokenizer)
     return _Model(np.ascontiguousarray(weights), tokenizer)
 
 
-def _keep_no_text(tokenizer: Any) -> None:
-    """Switch off the tokenizer's cache: it keeps up to 10,000 short texts, out of reach of a forget.
+def read_tokenizer(file: Path) -> Any:
+    """The tokenizer of a `tokenizer.json`, which neither pads nor cuts, and keeps no text.
 
-    It also slows batches down by a fifth, as every text is a single "word" to this tokenizer and few ever repeat.
+    Its cache is off: it would keep up to 10,000 short texts, out of reach of a forget. It also slows batches of the
+    static model down by a fifth, as every text is a single "word" there and few ever repeat.
     """
+    from tokenizers import Tokenizer
+
+    tokenizer = Tokenizer.from_str(file.read_text(encoding="utf-8"))
+    tokenizer.no_padding()
+    tokenizer.no_truncation()
     resize = getattr(tokenizer.model, "_resize_cache", None)  # older tokenizers lack it
     if resize is not None:
         resize(0)
+    return tokenizer

@@ -10,7 +10,6 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from wellworn.core.errors import ReplyUnreadable
@@ -20,6 +19,7 @@ from wellworn.models.lenient import JsonReader, NotOneError
 MAX_CHARS = 1_000_000
 """What comes after is not read."""
 
+Found = dict[str, Any] | list[Any]
 _FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(?P<inside>.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
 # Brackets that prose does not have: with something behind them that may begin a value.
 _OPENER = re.compile(r"""\{(?=\s*["'“‘}\w/#.,]) | \[(?=\s*["'“‘{\[(\])\dtfnTFNI.,/#-])""", re.VERBOSE)
@@ -29,21 +29,12 @@ _REREAD_CHARS = 100_000  # how much text may be looked at again after a false st
 _QUOTED_CHARS = 80
 
 
-@dataclass(frozen=True, kw_only=True)
-class FoundJson:
-    """An object or list in a text. `exact`: it was valid as it stood; `cut`: the text ended before it did."""
-
-    value: dict[str, Any] | list[Any]
-    exact: bool
-    cut: bool
-
-
-def read_json(text: str, *, wants: Sequence[str] = ()) -> dict[str, Any] | list[Any]:
+def read_json(text: str, *, wants: Sequence[str] = ()) -> Found:
     """The object or list that answers: the first object with all the keys it `wants`, else with one of them, else the
     first that is not empty, else the first. `ReplyUnreadable` when there is none."""
-    found = [each.value for each in find_json(text)]
+    found = find_json(text)
     objects = [value for value in found if isinstance(value, dict)]
-    orders: list[Iterable[dict[str, Any] | list[Any]]] = [
+    orders: list[Iterable[Found]] = [
         (value for value in objects if wants and all(key in value for key in wants)),
         (value for value in objects if any(key in value for key in wants)),
         (value for value in objects if value),
@@ -58,34 +49,28 @@ def read_json(text: str, *, wants: Sequence[str] = ()) -> dict[str, Any] | list[
     raise ReplyUnreadable(f"the model's answer of {len(text)} characters holds no JSON: {start}")
 
 
-def find_json(text: str) -> list[FoundJson]:
+def find_json(text: str) -> list[Found]:
     """Every object and list in a text, those inside fences first, otherwise in order; broken ones are mended."""
-    over = len(text) > MAX_CHARS
     text = text[:MAX_CHARS]
     whole = _strict(text)
     if isinstance(whole, str):  # JSON said as a JSON string
         text, whole = whole, _strict(whole)
     if isinstance(whole, dict | list):
-        return [FoundJson(value=whole, exact=True, cut=False)]
+        return [whole]
     after_thoughts = text.rpartition(_THOUGHTS_END)[2]
-    found = _in_parts(after_thoughts)
-    if not found and len(after_thoughts) < len(text):
-        found = _in_parts(text)
-    if over and found:
-        found[-1] = FoundJson(value=found[-1].value, exact=False, cut=True)
-    return found
+    return _in_parts(after_thoughts) or _in_parts(text)
 
 
-def _in_parts(text: str) -> list[FoundJson]:
+def _in_parts(text: str) -> list[Found]:
     fenced = [block["inside"] for block in _FENCED.finditer(text)]
     outside = _FENCED.sub("\n", text) if fenced else text
     return [found for part in (*fenced, outside) for found in _in_text(part)]
 
 
-def _in_text(text: str) -> Iterator[FoundJson]:
+def _in_text(text: str) -> Iterator[Found]:
     whole = _strict(text)
     if isinstance(whole, dict | list):
-        yield FoundJson(value=whole, exact=True, cut=False)
+        yield whole
         return
     reader, may_reread = JsonReader(text), _REREAD_CHARS
     at = 0
@@ -104,7 +89,7 @@ def _in_text(text: str) -> Iterator[FoundJson]:
                 return
             at = start + 1
             continue
-        yield FoundJson(value=value, exact=_strict(text[start:at]) is not None, cut=reader.cut)
+        yield value
 
 
 def _strict(text: str) -> Any:

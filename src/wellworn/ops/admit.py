@@ -29,7 +29,6 @@ from wellworn.ingest.terms import record_of
 from wellworn.ops.bundle import Bundle, Loaded, cleaned, coherent, rehomed, renamed
 from wellworn.ops.learning_log import admit_log
 from wellworn.ops.lines import TurnLine
-from wellworn.ops.walk import homes
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Replaced, Store, Tx
 
@@ -44,7 +43,7 @@ def admit(
     if scope is not None:
         bundle = coherent(rehomed(bundle, scope), where="brought into one scope")
     bundle = cleaned(bundle, writer.scrubbing)
-    there = homes(store, [entry.id for entry in bundle.entries])
+    there = store.get(None, [entry.id for entry in bundle.entries])
     bundle = _with_free_ids(bundle, there, None if scope is None else writer.new_id)
     there = {entry.id: there[entry.id] for entry in bundle.entries if entry.id in there}
     wanted = [entry for entry in bundle.entries if entry.id not in there or _is_edit(bundle, entry, there)]

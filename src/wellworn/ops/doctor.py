@@ -3,7 +3,7 @@
 | check          | holds when                                                                        | repaired |
 |----------------|-----------------------------------------------------------------------------------|----------|
 | `id`           | the id is a UUID in its usual spelling                                            | no       |
-| `required`     | text and partition are not empty                                                      | no       |
+| `required`     | text and partition are not empty                                                  | no       |
 | `lists`        | tags are distinct texts, turn references are numbers, counters are not negative   | no       |
 | `times`        | created ≤ updated, valid_from < valid_to, all with a zone                         | no       |
 | `confidence`   | a number from 0 to 1                                                              | no       |
@@ -24,14 +24,13 @@
 (*) with the embedder that the store's vectors come from. (+) queued again, unless the state is no known one. What the
 engine itself can see (pages, references, side tables) is the store's own `check`.
 
-Verification goes partition by partition and page by page and changes nothing; only the edges of `supersedes` and
-`derived_from` are held for the whole store. Repair rebuilds counts, hashes, index records and vectors from the text,
-and lets the store mend its own tables. It removes no entry and changes no text.
+Verification reads page by page and changes nothing; only the edges of `supersedes` and `derived_from` are held for the
+whole store. Repair removes no entry and changes no text.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -39,35 +38,20 @@ from itertools import pairwise
 import numpy as np
 
 from wellworn.core.errors import InvalidInput, StoreError
-from wellworn.core.tokens import count_tokens
-from wellworn.core.values import (
-    JOB_STATES,
-    KINDS,
-    LAYERS,
-    LINK_TYPES,
-    STATES,
-    Entry,
-    Job,
-    Link,
-    Partition,
-    Progress,
-    Turn,
-)
-from wellworn.ingest.hashing import content_hash
+from wellworn.core.values import JOB_STATES, KINDS, LAYERS, LINK_TYPES, STATES, Entry, Link, Partition, Progress, Turn
 from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.jobs.queue import job_problem, list_jobs, put_job
 from wellworn.models.port import Embedder
 from wellworn.ops.lines import checked_id, is_unit_or_zero, settled
 from wellworn.ops.reembed import model_of
-from wellworn.ops.walk import PAGE, entry_total, homes, pages, step
+from wellworn.ops.walk import PAGE, entry_total, pages
 from wellworn.store.port import EmbeddingModel, Flaw, IndexRecord, SessionHead, Store, Tx, Vector
 
 _ALL = 1_000_000  # jobs of one partition; there is one for a stretch of turns
 _DAMAGE = (StoreError, ValueError, TypeError, OverflowError)  # what reading a damaged row ends in
 ACYCLIC_TYPES = ("supersedes", "derived_from")
-_TRUSTS = ("trusted", "untrusted")
+VOCABULARY = {"kind": KINDS, "state": STATES, "trust": ("trusted", "untrusted"), "layer": LAYERS}
 
-Found = Iterator[Flaw]
 LinkKey = tuple[str, str, str]
 _Page = Sequence[tuple[int, Entry]]
 _Stored = dict[int, tuple[IndexRecord | None, Vector | None]]
@@ -105,40 +89,157 @@ def verify(store: Store, embedder: Embedder | None, *, progress: Progress | None
 
 def repair(store: Store, embedder: Embedder | None, *, progress: Progress | None = None) -> Report:
     """Rebuild what can be rebuilt; the report says what was mended and what is left."""
-    before = verify(store, embedder, progress=step(progress, 0, 2))
-    mended = _mended(store)
+
+    def half(part: int) -> Progress | None:
+        """The progress of the first or second of two walks as progress of both."""
+        return None if progress is None else lambda done, total: progress(part * total + done, 2 * total)
+
+    before = verify(store, embedder, progress=half(0))
+    try:
+        mended = store.check(mend=True)
+    except _DAMAGE:  # it cannot even read itself
+        mended = []
     for partition in store.partitions():
-        _rebuild_partition(store, embedder, partition)
+        for page in _readable_pages(store, partition):
+            if not isinstance(page, Flaw):
+                _rebuild(store, embedder, partition, page)
         _reset_work(store, partition)
-    after = verify(store, embedder, progress=step(progress, 1, 2))
+    after = verify(store, embedder, progress=half(1))
     gone = [flaw for flaw in dict.fromkeys([*before.flaws, *mended]) if flaw not in after.flaws]
     return Report(flaws=after.flaws, mended=gone, checked=after.checked)
 
 
-def _flaw(check: str, subject: str, problem: str, *, repairable: bool = False) -> Flaw:
-    return Flaw(check=check, subject=subject, problem=problem, repairable=repairable)
+# -- verification ------------------------------------------------------------------------------------------------
 
 
-# -- an entry by itself ------------------------------------------------------------------------------------------------
+class _Examination:
+    """One walk over a store."""
 
+    def __init__(self, store: Store, embedder: Embedder | None, progress: Progress | None) -> None:
+        self._store = store
+        self._progress = progress
+        self._model = store.model()
+        self._can_embed = _can_embed(store, embedder)
+        self._flaws: list[Flaw] = []
+        self._edges: dict[str, list[tuple[str, str]]] = {type_: [] for type_ in ACYCLIC_TYPES}
+        self._checked = dict.fromkeys(("partitions", "entries", "vectors", "links", "sessions", "turns", "jobs"), 0)
+        self._view = lru_cache(maxsize=20_000)(self._links_at)
 
-def check_entry(entry: Entry) -> Found:
-    """Everything that an entry's own fields can tell."""
-    try:
-        checked_id(entry.id)
-    except InvalidInput:
-        yield _flaw("id", str(entry.id), "the id is not a UUID in its usual spelling")
-    for check, problem in _entry_problems(entry):
-        yield _flaw(check, entry.id, problem)
-    counted = count_tokens(entry.text)
-    if entry.token_count != counted:
-        yield _flaw("token_count", entry.id, f"says {entry.token_count}, the text has {counted}", repairable=True)
-    if entry.content_hash != content_hash(entry):
-        yield _flaw("content_hash", entry.id, "the hash is not that of the text", repairable=True)
+    def report(self) -> Report:
+        try:
+            self._flaws += self._store.check()
+        except _DAMAGE as error:
+            self._flaws.append(_unreadable("the store", error))
+        partitions = self._store.partitions()
+        total = entry_total(self._store, partitions)
+        for partition in partitions:
+            self._checked["partitions"] += 1
+            self._partition(partition, total)
+        for type_, edges in self._edges.items():
+            self._flaws += check_cycles(edges, type_)
+        return Report(flaws=self._flaws, checked=self._checked)
+
+    def _add(self, check: str, subject: str, problem: str | None, *, repairable: bool = False) -> None:
+        if problem is not None:
+            self._flaws.append(Flaw(check=check, subject=subject, problem=problem, repairable=repairable))
+
+    def _partition(self, partition: Partition, total: int) -> None:
+        for page in _readable_pages(self._store, partition):
+            if isinstance(page, Flaw):
+                self._flaws.append(page)
+                continue
+            stored = _stored_with(self._store, page)
+            for no, entry in page:
+                self._entry(entry, *stored[no])
+            self._checked["entries"] += len(page)
+            self._links(partition, {entry.id for _, entry in page})
+            if self._progress is not None:
+                self._progress(min(self._checked["entries"], total), total)
+        self._sessions(partition)
+        try:
+            jobs = list_jobs(self._store, partition=partition, limit=_ALL)
+        except _DAMAGE as error:
+            self._flaws.append(_unreadable(f"the jobs of {_named(partition)}", error))
+            return
+        self._checked["jobs"] += len(jobs)
+        for job in jobs:
+            if (problem := job_problem(job)) is not None:
+                self._add("job", job.id, f"it {problem}", repairable=job.state in JOB_STATES)
+
+    def _entry(self, entry: Entry, index: IndexRecord | None, vector: Vector | None) -> None:
+        for check, problem in _entry_problems(entry):
+            self._add(check, entry.id, problem)
+        right = settled(entry)
+        if entry.token_count != right.token_count:
+            problem = f"says {entry.token_count}, the text has {right.token_count}"
+            self._add("token_count", entry.id, problem, repairable=True)
+        if entry.content_hash != right.content_hash:
+            self._add("content_hash", entry.id, "the hash is not that of the text", repairable=True)
+        self._add("index", entry.id, _index_problem(entry, index), repairable=True)
+        self._add("vector", entry.id, _vector_problem(vector, self._model), repairable=self._can_embed)
+        self._checked["vectors"] += vector is not None
+
+    def _links(self, partition: Partition, ids: set[str]) -> None:
+        """Links that start on this page, and those that end on it and start nowhere."""
+        links = self._store.links(sorted(ids))
+        ends = {end for link in links for end in (link.source, link.target)}
+        tenants = dict.fromkeys(ends & ids, partition.tenant)
+        elsewhere = self._store.get(None, sorted(ends - ids))
+        tenants |= {entry_id: entry.tenant for entry_id, entry in elsewhere.items()}
+        for link in links:
+            if link.source not in ids and link.source in tenants:
+                continue
+            self._checked["links"] += 1
+            subject = f"{link.source} {link.type} {link.target}"
+            for problem in _link_problems(link, tenants):
+                self._add("link", subject, problem)
+            for end in (link.source, link.target) if {link.source, link.target} <= tenants.keys() else ():
+                if (link.source, link.target, link.type) not in self._view(end):
+                    self._add("link_views", subject, f"it is not listed at {end}")
+            if link.type in self._edges:
+                self._edges[link.type].append((link.source, link.target))
+
+    def _links_at(self, entry_id: str) -> frozenset[LinkKey]:
+        return frozenset((link.source, link.target, link.type) for link in self._store.links([entry_id]))
+
+    def _sessions(self, partition: Partition) -> None:
+        for head in self._store.sessions(partition):
+            try:
+                turns = self._store.turns(partition, head.id)
+            except _DAMAGE as error:
+                self._flaws.append(_unreadable(f"session {head.id}", error))
+                continue
+            self._checked["sessions"] += 1
+            self._checked["turns"] += len(turns)
+            for before, turn in pairwise(turns):
+                if turn.number <= before.number:
+                    self._add("turns", head.id, f"turn {turn.number} comes after turn {before.number}")
+            self._add("session", head.id, _session_problem(head, turns), repairable=True)
+            for start in range(0, len(turns), PAGE):
+                self._episodes(partition, turns[start : start + PAGE])
+
+    def _episodes(self, partition: Partition, turns: Sequence[Turn]) -> None:
+        """An entry that is not there was forgotten and its turn kept, as `forget(ids=…)` does."""
+        entries = self._store.get([partition], [turn.entry_id for turn in turns if turn.entry_id is not None])
+        for turn in turns:
+            entry = entries.get(turn.entry_id or "")
+            if entry is None:
+                continue
+            place = f"turn {turn.number} of {turn.session_id!r}"
+            if entry.session_id != turn.session_id or turn.number not in entry.turn_refs:
+                self._add("episode", entry.id, f"{place} names it, it names another")
+            elif turn.text not in (entry.text, entry.evidence) and not any(
+                turn.text in (old.entry.text, old.entry.evidence) for old in self._store.replaced(entry.id)
+            ):
+                self._add("episode", entry.id, f"it never said what {place} says")
 
 
 def _entry_problems(entry: Entry) -> Iterator[tuple[str, str]]:
-    """What no repair can mend."""
+    """What the fields of an entry tell and no repair can mend."""
+    try:
+        checked_id(entry.id)
+    except InvalidInput:
+        yield "id", "the id is not a UUID in its usual spelling"
     named = entry.partition.tenant and entry.partition.layer_id
     numbers = all(isinstance(number, int) and number >= 0 for number in entry.turn_refs)
     counters = (entry.repeats, entry.usage_count, entry.success_count, entry.failure_count)
@@ -146,11 +247,10 @@ def _entry_problems(entry: Entry) -> Iterator[tuple[str, str]]:
     moments = (entry.at, entry.created_at, entry.updated_at, entry.valid_from, entry.valid_to)
     zoned = all(moment is None or moment.tzinfo is not None for moment in moments)
     ends = entry.valid_to is None or not zoned or entry.valid_to > entry.valid_from
-    vocabulary = {"kind": KINDS, "state": STATES, "trust": _TRUSTS, "layer": LAYERS}
     rules = [
         ("required", entry.text.strip(), "the text is empty"),
         ("required", named, "the tenant or the id of its layer is empty"),
-        ("lists", well_formed_tags(entry), "the tags are not distinct texts"),
+        ("lists", _well_formed_tags(entry), "the tags are not distinct texts"),
         ("lists", numbers, "the turn references are not turn numbers"),
         ("lists", min(counters) >= 0, "a counter is negative"),
         ("times", zoned, "a time has no zone"),
@@ -159,42 +259,29 @@ def _entry_problems(entry: Entry) -> Iterator[tuple[str, str]]:
         ("confidence", sure, f"the confidence {entry.confidence!r} is not from 0 to 1"),
         *(
             ("vocabulary", getattr(entry, name) in known, f"{getattr(entry, name)!r} is not a {name}")
-            for name, known in vocabulary.items()
+            for name, known in VOCABULARY.items()
         ),
         ("superseded", entry.state != "superseded" or entry.valid_to, "it is superseded and has no end of validity"),
     ]
     yield from ((check, problem) for check, holds, problem in rules if not holds)
 
 
-def well_formed_tags(entry: Entry) -> bool:
+def _well_formed_tags(entry: Entry) -> bool:
     tags = entry.tags
     return isinstance(tags, list) and all(isinstance(tag, str) for tag in tags) and len(set(tags)) == len(tags)
 
 
-# -- an entry and what is stored beside it -----------------------------------------------------------------------
-
-
-def check_index(entry: Entry, stored: IndexRecord | None) -> Found:
-    if not well_formed_tags(entry):
-        return  # said already; there is no record to compare with
+def _index_problem(entry: Entry, stored: IndexRecord | None) -> str | None:
+    if not _well_formed_tags(entry):
+        return None  # said already; there is no record to compare with
     if stored is None:
-        yield _flaw("index", entry.id, "it has no index record, so words do not find it", repairable=True)
-    elif not same_record(stored, record_of(entry)):
-        yield _flaw("index", entry.id, "the index record is not the one its text gives", repairable=True)
+        return "it has no index record, so words do not find it"
+    right = record_of(entry)
+    same = all(np.array_equal(getattr(stored, f.name), getattr(right, f.name)) for f in fields(stored))
+    return None if same else "the index record is not the one its text gives"
 
 
-def same_record(a: IndexRecord, b: IndexRecord) -> bool:
-    return all(np.array_equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(a))
-
-
-def check_vector(entry: Entry, vector: Vector | None, model: EmbeddingModel | None, *, repairable: bool) -> Found:
-    problem = vector_problem(vector, model)
-    if problem is not None:
-        yield _flaw("vector", entry.id, problem, repairable=repairable)
-
-
-def vector_problem(vector: Vector | None, model: EmbeddingModel | None) -> str | None:
-    """What is wrong with a stored vector, if anything."""
+def _vector_problem(vector: Vector | None, model: EmbeddingModel | None) -> str | None:
     if model is None:
         return None
     if vector is None:
@@ -204,31 +291,27 @@ def vector_problem(vector: Vector | None, model: EmbeddingModel | None) -> str |
     return None if is_unit_or_zero(vector) else "its vector is not finite or not of length one"
 
 
-# -- links -------------------------------------------------------------------------------------------------------
-
-
-def check_link(link: Link, tenants: Mapping[str, str]) -> Found:
+def _link_problems(link: Link, tenants: dict[str, str]) -> Iterator[str]:
     """`tenants`: the tenant of every entry that exists among the ends."""
-    subject = f"{link.source} {link.type} {link.target}"
     if link.source == link.target:
-        yield _flaw("link", subject, "it joins an entry to itself")
+        yield "it joins an entry to itself"
     if link.type not in LINK_TYPES:
-        yield _flaw("link", subject, f"{link.type!r} is not a link type")
+        yield f"{link.type!r} is not a link type"
     missing = [end for end in (link.source, link.target) if end not in tenants]
     if missing:
-        yield _flaw("link", subject, f"there is no entry {missing[0]}")
+        yield f"there is no entry {missing[0]}"
     elif tenants[link.source] != tenants[link.target]:
-        yield _flaw("link", subject, "it leads from one tenant to another")
+        yield "it leads from one tenant to another"
 
 
-def check_link_views(link: Link, at_source: frozenset[LinkKey], at_target: frozenset[LinkKey]) -> Found:
-    key = (link.source, link.target, link.type)
-    for end, view in ((link.source, at_source), (link.target, at_target)):
-        if key not in view:
-            yield _flaw("link_views", " ".join((link.source, link.type, link.target)), f"it is not listed at {end}")
+def _session_problem(head: SessionHead, turns: Sequence[Turn]) -> str | None:
+    said = max((turn.number for turn in turns), default=-1) + 1
+    if 0 <= head.reflected <= said:
+        return None
+    return f"{head.reflected} turns count as reflected on, {said} were said"
 
 
-def check_cycles(edges: Sequence[tuple[str, str]], type_: str) -> Found:
+def check_cycles(edges: Sequence[tuple[str, str]], type_: str) -> Iterator[Flaw]:
     """One flaw for each edge that closes a circle, found by depth-first search with three colours."""
     follows: dict[str, list[str]] = {}
     for source, target in edges:
@@ -242,196 +325,44 @@ def check_cycles(edges: Sequence[tuple[str, str]], type_: str) -> Found:
                 del path[name]
                 finished.add(name)
             elif (target := targets.pop()) in path:
-                yield _flaw("cycle", name, f"following {type_!r} from {target} leads back to it")
+                problem = f"following {type_!r} from {target} leads back to it"
+                yield Flaw(check="cycle", subject=name, problem=problem, repairable=False)
             elif target not in finished:
                 path[target] = list(follows.get(target, ()))
 
 
-# -- turns -------------------------------------------------------------------------------------------------------
-
-
-def check_turns(turns: Sequence[Turn]) -> Found:
-    for before, turn in pairwise(turns):
-        if turn.number <= before.number:
-            yield _flaw("turns", turn.session_id, f"turn {turn.number} comes after turn {before.number}")
-
-
-def check_episode(turn: Turn, entry: Entry, older: Callable[[str], Sequence[Entry]]) -> Found:
-    """`older` gives an entry's former states, and is asked only when the present one differs from the turn."""
-    if entry.session_id != turn.session_id or turn.number not in entry.turn_refs:
-        yield _flaw("episode", entry.id, f"turn {turn.number} of {turn.session_id!r} names it, it names another")
-    elif turn.text not in (entry.text, entry.evidence) and not any(
-        turn.text in (state.text, state.evidence) for state in older(entry.id)
-    ):
-        yield _flaw("episode", entry.id, f"it never said what turn {turn.number} of {turn.session_id!r} says")
-
-
-# -- sessions and jobs -------------------------------------------------------------------------------------------
-
-
-def check_session(head: SessionHead, turns: Sequence[Turn]) -> Found:
-    said = max((turn.number for turn in turns), default=-1) + 1
-    if not 0 <= head.reflected <= said:
-        problem = f"{head.reflected} turns count as reflected on, {said} were said"
-        yield _flaw("session", head.id, problem, repairable=True)
-
-
-def check_job(job: Job) -> Found:
-    problem = job_problem(job)
-    if problem is not None:
-        yield _flaw("job", job.id, f"it {problem}", repairable=job.state in JOB_STATES)
-
-
-# -- verification ------------------------------------------------------------------------------------------------
-
-
-class _Examination:
-    """One walk over a store."""
-
-    def __init__(self, store: Store, embedder: Embedder | None, progress: Progress | None) -> None:
-        self._store = store
-        self._progress = progress
-        self._model = store.model()
-        self._can_embed = can_embed(store, embedder)
-        self._edges: dict[str, list[tuple[str, str]]] = {type_: [] for type_ in ACYCLIC_TYPES}
-        self._checked = dict.fromkeys(("partitions", "entries", "vectors", "links", "sessions", "turns", "jobs"), 0)
-        self._view = lru_cache(maxsize=20_000)(self._links_at)
-
-    def report(self) -> Report:
-        flaws = list(self._engine())
-        partitions = self._store.partitions()
-        total = entry_total(self._store, partitions)
-        for partition in partitions:
-            self._checked["partitions"] += 1
-            flaws += self._partition(partition, total)
-        for type_, edges in self._edges.items():
-            flaws += check_cycles(edges, type_)
-        return Report(flaws=flaws, checked=self._checked)
-
-    def _engine(self) -> Iterator[Flaw]:
-        try:
-            yield from self._store.check()
-        except _DAMAGE as error:
-            yield _unreadable("the store", error)
-
-    def _partition(self, partition: Partition, total: int) -> Iterator[Flaw]:
-        for page in readable_pages(self._store, partition):
-            if isinstance(page, Flaw):
-                yield page
-                continue
-            yield from self._page(partition, page)
-            if self._progress is not None:
-                self._progress(min(self._checked["entries"], total), total)
-        yield from self._sessions(partition)
-        yield from self._jobs(partition)
-
-    def _page(self, partition: Partition, page: _Page) -> Iterator[Flaw]:
-        stored = stored_with(self._store, page)
-        for no, entry in page:
-            index, vector = stored[no]
-            yield from check_entry(entry)
-            yield from check_index(entry, index)
-            yield from check_vector(entry, vector, self._model, repairable=self._can_embed)
-            self._checked["vectors"] += vector is not None
-        self._checked["entries"] += len(page)
-        yield from self._links(partition, {entry.id for _, entry in page})
-
-    def _links(self, partition: Partition, ids: set[str]) -> Iterator[Flaw]:
-        """Links that start on this page, and those that end on it and start nowhere."""
-        links = self._store.links(sorted(ids))
-        tenants = self._tenants({end for link in links for end in (link.source, link.target)}, partition, ids)
-        for link in links:
-            if link.source not in ids and link.source in tenants:
-                continue
-            self._checked["links"] += 1
-            yield from check_link(link, tenants)
-            if link.source in tenants and link.target in tenants:
-                yield from check_link_views(link, self._view(link.source), self._view(link.target))
-            if link.type in self._edges:
-                self._edges[link.type].append((link.source, link.target))
-
-    def _tenants(self, ends: set[str], partition: Partition, here: set[str]) -> dict[str, str]:
-        """The tenant of each end that exists; most are on the page or at least on the partition."""
-        found = dict.fromkeys(ends & here, partition.tenant)
-        found |= dict.fromkeys(self._store.get([partition], sorted(ends - found.keys())), partition.tenant)
-        elsewhere = homes(self._store, sorted(ends - found.keys()))
-        return found | {entry_id: entry.tenant for entry_id, entry in elsewhere.items()}
-
-    def _links_at(self, entry_id: str) -> frozenset[LinkKey]:
-        return frozenset((link.source, link.target, link.type) for link in self._store.links([entry_id]))
-
-    def _sessions(self, partition: Partition) -> Iterator[Flaw]:
-        for head in self._store.sessions(partition):
-            try:
-                turns = self._store.turns(partition, head.id)
-            except _DAMAGE as error:
-                yield _unreadable(f"session {head.id}", error)
-                continue
-            self._checked["sessions"] += 1
-            self._checked["turns"] += len(turns)
-            yield from check_turns(turns)
-            yield from check_session(head, turns)
-            yield from self._episodes(partition, turns)
-
-    def _jobs(self, partition: Partition) -> Iterator[Flaw]:
-        try:
-            jobs = list_jobs(self._store, partition=partition, limit=_ALL)
-        except _DAMAGE as error:
-            yield _unreadable(f"the jobs of partition {partition.tenant}/{partition.layer}/{partition.layer_id}", error)
-            return
-        self._checked["jobs"] += len(jobs)
-        for job in jobs:
-            yield from check_job(job)
-
-    def _episodes(self, partition: Partition, turns: Sequence[Turn]) -> Iterator[Flaw]:
-        """An entry that is not there was forgotten and its turn kept, as `forget(ids=…)` does."""
-        for start in range(0, len(turns), PAGE):
-            part = turns[start : start + PAGE]
-            entries = self._store.get([partition], [turn.entry_id for turn in part if turn.entry_id is not None])
-            for turn in part:
-                if turn.entry_id in entries:
-                    yield from check_episode(turn, entries[turn.entry_id], self._older)
-
-    def _older(self, entry_id: str) -> list[Entry]:
-        return [old.entry for old in self._store.replaced(entry_id)]
-
-
-def can_embed(store: Store, embedder: Embedder | None) -> bool:
+def _can_embed(store: Store, embedder: Embedder | None) -> bool:
     """Whether this embedder makes the store's vectors."""
     return embedder is not None and store.model() == model_of(embedder)
 
 
-def stored_with(store: Store, page: _Page) -> _Stored:
+def _stored_with(store: Store, page: _Page) -> _Stored:
     """Index record and vector of every row of a page; unreadable ones count as missing."""
-    nothing: _Stored = {no: (None, None) for no, _ in page}
-    try:
-        return nothing | store.index_of([no for no, _ in page])
-    except _DAMAGE:
-        pass
-    for no, _ in page:
+    found: _Stored = {no: (None, None) for no, _ in page}
+    numbers = list(found)
+    for some in (numbers, *([no] for no in numbers)):  # all at once; where that fails, one by one
         try:
-            nothing |= store.index_of([no])
+            found |= store.index_of(some)
         except _DAMAGE:
             continue
-    return nothing
+        if some is numbers:
+            break
+    return found
 
 
-def readable_pages(store: Store, partition: Partition) -> Iterator[_Page | Flaw]:
+def _readable_pages(store: Store, partition: Partition) -> Iterator[_Page | Flaw]:
     """The pages of a partition up to the first that cannot be read, and the flaw that this is."""
     last = "its first entry"
-    walk = pages(store, partition)
-    while True:
-        try:
-            page = next(walk, None)
-        except _DAMAGE as error:
-            yield _unreadable(
-                f"partition {partition.tenant}/{partition.layer}/{partition.layer_id} from {last} on", error
-            )
-            return
-        if page is None:
-            return
-        yield page
-        last = f"entry {page[-1][1].id}"
+    try:
+        for page in pages(store, partition):
+            yield page
+            last = f"entry {page[-1][1].id}"
+    except _DAMAGE as error:
+        yield _unreadable(f"{_named(partition)} from {last} on", error)
+
+
+def _named(partition: Partition) -> str:
+    return f"partition {partition.tenant}/{partition.layer}/{partition.layer_id}"
 
 
 def _unreadable(subject: str, error: Exception) -> Flaw:
@@ -442,62 +373,27 @@ def _unreadable(subject: str, error: Exception) -> Flaw:
 # -- repair ------------------------------------------------------------------------------------------------------
 
 
-def _mended(store: Store) -> list[Flaw]:
-    """What the store mended of itself: nothing, where it cannot even read itself."""
-    try:
-        return store.check(mend=True)
-    except _DAMAGE:
-        return []
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class _Fix:
-    """What is to be written for one entry, as far as it differs from what is there."""
-
-    no: int
-    entry: Entry
-    settled: Entry | None
-    index: IndexRecord | None
-    vector: Vector | None = None
-
-
-def _rebuild_partition(store: Store, embedder: Embedder | None, partition: Partition) -> None:
-    for page in readable_pages(store, partition):
-        fixes = [] if isinstance(page, Flaw) else _fixes(store, embedder, page)
-        if fixes:
-            with store.transact() as tx:
-                _apply(tx, partition, fixes)
-
-
-def _fixes(store: Store, embedder: Embedder | None, page: _Page) -> list[_Fix]:
-    """Everything that a page needs, vectors included: made here, outside any transaction."""
-    stored = stored_with(store, page)
-    model = store.model()
-    lacking = [(no, entry) for no, entry in page if vector_problem(stored[no][1], model)]
+def _rebuild(store: Store, embedder: Embedder | None, partition: Partition, page: _Page) -> None:
+    """Counts, hashes, index records and vectors of entries that nobody changes meanwhile."""
+    stored, model = _stored_with(store, page), store.model()
+    lacking = [(no, entry) for no, entry in page if _vector_problem(stored[no][1], model)]
     vectors: dict[int, Vector] = {}
-    if embedder is not None and lacking and can_embed(store, embedder):
-        made = embedder.embed([embedding_text(entry) for _, entry in lacking])
+    if embedder is not None and lacking and _can_embed(store, embedder):
+        made = embedder.embed([embedding_text(entry) for _, entry in lacking])  # outside any transaction
         vectors = {no: vector for (no, _), vector in zip(lacking, made, strict=True)}
-    fixes = []
-    for no, entry in page:
-        index, right = stored[no][0], settled(entry)
-        wanted = record_of(entry) if any(check_index(entry, index)) else None
-        fix = _Fix(no=no, entry=entry, settled=right if right != entry else None, index=wanted, vector=vectors.get(no))
-        if fix.settled is not None or fix.index is not None or fix.vector is not None:
-            fixes.append(fix)
-    return fixes
-
-
-def _apply(tx: Tx, partition: Partition, fixes: Sequence[_Fix]) -> None:
-    """Write the fixes of entries that nobody has changed since they were read."""
-    now = tx.get([partition], [fix.entry.id for fix in fixes])
-    current = [fix for fix in fixes if now.get(fix.entry.id) == fix.entry]
-    for fix in current:
-        if fix.settled is not None and not _would_repeat(tx, fix.settled):
-            tx.update(fix.settled, change=None)
-    tx.put_index(
-        [(fix.no, fix.index, fix.vector) for fix in current if fix.index is not None or fix.vector is not None]
-    )
+    indexes = {no: record_of(entry) for no, entry in page if _index_problem(entry, stored[no][0])}
+    wrong = [(no, entry) for no, entry in page if no in vectors or no in indexes or settled(entry) != entry]
+    if not wrong:
+        return
+    with store.transact() as tx:
+        now = tx.get([partition], [entry.id for _, entry in wrong])
+        current = [(no, entry) for no, entry in wrong if now.get(entry.id) == entry]
+        for _, entry in current:
+            right = settled(entry)
+            if right != entry and not _would_repeat(tx, right):
+                tx.update(right, change=None)
+        made_anew = [(no, indexes.get(no), vectors.get(no)) for no, _ in current if no in indexes or no in vectors]
+        tx.put_index(made_anew)
 
 
 def _would_repeat(tx: Tx, entry: Entry) -> bool:
@@ -509,7 +405,7 @@ def _would_repeat(tx: Tx, entry: Entry) -> bool:
 def _reset_work(store: Store, partition: Partition) -> None:
     """Queue jobs again that run for nobody, and take back marks of reflection on turns that are not there."""
     try:
-        jobs = [job for job in list_jobs(store, partition=partition, limit=_ALL) if any(check_job(job))]
+        jobs = [job for job in list_jobs(store, partition=partition, limit=_ALL) if job_problem(job)]
         heads = store.sessions(partition)
     except _DAMAGE:
         return

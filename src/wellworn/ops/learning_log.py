@@ -241,8 +241,4 @@ def _settle(tx: Tx, tenant: str, given: Tenant) -> None:
 def _numbers(store: Store, recalls: Sequence[RecallLine]) -> dict[str, int]:
     """Row numbers of all the entries."""
     ids = list(dict.fromkeys(entry_id for recall in recalls for entry_id in recall.entries))
-    found: dict[str, int] = {}
-    for first in range(0, len(ids), PAGE):
-        some = ids[first : first + PAGE]
-        found |= {entry.id: no for no, entry in store.select(None, Selection(ids=some))}
-    return found
+    return {entry.id: no for no, entry in store.select(None, Selection(ids=ids))}

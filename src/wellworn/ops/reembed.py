@@ -38,8 +38,11 @@ def adopt_model(store: Store, embedder: Embedder | None) -> None:
     """Make the embedder the store's if it has none yet; one that does not fit is an `EmbedderMismatch`."""
     if embedder is None:
         return
-    given = model_of(embedder)
     stored = store.model()
+    choose = getattr(getattr(embedder, "inner", embedder), "choose", None)
+    if choose is not None:  # a list of embedders, perhaps behind a cache
+        choose(None if stored is None else stored.name)
+    given = model_of(embedder)
     if stored is None:
         with store.transact() as tx:
             stored = store.model()  # again: another process may have been first

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from wellworn.core.values import Entry, Partition, Progress
+from wellworn.core.values import Entry, Partition
 from wellworn.store.port import Selection, Store
 
 PAGE = 500
@@ -20,18 +20,3 @@ def pages(store: Store, partition: Partition, *, size: int = PAGE) -> Iterator[l
 
 def entry_total(store: Store, partitions: Sequence[Partition]) -> int:
     return store.counts(partitions)["entries"] if partitions else 0
-
-
-def homes(store: Store, ids: Sequence[str], *, size: int = PAGE) -> dict[str, Entry]:
-    """The entries of these ids wherever in the store they live; unknown ids are left out."""
-    found: dict[str, Entry] = {}
-    for first in range(0, len(ids), size):
-        found |= store.get(None, ids[first : first + size])
-    return found
-
-
-def step(progress: Progress | None, part: int, parts: int) -> Progress | None:
-    """The progress of one of several equal parts as progress of the whole."""
-    if progress is None:
-        return None
-    return lambda done, total: progress(part * total + done, parts * total)

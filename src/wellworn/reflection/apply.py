@@ -14,8 +14,8 @@ from typing import cast
 from wellworn.core.errors import WellwornError
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Layer, Link, Partition, Scope, Trust, Turn
-from wellworn.ingest.outdate import outdate_sources, superseded
 from wellworn.ingest.hashing import content_hash
+from wellworn.ingest.outdate import INSTANT, outdate
 from wellworn.ingest.remember import MAX_LEARNED_CONFIDENCE, REPEAT_CONFIDENCE_STEP, Writer, keep
 from wellworn.ingest.validate import Draft
 from wellworn.reflection.candidate import Candidate
@@ -38,35 +38,55 @@ class PlannedWrite:
     """A decision ready to be written: the record is a new entry, or the merged one in its new state."""
 
     decision: UpdateDecision
+    draft: str
+    """The id that the proposed memory had while it was decided on."""
     record: NewEntry
     said: list[Turn]
 
 
-def prepare(
-    decisions: Sequence[UpdateDecision],
+def drafted(
+    candidates: Sequence[Candidate],
     writer: Writer,
     *,
     partition: Partition,
     session_id: str,
     turns: Mapping[int, Turn],
     trust: Mapping[int, Trust],
+) -> list[Entry]:
+    """The proposed memories as entries that are not stored yet."""
+    now = writer.clock()
+    found = []
+    for candidate in candidates:
+        said = [turns[number] for number in candidate.turns]
+        found.append(_entry(candidate, said, writer, now, partition=partition, session_id=session_id, trust=trust))
+    return found
+
+
+def prepare(
+    decisions: Sequence[UpdateDecision], drafts: Sequence[Entry], writer: Writer, turns: Mapping[int, Turn]
 ) -> list[PlannedWrite]:
-    """The decisions with their records, embedded in one batch. An existing memory is changed at most once."""
+    """The decisions with their records, embedded in one batch. A memory is changed at most once."""
     now = writer.clock()
     taken: set[str] = set()
-    planned: list[tuple[UpdateDecision, Entry, list[Turn]]] = []
+    planned: list[UpdateDecision] = []
     for decision in decisions:
-        if decision.old is not None and decision.old.id in taken and decision.action != "same":
-            decision = UpdateDecision(candidate=decision.candidate, action="add", why="the other was changed already")
-        if decision.old is not None and decision.action != "same":
-            taken.add(decision.old.id)
-        said = [turns[number] for number in decision.candidate.turns]
-        new = _entry(decision.candidate, said, writer, now, partition=partition, session_id=session_id, trust=trust)
-        planned.append((decision, _merged(decision, new, writer, now) if decision.action == "merge" else new, said))
-    records = writer.records_of([entry for _, entry, _ in planned])
+        if decision.action not in ("add", "same"):
+            olds = [old for old in decision.olds if old.id not in taken]
+            taken.update(old.id for old in olds)
+            decision = replace(decision, olds=tuple(olds)) if olds else replace(decision, action="add", olds=())
+        planned.append(decision)
+    entries = [
+        _merged(decision, draft, writer, now) if decision.action == "merge" else draft
+        for decision, draft in zip(planned, drafts, strict=True)
+    ]
     return [
-        PlannedWrite(decision=decision, record=record, said=said)
-        for (decision, _, said), record in zip(planned, records, strict=True)
+        PlannedWrite(
+            decision=decision,
+            draft=draft.id,
+            record=record,
+            said=[turns[number] for number in decision.candidate.turns],
+        )
+        for decision, draft, record in zip(planned, drafts, writer.records_of(entries), strict=True)
     ]
 
 
@@ -112,7 +132,7 @@ def scope_of(partition: Partition) -> Scope:
 
 def _merged(decision: UpdateDecision, new: Entry, writer: Writer, now: datetime) -> Entry:
     """The existing memory as the merge leaves it: the text that says both, resting on the evidence of both."""
-    old = cast("Entry", decision.old)
+    old = decision.olds[0]
     evidence = old.evidence if new.evidence in old.evidence else f"{old.evidence}\n{new.evidence}"
     surer = max(old.confidence, min(MAX_LEARNED_CONFIDENCE, round(old.confidence + REPEAT_CONFIDENCE_STEP, 6)))
     text = writer.scrubber(new.partition)(decision.text)
@@ -130,23 +150,35 @@ def _merged(decision: UpdateDecision, new: Entry, writer: Writer, now: datetime)
 
 
 def write(tx: Tx, steps: Sequence[PlannedWrite], now: datetime) -> list[ReflectedMemory]:
-    """Write every step, in order."""
-    return [_write(tx, step, now) for step in steps]
+    """Write every step, in order. A step may replace what one before it has written."""
+    written: dict[str, str] = {}
+    for step in steps:
+        written[step.draft] = _write(tx, step, written, now)
+    return [told(step, written[step.draft]) for step in steps]
 
 
-def _write(tx: Tx, step: PlannedWrite, now: datetime) -> ReflectedMemory:
+def _write(tx: Tx, step: PlannedWrite, written: Mapping[str, str], now: datetime) -> str:
     decision, record = step.decision, step.record
-    old = None if decision.old is None else _unchanged(tx, decision.old)
-    if decision.action == "merge" and old is not None:
-        entry_id = _write_merged(tx, record, old, now)
-    elif decision.action == "same" and old is not None:
-        entry_id = keep(tx, replace(record, entry=replace(record.entry, content_hash=old.content_hash)), now)
+    olds = [_stored(tx, old, written) for old in decision.olds]
+    if decision.action == "merge":
+        entry_id = _write_merged(tx, record, olds[0], now)
+    elif decision.action == "same":
+        entry_id = keep(tx, replace(record, entry=replace(record.entry, content_hash=olds[0].content_hash)), now)
     else:
         entry_id = keep(tx, record, now)
-        if decision.action in ("supersede", "correct") and old is not None and old.id != entry_id:
-            _write_replaced(tx, old, entry_id, now, wrong=decision.action == "correct")
     link_to_turns(tx, entry_id, step.said, record.entry.partition, now)
-    return told(step, entry_id)
+    if decision.action in ("supersede", "correct"):
+        for old in olds:
+            if old.id != entry_id and old.state in ("active", "flagged"):
+                _write_replaced(tx, old, entry_id, now, wrong=decision.action == "correct")
+    return entry_id
+
+
+def _stored(tx: Tx, old: Entry, written: Mapping[str, str]) -> Entry:
+    """The memory that a decision is about: as this session wrote it, or as it was stored before and still is."""
+    if old.id in written:
+        return tx.get([old.partition], [written[old.id]])[written[old.id]]
+    return _unchanged(tx, old)
 
 
 def _unchanged(tx: Tx, seen: Entry) -> Entry:
@@ -177,12 +209,8 @@ def _write_replaced(tx: Tx, old: Entry, new_id: str, now: datetime, *, wrong: bo
     """End the old memory. What was said later wins, also when an earlier session is reflected on afterwards."""
     new = tx.get([old.partition], [new_id])[new_id]
     first, second = (old, new) if new.at >= old.at else (new, old)
-    tx.update(superseded(first, second, None, now, wrong=wrong), change="corrected" if wrong else "superseded")
-    tx.add_links([Link(source=second.id, target=first.id, type="supersedes", created_at=now)])
-    action = "correct" if wrong else "supersede"
-    audit(tx, Event(at=now, tenant=old.tenant, action=action, entry_id=first.id, detail={"by": second.id}))
-    if not wrong:
-        outdate_sources(tx, first, second, now)
+    at_once = second.valid_from <= first.valid_from  # said in one session: the first held for a moment
+    outdate(tx, first, second, now, at=first.valid_from + INSTANT if at_once else None, wrong=wrong)
 
 
 def link_to_turns(tx: Tx, entry_id: str, said: Sequence[Turn], partition: Partition, now: datetime) -> None:
@@ -210,6 +238,6 @@ def told(step: PlannedWrite, entry_id: str | None) -> ReflectedMemory:
         confidence=decision.candidate.confidence,
         why=decision.why,
         id=entry_id,
-        old_id=None if decision.old is None else decision.old.id,
-        old_text="" if decision.old is None else decision.old.text,
+        old_id=decision.old.id if decision.old else None,
+        old_text=decision.old.text if decision.old else "",
     )

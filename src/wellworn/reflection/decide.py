@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from wellworn.core.errors import BudgetExceeded
@@ -33,21 +33,26 @@ ActionName = Literal["add", "same", "merge", "supersede", "correct"]
 
 @dataclass(frozen=True, kw_only=True)
 class Proposal:
-    """A new memory with the existing ones most like it."""
+    """A new memory with the existing ones most like it, and those found before it in the same session."""
 
     candidate: Candidate
     similar: Sequence[Entry]
+    earlier: Sequence[Entry] = ()
 
 
 @dataclass(frozen=True, kw_only=True)
 class UpdateDecision:
-    """What to do with a new memory; `old` is the existing one concerned, `text` what a merge makes of both."""
+    """What to do with a new memory; `olds` are the ones concerned, `text` is what a merge makes of both."""
 
     candidate: Candidate
     action: ActionName
-    old: Entry | None = None
+    olds: tuple[Entry, ...] = ()
     text: str = ""
     why: str = ""
+
+    @property
+    def old(self) -> Entry | None:
+        return self.olds[0] if self.olds else None
 
 
 _BY_RELATION: dict[str, ActionName] = {"same": "same", "supersedes": "supersede", "adds": "merge"}
@@ -55,8 +60,8 @@ _BY_RELATION: dict[str, ActionName] = {"same": "same", "supersedes": "supersede"
 
 
 def decide(proposals: Sequence[Proposal], model: Model | None) -> list[UpdateDecision]:
-    """One decision for each proposal, in order."""
-    decided = [_by_rules(proposal) for proposal in proposals]
+    """One decision for each proposal, in order. What was said within the session is compared by rules."""
+    decided = [_by_rules(one.candidate, [*one.similar, *one.earlier]) for one in proposals]
     if model is None:
         return decided
     # What is there already word for word, and what resembles nothing, needs no model.
@@ -69,24 +74,35 @@ def decide(proposals: Sequence[Proposal], model: Model | None) -> list[UpdateDec
             break
         for place, action in actions.items():
             n = batch[place]
-            decided[n] = _by_model(proposals[n], action) or decided[n]
+            wanted = _by_model(proposals[n], action)
+            decided[n] = decided[n] if wanted is None else _with_session(wanted, proposals[n])
     return decided
 
 
-def _by_rules(proposal: Proposal) -> UpdateDecision:
-    """The strongest relation to any similar memory decides."""
-    new = proposal.candidate
+def _by_rules(new: Candidate, existing: Sequence[Entry]) -> UpdateDecision:
+    """The strongest relation to any of the existing memories decides; a change ends all that it contradicts."""
     relations = [
         (compare(old.text, new.summary, speaker=new.speaker or old.speaker), old)
-        for old in proposal.similar
+        for old in existing
         if may_be_one(new.speaker, old.speaker)
     ]
     for kind, action in _BY_RELATION.items():
-        for relation, old in relations:
-            if relation.kind == kind:
-                text = new.summary if action == "merge" else ""
-                return UpdateDecision(candidate=new, action=action, old=old, text=text, why=relation.why)
+        found = [(relation.why, old) for relation, old in relations if relation.kind == kind]
+        if found:
+            olds = tuple(old for _, old in (found if action == "supersede" else found[:1]))
+            text = new.summary if action == "merge" else ""
+            return UpdateDecision(candidate=new, action=action, olds=olds, text=text, why=found[0][0])
     return UpdateDecision(candidate=new, action="add", why="new")
+
+
+def _with_session(decision: UpdateDecision, proposal: Proposal) -> UpdateDecision:
+    """A model's decision on what is stored, with what the same session has said and taken back."""
+    within = _by_rules(proposal.candidate, proposal.earlier)
+    if within.action != "supersede":
+        return decision
+    if decision.action == "supersede":
+        return replace(decision, olds=(*decision.olds, *within.olds))
+    return within if decision.action == "add" else decision
 
 
 def _asked(model: Model, proposals: Sequence[Proposal]) -> dict[int, Action]:
@@ -121,13 +137,13 @@ def _by_model(proposal: Proposal, action: Action) -> UpdateDecision | None:
     candidate = proposal.candidate
     if action.name == "add":
         return UpdateDecision(candidate=candidate, action="add", why="model: new")
-    old = proposal.similar[action.index]
+    olds = tuple(proposal.similar[index] for index in action.indices)
     if action.name == "merge":
-        if not _says_both(action.text, old.text, candidate.summary):
+        if not _says_both(action.text, olds[0].text, candidate.summary):
             return None
-        return UpdateDecision(candidate=candidate, action="merge", old=old, text=action.text, why="model: same topic")
+        return UpdateDecision(candidate=candidate, action="merge", olds=olds, text=action.text, why="model: same topic")
     why = "model: was true before" if action.name == "supersede" else "model: was wrong"
-    return UpdateDecision(candidate=candidate, action=action.name, old=old, why=why)
+    return UpdateDecision(candidate=candidate, action=action.name, olds=olds, why=why)
 
 
 def _says_both(merged: str, old: str, new: str) -> bool:

@@ -112,10 +112,10 @@ def clean_line(text: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class Action:
-    """What the model wants done with one new memory; `index` is a place among those it was shown."""
+    """What the model wants done with one new memory; `indices` are places among those it was shown."""
 
     name: ActionName
-    index: int = -1
+    indices: tuple[int, ...] = ()
     text: str = ""
 
 
@@ -149,15 +149,18 @@ def read_actions(answer: str, shown: list[int]) -> dict[int, Action]:
 
 
 def _action(name: ActionName, inside: str, shown: int) -> Action | None:
+    """The action with its places: one for a merge, any number for what supersedes or corrects."""
     if name == "add":
         return Action(name="add")
     match = _INSIDE.match(inside[:5_000])
-    if match is None or int(match["index"]) >= shown:
+    if match is None:
         return None
-    text = clean_line(_unquoted(match["text"] or ""))
+    text = clean_line(_unquoted(match["text"] or "")) if name == "merge" else ""
     if name == "merge" and (not text or len(text) > 2 * MAX_SUMMARY_CHARS):
         return None
-    return Action(name=name, index=int(match["index"]), text=text if name == "merge" else "")
+    more = "" if name == "merge" else match["text"] or ""
+    indices = tuple(dict.fromkeys(map(int, [match["index"], *_DIGITS.findall(more)])))
+    return Action(name=name, indices=indices, text=text) if max(indices) < shown else None
 
 
 def _unquoted(text: str) -> str:

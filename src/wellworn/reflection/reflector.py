@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from wellworn.core.errors import NotFound
-from wellworn.core.values import Cost, Partition, Trust, Turn
+from wellworn.core.values import Cost, Entry, Partition, Trust, Turn
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.session import name_of
 from wellworn.models.ledger import Meter
 from wellworn.models.port import Model, Reply, Request
-from wellworn.reflection.apply import ChangedMeanwhile, prepare, scope_of, told, write
+from wellworn.reflection.apply import ChangedMeanwhile, drafted, prepare, scope_of, told, write
 from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Proposal, UpdateDecision, decide
@@ -31,6 +31,8 @@ from wellworn.store.port import Store, Tx
 
 MEMORY_KINDS = ("fact", "preference", "pattern", "note")
 """What a new memory is compared with: neither turns nor summaries nor what an agent learned from its work."""
+MOST_EARLIER = 40
+"""Memories of the same session that a new one is compared with."""
 MOST_TRIES = 4
 
 ModelFor = Callable[[Partition, str], Meter | None]
@@ -109,6 +111,14 @@ class Reflector:
         tally = None if model is None else Tally(model)
         proposed = self._propose(read, partition, tally)
         by_number = {turn.number: turn for turn in read.turns}
+        drafts = drafted(
+            proposed.candidates,
+            self._writer,
+            partition=partition,
+            session_id=session_id,
+            turns=by_number,
+            trust=read.trust,
+        )
         report = Reflection(
             session_id=session_id,
             start=start,
@@ -122,11 +132,15 @@ class Reflector:
         decided: dict[tuple[Candidate, frozenset[str]], UpdateDecision] = {}
         for attempt in range(1, MOST_TRIES + 1):
             seq = self._seq(partition)
-            proposals = [self._proposal(candidate, partition) for candidate in proposed.candidates]
-            decisions = self._decide(proposals, tally, decided)
-            steps = prepare(
-                decisions, self._writer, partition=partition, session_id=session_id, turns=by_number, trust=read.trust
-            )
+            proposals = [
+                Proposal(
+                    candidate=candidate,
+                    similar=self._similar(candidate, partition),
+                    earlier=drafts[max(0, number - MOST_EARLIER) : number],
+                )
+                for number, candidate in enumerate(proposed.candidates)
+            ]
+            steps = prepare(self._decide(proposals, tally, decided), drafts, self._writer, by_number)
             spent = Cost() if tally is None else tally.cost()
             cost = replace(spent, seconds=time.perf_counter() - began)
             if dry_run:
@@ -177,11 +191,11 @@ class Reflector:
                 by, fallback = part.by, part.fallback
         return Extracted(candidates=group_same(found), dropped=dropped, skipped=skipped, by=by, fallback=fallback)
 
-    def _proposal(self, candidate: Candidate, partition: Partition) -> Proposal:
-        found = self._searcher.similar(
-            candidate.summary, partition=partition, k=self._settings.similar, kinds=MEMORY_KINDS
-        )
-        return Proposal(candidate=candidate, similar=[entry for entry, _ in found])
+    def _similar(self, candidate: Candidate, partition: Partition) -> list[Entry]:
+        """The existing memories most like a new one."""
+        k = self._settings.similar
+        found = self._searcher.similar(candidate.summary, partition=partition, k=k, kinds=MEMORY_KINDS)
+        return [entry for entry, _ in found]
 
     def _decide(
         self,

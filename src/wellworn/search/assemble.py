@@ -107,7 +107,11 @@ def assemble(question: str, recalls: Sequence[Recall], *, max_tokens: int) -> As
         hits.append(beyond[0].hit)
     left = [LeftOut(entry=one.hit.entry, why="budget") for one in beyond[int(cut) :]]
     left += [LeftOut(entry=one.hit.entry, why="nothing new") for one in rest]
-    lines = fenced_lines([fence_item(hit.entry, outdated=hit.outdated) for hit in hits], max_tokens=max_tokens) if hits else []
+    lines = (
+        fenced_lines([fence_item(hit.entry, outdated=hit.outdated) for hit in hits], max_tokens=max_tokens)
+        if hits
+        else []
+    )
     text = "\n".join([OPENING, *lines, CLOSING]) if lines else ""
     has = frozenset[int]().union(*(one.terms for one in taken)) if taken else frozenset[int]()
     return Assembled(

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from wellworn.core.values import KINDS, Entry, Partition
-from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, probability
+from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, probability
 from wellworn.ingest.terms import Trait
-from wellworn.search.bank import Bank, Rows
+from wellworn.search.bank import Bank
 from wellworn.search.context import SearchContext
 from wellworn.search.partition import SUPERSEDED
 from wellworn.search.ram import Ram
@@ -48,7 +48,9 @@ class Truth:
         if not any(states) or not self._ram.may_load(partition, LARGEST_BANK):
             return [[] for _ in records]
         with self._ram.bank([partition]) as (bank, there):
-            near = [self._near(bank, record) if there and one else [] for record, one in zip(records, states, strict=True)]
+            near = [
+                self._near(bank, record) if there and one else [] for record, one in zip(records, states, strict=True)
+            ]
         found: list[list[tuple[Entry, float]]] = []
         for number, record in enumerate(records):
             if not states[number]:
@@ -140,8 +142,10 @@ def _newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     for new, old, _, _ in context.store.edges(nos, types=["contradicts"]):
         if new in place and old in place:
             a, b = place[new], place[old]
-            if scores[a] + lift[a] < scores[b] and scores[a] >= NEAR * scores[b] > 0 and not _asks_for(
-                context, ranked.rows[b], ranked.rows[a]
+            if (
+                scores[a] + lift[a] < scores[b]
+                and scores[a] >= NEAR * scores[b] > 0
+                and not _asks_for(context, ranked.rows[b], ranked.rows[a])
             ):
                 lift[a] = scores[b] + MARGIN - scores[a]
     return ranked.with_factor("holds", lift, 1.0) if lift.any() else ranked

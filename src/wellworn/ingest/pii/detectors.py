@@ -10,18 +10,9 @@ import ipaddress
 import re
 import string
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
-
-class Finding(NamedTuple):
-    """A span of a text. A tuple, because a log may hold a hundred thousand. `value` is the same for every way to
-    write the same thing: placeholders are numbered by it."""
-
-    start: int
-    end: int
-    type: str
-    value: str
-
+from wellworn.ingest.pii.named import named_secrets, url_secrets
+from wellworn.ingest.pii.secrets import Finding, api_keys, private_keys, web_tokens
 
 Finder = Callable[[str], Iterator[Finding]]
 
@@ -50,6 +41,15 @@ _NUMBERED = re.compile(
     rf"(?:{_THINGS})\b|(?:{_NUMBER})?[ .:#=-]*+\w*(?:{_COMPOUNDS})\b)"
 )
 _VERSIONED = re.compile(rf"\n?[ .:]*+(?:(?:{_VERSIONS})\b|§|/[a-z]|=[=<>~^])")
+_RELEASED = re.compile(
+    r"\b(?:v?ersions?|releases?d?|upgrad\w+|updat\w+|downgrad\w+|bump\w*|patch\w*|tag\w*|changelog|sdk|app|driver)\b"
+)
+_PRODUCT = re.compile(r"(?:^|[\s(\"'`])([a-z][a-z+#]{2,})[ -]$")
+_SMALL = re.compile(r"(?!10\.)(?:[0-3]?\d\.){3}[0-3]?\d(?!\d)")
+_MACHINES = re.compile(
+    r"\b(?:ips?|ipv4|hosts?|hostname|(?:name|web)?servers?|address(?:es)?|addr|ping|ssh|dns|resolver|login|clients?|peers?|node|"
+    r"gateway|router|port|proxy|route|via|from|has|have|and|with|the|for|allow|deny|block|trace\w*|dig|nslookup|printer|\w+ed|\w+ing)\b|[@/]"
+)
 
 
 def _is_numbered(text: str, place: int) -> bool:
@@ -60,6 +60,21 @@ def _is_numbered(text: str, place: int) -> bool:
 def _is_versioned(text: str, place: int) -> bool:
     """A version, or a place in a document."""
     return _VERSIONED.match(text[max(0, place - REACH) : place].lower()[::-1]) is not None
+
+
+def _is_released(text: str, place: int) -> bool:
+    """A version by the words around it, or small numbers after the name of a product; unless machines are named."""
+    before, after = text[max(0, place - REACH) : place].lower(), text[place : place + REACH].lower()
+    if text[place : place + 3].isdigit() or text.startswith("10.", place):
+        return False
+    if _RELEASED.search(before + after):
+        return not re.search(
+            r"\b(?:ip|hosts?|servers?|address|ping|ssh|dns|login|clients?|peer|gateway|port|proxy)\b|[@/]", before
+        )
+    small, product = _SMALL.match(after), _PRODUCT.search(before)
+    if small is None or (product is not None and _MACHINES.fullmatch(product[1])):
+        return False
+    return product is not None or (small[0].endswith(".0.0") and after[small.end() : small.end() + 1] != "/")
 
 
 def _not_after(form: re.Pattern[str], text: str, *refused: Callable[[str, int], bool]) -> Iterator[re.Match[str]]:
@@ -74,95 +89,6 @@ def _not_after(form: re.Pattern[str], text: str, *refused: Callable[[str, int], 
 def _digits(written: str) -> str:
     """The digits of a number, which is ASCII in plain form."""
     return written.encode("ascii").translate(None, b" .()/+-").decode("ascii")
-
-
-# -- what opens services: API keys by their makers' forms, private-key blocks, signed web tokens -----------------------
-
-_KEY = re.compile(
-    r"(?<![A-Za-z0-9_-])(?:"
-    r"sk-ant-[\w-]{24,256}"  # Anthropic
-    r"|sk-(?:proj|svcacct|admin|None|or-v1)-[\w-]{24,256}"  # OpenAI since 2024, OpenRouter
-    r"|sk-[A-Za-z0-9]{32,128}"  # OpenAI before
-    r"|gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9]{22}_[A-Za-z0-9]{40,128}|glpat-[\w-]{20,64}"
-    r"|xox[abceoprs]-[A-Za-z0-9-]{16,256}|xapp-\d-[A-Za-z0-9-]{24,256}"  # Slack
-    r"|AIza[\w-]{35}|ya29\.[\w-]{24,512}|GOCSPX-[\w-]{24,64}"  # Google
-    r"|(?:AKIA|ASIA|ABIA|ACCA)[A-Z2-7]{16}"  # AWS
-    r"|[sr]k_(?:live|test)_[A-Za-z0-9]{16,128}|hf_[A-Za-z]{34}|npm_[A-Za-z0-9]{36}|SG\.[\w-]{22}\.[\w-]{43}"
-    r")(?![A-Za-z0-9])"
-)
-_KEY_MARKS = """
-sk- ghp_ gho_ ghu_ ghs_ ghr_ github_pat_ glpat- xox xapp- AIza ya29. GOCSPX-
-AKIA ASIA ABIA ACCA k_live_ k_test_ hf_ npm_ SG.
-""".split()  # noqa: SIM905  a list of words reads better
-_KEYS_AFTER_WORDS = {
-    "hooks.slack": re.compile(r"hooks\.slack\.com/services/(T[A-Z0-9]{6,16}/B[A-Z0-9]{6,16}/[A-Za-z0-9]{16,64})"),
-    "key": re.compile(
-        r"secret_?access_?key[\"']?\s{0,4}[:=]\s{0,4}[\"']?([A-Za-z0-9/+]{40})(?![A-Za-z0-9/+])", re.IGNORECASE
-    ),
-    "bearer": re.compile(r"[Bb]earer\s{1,4}([A-Za-z0-9._~+/-]{20,2048}=*)"),
-    "basic": re.compile(r"[Bb]asic\s{1,4}([A-Za-z0-9+/]{20,2048}=*)(?![\w.-])"),
-}
-_JWT = re.compile(r"(?<![\w-])eyJ[\w-]{6,4096}\.eyJ[\w-]{2,65536}\.[\w-]*(?:\.[\w-]+){0,2}")
-_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----")
-_END = re.compile(r"-----END [A-Z0-9 ]{0,32}PRIVATE KEY(?: BLOCK)?-----")
-_BODY = re.compile(r"(?:\s|\\[nr])*(?:[A-Za-z0-9+/=]{16,}(?:\s|\\[nr])*)*[A-Za-z0-9+/=]*")
-
-
-def api_keys(text: str) -> Iterator[Finding]:
-    for found in _KEY.finditer(text) if any(mark in text for mark in _KEY_MARKS) else ():
-        yield Finding(found.start(), found.end(), "API_KEY", found[0])
-    lower = text.lower()
-    for mark, form in _KEYS_AFTER_WORDS.items():
-        for found in form.finditer(text) if mark in lower else ():
-            yield Finding(found.start(1), found.end(1), "API_KEY", found[1])
-
-
-def web_tokens(text: str) -> Iterator[Finding]:
-    for found in _JWT.finditer(text) if "eyJ" in text else ():
-        yield Finding(found.start(), found.end(), "JWT", found[0])
-
-
-def private_keys(text: str) -> Iterator[Finding]:
-    """From BEGIN to END; where END is missing, as far as it looks like a key. Each part is read once: linear."""
-    begins = [*_BEGIN.finditer(text)] if "PRIVATE KEY" in text else []
-    for number, begin in enumerate(begins):
-        limit = begins[number + 1].start() if number + 1 < len(begins) else len(text)
-        end = _END.search(text, begin.end(), limit) or _BODY.match(text, begin.end(), limit)
-        key = text[begin.start() : end.end() if end else begin.end()].rstrip()
-        yield Finding(begin.start(), begin.start() + len(key), "PRIVATE_KEY", key)
-
-
-# -- what a URL gives away: the password before its host, and parameters named like secrets ----------------------------
-
-_USERINFO = re.compile(r"://[^\s/:@\[\]\"'<>]{0,128}:([^\s/@\[\]\"'<>]{1,256})@(?=[\w\[])")
-_PARAMETER = re.compile(r"[?&;]([\w.-]{1,64})=([^\s&;#\"'<>\[\](){}`$|\\]{4,2048})")
-_SURE = re.compile(
-    r"(?:.*[_.-])?(?:token|secret|password|passwd|pwd|api[_-]?key|apikey|signature|credential|access[_-]?key|jwt)", re.I
-)
-_PERHAPS = re.compile(
-    r"(?:.*[_.-])?(?:key|code|auth|authorization|session|session[_-]?id|sessionid|sid|sig|otp|hash)", re.I
-)
-_STAND_IN = re.compile(
-    r"(?:your|my|the|some)?[_-]?(?:[a-z]+[_-])*(?:token|key|secret|password|here)|x+|\*+|\.+|none|null", re.I
-)
-
-
-def url_secrets(text: str) -> Iterator[Finding]:
-    for found in _USERINFO.finditer(text) if "://" in text else ():
-        yield Finding(found.start(1), found.end(1), "URL_SECRET", found[1])
-    for found in _PARAMETER.finditer(text) if "=" in text else ():
-        value = found[2].rstrip(".,!?")
-        if _is_secret(found[1], value):
-            yield Finding(found.start(2), found.start(2) + len(value), "URL_SECRET", value)
-
-
-def _is_secret(name: str, value: str) -> bool:
-    if len(value) < 4 or _STAND_IN.fullmatch(value):
-        return False
-    if _SURE.fullmatch(name):
-        return True
-    mixed = any(char.isdigit() for char in value) and any(char.isalpha() for char in value)
-    return _PERHAPS.fullmatch(name) is not None and len(value) >= 10 and mixed
 
 
 # -- e-mail addresses: each `@` is looked at from both sides -----------------------------------------------------------
@@ -304,7 +230,7 @@ _EVERYBODY = ("127.", "0.", "255.", *(f"{above}." for above in range(256, 300)))
 
 
 def addresses(text: str) -> Iterator[Finding]:
-    for found in _not_after(_V4, text, _is_versioned):
+    for found in _not_after(_V4, text, _is_versioned, _is_released):
         if not found[0].startswith(_EVERYBODY):
             yield Finding(found.start(), found.end(), "IP", found[0])
     for found in _V6.finditer(text) if "::" in text or text.count(":") >= 7 else ():
@@ -334,6 +260,7 @@ _PLUS = re.compile(
 _AMERICAN = re.compile(
     r"[(2-9](?<![\w.+-].)(?:(?<=\()[2-9]\d\d\) ?|(?<!\()\d\d([ .-]))[2-9]\d\d(?(1)\1|[ .-])\d{4}(?![\w-]|\.\d)"
 )
+_BRACKETED = re.compile(r"\((?<!\w.)0\d{1,4}\)[ -]?\d{3,4}[ -]?\d{3,5}(?![\w-]|[ .]\d)")
 _FRENCH = re.compile(r"0(?<![\w.+-].)[1-9]([ .-])\d\d\1\d\d\1\d\d\1\d\d(?![\w-]|[ .]\d)")
 _SPOKEN = re.compile(
     r"[tTpPmMcChHfFwWsSſrRdDтТ電电手טه☎](?:(?<=[тТ電电手טه☎])|(?<!\w.))(?i:(?:(?<=t)(?:el|él|elephone|elefon\w{0,12}|"
@@ -365,7 +292,7 @@ def phones(text: str) -> Iterator[Finding]:
         digits = _digits(written[2:] if written.startswith("00") else written)
         if _INTERNATIONAL.fullmatch(digits) and not ("." in written and _THOUSANDS.match(written)):
             yield Finding(found.start(), found.end(), "PHONE", "+" + digits)
-    for form in (_AMERICAN, _FRENCH):
+    for form in (_AMERICAN, _FRENCH, _BRACKETED):
         for found in _not_after(form, text, _is_numbered, _is_versioned):
             yield Finding(found.start(), found.end(), "PHONE", _digits(found[0]))
     lower = text.lower()
@@ -387,6 +314,7 @@ DETECTORS: dict[str, Finder] = {
     "JWT": web_tokens,
     "API_KEY": api_keys,
     "URL_SECRET": url_secrets,
+    "SECRET": named_secrets,
     "EMAIL": emails,
     "IBAN": accounts,
     "CARD": cards,

@@ -10,65 +10,52 @@ import functools
 import re
 import unicodedata
 from collections.abc import Sequence
-from operator import itemgetter
 
-from wellworn.ingest.pii.detectors import DETECTORS, Finder, Finding
+from wellworn.ingest.pii.detectors import DETECTORS, Finder
+from wellworn.ingest.pii.named import names_secrets
+from wellworn.ingest.pii.secrets import Finding
 
 PLACEHOLDER = re.compile(r"\[(?!(?:AKIA|ASIA|ABIA|ACCA)[A-Z]{16}\])[A-Z][A-Z_]{0,40}(?:_\d{1,12})?\]")
 """A type in brackets; not the one kind of key that may have nothing but capitals."""
 _HINT = re.compile(
     r"\d|(?<![\s\[\]])@[\w\[]|:[0-9A-Fa-f]{0,4}:|[?&;][\w.-]{1,64}=[^\s\[\]]{4}|[\w-]{16}|-----|eyJ|"
-    r"[Bb](?:earer|asic)\s|[Kk][Ee][Yy][\"']?\s{0,4}[:=]"
+    r"[Bb](?:earer|asic)\s"
 )
 """Nothing is found in a text without one of these outside of placeholders, and most texts have none."""
 _MARK = ""
 """The type of what is a placeholder already: before all others, and nothing to mask."""
 _RANK = {type_: rank for rank, type_ in enumerate((_MARK, *DETECTORS))}
-_START = itemgetter(0)
 _INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 
 
-def find(text: str, *, others: Sequence[Finder] = ()) -> list[Finding]:
+def find(text: str, *, strict: bool = False, others: Sequence[Finder] = ()) -> list[Finding]:
     """What is in a text, in its order, without overlaps; findings of `others` give way to those of the rules."""
     plain, places = _plain(text)
     found: list[Finding] = []
-    if _HINT.search(PLACEHOLDER.sub("[]", plain) if "[" in plain else plain):
+    if _HINT.search(PLACEHOLDER.sub("[]", plain) if "[" in plain else plain) or names_secrets(plain):
         found = [finding for detector in DETECTORS.values() for finding in detector(plain)]
+    if strict:
+        from wellworn.ingest.pii.strict import strict_findings
+
+        found += strict_findings(plain)
     if places is not None:
         found = [Finding(places[start], places[end - 1] + 1, type_, value) for start, end, type_, value in found]
     for finder in others:
         found += [one for one in finder(text) if 0 <= one.start < one.end <= len(text)]
     if found and "[" in text:
         found += [Finding(mark.start(), mark.end(), _MARK, "") for mark in PLACEHOLDER.finditer(text)]
-    return _apart(found) if found else []
+    return _apart(found, len(text)) if found else []
 
 
-def _apart(found: list[Finding]) -> list[Finding]:
-    """The surest first, then the longest; whatever overlaps one that stays, or a placeholder, goes."""
-    found.sort(key=_START)
-    kept: list[Finding] = []
-    first, reach = 0, found[0][1]  # where a cluster of overlapping ones begins in the list, and ends in the text
-    for place, one in enumerate(found):
-        if one[0] >= reach:
-            kept += _surest(found[first:place])
-            first = place
-        reach = max(reach, one[1])
-    kept += _surest(found[first:])
-    return [one for one in kept if one[2] != _MARK]
-
-
-def _surest(cluster: list[Finding]) -> list[Finding]:
-    """Of those that overlap. Places are marked off, so the time is linear however many there are."""
-    if len(cluster) < 2:
-        return cluster
-    begin = cluster[0].start
-    taken = bytearray(max(one.end for one in cluster) - begin)
-    kept = []
-    for one in sorted(cluster, key=lambda one: (_RANK.get(one.type, len(_RANK)), one.start - one.end, one.start)):
-        if taken.find(1, one.start - begin, one.end - begin) < 0:
-            taken[one.start - begin : one.end - begin] = b"\x01" * (one.end - one.start)
+def _apart(found: list[Finding], length: int) -> list[Finding]:
+    """The surest first, then the longest; whatever overlaps one that stays, or a placeholder, goes. Places are marked
+    off, so the time is linear however many there are."""
+    taken, kept = bytearray(length), []
+    for one in sorted(found, key=lambda one: (_RANK.get(one.type, len(_RANK)), one.start - one.end, one.start)):
+        if taken.find(1, one.start, one.end) < 0:
+            taken[one.start : one.end] = b"\x01" * (one.end - one.start)
             kept.append(one)
-    return sorted(kept, key=_START)
+    return sorted(one for one in kept if one.type != _MARK)
 
 
 def _plain(text: str) -> tuple[str, Sequence[int] | None]:

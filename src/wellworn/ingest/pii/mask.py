@@ -13,6 +13,7 @@ import secrets
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import chain, islice
 from typing import Any
 
@@ -20,14 +21,17 @@ from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput, PersonalData
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import Partition
-from wellworn.ingest.pii.detectors import Finder, Finding
+from wellworn.ingest.pii.detectors import Finder
 from wellworn.ingest.pii.find import find
+from wellworn.ingest.pii.secrets import Finding
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubber, ScrubberSpec, Scrubbing
 from wellworn.models.port import Model, Reply, Request
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter, Store, StoreReader, Tx
 
 MODES = ("off", "mask", "reject")
+LEVELS = ("standard", "strict")
+Look = Callable[[str], list[Finding]]
 Numbering = Callable[[Sequence[Finding]], Sequence[int | None]]
 """A number for each finding, the same for the same type and value; None for a placeholder without one."""
 HEAD, ONE = "pseudonyms", "pseudonym"
@@ -60,34 +64,43 @@ class CountedUp:
 
 
 def scrub_text(
-    text: str, *, mode: str = "mask", numbering: Numbering | None = None, finders: Sequence[Finder] = ()
+    text: str,
+    *,
+    mode: str = "mask",
+    level: str = "standard",
+    numbering: Numbering | None = None,
+    finders: Sequence[Finder] = (),
 ) -> Scrubbed:
     """The text without personal data and secrets.
 
-    `mode` is `mask`, `reject` (raises `PersonalData` where there is any) or `off`. Placeholders are numbered within
-    the text; pass one `CountedUp()` to several calls to number them through. `finders` are asked besides the rules.
+    `mode` is `mask`, `reject` (raises `PersonalData` where there is any) or `off`. `level="strict"` also looks for
+    names, addresses, dates of birth and documents. Placeholders are numbered within the text; pass one `CountedUp()`
+    to several calls to number them through. `finders` are asked besides the rules.
     """
-    _checked_mode(mode)
+    look = _looking(Scrub(mode=mode, level=level, finders=finders))
     if not isinstance(text, str):
         raise InvalidInput("text", f"must be text, not {type(text).__name__}")
     if mode == "mask":
-        return _masked(text, numbering or CountedUp(), finders)
+        return _masked(text, numbering or CountedUp(), look)
     if mode == "reject":
-        _refuse(text, finders)
+        _refuse(text, look)
     return Scrubbed(text=text)
 
 
-def _checked_mode(mode: object) -> str:
-    if mode not in MODES:
-        raise InvalidInput("scrubber", f"{mode!r} is not a mode", f"use one of {', '.join(MODES)}, or a function")
-    return str(mode)
+def _looking(scrub: Scrub) -> Look:
+    """The search that settings stand for."""
+    for name, given, known in (("scrubber", scrub.mode, MODES), ("level", scrub.level, LEVELS)):
+        if given not in known:
+            what = "mode" if name == "scrubber" else "level"
+            raise InvalidInput(name, f"{given!r} is not a {what}", f"use one of {', '.join(known)}")
+    return partial(find, strict=scrub.level == "strict", others=tuple(scrub.finders))
 
 
-def _masked(text: str, numbering: Numbering, finders: Sequence[Finder]) -> Scrubbed:
+def _masked(text: str, numbering: Numbering, look: Look) -> Scrubbed:
     """Masks until nothing is found: what stood beside a finding may be one when that is gone. Each time there is less
     outside of placeholders, in which nothing is looked for, so it ends."""
     counts: Counter[str] = Counter()
-    while found := find(text, others=finders):
+    while found := look(text):
         parts, place = [], 0
         for (start, end, type_, _), number in zip(found, numbering(found), strict=True):
             parts += [text[place:start], f"[{type_}]" if number is None else f"[{type_}_{number}]"]
@@ -97,9 +110,9 @@ def _masked(text: str, numbering: Numbering, finders: Sequence[Finder]) -> Scrub
     return Scrubbed(text=text, counts=dict(counts))
 
 
-def _refuse(text: str, finders: Sequence[Finder]) -> None:
+def _refuse(text: str, look: Look) -> None:
     """Raise `PersonalData` when there is any; the message has types and numbers, never what was found."""
-    counts = Counter(one.type for one in find(text, others=finders))
+    counts = Counter(one.type for one in look(text))
     if counts:
         listed = ", ".join(f"{number} {type_}" for type_, number in sorted(counts.items()))
         raise PersonalData("text", f"holds {listed}", "take it out, or open the memory with scrubber='mask'")
@@ -197,21 +210,26 @@ def _keys(salt: str, found: Sequence[Finding]) -> list[str]:
 
 @dataclass(frozen=True, kw_only=True)
 class Scrub:
-    """What `Memory.open(scrubber=…)` takes besides a mode's name: a mode, and finders to ask besides the rules."""
+    """What `Memory.open(scrubber=…)` takes besides a mode's name: a mode, a level (`standard` or `strict`), and finders
+    to ask besides the rules."""
 
     mode: str = "mask"
+    level: str = "standard"
     finders: Sequence[Finder] = ()
 
 
 def scrubbing_of(spec: ScrubberSpec, store: Store, *, clock: Clock) -> Scrubbing:
     """The scrubbing that a mode's name, settings or a function stand for."""
     if isinstance(spec, str):
-        spec = Scrub(mode=spec)
+        spec = Scrub(level="strict") if spec == "strict" else Scrub(mode=spec)
     if isinstance(spec, Scrub):
-        return NO_SCRUBBING if _checked_mode(spec.mode) == "off" else RuleScrubbing(spec, store, clock=clock)
+        scrubbing = RuleScrubbing(spec, store, clock=clock)
+        return NO_SCRUBBING if spec.mode == "off" else scrubbing
     if callable(spec):
         return Scrubbing(spec)
-    raise InvalidInput("scrubber", f"{type(spec).__name__} is none", "use 'off', 'mask', 'reject' or a function")
+    raise InvalidInput(
+        "scrubber", f"{type(spec).__name__} is none", "use 'off', 'mask', 'strict', 'reject' or a function"
+    )
 
 
 class RuleScrubbing(Scrubbing):
@@ -222,7 +240,7 @@ class RuleScrubbing(Scrubbing):
     def __init__(self, scrub: Scrub, store: Store, *, clock: Clock) -> None:
         self._store = store
         self._refuses = scrub.mode == "reject"
-        self._finders = tuple(scrub.finders)
+        self._look = _looking(scrub)
         self._clock = aware(clock)
         self._pseudonyms = Pseudonyms(store, clock=self._clock)
         self._lock = ForkLock()
@@ -236,12 +254,12 @@ class RuleScrubbing(Scrubbing):
 
     def asked(self, partition: Partition | None) -> Scrubber:
         if partition is None:
-            return lambda text: _masked(text, lambda found: [None] * len(found), self._finders).text
+            return lambda text: _masked(text, lambda found: [None] * len(found), self._look).text
         return self._masking(partition, lambda found: self._pseudonyms.known(partition, found))
 
     def _masking(self, partition: Partition, numbering: Numbering) -> Scrubber:
         def scrub(text: str) -> str:
-            scrubbed = _masked(text, numbering, self._finders)
+            scrubbed = _masked(text, numbering, self._look)
             if scrubbed.counts:
                 with self._lock:
                     self._taken.setdefault(partition, Counter()).update(scrubbed.counts)
@@ -252,7 +270,7 @@ class RuleScrubbing(Scrubbing):
     def _refusing(self, partition: Partition) -> Scrubber:
         def scrub(text: str) -> str:
             try:
-                _refuse(text, self._finders)
+                _refuse(text, self._look)
             except PersonalData as error:
                 event = Event(at=self._clock(), tenant=partition.tenant, action="refuse", detail={"why": error.problem})
                 with self._store.transact() as tx:
@@ -264,7 +282,7 @@ class RuleScrubbing(Scrubbing):
 
     def expect(self, partition: Partition, texts: Iterator[str]) -> None:
         while not self._refuses and (some := [*islice(texts, AT_ONCE)]):
-            found = [*chain.from_iterable(find(text, others=self._finders) for text in some)]
+            found = [*chain.from_iterable(map(self._look, some))]
             if found:
                 self._pseudonyms.numbered(partition, found)
 

@@ -1,0 +1,98 @@
+"""A conversation with memory: messages and commands in, sentences out. `wellworn chat` is one on a terminal.
+
+Without a language model it answers from memory alone (`sentences`). Recalling, storing and learning are the work of
+`loop`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from wellworn.core.clock import Clock, aware, system_clock
+from wellworn.core.errors import WellwornError
+from wellworn.core.values import Recall
+from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
+from wellworn.integrations.sentences import reply, sentence, why
+from wellworn.memory import Memory
+from wellworn.models.port import Message, Model, Request
+
+SYSTEM = "You are a helpful assistant with a memory of earlier conversations. Answer in a few sentences."
+HISTORY_TURNS = 12
+NOT_ASKED = "You have not asked me anything yet."
+HELP = """Tell me things, and ask me about them later.
+/why      why I gave the last answer
+/forget   forget what the last answer rests on; with words, as in /forget my address, what fits them best
+/quit     end the conversation"""
+
+
+class Conversation:
+    """One conversation: commands and messages in, sentences out."""
+
+    def __init__(
+        self,
+        memory: Memory,
+        middleware: MemoryMiddleware,
+        model: Model | None,
+        *,
+        tell: Callable[[str], None],
+        clock: Clock = system_clock,
+    ) -> None:
+        self._memory, self._middleware, self._model = memory, middleware, model
+        self._tell, self._clock = tell, aware(clock)
+        self._last: Recall | None = None
+        self._used: Sequence[int] = ()
+
+    def run(self, messages: Iterator[str]) -> int:
+        """Answer until the person leaves; returns how many messages there were."""
+        turns = 0
+        for text in messages:
+            name, _, about = text.partition(" ")
+            if name == "/help":
+                self._tell(HELP)
+            elif name == "/why":
+                self._tell(why(self._last, used=self._used, now=self._clock()) if self._last else NOT_ASKED)
+            elif name == "/forget":
+                self._forget(self._memory.recall(about) if about.strip() else self._last, messages)
+            elif name.startswith("/"):
+                self._tell(f"I do not know {name}; /help lists what I know.")
+            else:
+                self._turn(text)
+                turns += 1
+        return turns
+
+    def _turn(self, text: str) -> None:
+        """Answer one message."""
+        context = MiddlewareContext(user_input=text, current_system_prompt=SYSTEM)
+        system, answer = self._middleware.enrich_system_prompt(context), ""
+        self._last, self._used = self._middleware.recalled(text), ()
+        if self._model is None:
+            self._tell(reply(text, self._last, now=self._clock()))
+        else:
+            try:
+                answer = self._asked(self._model, system, text)
+                citation = self._middleware.cited(text, answer)
+                self._used = citation.places or ()
+                self._tell(citation.text.strip())
+            except WellwornError as error:  # a model that fails ends one answer, not the chat
+                self._tell(f"The model did not answer: {error}")
+        self._middleware.after_response(text, answer)
+
+    def _asked(self, model: Model, system: str, text: str) -> str:
+        earlier = [
+            Message(role="assistant" if turn.role == "assistant" else "user", text=turn.text)
+            for turn in self._memory.session(self._middleware.session_id).turns()[-HISTORY_TURNS:]
+        ]
+        messages = (Message(role="system", text=system), *earlier, Message(role="user", text=text))
+        return model.complete(Request(messages=messages, purpose="chat", max_output_tokens=800)).text
+
+    def _forget(self, recall: Recall | None, answers: Iterator[str]) -> None:
+        """Forget the best hit, if the person agrees."""
+        if recall is None or not recall.hits:
+            self._tell("There is nothing to forget. Say what, as in /forget my address.")
+            return
+        self._tell(f"{sentence(recall.hits[0], now=self._clock())}\nForget this for good? (yes or no)")
+        if next(answers, "").lower() not in ("y", "yes"):
+            self._tell("Kept.")
+            return
+        self._last = None
+        self._tell("Forgotten." if self._middleware.forget(recall.hits[0].entry) else "It was gone already.")

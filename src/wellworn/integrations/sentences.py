@@ -1,0 +1,149 @@
+"""Recalled memories in plain sentences, for people: who said it and when, why it was found, and "I do not know".
+
+Works on values only. This is how `wellworn chat` answers without a language model.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from datetime import datetime
+
+from wellworn.core.values import Entry, Hit, Recall
+
+UNKNOWN = "I do not know that. Tell me, and I will remember it."
+NOTED = "Noted."
+_GREETING = re.compile(r"\W*(?:hi|hello|hey|good (?:morning|afternoon|evening))\b(?:\W+\w+)?\W*\Z", re.IGNORECASE)
+_REACTION = re.compile(
+    r"\W*(?:(?:thanks?|thank you|thx|cheers|ok|okay|great|nice|good|cool|perfect|fine|yes|no|sure|bye|so|much|very|a|lot)"
+    r"\W*)+\Z",
+    re.IGNORECASE,
+)
+_VERB = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|has|have|had)"
+_QUESTION = re.compile(
+    rf"\W*(?:(?:who|what|where|when|which|whose|why|how)(?:['’]s\b|(?:\s+(?!(?:i|you|we|he|she|they|it)\b)\w+){{0,2}}\s+{_VERB}\b)"
+    rf"|{_VERB}(?:n['’]t)?\s+(?:i|my|we|our)\b|(?:please |can you |could you )?(?:tell|remind) me\b)",
+    re.IGNORECASE,
+)
+"""The beginning of a question that has no sign."""
+_SURE = 0.5
+"""The confidence from which on a recall is taken to hold the answer."""
+_FULL = 12.0
+_CLOSE = 0.8
+"""Further hits with this share of the best score are told too."""
+_MOST_TOLD = 3
+_REASONS = {
+    "terms": "it has your words",
+    "meaning": "its meaning is close",
+    "similarity": "its meaning is close",
+    "answers": "it followed a question like this",
+    "speaker": "it is about the person you name",
+    "date": "it is from the time you ask about",
+    "recency": "it is recent",
+    "learned": "it helped with questions like this",
+}
+"""What a factor of the score says, in words. Those without words say little to a person."""
+_LEAST_SHARE = 0.15
+"""A factor below this share of the score is no reason."""
+
+
+def reply(text: str, recall: Recall | None, *, now: datetime) -> str:
+    """Answer a message from memory alone: a question with what is known, a statement with a short sign of receipt."""
+    if not asks(text):
+        if _GREETING.match(text):
+            return "Hello! Tell me something, or ask me."
+        return "Any time." if _REACTION.match(text) else NOTED
+    hits = [] if recall is None or not knows(recall) else told(recall.hits)
+    return "\n".join(sentence(hit, now=now) for hit in hits) or UNKNOWN
+
+
+def asks(text: str) -> bool:
+    """Whether a message wants an answer."""
+    last = re.split(r"[.!。！]\s+", text.strip())[-1]
+    return last.endswith(("?", "？")) or bool(_QUESTION.match(last))
+
+
+def knows(recall: Recall) -> bool:
+    """Whether the answer is likely among the hits."""
+    found = [_fits(hit) for hit in recall.hits if not asks(hit.text)]
+    return bool(found) and bool(getattr(recall, "confidence", max(found[:_MOST_TOLD])) >= _SURE)
+
+
+def _fits(hit: Hit) -> float:
+    """How well an entry fits a question, from 0 to 1."""
+    return sum(hit.factors.get(name, 0.0) for name in ("terms", "meaning")) / _FULL
+
+
+def _outdated(hit: Hit) -> bool:
+    return bool(getattr(hit, "outdated", False))
+
+
+def told(hits: Sequence[Hit]) -> list[Hit]:
+    """The hits to tell: the best, those about as good, and what it has replaced."""
+    answers = [hit for hit in hits if not asks(hit.text)]
+    close = _CLOSE * max((hit.score for hit in answers[:1]), default=0.0)
+    near = [hit for hit in answers if hit.score >= close or (_outdated(hit) and _fits(hit) >= _SURE)]
+    words: set[str] = set()
+    chosen = []
+    for hit in near:
+        said = " ".join(_words_of(hit.entry).lower().split())
+        if said not in words:
+            chosen.append(hit)
+        words.add(said)
+    return chosen[:_MOST_TOLD]
+
+
+def sentence(hit: Hit, *, now: datetime) -> str:
+    """One memory with its source: `You told me on 3 March: "I live in Oslo."`"""
+    entry = hit.entry
+    since = " Since then it has changed." if _outdated(hit) else ""
+    return f"{_source(entry)} {day(entry.at, now)}: “{_words_of(entry)}”{since}"
+
+
+def why(recall: Recall, *, now: datetime, used: Sequence[int] = ()) -> str:
+    """Why a recall found what it found: what an answer used first, then the best."""
+    asked = f"“{recall.query}”"
+    if not recall.hits:
+        return f"Nothing that I remember has to do with {asked}."
+    known = bool(used) or knows(recall)
+    lines = [f"For {asked} I found this:" if known else f"Nothing that I remember seems to answer {asked}. Nearest is:"]
+    places = [*used, *(place for place in range(len(recall.hits)) if place not in used)]
+    for place in places[: _MOST_TOLD if known else 1]:
+        hit, mark = recall.hits[place], " My answer rests on it." if place in used else ""
+        lines += [f"- {sentence(hit, now=now)}{mark}", f"  Because {_reasons(hit)}."]
+    return "\n".join(lines)
+
+
+def day(at: datetime, now: datetime) -> str:
+    """The day as people say it: today, yesterday, on 3 March, on 3 March 2024."""
+    at, now = at.astimezone(), now.astimezone()
+    days = (now.date() - at.date()).days
+    if days in (0, 1):
+        return ("today", "yesterday")[days]
+    return f"on {at.day} {at:%B}" + (f" {at.year}" if at.year != now.year else "")
+
+
+def _source(entry: Entry) -> str:
+    if entry.source in ("assistant", "ai", "model"):
+        return "I said"
+    if entry.source in ("user", "human", "reflection", "interaction"):
+        return "You told me"
+    if entry.kind == "episode" and entry.speaker:
+        return f"{entry.speaker} said"
+    return f"“{entry.title}” noted" if entry.title else "A note says, as of" if entry.kind == "note" else "I learned"
+
+
+def _words_of(entry: Entry) -> str:
+    """The person's own words, where an entry rests on them; else its text."""
+    words = re.sub(r"^\w[\w .-]{0,60}: ", "", entry.evidence) if entry.source == "reflection" else entry.text
+    return " ".join((words if words and "\n" not in words else entry.text).split())
+
+
+def _reasons(hit: Hit) -> str:
+    factors = sorted(hit.explanation, key=lambda factor: -factor.contribution)
+    counted = [
+        one for one in factors if one.contribution >= _LEAST_SHARE * max(hit.score, 0.0) and one.contribution > 0
+    ]
+    found = [*dict.fromkeys(_REASONS[one.name] for one in counted if one.name in _REASONS)]
+    found += ["you have told me something newer since"] if _outdated(hit) else []
+    return ", ".join(found[:-1]) + (" and " if len(found) > 1 else "") + found[-1] if found else "it is all there is"

@@ -1,0 +1,242 @@
+"""Sentence-transformer models as ONNX files, without torch (extra `onnx`).
+
+Reads a folder as sentence-transformers saves it: tokenizer, pooling, dense layers, length limit and prompts. Downloads
+nothing. The model is loaded on first use. Its name is made from the files, so that the folder may move.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib.util
+import json
+import os
+import re
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from wellworn.core.errors import EmbeddingFailed, MissingExtra
+from wellworn.core.locks import ForkLock
+from wellworn.models.base import EmbedderBase
+from wellworn.models.static import read_tokenizer
+
+Array = npt.NDArray[Any]  # of numbers
+_BLOCK_BYTES, _BLOCKS = 64 * 1024, 64  # of a file, for its fingerprint
+_KINDS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
+
+# From the states of the tokens (texts, tokens, width) and their mask (texts, tokens, 1) to one row per text.
+_POOLINGS: dict[str, Callable[[Array, Array], Array]] = {
+    "cls": lambda states, _: states[:, 0],
+    "lasttoken": lambda states, mask: np.take_along_axis(states, mask.sum(axis=1, keepdims=True) - 1, axis=1)[:, 0],
+    "max": lambda states, mask: np.where(mask, states, -np.inf).max(axis=1),
+    "mean": lambda states, mask: (states * mask).sum(axis=1) / mask.sum(axis=1),
+    "mean_sqrt_len": lambda states, mask: (states * mask).sum(axis=1) / np.sqrt(mask.sum(axis=1)),
+}
+_ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"Identity": lambda rows: rows, "Tanh": np.tanh}
+
+
+class OnnxEmbedder(EmbedderBase):
+    """The model in `folder` (`model.onnx` or `onnx/model.onnx`), or a certain `.onnx` file of such a folder.
+
+    Texts and questions get the model's own prompts where it has them. Texts are cut at the model's length limit.
+    """
+
+    def __init__(self, folder: str | Path, *, batch_size: int = 32) -> None:
+        if importlib.util.find_spec("onnxruntime") is None:
+            raise MissingExtra(f"the embedder 'onnx:{folder}'", "onnx")
+        self._file = _model_file(Path(folder).expanduser())
+        self._folder = self._file.parent.parent if self._file.parent.name == "onnx" else self._file.parent
+        self._tokenizer_file = self._folder / "tokenizer.json"
+        if not self._tokenizer_file.is_file():
+            raise _unreadable(self._folder, "tokenizer.json is missing")
+        self._settings = _read_settings(self._folder)
+        self._batch_size = batch_size
+        self._lock = ForkLock()
+        self._loaded: tuple[int, Any, Any] | None = None  # process, session, tokenizer
+        data = self._file.parent.glob(f"{self._file.name}?data")  # weights beside the file, where they are too large
+        mark = _fingerprint(self._settings, [self._file, self._tokenizer_file, *data])
+        super().__init__(f"onnx:{self._settings.kind}-{mark}", self._settings.width)
+
+    def _ask(self, texts: list[str], *, query: bool) -> npt.ArrayLike:
+        session, tokenizer = self._model()
+        settings = self._settings
+        texts = [(settings.query_prompt if query else settings.text_prompt) + text for text in texts]
+        encoded = tokenizer.encode_batch([text.lower() for text in texts] if settings.lower else texts)
+        tokens = [encoding.ids or [settings.pad_id] for encoding in encoded]
+        order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))  # texts of like length pad little
+        batches = [order[start : start + self._batch_size] for start in range(0, len(order), self._batch_size)]
+        rows: dict[int, Array] = {}
+        with ThreadPoolExecutor(min(len(batches), os.cpu_count() or 1)) as pool:
+            answers = pool.map(lambda places: self._run(session, [tokens[place] for place in places]), batches)
+            for places, answer in zip(batches, answers, strict=True):
+                rows |= zip(places, answer, strict=True)
+        return [rows[place] for place in range(len(rows))]
+
+    def _run(self, session: Any, tokens: list[list[int]]) -> Array:
+        shape = (len(tokens), max(map(len, tokens)))
+        ids, mask = np.full(shape, self._settings.pad_id), np.zeros(shape, dtype=np.int64)
+        for row, numbers in enumerate(tokens):
+            ids[row, : len(numbers)] = numbers
+            mask[row, : len(numbers)] = 1
+        known = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
+        known["position_ids"] = np.tile(np.arange(shape[1]), (shape[0], 1))
+        unknown = [wanted.name for wanted in session.get_inputs() if wanted.name not in known]
+        if unknown:
+            raise _unreadable(self._folder, f"{self._file.name} asks for the inputs {', '.join(unknown)}")
+        fed = {wanted.name: known[wanted.name].astype(_KINDS[wanted.type]) for wanted in session.get_inputs()}
+        answers = dict(zip([output.name for output in session.get_outputs()], session.run(None, fed), strict=True))
+        if "sentence_embedding" in answers:  # this export holds all modules
+            return np.asarray(answers["sentence_embedding"])
+        states = next((answer for answer in answers.values() if answer.ndim == 3), None)
+        if states is None:
+            raise _unreadable(self._folder, f"{self._file.name} has no output with a vector for each token")
+        return self._finish(states.astype(np.float32), mask[:, :, None])
+
+    def _finish(self, rows: Array, mask: Array) -> Array:
+        """What the modules after the transformer make of its states. Every vector is scaled to length one anyway."""
+        for kind, path, config in self._settings.modules:
+            if kind == "Pooling":
+                rows = np.concatenate([_POOLINGS[name](rows, mask) for name in config["modes"]], axis=1)
+            elif kind == "Dense":
+                weight, bias = _dense(self._folder / path / "model.safetensors")
+                rows = _ACTIVATIONS[config["activation"]](rows @ weight.T + bias)
+        return rows
+
+    def _model(self) -> tuple[Any, Any]:
+        """Session and tokenizer, read on first use and again in a forked child, where a session has no threads."""
+        with self._lock:
+            if self._loaded is None or self._loaded[0] != os.getpid():
+                import onnxruntime
+
+                options = onnxruntime.SessionOptions()
+                options.log_severity_level = 3  # errors
+                options.intra_op_num_threads = 1  # a session with threads hangs when a forked child lets it go
+                try:
+                    session = onnxruntime.InferenceSession(str(self._file), options, providers=["CPUExecutionProvider"])
+                    tokenizer = read_tokenizer(self._tokenizer_file)
+                except Exception as error:  # both packages raise kinds of their own
+                    raise _unreadable(self._folder, f"{type(error).__name__} while it was loaded") from error
+                tokenizer.enable_truncation(self._settings.max_tokens)
+                self._loaded = (os.getpid(), session, tokenizer)
+            return self._loaded[1:]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Settings:
+    """What the JSON files of a folder say about its model."""
+
+    kind: str
+    width: int | None
+    pad_id: int
+    lower: bool
+    max_tokens: int
+    text_prompt: str
+    query_prompt: str
+    modules: tuple[tuple[str, str, dict[str, Any]], ...]  # kind, path and settings, in order
+
+
+def _model_file(given: Path) -> Path:
+    """`model.onnx` where exporters put it, else the only `.onnx` file there."""
+    if given.is_file():
+        return given
+    if not given.is_dir():
+        raise _unreadable(given, "there is no such folder")
+    for folder in (given, given / "onnx"):
+        found = sorted(folder.glob("*.onnx"))
+        if found:
+            named = [file for file in found if file.name == "model.onnx"] or found
+            if len(named) > 1:
+                raise _unreadable(given, f"it has no model.onnx but {len(found)} others; name one of them")
+            return named[0]
+    raise _unreadable(given, "it has no model.onnx; export one with `optimum-cli export onnx`")
+
+
+def _read_settings(folder: Path) -> _Settings:
+    config, sentences = _read(folder, "config.json"), _read(folder, "sentence_bert_config.json")
+    prompts = _read(folder, "config_sentence_transformers.json")
+    try:
+        modules = tuple(_modules(folder))
+        limits = (config.get("max_position_embeddings"), _read(folder, "tokenizer_config.json").get("model_max_length"))
+        named = prompts.get("prompts") or {}
+        usual = named.get(prompts.get("default_prompt_name"), "")
+        texts = next((named[name] for name in ("document", "passage", "corpus") if name in named), usual)
+        pooled_once = [len(settings["modes"]) for kind, _, settings in modules if kind != "Dense"] == [1]
+        return _Settings(
+            kind=str(config.get("model_type") or "model"),
+            width=config.get("hidden_size") if pooled_once and len(modules) == 1 else None,
+            pad_id=int(config.get("pad_token_id") or 0),
+            lower=bool(sentences.get("do_lower_case")),
+            max_tokens=int(sentences.get("max_seq_length") or min((n for n in limits if n), default=512)),
+            text_prompt=str(texts),
+            query_prompt=str(named.get("query", usual)),
+            modules=modules,
+        )
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise _unreadable(folder, f"its settings are not those of a sentence-transformer ({error!r})") from error
+
+
+def _modules(folder: Path) -> list[tuple[str, str, dict[str, Any]]]:
+    """The modules after the transformer, without the scaling to length one."""
+    listed: Any = _read(folder, "modules.json") or [{"type": "Pooling", "path": "1_Pooling"}]
+    modules: list[tuple[str, str, dict[str, Any]]] = []
+    for module in listed:
+        kind, path = module["type"].rpartition(".")[2], module["path"]
+        config = _read(folder / path, "config.json") if path else {}
+        if kind == "Pooling":
+            modes = [name for name in config if name.startswith("pooling_mode_") and config[name]]
+            modes = modes or [config.get("pooling_mode") or "mean"]
+            names = [re.sub(r"^pooling_mode_|_tokens?$", "", name) for name in modes]
+            modules.append((kind, path, {"modes": names}))
+            wrong = [name for name in names if name not in _POOLINGS]
+            wrong += ["without the prompt"] if config.get("include_prompt") is False else []
+        elif kind == "Dense":
+            activation = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
+            modules.append((kind, path, {"activation": activation}))
+            wrong = [] if activation in _ACTIVATIONS else [activation]
+        else:
+            wrong = [] if kind in ("Transformer", "Normalize") else [kind]
+        if wrong:
+            raise ValueError(f"{kind} {', '.join(wrong)} is not supported here; use 'sentence-transformers:{folder}'")
+    return modules
+
+
+def _read(folder: Path, name: str) -> dict[str, Any]:
+    """A JSON file; empty where there is none."""
+    try:
+        read: dict[str, Any] = json.loads((folder / name).read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise _unreadable(folder, f"{name} cannot be read") from error
+    return read
+
+
+@functools.cache
+def _dense(file: Path) -> tuple[Array, Array]:
+    from safetensors.numpy import load_file
+
+    weights = load_file(file)
+    return weights["linear.weight"], weights.get("linear.bias", np.zeros(1, dtype=np.float32))
+
+
+def _fingerprint(settings: _Settings, files: list[Path]) -> str:
+    """Eight digits that differ where vectors would: of the settings, and of blocks spread over each file."""
+    digest = hashlib.blake2b(repr(settings).encode(), digest_size=4)
+    for path in files:
+        size = path.stat().st_size
+        digest.update(str(size).encode())
+        with path.open("rb") as file:
+            for place in range(0, size, max(_BLOCK_BYTES, size // _BLOCKS)):
+                file.seek(place)
+                digest.update(file.read(_BLOCK_BYTES))
+    return digest.hexdigest()
+
+
+def _unreadable(folder: Path, problem: str) -> EmbeddingFailed:
+    return EmbeddingFailed(f"embedder 'onnx:{folder}': {problem}")

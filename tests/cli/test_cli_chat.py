@@ -1,0 +1,124 @@
+"""`wellworn chat`: what a person reads, with a model and without one."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .conftest import Cli
+
+LIVES = {"extracted_memories": [{"summary": "The user lives in Oslo.", "reference": [0]}]}
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Any:  # writes a script and gives the model's name
+    def write(**replies: list[Any]) -> str:
+        path = tmp_path / "replies.json"
+        path.write_text(json.dumps(replies), encoding="utf-8")
+        return f"scripted:{path}"
+
+    return write
+
+
+def said(cli: Cli, *lines: str, options: tuple[str, ...] = ()) -> list[str]:
+    """What the chat prints, line by line."""
+    return cli.ok("chat", *options, stdin="\n".join([*lines, "/quit", ""])).out.splitlines()
+
+
+# -- with a model ------------------------------------------------------------------------------------------------
+
+
+def test_a_chat_recalls_cites_and_becomes_memories(cli: Cli, scripted: Any) -> None:
+    model = scripted(chat=["Noted!", "In Oslo [0]."], extract=[LIVES])
+    lines = said(cli, "I live in Oslo.", "Where do I live?", options=("--llm", model, "--session-id", "c1"))
+    assert lines[:2] == ["Noted!", "In Oslo."]
+    turns = [turn["text"] for turn in cli.json("session", "show", "c1")["turns"]]
+    assert turns == ["I live in Oslo.", "Noted!", "Where do I live?", "In Oslo."]
+    assert [entry["text"] for entry in cli.json("list", "--kind", "fact")["entries"]] == ["The user lives in Oslo."]
+    assert cli.json("learning", "status")["outcomes"] == 1
+    assert {tuple(one["key"]) for one in cli.json("admin", "costs")["spent"]} == {
+        ("chat", "scripted"),
+        ("extract", "scripted"),
+    }
+
+
+def test_only_what_the_model_was_shown_is_judged(cli: Cli, scripted: Any) -> None:
+    for number in range(9):
+        cli.ok("remember", f"Ada's bicycle number {number} is {'very ' * 190}green.")
+    model = scripted(chat=["Green. [0]"])
+    said(cli, "Which bicycle?", options=("-k", "2", "--llm", model, "--session-id", "c2"))
+    assert cli.json("learning", "status")["outcomes"] == 1
+
+
+def test_a_model_that_fails_does_not_end_the_chat(cli: Cli, scripted: Any) -> None:
+    answer = cli.ok("chat", "--llm", scripted(chat=[]), "--session-id", "c1", stdin="One.\nTwo.\n")
+    assert answer.out.count("The model did not answer") == 2
+    assert len(cli.json("session", "show", "c1")["turns"]) == 2
+
+
+# -- without one -------------------------------------------------------------------------------------------------
+
+
+def test_without_a_model_it_answers_from_memory_with_the_source(cli: Cli) -> None:
+    cli.ok("session", "add", "user", "My bicycle is a green Brompton.", "--session-id", "s", "--at", "2026-03-03")
+    (answer,) = said(cli, "Which bicycle is mine?")
+    assert answer.startswith("You told me on 3 March")
+    assert answer.endswith(": “My bicycle is a green Brompton.”")
+
+
+def test_it_says_when_it_does_not_know(cli: Cli) -> None:
+    cli.ok("session", "add", "user", "My bicycle is a green Brompton.", "--session-id", "s")
+    assert said(cli, "Who cuts the hedge?") == ["I do not know that. Tell me, and I will remember it."]
+    assert said(Cli(cli.db.with_name("empty.db")), "Who cuts the hedge?")[0].startswith("I do not know that.")
+
+
+def test_statements_are_acknowledged_and_remembered(cli: Cli) -> None:
+    spoken = "My dentist is Dr. Holm.\nWho is my dentist?\nThanks!\n"
+    answer = cli.ok("chat", "--session-id", "c1", stdin=spoken)
+    assert answer.out.splitlines() == ["Noted.", "You told me today: “My dentist is Dr. Holm.”", "Any time."]
+    assert "I will remember:" in answer.err
+    turns = [turn["text"] for turn in cli.json("session", "show", "c1")["turns"]]
+    assert turns == ["My dentist is Dr. Holm.", "Who is my dentist?", "Thanks!"]  # not its own answers
+
+
+def test_why_says_it_in_words(cli: Cli) -> None:
+    lines = said(cli, "/why", "My dentist is Dr. Holm.", "Who is my dentist?", "/why")
+    assert lines[0] == "You have not asked me anything yet."
+    reasons = lines[lines.index("For “Who is my dentist?” I found this:") :]
+    assert reasons[1] == "- You told me today: “My dentist is Dr. Holm.”"
+    assert reasons[2].startswith("  Because it has your words")
+    assert not any(sign in line for line in reasons for sign in ("0.", "terms", "┃"))
+
+
+def test_forgetting_asks_first_and_is_for_good(cli: Cli) -> None:
+    said(cli, "My dentist is Dr. Holm.", "My tea is oolong.")
+    lines = said(cli, "/forget my dentist", "no", "Who is my dentist?", "/forget", "yes", "Who is my dentist?")
+    assert lines[1:4] == ["Forget this for good? (yes or no)", "Kept.", "You told me today: “My dentist is Dr. Holm.”"]
+    assert lines[6] == "Forgotten."
+    assert "Holm" not in lines[7]
+    everything = json.dumps(cli.json("list"))
+    assert "Holm" not in everything
+    assert "oolong" in everything
+    assert said(cli, "/forget")[0].startswith("There is nothing to forget.")
+
+
+def test_help_and_what_is_no_command(cli: Cli) -> None:
+    lines = said(cli, "/help", "/dance")
+    assert {"/why", "/forget", "/quit"} <= {line.split()[0] for line in lines}
+    assert lines[-1] == "I do not know /dance; /help lists what I know."
+
+
+def test_no_ids_and_no_tables(cli: Cli) -> None:
+    entry = cli.remember("The user lives in Oslo.")
+    answer = cli.ok("chat", stdin="Where does the user live?\n/why\n/quit\n")
+    assert entry[:8] not in answer.out + answer.err
+    assert "Oslo" in answer.out
+
+
+def test_one_json_document(cli: Cli) -> None:
+    answer = cli.ok("chat", "--json", "--session-id", "c1", stdin="My tea is oolong.\n/quit\n")
+    assert answer.json["turns"] == 1
+    assert "Noted." in answer.err

@@ -1,0 +1,393 @@
+"""What an agent does around memory: words stay with their owner, markers stay hidden, nothing said is lost."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from langchain.agents import create_agent
+from langchain.agents.middleware import ModelFallbackMiddleware
+from langchain.agents.middleware.types import AgentMiddleware
+from langchain.agents.structured_output import ProviderStrategy, ToolStrategy
+from langchain_core.messages import AIMessage, HumanMessage
+from langchain_core.tools import tool
+from langgraph.checkpoint.memory import InMemorySaver
+from langgraph.types import Command
+from pydantic import BaseModel
+
+from integrations.test_langchain_sessions import calling, clock, pausing, resume, start
+from integrations.world import (
+    ADA,
+    BEN,
+    HandClock,
+    Parts,
+    agent_of,
+    ask,
+    citing,
+    extracting,
+    scripted,
+    shown,
+    thread,
+    turns,
+)
+from wellworn import Memory, create_memory_middleware
+from wellworn.integrations.langchain import RMMContext, RMMMiddleware
+from wellworn.reflection.settings import ReflectionSettings
+
+
+def broken(*args: Any, **kwargs: Any) -> Any:
+    raise ConnectionError
+
+
+# -- turns that could not be stored ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("failures", [1, 2])
+def test_first_turns_that_could_not_be_stored_are_stored_with_the_next(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, failures: int
+) -> None:
+    middleware = RMMMiddleware(memory)
+    agent = agent_of(scripted("Noted."), middleware)
+    with monkeypatch.context() as patch:
+        patch.setattr(memory, "session", broken)
+        for n in range(failures):
+            ask(agent, f"I have cat {n}.")
+    assert middleware.faults == {"store": failures}
+    ask(agent, "I have a dog.")
+    said = [text for role, text in turns(memory) if role == "user"]
+    assert said == [*(f"I have cat {n}." for n in range(failures)), "I have a dog."]
+
+
+def test_so_are_those_of_a_run_whose_model_failed(memory: Memory) -> None:
+    agent = agent_of(scripted(lambda _: broken(), "Noted."), RMMMiddleware(memory))
+    with pytest.raises(ConnectionError):
+        ask(agent, "I have a cat.")
+    ask(agent, "And a dog.")
+    assert turns(memory) == [("user", "I have a cat."), ("user", "And a dog."), ("assistant", "Noted.")]
+
+
+def test_what_was_there_before_the_middleware_is_not_stored(memory: Memory) -> None:
+    agent = agent_of(scripted("Noted."), RMMMiddleware(memory))
+    given = [HumanMessage("Old."), AIMessage("Yes."), HumanMessage("I have a dog.")]
+    agent.invoke({"messages": given}, thread("t1"), context={"user_id": "ada"})
+    assert turns(memory) == [("user", "I have a dog."), ("assistant", "Noted.")]
+
+
+def test_the_same_in_any_loop(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    middleware = create_memory_middleware(memory, scope=ADA, session_id="t1")
+    with monkeypatch.context() as patch:
+        patch.setattr("wellworn.ingest.session.Session.add_turns", broken)
+        middleware.after_response("I have a cat.", "Noted.")
+        middleware.after_response("It is grey.", "Fine.")
+    assert middleware.faults == {"store": 2}
+    middleware.after_response("It is old.", "Oh.")
+    said = [text for role, text in turns(memory) if role == "user"]
+    assert said == ["I have a cat.", "It is grey.", "It is old."]
+
+
+# -- a run that someone else resumes -----------------------------------------------------------------------------
+
+
+def test_a_run_resumed_by_another_person_keeps_the_words_with_their_owner(memory: Memory) -> None:
+    memory.remember("Ben's clock is blue.", scope=BEN)
+    model = scripted(calling(), "It is noon.")
+    agent = pausing(model, RMMMiddleware(memory), InMemorySaver())
+    start(agent, "What does my clock say?")
+    resume(agent, user_id="ben")
+    assert turns(memory, scope=ADA) == [("user", "What does my clock say?"), ("assistant", "It is noon.")]
+    assert turns(memory, scope=BEN) == []
+    assert shown(model.seen[1]) == []
+    ask(agent, "And mine?", user="ben")
+    assert turns(memory, scope=BEN) == [("user", "And mine?"), ("assistant", "It is noon.")]
+
+
+def test_words_added_when_a_run_is_resumed_are_those_of_who_resumes_it(memory: Memory) -> None:
+    agent = pausing(scripted(calling(), "It is noon."), RMMMiddleware(memory), InMemorySaver())
+    start(agent, "What does my clock say?")
+    more: Command[Any] = Command(
+        resume={"decisions": [{"type": "approve"}]}, update={"messages": [HumanMessage("I am Ben.")]}
+    )
+    agent.invoke(more, thread("t1"), context={"user_id": "ben"})
+    assert ("user", "I am Ben.") not in turns(memory, scope=ADA)
+    assert ("user", "What does my clock say?") not in turns(memory, scope=BEN)
+
+
+def test_a_run_that_is_never_resumed_leaves_its_words_with_their_owner(memory: Memory) -> None:
+    agent = pausing(scripted(calling(), "Noted."), RMMMiddleware(memory), InMemorySaver())
+    start(agent, "My word is xylophone.")
+    ask(agent, "My word is zeppelin.", user="ben")
+    assert [text for role, text in turns(memory, scope=ADA) if role == "user"] == ["My word is xylophone."]
+    assert [text for role, text in turns(memory, scope=BEN) if role == "user"] == ["My word is zeppelin."]
+
+
+def test_words_of_nobody_are_nobodys(memory: Memory) -> None:
+    middleware = RMMMiddleware(memory)
+    agent = agent_of(scripted("Noted."), middleware)
+    ask(agent, "I have a cat.")
+    agent.invoke({"messages": [HumanMessage("I have a snake.")]}, thread("t1"))
+    assert middleware.faults == {"start": 1}
+    ask(agent, "I have a dog.")
+    assert [text for role, text in turns(memory) if role == "user"] == ["I have a cat.", "I have a dog."]
+
+
+# -- a middleware further in that changes the model --------------------------------------------------------------
+
+
+class Swaps(AgentMiddleware[Any, Any]):
+    """Puts another model in, in one of the ways that people do it."""
+
+    def __init__(self, model: Any, way: str) -> None:
+        super().__init__()
+        self._model, self._way = model, way
+
+    def _changed(self, request: Any) -> Any:
+        if self._way == "assign":
+            request.model = self._model
+            return request
+        return request.override(model=self._model)
+
+    def wrap_model_call(self, request: Any, handler: Any) -> Any:
+        return handler(self._changed(request))
+
+    async def awrap_model_call(self, request: Any, handler: Any) -> Any:
+        return await handler(self._changed(request))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+@pytest.mark.parametrize("way", ["override", "assign"])
+def test_markers_are_hidden_when_the_model_is_swapped(memory: Memory, way: str) -> None:
+    memory.remember("Ada's bicycle is green.", scope=ADA)
+    other = scripted("You ride a green one [0], I think. [0]", piece=2)
+    agent = agent_of(scripted("Never."), RMMMiddleware(memory), middleware=[Swaps(other, way)])
+    tokens = []
+    given = {"messages": [HumanMessage("Which bicycle?")]}
+    for message, about in agent.stream(given, thread("t1"), context={"user_id": "ada"}, stream_mode="messages"):
+        if about["langgraph_node"] == "model":
+            tokens.append(str(message.text))
+    assert "".join(tokens) == "You ride a green one, I think."
+    assert memory.learning.status(scope=ADA).outcomes == 1
+
+
+def test_and_when_a_fallback_answers(memory: Memory) -> None:
+    memory.remember("Ada's bicycle is green.", scope=ADA)
+    fallback = ModelFallbackMiddleware(scripted("A green one. [0]", piece=1))
+    agent = agent_of(scripted(lambda _: broken()), RMMMiddleware(memory), middleware=[fallback])
+    seen = [
+        str(message.text)
+        for message, about in agent.stream(
+            {"messages": [HumanMessage("Which bicycle?")]},
+            thread("t1"),
+            context={"user_id": "ada"},
+            stream_mode="messages",
+        )
+        if about["langgraph_node"] == "model"
+    ]
+    assert "".join(seen) == "A green one."
+    assert memory.learning.status(scope=ADA).outcomes == 1
+
+
+class Home(BaseModel):
+    """Where someone lives."""
+
+    city: str
+
+
+def test_a_middleware_that_asks_for_structure_gets_no_rule_to_cite(memory: Memory) -> None:
+    class Structures(AgentMiddleware[Any, Any]):
+        def wrap_model_call(self, request: Any, handler: Any) -> Any:
+            return handler(request.override(response_format=ProviderStrategy(Home)))
+
+    memory.remember("Ada lives in Oslo.", scope=ADA)
+    model = scripted('{"city": "Oslo"}')
+    agent = agent_of(model, RMMMiddleware(memory), middleware=[Structures()])
+    ask(agent, "Where do I live?")
+    assert "NO_CITE" not in str(model.seen[0][0].content)
+    assert shown(model.seen[0])
+
+
+# -- sub-agents and structured answers ---------------------------------------------------------------------------
+
+
+def test_what_a_sub_agent_is_asked_is_not_what_the_person_said(memory: Memory) -> None:
+    sub = create_agent(scripted("Rain."), [], middleware=[RMMMiddleware(memory)], context_schema=RMMContext)
+
+    @tool
+    def look_up(question: str) -> str:
+        """Ask the weather agent."""
+        return str(sub.invoke({"messages": [HumanMessage(question)]}, context={"user_id": "ada"})["messages"][-1].text)
+
+    call = AIMessage("", tool_calls=[{"name": "look_up", "args": {"question": "Weather in Oslo?"}, "id": "c1"}])
+    agent = agent_of(scripted(call, "Take an umbrella."), RMMMiddleware(memory), tools=[look_up])
+    ask(agent, "Do I need a coat?", is_session_end=True)
+    assert [text for role, text in turns(memory) if role == "user"] == ["Do I need a coat?"]
+    assert ("assistant", "Weather in Oslo?") in turns(memory)
+    assert len(memory.jobs.list(scope=ADA)) == 1  # the session ends once, with the person's agent
+
+
+def test_an_agent_as_a_node_of_a_graph_hears_the_person(memory: Memory) -> None:
+    from langgraph.graph import START, MessagesState, StateGraph
+
+    agent = agent_of(scripted("Noted."), RMMMiddleware(memory), checkpointer=None)
+    graph: Any = StateGraph(MessagesState, context_schema=RMMContext)
+    graph.add_node("helper", agent)
+    graph.add_edge(START, "helper")
+    compiled = graph.compile(checkpointer=InMemorySaver())
+    compiled.invoke({"messages": [HumanMessage("I have a dog.")]}, thread("t1"), context={"user_id": "ada"})
+    assert turns(memory) == [("user", "I have a dog."), ("assistant", "Noted.")]
+
+
+def test_structured_answers_are_stored_as_answers(memory: Memory) -> None:
+    call = AIMessage("", tool_calls=[{"name": "Home", "args": {"city": "Oslo"}, "id": "c1"}])
+    agent = agent_of(scripted(call), RMMMiddleware(memory), response_format=ToolStrategy(Home), tools=[clock])
+    agent.invoke({"messages": [HumanMessage("Where do I live?")]}, thread("t1"), context={"user_id": "ada"})
+    (asked, answered) = turns(memory)
+    assert asked == ("user", "Where do I live?")
+    assert (answered[0], json.loads(answered[1])) == ("assistant", {"city": "Oslo"})
+    provider = agent_of(scripted('{"city": "Bonn"}'), RMMMiddleware(memory), response_format=ProviderStrategy(Home))
+    ask(provider, "And my sister?", on="t2")
+    assert json.loads(turns(memory, "t2")[-1][1]) == {"city": "Bonn"}
+
+
+# -- who runs it -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schema", [RMMContext, None])
+def test_the_user_may_come_from_configurable(memory: Memory, schema: Any) -> None:
+    middleware = RMMMiddleware(memory)
+    agent = agent_of(scripted("Noted."), middleware, context_schema=schema)
+    config = {"configurable": {"thread_id": "t1", "user_id": "ada", "is_session_end": True}}
+    agent.invoke({"messages": [HumanMessage("I have a dog.")]}, config)
+    assert len(turns(memory)) == 2
+    assert len(memory.jobs.list(scope=ADA)) == 1
+    assert not middleware.faults
+    agent.invoke({"messages": [HumanMessage("I have a cat.")]}, config, context={"user_id": "ben"})
+    assert len(turns(memory, scope=BEN)) == 2  # the context is nearer to the run
+
+
+async def test_from_configurable_in_an_event_loop(memory: Memory) -> None:
+    agent = agent_of(scripted("Noted."), RMMMiddleware(memory))
+    config = {"configurable": {"thread_id": "t1", "user_id": "ada"}}
+    await agent.ainvoke({"messages": [HumanMessage("I have a dog.")]}, config)
+    assert len(turns(memory)) == 2
+
+
+def test_a_forgotten_context_says_what_to_do(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
+    agent = agent_of(scripted("Hello."), RMMMiddleware(memory))
+    agent.invoke({"messages": [HumanMessage("Hi")]}, thread("t1"))
+    said = " ".join(record.getMessage() for record in caplog.records)
+    assert "context={'user_id': …}" in said
+    assert "configurable" in said
+
+
+# -- on parts of one's own ---------------------------------------------------------------------------------------
+
+
+def test_a_session_on_parts_ends_when_it_is_idle(clock: HandClock) -> None:
+    parts = Parts(model=extracting("The user has a dog."))
+    middleware = parts.middleware(reflection=ReflectionSettings(idle_minutes=30), clock=clock)
+    agent = agent_of(scripted("Noted. [NO_CITE]"), middleware)
+    ask(agent, "I have a dog.", on="monday")
+    clock.forward(minutes=20)
+    ask(agent, "Hello.", on="tuesday")
+    assert parts.texts() == []
+    clock.forward(minutes=20)
+    ask(agent, "Hello again.", on="tuesday")
+    assert parts.texts() == ["The user has a dog."]
+    assert "Hello" not in str(parts.model.seen[0][-1].content)
+
+
+def test_and_after_every_n_turns() -> None:
+    parts = Parts(model=extracting("The user has a dog.", "The user has a cat."))
+    middleware = parts.middleware(reflection=ReflectionSettings(every_turns=4))
+    agent = agent_of(scripted("Noted. [NO_CITE]"), middleware)
+    for text in ("I have a dog.", "It barks.", "I have a cat.", "It purrs."):
+        ask(agent, text)
+    assert parts.texts() == ["The user has a cat.", "The user has a dog."]
+    assert "dog" not in str(parts.model.seen[-1][-1].content).split("history")[0]
+
+
+def test_reflection_on_parts_in_the_background() -> None:
+    import threading
+
+    gate = threading.Event()
+    inner = extracting("The user has a dog.")
+
+    def waits(messages: Any) -> Any:
+        assert gate.wait(60)
+        return inner.reply(messages)
+
+    parts = Parts(model=scripted(waits))
+    middleware = parts.middleware(background=True)
+    agent = agent_of(scripted("Noted."), middleware)
+    assert ask(agent, "I have a dog.", is_session_end=True) == "Noted."  # did not wait
+    assert ask(agent, "It barks.") == "Noted."  # nor does the next run
+    assert parts.texts() == []
+    gate.set()
+    middleware.wait()
+    assert parts.texts() == ["The user has a dog."]
+    middleware.end_session(thread("t1"), agent=agent)
+    assert "It barks." in str(parts.model.seen[-1][-1].content)  # what came meanwhile is read next time
+    assert "I have a dog." not in str(parts.model.seen[-1][-1].content)
+
+
+def test_memories_on_parts_are_listed_forgotten_and_rebuilt() -> None:
+    parts = Parts(model=extracting("The user has a dog.", "The user has a cat."))
+    middleware = parts.middleware()
+    agent = agent_of(scripted(citing("dog", "Yes.")), middleware)
+    ask(agent, "I have a dog.", on="t1", is_session_end=True)
+    ask(agent, "I have a cat.", on="t2", is_session_end=True)
+    dog, cat = sorted(middleware.entries("ada"), key=lambda entry: "cat" in entry.text)
+    assert (dog.text, cat.text) == ("The user has a dog.", "The user has a cat.")
+    parts.vectors.store.clear()  # the index is lost
+    assert middleware.rebuild("ada") == 2
+    assert parts.texts() == ["The user has a cat.", "The user has a dog."]
+    assert middleware.rebuild("ada") == 2
+    assert middleware.forget("ada", [cat.id, "unknown"]) == 1
+    assert parts.texts() == ["The user has a dog."]
+    assert middleware.entries("ben") == []
+    assert middleware.forget("ada") == 1
+    assert parts.texts() == [] == middleware.entries("ada")
+    assert parts.weights() is None
+
+
+def test_the_same_on_a_memory(memory: Memory) -> None:
+    id = memory.remember("Ada has a dog.", scope=ADA)[0]
+    memory.remember("Ben has a cat.", scope=BEN)
+    middleware = RMMMiddleware(memory)
+    assert [entry.text for entry in middleware.entries("ada")] == ["Ada has a dog."]
+    assert middleware.forget("ada", [id]) == 1
+    assert middleware.entries("ada") == []
+    assert middleware.rebuild("ben") == 1
+    assert middleware.forget("ben") == 1
+
+
+def test_a_shared_index_that_finds_nothing_for_a_person_says_so(caplog: pytest.LogCaptureFixture) -> None:
+    parts = Parts(model=extracting("The user has a dog."))
+    middleware = parts.middleware()
+    ask(agent_of(scripted("Noted."), middleware), "I have a dog.", is_session_end=True)
+    assert not middleware.faults
+    parts.remember(*(f"Note {n}." for n in range(30)), user="ben")
+    search = parts.vectors.similarity_search_by_vector
+
+    def ten_of_ben(*args: Any, **kwargs: Any) -> Any:  # an index that gives ten at most, and others are nearer
+        return [one for one in search(*args, **{**kwargs, "k": 100}) if one.metadata["rmm_user"] == "ben"][:10]
+
+    parts.vectors.similarity_search_by_vector = ten_of_ben  # type: ignore[method-assign]
+    ask(agent_of(scripted("Noted."), middleware), "Which pet?", on="t2")
+    assert middleware.faults == {"recall": 1}
+    assert any("search_kwargs" in record.getMessage() for record in caplog.records)
+    before = middleware.faults["recall"]
+    ask(agent_of(scripted("Noted."), middleware), "Which pet?", user="eve", on="t3")
+    assert middleware.faults["recall"] == before  # someone without memories is no fault
+
+
+# -- names -------------------------------------------------------------------------------------------------------
+
+
+def test_the_loop_middleware_is_importable_from_the_package() -> None:
+    import wellworn
+    from wellworn.integrations import loop
+
+    assert wellworn.create_memory_middleware is loop.create_memory_middleware
+    assert {"MemoryMiddleware", "MiddlewareContext", "format_memory_context"} <= set(wellworn.__all__)

@@ -1,0 +1,140 @@
+"""Memories in plain sentences: who said it, when, why it was found, and what is said when nothing fits."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from wellworn import Memory
+from wellworn.core.values import Cost, Entry, Factor, Hit, Partition, Recall
+from wellworn.integrations.sentences import UNKNOWN, asks, day, reply, sentence, told, why
+
+NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
+HOME = Partition(tenant="default", layer="user", layer_id="ada")
+
+
+def hit(text: str, *, score: float = 10.0, days: int = 78, factors: dict[str, float] | None = None, **said: Any) -> Hit:
+    at = NOW - timedelta(days=days)
+    times: dict[str, Any] = dict.fromkeys(("at", "created_at", "updated_at", "valid_from"), at)
+    given: dict[str, Any] = {"kind": "episode", "source": "user", "evidence": text, **said}
+    parts = factors or {"terms": 0.6 * score, "meaning": 0.4 * score}
+    made = tuple(Factor(name=name, value=value, weight=1.0) for name, value in parts.items())
+    return Hit(entry=Entry(id=text, partition=HOME, text=text, **times, **given), score=score, explanation=made)
+
+
+def recall(*hits: Hit, query: str = "Where do I live?") -> Recall:
+    return Recall(id="r", query=query, hits=[*hits], route="plain", cost=Cost())
+
+
+@pytest.mark.parametrize(
+    ("found", "expected"),
+    [
+        (hit("I live in Oslo."), "You told me on 3 March: “I live in Oslo.”"),
+        (hit("I live in Oslo.", days=400), "You told me on 15 April 2025: “I live in Oslo.”"),
+        (hit("I live in Oslo.", days=1), "You told me yesterday: “I live in Oslo.”"),
+        (hit("You live in Oslo.", days=0, source="assistant"), "I said today: “You live in Oslo.”"),
+        (hit("I moved.", source="Mia", speaker="Mia"), "Mia said on 3 March: “I moved.”"),
+        (
+            hit("Ada lives in Oslo.", kind="fact", source="reflection", evidence="ada: I live in Oslo."),
+            "You told me on 3 March: “I live in Oslo.”",
+        ),
+        (
+            hit(
+                "Ada has two homes.", kind="fact", source="reflection", evidence="ada: I live in Oslo.\nada: And Bonn."
+            ),
+            "You told me on 3 March: “Ada has two homes.”",
+        ),
+        (
+            hit("Oslo is wet.", kind="note", source="file", title="Weather"),
+            "“Weather” noted on 3 March: “Oslo is wet.”",
+        ),
+    ],
+)
+def test_a_memory_is_told_with_its_source(found: Hit, expected: str) -> None:
+    assert sentence(found, now=NOW) == expected
+
+
+def test_days_are_said_as_people_say_them() -> None:
+    days = [0, 1, 2, 100, 300]
+    said = [day(NOW - timedelta(days=n), NOW) for n in days]
+    assert said == ["today", "yesterday", "on 18 May", "on 9 February", "on 24 July 2025"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Where do I live?",
+        "where do i live",
+        "What's my dentist called",
+        "Remind me what Mia is allergic to",
+        "I moved. Where do I live now?",
+        "Do I eat meat",
+        "Wie heißt meine Schwester?",
+    ],
+)
+def test_questions_are_answered(text: str) -> None:
+    assert asks(text)
+    assert reply(text, recall(hit("I live in Oslo.")), now=NOW) == "You told me on 3 March: “I live in Oslo.”"
+    assert reply(text, recall(), now=NOW) == reply(text, None, now=NOW) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("I live in Oslo.", "Noted."),
+        ("When I was young I lived in Rome.", "Noted."),
+        ("Use uv instead of pip please.", "Noted."),
+        ("What a day it was!", "Noted."),
+        ("Nice to meet you, I am Ada.", "Noted."),
+        ("Good Friday is my birthday.", "Noted."),
+        ("Thanks a lot!", "Any time."),
+        ("ok great", "Any time."),
+        ("Hello!", "Hello! Tell me something, or ask me."),
+        ("Good morning Ada", "Hello! Tell me something, or ask me."),
+    ],
+)
+def test_statements_are_acknowledged_shortly(text: str, expected: str) -> None:
+    assert not asks(text)
+    assert reply(text, recall(hit("I live in Oslo.")), now=NOW) == expected
+
+
+def test_what_is_about_as_good_is_told_too_and_nothing_twice() -> None:
+    hits = [
+        hit("Where do I live?", score=12.0),
+        hit("I live in Oslo."),
+        hit("Ada lives in Oslo.", score=9.5, kind="fact", source="reflection", evidence="ada: I live in Oslo."),
+        hit("My flat is in Oslo West.", score=9.0),
+        hit("I like tea.", score=3.0),
+    ]
+    assert [one.text for one in told(hits)] == ["I live in Oslo.", "My flat is in Oslo West."]
+
+
+def test_a_stranger_is_not_told() -> None:
+    assert reply("Who cuts the hedge?", recall(hit("I like tea.", score=2.0)), now=NOW) == UNKNOWN
+
+
+def test_why_gives_reasons_in_words() -> None:
+    found = hit("I live in Oslo.", factors={"terms": 6.0, "meaning": 3.0, "recency": 0.2, "length": -0.7})
+    assert why(recall(found), now=NOW).splitlines() == [
+        "For “Where do I live?” I found this:",
+        "- You told me on 3 March: “I live in Oslo.”",
+        "  Because it has your words and its meaning is close.",
+    ]
+    other = hit("I like tea.", score=2.0)
+    assert (
+        why(recall(other, found), now=NOW, used=(1,))
+        .splitlines()[1]
+        .endswith("“I live in Oslo.” My answer rests on it.")
+    )
+    assert "Nothing that I remember seems to answer" in why(recall(hit("I like tea.", score=2.0)), now=NOW)
+    assert why(recall(), now=NOW) == "Nothing that I remember has to do with “Where do I live?”."
+
+
+def test_every_factor_of_a_plain_recall_is_understood(memory: Memory) -> None:
+    ada = memory.for_user("ada")
+    ada.session("s").add("user", "I live in Oslo.")
+    text = why(ada.recall("Where do I live?"), now=NOW)
+    assert "Because it" in text
+    assert "_" not in text
