@@ -105,20 +105,20 @@ def life(words: dict[str, Any], person: str, rng: random.Random, *, vague: bool)
                         Said(role=role, text=text, at=at, session=number, asks=text.rstrip().endswith("?"))
                     )
                     at += timedelta(minutes=1)
-    for slot in slots:
-        values = current[slot["name"]]
-        made.finals.append(
-            Final(
-                ask=rng.choice(slot["ask"]),
-                value=values[-1][0],
-                former=tuple(value for value, _ in values[:-1]),
-                past=rng.choice(slot["ask_past"]),
-                told=tuple(at for _, at in values),
-            )
-        )
+    made.finals = [_final(slot, current[slot["name"]], rng) for slot in slots]
     made.finals += [Final(ask=rng.choice(fact["ask"]), value=fact["answer"]) for fact in stable]
     made.unanswerable = rng.sample(words["unanswerable"]["ask"], 10)
     return made
+
+
+def _final(slot: dict[str, Any], values: list[tuple[str, datetime]], rng: random.Random) -> Final:
+    return Final(
+        ask=rng.choice(slot["ask"]),
+        value=values[-1][0],
+        former=tuple(value for value, _ in values[:-1]),
+        past=rng.choice(slot["ask_past"]),
+        told=tuple(at for _, at in values),
+    )
 
 
 def _exchange(

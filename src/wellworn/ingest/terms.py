@@ -157,6 +157,7 @@ def embedding_text(entry: Entry) -> str:
 
 
 _NAME = re.compile(r"(?<![^\W_])[^\W_]+(?:[-'’][^\W_]+)*")
+_OF_SPEAKER = re.compile(r"I(?:['’]|$)")
 _SENTENCE_BEGINS = re.compile(r"(?:^|[.!?:;\n])\W*$")
 
 
@@ -167,9 +168,8 @@ def names_in(text: str) -> set[str]:
         word = match[0]
         if any(c.isdigit() for c in word):
             found.add(word)
-        elif word[0].isupper() and word != "I" and not word.startswith(("I'", "I’")):
-            if not _SENTENCE_BEGINS.search(text[: match.start()]):
-                found.add(word)
+        elif word[0].isupper() and not _OF_SPEAKER.match(word):
+            found.update([] if _SENTENCE_BEGINS.search(text[: match.start()]) else [word])
     return found
 
 

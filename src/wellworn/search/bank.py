@@ -163,8 +163,8 @@ def _live(partition: PartitionIndex, micros: int, *, outdated: bool) -> Mask:
 
 
 def _stating(partition: PartitionIndex) -> Mask:
-    stating: Mask = (partition.traits & _NO_STATEMENT) == 0
-    return stating & partition.alive
+    stating: Mask = ((partition.traits & _NO_STATEMENT) == 0) & partition.alive
+    return stating
 
 
 def _wanted(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:

@@ -127,7 +127,7 @@ def settle(ranked: Ranked, context: SearchContext) -> Ranked:
                 continue
             if context.view.question.about_past:
                 lift[where] = max(lift[where], max(scores[new], scores[where]) + MARGIN - scores[where])
-            elif not _asks_for(context, ranked.rows[where], row):
+            elif not _asks_for(context, int(ranked.rows[where]), row):
                 lift[new] = max(lift[new], scores[where] + MARGIN - scores[new])
     return ranked.with_factor("holds", lift, 1.0)
 
@@ -145,7 +145,7 @@ def _newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
             if (
                 scores[a] + lift[a] < scores[b]
                 and scores[a] >= NEAR * scores[b] > 0
-                and not _asks_for(context, ranked.rows[b], ranked.rows[a])
+                and not _asks_for(context, int(ranked.rows[b]), int(ranked.rows[a]))
             ):
                 lift[a] = scores[b] + MARGIN - scores[a]
     return ranked.with_factor("holds", lift, 1.0) if lift.any() else ranked
