@@ -17,6 +17,7 @@ from evals import extraction as extraction_eval
 from evals import gates as gates_eval
 from evals import judge as judge_eval
 from evals import learn as learn_eval
+from evals import preferences as preferences_eval
 from evals import recall as recall_eval
 from evals import tasks as tasks_eval
 from evals.report import Report
@@ -83,6 +84,23 @@ def learn(
     )
     with _bar() as progress:
         report = learn_eval.run(data / "locomo", settings, progress=progress)
+    _print(report, json)
+
+
+@app.command()
+def preferences(
+    name: Annotated[list[str] | None, typer.Option("--name", help="Only this preference; repeat it.")] = None,
+    feedback: Annotated[str, typer.Option("--feedback", help="honest, random, inverted, first or last.")] = "honest",
+    miss: Annotated[float, typer.Option("--miss", help="Share of answers that is not cited.")] = 0.0,
+    false: Annotated[float, typer.Option("--false", help="Share of the rest that is cited.")] = 0.0,
+    seeds: Annotated[int, typer.Option("--seeds", help="Worlds for each preference.")] = 1,
+    embedder: Embedder = "static",
+    json: Json = False,
+) -> None:
+    """Does learning help where the untrained ranking is wrong? A made-up world; needs no data."""
+    citing = learn_eval.Citing(feedback=feedback, miss=miss, false=false)
+    with _bar() as progress:
+        report = preferences_eval.run(name or (), citing=citing, seeds=seeds, embedder=embedder, progress=progress)
     _print(report, json)
 
 

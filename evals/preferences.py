@@ -27,14 +27,58 @@ LAST = 100
 EASY = 0.1
 """Share of the questions that name a word of their answer."""
 
-ADJECTIVES = (
-    "amber", "brisk", "copper", "dusty", "early", "frozen", "gentle", "hollow", "ivory", "jagged", "keen", "lunar",
-    "mellow", "narrow", "oaken", "pale", "quiet", "rusty", "silver", "timber", "upper", "velvet", "wicker", "young",
-)  # fmt: skip
-NOUNS = (
-    "anchor", "bridge", "cellar", "depot", "engine", "ferry", "garden", "harbour", "island", "jetty", "kiln", "lantern",
-    "mill", "nursery", "orchard", "pier", "quarry", "reactor", "stable", "tunnel", "valve", "windmill", "yard", "zeppelin",
-)  # fmt: skip
+ADJECTIVES = [
+    "amber",
+    "brisk",
+    "copper",
+    "dusty",
+    "early",
+    "frozen",
+    "gentle",
+    "hollow",
+    "ivory",
+    "jagged",
+    "keen",
+    "lunar",
+    "mellow",
+    "narrow",
+    "oaken",
+    "pale",
+    "quiet",
+    "rusty",
+    "silver",
+    "timber",
+    "upper",
+    "velvet",
+    "wicker",
+    "young",
+]
+NOUNS = [
+    "anchor",
+    "bridge",
+    "cellar",
+    "depot",
+    "engine",
+    "ferry",
+    "garden",
+    "harbour",
+    "island",
+    "jetty",
+    "kiln",
+    "lantern",
+    "mill",
+    "nursery",
+    "orchard",
+    "pier",
+    "quarry",
+    "reactor",
+    "stable",
+    "tunnel",
+    "valve",
+    "windmill",
+    "yard",
+    "zeppelin",
+]
 SAID = (
     "The {subject} was painted by {word}.",
     "{word} repaired the {subject} and checked it twice.",
@@ -87,7 +131,6 @@ CHECK: dict[str, Prefers] = {
     "two speakers": lambda item: is_("speaker", "Lena")(item) + is_("speaker", "Otis")(item),
     "another tag": is_("tags", "urgent"),
     "newest fact": lambda item: 1e10 * (item["kind"] == "fact") + item["at"].timestamp(),
-    "title": lambda item: float(bool(item["title"])),
 }
 
 
@@ -145,7 +188,6 @@ def _item(subject: str, dice: random.Random) -> Item:
     text = dice.choice(SAID).format(subject=subject, word=word)
     return {
         "text": text,
-        "title": f"On {word}" if dice.random() < 0.1 else "",
         "kind": dice.choice(KINDS),
         "tags": dice.sample(TAGS, 2),
         "source": dice.choice(SOURCES),

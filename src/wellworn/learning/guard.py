@@ -70,12 +70,17 @@ class Evidence(NamedTuple):
         """Of one value; 0 when empty."""
         return self.squares / self.n - self.mean * self.mean if self.n > 0.0 else 0.0
 
-    def bound(self, z: float, least_variance: float = MIN_VARIANCE) -> float:
-        """mean + z standard errors: a lower bound for z < 0, an upper one for z > 0. Infinite below two values."""
-        return self.mean + z * (math.sqrt(max(self.variance, least_variance) / self.n) if self.n >= 2.0 else math.inf)
+    @property
+    def error(self) -> float:
+        """Standard error of the mean; infinite below two values."""
+        return math.sqrt(max(self.variance, MIN_VARIANCE) / self.n) if self.n >= 2.0 else math.inf
+
+    def bound(self, z: float) -> float:
+        """mean + z standard errors: a lower bound for z < 0, an upper one for z > 0."""
+        return self.mean + z * self.error
 
     def __str__(self) -> str:
-        return f"{self.mean:.2f} ± {self.bound(1.0) - self.mean:.2f} over {self.n:.0f} outcomes"
+        return f"{self.mean:.2f} ± {self.error:.2f} over {self.n:.0f} outcomes"
 
 
 NO_EVIDENCE = Evidence()
