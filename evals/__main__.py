@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.progress import Progress as Bar
 
+from evals import documents as documents_eval
 from evals import extraction as extraction_eval
 from evals import gates as gates_eval
 from evals import judge as judge_eval
@@ -130,6 +131,12 @@ def tasks(
     with _bar() as progress:
         report = tasks_eval.run(way or (), count=count, seeds=seeds, embedder=embedder, progress=progress)
     _print(report, json)
+
+
+@app.command()
+def documents(embedder: Embedder = "static", json: Json = False) -> None:
+    """Is the page that answers a question found first in a folder of documentation? Beside FTS5; needs no data."""
+    _print(documents_eval.run(embedder=embedder), json)
 
 
 @app.command()
