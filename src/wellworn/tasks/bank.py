@@ -33,7 +33,7 @@ from wellworn.search.filters import Filters
 from wellworn.tasks.attempts import Assignment, Attempts, Execute, RunResult, TaskResult, TaskSpec, Work, planned
 from wellworn.tasks.consolidate import JOB, Consolidation, Consolidator
 from wellworn.tasks.distill import Distilled, distill
-from wellworn.tasks.engine import fitting, parts_of, strategies_first
+from wellworn.tasks.engine import fitting, parts_of, ranked_items
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.graph import Graph
 from wellworn.tasks.items import ITEM_KINDS, LIVE, domain_of, is_item, kinds_of, wanted_tags
@@ -136,7 +136,7 @@ class ReasoningBank:
         min_confidence: float | None = None,
     ) -> Recall:
         """The `k` items that help most with a task: of a `domain` (`web.admin`), or of all below one (`web.*`)."""
-        return self._found(query, strategies_first, domain, k, scope, kind, min_confidence)
+        return self._found(query, ranked_items, domain, k, scope, kind, min_confidence)
 
     def _found(
         self,

@@ -19,11 +19,11 @@ from wellworn.core.values import Entry, Job, Partition, Progress, Scope
 from wellworn.ingest.validate import checked_count
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter, Store, Tx
-from wellworn.tasks.advice import contradiction
+from wellworn.tasks.advice import contradiction, duplicates
 from wellworn.tasks.alike import PAGE, Rows, alike_pairs, read_rows
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.items import Stage, stage_of
-from wellworn.tasks.settle import ConsolidationSettings, ConsolidationStep, Plan, contradict, duplicates, look_at, merge
+from wellworn.tasks.settle import ConsolidationSettings, ConsolidationStep, Plan, contradict, look_at, merge
 
 RUN, REVIEW, TALLY = "consolidation", "review", "consolidation_tally"
 """Kinds of records: a run, a question for people, the count of new items."""
