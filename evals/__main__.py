@@ -124,12 +124,13 @@ def tasks(
     way: Annotated[list[str] | None, typer.Option("--way", help="Only this way to live; repeat it.")] = None,
     count: Annotated[int, typer.Option("--tasks", help="Tasks in each world.")] = 200,
     seeds: Annotated[int, typer.Option("--seeds", help="Worlds, each with rules of its own.")] = 1,
+    words: Annotated[str, typer.Option("--words", help="check, or tune: what was looked at.")] = "check",
     embedder: Embedder = "static",
     json: Json = False,
 ) -> None:
     """Does an agent that learns from its tasks succeed more often? A made-up world; needs no data."""
     with _bar() as progress:
-        report = tasks_eval.run(way or (), count=count, seeds=seeds, embedder=embedder, progress=progress)
+        report = tasks_eval.run(way or (), count=count, seeds=seeds, embedder=embedder, words=words, progress=progress)
     _print(report, json)
 
 

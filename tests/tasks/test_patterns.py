@@ -159,5 +159,7 @@ def test_every_item_has_evidence_from_the_trajectories(one: Trajectory, other: T
 def test_only_whole_words_of_the_task_are_left_open(names: tuple[str, str]) -> None:
     name, year = names
     (item,) = from_success(a_try(f"Report of {year} for {name}", a_call("report", year=int(year), page=2)))
-    assert item.text == (f"For tasks like “Report of {year} for {name}”: This worked: report(year=[from the task], page=2).")
+    assert item.text == (
+        f"For tasks like “Report of {year} for {name}”: This worked: report(year=[from the task], page=2)."
+    )
     assert item.pattern.shape == f"Report of … for {name}"

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
-from wellworn.core.clock import Clock, NewId
+from wellworn.core.clock import Clock, NewId, to_micros
 from wellworn.core.errors import InvalidInput, ScopeError
-from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS, Entry, Partition, Scope
 from wellworn.ingest.remember import Writer
-from wellworn.ingest.terms import terms
 from wellworn.ingest.scrub import ScrubberSpec, Scrubbing, choose_scrubbing
+from wellworn.ingest.terms import terms
 from wellworn.ingest.validate import checked_scope
 from wellworn.jobs.queue import Queue
 from wellworn.learning.learner import Learner
@@ -24,7 +24,7 @@ from wellworn.models.port import Model
 from wellworn.search.context import SearchContext
 from wellworn.search.pipeline import Searcher
 from wellworn.search.profiles import PROFILES
-from wellworn.search.score import FEATURES, MICROS_PER_DAY, Column, Ranked
+from wellworn.search.score import FEATURES, MICROS_PER_DAY, Ranked
 from wellworn.store.port import Store
 from wellworn.tasks.items import Pattern, bank_partition, pattern_of
 
@@ -38,6 +38,7 @@ SHARES = {"similarity": 0.65, "words": WORDS_SHARE}
 RARE = 1
 FITS = 0.6
 """Of the best item's similarity: what fits less is about something else."""
+Floats = npt.NDArray[np.float64]
 _GUARDRAIL = KINDS.index("guardrail")
 
 
@@ -150,7 +151,7 @@ def fitting(ranked: Ranked, context: SearchContext) -> Ranked:
     return ranked.take(sorted(best.values()))
 
 
-def _fit(ranked: Ranked) -> Column:
+def _fit(ranked: Ranked) -> Floats:
     """How well each item fits the task, by meaning and by words."""
     names = [name for name in ("similarity", "words") if name in ranked.names]
     return np.asarray(sum(ranked.values[:, ranked.names.index(n)] * SHARES[n] for n in names), dtype=np.float64)
@@ -165,7 +166,7 @@ def _recent(ranked: Ranked, context: SearchContext) -> Ranked:
     return replace(ranked, values=values)
 
 
-def _words(ranked: Ranked, query: str, entries: Mapping[int, Entry]) -> Column:
+def _words(ranked: Ranked, query: str, entries: Mapping[int, Entry]) -> Floats:
     """How far the words of the task are those of each item's task, or stand in what was done at it: from 0 to 1.
 
     A word weighs more the fewer items have it, and the fewer different things these are about: a name occurs with
@@ -198,4 +199,4 @@ def _words(ranked: Ranked, query: str, entries: Mapping[int, Entry]) -> Column:
         return sum(weight.get(term, 0.0) for term in words)
 
     fits = [total(asked & words) / math.sqrt(max(total(asked) * total(words), 1e-12)) for words in told]
-    return np.array(fits)
+    return np.array(fits, dtype=np.float64)

@@ -19,14 +19,25 @@ from wellworn.store.port import Selection, StoreReader, Tx
 from wellworn.tasks.calls import followed
 from wellworn.tasks.distill import Distilled, distill, distill_attempts
 from wellworn.tasks.engine import Parts
-from wellworn.tasks.items import NewItem, Origin, Outcome, calls_tag, domain_of, draft_of, pattern_of, scope_of
+from wellworn.tasks.items import (
+    NewItem,
+    Origin,
+    Outcome,
+    calls_tag,
+    content_words,
+    domain_of,
+    draft_of,
+    pattern_of,
+    scope_of,
+)
 from wellworn.tasks.judge import judge
 from wellworn.tasks.siblings import MOST_TWINS, Stored, join, store
 from wellworn.tasks.tasks import NEXT, UNFINISHED, Task, TaskMoved, Tasks
 
-import os
-REFUTED_STEP = float(os.environ.get("RS","0.3"))
+REFUTED_STEP = 0.3
 """What an item loses when its advice was followed and failed: that is an observation, a verdict is an opinion."""
+ALIKE = 0.5
+"""Share of the words that two tasks must have in common for a failure at one to count at the other."""
 DOUBTED_STEP = 0.05
 """What it loses when its calls worked, and yet the task is said to have failed."""
 LOST = "the process ended before the work did"
@@ -126,7 +137,19 @@ class Finisher:
             self._count(tx, task, dict.fromkeys(about, success), judge_too=not logged)
             self._count(tx, task, dict.fromkeys(failed, False), judge_too=True, step=REFUTED_STEP)
             self._count(tx, task, dict.fromkeys(doubted, False), judge_too=True, step=DOUBTED_STEP)
+            self._doubt_twins(tx, task, [shown[task.shown[place]] for place in failed])
         return moved
+
+    def _doubt_twins(self, tx: Tx, task: Task, refuted: Sequence[Entry]) -> None:
+        """Items that say the same calls at much the same words were refuted too: each would fail in its turn."""
+        now, said = self._parts.clock(), set(content_words(task.query))
+        for one in refuted:
+            pattern = pattern_of(one)
+            chosen = Selection(kinds=[one.kind], states=["active"], tags=calls_tag(pattern, one.kind))
+            for _, twin in tx.select([one.partition], chosen, limit=MOST_TWINS):
+                words = set(pattern_of(twin).conditions)
+                if twin.id not in task.shown and len(words & said) >= ALIKE * len(words | said):
+                    tx.update(judged(twin, False, now, step=REFUTED_STEP), change=None)
 
     def _log(self, task: Task, about: Sequence[int]) -> bool:
         """Into the outcome log; False when the log does not have the recall (learning is off, or a crash took it)."""

@@ -46,6 +46,8 @@ ORIGIN = "origin"
 """The key of an entry's metadata that holds its `Origin`."""
 PROMOTED = "promoted"
 """The key of an entry's metadata that says when it was promoted, and to which level."""
+REVIEWED = "reviewed"
+"""The key of an entry's metadata that says when a person found it correct."""
 LIVE: tuple[State, ...] = ("active", "flagged")
 MOST_STRATEGIES, MOST_GUARDRAILS, MOST_CONTRASTS = 3, 2, 5
 """Items at most from one success, one failure, and several attempts side by side."""
@@ -173,7 +175,10 @@ def draft_of(item: NewItem, origin: Origin, *, layer: str, trusted: bool) -> Dra
         source=SOURCE,
         confidence=item.confidence,
         trust="trusted" if trusted else "untrusted",
-        metadata={ORIGIN: {name: value for name, value in named.items() if value}, **({PATTERN: plain} if plain else {})},
+        metadata={
+            ORIGIN: {name: value for name, value in named.items() if value},
+            **({PATTERN: plain} if plain else {}),
+        },
     )
 
 

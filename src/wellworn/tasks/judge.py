@@ -125,9 +125,7 @@ def _by_signs(trajectory: Trajectory) -> Verdict:
     if speak_for and odds > 0 and not left_undone(trajectory):
         return _said(True, min(sure, SUREST_SUCCESS), speak_for)
     return _said(
-        False,
-        min(sure, SUREST_FAILURE) if odds < 0 else UNSURE,
-        against or ["nothing shows that it succeeded"],
+        False, min(sure, SUREST_FAILURE) if odds < 0 else UNSURE, against or ["nothing shows that it succeeded"]
     )
 
 

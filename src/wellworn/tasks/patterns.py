@@ -33,7 +33,15 @@ from wellworn.tasks.calls import (
     unresolved,
     uses,
 )
-from wellworn.tasks.items import MOST_CONTRASTS, MOST_GUARDRAILS, MOST_STRATEGIES, START_CONFIDENCE, ItemKind, NewItem, pattern_for
+from wellworn.tasks.items import (
+    MOST_CONTRASTS,
+    MOST_GUARDRAILS,
+    MOST_STRATEGIES,
+    START_CONFIDENCE,
+    ItemKind,
+    NewItem,
+    pattern_for,
+)
 from wellworn.tasks.trajectory import Step, Trajectory, one_line
 
 ERROR_CHARS = 160
@@ -80,9 +88,7 @@ def _turned(trajectory: Trajectory, turn: Turnaround) -> NewItem:
     between = [one.text for one in before]
     first = f"First {', then '.join(between)}; then" if between else ""
     if different:
-        now, then = (
-            ", ".join(put_argument(name, pair[side]) for name, pair in different.items()) for side in (1, 0)
-        )
+        now, then = (", ".join(put_argument(name, pair[side]) for name, pair in different.items()) for side in (1, 0))
         advice = f"{first or 'Call'} {call.text}. {worked.action} failed with {then}: {_error(last)}."
         title = f"{worked.action}: {now}, not {then}"
     elif between:

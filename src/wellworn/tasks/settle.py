@@ -169,7 +169,9 @@ def contradict(plan: Plan, a: str, b: str, alike: float, gap: float) -> None:
     if len(found) < 2 or plan.asked(":".join(sorted((a, b)))) or not (why := contradiction(*found)):
         return
     winner, loser = sorted(found, key=lambda entry: (-entry.confidence, entry.id))
-    surer = winner.confidence - loser.confidence > gap + 1e-9 and not (ORIGIN in loser.metadata and loser.at > winner.at)
+    surer = winner.confidence - loser.confidence > gap + 1e-9 and not (
+        ORIGIN in loser.metadata and loser.at > winner.at
+    )
     if not surer and all(pattern_of(entry).key(entry.kind) for entry in found):
         return
     plan.link(winner.id, loser.id, "contradicts", alike)

@@ -21,10 +21,10 @@ _WORD = re.compile(r"[a-z][a-z0-9:_-]*$")
 _INTERPRETERS = re.compile(r"(?:python|node|ruby|perl|bash|sh|zsh|php|deno|bun|Rscript)[\d.]*$")
 _ASIDE = frozenset("cd echo printf export set source . sleep true exit wait pushd popd".split())  # noqa: SIM905
 _LOOKS = frozenset(
-    (
-        "ls cat head tail less more pwd find grep egrep rg which wc stat file tree du df ps env date whoami type diff "
-        "id uname hostname history man jq sort uniq cut awk ag fd free top lsof printenv test [ tee"
-    ).split()
+    """
+    ls cat head tail less more pwd find grep egrep rg which wc stat file tree du df ps env date whoami type diff
+    id uname hostname history man jq sort uniq cut awk ag fd free top lsof printenv test [ tee
+    """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 _LOOKS_AT = {
     "git": frozenset("status log diff show branch blame remote".split()),  # noqa: SIM905
