@@ -13,10 +13,12 @@ import typer
 from rich.console import Console
 from rich.progress import Progress as Bar
 
+from evals import documents as documents_eval
 from evals import extraction as extraction_eval
 from evals import gates as gates_eval
 from evals import judge as judge_eval
 from evals import learn as learn_eval
+from evals import preferences as preferences_eval
 from evals import recall as recall_eval
 from evals import tasks as tasks_eval
 from evals.report import Report
@@ -87,6 +89,23 @@ def learn(
 
 
 @app.command()
+def preferences(
+    name: Annotated[list[str] | None, typer.Option("--name", help="Only this preference; repeat it.")] = None,
+    feedback: Annotated[str, typer.Option("--feedback", help="honest, random, inverted, first or last.")] = "honest",
+    miss: Annotated[float, typer.Option("--miss", help="Share of answers that is not cited.")] = 0.0,
+    false: Annotated[float, typer.Option("--false", help="Share of the rest that is cited.")] = 0.0,
+    seeds: Annotated[int, typer.Option("--seeds", help="Worlds for each preference.")] = 1,
+    embedder: Embedder = "static",
+    json: Json = False,
+) -> None:
+    """Does learning help where the untrained ranking is wrong? A made-up world; needs no data."""
+    citing = learn_eval.Citing(feedback=feedback, miss=miss, false=false)
+    with _bar() as progress:
+        report = preferences_eval.run(name or (), citing=citing, seeds=seeds, embedder=embedder, progress=progress)
+    _print(report, json)
+
+
+@app.command()
 def extraction(
     data: Data = DATA,
     llm: Annotated[str | None, typer.Option("--llm", help="A model, as in ollama:llama3.2; rules without.")] = None,
@@ -105,13 +124,20 @@ def tasks(
     way: Annotated[list[str] | None, typer.Option("--way", help="Only this way to live; repeat it.")] = None,
     count: Annotated[int, typer.Option("--tasks", help="Tasks in each world.")] = 200,
     seeds: Annotated[int, typer.Option("--seeds", help="Worlds, each with rules of its own.")] = 1,
+    words: Annotated[str, typer.Option("--words", help="check, or tune: what was looked at.")] = "check",
     embedder: Embedder = "static",
     json: Json = False,
 ) -> None:
     """Does an agent that learns from its tasks succeed more often? A made-up world; needs no data."""
     with _bar() as progress:
-        report = tasks_eval.run(way or (), count=count, seeds=seeds, embedder=embedder, progress=progress)
+        report = tasks_eval.run(way or (), count=count, seeds=seeds, embedder=embedder, words=words, progress=progress)
     _print(report, json)
+
+
+@app.command()
+def documents(embedder: Embedder = "static", json: Json = False) -> None:
+    """Is the page that answers a question found first in a folder of documentation? Beside FTS5; needs no data."""
+    _print(documents_eval.run(embedder=embedder), json)
 
 
 @app.command()

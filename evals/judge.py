@@ -59,7 +59,17 @@ def run(folder: Path, *, embedder: str = "static", progress: Progress | None = N
     judged = [_judged(name, half, traces) for name, traces in sets.items() for half in ("tune", "check")]
     found = [_siblings(name, traces, embedder, steps) for name, traces in sets.items()]
     columns = ("set", "half", "n", "accuracy %", "more frequent label %", "ranking %", "teaches", "of these right %")
-    siblings = ("set", "trajectories", "tasks", "gave an item %", "found@1", "found@3", "found@5", "by chance %")
+    siblings = (
+        "set",
+        "trajectories",
+        "tasks",
+        "gave an item %",
+        "found@1",
+        "found@3",
+        "found@5",
+        "plain@1",
+        "by chance %",
+    )
     tables = [
         Table(title="the judge without a model", columns=columns, rows=[row for row in judged if row[2]]),
         Table(title="found from a sibling", columns=siblings, rows=found),
@@ -90,7 +100,10 @@ def _ranking(pairs: Sequence[tuple[Trace, Verdict]]) -> float | None:
 
 
 def _siblings(name: str, traces: Sequence[Trace], embedder: str, steps: Steps) -> tuple[Any, ...]:
-    """At which rank is an item of the same task? Asked only where trials put the task in other words."""
+    """At which rank is an item of the same task? Asked only where trials put the task in other words.
+
+    `plain` takes the task whose first words are nearest by cosine, without a bank.
+    """
     first = {one.task: one for one in reversed(traces)}
     rest = [one for one in traces if one.trajectory.query != first[one.task].trajectory.query]
     ranks: list[tuple[str, int]] = []
@@ -103,10 +116,20 @@ def _siblings(name: str, traces: Sequence[Trace], embedder: str, steps: Steps) -
             hits = bank.retrieve(one.trajectory.query, k=DEPTH).hits
             tasks = list(dict.fromkeys(origin.task for hit in hits if (origin := origin_of(hit.entry))))
             ranks.append((one.task, 1 + tasks.index(one.task) if one.task in tasks else DEPTH + 1))
+        embed = memory.engine.embedder
+        words = None if embed is None or not rest else embed.embed([one.trajectory.query for one in first.values()])
+        plain = [
+            (
+                one.task,
+                100.0 * (list(first)[int((words @ embed.embed_query(one.trajectory.query)).argmax())] == one.task),
+            )
+            for one in rest
+            if words is not None and embed is not None
+        ]
     steps.advance(len(traces))
     share = 100.0 * taught / len(traces)
     at = [interval((task, 100.0 * (rank <= k)) for task, rank in ranks) for k in (1, 3, 5)]
-    return name, len(traces), len(first), share, *at, 100.0 / len(first) if rest else None
+    return name, len(traces), len(first), share, *at, interval(plain), 100.0 / len(first) if rest else None
 
 
 # -- reading ---------------------------------------------------------------------------------------------------------

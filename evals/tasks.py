@@ -14,9 +14,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from evals.report import Interval, Report, Steps, Table, interval
-from evals.world import CHECK, FAMILIES, TRIES, World, WorldTask, attempt, tasks
+from evals.world import CHECK, FAMILIES, TRIES, VOCABULARIES, World, WorldTask, attempt, read, tasks
 from wellworn import Memory, Scope
-from wellworn.core.values import Progress
+from wellworn.core.values import Hit, Progress
 from wellworn.tasks import ReasoningBank, Work
 
 SCOPE = Scope(tenant="eval", agent="clerk")
@@ -45,6 +45,8 @@ class Life:
     """Whether the agent follows items that are about something else."""
     changes: bool = False
     """Whether every rule is drawn anew half-way; compared with the same change without a bank."""
+    consolidates: bool = False
+    """Whether the bank is consolidated after every task, and not only when that is due."""
     tries: int = TRIES
 
 
@@ -61,7 +63,9 @@ WAYS = {
     "rules judge": Life(silent=True),
     "gullible": Life(gullible=True),
     "gullible, verdicts at chance": Life(gullible=True, wrong=0.5),
+    "k = 3, verdicts 30 % wrong": Life(k=3, wrong=0.3),
     "rules change": Life(changes=True),
+    "rules change, consolidated after every task": Life(changes=True, consolidates=True),
     "rules change, without": Life(changes=True, bank=False),
 }
 
@@ -87,24 +91,36 @@ def run(
     count: int = 200,
     seeds: int = 1,
     embedder: str = "static",
+    words: str = "check",
     progress: Progress | None = None,
 ) -> Report:
-    """Live these ways (all without any) in every world, each beside what it is compared with."""
+    """Live these ways (all without any) in every world, each beside what it is compared with; `words` is `check` or
+    `tune`, the vocabulary that was looked at while the bank was made."""
     unknown = [name for name in ways if name not in WAYS]
     if unknown or count < 1 or seeds < 1:
         raise ValueError(f"not a way: {unknown[0]!r} (one of {', '.join(WAYS)})" if unknown else "at least one of each")
     chosen = list(dict.fromkeys([*map(_alone, ways), *ways])) if ways else list(WAYS)
     steps = Steps(total=count * seeds * len(chosen), progress=progress)
     worlds = range(FIRST_WORLD, FIRST_WORLD + seeds)
-    done = {name: [one for seed in worlds for one in live(WAYS[name], seed, count, embedder, steps)] for name in chosen}
-    about = {"tasks": count, "worlds": seeds, "embedder": embedder, "gain": "over the same tasks without a bank"}
+    done = {
+        name: [one for seed in worlds for one in live(WAYS[name], seed, count, embedder, steps, words)]
+        for name in chosen
+    }
+    about = {
+        "tasks": count,
+        "worlds": seeds,
+        "words": words,
+        "embedder": embedder,
+        "gain": "over the same tasks without a bank",
+    }
     return Report(name="tasks", about=about, tables=_tables(done))
 
 
-def live(way: Life, seed: int, count: int, embedder: str, steps: Steps) -> list[Done]:
+def live(way: Life, seed: int, count: int, embedder: str, steps: Steps, words: str = "check") -> list[Done]:
     """One life in one world."""
-    order = tasks(seed, count, shuffled=way.shuffled)
-    worlds = [World(seed), World(seed + 10_000) if way.changes else World(seed)]
+    spoken = VOCABULARIES[words]
+    order = tasks(spoken, seed, count, shuffled=way.shuffled)
+    worlds = [World(spoken, seed), World(spoken, seed + 10_000) if way.changes else World(spoken, seed)]
     draw, ids = random.Random(f"verdicts/{seed}"), random.Random(f"ids/{seed}")
     now = [START]
 
@@ -139,17 +155,18 @@ def _worked(
 ) -> dict[str, Any]:
     """One task, done as this life does it, as a trajectory."""
 
-    def agent(given: list[str]) -> dict[str, Any]:
-        return attempt(world, task, given, seed=seed, gullible=way.gullible, tries=way.tries)
+    def agent(given: Sequence[Hit]) -> dict[str, Any]:
+        told = [read(hit.entry.metadata) for hit in given]
+        return attempt(world, task, told, seed=seed, gullible=way.gullible, tries=way.tries)
 
     if not way.bank:
         return agent([])
     if not way.learns:
-        return agent([hit.entry.text for hit in bank.retrieve(task.query, domain=DOMAIN).hits])
+        return agent(bank.retrieve(task.query, domain=DOMAIN).hits)
     done: list[dict[str, Any]] = []
 
     def execute(work: Work) -> dict[str, Any]:  # the trajectory as the bank sees it
-        made = agent([hit.entry.text for hit in work.hits])
+        made = agent(work.hits)
         done.append(made)
         if way.silent:
             steps = [{**step, "ok": step["ok"] and None} for step in made["steps"]]
@@ -162,6 +179,8 @@ def _worked(
     if not way.failures and not out.success and out.entry_ids:
         memory.forget(scope=SCOPE, ids=list(out.entry_ids))
     memory.jobs.run()
+    if way.consolidates:
+        bank.consolidate()
     return done[0]
 
 

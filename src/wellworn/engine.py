@@ -253,6 +253,4 @@ def _reranker(profile: Profile, store: Store, embedder: Embedder | None) -> Matr
         return None
     from wellworn.learning.reranker import MatrixReranker
 
-    return MatrixReranker(
-        store, paper=profile.reranker == "paper", profile=profile.name, embed=embedder.embed_query, width=embedder.width
-    )
+    return MatrixReranker(store, profile=profile.name, embed=embedder.embed_query, width=embedder.width)

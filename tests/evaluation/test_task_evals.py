@@ -10,7 +10,7 @@ import pytest
 from evals import judge, tasks
 from evals.data import DataError
 from evals.report import Report, Steps
-from evals.world import CHECK, Call, Read, World, attempt, kinds, read
+from evals.world import CHECK, VOCABULARIES, Read, Vocabulary, World, WorldCall, attempt, kinds, read
 from evals.world import tasks as world_tasks
 
 FAST = ("empty", "shuffled")
@@ -49,34 +49,35 @@ def test_every_way_can_be_lived() -> None:
 # -- the world and its agent -----------------------------------------------------------------------------------------
 
 
-def test_every_kind_has_exactly_one_right_way() -> None:
-    world = World(7)
-    for kind in kinds():
-        calls = [(list(way.before), Call(kind.tool, {"name": "Ada", **dict(way.given)})) for way in kind.ways]
+@pytest.mark.parametrize("words", VOCABULARIES.values(), ids=VOCABULARIES)
+def test_every_kind_has_exactly_one_right_way(words: Vocabulary) -> None:
+    world = World(words, 7)
+    for kind in kinds(words):
+        calls = [(list(way.before), WorldCall(kind.tool, {"name": "Ada", **dict(way.given)})) for way in kind.ways]
         assert [world.answer(kind, before, call)["ok"] for before, call in calls].count(True) == 1, kind
 
 
+def test_the_two_vocabularies_share_no_task() -> None:
+    tune, check = ({kind.noun for kind in kinds(words)} for words in VOCABULARIES.values())
+    assert not tune & check
+    assert all(task.query == task.query.strip() for task in world_tasks(VOCABULARIES["check"], 1, 60, shuffled=True))
+
+
 def test_calling_something_else_without_an_error_is_no_success() -> None:
-    task = world_tasks(1, 18, shuffled=False)[0]
-    done = attempt(World(1), task, ["This worked: fetch_audit_log()."] * 3, seed=1, gullible=True, tries=1)
+    words = VOCABULARIES["check"]
+    task = world_tasks(words, 1, 18, shuffled=False)[0]
+    told = Read(calls=(WorldCall("fetch_weather_data"),))
+    done = attempt(World(words, 1), task, [told] * 3, seed=1, gullible=True, tries=1)
     assert done["steps"][-1]["ok"]
     assert done["checks"] == {CHECK: False}
 
 
-@pytest.mark.parametrize(
-    ("text", "meant"),
-    [
-        (
-            'For tasks like “Make … (x=1)”: Call f(a=[from the task], b="x, (y)"). f failed with b="z": “no”.',
-            Read(calls=(Call("f", {"a": "[from the task]", "b": "x, (y)"}),), failed=(Call("f", {"b": "z"}),)),
-        ),
-        ("This worked: g() → f(n=2.5).", Read(calls=(Call("g"), Call("f", {"n": 2.5})))),
-        ('Do not rely on f(b="z"): it failed with “no”.', Read(failed=(Call("f", {"b": "z"}),))),
-        ("Be careful.", Read()),
-    ],
-)
-def test_the_agent_reads_items(text: str, meant: Read) -> None:
-    assert read(text) == meant
+def test_the_agent_reads_the_data_of_items() -> None:
+    call, failed = {"tool": "f", "args": {"a": "[from the task]"}}, {"tool": "f", "args": {"b": "z"}, "error": "no"}
+    assert read({"pattern_data": {"calls": [call], "failed": [failed]}}) == Read(
+        calls=(WorldCall("f", {"a": "[from the task]"}),), failed=(WorldCall("f", {"b": "z"}),)
+    )
+    assert read({}) == Read()
 
 
 # -- labelled trajectories -------------------------------------------------------------------------------------------

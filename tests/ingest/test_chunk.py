@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wellworn.core.tokens import count_tokens
-from wellworn.ingest.chunk import MAX_TOKENS, MOST_OVERLAP_TOKENS, chunk
+from wellworn.ingest.chunk import MAX_TOKENS, MOST_OVERLAP_TOKENS, STEP, chunk
 
 parts = st.one_of(
     st.text(max_size=80),
@@ -34,6 +34,10 @@ parts = st.one_of(
             "…” ",
             "`code()` ",
             "\x1c",
+            "\n# Top\n",
+            "\n\nOver\n----\n\n",
+            "\n```py\nrun(1)\n\nrun(2)\n```\n",
+            "\n~~~\n# no heading\n",
         ]
     ),
 )
@@ -61,8 +65,11 @@ def test_a_piece_is_its_share_with_the_end_of_the_one_before(text: str) -> None:
     pieces = chunk(text)
     assert pieces[0].text == pieces[0].own
     for before, piece in pairwise(pieces):
+        if "```" in text or "~~~" in text:
+            assert piece.own in piece.text
+            continue
         assert piece.text.endswith(piece.own)
-        lead = piece.text.removesuffix(piece.own)
+        lead = piece.text.removesuffix(piece.own).removeprefix(f"{piece.heading.rpartition(STEP)[2]}\n\n")
         assert count_tokens(lead) <= MOST_OVERLAP_TOKENS
         assert " ".join(lead.split()) == "" or " ".join(before.own.split()).endswith(" ".join(lead.split()))
 
@@ -123,3 +130,45 @@ def test_the_overlap_is_the_last_sentence_when_that_is_short() -> None:
 def test_a_long_sentence_may_begin_with_an_accented_word() -> None:
     text = "À " + "mot " * 400
     assert "".join(piece.own for piece in chunk(text)) == text
+
+
+def test_a_piece_ends_before_a_heading_and_has_its_path() -> None:
+    words = "Some words here. " * 60
+    text = f"# Guide\n\n{words}\n\n## Install\n\n{words}\n\n### On Linux\n\n{words}\n\n## Use [it](x.md)\n\n{words}"
+    pieces = chunk(text)
+    assert [piece.heading for piece in pieces] == [
+        "Guide",
+        "Guide › Install",
+        "Guide › Install › On Linux",
+        "Guide › Use it",
+    ]
+    assert [piece.own.splitlines()[0] for piece in pieces[1:]] == ["## Install", "### On Linux", "## Use [it](x.md)"]
+
+
+def test_a_piece_within_a_section_begins_with_its_heading_and_the_end_of_the_one_before() -> None:
+    pieces = chunk("# Rivers\n\n" + " ".join(f"River number {number} is long." for number in range(200)))
+    assert len(pieces) > 3
+    for before, piece in pairwise(pieces):
+        assert piece.text.startswith("Rivers\n\nRiver number")
+        assert before.own.split()[-1] in piece.text.removesuffix(piece.own)
+
+
+def test_a_code_fence_is_never_cut() -> None:
+    lines = "\n".join(f"call_{number}(alpha, beta)  # not. a. sentence." for number in range(18))
+    words = "Some words here. " * 50
+    text = f"{words}\n\n```python\n# no heading\n\n{lines}\n```\n\n{words}\n\n~~~\n{lines}\n~~~\n{words}"
+    pieces = chunk(text)
+    assert "".join(piece.own for piece in pieces) == text
+    assert sum(lines in piece.text for piece in pieces) == 2
+    assert all(piece.text.count("```") in (0, 2) and piece.text.count("~~~") in (0, 2) for piece in pieces)
+
+
+def test_a_fence_that_is_too_long_is_closed_and_opened_again() -> None:
+    lines = [f"call_{number}(alpha, beta)" for number in range(300)]
+    text = "Look:\n\n```python\n" + "\n".join(lines) + "\n```\n\nThat was it."
+    pieces = chunk(text)
+    assert "".join(piece.own for piece in pieces) == text
+    fences = [piece.text for piece in pieces if "call_" in piece.text]
+    assert len(fences) > 2
+    assert all(fence.count("```") == 2 and "```python\ncall_" in fence for fence in fences)
+    assert all(count_tokens(piece.text) <= MAX_TOKENS for piece in pieces)

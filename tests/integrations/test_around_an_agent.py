@@ -307,6 +307,17 @@ def test_and_after_every_n_turns() -> None:
     assert "dog" not in str(parts.model.seen[-1][-1].content).split("history")[0]
 
 
+def test_nothing_waits_where_no_session_ends_by_itself() -> None:
+    parts = Parts(model=extracting("The user has a dog."))
+    for settings in ({"enable_prospective_reflection": False}, {"reflection": ReflectionSettings(idle_minutes=None)}):
+        agent = agent_of(scripted("Noted."), parts.middleware(**settings))
+        ask(agent, "I have a dog.")
+        assert parts.store.search(("rmm", "ada", "sessions")) == []
+    ask(agent, "It barks.", is_session_end=True)
+    assert "I have a dog." in str(parts.model.seen[0][-1].content)
+    assert parts.texts() == ["The user has a dog."]
+
+
 def test_reflection_on_parts_in_the_background() -> None:
     import threading
 

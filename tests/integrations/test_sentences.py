@@ -33,6 +33,10 @@ def recall(*hits: Hit, query: str = "Where do I live?") -> Recall:
     [
         (hit("I live in Oslo."), "You told me on 3 March: “I live in Oslo.”"),
         (hit("I live in Oslo.", days=400), "You told me on 15 April 2025: “I live in Oslo.”"),
+        (
+            hit("I live in Oslo.", state="superseded"),
+            "You told me on 3 March: “I live in Oslo.” Since then it has changed.",
+        ),
         (hit("I live in Oslo.", days=1), "You told me yesterday: “I live in Oslo.”"),
         (hit("You live in Oslo.", days=0, source="assistant"), "I said today: “You live in Oslo.”"),
         (hit("I moved.", source="Mia", speaker="Mia"), "Mia said on 3 March: “I moved.”"),
@@ -109,6 +113,14 @@ def test_what_is_about_as_good_is_told_too_and_nothing_twice() -> None:
         hit("I like tea.", score=3.0),
     ]
     assert [one.text for one in told(hits)] == ["I live in Oslo.", "My flat is in Oslo West."]
+
+
+def test_what_was_replaced_is_told_after_what_holds_now() -> None:
+    hits = [hit("I moved to Bergen.", score=5.0), hit("I live in Oslo.", state="superseded", score=9.0)]
+    assert reply("Where do I live?", recall(*hits), now=NOW).splitlines() == [
+        "You told me on 3 March: “I moved to Bergen.”",
+        "You told me on 3 March: “I live in Oslo.” Since then it has changed.",
+    ]
 
 
 def test_a_stranger_is_not_told() -> None:

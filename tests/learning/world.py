@@ -85,6 +85,7 @@ class User:
     """Someone who asks and cites; keeps the log that a store would."""
 
     seed: int
+    asks: Callable[[np.random.Generator], Ask] = question
     person: Person | None = None
     log: list[Example] = field(default_factory=list)
     levels: list[str] = field(default_factory=list)
@@ -99,7 +100,7 @@ class User:
         for _ in range(times):
             level, ranker = serving(prior, self.person)
             self.levels.append(level)
-            asked = question(self.dice)
+            asked = self.asks(self.dice)
             shown = shown_by(asked, ranker)
             prior = self.tell(prior, example(asked, shown, feedback(self.dice, asked.useful[shown]))).prior
         return prior

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -195,6 +196,7 @@ def test_plain_notes_are_remembered_in_a_scope(memory: Memory, store: Store, tmp
     assert set(found) == {"tea", "On water", "list"}
     assert (found["On water"].text, found["On water"].tags) == ("Boil it.", ["hot", "clear", "7"])
     assert found["list"].tags == ["a", "b"]
+    assert found["list"].metadata == {"mood": "calm"}
     assert {(e.kind, e.source, e.partition) for e in found.values()} == {("note", "import", ADA.home())}
     again = memory.admin.load(folder_, scope=ADA)
     assert (again.entries, again.skipped) == (0, 3)
@@ -219,14 +221,47 @@ def test_notes_among_entries_leave_these_where_they_are(notes: Path, other: Memo
     assert {entry.partition for entry in entries_of(other_store).values()} == {ADA.home()}
 
 
-def test_a_note_that_cannot_be_stored_stops_the_whole_load(notes: Path, other: Memory, other_store: Store) -> None:
-    (notes / "tea.md").write_text("---\ntags: [" + ", ".join(f"t{n}" for n in range(65)) + "]\n---\nToo many tags.")
-    with pytest.raises(TransferError, match=r"tea\.md.*65 tags"):
-        other.admin.load(notes, scope=BOB)
-    assert entries_of(other_store) == {}
+def test_a_note_that_cannot_be_stored_is_left_out_and_named(memory: Memory, store: Store, tmp_path: Path) -> None:
+    (tmp_path / "tags.md").write_text("---\ntags: [" + ", ".join(f"t{n}" for n in range(65)) + "]\n---\nToo many.")
+    (tmp_path / "yaml.md").write_text("---\ntitle: [\n---\nA bracket is open.")
+    (tmp_path / "bytes.md").write_bytes(b"\xff\xfe")
+    (tmp_path / "tea.md").write_text("Ada likes tea.")
+    loaded = memory.admin.load(tmp_path, scope=ADA)
+    assert loaded.entries == 1
+    assert [entry.text for entry in entries_of(store).values()] == ["Ada likes tea."]
+    bytes_, tags, yaml = loaded.problems
+    assert "bytes.md is not UTF-8" in bytes_
+    assert "tags.md" in tags
+    assert "65 tags" in tags
+    assert "yaml.md: the front matter is damaged on line" in yaml
+
+
+def test_a_page_is_cut_at_its_headings(memory: Memory, store: Store, tmp_path: Path) -> None:
+    code = "\n".join(f"step_{number}(alpha, beta)" for number in range(40))
+    page = (
+        f"# Guide\n\nHow to begin. {'Words before. ' * 90}\n\n## Install\n\n{'Install it. ' * 80}\n\n### Linux\n\n"
+        f"Type this:\n\n```sh\n# not a heading\n{code}\n```\n\n{'It runs. ' * 90}"
+    )
+    (tmp_path / "guide.md").write_text(page)
+    memory.admin.load(tmp_path, scope=ADA)
+    pieces = sorted(entries_of(store).values(), key=lambda entry: entry.position or 0)
+    titles = [*dict.fromkeys(piece.title for piece in pieces)]
+    assert titles == ["guide › Guide", "guide › Guide › Install", "guide › Guide › Install › Linux"]
+    assert all(piece.text.count("```") % 2 == 0 for piece in pieces)
+    assert sum(code in piece.text for piece in pieces) == 1
+    assert "".join(piece.evidence for piece in pieces) == page
 
 
 # -- damage and tricks -------------------------------------------------------------------------------------------
+
+
+def left_out(notes: Path, other: Memory, other_store: Store, match: str) -> None:
+    """One file is named and left out, the others are loaded."""
+    entries = sum("\nwellworn: 1\n" in path.read_text(errors="replace") for path in notes.glob("*/*.md"))
+    loaded = other.admin.load(notes)
+    assert len(loaded.problems) == 1
+    assert re.search(match, loaded.problems[0])
+    assert entries - 1 <= len(entries_of(other_store)) <= entries
 
 
 def refused(notes: Path, other: Memory, other_store: Store, match: str) -> None:
@@ -261,25 +296,25 @@ TRICKS: dict[str, tuple[Callable[[str], str], str]] = {
 
 
 @pytest.mark.parametrize("name", TRICKS)
-def test_a_bad_file_is_named_and_nothing_is_loaded(notes: Path, other: Memory, other_store: Store, name: str) -> None:
+def test_a_bad_file_is_named_and_left_out(notes: Path, other: Memory, other_store: Store, name: str) -> None:
     trick, message = TRICKS[name]
     path = file_with(notes, "Eve keeps")
     text = path.read_bytes().decode()
     assert trick(text) != text
     path.write_bytes(trick(text).encode())
-    refused(notes, other, other_store, message)
+    left_out(notes, other, other_store, message)
 
 
 @pytest.mark.parametrize("content", [b"\xff\xfe", b"a\xed\xa0\x80", b"half \xf0\x9f"])
-def test_anything_but_utf8_is_refused(notes: Path, other: Memory, other_store: Store, content: bytes) -> None:
+def test_anything_but_utf8_is_left_out(notes: Path, other: Memory, other_store: Store, content: bytes) -> None:
     (notes / "x.md").write_bytes(content)
-    refused(notes, other, other_store, "not UTF-8")
+    left_out(notes, other, other_store, "not UTF-8")
 
 
-def test_one_entry_in_two_files_is_refused(notes: Path, other: Memory, other_store: Store) -> None:
+def test_of_one_entry_in_two_files_the_first_is_read(notes: Path, other: Memory, other_store: Store) -> None:
     path = file_with(notes, "Eve keeps")
     (notes / "copy.md").write_bytes(path.read_bytes())
-    refused(notes, other, other_store, "there twice")
+    left_out(notes, other, other_store, "there twice")
 
 
 def test_links_out_of_the_folder_are_not_followed(
@@ -296,7 +331,7 @@ def test_links_out_of_the_folder_are_not_followed(
 
 def test_a_pipe_does_not_hang(notes: Path, other: Memory, other_store: Store) -> None:
     os.mkfifo(notes / "pipe.md")
-    refused(notes, other, other_store, "not a plain file")
+    left_out(notes, other, other_store, "not a plain file")
 
 
 def test_size_and_number_are_limited(
@@ -306,7 +341,7 @@ def test_size_and_number_are_limited(
         patch.setattr(folder, "MAX_FILES", 3)
         refused(notes, other, other_store, "more than 3 files")
     (notes / "big.md").write_bytes(b"x" * (folder.MAX_FILE_BYTES + 1))
-    refused(notes, other, other_store, "more than 8,000,000 bytes")
+    left_out(notes, other, other_store, "more than 8,000,000 bytes")
 
 
 @pytest.mark.parametrize(

@@ -260,8 +260,9 @@ def slim_of(no: int, row: Row) -> Slim:
         vector=None if vector is None else vector.tobytes(),
         **{
             name: getattr(entry, name)
-            for name in ("kind", "state", "confidence", "usage_count", "repeats", "thread", "position")
+            for name in ("kind", "state", "confidence", "usage_count", "repeats", "thread", "position", "source")
         },
+        tags=json.dumps(entry.tags, ensure_ascii=False),
     )
 
 

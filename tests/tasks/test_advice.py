@@ -81,8 +81,18 @@ CONTRADICTING = [
     ("Enable the cache before the import.", "Disable the cache before the import.", "exclusive"),
     ("Scale up the workers at night.", "Scale down the workers at night.", "exclusive"),
     ("Run the tests before the merge.", "Run the tests after the merge.", "exclusive"),
+    ("Log in before the export.", "Log out before the export.", "exclusive"),
+    ("Opt in to the beta channel.", "Opt out of the beta channel.", "exclusive"),
+    ("Release the build on Monday.", "Release the build on Friday.", "exclusive"),
+    ("Run the backup in the morning.", "Run the backup in the evening.", "exclusive"),
+    ("Turn the valve to the left.", "Turn the valve to the right.", "exclusive"),
+    ("Always cache API responses", "Never cache authentication responses", "negation"),  # the design's own example
+    ("Always encrypt the nightly backups.", "Never encrypt local backups.", "negation"),
 ]
 AGREEING = [
+    ("Always confirm the order in the shop.", "Never confirm the newsletter in the shop."),
+    ("Release the build on Monday.", "Send the report on Friday."),
+    ("Ship the parcel on Monday morning.", "Ship the parcel on Friday evening after a call."),
     ("Use cursors instead of offsets for lists.", "Use offsets instead of cursors for lists."),  # it cannot tell
     ("Never disable the cache before the import.", "Always enable the cache before the import."),
     ("Wait 2 seconds when the service answers 429.", "Wait 2 seconds when the service answers 503."),

@@ -7,14 +7,11 @@ from dataclasses import replace
 
 import pytest
 
-from wellworn.tasks import ReasoningBank
-from wellworn.tasks.calls import refuted
+from wellworn.tasks import ReasoningBank, Trajectory
+from wellworn.tasks.calls import FROM_TASK, ToolCall, followed
 
 from .world import a_call, a_try, corrected
 
-CALLED = 'For tasks like “Create user …”: Call create_user(name=[from the task], role="Admin"). create_user failed with role="x": “400”.'
-WAITED = "For tasks like “Get the log”: First wait(seconds=5); then call fetch(): before that it failed with “503”."
-RENEWED = "For tasks like “Get the log”: First renew(); then call fetch(): before that it failed with “503”."
 BUSY = a_try(
     "Get the log",
     a_call("fetch", error="503"),
@@ -26,22 +23,23 @@ BUSY = a_try(
 
 
 @pytest.mark.parametrize(
-    ("text", "trajectory", "was"),
+    ("calls", "trajectory", "worked"),
     [
-        (CALLED, corrected("bob"), True),
-        (CALLED.replace('"Admin"', '"admin"'), corrected("bob"), False),
-        (WAITED, BUSY, True),
-        (RENEWED, BUSY, False),
-        ("This worked: wait(seconds=5) → fetch().", BUSY, True),
-        ("This worked: wait(seconds=9) → fetch().", BUSY, False),
-        ("This worked: check() → wait(seconds=5) → fetch().", BUSY, False),
-        ("Do not rely on fetch(): it failed with “503”.", BUSY, False),
-        ("When busy: fetch() works after a wait.", BUSY, False),
-        ("", BUSY, False),
+        ([("create_user", {"name": FROM_TASK, "role": "Admin"})], corrected("bob"), False),
+        ([("create_user", {"name": FROM_TASK, "role": "admin"})], corrected("bob"), True),
+        ([("create_user", {"name": "eve", "role": "admin"})], corrected("bob"), None),
+        ([("wait", {"seconds": 5}), ("fetch", {})], BUSY, False),
+        ([("renew", {}), ("fetch", {})], BUSY, True),
+        ([("wait", {"seconds": 9}), ("fetch", {})], BUSY, None),
+        ([("check", {}), ("wait", {"seconds": 5}), ("fetch", {})], BUSY, None),
+        ([], BUSY, None),
     ],
 )
-def test_advice_that_was_followed_and_failed_each_time(text: str, trajectory: object, was: bool) -> None:
-    assert refuted(text, trajectory) is was  # type: ignore[arg-type]  # it is one
+def test_whether_advice_was_followed_and_worked(
+    calls: list[tuple[str, dict[str, object]]], trajectory: Trajectory, worked: bool | None
+) -> None:
+    advice = [ToolCall(tool=tool, args=args) for tool, args in calls]
+    assert followed(advice, trajectory) is worked
 
 
 def test_what_failed_loses_although_the_task_succeeded(bank: ReasoningBank) -> None:

@@ -16,7 +16,7 @@ from wellworn.tasks import ReasoningBank, finish, trajectory_of
 from .world import AGENT, a_call, corrected
 
 TASK: dict[str, Any] = {"task_id": "t", "query": "Create user bob with the panel", "domain": "web"}
-SECRET = "sk-ant-" + "zqxmarker0" * 4
+SECRET = "sk-ant-api03-" + "zqxmarker" + "Xk29fLq0Rm7TzB4vWc8NdYpE1sHu" * 3
 
 
 @pytest.fixture

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given, settings
 
 from wellworn.tasks import Trajectory, trajectory_of
+from wellworn.tasks.calls import FROM_TASK, ToolCall
 from wellworn.tasks.distill import distill, distill_attempts
 from wellworn.tasks.items import NewItem
 from wellworn.tasks.judge import Verdict, judge
@@ -22,10 +25,10 @@ def texts(items: list[NewItem]) -> list[str]:
 
 
 def test_arguments_that_turned_a_failure_are_a_strategy() -> None:
-    first, recipe = from_success(corrected("bob"))
-    assert first.kind == recipe.kind == "strategy"
+    (first,) = from_success(corrected("bob"))
+    assert first.kind == "strategy"
     assert first.text == (
-        'For tasks like “Create user … with the panel”: Call create_user(name=[from the task], role="admin"). '
+        'For tasks like “Create user bob with the panel”: Call create_user(name=[from the task], role="admin"). '
         'create_user failed with role="Admin": “400 invalid role”.'
     )
     assert first.title == 'create_user: role="admin", not role="Admin"'
@@ -33,12 +36,17 @@ def test_arguments_that_turned_a_failure_are_a_strategy() -> None:
         "create_user(name=bob, role=Admin) → ✗ 400 invalid role",
         "create_user(name=bob, role=admin)",
     ]
-    assert 'create_user(name=[from the task], role="admin")' in recipe.text
+    call, failed = (ToolCall(tool="create_user", args={"name": FROM_TASK, "role": role}) for role in ("admin", "Admin"))
+    assert first.pattern.calls == (call,)
+    assert first.pattern.failed == (replace(failed, error="400 invalid role"),)
+    assert first.pattern.conditions == ("create", "user", "bob", "panel")
 
 
-def test_siblings_of_a_task_teach_the_same_words() -> None:
-    assert texts(from_success(corrected("bob"))) == texts(from_success(corrected("eve")))
-    assert texts(from_failure(stuck("bob"))) == texts(from_failure(stuck("eve")))
+def test_siblings_of_a_task_teach_the_same_calls() -> None:
+    for made, tried in ((from_success, corrected), (from_failure, stuck)):
+        bob, eve = made(tried("bob")), made(tried("eve"))
+        assert [one.pattern.key(one.kind) for one in bob] == [one.pattern.key(one.kind) for one in eve]
+        assert {one.pattern.shape for one in (*bob, *eve)} == {"Create user … with the panel"}
 
 
 def test_a_wait_between_failure_and_success_is_a_retry_policy() -> None:
@@ -151,4 +159,7 @@ def test_every_item_has_evidence_from_the_trajectories(one: Trajectory, other: T
 def test_only_whole_words_of_the_task_are_left_open(names: tuple[str, str]) -> None:
     name, year = names
     (item,) = from_success(a_try(f"Report of {year} for {name}", a_call("report", year=int(year), page=2)))
-    assert item.text == (f"For tasks like “Report of … for {name}”: This worked: report(year=[from the task], page=2).")
+    assert item.text == (
+        f"For tasks like “Report of {year} for {name}”: This worked: report(year=[from the task], page=2)."
+    )
+    assert item.pattern.shape == f"Report of … for {name}"

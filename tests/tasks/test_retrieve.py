@@ -243,7 +243,7 @@ def test_of_two_that_fit_alike_the_strategy_comes_before_the_guardrail(mem: Memo
 TEAM = Scope(tenant="acme", agent="a1", team="ops")
 
 
-def _plain_best(rows: list[dict[str, Any]], newest: int, like: str, least: float, kind: str | None) -> list[float]:
+def _plain_best(rows: list[dict[str, Any]], like: str, least: float, kind: str | None) -> list[float]:
     """Scores of the rows that pass, best first, as the equations say: row by row, without an array."""
     passing = [
         row
@@ -255,7 +255,7 @@ def _plain_best(rows: list[dict[str, Any]], newest: int, like: str, least: float
     nearest = max((row["cosine"] for row in passing if row["kind"] == "strategy"), default=-1.0)
     scores = [
         0.65 * row["cosine"]
-        + 0.15 * math.exp(-(row["days"] - newest) / 30)
+        + 0.15 * math.exp(-row["days"] / 30)
         + 0.20 * min(row["sure"] * math.sqrt(row["usage"] / 10), 1)
         - 0.1 * (row["kind"] == "guardrail" and nearest >= 0.9 * row["cosine"] - 1e-6)
         for row in passing
@@ -301,8 +301,7 @@ def test_the_best_item_is_the_one_that_the_equations_give(seed: int) -> None:
     for _ in range(12):
         like, least = dice.choice(["", "web.*", "web.admin", "db"]), dice.choice([0.0, 0.3, 0.5])
         kind = dice.choice([None, "strategy", "guardrail"])
-        newest = min((row["days"] for row in rows.values()), default=0)
-        expected = _plain_best(list(rows.values()), newest, like, least, kind)
+        expected = _plain_best(list(rows.values()), like, least, kind)
         found = bank.retrieve("q", domain=like or None, min_confidence=least, kind=kind)
         assert [hit.score for hit in found.hits] == pytest.approx(expected[:1], abs=2e-3)  # ties within three decimals
         assert found.searched == len(expected)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from wellworn.tasks import Trajectory, trajectory_of
 from wellworn.tasks.distill import distill
 from wellworn.tasks.judge import SUREST_FAILURE, SUREST_SUCCESS, judge
-from wellworn.tasks.signs import answer_of, read_output, signs_of
+from wellworn.tasks.shell import read_output
+from wellworn.tasks.signs import answer_of, signs_of
 
 RIGHT = "collected 5 items\n\n===== 5 passed in 0.12s ====="
 WRONG = "tests/test_a.py F....\n\n===== 1 failed, 4 passed in 0.12s ====="

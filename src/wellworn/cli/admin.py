@@ -83,7 +83,8 @@ def load(target: Target, path: Place, format: Format = None) -> None:
             if scope is not None:
                 raise
             loaded = memory.admin.load(path, format=format, scope=target.scope, progress=progress)
-    target.answer(loaded, render.pairs(vars(loaded)))
+    counts = {name: value for name, value in vars(loaded).items() if name != "problems"}
+    target.answer(loaded, render.pairs(counts | ({"not read": "\n".join(loaded.problems)} if loaded.problems else {})))
 
 
 @command(app, "reembed", "admin reembed --embedder openai:text-embedding-3-small")

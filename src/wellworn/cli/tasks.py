@@ -190,7 +190,9 @@ def runs(target: Target, layer: HomeLayer = None, limit: options.Limit = 20) -> 
 @command(app, "review", "tasks review KEY --decide keep_one --keep ID")
 def review(
     target: Target,
-    key: Annotated[str | None, typer.Argument(metavar="KEY", help="The question; all open ones without it.")] = None,
+    key: Annotated[
+        str | None, typer.Argument(metavar="KEY", help="The question, or the id of an item; all open ones without it.")
+    ] = None,
     decide: Annotated[
         str | None,
         typer.Option(
@@ -221,6 +223,7 @@ def review(
         if key is None or decide is None:
             found = reviews.questions(layer=layer, open_only=not every)
         else:
+            key = key if ":" in key else entry_id(memory, key)
             decided = reviews.decide(key, decide, layer=layer, keep=keep, text=text, ids=delete)
             found = [] if decided is None else [decided]
     cases = [] if key else found
@@ -231,6 +234,89 @@ def review(
     target.answer({"reviews": found}, *parts)
     if not cases:
         target.say(f"Decided: {decide}." if key else "No open questions.")
+
+
+@command(app, "tasks", "tasks tasks --state reinforced")
+def tasks(
+    target: Target,
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="STATE", help="Only attempts in this state, as reinforced.")
+    ] = None,
+    limit: options.Limit = 20,
+) -> None:
+    """List attempts at tasks, newest first: what was asked, how it went, what it taught."""
+    from wellworn.tasks import ReasoningBank
+
+    with target.open() as memory:
+        found = ReasoningBank(memory, scope=target.scope).tasks(state=state, limit=limit)
+    rows = [
+        (
+            task.created_at,
+            task.task_id,
+            task.state,
+            task.verdict and task.verdict.outcome,
+            len(task.entry_ids),
+            task.query,
+        )
+        for task in found
+    ]
+    target.answer({"tasks": found}, render.table(("when", "task", "state", "verdict", "items", "query"), rows))
+    if not found:
+        target.say(f"No tasks for {target}. {BEGIN}")
+
+
+@command(app, "resume", "tasks resume --agent solver")
+def resume(
+    target: Target,
+    idle_minutes: Annotated[
+        float, typer.Option("--idle-minutes", metavar="N", min=0, help="Only attempts idle for so long.")
+    ] = 60.0,
+) -> None:
+    """Finish attempts that a crash interrupted, and abandon those whose work is lost."""
+    from wellworn.tasks import ReasoningBank
+
+    with target.open() as memory:
+        ended = ReasoningBank(memory, scope=target.scope).resume(idle_s=60 * idle_minutes)
+    rows = [(task.task_id, task.state, len(task.entry_ids), task.why) for task in ended]
+    target.answer({"resumed": ended}, render.table(("task", "state", "items", "why"), rows))
+    if not ended:
+        target.say("Nothing was interrupted.")
+
+
+@command(app, "hierarchy", "tasks hierarchy --agent solver")
+def hierarchy(target: Target) -> None:
+    """Show items by level of memory: recent, working, older, knowledge, meta, skills."""
+    from wellworn.tasks import ReasoningBank
+
+    with target.open() as memory:
+        levels = ReasoningBank(memory, scope=target.scope).graph.levels()
+    rows = [
+        (level, item.kind, f"{item.confidence:.2f}", item.text) for level, items in levels.items() for item in items
+    ]
+    target.answer({"levels": levels}, render.table(("level", "kind", "confidence", "item"), rows))
+    if not rows:
+        target.say(f"Nothing was learned yet for {target}. {BEGIN}")
+
+
+@command(app, "walk", "tasks walk 0198c0de-1 --hops 3")
+def walk(
+    target: Target,
+    id: options.EntryId,
+    hops: Annotated[int, typer.Option("--hops", metavar="N", help="Links to follow at most, from 1 to 8.")] = 2,
+    min_confidence: Annotated[
+        float, typer.Option("--min-confidence", metavar="0..1", help="Only ways at least this certain.")
+    ] = 0.0,
+) -> None:
+    """Follow the links from one item (entails, contradicts, refines, requires, enables)."""
+    from wellworn.tasks import ReasoningBank
+
+    with target.open() as memory:
+        graph = ReasoningBank(memory, scope=target.scope).graph
+        found = graph.walk(entry_id(memory, id), hops=hops, min_confidence=min_confidence)
+    rows = [(" → ".join(path.types), f"{path.confidence:.2f}", path.entry.id, path.entry.text) for path in found]
+    target.answer({"paths": found}, render.table(("links", "confidence", "id", "item"), rows))
+    if not found:
+        target.say("No links lead on from there; `wellworn link` draws one.")
 
 
 @command(app, "share", "tasks share 0198c0de-1 --agent solver --team ops --to team")
@@ -271,14 +357,11 @@ def learn_from(
     min_usage: Annotated[int, typer.Option("--min-usage", metavar="N", min=0, help="Only items used this often.")] = 10,
 ) -> None:
     """Copy to the scope's agent what another agent has used and is certain of."""
-    from wellworn.core.values import Scope
     from wellworn.tasks import ReasoningBank
 
-    other = Scope(tenant=target.scope.tenant, agent=peer)
     with target.open() as memory:
-        shares = ReasoningBank(memory, scope=target.scope).sharing.learn_from_peer(
-            other, min_confidence=min_confidence, min_usage=min_usage
-        )
+        sharing = ReasoningBank(memory, scope=target.scope).sharing
+        shares = sharing.learn_from_peer(peer, min_confidence=min_confidence, min_usage=min_usage)
     target.answer({"shares": shares}, _share_table(shares))
     if not shares:
         target.say(f"Agent {peer} has nothing that certain and that often used; see --min-confidence, --min-usage.")

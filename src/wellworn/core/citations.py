@@ -24,7 +24,7 @@ _BEGINNING = re.compile(r"[\[【［][\w\s,;，、&#†\\–—-]{0,400}\Z")
 """From a bracket to the end of the text: what may become a marker."""
 _BETWEEN = re.compile(r"[ \t]{0,9}(?:[,;&]|and)?[ \t]{0,9}(?=[\[【［])")
 _BETWEEN_BEGINNING = re.compile(r"[ \t]{0,9}(?:[,;&]|a|an|and)?[ \t]{0,9}\Z")
-_SPECIAL = re.compile(r"[\[【［]|`+|~{3,}")
+_SPECIAL = re.compile(r"[\[【［]|`+|~+")
 _CLOSING = re.compile(r"[^ \t.*_)]|\Z")
 """What follows a group with its closing signs."""
 _TRAILING = re.compile(r"[^\s.*_)`~]")
@@ -190,9 +190,9 @@ class CitationReader:
         before, gap = self._with(text, at, start), text[start : group.opening]
         label = _LABEL.search(before)
         if label is not None and _after(text, end) in ("", "\n"):
-            head = text[at : max(at, start - len(label["label"]))]
-            if self._said or head.strip():
+            if before[: label.start("label")].strip():  # an answer is more than its label
                 newline = text.find("\n", end)
+                head = text[at : max(at, start - len(label["label"]))]
                 return _Step(head, newline if newline >= 0 and _NEXT.search(text, newline) else len(text))
         elif text[end : end + 1] == ")" and (found := _PARENTHESIS.search(before)) and found[0].strip() != "(":
             start, end = max(at, start - len(found[0])), end + 1
@@ -228,6 +228,8 @@ class CitationReader:
             self._fence = _Fence(mark=run[0], prose=prose)
             end = newline + 1 if newline >= 0 else run.end() + len(info)
             return _Step(text[at:end], end)
+        if run[0][0] == "~":
+            return _Step(text[at : run.end()], run.end())
         closing = re.search(rf"(?<!`){run[0]}(?!`)", info)
         if unfinished and (closing is None or closing.end() == len(info)):
             return wait

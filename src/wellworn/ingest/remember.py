@@ -23,8 +23,8 @@ from typing import Any
 from wellworn.core.clock import Clock, NewId, aware
 from wellworn.core.errors import InvalidInput
 from wellworn.core.tokens import count_tokens
-from wellworn.core.values import Entry, Link, LinkType, Partition, Progress, Scope, altered
-from wellworn.ingest.chunk import chunk
+from wellworn.core.values import MAX_NAME_CHARS, Entry, Link, LinkType, Partition, Progress, Scope, altered
+from wellworn.ingest.chunk import STEP, chunk
 from wellworn.ingest.hashing import content_hash, thread_of
 from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json, texts_in
@@ -119,7 +119,13 @@ class Writer:
             return [self._finished(entry)]
         thread = thread_of("text", self.new_id())
         return [
-            self._finished(entry, text=piece.text, evidence=entry.evidence or piece.own, thread=thread, position=number)
+            self._finished(
+                altered(entry, title=STEP.join(filter(None, (entry.title, piece.heading)))[:MAX_NAME_CHARS]),
+                text=piece.text,
+                evidence=entry.evidence or piece.own,
+                thread=thread,
+                position=number,
+            )
             for number, piece in enumerate(chunks)
         ]
 

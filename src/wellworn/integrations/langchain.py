@@ -403,30 +403,32 @@ def utterances(messages: Sequence[AnyMessage], *, asked_by_agent: bool = False) 
     return found
 
 
+def place_of(messages: Sequence[AnyMessage], id: str | None) -> int:
+    """Return where the message with this id stands; -1 if it is not there (it may have been trimmed)."""
+    return max((place for place, message in enumerate(messages) if id and message.id == id), default=-1)
+
+
 def after(messages: Sequence[AnyMessage], id: str | None) -> Sequence[AnyMessage]:
-    """Return the messages after the one with this id; all of them if it is not there (it may have been trimmed)."""
-    places = [place for place, message in enumerate(messages) if id and message.id == id]
-    return messages[places[-1] + 1 :] if places else messages
+    """Return the messages after the one with this id; all of them if it is not there."""
+    return messages[place_of(messages, id) + 1 :]
 
 
 def since(messages: Sequence[AnyMessage], id: str) -> Sequence[AnyMessage]:
     """Return the messages from the one with this id on; all of them if it is not there."""
-    places = [place for place, message in enumerate(messages) if id and message.id == id]
-    return messages[places[0] :] if places else messages
+    return messages[max(0, place_of(messages, id)) :]
 
 
 def until(messages: Sequence[AnyMessage], id: str) -> Sequence[AnyMessage]:
     """Return the messages before the one with this id."""
-    return messages[: len(messages) - len(since(messages, id))]
+    return messages[: max(0, place_of(messages, id))]
 
 
 def new_messages(messages: Sequence[AnyMessage], session: SessionState) -> Sequence[AnyMessage]:
     """Return the messages of a session that are not stored yet; the user's last words if all others were trimmed."""
     stored = session.get("stored")
     new = since(messages, session["first"]) if stored is None else after(messages, stored)
-    if len(new) == len(messages) and not any(message.id == session["first"] for message in messages):
-        return last_words(messages)
-    return new
+    gone = len(new) == len(messages) and place_of(messages, session["first"]) < 0
+    return last_words(messages) if gone else new
 
 
 def last_words(messages: Sequence[AnyMessage]) -> Sequence[AnyMessage]:
@@ -450,8 +452,7 @@ def _owner(session: SessionState) -> RMMUser:
 
 def _visible_session(session: SessionState, messages: Sequence[AnyMessage]) -> str | None:
     """Return the session if all its stored turns are still among the messages: recalling them would repeat them."""
-    seen = "stored" in session and any(message.id == session["first"] for message in messages)
-    return session["id"] if seen else None
+    return session["id"] if "stored" in session and place_of(messages, session["first"]) >= 0 else None
 
 
 # -- what a run says about itself --------------------------------------------------------------------------------

@@ -24,6 +24,7 @@ _ELLIPSIS = " […]"
 _MIN_TEXT_CHARS = 40
 """An entry that would be cut below this length is left out instead."""
 _MAX_TOPIC_CHARS = 60
+_STATES = {"flagged": "under review", "superseded": "outdated"}
 _TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _UNITS = (
     ("y", timedelta(days=365), 2),
@@ -125,8 +126,8 @@ def _structured(entry: Entry, relevance: float, age: str, place: int | None) -> 
     names |= {"topic": _topic(entry), "relevance": f"{relevance:.2f}", "age": age}
     if entry.trust == "untrusted":
         names["source"] = "untrusted"
-    if entry.state == "flagged":
-        names["state"] = "under review"
+    if entry.state in _STATES:
+        names["state"] = _STATES[entry.state]
     written = " ".join(f'{name}="{escape(value)}"' for name, value in names.items())
     return f"<entry {written}>", "</entry>"
 
@@ -135,8 +136,8 @@ def _natural(entry: Entry, relevance: float, age: str, place: int | None) -> tup
     about = [escape(_topic(entry)), "just now" if age == "now" else f"{age} ago", f"relevance {relevance:.2f}"]
     if entry.trust == "untrusted":
         about.append("untrusted source")
-    if entry.state == "flagged":
-        about.append("under review")
+    if entry.state in _STATES:
+        about.append(_STATES[entry.state])
     return f"{'-' if place is None else f'[{place}]'} ({', '.join(about)}) ", ""
 
 

@@ -105,9 +105,12 @@ class WellwornBank:
             min_score=self._min_score,
             except_session=except_session,
         )
-        entries = [hit.entry for hit in found.hits]
-        block, shown = rendered(entries, max_tokens=self._max_tokens)
-        return Retrieved(recall_id=found.id, ids=[entry.id for entry in entries], block=block, shown=shown)
+        return Retrieved(
+            recall_id=found.id,
+            ids=[hit.entry.id for hit in found.hits],
+            block=found.context(max_tokens=self._max_tokens),
+            shown=found.shown(max_tokens=self._max_tokens),
+        )
 
     def show_again(self, user: RMMUser, ids: Sequence[str]) -> str:
         """Rebuild the block of an earlier recall from the ids it showed, in a process that does not have it."""

@@ -327,6 +327,8 @@ class PartsBank:
         """Let turns wait for reflection, which starts when there are `every_turns`, or after `idle_minutes`."""
         label, now = label_of(user), self._clock()
         idle, every = self._settings.idle_minutes, self._settings.every_turns
+        if idle is None and every is None:  # the end of a session brings its turns along
+            return
         for item in [] if idle is None else self._items(label, "sessions", waits=True):
             if now - from_plain(PendingSession, item.value).at >= timedelta(minutes=idle or 0.0):
                 self._start(user, item.key)

@@ -75,7 +75,7 @@ def _fits(hit: Hit) -> float:
 
 
 def _outdated(hit: Hit) -> bool:
-    return bool(getattr(hit, "outdated", False))
+    return hit.entry.state == "superseded"
 
 
 def told(hits: Sequence[Hit]) -> list[Hit]:

@@ -1,15 +1,14 @@
 """Learning from outcomes: each outcome is one transaction that appends it to the log and moves the learned state.
 
 The arithmetic is `policy.advance`. As it arrives or replayed from the log, an outcome is the same step over the same
-numbers, so a replay rebuilds the same weights bit for bit. A reranker with matrices (`reranker`) is an option and is
-None by default.
+numbers, so a replay rebuilds the same weights bit for bit. The paper's reranker (`reranker`) is None by default.
 """
 
 from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
@@ -17,12 +16,13 @@ from typing import TYPE_CHECKING, Any
 from wellworn.core.cache import LruCache
 from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.values import CurvePoint, LearningStatus, Partition
+from wellworn.core.values import CurvePoint, Entry, LearningStatus, Partition
 from wellworn.ingest.hashing import hash64
 from wellworn.ingest.terms import read_question
 from wellworn.learning.guard import Z_GAIN
 from wellworn.learning.log import LearningLog
 from wellworn.learning.outcome import OutcomeInput, judged
+from wellworn.learning.past import MOST_RECALLS, PersonPast, attributes_of
 from wellworn.learning.policy import Advanced, Person, Prior, Replay, advance, serving
 from wellworn.learning.ranker import Example, Ranker, example_of
 from wellworn.learning.records import (
@@ -37,21 +37,13 @@ from wellworn.learning.records import (
     stored_policies,
     stored_policy,
 )
-from wellworn.learning.repeats import MOST_RECALLS, RepeatedQuestions
-from wellworn.learning.state import (
-    SETTINGS,
-    Tenant,
-    current_names,
-    dumps_state,
-    dumps_tenant,
-    loads_state,
-    loads_tenant,
-)
+from wellworn.learning.state import SETTINGS, Tenant, dumps_state, dumps_tenant, loads_state, loads_tenant
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Tx, Vector
 
 if TYPE_CHECKING:
-    from wellworn.learning.reranker import MatrixReranker, PersonMatrices
+    from wellworn.learning.reranker import MatrixReranker
+    from wellworn.learning.residual import Residual
 
 MODES = ("on", "observe", "off")
 TEACHES = ("cited", "ignored", "refined")
@@ -81,9 +73,9 @@ class Serving:
     """None: the untrained ranking."""
     outcomes: int = 0
     """Outcomes it rests on; 0 while feedback is distrusted or only observed, so that nothing is tried on the person."""
-    repeated: RepeatedQuestions | None = None
-    matrices: PersonMatrices | None = None
-    """Only with a `MatrixReranker`."""
+    past: PersonPast | None = None
+    matrices: Residual | None = None
+    """Only with a `MatrixReranker`: they replace the ranker."""
 
 
 class Learner:
@@ -120,7 +112,7 @@ class Learner:
         self._priors: LruCache[str, tuple[str | None, Prior]] = LruCache(MOST_HELD)
         self._people: LruCache[Partition, tuple[str | None, Person | None]] = LruCache(MOST_HELD)
         self._serving: LruCache[Partition, tuple[Prior, Person | None, Serving]] = LruCache(MOST_HELD)
-        self._repeated: LruCache[Partition, tuple[Person, RepeatedQuestions]] = LruCache(MOST_HELD)
+        self._pasts: LruCache[Partition, tuple[Person, PersonPast]] = LruCache(MOST_HELD)
 
     def close(self) -> None:
         self.log.close()
@@ -139,15 +131,14 @@ class Learner:
         return held[2]
 
     def _serves(self, partition: Partition, prior: Prior, person: Person | None) -> Serving:
-        repeated = None if person is None else self._repeated_of(partition, person)
+        past = None if person is None else self._past_of(partition, person)
         if self.mode != "on":
-            return Serving(repeated=repeated)
+            return Serving(past=past)
         level, ranker = serving(prior, person)
         outcomes = 0 if person is None or person.distrust() else person.outcomes
-        matrices = None if self._reranker is None else self._reranker.serving(partition, level)
-        if matrices is not None and matrices.alone:
-            level, ranker = "person", None
-        return Serving(level=level, ranker=ranker, outcomes=outcomes, repeated=repeated, matrices=matrices)
+        if self._reranker is not None:
+            return Serving(level="person", outcomes=outcomes, past=past, matrices=self._reranker.serving(partition))
+        return Serving(level=level, ranker=ranker, outcomes=outcomes, past=past)
 
     def tried_place(self, now: Serving, terms: Sequence[int], spare: int) -> int | None:
         """Which of the `spare` candidates after the last place is tried in it, if any.
@@ -160,22 +151,24 @@ class Learner:
         dice = hash64(f"{now.outcomes}:{terms}")
         return dice // 1000 % spare if dice % 1000 < 1000 * self.explore else None
 
-    def _repeated_of(self, partition: Partition, person: Person) -> RepeatedQuestions:
-        """A person's past questions; read again when another process added or removed some."""
-        held = self._repeated.get(partition)
+    def _past_of(self, partition: Partition, person: Person) -> PersonPast:
+        """A person's past outcomes; read again when another process added or removed some."""
+        held = self._pasts.get(partition)
         if held is None or held[0] is not person or len(held[1]) > 2 * MOST_RECALLS:
-            past = RepeatedQuestions()
-            since = self._settings(partition.tenant).since
-            for one in recent_outcomes(self._store, partition, recalls=MOST_RECALLS, after=since):
-                if one.kind in TEACHES and one.recall.profile == self.profile:
-                    _add(past, one.recall, one.value.get("nos", ()))
+            past, since = PersonPast(), self._settings(partition.tenant).since
+            recent = recent_outcomes(self._store, partition, recalls=MOST_RECALLS, after=since)
+            recent = [one for one in recent if one.kind in TEACHES and one.recall.profile == self.profile]
+            shown = {no for one in recent for no in one.recall.nos[: one.recall.shown]}
+            entries = self._store.read([*shown])
+            for one in recent:
+                _add(past, one.recall, one.value.get("nos", ()), entries)
             held = (person, past)
-            self._repeated.put(partition, held)
+            self._pasts.put(partition, held)
         return held[1]
 
     def forget(self, nos: Iterable[int]) -> None:
         """Rows are gone: pending recalls must not name them, and no question about them is kept."""
-        self._repeated.clear()
+        self._pasts.clear()
         self._serving.clear()
         self.log.forget(nos)
 
@@ -221,7 +214,7 @@ class Learner:
         def committed() -> None:
             written()
             if step is not None:
-                self._grow_repeated(recall, cited, *step)
+                self._grow_past(recall, cited, *step)
 
         return True, committed
 
@@ -245,15 +238,15 @@ class Learner:
         self._put_person(tx, partition, step.person)
         self._record_switch(tx, tenant, step, now)
         if self._reranker is not None and query is not None:
-            self._reranker.learn(tx, recall, query, cited, step.person)
+            self._reranker.learn(tx, recall, query, cited)
         return before, step.person
 
-    def _grow_repeated(self, recall: LoggedRecall, cited: set[int], before: Person | None, after: Person) -> None:
+    def _grow_past(self, recall: LoggedRecall, cited: set[int], before: Person | None, after: Person) -> None:
         """An outcome is committed: add it to what is held here, unless another process came in between."""
-        held = self._repeated.get(recall.partition)
+        held = self._pasts.get(recall.partition)
         if held is not None and held[0] is before:
-            _add(held[1], recall, cited)
-            self._repeated.put(recall.partition, (after, held[1]))
+            _add(held[1], recall, cited, self._store.read(recall.nos[: recall.shown]))
+            self._pasts.put(recall.partition, (after, held[1]))
 
     def _record_switch(self, tx: Tx, tenant: str, step: Advanced, now: datetime) -> None:
         """Every switch of what serves is an event in the audit log."""
@@ -341,7 +334,7 @@ class Learner:
         return (example for _, example in self._examples(partition.tenant, partition, since))
 
     def _ours(self, recall: LoggedRecall) -> bool:
-        return recall.profile == self.profile and current_names(recall.names) == self.names
+        return recall.profile == self.profile and recall.names == self.names
 
     def _changed(self, settings: Tenant, labelled: Labelled | None, whole: bool) -> Tenant:
         """The settings that a replay begins with."""
@@ -354,16 +347,17 @@ class Learner:
 
     def _pretrained(self, prior: Prior, labelled: Labelled) -> Prior | None:
         """The prior after pairs of a query and its right entries; None when they teach nothing."""
-        ranker = first = prior.ranker or Ranker.fresh(len(self.names))
+        first = prior
         for recall, ids in labelled:
             if recall is None:
                 continue
             ids_of = {no: entry.id for no, entry in self._store.read(recall.nos).items()}
             right = {no for no, entry_id in ids_of.items() if entry_id in set(ids)}
-            example = example_of(_shown_first(recall, right), right, set(ids_of))
-            if example is not None:
-                ranker = ranker.updated(example)
-        return None if ranker is first else replace(prior, ranker=ranker)
+            # A label says that the other candidates are wrong, whether they would have been shown or not.
+            example = example_of(replace(recall, shown=len(recall.nos)), right, set(ids_of))
+            if example is not None and example.wanted is not None:
+                prior = prior.taught(example)
+        return None if prior is first else prior
 
     # -- status and settings -------------------------------------------------------------------------------------
 
@@ -479,25 +473,14 @@ class Learner:
             put_policy(tx, tenant, None, dumps_tenant(settings), profile=SETTINGS)
 
 
-def _add(past: RepeatedQuestions, recall: LoggedRecall, cited: Iterable[int]) -> None:
-    past.add(read_question(recall.query).terms, cited, recall.nos[: recall.shown])
+def _add(past: PersonPast, recall: LoggedRecall, cited: Iterable[int], entries: Mapping[int, Entry]) -> None:
+    shown = recall.nos[: recall.shown]
+    alike = [attributes_of(no, entries[no]) for no in shown if no in entries]
+    past.add(read_question(recall.query).terms, cited, shown, alike)
 
 
-def _exhausted(replay: Replay) -> dict[Partition, PersonMatrices]:
+def _exhausted(replay: Replay) -> dict[Partition, Residual]:
     """Take the remaining steps; there are no matrices to learn on the way."""
     for _ in replay.steps():
         pass
     return {}
-
-
-def _shown_first(recall: LoggedRecall, right: set[int]) -> LoggedRecall:
-    """The recall as if the right rows had been shown as well: a label says more than what was shown."""
-    shown = [place for place, no in enumerate(recall.nos) if place < recall.shown or no in right]
-    order = shown + [place for place in range(len(recall.nos)) if place not in set(shown)]
-    return replace(
-        recall,
-        nos=[recall.nos[place] for place in order],
-        shown=len(shown),
-        base=recall.base[order],
-        features=recall.features[order],
-    )

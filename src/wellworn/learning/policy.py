@@ -1,10 +1,10 @@
 """Who is served by what: the tenant's prior, a person's own ranker, or the base; and the one step that learns.
 
 `advance` is that step. It is used for an outcome as it arrives and for replaying the log, so both give the same state.
-Levels: `base`; `prior`, when trusted people of the tenant show a gain; `person`, when the person's own feedback is
-trusted too. Only outcomes of trusted people enter the prior, and it holds numbers only. A person who was trusted and no
-longer is teaches nothing, not even themselves, until they are trusted again; nor do outcomes that cite the same places
-30 times in a row. This module knows no store.
+Levels: `base`; `prior`, when trusted people of the tenant show a gain and nothing says that it is wrong for this person;
+`person`, when their own ranker predicted their own later citations better than chance and better than the base. Only
+outcomes of such people enter the prior, and it holds numbers only. Outcomes that cite the same places 30 times in a
+row, or most of what is shown, teach nothing. This module knows no store.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import Literal, get_args
 
 from wellworn.core.values import Partition, altered
-from wellworn.learning.guard import LEAST, NO_EVIDENCE, Evidence, Guard, compare
+from wellworn.learning.guard import LEAST, NO_EVIDENCE, Z_AGREE, Evidence, Guard, auc, proven
 from wellworn.learning.ranker import Example, Ranker
 from wellworn.learning.records import LoggedOutcome
 
@@ -24,6 +24,9 @@ LEVELS: tuple[Level, ...] = get_args(Level)
 
 Z_COLLAPSE = 2.0
 """Serving stops at one standard error below 0; weights are thrown away only at two, as relearning them costs more."""
+LEAST_SHARED = 10
+"""Outcomes that can show that the prior is wrong for a person. It hides what they mean, so there are few to cite."""
+_WRONG = Evidence(n=LEAST, total=-LEAST / 4, squares=LEAST / 8)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -42,6 +45,12 @@ class Prior:
         """Where a person starts."""
         return self.ranker.person() if self.ranker else Ranker.fresh(width)
 
+    def taught(self, example: Example) -> Prior:
+        """After an example that somebody labelled; how the ranker predicts it before is the evidence for it."""
+        ranker = self.ranker or Ranker.fresh(example.features.shape[1])
+        gain = _predicted(ranker, example) - _predicted(None, example)
+        return replace(self, ranker=ranker.updated(example), gain=self.gain.add(gain))
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Person:
@@ -49,38 +58,36 @@ class Person:
 
     own: Ranker
     guard: Guard = field(default_factory=Guard)
+    shared: Evidence = NO_EVIDENCE
+    """How much better than the base the prior predicted this person's citations."""
     outcomes: int = 0
     absorbed: bool = False
     """Their past outcomes are in the prior."""
     lent: Evidence = NO_EVIDENCE
     """The tenant's gain just before they were absorbed: others' evidence, so that their own is not counted twice."""
     barren: int = 0
-    """Outcomes in a row without any citation while their own ranker served."""
+    """Outcomes in a row without any citation while a learned ranking served."""
     places: tuple[int, ...] = ()
     """The places that their last outcome cited."""
     same: int = 0
-    """Outcomes in a row that cited the same places."""
+    """Outcomes in a row that cited the same places, or most of the shown: neither says what is better."""
     level: Level = "base"
     changed_at: datetime | None = None
     """When the level last changed."""
 
-    @property
-    def positional(self) -> bool:
-        """The same places were cited so often in a row that it says nothing about the entries there."""
-        return self.same >= LEAST
-
     def distrust(self) -> str:
-        """Why their feedback teaches nothing now, in one line; empty while it does, or may."""
-        if self.positional:
-            return f"the last {self.same} outcomes cite the same places, whatever stands there"
-        return self.guard.distrust()
+        """Why their feedback teaches nothing now, in one line; empty while it does, or may. The first places are right
+        where the ranking is: that is no reason."""
+        if self.guard.trusted or self.same < LEAST or self.places == (0,):
+            return self.guard.distrust()
+        return f"the last {self.same} outcomes cite the same places, or most of what is shown"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Advanced:
     """The state after an outcome.
 
-    `switched` is (from, to) when the level changed, a collapse was rolled back, or trust was lost; `why` says why.
+    `switched` is (from, to) when the level changed, or what was learned from this person was discarded; `why` says why.
     """
 
     prior: Prior
@@ -101,31 +108,40 @@ def advance(
     width = example.features.shape[1]
     if person is None:
         person = Person(own=prior.person(width))
-    before, believed = person.level, person.guard
-    places = tuple(place for place, cited in enumerate(example.cited.tolist()) if cited)
-    person = altered(person, places=places, same=person.same + 1 if places == person.places else 1)
-    found = None if person.positional else _compared(person.own, example)
-    guard = believed.see(found)
-    taught = not (guard.lost or person.positional)
+    before, found, shared = person.level, None, person.shared
+    places = tuple(example.cited.nonzero()[0].tolist())
+    most = len(places) > example.shown / 2
+    same = person.same + 1 if most or places == person.places else 1
+    teaches = example.wanted is not None and same < LEAST
+    if teaches:
+        base, own = _predicted(None, example), _predicted(person.own, example)
+        found = own, own - base
+        if prior.ranker is not None:
+            shared = shared.add(_predicted(prior.ranker, example) - base)
+    guard = person.guard.see(found, most=most)
     person = altered(
         person,
-        own=person.own.updated(example) if taught else person.own,
+        own=person.own.updated(example) if teaches else person.own,
         guard=guard,
+        shared=shared,
         outcomes=person.outcomes + 1,
-        barren=person.barren + 1 if before == "person" and not places else 0,
+        barren=person.barren + 1 if before != "base" and not places else 0,
+        places=places,
+        same=same,
     )
-    fault = _collapse(person)
-    if fault:
+    fault = _fault(person)
+    if person.barren >= LEAST and before == "prior":  # it shows nothing useful, so no citation can speak against it
+        person = replace(person, shared=_WRONG, barren=0)
+    elif fault:
         # The evidence was about weights that are gone; without it, nothing of their own serves for LEAST outcomes.
-        person = replace(person, own=prior.person(width), guard=replace(guard, gain=NO_EVIDENCE, beats=False), barren=0)
-    elif guard.trusted and prior.shares and taught:
+        person = replace(person, own=prior.person(width), guard=Guard(), barren=0)
+    elif guard.trusted and prior.shares and found is not None:
         if person.absorbed:
             ranker = (prior.ranker or Ranker.fresh(width)).updated(example)
-            prior = altered(prior, ranker=ranker, gain=prior.gain if found is None else prior.gain.add(found[1]))
-        else:
+            prior = altered(prior, ranker=ranker, gain=prior.gain.add(found[1]))
+        elif proven(guard.gain):
             prior, person = _absorb(prior, person, [*past(), example])
     person = _judged(prior, person)
-    fault = fault or _loss(believed, guard)
     level = _level(prior, person)
     if level == before and not fault:
         return Advanced(prior=prior, person=person)
@@ -143,11 +159,12 @@ def serving(prior: Prior, person: Person | None) -> tuple[Level, Ranker | None]:
     return level, {"base": None, "prior": prior.ranker, "person": person.own}[level]
 
 
-def _compared(own: Ranker, example: Example) -> tuple[float, float] | None:
-    """How the base order and the learned order, before it learns, predict what was cited."""
-    correction = own.correction(example.base, example.features, example.best)
-    base, shown = example.base.tolist(), example.shown
-    return compare(base[:shown], (example.base + correction)[:shown].tolist(), example.cited.tolist())
+def _predicted(ranker: Ranker | None, example: Example) -> float:
+    """How well an order of the shown predicts what was cited: the base's, or a ranker's before it learns from it."""
+    scores = example.base
+    if ranker is not None:
+        scores = scores + ranker.correction(example.base, example.features, example.best)
+    return auc(scores[: example.shown].tolist(), example.cited.tolist())
 
 
 def _others(prior: Prior, person: Person) -> Evidence:
@@ -160,7 +177,8 @@ def _level(prior: Prior, person: Person) -> Level:
         return "base"
     if guard.trusted and guard.gain.n >= LEAST and person.own.finite:
         return "person"
-    return "prior" if prior.ranker and prior.ranker.finite else "base"
+    wrong = person.shared.n >= LEAST_SHARED and person.shared.bound(Z_AGREE) < 0.0
+    return "prior" if prior.ranker and prior.ranker.finite and not wrong else "base"
 
 
 def _absorb(prior: Prior, person: Person, lessons: list[Example]) -> tuple[Prior, Person]:
@@ -179,35 +197,25 @@ def _judged(prior: Prior, person: Person) -> Person:
     return person if beats == person.guard.beats else replace(person, guard=replace(person.guard, beats=beats))
 
 
-def _collapse(person: Person) -> str:
+def _fault(person: Person) -> str:
     """Why the person's weights must go; empty when they may stay."""
+    guard = person.guard
     if not person.own.finite:
         return "collapse: weights are not finite; reset to the prior"
-    guard = person.guard
+    if guard.turned:
+        return f"feedback turned: agreement was {guard.agree}, and recent outcomes fall far short of it; begun anew"
     if guard.trusted and guard.gain.n >= LEAST and guard.gain.bound(Z_COLLAPSE) < 0.0:
         return f"collapse: the learned ranking is worse than the base; reset to the prior: gain {guard.gain}"
-    if person.barren >= LEAST:
+    if person.barren >= LEAST and person.level == "person":
         # A ranking that shows nothing useful gets no citations to be judged by, so the gain would stay as it was.
         return f"collapse: {person.barren} outcomes in a row without a citation; reset to the prior"
     return ""
 
 
-def _loss(before: Guard, after: Guard) -> str:
-    """Why trust was lost with this outcome; empty when it was not."""
-    if not before.trusted or after.trusted:
-        return ""
-    if after.agree.n:
-        return f"{after.distrust()}; nothing is learned from it until it is trusted again"
-    return (
-        f"feedback turned: agreement was {before.agree}, and recent outcomes fall far short of it; "
-        "nothing is learned from it until it is trusted again"
-    )
-
-
 def _reason(prior: Prior, person: Person) -> str:
     if person.level == "person":
         return f"own feedback is trusted, and the learned ranking beats the base: gain {person.guard.gain}"
-    distrust = person.guard.distrust()
+    distrust = person.distrust()
     if person.level == "prior":
         return distrust or f"the tenant's prior beats the base: gain {_others(prior, person)}"
     return distrust or f"no evidence that the learned ranking beats the base: gain {person.guard.gain}"

@@ -74,9 +74,10 @@ class Example:
 
     @cached_property
     def wanted(self) -> Array | None:
-        """Where a ranking should put its weight: the mean of the cited rows, shape (F+1,); None when none was cited."""
+        """Where a ranking should put its weight: the mean of the cited rows, shape (F+1,). None when none was cited, or
+        more than half: that does not say what is better, and inverted feedback looks like it."""
         cited = self.rows[: self.shown][self.cited]
-        return np.add.reduce(cited) / len(cited) if len(cited) else None
+        return np.add.reduce(cited) / len(cited) if 0 < len(cited) <= self.shown / 2 else None
 
 
 def best_places(base: Array) -> Places:

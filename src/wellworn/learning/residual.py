@@ -25,7 +25,6 @@ from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from wellworn.learning.ranker import Array, Flags
 from wellworn.store.port import Vector
@@ -35,9 +34,13 @@ TAU, ETA, BASELINE, BATCH = 0.5, 1e-3, 0.5, 4
 SIGMA = 0.01
 """Standard deviation of an entry of W at the start. The paper does not state one."""
 RANK = 8
-"""Outer products kept per matrix. 4·8·d floats and an open batch are 228 KB at d = 1536."""
-FROM_ZERO = 0
-"""The seed of matrices that start at zero."""
+"""Outer products kept per matrix. 4·8·d floats and an open batch are 228 KiB at d = 1536 (`Residual.to_bytes`)."""
+MAX_NORM = 4.0
+"""The largest Frobenius norm of what was learned, per matrix. Nothing in Equation 3 pulls W back: where one answer keeps
+being cited, its scores grow, the steps grow with them, and W reaches 5e8 in 3,000 turns. Equation 1 adds W to the
+identity, so beyond a few times that the vectors themselves hardly count."""
+SCORE_DECIMALS = 9
+"""Processors differ in the last bits of a sum. Scores that agree to this many decimals are a tie on all of them."""
 
 _MAGIC = b"RRL1"
 _HEADER = struct.Struct("<4sIIIIIQ")
@@ -67,13 +70,18 @@ class Factors(NamedTuple):
         return moved
 
     def grown(self, left: Array, right: Array, cap: int) -> Factors:
-        """W + leftᵀ · right; beyond `cap` outer products, the nearest matrix of that rank."""
+        """W + leftᵀ · right, at most `MAX_NORM` large; beyond `cap` outer products, the nearest matrix of that rank."""
         left, right = np.concatenate([self.left, left]), np.concatenate([self.right, right])  # (r, d) each
         if len(left) > cap:
             # leftᵀ = Q_l R_l and rightᵀ = Q_r R_r, so W = Q_l (R_l R_rᵀ) Q_rᵀ: the SVD of the small middle one is W's.
             (q_left, r_left), (q_right, r_right) = np.linalg.qr(left.T), np.linalg.qr(right.T)
             u, size, vt = np.linalg.svd(r_left @ r_right.T)
             left, right = (q_left @ (u[:, :cap] * size[:cap])).T, vt[:cap] @ q_right.T
+            sign = np.sign(right[np.arange(len(right)), np.abs(right).argmax(axis=1)])  # an SVD leaves it open
+            left, right = left * sign[:, None], right * sign[:, None]
+        norm = float(np.sqrt(max(((left @ left.T) * (right @ right.T)).sum(), 0.0)))  # ‖W‖² = tr(L Lᵀ R Rᵀ)
+        if not norm <= MAX_NORM:
+            left = left * (MAX_NORM / norm) if np.isfinite(norm) else np.zeros_like(left)
         return Factors(left.astype(np.float32), right.astype(np.float32))
 
 
@@ -103,23 +111,20 @@ class Residual:
 
     def scores(self, q: Array, m: Array) -> Array:
         """Equation 1: s (K,) for a query (d,) and candidates (K, d)."""
-        found: Array = (m + self._memory(m)) @ (q + self._query(q))
+        found: Array = np.round((m + self._memory(m)) @ (q + self._query(q)), SCORE_DECIMALS)
         return found
 
     def updated(self, q: Array, m: Array, shown: Sequence[int], cited: Flags, *, rates: Rates = PAPER) -> Residual:
-        """Equation 3 for one recall: `shown` are places in m, `cited` says which of them were."""
+        """Equation 3 for one recall: `shown` are places in m, `cited` says which of them were. W moves when a batch is
+        full: by the sum over the batch, all of it taken at the W with which the batch began."""
         advantage = np.where(cited, 1.0, -1.0) - rates.baseline  # (M,)
         # ∂ log p_i / ∂s = (onehot_i - p) / τ
         slope = -advantage.sum() * chances(self.scores(q, m), tau=rates.tau)  # (K,)
         np.add.at(slope, list(shown), advantage)
-        return self.taught(q, (slope / rates.tau) @ m, eta=rates.eta)
-
-    def taught(self, q: Array, v: Array, *, eta: float) -> Residual:
-        """One recall more, by its q and v (d,). W moves when a batch is full: by the sum over the batch, all of it
-        taken at the W with which the batch began."""
+        v = (slope / rates.tau) @ m  # (d,)
         pairs = np.concatenate([self.open, np.stack([q, v])[None].astype(np.float32)])
         grown = replace(self, open=pairs, steps=self.steps + 1)
-        return grown._closed(eta) if len(pairs) == BATCH else grown
+        return grown._closed(rates.eta) if len(pairs) == BATCH else grown
 
     def settled(self, *, rates: Rates = PAPER) -> Residual:
         """The same with an unfinished batch applied as it is. `steps` then counts the batch as full: the bytes of a
@@ -162,8 +167,9 @@ class Residual:
         counts = [rank_q, rank_q, rank_m, rank_m, 2 * (steps % BATCH)]
         if len(body) != 4 * width * sum(counts):
             raise ValueError(f"not a residual state: {len(body)} bytes of rows, {4 * width * sum(counts)} expected")
-        rows = np.frombuffer(body, dtype="<f4").astype(np.float32).reshape(-1, width)
-        q_left, q_right, m_left, m_right, pairs = np.split(rows, np.cumsum(counts)[:-1])
+        rows = np.frombuffer(body, dtype="<f4").reshape(-1, width)
+        parts = np.split(rows, np.cumsum(counts)[:-1])
+        q_left, q_right, m_left, m_right, pairs = (part.astype(np.float32) for part in parts)
         return cls(
             width=width,
             seed=seed,
@@ -195,9 +201,6 @@ def _start(width: int, seed: int) -> tuple[Factors, Factors]:
     An entry sums RANK products of two factors' entries, so those have variance σ/√RANK. RandomState, since numpy keeps
     its stream the same over releases, and does not promise that for Generator.
     """
-    if seed == FROM_ZERO:
-        drawn: npt.NDArray[np.float32] = np.zeros((4, 0, width), dtype=np.float32)
-    else:
-        spread = (SIGMA / RANK**0.5) ** 0.5
-        drawn = np.random.RandomState(seed).normal(0.0, spread, size=(4, RANK, width)).astype(np.float32)
+    spread = (SIGMA / RANK**0.5) ** 0.5
+    drawn = np.random.RandomState(seed).normal(0.0, spread, size=(4, RANK, width)).astype(np.float32)
     return Factors(drawn[0], drawn[1]), Factors(drawn[2], drawn[3])

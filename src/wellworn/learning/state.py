@@ -26,15 +26,8 @@ from wellworn.learning.ranker import Array, Places
 FORMAT = 1
 SETTINGS = ""
 """The profile under which a tenant's settings are kept: the empty one, because they hold for every profile."""
-RENAMED = {"echo": "repeated"}
-"""Features that had another name in earlier releases."""
 
 S = TypeVar("S", Prior, Person)
-
-
-def current_names(names: Sequence[str]) -> list[str]:
-    """Feature names of a log or state of any release, as they are called now."""
-    return [RENAMED.get(name, name) for name in names]
 
 
 def dumps_state(state: Prior | Person, names: Sequence[str]) -> str:
@@ -47,11 +40,8 @@ def loads_state(of: type[S], text: str | None, names: Sequence[str]) -> S | None
     """The state in this text; None when there is none of this kind for these features."""
     try:
         value = msgspec.json.decode(text or "")
-        if (value["format"], value["kind"]) != (FORMAT, of.__name__.lower()):
+        if (value["format"], value["kind"], value["names"]) != (FORMAT, of.__name__.lower(), [*names]):
             return None
-        if current_names(value["names"]) != [*names]:
-            return None
-        value.setdefault("guard", value)  # earlier releases wrote the guard's fields among the person's
         state = msgspec.convert(value, of, dec_hook=_to_array)
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError):
         return None

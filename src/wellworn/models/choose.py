@@ -40,17 +40,8 @@ OneEmbedder: TypeAlias = str | Embedder | LangChainEmbeddings | EmbedFunction
 EmbedderSpec: TypeAlias = OneEmbedder | Sequence[OneEmbedder] | None
 ModelSpec: TypeAlias = str | Model | LangChainChat | ModelFunction | None
 
-EMBEDDERS = (
-    "static",
-    "onnx:FOLDER",
-    "fastembed:MODEL",
-    "sentence-transformers:MODEL",
-    "openai:MODEL",
-    "openai:MODEL@ADDRESS",
-    "hash",
-    "hash:WIDTH",
-    "none",
-)
+_LOCAL = ("static", "onnx:FOLDER", "fastembed:MODEL", "sentence-transformers:MODEL", "hash", "hash:WIDTH")
+EMBEDDERS = (*_LOCAL, "openai:MODEL", "openai:MODEL@ADDRESS", "none")
 MODELS = ("rules", "openai:MODEL", "openai:MODEL@ADDRESS", "ollama:MODEL", "anthropic:MODEL", "scripted:FILE")
 
 _EMBEDDER_REMEDY = (

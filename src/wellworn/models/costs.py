@@ -65,9 +65,7 @@ class Price:
 class Prices:
     """A price for each model name. A name that ends in `*` stands for every longer one."""
 
-    def __init__(self, prices: Mapping[str, Price], *, as_of: str = "") -> None:
-        self.as_of = as_of
-        """The day the shipped table was checked."""
+    def __init__(self, prices: Mapping[str, Price]) -> None:
         self._exact = {name: price for name, price in prices.items() if not name.endswith("*")}
         starts = [(name[:-1], price) for name, price in prices.items() if name.endswith("*")]
         self._starts = sorted(starts, key=lambda start: -len(start[0]))  # the longest fits best
@@ -164,17 +162,17 @@ class Budget:
 @functools.lru_cache(maxsize=8)
 def _load(path: str | None, changed_at: int) -> Prices:  # noqa: ARG001 - a changed file is read again
     shipped = Path(__file__).with_name("prices.yaml").read_text(encoding="utf-8")
-    prices, as_of = _parsed(shipped, "prices.yaml")
+    prices = _parsed(shipped, "prices.yaml")
     if path is not None:
         try:
             own = Path(path).read_text(encoding="utf-8")
         except ValueError as error:
             raise InvalidInput("prices", f"cannot read {path!r}: {error}", "give a YAML file") from error
-        prices |= _parsed(own, path)[0]
-    return Prices(prices, as_of=as_of)
+        prices |= _parsed(own, path)
+    return Prices(prices)
 
 
-def _parsed(text: str, where: str) -> tuple[dict[str, Price], str]:
+def _parsed(text: str, where: str) -> dict[str, Price]:
     import yaml
 
     try:
@@ -190,4 +188,4 @@ def _parsed(text: str, where: str) -> tuple[dict[str, Price], str]:
             prices[str(name)] = from_plain(Price, row)
         except ValueError as error:
             raise InvalidInput("prices", f"{where}: {name} is {row!r}: {error}", _PRICE_REMEDY) from None
-    return prices, str(data.get("as_of", ""))
+    return prices

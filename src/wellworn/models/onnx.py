@@ -6,7 +6,6 @@ nothing. The model is loaded on first use. Its name is made from the files, so t
 
 from __future__ import annotations
 
-import functools
 import hashlib
 import importlib.util
 import json
@@ -14,7 +13,7 @@ import os
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -27,11 +26,12 @@ from wellworn.models.base import EmbedderBase
 from wellworn.models.static import read_tokenizer
 
 Array = npt.NDArray[Any]  # of numbers
+Step = Callable[[Array, Array], Array]
+"""From the states of the tokens (texts, tokens, width) and their mask (texts, tokens, 1) to one row per text."""
 _BLOCK_BYTES, _BLOCKS = 64 * 1024, 64  # of a file, for its fingerprint
 _KINDS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
-# From the states of the tokens (texts, tokens, width) and their mask (texts, tokens, 1) to one row per text.
-_POOLINGS: dict[str, Callable[[Array, Array], Array]] = {
+_POOLINGS: dict[str, Step] = {
     "cls": lambda states, _: states[:, 0],
     "lasttoken": lambda states, mask: np.take_along_axis(states, mask.sum(axis=1, keepdims=True) - 1, axis=1)[:, 0],
     "max": lambda states, mask: np.where(mask, states, -np.inf).max(axis=1),
@@ -54,13 +54,14 @@ class OnnxEmbedder(EmbedderBase):
         self._folder = self._file.parent.parent if self._file.parent.name == "onnx" else self._file.parent
         self._tokenizer_file = self._folder / "tokenizer.json"
         if not self._tokenizer_file.is_file():
-            raise _unreadable(self._folder, "tokenizer.json is missing")
+            raise _unreadable(self._folder, "tokenizer.json is missing; save the model's fast tokenizer there")
         self._settings = _read_settings(self._folder)
         self._batch_size = batch_size
         self._lock = ForkLock()
-        self._loaded: tuple[int, Any, Any] | None = None  # process, session, tokenizer
-        data = self._file.parent.glob(f"{self._file.name}?data")  # weights beside the file, where they are too large
-        mark = _fingerprint(self._settings, [self._file, self._tokenizer_file, *data])
+        self._loaded: tuple[Any, Any] | None = None  # session and tokenizer
+        large = self._file.parent.glob(f"{self._file.name}?data")  # where weights are too large for the file
+        further = sorted([*large, *self._folder.glob("*_Dense/model.safetensors")])
+        mark = _fingerprint(self._settings, [self._file, self._tokenizer_file, *further])
         super().__init__(f"onnx:{self._settings.kind}-{mark}", self._settings.width)
 
     def _ask(self, texts: list[str], *, query: bool) -> npt.ArrayLike:
@@ -96,35 +97,28 @@ class OnnxEmbedder(EmbedderBase):
         states = next((answer for answer in answers.values() if answer.ndim == 3), None)
         if states is None:
             raise _unreadable(self._folder, f"{self._file.name} has no output with a vector for each token")
-        return self._finish(states.astype(np.float32), mask[:, :, None])
-
-    def _finish(self, rows: Array, mask: Array) -> Array:
-        """What the modules after the transformer make of its states. Every vector is scaled to length one anyway."""
-        for kind, path, config in self._settings.modules:
-            if kind == "Pooling":
-                rows = np.concatenate([_POOLINGS[name](rows, mask) for name in config["modes"]], axis=1)
-            elif kind == "Dense":
-                weight, bias = _dense(self._folder / path / "model.safetensors")
-                rows = _ACTIVATIONS[config["activation"]](rows @ weight.T + bias)
+        rows: Array = states.astype(np.float32)
+        for step in self._settings.steps:
+            rows = step(rows, mask[:, :, None])
         return rows
 
     def _model(self) -> tuple[Any, Any]:
-        """Session and tokenizer, read on first use and again in a forked child, where a session has no threads."""
+        """Session and tokenizer, read on first use."""
         with self._lock:
-            if self._loaded is None or self._loaded[0] != os.getpid():
+            if self._loaded is None:
                 import onnxruntime
 
                 options = onnxruntime.SessionOptions()
                 options.log_severity_level = 3  # errors
-                options.intra_op_num_threads = 1  # a session with threads hangs when a forked child lets it go
+                options.intra_op_num_threads = 1  # threads of its own would make it hang after a fork
                 try:
                     session = onnxruntime.InferenceSession(str(self._file), options, providers=["CPUExecutionProvider"])
                     tokenizer = read_tokenizer(self._tokenizer_file)
                 except Exception as error:  # both packages raise kinds of their own
                     raise _unreadable(self._folder, f"{type(error).__name__} while it was loaded") from error
                 tokenizer.enable_truncation(self._settings.max_tokens)
-                self._loaded = (os.getpid(), session, tokenizer)
-            return self._loaded[1:]
+                self._loaded = (session, tokenizer)
+            return self._loaded
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +132,10 @@ class _Settings:
     max_tokens: int
     text_prompt: str
     query_prompt: str
-    modules: tuple[tuple[str, str, dict[str, Any]], ...]  # kind, path and settings, in order
+    modules: tuple[str, ...]
+    """The modules after the transformer, in words. Scaling to length one is left out: every vector is scaled."""
+    steps: tuple[Step, ...] = field(repr=False)
+    """The same as functions."""
 
 
 def _model_file(given: Path) -> Path:
@@ -146,7 +143,7 @@ def _model_file(given: Path) -> Path:
     if given.is_file():
         return given
     if not given.is_dir():
-        raise _unreadable(given, "there is no such folder")
+        raise _unreadable(given, "there is no such folder; give one with model.onnx and tokenizer.json")
     for folder in (given, given / "onnx"):
         found = sorted(folder.glob("*.onnx"))
         if found:
@@ -160,50 +157,53 @@ def _model_file(given: Path) -> Path:
 def _read_settings(folder: Path) -> _Settings:
     config, sentences = _read(folder, "config.json"), _read(folder, "sentence_bert_config.json")
     prompts = _read(folder, "config_sentence_transformers.json")
+    listed: Any = _read(folder, "modules.json") or [{"type": "Pooling", "path": "1_Pooling"}]
     try:
-        modules = tuple(_modules(folder))
+        modules = [_module(folder, each["type"].rpartition(".")[2], each["path"]) for each in listed]
         limits = (config.get("max_position_embeddings"), _read(folder, "tokenizer_config.json").get("model_max_length"))
         named = prompts.get("prompts") or {}
         usual = named.get(prompts.get("default_prompt_name"), "")
         texts = next((named[name] for name in ("document", "passage", "corpus") if name in named), usual)
-        pooled_once = [len(settings["modes"]) for kind, _, settings in modules if kind != "Dense"] == [1]
+        words = tuple(words for words, _ in modules if words)
         return _Settings(
             kind=str(config.get("model_type") or "model"),
-            width=config.get("hidden_size") if pooled_once and len(modules) == 1 else None,
+            width=config.get("hidden_size") if len(words) == 1 and "+" not in words[0] else None,
             pad_id=int(config.get("pad_token_id") or 0),
             lower=bool(sentences.get("do_lower_case")),
             max_tokens=int(sentences.get("max_seq_length") or min((n for n in limits if n), default=512)),
             text_prompt=str(texts),
             query_prompt=str(named.get("query", usual)),
-            modules=modules,
+            modules=words,
+            steps=tuple(step for words, step in modules if words),
         )
-    except (AttributeError, KeyError, TypeError, ValueError) as error:
+    except (AttributeError, KeyError, OSError, TypeError, ValueError) as error:
         raise _unreadable(folder, f"its settings are not those of a sentence-transformer ({error!r})") from error
 
 
-def _modules(folder: Path) -> list[tuple[str, str, dict[str, Any]]]:
-    """The modules after the transformer, without the scaling to length one."""
-    listed: Any = _read(folder, "modules.json") or [{"type": "Pooling", "path": "1_Pooling"}]
-    modules: list[tuple[str, str, dict[str, Any]]] = []
-    for module in listed:
-        kind, path = module["type"].rpartition(".")[2], module["path"]
-        config = _read(folder / path, "config.json") if path else {}
-        if kind == "Pooling":
-            modes = [name for name in config if name.startswith("pooling_mode_") and config[name]]
-            modes = modes or [config.get("pooling_mode") or "mean"]
-            names = [re.sub(r"^pooling_mode_|_tokens?$", "", name) for name in modes]
-            modules.append((kind, path, {"modes": names}))
-            wrong = [name for name in names if name not in _POOLINGS]
-            wrong += ["without the prompt"] if config.get("include_prompt") is False else []
-        elif kind == "Dense":
-            activation = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
-            modules.append((kind, path, {"activation": activation}))
-            wrong = [] if activation in _ACTIVATIONS else [activation]
-        else:
-            wrong = [] if kind in ("Transformer", "Normalize") else [kind]
-        if wrong:
-            raise ValueError(f"{kind} {', '.join(wrong)} is not supported here; use 'sentence-transformers:{folder}'")
-    return modules
+def _module(folder: Path, kind: str, path: str) -> tuple[str, Step]:
+    """A module in words and as a function; no words for one that does nothing here."""
+    config = _read(folder / path, "config.json") if path else {}
+    if kind == "Pooling" and config.get("include_prompt") is not False:
+        modes = [name for name in config if name.startswith("pooling_mode_") and config[name]]
+        names = [re.sub(r"^pooling_mode_|_tokens?$", "", name) for name in modes] or [
+            config.get("pooling_mode", "mean")
+        ]
+        if set(names) <= _POOLINGS.keys():
+            pools = [_POOLINGS[name] for name in names]
+            return "+".join(names), lambda rows, mask: np.concatenate([pool(rows, mask) for pool in pools], axis=1)
+        kind = f"pooling by {' and '.join(names)}"
+    if kind == "Dense":
+        from safetensors.numpy import load_file
+
+        weights = load_file(folder / path / "model.safetensors")
+        weight, bias = weights["linear.weight"].T, weights.get("linear.bias", np.float32(0))
+        activation = str(config.get("activation_function", "Tanh")).rpartition(".")[2]
+        if activation in _ACTIVATIONS:
+            return f"{path} {activation}", lambda rows, _: _ACTIVATIONS[activation](rows @ weight + bias)
+        kind = f"the activation {activation}"
+    if kind in ("Transformer", "Normalize"):
+        return "", lambda rows, _: rows
+    raise ValueError(f"{kind} is not supported here; use 'sentence-transformers:{folder}'")
 
 
 def _read(folder: Path, name: str) -> dict[str, Any]:
@@ -215,14 +215,6 @@ def _read(folder: Path, name: str) -> dict[str, Any]:
     except (OSError, ValueError) as error:
         raise _unreadable(folder, f"{name} cannot be read") from error
     return read
-
-
-@functools.cache
-def _dense(file: Path) -> tuple[Array, Array]:
-    from safetensors.numpy import load_file
-
-    weights = load_file(file)
-    return weights["linear.weight"], weights.get("linear.bias", np.zeros(1, dtype=np.float32))
 
 
 def _fingerprint(settings: _Settings, files: list[Path]) -> str:

@@ -34,7 +34,8 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """What a load added; `skipped` entries were there already, `edited` ones were changed by hand in the export."""
+    """What a load added; `skipped` entries were there already, `edited` ones were changed by hand in the export;
+    `problems` names each file of a folder that could not be read, and why."""
 
     entries: int = 0
     skipped: int = 0
@@ -43,6 +44,7 @@ class Loaded:
     turns: int = 0
     versions: int = 0
     outcomes: int = 0
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -199,20 +199,29 @@ def _keep(bundle: Bundle, values: Any, where: str) -> None:
     """Add one line to the bundle."""
     if not isinstance(values, dict) or not isinstance(type_ := values.pop("type", None), str):
         raise TransferError(f"{where}: has no type")
-    if type_ == "entry":
-        _keep_entry(bundle, values, where)
-    elif type_ == "link":
-        bundle.links.append(value_of(_LinkLine, values, where).link)
-    elif type_ == "turn":
-        bundle.turns.append(value_of(TurnLine, values, where))
-    elif type_ == "session":
-        bundle.sessions.append(session_of(values, where))
-    elif type_ == "replaced":
-        bundle.replaced.append(value_of(Replaced, values, where))
-    elif type_ in ("recall", "outcome", "tenant"):
-        _keep_log(bundle, type_, values, where)
-    else:
-        raise TransferError(f"{where}: {type_!r} is not a type of line")
+    plain: dict[str, tuple[list[Any], type[Any]]] = {
+        "turn": (bundle.turns, TurnLine),
+        "replaced": (bundle.replaced, Replaced),
+        "tenant": (bundle.tenants, TenantLine),
+    }
+    with placed(where):
+        if type_ in plain:
+            lines, kind = plain[type_]
+            lines.append(value_of(kind, values, where))
+        elif type_ == "entry":
+            _keep_entry(bundle, values, where)
+        elif type_ == "link":
+            bundle.links.append(value_of(_LinkLine, values, where).link)
+        elif type_ == "session":
+            bundle.sessions.append(session_of(values, where))
+        elif type_ == "recall":
+            bundle.recalls.append(check_recall(value_of(RecallLine, values, where)))
+        elif type_ == "outcome":
+            outcome = value_of(OutcomeLine, values, where)
+            if outcome.kind not in OLD_KINDS:
+                bundle.outcomes.append(check_outcome(outcome))
+        else:
+            raise TransferError(f"{where}: {type_!r} is not a type of line")
 
 
 def _keep_entry(bundle: Bundle, values: Plain, where: str) -> None:
@@ -226,26 +235,11 @@ def _keep_entry(bundle: Bundle, values: Plain, where: str) -> None:
             bundle.vectors[entry.id] = vector_of(vector, bundle.model.width)
 
 
-def _keep_log(bundle: Bundle, type_: str, values: Plain, where: str) -> None:
-    if type_ == "tenant":
-        bundle.tenants.append(value_of(TenantLine, values, where))
-        return
-    with placed(where):
-        if type_ == "recall":
-            bundle.recalls.append(check_recall(value_of(RecallLine, values, where)))
-        else:
-            outcome = value_of(OutcomeLine, values, where)
-            if outcome.kind not in OLD_KINDS:
-                bundle.outcomes.append(check_outcome(outcome))
-
-
 def _check_header(file: BinaryIO, path: Path) -> EmbeddingModel | None:
     """The model of the vectors, if the first line says that this is an export we can read."""
     where = f"{path}: line 1"
     line = next(_lines(file, path), b"")
-    if b"_export" not in line:
-        raise TransferError(f"{path} is not a wellworn export: its first line has no 'wellworn_export'")
-    values = _json_of(line, where)
+    values = _json_of(line, where) if b"_export" in line else {}
     named = [key for key in values if key.endswith("_export")] if isinstance(values, dict) else []
     if not named:
         raise TransferError(f"{path} is not a wellworn export: its first line has no 'wellworn_export'")

@@ -7,7 +7,8 @@
 Entries and links make the round trip; raw turns, old versions and vectors are in the JSONL export only. Of the two
 lists of links the outgoing one is read, the incoming one is for readers; a link to an entry that is not in the folder
 is left out. A file that differs from the manifest counts as edited: if its entry is in the store, the change is made
-there as an edit. Any other Markdown file is a note, remembered into the scope of the load.
+there as an edit. Any other Markdown file is a note, remembered into the scope of the load: cut where its headings are,
+with the headings in the title of each piece and foreign front matter as metadata.
 
 Between two `---` lines stands a YAML mapping, then the body. One line end after the body belongs to the file, not to
 the body: editors add it when it is missing. Everything else, `---` lines and foreign line ends included, is the body's.
@@ -335,79 +336,89 @@ def _hash_of(path: Path) -> str:
 
 @dataclass
 class _Found:
-    """What the files of a folder hold."""
+    """What the files of a folder hold; `unchanged` are the hashes of those that are as they were exported."""
 
-    entries: list[Entry] = field(default_factory=list)
+    unchanged: frozenset[str]
+    entries: dict[str, Entry] = field(default_factory=dict)
     links: list[Link] = field(default_factory=list)
     edited: set[str] = field(default_factory=set)
     notes: dict[str, Draft] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
 
     def bundle(self, root: Path) -> Bundle:
-        ids = {entry.id for entry in self.entries}
-        links = [link for link in self.links if link.target in ids]
-        return coherent(Bundle(entries=self.entries, links=links, edited=frozenset(self.edited)), where=str(root))
+        links = [link for link in self.links if link.target in self.entries]
+        edited = frozenset(self.edited)
+        return coherent(Bundle(entries=[*self.entries.values()], links=links, edited=edited), where=str(root))
 
 
 def load_folder(
     store: Store, writer: Writer, root: Path, *, scope: Scope | None = None, progress: Progress | None = None
 ) -> Loaded:
-    """Take a folder into the store. Every file is read and checked before anything is written.
+    """Take a folder into the store. Every file is read and checked before anything is written; one that cannot be read
+    is left out and named in `problems`.
 
     Entries come first, in one transaction; then the notes, as `remember_many` would write them.
     """
-    found = _read(root)
+    found = _read(root, scope, writer.clock())
     if found.notes and scope is None:
         name = next(iter(found.notes))
         raise ScopeError("scope", f"{name} is a note without a home", "give a scope to load notes into")
-    if scope is not None:
-        _check_notes(found.notes, scope, writer)
     loaded = admit(found.bundle(root), store, writer, scope=scope, progress=progress)
-    if scope is None or not found.notes:
-        return loaded
-    ids = writer.remember(list(found.notes.values()), scope=scope, progress=progress)
-    return _with_notes(loaded, Counter(ids), store.get([scope.home()], list(dict.fromkeys(ids))))
+    if scope is not None and found.notes:
+        ids = writer.remember(list(found.notes.values()), scope=scope, progress=progress)
+        loaded = _with_notes(loaded, Counter(ids), store.get([scope.home()], list(dict.fromkeys(ids))))
+    return replace(loaded, problems=tuple(found.problems))
 
 
-def _read(root: Path) -> _Found:
+def _read(root: Path, scope: Scope | None, now: datetime) -> _Found:
     manifest = _manifest(root) or {}
-    unchanged = set(manifest.values())
-    found = _Found()
+    found = _Found(unchanged=frozenset(manifest.values()))
     for name, path in _named_files(root):
-        content = read_text(path)
-        front, body = split(content, str(path))
-        if front is not None and _mark(front) is not None:
-            entry, links = entry_in(front, body, str(path))
-            found.entries.append(entry)
-            found.links += links
-            if manifest and hashlib.sha256(content.encode()).hexdigest() not in unchanged:
-                found.edited.add(entry.id)
-        elif name in manifest:
-            raise TransferError(f"{path}: the front matter is damaged: the file was exported as an entry and is none")
-        elif body.strip():
-            found.notes[str(path)] = _note(front or {}, body, path.stem)
-    return found
-
-
-def _note(front: Mapping[str, Any], body: str, stem: str) -> Draft:
-    """Someone else's Markdown as a draft: of its front matter, title and tags are understood."""
-    tags = front.get("tags") or []
-    if isinstance(tags, str):
-        tags = tags.split(",")
-    if not isinstance(tags, list):
-        tags = [tags]
-    named = [str(tag).strip().removeprefix("#") for tag in tags]
-    return Draft(text=body, title=str(front.get("title") or stem), tags=[tag for tag in named if tag], source="import")
-
-
-def _check_notes(notes: Mapping[str, Draft], scope: Scope, writer: Writer) -> None:
-    now = writer.clock()
-    for name, draft in notes.items():
         try:
-            check(draft, scope, now)
+            _read_file(found, path, manifest, name)
+            if scope is not None and (note := found.notes.get(str(path))):
+                check(note, scope, now)
         except ScopeError:
             raise
         except InvalidInput as error:
-            raise TransferError(f"{name}: {error}; nothing was changed") from error
+            del found.notes[str(path)]
+            found.problems.append(f"{path}: {error}")
+        except TransferError as error:
+            found.problems.append(str(error))
+    return found
+
+
+def _read_file(found: _Found, path: Path, manifest: Mapping[str, str], name: str) -> None:
+    content = read_text(path)
+    front, body = split(content, str(path))
+    if front is not None and _mark(front) is not None:
+        entry, links = entry_in(front, body, str(path))
+        coherent(Bundle(entries=[entry]), where=str(path))
+        if entry.id in found.entries:
+            raise TransferError(f"{path}: entry {entry.id} is there twice")
+        found.entries[entry.id] = entry
+        found.links += links
+        if manifest and hashlib.sha256(content.encode()).hexdigest() not in found.unchanged:
+            found.edited.add(entry.id)
+    elif name in manifest:
+        raise TransferError(f"{path}: the front matter is damaged: the file was exported as an entry and is none")
+    elif body.strip():
+        found.notes[str(path)] = _note(front or {}, body, path.stem)
+
+
+def _note(front: Mapping[str, Any], body: str, stem: str) -> Draft:
+    """Someone else's Markdown as a draft: of its front matter, title and tags are understood, the rest is metadata."""
+    tags = front.get("tags") or []
+    if isinstance(tags, str):
+        tags = tags.split(",")
+    named = [str(tag).strip().removeprefix("#") for tag in (tags if isinstance(tags, list) else [tags])]
+    return Draft(
+        text=body,
+        title=str(front.get("title") or stem),
+        tags=[tag for tag in named if tag],
+        source="import",
+        metadata={str(key): value for key, value in front.items() if key not in ("title", "tags")},
+    )
 
 
 def _with_notes(loaded: Loaded, seen: Counter[str], stored: Mapping[str, Entry]) -> Loaded:

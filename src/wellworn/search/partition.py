@@ -16,6 +16,7 @@ import numpy.typing as npt
 from wellworn.core.cache import LruCache
 from wellworn.core.values import KINDS, STATES
 from wellworn.ingest.terms import Trait
+from wellworn.learning.past import source_code, tag_bits
 from wellworn.store.port import Delta, Slim
 
 LocalRows = npt.NDArray[np.int32]
@@ -43,6 +44,8 @@ _NUMBERS: dict[str, tuple[npt.DTypeLike, Callable[[Slim], Any]]] = {
     "confidence": (np.float32, attrgetter("confidence")),
     "usage": (np.int32, attrgetter("usage_count")),
     "repeats": (np.int32, attrgetter("repeats")),
+    "source": (np.int64, lambda slim: source_code(slim.source)),
+    "tags": (np.int64, lambda slim: tag_bits(slim.tags)),
 }
 """Columns that may change while the text stays, and how they are read from the store's row."""
 _OF_TEXT: dict[str, tuple[npt.DTypeLike, Callable[[Slim], Any]]] = {

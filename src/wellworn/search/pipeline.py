@@ -21,6 +21,7 @@ from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
 from wellworn.ingest.terms import forget_words, read_question
 from wellworn.ingest.validate import checked_k, checked_query
 from wellworn.learning.learner import Learner, Serving
+from wellworn.learning.ranker import MAX_CORRECTION
 from wellworn.learning.records import LoggedRecall
 from wellworn.models.port import Embedder
 from wellworn.search.bank import Bank, Mask, Rows, Vector
@@ -29,7 +30,7 @@ from wellworn.search.filters import Filters
 from wellworn.search.profiles import Profile, profile_named
 from wellworn.search.ram import Ram
 from wellworn.search.score import FACTORS, FEATURES, Ranked, Values, diversify, factors, features
-from wellworn.search.truth import settle
+from wellworn.search.truth import newer_first, settle
 from wellworn.store.port import Store
 
 ROUTE = "hybrid"
@@ -157,12 +158,14 @@ class Searcher:
             weights, values = np.array([*self._profile.weights.values()]), np.empty((0, len(names)))
             return Ranked(rows=none, names=names, weights=weights, values=values), 0, None
         context = self._context(ask, bounds, partitions)
-        ranked = settle(context.with_linked(factors(context.view)), context)
+        ranked = settle(newer_first(context.with_linked(factors(context.view)), context), context)
         if refine is not None:
             ranked = refine(ranked, context)
         seen = None
         if self._learner is not None and ask.home is not None:
             ranked, seen = self._corrected(self._learner, ranked, context, ask, ask.home)
+            if seen.serving.ranker is not None:
+                ranked = settle(ranked, context)  # what was learned cannot put what was replaced first
         ranked = self._first(ranked, bank, ask, None if seen is None else seen.tried)
         if ask.filters.min_score is not None:
             ranked = ranked.take(np.flatnonzero(ranked.scores >= ask.filters.min_score))
@@ -207,14 +210,21 @@ class Searcher:
     ) -> tuple[Ranked, _Seen]:
         """The ranking with what was learned, when that serves."""
         base, serving, view = ranked.scores, learner.serving(home), context.view
-        found = features(view, ranked, base, serving.repeated)
+        past = serving.past
+        repeated, in_vain = ({}, {}) if past is None else past.values(view.question.terms)
+        found = features(view, ranked, base, past, repeated)
         tried = learner.tried_place(serving, view.question.terms, SPARE)
         seen = filled(_Seen, rows=ranked.rows, base=base, features=found, serving=serving, tried=tried)
         if serving.ranker is not None:
             ranked = ranked.with_factor("learned", serving.ranker.correction(base, found), 1.0)
+        if in_vain and serving.outcomes:  # nothing helped when this was asked before: make room for others
+            vain = [in_vain.get(no, 0.0) for no in context.bank.named(ranked.rows)[0]]
+            ranked = ranked.with_factor("in_vain", np.array(vain), -MAX_CORRECTION)
         if serving.matrices is not None and view.vector is not None:
+            from wellworn.learning.reranker import paper_factors
+
             vectors = context.bank.vectors(ranked.rows)
-            for name, values, weight in serving.matrices.factors(view.vector, vectors, ask.recall_id):
+            for name, values, weight in paper_factors(serving.matrices, view.vector, vectors, ask.recall_id):
                 ranked = ranked.with_factor(name, values, weight)
         return ranked, seen
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from wellworn.core.errors import InvalidInput
 
@@ -39,7 +39,7 @@ class Profile:
     diversity: float = 0.0
     """Weight δ of the likeness to better hits that is taken off a score (MMR with λ = 1 / (1 + δ)); 0 turns it off."""
     reranker: str = "linear"
-    """`linear` (named features, prior, guard), `lowrank` (matrices on top of it) or `paper` (matrices and a sample)."""
+    """`linear` (named features, prior, guard) or `paper` (matrices and a sample)."""
     candidates: int = 100
     """Rows that get the full set of factors."""
     link_sources: int = 20
@@ -84,9 +84,6 @@ PROFILES: dict[str, Profile] = {
         link_share=0.0,
     ),
 }
-
-
-PROFILES["lowrank"] = replace(PROFILES["default"], name="lowrank", reranker="lowrank")
 
 
 def profile_named(profile: str | Profile) -> Profile:

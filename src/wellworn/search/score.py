@@ -32,15 +32,21 @@ Features that learning sees besides the base score, on fixed scales:
 | `session`  | 0.2   | the best base score in the entry's thread, minus the best of all                               |
 | `recency`  | 1     | as in the base                                                                                |
 | `rare`     | 3     | share of the entry's distinct terms that few entries have: rare / (distinct + 1)               |
-| `repeated` | 4     | helped with similar questions of this person, or was passed over (`learning.repeats`)          |
+| `repeated` | 4     | helped with similar questions of this person, or was passed over (`learning.past`)             |
+| `newer`    | 2     | share of the relevant candidates that are older; each counts exp(base - best base)             |
+| `longer`   | 2     | the same for shorter ones                                                                     |
+| `habit`    | 4     | how much more than others this person cites entries of its kind, source, speaker and tags     |
+| `entry`    | 4     | … this entry                                                                                  |
+| `thread`   | 4     | … entries of its thread                                                                       |
 
 The features were chosen by forward selection among 68 on held-out conversations (docs/learning.md).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 import numpy.typing as npt
@@ -48,7 +54,7 @@ import numpy.typing as npt
 from wellworn.core.values import filled
 from wellworn.ingest.dates import NamedDate
 from wellworn.ingest.terms import Question, Trait
-from wellworn.learning.repeats import RepeatedQuestions
+from wellworn.learning.past import SHARED, PersonPast
 from wellworn.search.arms import Lexical, Scores
 from wellworn.search.bank import Bank, Mask, Rows
 from wellworn.search.partition import NONE
@@ -254,13 +260,24 @@ _SCALE_OF = {
     "recency": 1.0,
     "rare": 3.0,
     "repeated": 4.0,
+    "newer": 2.0,
+    "longer": 2.0,
+    "habit": 4.0,
+    "entry": 4.0,
+    "thread": 4.0,
 }
 FEATURES = tuple(_SCALE_OF)
 _SCALES = np.array([*_SCALE_OF.values()])
 
 
-def features(view: View, ranked: Ranked, base: Values, repeated: RepeatedQuestions | None = None) -> Values:
-    """Shape (rows, features) for the rows of a ranking with these base scores."""
+def features(
+    view: View,
+    ranked: Ranked,
+    base: Values,
+    past: PersonPast | None = None,
+    repeated: Mapping[int, float] = MappingProxyType({}),
+) -> Values:
+    """Shape (rows, features) for the rows of a ranking with these base scores; `repeated` is `PersonPast.values`."""
     view = view.of_rows(ranked.rows)
     bank, rows, plain, question = view.bank, view.rows, view.lexical.plain, view.question
     nothing = np.zeros(len(rows))
@@ -275,14 +292,28 @@ def features(view: View, ranked: Ranked, base: Values, repeated: RepeatedQuestio
     when = (bank.column("traits", rows) & np.uint8(Trait.TIMED)) != 0 if question.asks_when else nothing
     recency = ranked.values[:, ranked.names.index("recency")] if "recency" in ranked.names else _recency(view)
     rare = bank.column("rare", rows) / (bank.column("distinct", rows).astype(np.float64) + 1)
-    past = {} if repeated is None else repeated.values(question.terms)
-    helped = [past.get(no, 0.0) for no in bank.column("no", rows).tolist()] if past else nothing
+    helped = [repeated.get(no, 0.0) for no in bank.column("no", rows).tolist()] if repeated else nothing
+    relevance = np.exp(base - base.max(initial=0.0))
+    newer, longer = (_share_below(bank.column(name, rows), relevance) for name in ("at", "chars"))
+    habits = None
+    if past is not None:
+        habits = past.habits({name: bank.column(name, rows).tolist() for name in ("no", "thread", "tags", *SHARED)})
     columns = (month, day, plain[rows], before, after, coverage, view.meaning[rows], when)
     found = np.empty((len(rows), len(FEATURES)))
-    for place, column in enumerate((*columns, _session(view, base), recency, rare, helped)):
+    own = habits or (nothing, nothing, nothing)
+    for place, column in enumerate((*columns, _session(view, base), recency, rare, helped, newer, longer, *own)):
         found[:, place] = column
     found *= _SCALES
     return found
+
+
+def _share_below(values: npt.NDArray[np.integer], weights: Values) -> Column:
+    """For each row the share of the whole weight that rows with a smaller value have; ties count half."""
+    order = np.argsort(values, kind="stable")
+    ordered, sums = values[order], np.concatenate([[0.0], np.cumsum(weights[order])])
+    below = np.empty(len(values))
+    below[order] = sums[ordered.searchsorted(ordered)] + sums[ordered.searchsorted(ordered, side="right")]
+    return below / (2 * sums[-1] or 1.0)
 
 
 def _own_coverage(view: View) -> Column:

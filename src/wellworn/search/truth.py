@@ -1,6 +1,6 @@
 """What holds now: which statements a new one replaces, and how a ranking treats what was replaced.
 
-`Truth.replaced` runs when something is written. `settle` runs at each recall: what replaced a candidate takes over its
+`Truth.replaced` runs when something is written. `newer_first` and `settle` run at each recall: what replaced a candidate takes over its
 relevance and stands above it; asked about the past, the replaced one comes first. What was replaced stays, marked.
 """
 
@@ -109,8 +109,6 @@ def _comparable(old: Entry, new: Entry) -> bool:
 def settle(ranked: Ranked, context: SearchContext) -> Ranked:
     """The ranking with what holds now above what it replaced."""
     bank = context.bank
-    if not context.view.question.about_past:
-        ranked = _newer_first(ranked, context)
     old = np.flatnonzero(bank.column("state", ranked.rows) == SUPERSEDED)
     if not len(old):
         return ranked
@@ -132,8 +130,10 @@ def settle(ranked: Ranked, context: SearchContext) -> Ranked:
     return ranked.with_factor("holds", lift, 1.0)
 
 
-def _newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
+def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     """Of two good candidates that may contradict each other, the newer above the older."""
+    if context.view.question.about_past:
+        return ranked
     bank, scores = context.bank, ranked.scores
     best = np.argsort(-scores, kind="stable")[:RIVAL_ROWS].tolist()
     nos = bank.column("no", ranked.rows[best]).tolist()

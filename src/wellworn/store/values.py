@@ -96,6 +96,9 @@ class Slim(NamedTuple):
     """Little-endian uint16."""
     vector: bytes | None
     """Little-endian float32."""
+    source: str = ""
+    tags: str = "[]"
+    """As JSON."""
 
 
 @dataclass(frozen=True, kw_only=True)

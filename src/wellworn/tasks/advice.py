@@ -10,12 +10,14 @@ disable it" says what "always enable it" says. Knows English; other languages ar
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 
 from wellworn.core.values import Entry
-from wellworn.ingest.terms import STOP_WORDS, stem
+from wellworn.ingest.terms import STOP_WORDS, TASK_LEAD, stem
+from wellworn.tasks.items import domain_of, pattern_of
 
 SHARED, MOSTLY_SHARED = 0.6, 0.75
 """Share of their content words that two texts must have in common to speak of the same; more where each has a word
@@ -53,10 +55,29 @@ _OPPOSITES = {
         for pair in _words(
             "enable/disable include/exclude include/omit increase/decrease increase/reduce open/close add/remove "
             "allow/deny allow/block accept/reject ascending/descending lock/unlock up/down on/off most/least "
-            "before/after public/private parallel/sequential encode/decode true/false new/same minimum/maximum"
+            "before/after public/private parallel/sequential encode/decode true/false new/same minimum/maximum in/out "
+            "left/right push/pull upper/lower first/last top/bottom above/below earlier/later more/less start/stop "
+            "import/export local/remote manual/automatic required/optional inside/outside online/offline newest/oldest"
         )
     )
 }
+_EXCLUSIVE = [
+    frozenset(map(stem, names.split()))
+    for names in (
+        "monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays thursdays fridays "
+        "saturdays sundays",
+        "january february march april june july august september october november december",
+        "morning noon afternoon evening night midnight",
+        "daily weekly monthly yearly hourly",
+        "north south east west",
+    )
+]
+"""Words of which only one can hold at a time."""
+_UNIVERSAL = re.compile(
+    rf"\b(always|never) (\w+) (?:(?:the|an?|any|all|every) )?((?:(?!(?:{'|'.join(sorted(STOP_WORDS))})\b)\w+ ?){{1,4}})",
+    re.IGNORECASE,
+)
+"""Always or never, what to do, and to what."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -135,6 +156,16 @@ def _base(word: str) -> str:
     return "" if root in _EMPTY else root
 
 
+def duplicates(one: Entry, other: Entry, *, near: bool) -> bool:
+    """Whether two entries say the same: the same calls under the same conditions or, of prose, the same advice."""
+    alike = (one.kind, one.trust, domain_of(one.tags)) == (other.kind, other.trust, domain_of(other.tags))
+    mine, yours = pattern_of(one), pattern_of(other)
+    if alike and (mine.calls or mine.failed or yours.calls or yours.failed):
+        same = mine.key(one.kind) == yours.key(other.kind) and set(mine.conditions) == set(yours.conditions)
+        return same and (one.text.startswith(TASK_LEAD) or same_advice(advice_of(one), advice_of(other), near=near))
+    return alike and same_advice(advice_of(one), advice_of(other), near=near)
+
+
 def same_advice(a: Advice, b: Advice, *, near: bool) -> bool:
     """Whether two texts say the same: the same words but for empty ones or, where their vectors are `near`, one with
     a few words more or in other words throughout."""
@@ -151,15 +182,45 @@ def same_advice(a: Advice, b: Advice, *, near: bool) -> bool:
 
 
 def contradiction(one: Entry, other: Entry) -> str:
-    """Why two entries cannot both be right: `outcome`, `negation` or `exclusive`; empty when they can."""
+    """Why two entries cannot both be right: `outcome`, `negation` or `exclusive`; empty when they can.
+
+    Where both have calls as data, these decide: to make the same calls, or not, under the same conditions.
+    """
+    mine, yours = pattern_of(one), pattern_of(other)
+    if mine.key(one.kind) and yours.key(other.kind):
+        same = mine.key(one.kind) == yours.key(other.kind) and set(mine.conditions) == set(yours.conditions)
+        return "outcome" if same and one.kind != other.kind else ""
     a, b = advice_of(one), advice_of(other)
-    mine, yours = set(a.content), set(b.content)
-    shared = len(mine & yours) / max(1, len(mine | yours))
-    if a.unless != b.unless or shared < (MOSTLY_SHARED if mine - yours and yours - mine else SHARED):
+    if a.arguments != b.arguments or a.unless != b.unless:
         return ""
-    ordered = [word for word in a.content if word in yours] == [word for word in b.content if word in mine]
-    if a.arguments != b.arguments or a.against == b.against or (a.weighs and not ordered):
+    if _universal(one.text, other.text):
+        return "negation"
+    left, right = set(a.content), set(b.content)
+    if a.against == b.against and _only_one_holds(a.content, b.content):
+        return "exclusive"
+    shared = len(left & right) / max(1, len(left | right))
+    ordered = [word for word in a.content if word in right] == [word for word in b.content if word in left]
+    enough = shared >= (MOSTLY_SHARED if left - right and right - left else SHARED)
+    if not enough or a.against == b.against or (a.weighs and not ordered):
         return ""
     if a.turned != b.turned:
         return "exclusive"
     return "outcome" if one.kind != other.kind else "negation"
+
+
+def _universal(one: str, other: str) -> bool:
+    """Whether one says always and the other never to do the same to things of one sort: "always cache API responses",
+    "never cache authentication responses"."""
+    found = [match for text in (one, other) if (match := _UNIVERSAL.search(text))]
+    if len(found) < 2 or found[0][1].lower() == found[1][1].lower():
+        return False
+    verbs, things = ([_stem(match[part].split()[-1].lower()) for match in found] for part in (2, 3))
+    return verbs[0] == verbs[1] and things[0] == things[1]
+
+
+def _only_one_holds(one: Sequence[str], other: Sequence[str]) -> bool:
+    """Whether two texts differ in one word, and that is one of a kind of which only one can hold."""
+    if len(one) != len(other):
+        return False
+    different = [(a, b) for a, b in zip(one, other, strict=True) if a != b]
+    return len(different) == 1 and any(set(different[0]) <= words for words in _EXCLUSIVE)

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from wellworn.core.values import Entry, Partition
 from wellworn.store.port import Selection, Store
 from wellworn.tasks.advice import advice_of
-from wellworn.tasks.items import ITEM_KINDS, LIVE, domain_of
+from wellworn.tasks.items import ITEM_KINDS, LIVE, domain_of, pattern_of
 
 Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
@@ -67,8 +67,10 @@ def read_rows(store: Store, partition: Partition, look: Callable[[Entry], None])
             look(entry)
             ids.append(entry.id)
             domains.append(hash(domain_of(entry.tags)))
-            said = advice_of(entry)
-            key = (domains[-1], entry.kind, entry.trust, said.content, said.arguments, said.against, said.unless)
+            said, pattern = advice_of(entry), pattern_of(entry)
+            calls = pattern.key(entry.kind)
+            prose = (said.content, said.arguments, said.against, said.unless)
+            key = (domains[-1], entry.kind, entry.trust, (calls, frozenset(pattern.conditions)) if calls else prose)
             words.setdefault(hash(key), []).append(entry.id)
     order = sorted(range(len(ids)), key=ids.__getitem__)
     return Rows(

@@ -33,7 +33,7 @@ from wellworn.search.filters import Filters
 from wellworn.tasks.attempts import Assignment, Attempts, Execute, RunResult, TaskResult, TaskSpec, Work, planned
 from wellworn.tasks.consolidate import JOB, Consolidation, Consolidator
 from wellworn.tasks.distill import Distilled, distill
-from wellworn.tasks.engine import fitting, parts_of, strategies_first
+from wellworn.tasks.engine import fitting, parts_of, ranked_items
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.graph import Graph
 from wellworn.tasks.items import ITEM_KINDS, LIVE, domain_of, is_item, kinds_of, wanted_tags
@@ -41,7 +41,7 @@ from wellworn.tasks.judge import Verdict, Verify, judge
 from wellworn.tasks.review import Reviews
 from wellworn.tasks.settle import ConsolidationSettings
 from wellworn.tasks.sharing import Sharing
-from wellworn.tasks.tasks import Run, Task, Tasks, TaskState, run_of
+from wellworn.tasks.tasks import NEXT, Run, Task, Tasks, run_of
 from wellworn.tasks.trajectory import Trajectory, scrubbed, trajectory_of
 
 DEFAULT_K = 1
@@ -136,7 +136,7 @@ class ReasoningBank:
         min_confidence: float | None = None,
     ) -> Recall:
         """The `k` items that help most with a task: of a `domain` (`web.admin`), or of all below one (`web.*`)."""
-        return self._found(query, strategies_first, domain, k, scope, kind, min_confidence)
+        return self._found(query, ranked_items, domain, k, scope, kind, min_confidence)
 
     def _found(
         self,
@@ -238,7 +238,7 @@ class ReasoningBank:
 
     def _assigned(self, spec: TaskSpec, execute: Execute, verify: Verify | None, k: int | None = None) -> Assignment:
         """Everything that an attempt needs, checked before anything is done."""
-        scope = self._parts.scope(spec.get("scope"))
+        scope, k = self._parts.scope(spec.get("scope")), None if k is None else checked_k(k)
         plan = planned(spec, scope, self._parts)
         domain = (plan.domain if (within := spec.get("within")) is None else within) or None
         look = partial(self._found, plan.query, fitting, domain, k, scope)
@@ -311,9 +311,11 @@ class ReasoningBank:
             raise NotFound("strategy or guardrail", id, f"it is a {entry.kind}")
         return entry
 
-    def tasks(self, *, scope: Scope | None = None, state: TaskState | None = None, limit: int = 100) -> list[Task]:
+    def tasks(self, *, scope: Scope | None = None, state: str | None = None, limit: int = 100) -> list[Task]:
         """Attempts at tasks, newest first."""
-        states = None if state is None else [state]
+        states = [known for known in NEXT if state in (None, known)]
+        if not states:
+            raise InvalidInput("state", f"{state!r} is no state of a task", f"use one of {', '.join(NEXT)}")
         return self._tasks.all(self._parts.partition(scope), states=states, limit=limit)
 
     def runs(self, *, scope: Scope | None = None, limit: int = 100) -> list[Run]:
@@ -330,7 +332,7 @@ class ReasoningBank:
         entries = self.memory.entries(scope=own, kind=ITEM_KINDS, limit=_ALL)
         live = [entry for entry in entries if entry.state in LIVE]
         tasks = self.tasks(scope=own, limit=_MOST_TASKS)
-        verdicts = [task.verdict.success for task in tasks if task.verdict is not None]
+        verdicts = [task.verdict.success for task in tasks if task.verdict is not None and task.verdict.teaches]
         return BankStats(
             items=len(live),
             by_kind=dict(Counter(entry.kind for entry in live)),

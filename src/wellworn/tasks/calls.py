@@ -1,4 +1,4 @@
-"""Tool calls, compared: what was attempted, which calls failed and then worked, what changed, and calls as advice.
+"""Tool calls as data: what was attempted, what failed and then worked, and calls whose values are left open.
 
 Reads trajectories only. `patterns` turns the findings into items.
 """
@@ -8,10 +8,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wellworn.tasks.trajectory import Step, Trajectory
+from wellworn.tasks.shell import Program, looks, programs
+from wellworn.tasks.trajectory import Step, Trajectory, one_line
 
 FROM_TASK = "[from the task]"
 """Stands for a value that the task itself names: the next task names another."""
@@ -19,88 +20,55 @@ FOUND = "[as found]"
 """Stands for a value that an earlier step brought up: an id that was looked up, what a user said."""
 OPEN = "…"
 """The same in the words of the task."""
-MAX_VALUE_CHARS = 120
+MAX_VALUE_CHARS, MAX_COMMAND_CHARS = 120, 400
 MOST_WORDS = 8
-"""A longer value is prose: it is cut, unless it made the difference."""
+"""A longer value is prose: it is cut, unless it made the difference or is a command."""
 MOST_BETWEEN = 3
+MAX_DEPTH = 6
+"""Of values within values; what is deeper is left out."""
+ERROR_CHARS = 160
 _WORDS = re.compile(r"[^\W_]+(?:[@.+_/-][^\W_]+)*")
-_CHAIN = re.compile(r"&&|\|\||[;\n]")
-_SUBCOMMAND = re.compile(r"[a-z][a-z-]*$")
-_SETTING = re.compile(r"^(?:(?:\w+=\S*|sudo|time|env)\s+)+")
-_ASIDE = frozenset({"cd", "echo", "export", "set", "source", "sleep", "true"})
 _LOOKING = re.compile(r"(?:search|look_?up|find|query|browse|grep|read|list|view)", re.IGNORECASE)
-_LOOKS = frozenset(
-    [
-        "ls",
-        "cat",
-        "head",
-        "tail",
-        "less",
-        "more",
-        "pwd",
-        "find",
-        "grep",
-        "rg",
-        "which",
-        "wc",
-        "stat",
-        "file",
-        "tree",
-        "du",
-        "df",
-        "ps",
-        "env",
-        "date",
-        "whoami",
-        "type",
-        "diff",
-    ]
-) | {f"git {word}" for word in ("status", "log", "diff", "show", "branch", "blame")}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ToolCall:
+    """A call as advice: the tool and its arguments, `FROM_TASK` and `FOUND` where any value will do."""
+
+    tool: str
+    args: dict[str, Any] = field(default_factory=dict)  # any JSON value
+    error: str = ""
+    """What it failed with, if it did."""
+
+    @property
+    def text(self) -> str:
+        """On one line, as an item shows it."""
+        return f"{self.tool}({', '.join(put_argument(name, value) for name, value in self.args.items())})"
 
 
 # -- what was attempted ----------------------------------------------------------------------------------------------
 
 
-def attempted(step: Step) -> tuple[str, ...]:
-    """What a call tries to do: its tool and, where that runs commands, the program and its subcommand.
-
-    A shell is one tool for everything: `ls` that works says nothing about `make` that failed.
-    """
-    program = _program(step)
-    return program if program and " " in step.action else (step.action, *program)
-
-
-def _program(step: Step) -> tuple[str, ...]:
-    """The program that a call runs and its subcommand; empty for a call that runs none.
-
-    The command line is the argument that is named so, or the only one of a call that has an exit code. Of several
-    commands in a row the last one is meant, without what only prepares or reports.
-    """
-    texts = {name.lower(): value for name, value in step.arguments.items() if isinstance(value, str)}
-    alone = next(iter(texts.values()), "") if step.exit_code is not None and len(step.arguments) == 1 else ""
-    command = step.action if " " in step.action.strip() else texts.get("command") or texts.get("cmd") or alone
-    parts = [_SETTING.sub("", part.partition("|")[0].strip()).split() for part in _CHAIN.split(command)]
-    parts = [words for words in parts if words]
-    meant = [words for words in parts if words[0] not in _ASIDE] or parts
-    return (*meant[-1][:1], *(word for word in meant[-1][1:2] if _SUBCOMMAND.match(word))) if meant else ()
-
-
-def same_attempt(one: Step, other: Step) -> bool:
-    """Whether two calls try the same: `pytest` and `pytest tests/a.py` do, `npm install` and `npm test` do not."""
-    a, b = attempted(one), attempted(other)
-    short = min(len(a), len(b))
-    return a[:short] == b[:short]
+def attempted(step: Step) -> frozenset[Program]:
+    """What a call tries to do: the programs that its command runs, else its tool."""
+    return frozenset(programs(step.command) if step.command else [(step.action,)])
 
 
 def only_looks(step: Step) -> bool:
     """Whether a call only looks at something, so that its success proves nothing about the task."""
-    program = _program(step)
-    if not program:
-        return _LOOKING.match(step.action) is not None
-    return program[0] in _LOOKS or program[0] in _ASIDE or " ".join(program) in _LOOKS
+    if step.command:
+        return all(looks(program) for program in programs(step.command))
+    return _LOOKING.match(step.action) is not None
 
 
-# -- failed, then worked ---------------------------------------------------------------------------------------------
+def _did(step: Step) -> bool:
+    """Whether a call worked and belongs to the way: a command that only looked does not."""
+    return not step.failed and not (step.command and only_looks(step))
+
+
+def same_attempt(one: Step, other: Step) -> bool:
+    """Whether two calls try the same; of commands, whether the other does all that the one does."""
+    return attempted(one) <= attempted(other)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +98,7 @@ def turnarounds(trajectory: Trajectory) -> list[Turnaround]:
         failed = [earlier for earlier in open_ if same_attempt(steps[earlier], steps[place])]
         if failed:
             open_ = [earlier for earlier in open_ if earlier not in failed]
-            between = [p for p in places if failed[-1] < p < place and not steps[p].failed]
+            between = [p for p in places if failed[-1] < p < place and _did(steps[p])]
             found.append(Turnaround(failed=tuple(failed), worked=place, between=tuple(between[-MOST_BETWEEN:])))
     return found
 
@@ -148,15 +116,15 @@ def prepared(trajectory: Trajectory, place: int) -> tuple[int, ...]:
         step = trajectory.steps[earlier]
         if step.failed and same_attempt(step, trajectory.steps[place]):
             break
-        if not step.failed:
+        if _did(step):
             found.append(earlier)
     return tuple(reversed(found[:MOST_BETWEEN]))
 
 
-def changed(before: Step, after: Step) -> dict[str, tuple[str | None, str | None]]:
-    """Arguments that differ: name → as JSON before and after, None where it was not given."""
+def changed(before: Step, after: Step) -> dict[str, tuple[Any, Any]]:  # any JSON values
+    """Arguments that differ: name → the value before and after, None where it was not given."""
     names = dict.fromkeys([*before.arguments, *after.arguments])
-    pairs = {name: (_given(before, name), _given(after, name)) for name in names}
+    pairs = {name: (before.arguments.get(name), after.arguments.get(name)) for name in names}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
@@ -175,71 +143,98 @@ def actions(trajectory: Trajectory, *, working: bool) -> list[str]:
 
 
 def recipe(trajectory: Trajectory) -> list[int]:
-    """Places of the calls that worked, in order, each run of the same call once."""
+    """Places of the calls that worked, in order, each run of the same call once; of commands those that do something."""
     found: list[int] = []
     for place in called(trajectory):
         step = trajectory.steps[place]
         last = trajectory.steps[found[-1]] if found else None
         same = last is not None and (last.action, last.arguments) == (step.action, step.arguments)
-        if not step.failed and not same:
+        if _did(step) and not same:
             found.append(place)
     return found
 
 
-# -- calls as advice -------------------------------------------------------------------------------------------------
+# -- values left open ------------------------------------------------------------------------------------------------
 
 
-def put(step: Step, query: str, *, literal: Collection[str] = (), seen: str = "") -> str:
-    """The call as advice: values that the task names, or that `seen` brought up, are left open, and prose is cut, but
-    for the arguments that made the difference."""
+def opened(trajectory: Trajectory, place: int, *, literal: Collection[str] = ()) -> ToolCall:
+    """The call at a place as advice: values that the task names, or that an earlier step brought up, are left open,
+    and prose is cut, but for the arguments that made the difference."""
+    step, earlier = trajectory.steps[place], trajectory.steps[:place]
+    seen = "\n".join(part for step in earlier for part in (step.text, step.result, step.error) if part).casefold()
 
-    def said(name: str, value: Any) -> str:  # any JSON value
-        return put_value(value, "") if name in literal else put_value(value, query, seen=seen, most_words=MOST_WORDS)
+    def put(name: str, value: Any) -> Any:  # any JSON value
+        kept = name in literal or value == step.command
+        return _opened(value, "", "", -1) if kept else _opened(value, trajectory.query, seen)
 
-    named = ", ".join(f"{name}={said(name, value)}" for name, value in step.arguments.items())
-    return f"{step.action}({named})"
-
-
-def put_at(trajectory: Trajectory, place: int, *, literal: Collection[str] = ()) -> str:
-    """The call at a place as advice."""
-    earlier = trajectory.steps[:place]
-    seen = "\n".join(part for step in earlier for part in (step.text, step.result, step.error) if part)
-    return put(trajectory.steps[place], trajectory.query, literal=literal, seen=seen)
+    return replace(_literal(step), args={name: put(name, value) for name, value in step.arguments.items()})
 
 
-def put_value(value: Any, query: str, *, seen: str = "", most_words: int | None = None) -> str:  # any JSON value
-    """A value as advice: as JSON writes it, `FROM_TASK`, or `FOUND` where it looks like an id and was seen."""
+def _literal(step: Step) -> ToolCall:
+    said = one_line(step.error or step.result) or (f"exit code {step.exit_code}" if step.exit_code else "an error")
+    return ToolCall(tool=step.action, args=step.arguments, error=said[:ERROR_CHARS].rstrip(".") if step.failed else "")
+
+
+def _opened(value: Any, query: str, seen: str, depth: int = 0) -> Any:  # any JSON value
+    if depth > MAX_DEPTH:
+        return OPEN
     if _of_task(value, query):
         return FROM_TASK
     if _found(value, seen):
         return FOUND
     if isinstance(value, Mapping):
-        inside = [f"{json.dumps(str(name))}: {put_value(one, query, seen=seen)}" for name, one in value.items()]
-        return _cut("{" + ", ".join(inside) + "}")
+        return {str(name): _opened(one, query, seen, depth + 1) for name, one in value.items()}
     if isinstance(value, list):
-        return _cut("[" + ", ".join(dict.fromkeys(put_value(one, query, seen=seen) for one in value)) + "]")
-    if most_words is not None and isinstance(value, str) and len(words := value.split()) > most_words:
-        value = " ".join(words[:most_words]) + "…"
-    return _cut(json.dumps(value, ensure_ascii=False))
+        inside = [_opened(one, query, seen, depth + 1) for one in value]
+        return [one for place, one in enumerate(inside) if one not in inside[:place]]
+    if isinstance(value, str) and depth >= 0 and len(words := value.split()) > MOST_WORDS:
+        return " ".join(words[:MOST_WORDS]) + OPEN
+    return value
 
 
-def put_argument(name: str, value: str | None) -> str:
-    """An argument whose value is given as JSON."""
-    return f"no {name}" if value is None else f"{name}={put_value(json.loads(value), '')}"
+def put_argument(name: str, value: Any) -> str:  # any JSON value
+    """An argument in words."""
+    return f"no {name}" if value is None else f"{name}={_put(value)}"
 
 
-def gist(trajectory: Trajectory) -> str:
-    """The task with the values of its arguments left open, so that its siblings read the same."""
+def _put(value: Any) -> str:  # any JSON value
+    if value in (FROM_TASK, FOUND):
+        return str(value)
+    if isinstance(value, Mapping):
+        return _cut("{" + ", ".join(f"{json.dumps(str(name))}: {_put(one)}" for name, one in value.items()) + "}")
+    if isinstance(value, list):
+        return _cut("[" + ", ".join(map(_put, value)) + "]")
+    return _cut(json.dumps(value, ensure_ascii=False), MAX_COMMAND_CHARS if isinstance(value, str) else MAX_VALUE_CHARS)
+
+
+def _cut(text: str, chars: int = MAX_VALUE_CHARS) -> str:
+    return text if len(text) <= chars else text[: chars - 1] + OPEN
+
+
+def shape_of(trajectory: Trajectory) -> str:
+    """The task with the values of its arguments left open: its siblings have the same shape."""
     values = {
         str(value).strip().casefold()
         for place in called(trajectory)
         for value in trajectory.steps[place].arguments.values()
         if _of_task(value, trajectory.query)
     }
-    text = " ".join(trajectory.query.split())
+    text = one_line(trajectory.query)
     for value in sorted(values, key=len, reverse=True):
         text = re.sub(rf"(?<![^\W_]){re.escape(value)}(?![^\W_])", OPEN, text, flags=re.IGNORECASE)
     return text
+
+
+def common_words(shape: str, tasks: Sequence[str]) -> str:
+    """The shape with the values that all its tasks agree on put back: a word that never varied may decide."""
+    parts = shape.split(OPEN)
+    form = re.compile("(.+?)".join(map(re.escape, parts)) + "$", re.IGNORECASE)
+    found = [match.groups() for task in tasks if (match := form.match(one_line(task)))]
+    if len(found) < len(tasks) or not found:
+        return shape
+    same = [{value.casefold() for value in values} for values in zip(*found, strict=True)]
+    filled = [first if len(values) == 1 else OPEN for first, values in zip(found[0], same, strict=True)]
+    return parts[0] + "".join(value + part for value, part in zip(filled, parts[1:], strict=True))
 
 
 def _of_task(value: Any, query: str) -> bool:  # any JSON value
@@ -255,57 +250,31 @@ def _found(value: Any, seen: str) -> bool:  # any JSON value
     if isinstance(value, bool) or not isinstance(value, str | int | float) or not seen:
         return False
     text = str(value).strip()
-    return len(text) > 1 and any(map(str.isdigit, text)) and text.casefold() in seen.casefold()
-
-
-def _given(step: Step, name: str) -> str | None:
-    return _key(step.arguments[name]) if name in step.arguments else None
+    return len(text) > 1 and any(map(str.isdigit, text)) and text.casefold() in seen
 
 
 def _key(value: Any) -> str:  # any JSON value
     return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
-def _cut(text: str) -> str:
-    return text if len(text) <= MAX_VALUE_CHARS else text[: MAX_VALUE_CHARS - 1] + "…"
-
-
 # -- advice that was followed ----------------------------------------------------------------------------------------
 
-_LIKE = re.compile(r"^For tasks like “.*?”: ")
-_AGAINST = re.compile(
-    r"\. \S+ failed with .*: “|: before that it failed with|: attempts with it succeeded|: it worked at"
-)
-_ADVICE = re.compile(r"^(?:First|Call|This worked:|Try) ")
-_CALL = re.compile(r"[\w.-]+\((?=[\w)])")
 
+def followed(advice: Sequence[ToolCall], trajectory: Trajectory) -> bool | None:
+    """Whether exactly these calls, made in this order, worked in the end; None when they were not made.
 
-def refuted(text: str, trajectory: Trajectory) -> bool:
-    """Whether the trajectory did what an item says to do, in that order, and it failed each time.
-
-    A task can succeed although the advice it was given failed, because the agent found another way. Reads the words
-    that `patterns` writes; it has no opinion on any other wording.
+    A task can succeed although the advice it was given failed, because the agent found another way; and fail although
+    the advice worked.
     """
-    advice = _LIKE.sub("", text)
-    if not _ADVICE.match(advice):
-        return False
-    against = _AGAINST.search(advice)
-    advice = advice[: against.start()] if against else advice
     places = called(trajectory)
-    calls = [(put_at(trajectory, place), put(trajectory.steps[place], "")) for place in places]
-    ends = [end for end in range(len(calls)) if _says(advice, calls[: end + 1])]
-    return bool(ends) and all(trajectory.steps[places[end]].failed for end in ends)
+    calls = [(opened(trajectory, place), _literal(trajectory.steps[place])) for place in places]
+    number, worked = len(advice), None
+    for end in range(number, len(calls) + 1) if number else ():
+        made = calls[end - number : end]
+        if all(any(_same(one, form) for form in forms) for one, forms in zip(advice, made, strict=True)):
+            worked = bool(worked) or not trajectory.steps[places[end - 1]].failed
+    return worked
 
 
-def _says(advice: str, calls: Sequence[tuple[str, str]]) -> bool:
-    """Whether the advice is exactly the last calls, each as it stands or with the task's values left open."""
-    number = len(_CALL.findall(advice))
-    if not 0 < number <= len(calls):
-        return False
-    at = 0
-    for forms in calls[-number:]:
-        found = [(place, len(form)) for form in forms if (place := advice.find(form, at)) >= 0]
-        if not found:
-            return False
-        at = sum(min(found))
-    return True
+def _same(advised: ToolCall, made: ToolCall) -> bool:
+    return (advised.tool, advised.args) == (made.tool, made.args)

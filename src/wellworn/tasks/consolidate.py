@@ -17,13 +17,14 @@ from typing import Any, TypeVar
 
 from wellworn.core.values import Entry, Job, Partition, Progress, Scope
 from wellworn.ingest.validate import checked_count
+from wellworn.jobs.queue import list_jobs
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter, Store, Tx
-from wellworn.tasks.advice import contradiction
+from wellworn.tasks.advice import contradiction, duplicates
 from wellworn.tasks.alike import PAGE, Rows, alike_pairs, read_rows
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.items import Stage, stage_of
-from wellworn.tasks.settle import ConsolidationSettings, ConsolidationStep, Plan, contradict, duplicates, look_at, merge
+from wellworn.tasks.settle import ConsolidationSettings, ConsolidationStep, Plan, contradict, look_at, merge
 
 RUN, REVIEW, TALLY = "consolidation", "review", "consolidation_tally"
 """Kinds of records: a run, a question for people, the count of new items."""
@@ -82,6 +83,20 @@ class Consolidator:
         """The handler of the job: its last transaction finishes the job too."""
         queue = self._parts.queue
         self._run(job.partition, finish=lambda tx, run: queue.finish(tx, job, {"run": run.id, **run.counts}))
+
+    def run_due(self, *, scope: Scope | None = None) -> int:
+        """Run the consolidations that are queued for a partition, for processes without a worker; returns how many."""
+        partition, done = self._parts.partition(scope), 0
+        for job in list_jobs(self._store, partition=partition, kinds=[JOB], states=["queued"]):
+            taken = self._parts.queue.take("due", partition, JOB, job.key, job.payload)
+            if taken is not None:
+                try:
+                    self.run_job(taken)
+                except Exception as error:
+                    self._parts.queue.fail(taken, error)
+                    raise
+                done += 1
+        return done
 
     def added(self, tx: Tx, partition: Partition, number: int = 1) -> bool:
         """Count new items in the transaction that stores them; whether a job was queued.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,7 +16,16 @@ from wellworn.core.fence import escape
 from wellworn.ingest.terms import terms
 from wellworn.models.port import Model
 from wellworn.models.structured import read_json
-from wellworn.tasks.items import ITEM_KINDS, MOST_CONTRASTS, MOST_GUARDRAILS, MOST_STRATEGIES, ItemKind, NewItem
+from wellworn.tasks.calls import opened
+from wellworn.tasks.items import (
+    ITEM_KINDS,
+    MOST_CONTRASTS,
+    MOST_GUARDRAILS,
+    MOST_STRATEGIES,
+    ItemKind,
+    NewItem,
+    pattern_for,
+)
 from wellworn.tasks.judge import Verdict, why_rules
 from wellworn.tasks.patterns import LINE_CHARS, from_contrast, from_failure, from_success
 from wellworn.tasks.prompting import ask, shown_attempts, shown_steps, shown_task
@@ -154,10 +163,21 @@ def _read(value: object, trajectories: Sequence[Trajectory], kinds: Sequence[str
     text = f"{when.rstrip('.')}: {body}" if when else body
     if len(body) < LEAST_CHARS or len(text) > MOST_CHARS:
         return "too short or too long"
-    steps = [*_steps(value.get("steps"), trajectories)]
-    why_not = rejection(f"{title}. {text}", steps, trajectories)
-    evidence = "\n".join(step.line[:LINE_CHARS] for step in steps)
-    return why_not or NewItem(kind=kind, title=title[:TITLE_CHARS] or body[:60], text=text, evidence=evidence)
+    places = [*_places(value.get("steps"), trajectories)]
+    steps = [trajectories[attempt].steps[place] for attempt, place in places]
+    if why_not := rejection(f"{title}. {text}", steps, trajectories):
+        return why_not
+    made = [(step, opened(trajectories[attempt], place)) for (attempt, place), step in zip(places, steps, strict=True)]
+    worked = [call for step, call in made if step.action and not step.failed and kind == "strategy"]
+    failed = [call for step, call in made if step.action and (step.failed or kind == "guardrail")]
+    return NewItem(
+        kind=kind,
+        title=title[:TITLE_CHARS] or body[:60],
+        advice=body,
+        when=when.rstrip("."),
+        evidence="\n".join(step.line[:LINE_CHARS] for step in steps),
+        pattern=pattern_for(trajectories[0], worked, failed),
+    )
 
 
 def rejection(text: str, steps: Sequence[Step], trajectories: Sequence[Trajectory]) -> str:
@@ -173,16 +193,13 @@ def rejection(text: str, steps: Sequence[Step], trajectories: Sequence[Trajector
     return "" if set(_NUMBER.findall(text)) <= set(_NUMBER.findall(everything)) else "invented number"
 
 
-def _steps(value: object, trajectories: Sequence[Trajectory]) -> Iterator[Step]:
+def _places(value: object, trajectories: Sequence[Trajectory]) -> list[tuple[int, int]]:
     """The steps that an item names: 2, "2", "1.2" for step 2 of the first attempt; unknown ones are left out."""
-    named = value if isinstance(value, list) else [value]
-    seen: set[tuple[int, int]] = set()
-    for one in named[:50]:
+    found: list[tuple[int, int]] = []
+    for one in (value if isinstance(value, list) else [value])[:50]:
         match = _REFERENCE.search(str(one)) if not isinstance(one, bool) else None
-        if match is None:
-            continue
-        attempt, step = int(match["attempt"] or 1) - 1, int(match["step"])
-        there = 0 <= attempt < len(trajectories) and step < len(trajectories[attempt].steps)
-        if there and (attempt, step) not in seen:
-            seen.add((attempt, step))
-            yield trajectories[attempt].steps[step]
+        if match is not None:
+            attempt, step = int(match["attempt"] or 1) - 1, int(match["step"])
+            if 0 <= attempt < len(trajectories) and step < len(trajectories[attempt].steps):
+                found.append((attempt, step))
+    return [*dict.fromkeys(found)]

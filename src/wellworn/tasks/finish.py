@@ -13,19 +13,33 @@ from datetime import datetime
 
 from wellworn.core.errors import ModelFailed, NotFound, StoreError
 from wellworn.core.values import Entry, Partition
-from wellworn.ingest.remember import keep
 from wellworn.learning.outcome import FAILURE_STEP, OutcomeInput, judged
 from wellworn.store.events import Event, audit
-from wellworn.store.port import NewEntry, StoreReader, Tx
-from wellworn.tasks.calls import refuted
+from wellworn.store.port import Selection, StoreReader, Tx
+from wellworn.tasks.calls import followed
 from wellworn.tasks.distill import Distilled, distill, distill_attempts
 from wellworn.tasks.engine import Parts
-from wellworn.tasks.items import Origin, Outcome, draft_of, scope_of
+from wellworn.tasks.items import (
+    NewItem,
+    Origin,
+    Outcome,
+    calls_tag,
+    content_words,
+    domain_of,
+    draft_of,
+    pattern_of,
+    scope_of,
+)
 from wellworn.tasks.judge import judge
+from wellworn.tasks.siblings import MOST_TWINS, Stored, join, store
 from wellworn.tasks.tasks import NEXT, UNFINISHED, Task, TaskMoved, Tasks
 
 REFUTED_STEP = 0.3
 """What an item loses when its advice was followed and failed: that is an observation, a verdict is an opinion."""
+ALIKE = 0.5
+"""Share of the words that two tasks must have in common for a failure at one to count at the other."""
+DOUBTED_STEP = 0.05
+"""What it loses when its calls worked, and yet the task is said to have failed."""
 LOST = "the process ended before the work did"
 _MANY = 10_000
 
@@ -66,27 +80,36 @@ class Finisher:
 
     def _store(self, tasks: Sequence[Task], found: Distilled, outcome: Outcome) -> list[Task]:
         """Items and states in one transaction: either all of it is there afterwards or none."""
-        records = self._records(tasks, found, outcome)
+        stores = self._stores(tasks, found, outcome)
         now = self._parts.clock()
         with self._parts.writer.transact() as tx:
-            ids = tuple(dict.fromkeys(keep(tx, record, now) for record in records))
+            ids = tuple(dict.fromkeys(store(tx, one, now) for one in stores))
             stored = [self._tasks.move_in(tx, task, "stored", entry_ids=ids) for task in tasks]
-            new = len({record.entry.id for record in records} & set(ids))
+            new = len({one.record.entry.id for one in stores} & set(ids))
             queued = new > 0 and self._added(tx, tasks[0].partition, new)
         if queued:
             self._parts.wake()
         return stored
 
-    def _records(self, tasks: Sequence[Task], found: Distilled, outcome: Outcome) -> list[NewEntry]:
+    def _stores(self, tasks: Sequence[Task], found: Distilled, outcome: Outcome) -> list[Stored]:
+        """The items as they are to be stored, each with the stored ones that it joins. Texts are embedded here."""
         writer, now, task = self._parts.writer, self._parts.clock(), tasks[0]
         origin = Origin(
             task=task.task_id, agent=task.agent_id, domain=task.domain, outcome=outcome, run=task.run_id, by=found.by
         )
         trusted = all(task.done.trusted for task in tasks)
-        drafts = [draft_of(item, origin, layer=task.partition.layer, trusted=trusted) for item in found.items]
-        scope = scope_of(task.partition)
-        entries = [writer.entry(draft, scope, now) for draft in drafts]
-        return writer.records_of(entries) if entries else []
+        joined = [join(item, self._twins(item, task, trusted)) for item in found.items]
+        drafts = [draft_of(one.item, origin, layer=task.partition.layer, trusted=trusted) for one in joined]
+        entries = [writer.entry(draft, scope_of(task.partition), now) for draft in drafts]
+        records = writer.records_of(entries) if entries else []
+        return [Stored(record=record, joined=one) for record, one in zip(records, joined, strict=True)]
+
+    def _twins(self, item: NewItem, task: Task, trusted: bool) -> list[Entry]:
+        """Stored items with the same calls, of the same domain and trust."""
+        tags, trust = calls_tag(item.pattern, item.kind), "trusted" if trusted else "untrusted"
+        chosen = Selection(kinds=[item.kind], states=["active"], tags=tags)
+        rows = self._parts.store.select([task.partition], chosen, limit=MOST_TWINS) if tags else []
+        return [one for _, one in rows if one.trust == trust and domain_of(one.tags) == task.domain]
 
     # -- what it was given -------------------------------------------------------------------------------------------
 
@@ -97,16 +120,36 @@ class Finisher:
         was seen to fail: these lose whatever the verdict. An unsure verdict is about none. The log takes a verdict
         once, so a second try after a crash changes nothing; the rest is written together with the last transition.
         """
-        used, store = _used(task), self._parts.store
-        shown = _shown(task, store) if any(step.failed for step in task.done.steps) else {}
-        failed = [place for place in used if (one := shown.get(task.shown[place])) and refuted(one.text, task.done)]
-        about = [place for place in used if place not in failed] if task.judged.teaches else []
+        used, store, success = _used(task), self._parts.store, task.judged.success
+        shown = _shown(task, store)
+        seen = {
+            place: worked
+            for place in used
+            if (one := shown.get(task.shown[place])) is not None
+            and (worked := followed(pattern_of(one).calls, task.done)) is not None
+        }
+        failed = [place for place, worked in seen.items() if not worked]
+        doubted = [place for place, worked in seen.items() if worked and task.judged.teaches and not success]
+        about = [place for place in used if place not in (*failed, *doubted)] if task.judged.teaches else []
         logged = not task.shown or self._log(task, about)
         with store.transact() as tx:
             moved = self._tasks.move_in(tx, task, "reinforced")
-            self._count(tx, task, dict.fromkeys(about, task.judged.success), judge_too=not logged)
+            self._count(tx, task, dict.fromkeys(about, success), judge_too=not logged)
             self._count(tx, task, dict.fromkeys(failed, False), judge_too=True, step=REFUTED_STEP)
+            self._count(tx, task, dict.fromkeys(doubted, False), judge_too=True, step=DOUBTED_STEP)
+            self._doubt_twins(tx, task, [shown[task.shown[place]] for place in failed])
         return moved
+
+    def _doubt_twins(self, tx: Tx, task: Task, refuted: Sequence[Entry]) -> None:
+        """Items that say the same calls at much the same words were refuted too: each would fail in its turn."""
+        now, said = self._parts.clock(), set(content_words(task.query))
+        for one in refuted:
+            pattern = pattern_of(one)
+            chosen = Selection(kinds=[one.kind], states=["active"], tags=calls_tag(pattern, one.kind))
+            for _, twin in tx.select([one.partition], chosen, limit=MOST_TWINS):
+                words = set(pattern_of(twin).conditions)
+                if twin.id not in task.shown and len(words & said) >= ALIKE * len(words | said):
+                    tx.update(judged(twin, False, now, step=REFUTED_STEP), change=None)
 
     def _log(self, task: Task, about: Sequence[int]) -> bool:
         """Into the outcome log; False when the log does not have the recall (learning is off, or a crash took it)."""

@@ -5,7 +5,9 @@
 | strategy or guardrail      | `kind`                                                                                |
 | one line, and what to do   | `title`, `text` (says when it applies, then what to do)                               |
 | verbatim from the work     | `evidence`                                                                            |
+| its calls and conditions   | `metadata["pattern_data"]`: `Pattern`; prose is written from it and never read back    |
 | domain, and its prefixes   | `tags`: `domain:web.admin`, `domain:web.admin.*`, `domain:web.*`                      |
+| the same calls             | `tags`: `calls:` and a hash                                                           |
 | where it was learned       | `metadata["origin"]`: task, agent, outcome, run, by                                   |
 | how sure, how often used   | `confidence`, `usage_count`, `success_count`, `failure_count`                         |
 | whose                      | `partition`: the scope's agent, else its home                                         |
@@ -15,14 +17,20 @@ A domain is a dotted name. Each prefix is a tag of its own, because every store 
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
 
 from wellworn.core.errors import InvalidInput
+from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import MAX_NAME_CHARS, Entry, Kind, Partition, Scope, State
+from wellworn.ingest.terms import STOP_WORDS, TASK_END, TASK_LEAD, words
 from wellworn.ingest.validate import MAX_TAGS, Draft
+from wellworn.tasks.calls import OPEN, ToolCall, shape_of
+from wellworn.tasks.trajectory import Trajectory, one_line
 
 ItemKind = Literal["strategy", "guardrail"]
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
@@ -38,11 +46,54 @@ ORIGIN = "origin"
 """The key of an entry's metadata that holds its `Origin`."""
 PROMOTED = "promoted"
 """The key of an entry's metadata that says when it was promoted, and to which level."""
+REVIEWED = "reviewed"
+"""The key of an entry's metadata that says when a person found it correct."""
 LIVE: tuple[State, ...] = ("active", "flagged")
 MOST_STRATEGIES, MOST_GUARDRAILS, MOST_CONTRASTS = 3, 2, 5
 """Items at most from one success, one failure, and several attempts side by side."""
 MAX_ITEM_CHARS = 2_000
+MAX_TASK_CHARS, TASK_CHARS = 400, 160
+"""Of a task that is kept, and of one that the text shows."""
+MOST_TASKS = 8
+PATTERN = "pattern_data"
+"""The key of an entry's metadata that holds its `Pattern`."""
+CALLS_TAG = "calls:"
 MAX_EVIDENCE_CHARS = 4_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pattern:
+    """What an item says, as data."""
+
+    task: str = ""
+    """The task it is for, `…` where any value will do."""
+    tasks: tuple[str, ...] = ()
+    """Tasks that it was learned from, the latest last."""
+    shape: str = ""
+    """The task with every value that went into a call left open; siblings have the same."""
+    conditions: tuple[str, ...] = ()
+    """The words of the task that it depends on, as far as is known."""
+    calls: tuple[ToolCall, ...] = ()
+    """To make, in order."""
+    failed: tuple[ToolCall, ...] = ()
+    """Not to make."""
+
+    def of_task(self, task: str) -> Pattern:
+        """The same for a task in these words."""
+        return replace(self, task=task, conditions=content_words(task))
+
+    def key(self, kind: str) -> str:
+        """The same for items about the same calls, whether to make them or not; empty for an item without calls."""
+        calls = self.calls if kind == "strategy" and self.calls else self.failed
+        named = json.dumps([[call.tool, call.args] for call in calls], sort_keys=True)
+        return hashlib.sha256(named.encode()).hexdigest()[:12] if calls else ""
+
+
+def pattern_for(trajectory: Trajectory, calls: Sequence[ToolCall] = (), failed: Sequence[ToolCall] = ()) -> Pattern:
+    """What one attempt says about calls: all words of its task are conditions, until siblings show which are not."""
+    task = one_line(trajectory.query)[:MAX_TASK_CHARS]
+    pattern = Pattern(tasks=(task,), shape=shape_of(trajectory), calls=tuple(calls), failed=tuple(failed))
+    return pattern.of_task(task)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,9 +102,21 @@ class NewItem:
 
     kind: ItemKind
     title: str
-    text: str
+    advice: str
+    """What to do, or not to do; `text` adds when."""
     evidence: str
     """Verbatim from the trajectory."""
+    pattern: Pattern = field(default_factory=Pattern)
+    confidence: float = START_CONFIDENCE
+    when: str | None = None
+    """When it applies, in a model's words; None: for tasks like the one of the pattern."""
+
+    @property
+    def text(self) -> str:
+        task = self.pattern.task if self.when is None else ""
+        like = task if len(task) <= TASK_CHARS else task[: TASK_CHARS - 1].rstrip() + OPEN
+        lead = f"{TASK_LEAD}{like}{TASK_END}" if like else f"{self.when}: " if self.when else ""
+        return one_line(lead + self.advice)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,20 +143,42 @@ def scope_of(partition: Partition) -> Scope:
     return Scope(tenant=partition.tenant, **cast("dict[str, str]", {partition.layer: partition.layer_id}))
 
 
+def content_words(text: str) -> tuple[str, ...]:
+    """The words of a task that carry meaning, each once, in lower case."""
+    return tuple(dict.fromkeys(word for word in words(text) if word not in STOP_WORDS))
+
+
+def pattern_of(entry: Entry) -> Pattern:
+    """What an entry says, as data; an empty pattern where it holds none that can be read."""
+    try:
+        return from_plain(Pattern, entry.metadata.get(PATTERN) or {}, strict=False)
+    except ValueError:
+        return Pattern()
+
+
+def calls_tag(pattern: Pattern, kind: str) -> list[str]:
+    """The tag that finds items with the same calls."""
+    return [CALLS_TAG + key] if (key := pattern.key(kind)) else []
+
+
 def draft_of(item: NewItem, origin: Origin, *, layer: str, trusted: bool) -> Draft:
     """An item as a draft to be stored: unproven, resting on its evidence."""
+    plain = to_plain(item.pattern) if item.pattern.task or item.pattern.key(item.kind) else None
     named = {"task": origin.task, "agent": origin.agent, "outcome": origin.outcome, "run": origin.run, "by": origin.by}
     return Draft(
         text=item.text[:MAX_ITEM_CHARS],
         kind=item.kind,
         title=item.title[:MAX_NAME_CHARS],
-        tags=domain_tags(origin.domain)[:MAX_TAGS],
+        tags=[*domain_tags(origin.domain), *calls_tag(item.pattern, item.kind)][:MAX_TAGS],
         layer=layer,
         evidence=item.evidence[:MAX_EVIDENCE_CHARS] or None,
         source=SOURCE,
-        confidence=START_CONFIDENCE,
+        confidence=item.confidence,
         trust="trusted" if trusted else "untrusted",
-        metadata={ORIGIN: {name: value for name, value in named.items() if value}},
+        metadata={
+            ORIGIN: {name: value for name, value in named.items() if value},
+            **({PATTERN: plain} if plain else {}),
+        },
     )
 
 

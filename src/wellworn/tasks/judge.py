@@ -21,7 +21,7 @@ from wellworn.core.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
 from wellworn.models.port import Model
 from wellworn.models.structured import read_json
 from wellworn.tasks.prompting import ask, shown_steps, shown_task
-from wellworn.tasks.signs import signs_of, speaks_to_a_judge
+from wellworn.tasks.signs import left_undone, signs_of, speaks_to_a_judge
 from wellworn.tasks.trajectory import Trajectory, bounded, one_line, text_of
 
 JUDGE_TOKENS = 512
@@ -52,7 +52,8 @@ class Verdict:
 
     @property
     def outcome(self) -> str:
-        return "success" if self.success else "failure"
+        """`success`, `failure`, or `unsure` where it is not sure enough to learn from."""
+        return ("success" if self.success else "failure") if self.teaches else "unsure"
 
     @property
     def teaches(self) -> bool:
@@ -115,15 +116,17 @@ def _decided(trajectory: Trajectory) -> Verdict | None:
 
 
 def _by_signs(trajectory: Trajectory) -> Verdict:
-    """What exit codes, tools and the way it ended add up to."""
+    """What exit codes, tools and the way it ended add up to. What was attempted and never worked is no success."""
     signs = sorted(signs_of(trajectory), key=lambda sign: sign.weight)
     odds = sum(sign.weight for sign in signs)
     sure = round(1 / (1 + math.exp(-abs(odds))), 3)
     speak_for = [sign.reason for sign in reversed(signs) if sign.weight > 0]
-    if speak_for and odds > 0:
+    against = [sign.reason for sign in signs if sign.weight < 0]
+    if speak_for and odds > 0 and not left_undone(trajectory):
         return _said(True, min(sure, SUREST_SUCCESS), speak_for)
-    against = [sign.reason for sign in signs if sign.weight < 0] or ["nothing shows that it succeeded"]
-    return _said(False, min(sure, SUREST_FAILURE) if odds < 0 else UNSURE, against)
+    return _said(
+        False, min(sure, SUREST_FAILURE) if odds < 0 else UNSURE, against or ["nothing shows that it succeeded"]
+    )
 
 
 def _said(success: bool, confidence: float, reasons: Iterable[str], by: str = "rules") -> Verdict:

@@ -14,39 +14,50 @@ Deterministic, and only as clever as it can prove: every item names calls that w
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from dataclasses import replace
 
-from wellworn.ingest.terms import TASK_END, TASK_LEAD
 from wellworn.tasks.calls import (
+    ToolCall,
     Turnaround,
     actions,
     called,
     changed,
-    gist,
+    opened,
     prepared,
-    put,
     put_argument,
-    put_at,
     recipe,
     same_attempt,
     turnarounds,
     unresolved,
     uses,
 )
-from wellworn.tasks.items import MOST_CONTRASTS, MOST_GUARDRAILS, MOST_STRATEGIES, ItemKind, NewItem
+from wellworn.tasks.items import (
+    MOST_CONTRASTS,
+    MOST_GUARDRAILS,
+    MOST_STRATEGIES,
+    START_CONFIDENCE,
+    ItemKind,
+    NewItem,
+    pattern_for,
+)
 from wellworn.tasks.trajectory import Step, Trajectory, one_line
 
-GIST_CHARS = 160
 ERROR_CHARS = 160
 TITLE_CHARS = 90
 RECIPE_STEPS = 8
 LINE_CHARS = 600
+DOUBTFUL = 0.35
+"""How sure a guardrail against calls is that worked, as their tools say."""
 
 
 def from_success(trajectory: Trajectory) -> list[NewItem]:
-    """At most three strategies from an attempt that succeeded."""
+    """At most three strategies from an attempt that succeeded; no recipe where its last call failed for good."""
     found = [_turned(trajectory, turn) for turn in turnarounds(trajectory)]
-    return _distinct([*found[: MOST_STRATEGIES - 1], *_recipe(trajectory), *found])[:MOST_STRATEGIES]
+    calls = called(trajectory)
+    whole = [] if calls and calls[-1] in unresolved(trajectory) else _recipe(trajectory)
+    return _distinct([*found[: MOST_STRATEGIES - 1], *whole, *found])[:MOST_STRATEGIES]
 
 
 def from_failure(trajectory: Trajectory, reasons: Sequence[str] = ()) -> list[NewItem]:
@@ -71,37 +82,43 @@ def _turned(trajectory: Trajectory, turn: Turnaround) -> NewItem:
     """A call that failed and then worked."""
     last, worked = trajectory.steps[turn.failed[-1]], trajectory.steps[turn.worked]
     different = changed(last, worked)
-    between = [put_at(trajectory, place) for place in turn.between]
+    before = [opened(trajectory, place) for place in turn.between]
+    call = opened(trajectory, turn.worked, literal=different)
+    failed = [opened(trajectory, place, literal=different) for place in turn.failed[-2:]]
+    between = [one.text for one in before]
     first = f"First {', then '.join(between)}; then" if between else ""
     if different:
-        now = ", ".join(put_argument(name, pair[1]) for name, pair in different.items())
-        then = ", ".join(put_argument(name, pair[0]) for name, pair in different.items())
-        call = put_at(trajectory, turn.worked, literal=different)
-        advice = f"{first or 'Call'} {call}. {worked.action} failed with {then}: {_error(last)}."
+        now, then = (", ".join(put_argument(name, pair[side]) for name, pair in different.items()) for side in (1, 0))
+        advice = f"{first or 'Call'} {call.text}. {worked.action} failed with {then}: {_error(last)}."
         title = f"{worked.action}: {now}, not {then}"
     elif between:
-        advice = f"{first} call {put_at(trajectory, turn.worked)}: before that it failed with {_error(last)}."
+        advice = f"{first} call {call.text}: before that it failed with {_error(last)}."
         title = f"{worked.action}: first {', then '.join(between)}"
+        failed = []
     else:
-        call, tries = put_at(trajectory, turn.worked), len(turn.failed) + 1
-        advice = f"Try {call} again when it fails with {_error(last)}: it worked at try {tries}."
-        title = f"{worked.action}: try again, it worked at try {tries}"
-    return _item("strategy", title, advice, trajectory, (*turn.failed, *turn.between, turn.worked))
+        advice = f"Try {call.text} again when it fails with {_error(last)}: it worked at try {len(turn.failed) + 1}."
+        title = f"{worked.action}: try again, it worked at try {len(turn.failed) + 1}"
+        failed = []
+    places = (*turn.failed, *turn.between, turn.worked)
+    return _item("strategy", title, advice, trajectory, places, [*before, call], failed)
 
 
 def _recipe(trajectory: Trajectory) -> list[NewItem]:
     """The calls that worked, in order; of an attempt without calls, what it did in its own words."""
     places = recipe(trajectory)[-RECIPE_STEPS:]
+    calls = [opened(trajectory, place) for place in places]
     if places:
-        calls = [put_at(trajectory, place) for place in places]
-        title = _names(trajectory, places)
+        title, told = _names(trajectory, places), [call.text for call in calls]
     else:
-        places = [place for place, step in enumerate(trajectory.steps) if step.text and not step.failed]
-        places = places[-RECIPE_STEPS:]
-        calls = [one_line(trajectory.steps[place].text)[:120].rstrip(".") for place in places]
-        title = calls[0] if calls else ""
-    advice = f"This worked: {' → '.join(calls)}."
-    return [_item("strategy", title, advice, trajectory, places)] if places else []
+        places, told = _own_words(trajectory)
+        title = told[0] if told else ""
+    advice = f"This worked: {' → '.join(told)}."
+    return [_item("strategy", title, advice, trajectory, places, calls)] if places else []
+
+
+def _own_words(trajectory: Trajectory) -> tuple[list[int], list[str]]:
+    places = [place for place, step in enumerate(trajectory.steps) if step.text and not step.failed][-RECIPE_STEPS:]
+    return places, [one_line(trajectory.steps[place].text)[:120].rstrip(".") for place in places]
 
 
 def _varied(trajectory: Trajectory, places: Sequence[int]) -> bool:
@@ -121,26 +138,30 @@ def _ways(trajectory: Trajectory, last: int) -> list[NewItem]:
 
 
 def _failed_call(trajectory: Trajectory, place: int) -> NewItem:
-    step = trajectory.steps[place]
-    advice = f"Do not rely on {put_at(trajectory, place)}: it failed with {_error(step)}."
-    return _item("guardrail", f"{step.action}: failed with {_error(step, 50)}", advice, trajectory, [place])
+    step, call = trajectory.steps[place], opened(trajectory, place)
+    advice = f"Do not rely on {call.text}: it failed with {_error(step)}."
+    title = f"{step.action}: failed with {_error(step, 50)}"
+    return _item("guardrail", title, advice, trajectory, [place], failed=[call])
 
 
 def _wrong_way(trajectory: Trajectory, reasons: Sequence[str]) -> list[NewItem]:
     """No call failed, and yet the result was wrong: the way itself, with why it was judged so."""
-    places = recipe(trajectory)[-RECIPE_STEPS:]
     why = one_line("; ".join(reasons))[:ERROR_CHARS] or one_line(trajectory.error)[:ERROR_CHARS]
-    if why and places:
-        return [_way(trajectory, places, why)]
+    if why and (places := recipe(trajectory)[-RECIPE_STEPS:]):
+        ok = all(trajectory.steps[place].said_ok for place in places)  # the tools say that it worked
+        return [replace(_way(trajectory, places, why), confidence=DOUBTFUL if ok else START_CONFIDENCE)]
     if why and trajectory.error:
         return [_quoted("guardrail", f"Failed: {why}", f"This did not succeed. {why}", trajectory, trajectory.error)]
-    return []
+    places, told = _own_words(trajectory)
+    advice = f"This way did not succeed: {' → '.join(told)}. {why}"
+    return [_item("guardrail", f"Not enough: {told[0]}", advice, trajectory, places)] if why and told else []
 
 
 def _way(trajectory: Trajectory, places: Sequence[int], why: str) -> NewItem:
-    calls = " → ".join(put_at(trajectory, place) for place in places)
+    failed = [opened(trajectory, place) for place in places]
     title = f"Not enough: {_names(trajectory, places)}"
-    return _item("guardrail", title, f"This way did not succeed: {calls}. {why}", trajectory, places)
+    advice = f"This way did not succeed: {' → '.join(call.text for call in failed)}. {why}"
+    return _item("guardrail", title, advice, trajectory, places, failed=failed)
 
 
 # -- several attempts ------------------------------------------------------------------------------------------------
@@ -160,11 +181,13 @@ def _arguments(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) 
         if (tool, name, value) in lost or tool not in tried or not all((tool, name, value) in one for one in won):
             continue
         others = [(other, step) for (of, called_, other), step in lost.items() if (of, called_) == (tool, name)]
-        wrong = f"with {put_argument(name, others[0][0])}" if others else f"without {name}"
-        right = put_argument(name, value)
+        wrong = f"with {put_argument(name, json.loads(others[0][0]))}" if others else f"without {name}"
+        right = put_argument(name, json.loads(value))
         advice = f"Call {tool} with {right}: attempts with it succeeded, those {wrong} failed."
         evidence = _lines([successes[0].steps[place], *(step for _, step in others[:1])])
-        found.append(_quoted("strategy", f"{tool}: {right}", advice, successes[0], evidence))
+        calls = [opened(successes[0], place, literal=[name])]
+        failed = [ToolCall(tool=tool, args={name: json.loads(other)}) for other, _ in others[:1]]
+        found.append(_quoted("strategy", f"{tool}: {right}", advice, successes[0], evidence, calls, failed))
     return found
 
 
@@ -174,15 +197,16 @@ def _tools(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> l
     lost = [actions(one, working=False) for one in failures]
     found = []
     for name in _only(won, lost):
-        step = next(s for s in successes[0].steps if s.action == name and not s.failed)
+        place = next(p for p, s in enumerate(successes[0].steps) if s.action == name and not s.failed)
         after = won[0][won[0].index(name) + 1 :]
-        before = f" before {after[0]}" if after else ""
-        advice = f"Call {put(step, successes[0].query)}{before}: attempts with it succeeded, those without failed."
-        found.append(_quoted("strategy", f"{name}{before}", advice, successes[0], _lines([step])))
+        before, call = f" before {after[0]}" if after else "", opened(successes[0], place)
+        advice = f"Call {call.text}{before}: attempts with it succeeded, those without failed."
+        found.append(_item("strategy", f"{name}{before}", advice, successes[0], [place], [call]))
     for name in _only(lost, won):
-        step = next(s for s in failures[0].steps if s.action == name)
-        advice = f"Do without {put(step, failures[0].query)}: attempts with it failed, those without succeeded."
-        found.append(_quoted("guardrail", f"Not {name}", advice, failures[0], _lines([step])))
+        place = next(p for p, s in enumerate(failures[0].steps) if s.action == name)
+        call = opened(failures[0], place)
+        advice = f"Do without {call.text}: attempts with it failed, those without succeeded."
+        found.append(_item("guardrail", f"Not {name}", advice, failures[0], [place], failed=[call]))
     return found
 
 
@@ -206,21 +230,39 @@ def _lines(steps: Sequence[Step]) -> str:
     return "\n".join(step.line[:LINE_CHARS] for step in steps)
 
 
-def _item(kind: ItemKind, title: str, advice: str, trajectory: Trajectory, places: Sequence[int]) -> NewItem:
-    return _quoted(kind, title, advice, trajectory, _lines([trajectory.steps[place] for place in places]))
+def _item(
+    kind: ItemKind,
+    title: str,
+    advice: str,
+    trajectory: Trajectory,
+    places: Sequence[int],
+    calls: Sequence[ToolCall] = (),
+    failed: Sequence[ToolCall] = (),
+) -> NewItem:
+    evidence = _lines([trajectory.steps[place] for place in places])
+    return _quoted(kind, title, advice, trajectory, evidence, calls, failed)
 
 
-def _quoted(kind: ItemKind, title: str, advice: str, trajectory: Trajectory, evidence: str) -> NewItem:
-    """An item that begins with the sort of task it is for and quotes the steps it rests on."""
-    like = _shortened(one_line(gist(trajectory)), GIST_CHARS)
-    text = f"{TASK_LEAD}{like}{TASK_END}{advice}" if like else advice
-    return NewItem(kind=kind, title=_shortened(one_line(title), TITLE_CHARS), text=one_line(text), evidence=evidence)
-
-
-def _shortened(text: str, chars: int) -> str:
-    return text if len(text) <= chars else text[: chars - 1].rstrip() + "…"
+def _quoted(
+    kind: ItemKind,
+    title: str,
+    advice: str,
+    trajectory: Trajectory,
+    evidence: str,
+    calls: Sequence[ToolCall] = (),
+    failed: Sequence[ToolCall] = (),
+) -> NewItem:
+    """An item for the sort of task it was, with the steps it rests on."""
+    title = title if len(title := one_line(title)) <= TITLE_CHARS else title[: TITLE_CHARS - 1].rstrip() + "…"
+    return NewItem(
+        kind=kind, title=title, advice=advice, evidence=evidence, pattern=pattern_for(trajectory, calls, failed)
+    )
 
 
 def _distinct(items: Sequence[NewItem]) -> list[NewItem]:
-    """Each once, in order; one without evidence is left out."""
-    return list({item.text: item for item in items if item.evidence}.values())
+    """Each once, in order, by its calls; one without evidence is left out."""
+    found: dict[str, NewItem] = {}
+    for item in items:
+        if item.evidence:
+            found.setdefault(item.pattern.key(item.kind) or item.text, item)
+    return [*found.values()]

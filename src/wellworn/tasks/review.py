@@ -18,7 +18,7 @@ from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter
 from wellworn.tasks.consolidate import REVIEW
 from wellworn.tasks.engine import Parts
-from wellworn.tasks.items import LIVE
+from wellworn.tasks.items import LIVE, REVIEWED, is_item
 from wellworn.tasks.settle import merged, quality
 
 PAIR_DECISIONS = ("keep_both", "keep_one", "merge", "delete")
@@ -103,14 +103,14 @@ class Reviews:
         `ids`, by default all. Where both hold, each for other tasks, keep both and edit their tags.
         """
         own, partition = self._parts.scope(scope), self._parts.partition(scope, layer)
-        record = self._store.record(partition, REVIEW, key)
-        if record is None:
-            raise NotFound("review", key, "see `wellworn tasks review`")
+        record = self._store.record(partition, REVIEW, key) or self._question(partition, key)
         review = self._review(record)
         if review.state != "open":
             raise InvalidInput("review", f"{key} was decided: {review.state}", "edit the entries instead")
         if decision not in review.decisions:
-            raise InvalidInput("decision", f"{decision!r} does not answer this", f"use {', '.join(review.decisions)}")
+            apart = "; keep_both where each holds for other tasks" if review.reason != "verdict" else ""
+            remedy = f"use {', '.join(review.decisions)}{apart}"
+            raise InvalidInput("decision", f"{decision!r} does not answer this", remedy)
         entries = {entry.id: entry for entry in review.entries}
         text = None if text is None else self._parts.writer.scrubber(partition)(text)
         if decision == "delete":
@@ -124,6 +124,26 @@ class Reviews:
             self._judge(own, review.entries[0], decision, text)
         self._close(record, decision)
         return self._review(self._store.record(partition, REVIEW, key) or record)
+
+    def _question(self, partition: Partition, id: str) -> Record:
+        """A person may judge any item, asked or not."""
+        entry, now = self._store.get([partition], [id]).get(id), self._parts.clock()
+        if entry is None or not is_item(entry):
+            raise NotFound("review or item", id, "see `wellworn tasks review` and `wellworn tasks list`")
+        body = {"reason": "verdict", "ids": [id], "similarity": 0.0, "run": ""}
+        asked = Record(
+            partition=partition,
+            kind=REVIEW,
+            key=id,
+            state="open",
+            body=body,
+            names=(id,),
+            created_at=now,
+            updated_at=now,
+        )
+        with self._store.transact() as tx:
+            tx.put_records([asked])
+        return asked
 
     def _keep_one(
         self, scope: Scope, entries: dict[str, Entry], keep: str | None, text: str | None, *, merging: bool
@@ -145,7 +165,9 @@ class Reviews:
         if decision == "incorrect":
             self._parts.memory.edit(entry.id, scope=scope, state="pruned")
         elif decision == "correct":
-            self._parts.memory.edit(entry.id, scope=scope, confidence=max(entry.confidence, CORRECT_CONFIDENCE))
+            sure, at = max(entry.confidence, CORRECT_CONFIDENCE), self._parts.clock().isoformat()
+            read = {**entry.metadata, REVIEWED: at}
+            self._parts.memory.edit(entry.id, scope=scope, confidence=sure, trust="trusted", metadata=read)
         elif text is None:
             raise InvalidInput("text", "is needed for a partial verdict", "say it in better words")
         else:

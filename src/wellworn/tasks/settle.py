@@ -16,8 +16,8 @@ from typing import Any
 from wellworn.core.clock import to_micros
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Entry, Link, LinkType
-from wellworn.tasks.advice import advice_of, contradiction, same_advice
-from wellworn.tasks.items import LIVE, PROMOTED, domain_of
+from wellworn.tasks.advice import advice_of, contradiction, duplicates
+from wellworn.tasks.items import LIVE, ORIGIN, PROMOTED, pattern_of
 
 MERGED = "merged"
 """Key of an entry's metadata: ids of the entries that were merged into it."""
@@ -143,11 +143,6 @@ def ended(entry: Entry, now: datetime) -> Entry:
     return replace(entry, state="superseded", valid_to=until, updated_at=max(now, entry.updated_at))
 
 
-def duplicates(one: Entry, other: Entry, *, near: bool) -> bool:
-    alike = (one.kind, one.trust, domain_of(one.tags)) == (other.kind, other.trust, domain_of(other.tags))
-    return alike and same_advice(advice_of(one), advice_of(other), near=near)
-
-
 def merge(plan: Plan, group: Sequence[str]) -> None:
     """Merge the duplicates of a group into the best of them. Each must say the same as that one itself."""
     left = [entry for id in group if (entry := plan.entries.get(id)) is not None and entry.state == "active"]
@@ -165,13 +160,22 @@ def merge(plan: Plan, group: Sequence[str]) -> None:
 
 
 def contradict(plan: Plan, a: str, b: str, alike: float, gap: float) -> None:
-    """End the less sure of two that contradict each other, or ask people where neither is much surer."""
+    """End the less sure of two that contradict each other, or ask people where neither is much surer.
+
+    What was learned later than the surer one was last seen may be how it is now: it is not ended. Of two that hold
+    their calls as data the next tasks decide, so nobody is asked.
+    """
     found = [entry for id in (a, b) if (entry := plan.entries.get(id)) is not None and entry.state in LIVE]
     if len(found) < 2 or plan.asked(":".join(sorted((a, b)))) or not (why := contradiction(*found)):
         return
     winner, loser = sorted(found, key=lambda entry: (-entry.confidence, entry.id))
+    surer = winner.confidence - loser.confidence > gap + 1e-9 and not (
+        ORIGIN in loser.metadata and loser.at > winner.at
+    )
+    if not surer and all(pattern_of(entry).key(entry.kind) for entry in found):
+        return
     plan.link(winner.id, loser.id, "contradicts", alike)
-    if winner.confidence - loser.confidence > gap + 1e-9:
+    if surer:
         plan.entries[loser.id] = ended(loser, plan.now)
         plan.link(winner.id, loser.id, "supersedes")
         plan.say("resolve", loser.id, winner.id, why)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Scope
 from wellworn.ingest.forget import SHARE, SHARED
 from wellworn.ingest.remember import keep
@@ -22,7 +23,18 @@ from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter, Tx
 from wellworn.tasks.alike import live_pages
 from wellworn.tasks.engine import Parts
-from wellworn.tasks.items import ORIGIN, PROMOTED, domain_of, domain_tags, is_item, scope_of
+from wellworn.tasks.items import (
+    ORIGIN,
+    PATTERN,
+    PROMOTED,
+    REVIEWED,
+    calls_tag,
+    domain_of,
+    domain_tags,
+    is_item,
+    pattern_of,
+    scope_of,
+)
 
 SOURCE = "sharing"
 WIDER_LAYERS = ("team", "org", "company")
@@ -62,7 +74,9 @@ def refusal(entry: Entry, *, promoted: bool) -> str:
     if not is_item(entry) or entry.state != "active":
         return f"is a {entry.kind} that is {entry.state}, not an active strategy or guardrail"
     if entry.trust != "trusted":
-        return "comes from an untrusted source"
+        return f"comes from an untrusted source; `wellworn tasks review {entry.id} --decide correct` trusts it"
+    if REVIEWED in entry.metadata:  # a person has read it, which is more than counting
+        return ""
     if promoted and PROMOTED not in entry.metadata:
         return "is not promoted"
     judged = entry.success_count + entry.failure_count
@@ -94,14 +108,15 @@ class Sharing:
 
     def learn_from_peer(
         self,
-        peer: Scope,
+        peer: Scope | str,
         *,
         min_confidence: float = PEER_CONFIDENCE,
         min_usage: int = PEER_USAGE,
         scope: Scope | None = None,
     ) -> list[Share]:
-        """Copy what another agent of the tenant is sure of and has used to this scope's agent."""
-        own, peer = self._parts.scope(scope), checked_scope(peer)
+        """Copy what another agent of the tenant (its name or scope) is sure of and has used to this scope's agent."""
+        own = self._parts.scope(scope)
+        peer = Scope(tenant=own.tenant, agent=peer) if isinstance(peer, str) else checked_scope(peer)
         least, uses = checked_fraction("min_confidence", min_confidence), checked_count("min_usage", min_usage)
         if peer.agent is None or own.agent is None or peer.tenant != own.tenant or peer.agent == own.agent:
             said = f"{peer.agent!r} is not another agent of the same tenant than {own.agent!r}"
@@ -138,19 +153,21 @@ class Sharing:
         now, writer = self._parts.clock(), self._parts.writer
         judged = entry.success_count + entry.failure_count
         origin: dict[str, Any] = entry.metadata.get(ORIGIN, {})
+        pattern, reviewed = pattern_of(entry), REVIEWED in entry.metadata
         shared = {"id": entry.id, "layer": entry.layer, "from": entry.partition.layer_id, "at": now.isoformat()}
         draft = Draft(
             text=entry.text,
             kind=entry.kind,
             title=entry.title,
-            tags=domain_tags(domain_of(entry.tags)),
+            tags=[*domain_tags(domain_of(entry.tags)), *calls_tag(pattern, entry.kind)],
             layer=to.layer,
             source=SOURCE,
-            confidence=round(min(entry.confidence, proven_rate(entry)), 4),
+            confidence=entry.confidence if reviewed else round(min(entry.confidence, proven_rate(entry)), 4),
             evidence=f"Succeeded {entry.success_count} of {judged} times, used {entry.usage_count} times.",
             metadata={
                 ORIGIN: {key: origin[key] for key in ("agent", "outcome", "by") if key in origin},
                 SHARED: shared,
+                **({PATTERN: to_plain(replace(pattern, tasks=(pattern.task,)))} if pattern.task else {}),
             },
         )
         return writer.entry(draft, scope_of(to), now)

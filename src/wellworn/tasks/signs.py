@@ -4,8 +4,8 @@
 
 Signs for success come from tools alone: no word of the agent counts for it, but an agent that says it failed is
 believed. What counts is the last state of what was attempted; looking at something afterwards proves nothing. Weights
-of signs that occur in real trajectories were set on one half of these (docs/experiments.md); those of exit codes and
-test runs are by judgement.
+of signs that occur in real trajectories were set on one half of these; those of exit codes and test runs are by
+judgement.
 """
 
 from __future__ import annotations
@@ -16,12 +16,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from wellworn.tasks.calls import attempted, only_looks, unresolved
+from wellworn.tasks.shell import read_checks
 from wellworn.tasks.trajectory import Step, Trajectory
 
 SHORT_ANSWER_CHARS = 80
 """An answer of at most this length can be looked up in what was seen."""
-TAIL_CHARS = 2_000
-"""Summaries stand at the end of an output; a log that was merely read has such lines anywhere."""
 _ENDING = re.compile(r"(?:finish|submit|answer|final_?answer|final|respond|terminate|conclude)$", re.IGNORECASE)
 _CHANGING = re.compile(r"(?:^|_)(?:edit|write|patch|replace|insert|create|delete|rename|move|apply)", re.IGNORECASE)
 _GIVEN_UP = re.compile(
@@ -35,42 +34,6 @@ _LIMIT = re.compile(
     re.IGNORECASE,
 )
 _YES_NO = ("yes", "no", "true", "false", "both", "neither")
-_SOME = r"[1-9]\d*"
-_FAILED = re.compile(
-    rf"""
-      ^=*\ ?{_SOME}\ (?:failed|errors?)\b.*\bin\ [\d.]+\ ?m?s          # pytest
-    | ^FAILED\ \((?:failures|errors)={_SOME}                           # unittest
-    | ^Tests?:\ .*\b{_SOME}\ failed                                    # jest, vitest
-    | ^\s*{_SOME}\ failing\b                                           # mocha
-    | ^test\ result:\ FAILED                                           # cargo
-    | ^(?:---\ FAIL:|FAIL\t)                                           # go
-    | ^Tests\ run:.*(?:Failures|Errors):\ {_SOME}                      # junit
-    | ^\d+\ examples?,\ {_SOME}\ failures?                             # rspec
-    | ^not\ ok\ \d+                                                    # TAP
-    | ^Found\ {_SOME}\ errors?\b                                       # mypy, ruff, tsc
-    | ^error(?:\[E\d+\]|\ TS\d+|:\ could\ not\ compile)                # rustc, tsc
-    | ^(?:BUILD\ FAILED|npm\ ERR!|make(?:\[\d+\])?:\ \*\*\*)
-    | ^(?:\w+\.)*\w+(?:Error|Exception):\ .*\Z                         # the end of a traceback
-    | ^(?:bash|sh|zsh):\ .*:\ (?:command\ not\ found|No\ such\ file\ or\ directory|Permission\ denied)
-    | \b[Ee]xit(?:ed\ with)?(?:\ (?:code|status))?:?\ {_SOME}\s*\Z
-    """,
-    re.MULTILINE | re.VERBOSE,
-)
-_PASSED = re.compile(
-    rf"""
-      ^=*\ ?{_SOME}\ passed\b.*\bin\ [\d.]+\ ?m?s
-    | ^Ran\ {_SOME}\ tests?\ in\ [\d.]+s\s+^OK\b
-    | ^Tests?:\ .*\b{_SOME}\ passed
-    | ^\s*{_SOME}\ passing\b
-    | ^test\ result:\ ok\.
-    | ^ok\ \ ?\t
-    | ^Tests\ run:\ {_SOME},\ Failures:\ 0,\ Errors:\ 0
-    | ^{_SOME}\ examples?,\ (?:0|no)\ failures?
-    | ^Success:\ no\ issues\ found
-    | ^BUILD\ SUCCESS
-    """,
-    re.MULTILINE | re.VERBOSE,
-)
 _TO_A_JUDGE = re.compile(
     r"""
       \b(?:ignore|disregard|forget)\b.{0,40}\b(?:rules?|instructions?|prompt|above|previous)\b
@@ -125,7 +88,7 @@ def _check_signs(trajectory: Trajectory) -> Iterator[Sign]:
     told = [
         (place, passed)
         for place, step in enumerate(steps)
-        if step.action and (passed := read_output(step.error or step.result)) is not None
+        if step.action and (passed := read_checks(step.error or step.result)) is not None
     ]
     if not told:
         return
@@ -137,21 +100,15 @@ def _check_signs(trajectory: Trajectory) -> Iterator[Sign]:
         yield Sign(1.4, f"its output says that the checks hold: {steps[place].call}")
 
 
-def read_output(output: str) -> bool | None:
-    """False when the end of a tool's output says that something failed, True when a check says it passed, else None.
-
-    Reads only lines that test runners and compilers print themselves.
-    """
-    tail = output[-TAIL_CHARS:].rstrip()
-    if _FAILED.search(tail):
-        return False
-    return True if _PASSED.search(tail) else None
+def left_undone(trajectory: Trajectory) -> list[Step]:
+    """Calls that failed and never worked afterwards, without those that only looked or handed in."""
+    left = [trajectory.steps[place] for place in unresolved(trajectory)]
+    return [step for step in left if not _ENDING.match(step.action) and not (step.command and only_looks(step))]
 
 
 def _failure_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:
     """Errors: the last one, those that were never overcome, and that there were any."""
-    left = [trajectory.steps[place] for place in unresolved(trajectory)]
-    left = [step for step in left if not _ENDING.match(step.action)]
+    left = left_undone(trajectory)
     if left and calls[-1].failed:
         yield Sign(-0.9, f"the last call failed: {calls[-1].line}")
     for step in {attempted(step): step for step in left}.values():

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from wellworn.core.errors import InvalidInput
 from wellworn.core.plain import from_plain
 from wellworn.core.wellformed import well_formed
+from wellworn.tasks.shell import read_output
 
 MAX_STEPS = 400
 MAX_STEP_CHARS = 4_000
@@ -56,7 +57,22 @@ class Step:
     """Whether the tool itself said that it worked; None when it did not say."""
 
     @property
+    def command(self) -> str:
+        """The command line that it runs; empty for a call that runs none.
+
+        It is the argument that is named so, the only one of a call that has an exit code, or the whole action.
+        """
+        if " " in self.action.strip():
+            return self.action
+        texts = {name.lower(): value for name, value in self.arguments.items() if isinstance(value, str)}
+        alone = next(iter(texts.values()), "") if self.exit_code is not None and len(self.arguments) == 1 else ""
+        return texts.get("command") or texts.get("cmd") or alone
+
+    @property
     def failed(self) -> bool:
+        """Whether the tool says that it failed; of a command that says nothing, whether its output does."""
+        if self.ok is None and self.exit_code is None and not self.error:
+            return bool(self.command) and read_output(self.result) is False
         return bool(self.error) or self.ok is False or self.exit_code not in (None, 0)
 
     @property

@@ -17,7 +17,7 @@ _FORMS = dict(patterns("named_forms.txt"))
 _MARKS = re.split(
     r"\s+",
     "pass pwd pw psk secret key token cred auth jwt bearer cookie pin code kennwort clave contrase senha wachtwoord "
-    "lösenord salasana hasło heslo şifre parola парол identified adgang login 密 口令 パスワード 비밀 암호",
+    "lösenord salasana hasło heslo şifre parola парол identified adgang login securestring wlan wifi wi-fi wpa 密 口令 パスワード 비밀 암호",
 )
 """A text without any of these has no name of a secret."""
 REACH = 90
@@ -89,12 +89,14 @@ def _assigned(text: str, name: re.Match[str]) -> Span | None:
 
 def _spoken(text: str, name: re.Match[str]) -> Span | None:
     """The value after "the password for … is", in the same sentence; or right after the name."""
-    stop = _FORMS["sentence_end"].search(text, name.end(), name.end() + REACH)
+    limit = name.end() + (8 if name[0].lower() == "pass" else REACH)  # "pass" is a verb, too
+    stop = _FORMS["sentence_end"].search(text, name.end(), limit)
     space = _FORMS["space"].match(text, name.end())
     starts = [] if space is None else [space.end()]
     if not _FORMS["other_after"].match(text, name.end()):
-        links = _FORMS["link"].finditer(text, name.end(), stop.start() if stop else name.end() + REACH)
+        links = _FORMS["link"].finditer(text, name.end(), stop.start() if stop else limit)
         starts += [link.end() for link in links]
+    mine = _FORMS["whose"].search(text[max(0, name.start() - 32) : name.start()]) is not None
     for start in starts:
         read = _read(text, start, "bare")
         if read is None or _is_plain(value := text[slice(*read[0])]):
@@ -104,8 +106,10 @@ def _spoken(text: str, name: re.Match[str]) -> Span | None:
         elif name["secret"]:
             good = len(value) >= 16 and _is_token(value) and randomness(value) >= 0.25
         else:
-            said = read[1] and name[0] != "pass" and _FORMS["says"].search(text, start - 5, start) is not None
-            good = said or _is_password(value)
+            says = name[0] != "pass" and _FORMS["says"].search(text, start - 5, start) is not None
+            last = text[read[0][1] : read[0][1] + 1] in ("", ".", "!", ",", ";", "\n")
+            word = last and mine and value.isalpha() and not _FORMS["predicate"].fullmatch(value)
+            good = _is_password(value) or (says and (read[1] or word))
         if good:
             return read[0]
     return None
@@ -192,9 +196,9 @@ def _command_form(command: str, flag: str) -> re.Pattern[str]:
 
 def url_secrets(text: str) -> Iterator[Finding]:
     """What an address or a cookie gives away."""
-    spans = [found.span(1) for found in _FORMS["userinfo"].finditer(text)] if "://" in text else []
+    spans = [found.span(1) for found in _FORMS["userinfo"].finditer(text)] if "@" in text else []
     for found in _FORMS["parameter"].finditer(text) if "=" in text else ():
-        value = found[2].rstrip(".,!?")
+        value = found[2].rstrip(".,?")
         perhaps = len(value) >= 10 and _is_token(value) and _FORMS["perhaps"].fullmatch(found[1])
         if perhaps or (len(value) >= 4 and _FORMS["sure"].fullmatch(found[1])):
             spans.append((found.start(2), found.start(2) + len(value)))

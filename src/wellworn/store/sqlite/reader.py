@@ -43,7 +43,8 @@ from wellworn.store.sqlite.rows import (
 
 _SLIM = """
 SELECT e.no, e.seq, e.index_seq, e.kind, e.state, e.at, e.valid_from, e.valid_to, e.confidence, e.usage_count,
-       e.repeats, e.thread, e.position, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts, i.vector
+       e.repeats, e.thread, e.position, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts, i.vector,
+       e.source, e.tags
 FROM entries e INDEXED BY {index} CROSS JOIN index_records i ON i.entry = e.no
 WHERE e.partition = ? AND e.seq > ? AND e.no > ? ORDER BY e.no LIMIT ?
 """

@@ -1,0 +1,129 @@
+"""Commands and their output, read: which programs a command line runs, and what the end of an output says.
+
+A shell is one tool for everything, so a command is its program and sub-command. Reads text only; judges nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import lru_cache
+
+TAIL_CHARS = 2_000
+"""Summaries stand at the end of an output; a log that was merely read has such lines anywhere."""
+_CHAIN = re.compile(r"&&|\|\||[;\n|]|(?<!>)&(?!>)")
+_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|<<-?\s*['\"]?(\w+)['\"]?.*?^\1$", re.DOTALL | re.MULTILINE)
+_INNER = re.compile(r"^(?:bash|sh|zsh) -l?c ['\"](.*)['\"]$", re.DOTALL)
+_WRAPPERS = re.compile(
+    r"^(?:\w+=\S*|sudo(?: -\w+)*|time|env|nohup|exec|nice(?: -n \S+)?|timeout(?: -\S+)* \S+|xargs|npx|uvx|pipx run|"
+    r"(?:uv|poetry|pdm|hatch|pipenv) run|bundle exec|python[\d.]* -m|\S*/?python[\d.]* -m)\s+"
+)
+_WORD = re.compile(r"[a-z][a-z0-9:_-]*$")
+_INTERPRETERS = re.compile(r"(?:python|node|ruby|perl|bash|sh|zsh|php|deno|bun|Rscript)[\d.]*$")
+_ASIDE = frozenset("cd echo printf export set source . sleep true exit wait pushd popd".split())  # noqa: SIM905
+_LOOKS = frozenset(
+    """
+    ls cat head tail less more pwd find grep egrep rg which wc stat file tree du df ps env date whoami type diff
+    id uname hostname history man jq sort uniq cut awk ag fd free top lsof printenv test [ tee
+    """.split()  # noqa: SIM905  a list of words reads better than a list of strings
+)
+_LOOKS_AT = {
+    "git": frozenset("status log diff show branch blame remote".split()),  # noqa: SIM905
+    "docker": frozenset("ps images logs inspect".split()),  # noqa: SIM905
+    "kubectl": frozenset("get describe logs".split()),  # noqa: SIM905
+    "sed": frozenset({"-n"}),
+}
+_SOME = r"[1-9]\d*"
+_FAILED = re.compile(
+    rf"""
+      ^=*\ ?(?:\d+\ \w+,\ )*{_SOME}\ (?:failed|errors?)\b.*\bin\ [\d.]+\ ?m?s   # pytest
+    | ^FAILED\ \((?:failures|errors)={_SOME}                           # unittest
+    | ^Tests?:\ .*\b{_SOME}\ failed                                    # jest, vitest
+    | ^\s*{_SOME}\ failing\b                                           # mocha
+    | ^test\ result:\ FAILED                                           # cargo
+    | ^(?:---\ FAIL:|FAIL\t)                                           # go
+    | ^Tests\ run:.*(?:Failures|Errors):\ {_SOME}                      # junit
+    | ^\d+\ examples?,\ {_SOME}\ failures?                             # rspec
+    | ^not\ ok\ \d+                                                    # TAP
+    | ^Found\ {_SOME}\ errors?\b                                       # mypy, ruff, tsc
+    | ^error(?:\[E\d+\]|\ TS\d+|:\ could\ not\ compile)                # rustc, tsc
+    | ^(?:BUILD\ FAILED|npm\ ERR!|make(?:\[\d+\])?:\ \*\*\*)
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+_REFUSED = re.compile(
+    rf"""
+      ^(?:\w+\.)*\w+(?:Error|Exception):\ .*\Z                         # the end of a traceback
+    | ^[^\n]*:\ (?:command\ not\ found|No\ such\ file\ or\ directory|not\ found)\s*\Z
+    | ^[^\n]*\bpermission\ denied\b[^\n]*\Z
+    | ^(?:fatal|error|E):\ [^\n]*\Z
+    | \bexit(?:ed\ with)?(?:\ (?:code|status))?:?\ {_SOME}\s*\Z
+    """,
+    re.MULTILINE | re.VERBOSE | re.IGNORECASE,
+)
+_PASSED = re.compile(
+    rf"""
+      ^=*\ ?{_SOME}\ passed\b.*\bin\ [\d.]+\ ?m?s
+    | ^Ran\ {_SOME}\ tests?\ in\ [\d.]+s\s+^OK\b
+    | ^Tests?:\ .*\b{_SOME}\ passed
+    | ^\s*{_SOME}\ passing\b
+    | ^test\ result:\ ok\.
+    | ^ok\ \ ?\t
+    | ^Tests\ run:\ {_SOME},\ Failures:\ 0,\ Errors:\ 0
+    | ^{_SOME}\ examples?,\ (?:0|no)\ failures?
+    | ^Success:\ no\ issues\ found
+    | ^BUILD\ SUCCESS
+    """,
+    re.MULTILINE | re.VERBOSE,
+)
+
+Program = tuple[str, ...]
+"""A program, with its sub-command or script where it has one."""
+
+
+def read_checks(output: str) -> bool | None:
+    """False when the end of an output says that tests or a build failed, True when it says they passed, else None."""
+    tail = output[-TAIL_CHARS:].rstrip()
+    if _FAILED.search(tail):
+        return False
+    return True if _PASSED.search(tail) else None
+
+
+def read_output(output: str) -> bool | None:
+    """The same, and False also for what shells and programs print at the end when they fail.
+
+    Reads only lines that test runners, compilers and shells print themselves.
+    """
+    return False if _REFUSED.search(output[-TAIL_CHARS:].rstrip()) else read_checks(output)
+
+
+@lru_cache(maxsize=4096)
+def programs(command: str) -> tuple[Program, ...]:
+    """What a command line does: each of its programs, without those that only prepare, report or look.
+
+    Where it does nothing else, the looking is all there is.
+    """
+    inner = _INNER.match(command.strip())
+    bare = _QUOTED.sub(" _ ", inner[1] if inner else command)
+    found = [program for part in _CHAIN.split(bare) if (program := _program(part.strip()))]
+    meant = [program for program in found if program[0] not in _ASIDE] or found
+    return tuple(dict.fromkeys([one for one in meant if not looks(one)] or meant))
+
+
+def _program(part: str) -> Program:
+    while (shorter := _WRAPPERS.sub("", part)) != part:
+        part = shorter
+    name, *rest = part.split() or [""]
+    name = name.rsplit("/", 1)[-1] if not name.startswith("./") else name
+    given = [word for word in rest if not word.startswith(("-", ">", "<", "2>"))]
+    if _INTERPRETERS.match(name):
+        return (name, *given[:1])
+    if name == "sed":
+        return (name, *(word for word in rest[:1] if word == "-n"))
+    deep = 2 if given[:1] and given[0] in ("run", "compose", "exec") else 1
+    return (name, *(word for word in given[:deep] if _WORD.match(word))) if name else ()
+
+
+def looks(program: Program) -> bool:
+    """Whether a program only looks at something, so that its success proves nothing about the task."""
+    name, *rest = program
+    return name in _ASIDE or name in _LOOKS or bool(rest and rest[0] in _LOOKS_AT.get(name, ()))
