@@ -177,7 +177,7 @@ class Engine:
         access = partial(_model_access, weakref.ref(self))
         self.router = Router(self.searcher, self.recursion, access=access, trainer=self.searches)
         self.writer = Writer(self.store, self.embedder, scrubber=self.scrubbing, clock=self.clock, new_id=self.new_id)
-        self.writer.find_replaced = Truth(self.searcher.ram).replaced
+        self.writer.find_replaced = Truth(self.searcher.ram, decides=self.llm is None).replaced
         self.changer = Changer(self.store, self.embedder, scrubbing=self.scrubbing, clock=self.clock)
         self.forgetter = Forgetter(
             self.store, self.searcher, clock=self.clock, before=self.learner.log.write, cut=restart_jobs

@@ -6,7 +6,7 @@ in `ingest.validate`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import datetime
 from functools import lru_cache
@@ -49,6 +49,8 @@ KINDS: tuple[str, ...] = get_args(Kind)
 STATES: tuple[str, ...] = get_args(State)
 LAYERS: tuple[Layer, ...] = get_args(Layer)
 """Most specific first."""
+SHARED_LAYERS: tuple[Layer, ...] = LAYERS[3:]
+"""Those of which a scope may name several ids."""
 LINK_TYPES: tuple[str, ...] = get_args(LinkType)
 AUTOMATIC_LINK_TYPES: tuple[str, ...] = LINK_TYPES[:4]
 
@@ -80,23 +82,37 @@ class Partition:
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:
-    """A tenant plus at most one id per layer: what a call may see and where it writes."""
+    """A tenant plus ids per layer: what a call may see and where it writes.
+
+    A layer that people share may name several ids, as in `Scope(org="acme", team=["core", "web"])`: all of them are read, and a question
+    of the organisation reaches its teams. What is written goes to a layer with one id.
+    """
 
     tenant: str = "default"
     agent: str | None = None
     user: str | None = None
     session: str | None = None
-    project: str | None = None
-    team: str | None = None
-    org: str | None = None
-    company: str | None = None
+    project: str | Sequence[str] | None = None
+    team: str | Sequence[str] | None = None
+    org: str | Sequence[str] | None = None
+    company: str | Sequence[str] | None = None
 
     def __post_init__(self) -> None:
         _checked_name("scope.tenant", self.tenant)
         for layer in LAYERS:
             value = getattr(self, layer)
-            if value is not None:
+            if isinstance(value, list | tuple) and layer in SHARED_LAYERS:
+                if not value:
+                    raise ScopeError(f"scope.{layer}", "is an empty list", "leave it out or give ids")
+                ids = tuple(dict.fromkeys(_checked_name(f"scope.{layer}", one) for one in value))
+                object.__setattr__(self, layer, ids if len(ids) > 1 else ids[0])
+            elif value is not None:
                 _checked_name(f"scope.{layer}", value)
+
+    def ids(self, layer: str) -> tuple[str, ...]:
+        """The ids that this scope names on a layer."""
+        value = getattr(self, layer)
+        return () if value is None else (value,) if isinstance(value, str) else tuple(value)
 
     def partitions(self) -> list[Partition]:
         """Every partition this scope sees, most specific first; empty when the scope names no layer."""
@@ -104,33 +120,37 @@ class Scope:
 
     def within(self, wider: Scope) -> bool:
         """Whether this scope names nothing that the wider one does not name."""
-        return self.tenant == wider.tenant and all(
-            getattr(self, layer) in (None, getattr(wider, layer)) for layer in LAYERS
-        )
+        return self.tenant == wider.tenant and all(set(self.ids(layer)) <= set(wider.ids(layer)) for layer in LAYERS)
 
     def home(self, layer: str | None = None) -> Partition:
-        """The partition that is written to: the layer asked for, else user, else the most specific one."""
+        """The partition that is written to: the layer asked for, else user, else the most specific with one id."""
         return _home_of(self, layer)
 
 
 @lru_cache(maxsize=1024)
 def _partitions_of(scope: Scope) -> tuple[Partition, ...]:
     return tuple(
-        Partition(tenant=scope.tenant, layer=layer, layer_id=value)
-        for layer in LAYERS
-        if (value := getattr(scope, layer)) is not None
+        Partition(tenant=scope.tenant, layer=layer, layer_id=value) for layer in LAYERS for value in scope.ids(layer)
     )
 
 
 @lru_cache(maxsize=1024)
 def _home_of(scope: Scope, layer: str | None) -> Partition:
-    partitions: dict[str, Partition] = {partition.layer: partition for partition in _partitions_of(scope)}
+    seen = _partitions_of(scope)
+    partitions: dict[str, Partition] = {one.layer: one for one in seen if len(scope.ids(one.layer)) == 1}
+    if seen and not partitions:
+        raise ScopeError("scope", f"names several ids on each layer: {scope}", "name one id on one layer at least")
     if not partitions:
         raise ScopeError("scope", f"names no layer of tenant {scope.tenant!r}", "add one, as in user='ada'")
     if layer is None:
         return partitions.get("user") or next(iter(partitions.values()))
     if layer not in partitions:
-        raise ScopeError("layer", f"{layer!r} has no id in this scope", f"the scope names {', '.join(partitions)}")
+        problem = (
+            f"{layer!r} has several ids in this scope"
+            if scope.ids(str(layer))
+            else f"{layer!r} has no id in this scope"
+        )
+        raise ScopeError("layer", problem, f"layers with one id are {', '.join(partitions)}")
     return partitions[layer]
 
 
@@ -338,6 +358,8 @@ class Recall:
     """Entries that were eligible: visible in the scope, valid at the time, past the filters."""
     trace: tuple[SearchStep, ...] = ()
     """What a recursive recall did, in order; empty on the plain route."""
+    confidence: float | None = None
+    """How likely it is that an answer is among the hits, 0 … 1; None under a profile that it was not measured for."""
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)

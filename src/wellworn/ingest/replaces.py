@@ -26,13 +26,14 @@ LONGEST_CHARS = 300
 
 _WEIGHTS = {
     "bias": -8.9,
-    "near": 8.4,
-    "near_without_names": 7.1,
-    "names_old_name": 3.1,
-    "tells_change": 1.5,
-    "other_people": -3.0,
-    "both_have_names": 1.7,
-    "both_of_speaker": 1.1,
+    "near": 8.1,
+    "near_without_names": 5.0,
+    "names_old_name": 3.0,
+    "tells_change": 1.3,
+    "other_people": -3.1,
+    "both_have_names": 1.4,
+    "both_of_speaker": 1.4,
+    "same_topic": 4.0,
 }
 SURE = 0.3
 """From here on a statement is taken to replace the other."""
@@ -47,6 +48,28 @@ _CHANGE = frozenset(
     uninstalled upgrade upgraded
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
+_TOPICS = {
+    word: topic
+    for topic, group in {
+        "home": "live lives living lived moved moving move relocated home flat apartment house based settled address reside",
+        "work": "work works working worked job employer company firm hired joined quit employed career office",
+        "manager": "manager boss supervisor lead report reports reporting",
+        "diet": "eat eats eating diet vegetarian vegan meat fish food gluten",
+        "car": "car cars drive drives driving drove vehicle suv",
+        "pet": "dog cat pet puppy kitten adopted hamster rabbit",
+        "phone": "phone mobile iphone android smartphone",
+        "day": "monday tuesday wednesday thursday friday saturday sunday meeting sync standup rescheduled weekly",
+        "due": "deadline due deliver submit postponed extended launch release",
+        "favourite": "favourite favorite prefer prefers best love loves",
+        "tool": "editor ide code coding laptop browser software app tool",
+        "sport": "sport gym exercise training train fit workout",
+        "language": "language learning learn lessons study studying course",
+        "partner": "girlfriend boyfriend wife husband partner married engaged dating",
+        "name": "called named renamed name",
+    }.items()
+    for word in group.split()
+}
+"""Words for the same thing that static vectors hold apart: one lives somewhere and moves somewhere else."""
 _PEOPLE = frozenset(
     """
     aunt boyfriend brother child children colleague cousin coworker dad daughter father flatmate friend girlfriend
@@ -57,6 +80,7 @@ _PEOPLE = frozenset(
 _SPEAKER = frozenset({"i", "im", "ive", "my", "we", "our", "me", "mine", "us"})
 _OF_SOMEONE = re.compile(r"\b([A-Z][a-z]+)['’]s\b(?!\s+(?:a|an|the|not|been|going|now)\b)")
 _TO_SOMEONE = re.compile(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
+_ASKING = re.compile(r"[^.!?\n]*\?+")
 _SENTENCE_ENDS = re.compile(r"[.!?]+(?:\s|$)")
 _STATE = re.compile(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|:", re.I)
 _NO_NAME = frozenset({"i", "it", "that", "what", "let", "there", "here", "today", "he", "she", "who", "where", "how"})
@@ -75,6 +99,7 @@ class Statement:
     vector: npt.NDArray[np.float32]
     without_names: npt.NDArray[np.float32]
     names: frozenset[str]
+    topics: frozenset[str]
     people: frozenset[str]
     tells_change: bool
     of_speaker: bool
@@ -89,7 +114,8 @@ def _embedder() -> StaticEmbedder:
 
 @lru_cache(maxsize=2048)
 def read(text: str) -> Statement:
-    """The statement in a text."""
+    """The statement in a text; sentences that ask are left out."""
+    text = _ASKING.sub(" ", text)
     found = words(text)
     own = frozenset(found)
     names = frozenset(part for name in names_in(text) for part in words(name))
@@ -100,6 +126,7 @@ def read(text: str) -> Statement:
         vector=vector,
         without_names=without,
         names=names,
+        topics=frozenset(_TOPICS[word] for word in own if word in _TOPICS),
         people=(own & _PEOPLE) | owners,
         tells_change=not _CHANGE.isdisjoint(own),
         of_speaker=not _SPEAKER.isdisjoint(own),
@@ -113,9 +140,9 @@ MAYBE = 0.04
 
 
 def _asserts(text: str, own: frozenset[str]) -> bool:
-    """Whether a text reads like a statement of fact: few sentences, no question, not to "you", with a speaker, a change
+    """Whether a text reads like a statement of fact: few sentences, not to "you", with a speaker, a change
     or a verb of state."""
-    if "?" in text or _TO_SOMEONE.search(text) or len(_SENTENCE_ENDS.findall(text)) > MOST_SENTENCES:
+    if _TO_SOMEONE.search(text) or len(_SENTENCE_ENDS.findall(text)) > MOST_SENTENCES:
         return False
     return not _SPEAKER.isdisjoint(own) or not _CHANGE.isdisjoint(own) or bool(_STATE.search(text))
 
@@ -127,7 +154,14 @@ def probability(old: str, new: str) -> float:
     before, after = read(old), read(new)
     if not (after.holds_now and before.asserts and after.asserts):
         return 0.0
-    values = {
+    values = features(before, after)
+    score = sum(weight * values[name] for name, weight in _WEIGHTS.items())
+    return 1 / (1 + math.exp(-score))
+
+
+def features(before: Statement, after: Statement) -> dict[str, float]:
+    """What the model weighs."""
+    return {
         "bias": 1.0,
         "near": float(before.vector @ after.vector),
         "near_without_names": float(before.without_names @ after.without_names),
@@ -136,6 +170,5 @@ def probability(old: str, new: str) -> float:
         "other_people": float(before.people != after.people),
         "both_have_names": float(bool(before.names) == bool(after.names)),
         "both_of_speaker": float(before.of_speaker == after.of_speaker),
+        "same_topic": len(before.topics & after.topics) / (len(before.topics | after.topics) or 1),
     }
-    score = sum(weight * values[name] for name, weight in _WEIGHTS.items())
-    return 1 / (1 + math.exp(-score))

@@ -55,6 +55,8 @@ CITE = "End your answer with the numbers of the memories you used, as in [0, 2],
 _MAX_PENDING = 64
 _MANY = 100_000
 _FROZEN = timedelta(minutes=5)
+MIN_CONFIDENCE = 0.15
+"""A recall that is less likely than this to hold an answer shows nothing: better nothing than strangers."""
 """How long later turns of one question reuse what its first turn recalled."""
 
 
@@ -85,7 +87,7 @@ class MemoryMiddleware:
     """Memory of one scope for a loop. Cheap to make: one for each request is fine. Safe to share between threads.
 
     `memory` may be bound (`memory.for_user("ada")`); then `scope` can be left out.
-    `min_score` is that of `Memory.recall`. `store_topic` tags the stored turns. `session_id` names the dialogue they
+    `min_score` and `min_confidence` are those of `Memory.recall`. `store_topic` tags the stored turns. `session_id` names the dialogue they
     belong to (default: a new one). With `auto_summarize_threshold` the session is sent to reflection every so many
     turns; without it, the memory's own settings decide. `citations=False` asks for no citations and reads none.
     """
@@ -97,6 +99,7 @@ class MemoryMiddleware:
         scope: Scope | None = None,
         max_results: int = 5,
         min_score: float | None = None,
+        min_confidence: float | None = MIN_CONFIDENCE,
         format: Format = "structured",
         tag: str = TAG,
         max_chars: int = MAX_CHARS,
@@ -110,7 +113,7 @@ class MemoryMiddleware:
         bound = checked_memory(memory).scope
         scope = checked_scope(bound if scope is None else scope)
         scope.home()
-        Filters.of(min_score=min_score)
+        Filters.of(min_score=min_score, min_confidence=min_confidence)
         if auto_summarize_threshold is not None:
             checked_count("auto_summarize_threshold", auto_summarize_threshold, least=1)
         self.session_id = f"loop-{TimeOrderedIds()()}" if session_id is None else checked_session_id(session_id)
@@ -118,6 +121,7 @@ class MemoryMiddleware:
         """Stands after the system prompt whenever memories follow: the same text on every turn."""
         self._memory = memory.for_scope(scope)
         self._max_results, self._min_score = checked_k(max_results), min_score
+        self._min_confidence = min_confidence
         limit = checked_count("max_chars", max_chars)
         self._block_of = partial(
             memory_block, format=checked_format(format), tag=tag, max_chars=limit, numbered=citations
@@ -203,7 +207,9 @@ class MemoryMiddleware:
         query = clean_text(question if question.strip() else context.conversation_history[-MAX_QUERY_CHARS:])
         if not query.strip():
             return ""
-        recall = self._memory.recall(query[:MAX_QUERY_CHARS], k=self._max_results, min_score=self._min_score)
+        recall = self._memory.recall(
+            query[:MAX_QUERY_CHARS], k=self._max_results, min_score=self._min_score, min_confidence=self._min_confidence
+        )
         block = self._block_of(recall.hits, now=now)
         self._pending.put(question, _Shown(recall=recall, block=block, turn=context.turn, at=now))
         return block.text

@@ -172,7 +172,7 @@ def _wanted(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:
     if filters.since is not None or filters.until is not None:  # hardly ever the same twice
         return _passing(partition, filters, store)
     kinds, tags = (None if names is None else tuple(names) for names in (filters.kinds, filters.tags))
-    what = ("passing", kinds, tags, filters.session_id, filters.except_session, filters.min_confidence)
+    what = ("passing", kinds, tags, filters.session_id, filters.except_session, filters.min_entry_confidence)
     return partition.answer(what, lambda: _passing(partition, filters, store))
 
 
@@ -184,8 +184,8 @@ def _passing(partition: PartitionIndex, filters: Filters, store: Store) -> Mask:
         mask &= partition.at >= to_micros(filters.since)
     if filters.until is not None:
         mask &= partition.at < to_micros(filters.until)
-    if filters.min_confidence is not None:  # as float32 keeps it, so that 0.3 is not below 0.3
-        mask &= partition.confidence >= np.float32(filters.min_confidence)
+    if filters.min_entry_confidence is not None:  # as float32 keeps it, so that 0.3 is not below 0.3
+        mask &= partition.confidence >= np.float32(filters.min_entry_confidence)
     # Tags and session names are not in memory: the store is asked.
     no, tags, inside, outside = partition.partition_no, filters.tags, filters.session_id, filters.except_session
     if tags is not None:

@@ -10,7 +10,15 @@ from typing import TypedDict
 
 from wellworn.core.errors import InvalidInput, ScopeError
 from wellworn.core.values import LAYERS, Kind, Layer
-from wellworn.ingest.validate import TimeLike, as_time, checked_kind, checked_session_id, checked_state, checked_tags
+from wellworn.ingest.validate import (
+    TimeLike,
+    as_time,
+    checked_fraction,
+    checked_kind,
+    checked_session_id,
+    checked_state,
+    checked_tags,
+)
 from wellworn.store.port import Selection
 
 
@@ -30,6 +38,8 @@ class FilterOptions(TypedDict, total=False):
     as_of: TimeLike
     """Sees what was valid then."""
     min_score: float | None
+    min_confidence: float | None
+    """No hits at all when it is less likely than this that an answer is among them."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +56,8 @@ class Filters:
     as_of: datetime | None = None
     min_score: float | None = None
     min_confidence: float | None = None
+    """Of the recall as a whole."""
+    min_entry_confidence: float | None = None
 
     @classmethod
     def of(
@@ -60,6 +72,7 @@ class Filters:
         until: TimeLike = None,
         as_of: TimeLike = None,
         min_score: float | None = None,
+        min_confidence: float | None = None,
     ) -> Filters:
         """The filters as a caller words them: one value or several, times in any readable form."""
         if min_score is not None and (not isinstance(min_score, int | float) or math.isnan(min_score)):
@@ -74,12 +87,13 @@ class Filters:
             until=as_time("until", until),
             as_of=as_time("as_of", as_of),
             min_score=min_score,
+            min_confidence=None if min_confidence is None else checked_fraction("min_confidence", min_confidence),
         )
 
     @property
     def narrow(self) -> bool:
         """Whether any condition on entries is given."""
-        others = ("as_of", "min_score")
+        others = ("as_of", "min_score", "min_confidence")
         return any(value is not None for name, value in self.__dict__.items() if name not in others)
 
     def selection(self, state: str | Sequence[str] | None = None) -> Selection:

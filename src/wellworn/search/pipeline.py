@@ -25,12 +25,13 @@ from wellworn.learning.ranker import MAX_CORRECTION
 from wellworn.learning.records import LoggedRecall
 from wellworn.models.port import Embedder
 from wellworn.search.bank import Bank, Mask, Rows, Vector
+from wellworn.search.confidence import confidence_of
 from wellworn.search.context import Bounds, Refine, SearchContext, view_of
 from wellworn.search.filters import Filters
 from wellworn.search.profiles import Profile, profile_named
 from wellworn.search.ram import Ram
 from wellworn.search.score import FACTORS, FEATURES, Ranked, Values, diversify, factors, features
-from wellworn.search.truth import newer_first, settle
+from wellworn.search.truth import newer_first, settle, specific_first
 from wellworn.store.port import Store
 
 ROUTE = "hybrid"
@@ -134,6 +135,9 @@ class Searcher:
         ask = _Ask(query=query, vector=self._embed(query), k=k, filters=filters, home=home, recall_id=self._new_id())
         with self.ram.bank(scope.partitions()) as (bank, partitions):
             ranked, searched, seen = self._rank(ask, bank, partitions, refine)
+            sure = confidence_of(ranked, self._profile, embeds=ask.vector is not None)
+            if filters.min_confidence is not None and sure is not None and sure < filters.min_confidence:
+                ranked = ranked.take([])
             nos, seqs = bank.named(ranked.rows)
             if self._learner is not None:
                 self._learner.log.add(self._logged(ask, ranked, seen, bank), new=home not in partitions)
@@ -146,6 +150,7 @@ class Searcher:
             searched=searched,
             cost=Cost(seconds=time.perf_counter() - started, embedded_texts=int(ask.vector is not None)),
             trace=(),
+            confidence=sure,
         )
 
     def _rank(
@@ -158,7 +163,8 @@ class Searcher:
             weights, values = np.array([*self._profile.weights.values()]), np.empty((0, len(names)))
             return Ranked(rows=none, names=names, weights=weights, values=values), 0, None
         context = self._context(ask, bounds, partitions)
-        ranked = settle(newer_first(context.with_linked(factors(context.view)), context), context)
+        ranked = newer_first(specific_first(context.with_linked(factors(context.view)), context), context)
+        ranked = settle(ranked, context)
         if refine is not None:
             ranked = refine(ranked, context)
         seen = None

@@ -29,6 +29,9 @@ NEAR = 0.4
 """Share of an older candidate's score that a newer one must have to be put above it on a mere possibility."""
 RIVAL_ROWS = 15
 """Best candidates among which such pairs are looked for."""
+SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 0.4, 0.5, 0.85
+"""Entries this alike are about the same thing. Then an entry of a more specific layer needs half the other's score to
+stand above it, else nearly all of it."""
 MARGIN = 0.25
 """How far above what it replaced a statement stands at least."""
 _COMPARED = frozenset({"episode", "fact", "preference", "note"})
@@ -39,8 +42,10 @@ _SILENT = int(Trait.ASKS | Trait.REACTS | Trait.ASSISTANT)
 class Truth:
     """Finds what a new statement replaces, among what a partition holds."""
 
-    def __init__(self, ram: Ram) -> None:
+    def __init__(self, ram: Ram, *, decides: bool) -> None:
+        """`decides` is false where a model reads each session at its end: until then nothing counts as replaced."""
         self._ram = ram
+        self._most = 1.0 if decides else SURE - 0.01
 
     def replaced(self, partition: Partition, records: Sequence[NewEntry]) -> list[list[tuple[Entry, float]]]:
         """For each record the earlier entries that it may replace, with the probability of each."""
@@ -58,7 +63,7 @@ class Truth:
                 continue
             before = [other.entry for other, one in zip(records[:number], states, strict=False) if one]
             olds = [entry for entry in (*near[number], *before) if _comparable(entry, record.entry)]
-            rivals = [(old, probability(old.text, record.entry.text)) for old in olds]
+            rivals = [(old, min(self._most, probability(old.text, record.entry.text))) for old in olds]
             found.append(sorted([r for r in rivals if r[1] >= MAYBE], key=lambda r: -r[1])[:MOST_RIVALS])
         return found
 
@@ -138,10 +143,10 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     best = np.argsort(-scores, kind="stable")[:RIVAL_ROWS].tolist()
     nos = bank.column("no", ranked.rows[best]).tolist()
     place = dict(zip(nos, best, strict=True))
-    lift = np.zeros(len(scores))
+    lift, at = np.zeros(len(scores)), bank.column("at", ranked.rows)
     for new, old, _, _ in context.store.edges(nos, types=["contradicts"]):
         if new in place and old in place:
-            a, b = place[new], place[old]
+            a, b = sorted((place[new], place[old]), key=lambda where: -at[where])
             if (
                 scores[a] + lift[a] < scores[b]
                 and scores[a] >= NEAR * scores[b] > 0
@@ -149,6 +154,26 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
             ):
                 lift[a] = scores[b] + MARGIN - scores[a]
     return ranked.with_factor("holds", lift, 1.0) if lift.any() else ranked
+
+
+def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
+    """Of two good candidates about the same thing, the one of the more specific layer above the other."""
+    bank = context.bank
+    if len(bank.filled) < 2 or not len(ranked.rows):
+        return ranked
+    scores = ranked.scores
+    best = np.argsort(-scores, kind="stable")[:RIVAL_ROWS]
+    owner, vectors = bank.owner(ranked.rows[best]), bank.vectors(ranked.rows[best])
+    alike = vectors @ vectors.T
+    lift = np.zeros(len(scores))
+    for general, theirs in enumerate(best.tolist()):
+        for special, own in enumerate(best.tolist()):
+            if owner[special] >= owner[general] or scores[theirs] <= 0:
+                continue
+            share = SAME_TOPIC_SHARE if alike[special, general] >= SAME_TOPIC else CLOSE_SHARE
+            if share * scores[theirs] <= scores[own] < scores[theirs] + MARGIN:
+                lift[own] = max(lift[own], scores[theirs] + MARGIN - scores[own])
+    return ranked.with_factor("layer", lift, 1.0) if lift.any() else ranked
 
 
 def _successors(context: SearchContext, nos: Sequence[int]) -> dict[int, list[int]]:

@@ -85,7 +85,7 @@ class BankStats:
 @lru_cache(maxsize=64)
 def _filters(kinds: tuple[str, ...], tags: tuple[str, ...], least: float) -> Filters:
     """Agents ask for the same few domains again and again."""
-    return replace(Filters.of(kind=kinds, tags=tags), min_confidence=least)
+    return replace(Filters.of(kind=kinds, tags=tags), min_entry_confidence=least)
 
 
 class ReasoningBank:
