@@ -89,6 +89,16 @@ def learn(
 
 
 @app.command()
+def prior(
+    out: Annotated[Path, typer.Argument(metavar="PATH", help="Where to write it.")],
+    data: Data = DATA,
+    tune: Annotated[str, typer.Option("--tune", metavar="NAME,…", help="Conversations to learn from.")] = "26,41,43",
+) -> None:
+    """Learn a prior from labelled LoCoMo conversations, as `Memory(prior=…)` reads it."""
+    out.write_text(jsonlib.dumps(learn_eval.pretrain(data / "locomo", tune.split(","))) + "\n")
+
+
+@app.command()
 def preferences(
     name: Annotated[list[str] | None, typer.Option("--name", help="Only this preference; repeat it.")] = None,
     feedback: Annotated[str, typer.Option("--feedback", help="honest, random, inverted, first or last.")] = "honest",
