@@ -130,6 +130,12 @@ def extraction(
 
 
 @app.command()
+def sessions(part: Annotated[str, typer.Option("--part", help="tune or check.")] = "check", json: Json = False) -> None:
+    """What is kept, left out and outdated in sessions of our own; needs no data."""
+    _print(extraction_eval.own(extraction_eval.OWN / f"{part}.txt"), json)
+
+
+@app.command()
 def tasks(
     way: Annotated[list[str] | None, typer.Option("--way", help="Only this way to live; repeat it.")] = None,
     count: Annotated[int, typer.Option("--tasks", help="Tasks in each world.")] = 200,
