@@ -89,6 +89,16 @@ def learn(
 
 
 @app.command()
+def prior(
+    out: Annotated[Path, typer.Argument(metavar="PATH", help="Where to write it.")],
+    data: Data = DATA,
+    tune: Annotated[str, typer.Option("--tune", metavar="NAME,…", help="Conversations to learn from.")] = "26,41,43",
+) -> None:
+    """Learn a prior from labelled LoCoMo conversations, as `Memory(prior=…)` reads it."""
+    out.write_text(jsonlib.dumps(learn_eval.pretrain(data / "locomo", tune.split(","))) + "\n")
+
+
+@app.command()
 def preferences(
     name: Annotated[list[str] | None, typer.Option("--name", help="Only this preference; repeat it.")] = None,
     feedback: Annotated[str, typer.Option("--feedback", help="honest, random, inverted, first or last.")] = "honest",
@@ -117,6 +127,12 @@ def extraction(
     with _bar() as progress:
         report = extraction_eval.run(data / "realmem", llm=llm, limit=limit, examples=examples, progress=progress)
     _print(report, json)
+
+
+@app.command()
+def sessions(part: Annotated[str, typer.Option("--part", help="tune or check.")] = "check", json: Json = False) -> None:
+    """What is kept, left out and outdated in sessions of our own; needs no data."""
+    _print(extraction_eval.own(extraction_eval.OWN / f"{part}.txt"), json)
 
 
 @app.command()

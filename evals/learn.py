@@ -12,15 +12,16 @@ citations are simulated from the evidence among them and reported with `Memory.o
 
 from __future__ import annotations
 
+import json
 import random
 import shutil
 import tempfile
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 from evals import data
 from evals.data import Conversation, DataError
@@ -28,11 +29,16 @@ from evals.recall import recall_at, scope_for, tell, turns_of
 from evals.report import Interval, Report, Steps, Table, interval
 from wellworn import Memory
 from wellworn.core.values import LearningStatus, Progress
+from wellworn.learning.policy import Prior
+from wellworn.learning.ranker import example_of
+from wellworn.learning.state import dumps_state
+from wellworn.search.score import FEATURES
 
 Feedback = Literal["honest", "random", "inverted", "first", "last"]
 FEEDBACKS: tuple[str, ...] = get_args(Feedback)
 WAYS = ("untrained", "cold", "prior only", "prior + person")
 SHOWN = 5
+NEUTRAL = ("recency", "newer", "longer")
 RANDOM_SHARE = 0.3
 """How often random feedback cites: about as often as honest feedback with five shown."""
 
@@ -196,6 +202,29 @@ class Lab:
             learning=learning,  # type: ignore[arg-type]
             new_id=lambda: str(uuid.UUID(int=draw.getrandbits(128), version=4)),
         )
+
+
+def pretrain(folder: Path, names: Sequence[str]) -> dict[str, Any]:
+    """A prior from labelled questions of these conversations, as `learning.export` writes it.
+
+    How old or how long an entry is stays neutral: what dialogues say about it does not hold for other memories.
+    """
+    examples = []
+    for talk in (one for one in data.locomo(folder) if one.name in names):
+        with Memory.open(":memory:", learning="observe") as memory:
+            tell(memory, talk.name, talk.sessions, Steps(total=0, progress=None))
+            for question in talk.questions:
+                seen = memory.engine.searcher.examine(question.text, scope=scope_for(talk.name))
+                if seen is None:
+                    continue
+                entries = memory.engine.store.read(seen.nos)
+                places = {no: {(one.session_id, turn) for turn in one.turn_refs} for no, one in entries.items()}
+                right = {no for no, turns in places.items() if not question.evidence.isdisjoint(turns)}
+                features = seen.features * [name not in NEUTRAL for name in FEATURES]
+                example = example_of(replace(seen, shown=len(seen.nos), features=features), right, set(entries))
+                if example is not None and example.wanted is not None:
+                    examples.append(example)
+    return {"prior": json.loads(dumps_state(Prior().pretrained(examples), FEATURES))}
 
 
 def _answers(talk: Conversation, seed: int, lived: Lived, untrained: Lived) -> list[Answer]:

@@ -63,7 +63,8 @@ class Settings(TypedDict, total=False):
     explore: float
     """Share of recalls whose last place tries another candidate, for people who report outcomes. Default 0."""
     prior: str | Path | None
-    """A file written by `learning.export`, for tenants that have learned nothing of their own yet."""
+    """Where tenants begin that have learned nothing of their own yet: a file written by `learning.export`, or `dialogue`
+    for what labelled conversations between two people taught."""
     profile: str | Profile
     """The ranking: `default`, `paper`, or a `Profile`."""
     recursion: RecursionMode | Recursion

@@ -283,10 +283,27 @@ def test_a_state_survives_its_text() -> None:
     assert read.gain == prior.gain
 
 
+def test_a_state_of_an_earlier_release_is_read() -> None:
+    """It had the guard's fields among the person's, some more of them, fewer features, and called one otherwise."""
+    user = User(3)
+    user.ask(Prior(), honest(), 60)
+    assert user.person is not None
+    value = json.loads(dumps_state(user.person, [*NAMES[:-1], "echo"]))
+    old = value | value.pop("guard") | {"placed": 0.0, "positional": False, "residual": 0, "lost": False}
+    person = loads_state(Person, json.dumps(old), ["new", *NAMES[:-1], "repeated", "newer"])
+    assert person is not None
+    assert person.guard == user.person.guard
+    assert person.own.weights.tolist() == [0.0, *user.person.own.weights.tolist(), 0.0]
+    asked = user.log[-1]
+    wider = np.hstack([np.zeros((len(asked.base), 1)), asked.features, np.zeros((len(asked.base), 1))])
+    after = person.own.updated(replace(asked, features=wider))
+    assert after.weights[1:-1] == pytest.approx(user.person.own.updated(asked).weights)
+
+
 def test_a_state_of_other_features_counts_as_none() -> None:
     prior = grown(1)
     person = Person(own=Ranker.fresh(WIDTH), guard=Guard())
-    for names in (["x", *NAMES[1:]], NAMES[:-1], NAMES[::-1]):
+    for names in (["x", *NAMES[1:]], NAMES[:-1]):
         assert loads_state(Prior, dumps_state(prior, NAMES), names) is None
         assert loads_state(Person, dumps_state(person, NAMES), names) is None
     for text in (None, "", "[]", "{", "{}", dumps_state(prior, NAMES), dumps_state(person, NAMES)[:-9]):

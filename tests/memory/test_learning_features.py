@@ -1,4 +1,4 @@
-"""A store whose log and states were made with other features: they teach nothing and stop nothing."""
+"""A store whose log and states were made with other features: earlier ones go on, unknown ones stop nothing."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from wellworn.search.score import FEATURES
 
 ADA = Scope(tenant="acme", user="ada")
 OLD = [name for name in FEATURES if name != "rare"]
+UNKNOWN = [*OLD, "moon"]
 QUERY = "where do bees sleep?"
 
 
@@ -32,17 +33,24 @@ def log_recall(mem: Memory, recall_id: str, names: Sequence[str]) -> None:
     """A recall as a release with those features would have logged it."""
     seen = mem.engine.searcher.examine(QUERY, scope=ADA)
     assert seen is not None
-    columns = [FEATURES.index(name) for name in names]
+    columns = [FEATURES.index(name) if name in FEATURES else 0 for name in names]
     with mem.engine.store.transact() as tx:
         add_recalls(tx, [replace(seen, id=recall_id, names=[*names], features=seen.features[:, columns])])
 
 
-@pytest.mark.parametrize("names", [OLD, [*OLD, "rare"][::-1], []], ids=["without rare", "other order", "none"])
-def test_a_recall_logged_with_other_features_teaches_nothing(
-    opened: OpenMemory, location: str, names: list[str]
-) -> None:
+@pytest.mark.parametrize("names", [OLD, [*OLD, "rare"][::-1]], ids=["without rare", "other order"])
+def test_a_recall_logged_by_an_earlier_release_teaches(opened: OpenMemory, location: str, names: list[str]) -> None:
     mem = filled(opened, location)
     log_recall(mem, "old", names)
+    assert mem.outcome("old", cited=[1], scope=ADA)
+    status = mem.learning.status(scope=ADA)
+    assert (status.outcomes, list(status.weights)) == (1, [*FEATURES])
+    assert mem.learning.relearn(scope=ADA).weights == status.weights
+
+
+def test_a_recall_logged_with_unknown_features_teaches_nothing(opened: OpenMemory, location: str) -> None:
+    mem = filled(opened, location)
+    log_recall(mem, "old", UNKNOWN)
     assert mem.outcome("old", cited=[1], scope=ADA)
     status = mem.learning.status(scope=ADA)
     assert (status.outcomes, status.prior_steps, status.weights) == (0, 0, {})
@@ -62,12 +70,12 @@ def test_a_recall_logged_with_todays_features_teaches(opened: OpenMemory, locati
     assert mem.learning.status(scope=ADA).outcomes == 1
 
 
-def test_a_state_learned_on_other_features_does_not_serve(opened: OpenMemory, location: str) -> None:
+def test_a_state_learned_on_unknown_features_does_not_serve(opened: OpenMemory, location: str) -> None:
     mem = filled(opened, location)
     before = [(hit.entry.id, hit.score) for hit in mem.recall(QUERY, scope=ADA)]
-    ranker = replace(Ranker.fresh(len(OLD)), theta=np.full(len(OLD) + 1, 2.0), steps=500)
+    ranker = replace(Ranker.fresh(len(UNKNOWN)), theta=np.full(len(UNKNOWN) + 1, 2.0), steps=500)
     with mem.engine.store.transact() as tx:
-        put_policy(tx, "acme", None, dumps_state(Prior(ranker=ranker, users=3), OLD))
+        put_policy(tx, "acme", None, dumps_state(Prior(ranker=ranker, users=3), UNKNOWN))
     status = mem.learning.status(scope=ADA)
     assert (status.serving, status.prior_steps) == ("base", 0)
     assert [(hit.entry.id, hit.score) for hit in mem.recall(QUERY, scope=ADA)] == before

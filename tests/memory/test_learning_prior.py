@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from memory.world import OpenMemory
 from wellworn import InvalidInput, Memory, Scope
 from wellworn.learning.guard import Evidence
 from wellworn.learning.policy import Prior
@@ -56,3 +57,11 @@ def test_a_file_without_a_prior_is_refused_before_a_store_is_made(tmp_path: Path
     with pytest.raises(InvalidInput, match="prior"):
         Memory.open(tmp_path / "memory.db", prior=tmp_path / "prior.json")
     assert not (tmp_path / "memory.db").exists()
+
+
+def test_the_bundled_prior_serves_from_the_first_recall(opened: OpenMemory) -> None:
+    mem = opened(prior="dialogue")
+    scope = Scope(tenant="acme", user="ada")
+    mem.remember_many(["Ada keeps bees.", "Ada sold her car in May.", "Ben likes bees."], scope=scope)
+    assert "learned" in mem.recall("When did Ada sell the car?", scope=scope).hits[0].factors
+    assert mem.learning.status(scope=scope).level == "prior"

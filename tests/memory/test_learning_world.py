@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import calendar
+import json
 import random
 import re
 from collections.abc import Callable, Iterator
@@ -478,6 +479,45 @@ def test_labelled_pairs_outlive_a_relearn_until_others_are_given(planted: OpenMe
     mem.learning.relearn(scope=ADA, pairs=month_pairs(mem, 5, 30))
     mem.learning.reset(scope=ADA)
     assert mem.learning.relearn(scope=ADA).prior_steps == 0
+
+
+def test_labelled_pairs_alone_change_the_ranking(planted: OpenMemory, path: Path, opened: OpenMemory) -> None:
+    mem = planted(path)
+    ada = User(mem, ADA, 1)
+    untrained = ada.recall_rate()
+    status = mem.learning.relearn(scope=ADA, pairs=month_pairs(mem, 5, 60))
+    assert (status.level, status.outcomes) == ("prior", 0)
+    assert ada.recall_rate() == 1.0 > untrained
+    exported = path.with_name("prior.json")
+    exported.write_text(json.dumps(mem.learning.export(scope=ADA)))
+    fresh = planted(prior=exported)
+    assert fresh.learning.status(scope=RIVAL).level == "prior"
+    assert User(fresh, RIVAL, 1).recall_rate() == 1.0
+
+
+def test_pairs_that_teach_the_wrong_thing_do_not_serve(planted: OpenMemory) -> None:
+    mem = planted()
+    dice, found = random.Random(3), mem.entries(scope=ADA, limit=1000)
+    pairs = [(ask.query, [dice.choice(found).id]) for ask, _ in zip(asks(5), range(80), strict=False)]
+    before = User(mem, ADA, 1).recall_rate()
+    mem.learning.relearn(scope=ADA, pairs=pairs)
+    assert User(mem, ADA, 1).recall_rate() >= before - 0.05
+
+
+# -- nothing helped ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("told", [{"cited": []}, {"ignored": True}, {"refined": "Which bridges are there?"}])
+def test_where_nothing_helped_a_similar_question_shows_others(planted: OpenMemory, told: dict[str, Any]) -> None:
+    mem = planted()
+    query, again = "What of bridges at the river in March?", "What of the bridges at the river in March?"
+    first = mem.recall(query, scope=ADA, k=K)
+    mem.outcome(first.id, scope=ADA, **told)
+    shown = {hit.entry.id for hit in mem.recall(again, scope=ADA, k=K)}
+    assert len(shown - {hit.entry.id for hit in first}) >= 3
+    other = "What of drums at the market in May?"
+    assert "in_vain" not in mem.recall(other, scope=ADA).hits[0].factors
+    assert "in_vain" not in mem.recall(again, scope=BEN).hits[0].factors  # it is this person's alone
 
 
 # -- profiles ----------------------------------------------------------------------------------------------------

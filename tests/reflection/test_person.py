@@ -14,7 +14,6 @@ from wellworn.reflection.person import about_speaker
     [
         ("I study marine biology", "Ben studies marine biology"),
         ("I usually wake up at five", "Ben usually wakes up at five"),
-        ("I do yoga and go climbing", "Ben does yoga and goes climbing"),
         ("I have a cat and a dog", "Ben has a cat and a dog"),
         ("I was late, so I took a taxi", "Ben was late, so Ben took a taxi"),
         ("I can swim and dive", "Ben can swim and dive"),
@@ -35,6 +34,8 @@ def test_certain_sentences_are_rewritten(said: str, about: str) -> None:
     "said",
     [
         "I put it there",
+        "I do yoga and go climbing",
+        "I hope the agents understand and don't leave me",
         "I'd that feeling",
         "My wife and I live here",
         "I told you so",

@@ -32,10 +32,7 @@ def why(*said: tuple[str, str]) -> dict[int, str]:
         ("I've never been to Peru, but I want to see Lima.", "Ada has never been to Peru, but Ada wants to see Lima."),
         ("My landlord raised the rent by ten percent.", "Ada's landlord raised the rent by ten percent."),
         ("My uncle taught me to sail.", "Ada's uncle taught Ada to sail."),
-        (
-            "I carry my inhaler and keep a spare one at work.",
-            "Ada carries their inhaler and keeps a spare one at work.",
-        ),
+        ("I carry my inhaler and keep a spare one at work.", "Ada: I carry my inhaler and keep a spare one at work."),
         ("In 2019 I sold my bakery.", "In 2019 Ada sold their bakery."),
         ("Oh, by the way, I use fish, not bash.", "Ada uses fish, not bash."),
         ("i'd like to open a bookshop", "Ada would like to open a bookshop."),
@@ -50,13 +47,41 @@ def why(*said: tuple[str, str]) -> dict[int, str]:
         ("I like people who listen and laugh.", "Ada: I like people who listen and laugh."),
         ("I read two novels a week.", "Ada: I read two novels a week."),
         ("Moved to Bergen last week.", "Ada: Moved to Bergen last week (2024-04-22 to 2024-04-28)."),
-        ("Me and my brother no longer work together.", "Ada and Ada's brother no longer work together."),
+        ("Me and my brother no longer work together.", "Ada: Me and my brother no longer work together."),
         # Standing instructions.
         ("Use uv instead of pip please.", "Ada: Use uv instead of pip please."),
         ("From now on, answer me in German.", "Ada: From now on, answer me in German."),
         ("Never book flights before nine.", "Ada: Never book flights before nine."),
         ("Remind me to water the ferns tomorrow.", "Ada: Remind me to water the ferns tomorrow (2024-05-02)."),
+        ("Answer in French, please.", "Ada: Answer in French, please."),
+        ("Keep your replies brief.", "Ada: Keep your replies brief."),
+        ("Whenever I paste a stack trace, explain it first.", "Ada: Whenever I paste a stack trace, explain it first."),
+        ("No more small talk.", "Ada: No more small talk."),
+        # Where things are, and what others do.
+        ("Passwords live in Bitwarden.", "Passwords live in Bitwarden."),
+        ("There's a ladder in the shed.", "There's a ladder in the shed."),
+        ("You'll find the logs in /var/log/app.", "Ada: You'll find the logs in /var/log/app."),
+        ("Marta from accounting handles the invoices.", "Marta from accounting handles the invoices."),
+        ("They promoted me to staff engineer.", "They promoted Ada to staff engineer."),
+        # Never a broken sentence.
+        ("Me no longer work there.", "Ada: Me no longer work there."),
+        ("Sam and I live in Oslo.", "Ada: Sam and I live in Oslo."),
+        ("I hope the tenants pay and don't ruin me.", "Ada: I hope the tenants pay and don't ruin me."),
+        ("i live in oslo btw", "Ada lives in oslo btw."),
+        # What is meant counts, not the lead.
+        ("I think I'm allergic to nuts.", "Ada thinks Ada is allergic to nuts."),
+        ("Sorry, I was wrong: my birthday is on 5 May.", "Ada's birthday is on 5 May."),
+        ("Reminder: rent is due on the 1st.", "Rent is due on the 1st."),
+        ("I'm Dewi, nice to meet you.", "Ada: I'm Dewi, nice to meet you."),
         # Other languages: as they stand.
+        ("Je déteste les olives.", "Ada: Je déteste les olives."),
+        ("Mi hermana vive en Sevilla.", "Ada: Mi hermana vive en Sevilla."),
+        ("Hytta vår ligger på Geilo.", "Ada: Hytta vår ligger på Geilo."),
+        ("Abito a Torino con mio marito.", "Ada: Abito a Torino con mio marito."),
+        ("Im Sommer bin ich in Kiel.", "Ada: Im Sommer bin ich in Kiel."),
+        ("Я живу в Казани.", "Ada: Я живу в Казани."),
+        ("저는 서울에 살아요.", "Ada: 저는 서울에 살아요."),
+        ("Ninaishi Nairobi na nina watoto wawili.", "Ada: Ninaishi Nairobi na nina watoto wawili."),
         ("Ich wohne in Graz und habe zwei Hunde.", "Ada: Ich wohne in Graz und habe zwei Hunde."),
         ("Me gusta el té con limón.", "Ada: Me gusta el té con limón."),
         ("我住在北京，我有两只猫。", "Ada: 我住在北京，我有两只猫。"),
@@ -72,6 +97,15 @@ def test_a_sentence_becomes_a_memory(said: str, memory: str) -> None:
         ("Hi there, good morning!", "small talk"),
         ("Thanks a lot, that helps!", "small talk"),
         ("I see.", "small talk"),
+        ("Gracias por todo, amigo.", "small talk"),
+        ("Спасибо большое!", "small talk"),
+        ("I'm ready for the next step.", "small talk"),
+        ("I'm ready to look at the slides.", "about the talk itself"),
+        ("Let's start with the packing list.", "about the talk itself"),
+        ("I've read your suggestions and tried two of them.", "about the talk itself"),
+        ("I had no idea that fungi were so widespread!", "about the talk itself"),
+        ("That's what my cousin suggested.", "says nothing without what it points to"),
+        ("¿Qué tiempo hace hoy?", "question"),
         ("What should I cook tonight?", "question"),
         ("is my flight on friday", "question"),
         ("how do i revert a commit", "question"),
@@ -248,6 +282,16 @@ def test_any_talk_gives_memories_of_its_own_words_or_a_reason(said: list[tuple[s
         spoken = {word for number in one.turns for word in words(turns[number].text)}
         for word in set(words(one.summary)) - spoken - ADDED - STOP_WORDS:
             assert word[0].isdigit() or {word[:-1], word[:-2], word[:-3] + "y"} & spoken, (one.summary, word)
+
+
+@given(talks)
+def test_a_further_turn_takes_no_memory_away(said: list[tuple[str, str]]) -> None:
+    turns = dialogue(*said)
+    whole = extract(turns, user="Ada").candidates
+    for size in range(len(turns)):
+        part = extract(turns[:size], user="Ada").candidates
+        assert part == whole[: len(part)]
+        assert all(one.turns[-1] >= size for one in whole[len(part) :])
 
 
 @given(st.lists(texts.map(lambda text: text.replace("?", "") + "?"), max_size=4))

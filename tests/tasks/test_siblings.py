@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from wellworn import InvalidInput
+from wellworn import InvalidInput, Memory
 from wellworn.tasks import ReasoningBank, Work
 from wellworn.tasks.calls import FROM_TASK, common_words
 from wellworn.tasks.items import pattern_of
@@ -119,3 +119,21 @@ def test_commands_are_shown_as_they_are(bank: ReasoningBank) -> None:
     block = bank.begin(task_id="t", query="Build it now").context()
     assert command in block
     assert block.count("</memories>") == 1
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Always cache API responses", "Never cache authentication responses"),
+        ("Scale up the workers at night.", "Scale down the workers at night."),
+        ("Deploy the site on Monday.", "Deploy the site on Friday."),
+    ],
+)
+def test_advice_that_contradicts_is_put_before_people(one: str, other: str) -> None:
+    with Memory.open(":memory:", background=False) as memory:  # with the bundled vectors
+        bank = ReasoningBank(memory, scope=AGENT)
+        for text, sure in ((one, 0.75), (other, 0.85)):
+            memory.remember(text, layer="agent", kind="strategy", confidence=sure, scope=AGENT)
+        assert bank.consolidate().counts["flag"] == 1
+        (review,) = bank.reviews.questions()
+        assert {entry.text for entry in review.entries} == {one, other}

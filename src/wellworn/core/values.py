@@ -580,7 +580,7 @@ class LearningStatus:
     steps: int
     """Updates of this person's weights."""
     agreement: float
-    """How well the untrained order among the shown foretells citations: -0.5 … 0.5, chance is 0."""
+    """How well the learned order of the shown predicts citations before it learns from them: -0.5 … 0.5, chance is 0."""
     trusted: bool
     distrust: str
     """Why the feedback is not trusted; empty when it is, or when there is too little to tell."""

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import json
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
 
 from wellworn.core.cache import LruCache
 from wellworn.core.clock import Clock, aware
@@ -37,7 +39,7 @@ from wellworn.learning.records import (
     stored_policies,
     stored_policy,
 )
-from wellworn.learning.state import SETTINGS, Tenant, dumps_state, dumps_tenant, loads_state, loads_tenant
+from wellworn.learning.state import SETTINGS, Tenant, dumps_state, dumps_tenant, loads_state, loads_tenant, places_of
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Tx, Vector
 
@@ -223,7 +225,7 @@ class Learner:
     ) -> tuple[Person | None, Person] | None:
         """The person before and after it; None when it teaches nothing."""
         partition, tenant = recall.partition, recall.partition.tenant
-        example = example_of(recall, cited, alive)
+        example = self._example(recall, cited, alive)
         if example is None:
             return None
         texts = stored_policies(tx, partition, [SETTINGS, self.profile])
@@ -325,7 +327,7 @@ class Learner:
         """Every outcome that teaches, with what it teaches today: forgotten entries are left out."""
         for one in every_outcome(self._store, tenant, partition, after=after):
             if one.kind in TEACHES and self._ours(one.recall):
-                example = example_of(one.recall, set(one.value.get("nos", ())), self._store.alive(one.recall.nos))
+                example = self._example(one.recall, set(one.value.get("nos", ())), self._store.alive(one.recall.nos))
                 if example is not None:
                     yield one, example
 
@@ -334,7 +336,15 @@ class Learner:
         return (example for _, example in self._examples(partition.tenant, partition, since))
 
     def _ours(self, recall: LoggedRecall) -> bool:
-        return recall.profile == self.profile and recall.names == self.names
+        return recall.profile == self.profile and places_of(recall.names, self.names) is not None
+
+    def _example(self, recall: LoggedRecall, cited: Set[int], alive: set[int]) -> Example | None:
+        """The recall as an example; features that it was logged without are 0."""
+        if recall.names != self.names:
+            features = np.zeros((len(recall.nos), len(self.names)), dtype=np.float32)
+            features[:, places_of(recall.names, self.names)] = recall.features
+            recall = replace(recall, features=features)
+        return example_of(recall, cited, alive)
 
     def _changed(self, settings: Tenant, labelled: Labelled | None, whole: bool) -> Tenant:
         """The settings that a replay begins with."""
@@ -347,7 +357,7 @@ class Learner:
 
     def _pretrained(self, prior: Prior, labelled: Labelled) -> Prior | None:
         """The prior after pairs of a query and its right entries; None when they teach nothing."""
-        first = prior
+        examples = []
         for recall, ids in labelled:
             if recall is None:
                 continue
@@ -356,8 +366,8 @@ class Learner:
             # A label says that the other candidates are wrong, whether they would have been shown or not.
             example = example_of(replace(recall, shown=len(recall.nos)), right, set(ids_of))
             if example is not None and example.wanted is not None:
-                prior = prior.taught(example)
-        return None if prior is first else prior
+                examples.append(example)
+        return prior.pretrained(examples) if examples else None
 
     # -- status and settings -------------------------------------------------------------------------------------
 

@@ -9,7 +9,7 @@ row, or most of what is shown, teach nothing. This module knows no store.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Literal, get_args
@@ -40,16 +40,21 @@ class Prior:
     """People whose outcomes are in it."""
     shares: bool = True
     """False: nobody's outcomes enter. A ranker that is there already (from a file, say) still serves."""
+    labelled: bool = False
+    """It began with labelled pairs. Those are meant to be used, so it serves unless its gain is clearly below 0."""
 
     def person(self, width: int) -> Ranker:
         """Where a person starts."""
         return self.ranker.person() if self.ranker else Ranker.fresh(width)
 
-    def taught(self, example: Example) -> Prior:
-        """After an example that somebody labelled; how the ranker predicts it before is the evidence for it."""
-        ranker = self.ranker or Ranker.fresh(example.features.shape[1])
-        gain = _predicted(ranker, example) - _predicted(None, example)
-        return replace(self, ranker=ranker.updated(example), gain=self.gain.add(gain))
+    def pretrained(self, examples: Sequence[Example]) -> Prior:
+        """After examples that somebody labelled. The evidence for it: how each half of them predicts the other."""
+        first = self.ranker or Ranker.fresh(examples[0].features.shape[1])
+        halves = [_taught(first, examples[1::2]), _taught(first, examples[::2])]
+        gain = self.gain
+        for number, example in enumerate(examples):
+            gain = gain.add(_predicted(halves[number % 2], example) - _predicted(None, example))
+        return replace(self, ranker=_taught(first, examples), gain=gain, labelled=True)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -107,7 +112,7 @@ def advance(
     """
     width = example.features.shape[1]
     if person is None:
-        person = Person(own=prior.person(width))
+        person = _newcomer(prior, width)
     before, found, shared = person.level, None, person.shared
     places = tuple(example.cited.nonzero()[0].tolist())
     most = len(places) > example.shown / 2
@@ -154,9 +159,19 @@ def serving(prior: Prior, person: Person | None) -> tuple[Level, Ranker | None]:
 
     Asked again each time, so that what others taught since the person's last outcome counts at once.
     """
-    person = _judged(prior, person or Person(own=prior.person(0)))
+    person = _judged(prior, person or _newcomer(prior, 0))
     level = _level(prior, person)
     return level, {"base": None, "prior": prior.ranker, "person": person.own}[level]
+
+
+def _newcomer(prior: Prior, width: int) -> Person:
+    return Person(own=prior.person(width), guard=Guard(beats=prior.labelled))
+
+
+def _taught(ranker: Ranker, examples: Iterable[Example]) -> Ranker:
+    for example in examples:
+        ranker = ranker.updated(example)
+    return ranker
 
 
 def _predicted(ranker: Ranker | None, example: Example) -> float:
@@ -183,11 +198,9 @@ def _level(prior: Prior, person: Person) -> Level:
 
 def _absorb(prior: Prior, person: Person, lessons: list[Example]) -> tuple[Prior, Person]:
     """The outcomes of a person who has just become trusted enter the prior."""
-    shared, own = prior.ranker or Ranker.fresh(person.own.width), prior.person(person.own.width)
-    for lesson in lessons:
-        shared, own = shared.updated(lesson), own.updated(lesson)
-    gain = prior.gain.plus(person.guard.gain)
-    grown = replace(prior, ranker=shared, gain=gain, users=prior.users + 1)
+    width = person.own.width
+    ranker, own = _taught(prior.ranker or Ranker.fresh(width), lessons), _taught(prior.person(width), lessons)
+    grown = replace(prior, ranker=ranker, gain=prior.gain.plus(person.guard.gain), users=prior.users + 1)
     return grown, replace(person, own=own, absorbed=True, lent=prior.gain)
 
 

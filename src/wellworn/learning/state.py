@@ -3,8 +3,9 @@
     {"format": 1, "kind": "prior" | "person", "names": [feature, …], …the fields of the state}
 
 A ranker's `theta` is a list of numbers, the first of them the weight on the base score. Its `precision` is the lower
-half of the matrix, row by row, as little-endian float64 in base64. Evidence is [n, total, squares]. A state of another
-format, made with other features, or unreadable counts as none: the log rebuilds it.
+half of the matrix, row by row, as little-endian float64 in base64. Evidence is [n, total, squares]. A state of an earlier
+release lacks features: they begin as in a fresh ranker. One with features that are unknown, of another format, or
+unreadable counts as none: the log rebuilds it.
 """
 
 from __future__ import annotations
@@ -20,14 +21,25 @@ import msgspec
 import numpy as np
 
 from wellworn.core.errors import InvalidInput
+from wellworn.core.values import altered
 from wellworn.learning.policy import Person, Prior
 from wellworn.learning.ranker import Array, Places
 
 FORMAT = 1
+BUNDLED = {"dialogue": Path(__file__).with_name("dialogue.json")}
+"""Priors that come with the package, by name; `python -m evals prior` makes them."""
+RENAMED = {"echo": "repeated"}
+"""Features that had another name in earlier releases."""
 SETTINGS = ""
 """The profile under which a tenant's settings are kept: the empty one, because they hold for every profile."""
 
 S = TypeVar("S", Prior, Person)
+
+
+def places_of(old: Sequence[str], names: Sequence[str]) -> list[int] | None:
+    """Where features of a log or state of any release are among those of now; None if one is not."""
+    current = [RENAMED.get(name, name) for name in old]
+    return [names.index(name) for name in current] if {*current} <= {*names} else None
 
 
 def dumps_state(state: Prior | Person, names: Sequence[str]) -> str:
@@ -40,14 +52,19 @@ def loads_state(of: type[S], text: str | None, names: Sequence[str]) -> S | None
     """The state in this text; None when there is none of this kind for these features."""
     try:
         value = msgspec.json.decode(text or "")
-        if (value["format"], value["kind"], value["names"]) != (FORMAT, of.__name__.lower(), [*names]):
+        places = places_of(value["names"], names)
+        if (value["format"], value["kind"]) != (FORMAT, of.__name__.lower()) or places is None:
             return None
+        value.setdefault("guard", value)  # earlier releases wrote the guard's fields among the person's
         state = msgspec.convert(value, of, dec_hook=_to_array)
     except (msgspec.MsgspecError, KeyError, TypeError, ValueError):
         return None
     ranker = state.own if isinstance(state, Person) else state.ranker
-    fits = ranker is None or (ranker.width == len(names) and len(ranker.precision) == len(names) + 1)
-    return state if fits else None
+    if ranker is None:
+        return state
+    if ranker.width != len(places) or len(ranker.precision) != len(places) + 1:
+        return None
+    return altered(state, **{"own" if of is Person else "ranker": ranker.widened(places, len(names))})
 
 
 def _of_array(array: Any) -> Any:
@@ -72,12 +89,13 @@ def _lower(size: int) -> tuple[Places, Places]:
 
 
 def read_prior(path: Path, names: Sequence[str]) -> Prior:
-    """The prior in a file that an export was written to: the whole export, or its `prior` alone."""
+    """The prior in a file that an export was written to (the whole export, or its `prior` alone), or a bundled one."""
+    path = BUNDLED.get(str(path), path)
     try:
         value = msgspec.json.decode(path.read_bytes())
     except (OSError, msgspec.MsgspecError) as error:
         raise InvalidInput(
-            "prior", f"{str(path)!r} cannot be read: {error}", "give a file of exported learning"
+            "prior", f"{str(path)!r} cannot be read: {error}", "give a file of exported learning, or dialogue"
         ) from None
     if isinstance(value, dict) and isinstance(value.get("prior"), dict):
         value = value["prior"]

@@ -55,11 +55,32 @@ def drafted(
 ) -> list[Entry]:
     """The proposed memories as entries that are not stored yet."""
     now = writer.clock()
-    found = []
+    entries = []
     for candidate in candidates:
         said = [turns[number] for number in candidate.turns]
-        found.append(_entry(candidate, said, writer, now, partition=partition, session_id=session_id, trust=trust))
-    return found
+        at = max(turn.at for turn in said)
+        since = min(at, candidate.valid_from or at)
+        until = candidate.valid_to if candidate.valid_to is not None and candidate.valid_to > since else None
+        # A name that the text has counts once: as the speaker's too, it costs a point of recall (docs/experiments.md).
+        named = candidate.speaker is not None and candidate.speaker.lower() in candidate.summary.lower()
+        draft = Draft(
+            text=candidate.summary,
+            kind=candidate.kind,
+            title=candidate.title,
+            layer=partition.layer,
+            session_id=session_id,
+            turn_refs=sorted(candidate.turns),
+            evidence=evidence_of(said)[:MAX_EVIDENCE_CHARS],
+            source=SOURCE,
+            speaker=None if named else candidate.speaker,
+            confidence=candidate.confidence,
+            at=at,
+            valid_from=min(since, now),
+            valid_to=until,
+            trust="untrusted" if any(trust.get(turn.number) == "untrusted" for turn in said) else "trusted",
+        )
+        entries.append(writer.entry(draft, scope_of(partition), now))
+    return entries
 
 
 def prepare(
@@ -88,40 +109,6 @@ def prepare(
         )
         for decision, draft, record in zip(planned, drafts, writer.records_of(entries), strict=True)
     ]
-
-
-def _entry(
-    candidate: Candidate,
-    said: Sequence[Turn],
-    writer: Writer,
-    now: datetime,
-    *,
-    partition: Partition,
-    session_id: str,
-    trust: Mapping[int, Trust],
-) -> Entry:
-    at = max(turn.at for turn in said)
-    since = min(at, candidate.valid_from or at)
-    until = candidate.valid_to if candidate.valid_to is not None and candidate.valid_to > since else None
-    # A name that the text has counts once: as the speaker's too, it costs a point of recall (docs/experiments.md).
-    named = candidate.speaker is not None and candidate.speaker.lower() in candidate.summary.lower()
-    draft = Draft(
-        text=candidate.summary,
-        kind=candidate.kind,
-        title=candidate.title,
-        layer=partition.layer,
-        session_id=session_id,
-        turn_refs=sorted(candidate.turns),
-        evidence=evidence_of(said)[:MAX_EVIDENCE_CHARS],
-        source=SOURCE,
-        speaker=None if named else candidate.speaker,
-        confidence=candidate.confidence,
-        at=at,
-        valid_from=min(since, now),
-        valid_to=until,
-        trust="untrusted" if any(trust.get(turn.number) == "untrusted" for turn in said) else "trusted",
-    )
-    return writer.entry(draft, scope_of(partition), now)
 
 
 def scope_of(partition: Partition) -> Scope:

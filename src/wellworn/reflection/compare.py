@@ -46,8 +46,15 @@ class Claim:
     sort: str = ""
     """What the value is: a "number", a "day", a "name", or something else ("")."""
     negated: bool = False
-    replaced: frozenset[str] = frozenset()
-    """What it says is no longer so: "instead of pip", "…, not Tomas", "switched from Spotify"."""
+    replaced: tuple[tuple[str, ...], ...] = ()
+    """What it says is no longer so: "instead of pip", "…, not Tomas", "sold the Volvo"."""
+    sorted: tuple[tuple[str, str], ...] = ()
+    """Every word for comparing, with its sort."""
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        return tuple(word for word, _ in self.sorted)
+
     simple: bool = True
     """It says this and nothing more, and names no year that may be long ago."""
 
@@ -71,7 +78,14 @@ _CONTRACTIONS = (
     ("'re ", " are "),
     ("'ll ", " will "),
 )
-_PERSON = {"i": [_SPEAKER], "me": [_SPEAKER], "them": [_SPEAKER], "my": [_SPEAKER, "'s"], "their": [_SPEAKER, "'s"]}
+_PERSON = {
+    "i": [_SPEAKER],
+    "we": [_SPEAKER],
+    "me": [_SPEAKER],
+    "them": [_SPEAKER],
+    "my": [_SPEAKER, "'s"],
+    "their": [_SPEAKER, "'s"],
+}
 _BE = {"is": "is", "are": "is", "am": "is", "was": "was", "were": "was"}
 _ARTICLES = _set("a an the this that my our their his her its 's @")
 _DEFINITE = _set("the our this")
@@ -79,7 +93,7 @@ _PREPOSITIONS = _set("in at to for on with without from as by of into over under
 _GOES_ON = _PREPOSITIONS | _set("and or called named who which that because every each so when where while")
 """After these words a longer value says more of the same: "in Berlin with a cat", but not "a dog allergy"."""
 _NEGATIONS = _set("not no never cannot stopped quit")
-_FILLERS = _set("now currently anymore longer just recently already still please also always then")
+_FILLERS = _set("called named now currently anymore longer just recently already still please also always then")
 _RESTRICTS = _set("only except hardly rarely unless if")
 _NUMBERS = _set("one two three four five six seven eight nine ten eleven twelve")
 _DAYS = _set("monday tuesday wednesday thursday friday saturday sunday")
@@ -87,6 +101,7 @@ _SEVERAL = frozenset(map(stem, "sister brother son daughter child friend colleag
 """A person may have several of these."""
 _ONE_AT_A_TIME = frozenset({("live", "in"), ("live", "at"), ("work", "at"), ("work", "for"), ("report", "to")})
 """Slots that hold one value at a time; so does an attribute: "Ada's manager is", "the deploy key is in"."""
+_MANY_AT_A_TIME = _set("has have own keep know speak play like love enjoy is")
 _AMOUNTS = _set("is has weigh")
 """Verbs of an amount that changes: "is 34 years old", "has two cats"."""
 _SAME_SLOT = {
@@ -95,9 +110,14 @@ _SAME_SLOT = {
     ("switch+past", "from"): ("use", ""),
 }
 _REPLACED = re.compile(
-    r"(?:\binstead of|\brather than|(?:,|\band|\bbut) (?:not|no longer)|\bswitched from)\s+"
-    r"((?:[^\s,;.]+\s*){1,4}?)(?=\s+(?:to|please|any ?more)\b|[,;.]|$)"
+    r"\b(?:instead of|rather than|not|no longer|(?:switched|moved|changed) from|sold|ditched|cancelled|returned|left"
+    r"|replaced|got rid of|gave away)\s+([^\s,;.]+(?:\s+[^\s,;.]+){0,3}?)(?=\s+(?:to|please|any ?more|and|for|with|by|as)\b|[,;.]|$)"
 )
+"""What ends, behind the words that say so."""
+_MOVED = re.compile(
+    r"\b(?:moved|pushed|postponed|shifted|slipped|rescheduled|delayed|renamed|changed|switched|brought forward)\b|\bnow\b"
+)
+_TAKEN_OVER = re.compile(r"\b(?:took over|takes over|replaced|replaces|succeeded|succeeds|instead of)\b")
 _LONG_AGO = re.compile(r"\b(?:19|20)\d\d\b|\bago\b|\bused to\b")
 _LONGEST_SIMPLE_VALUE = 4
 
@@ -111,9 +131,11 @@ def relate(old: Claim, new: Claim) -> Relation:
     """The relation of two memories that were read already."""
     if old.text == new.text:
         return Relation(kind="same", why="same words")
+    if old.simple and not old.negated and (_is_moved(old, new) or _is_taken_over(old, new)):
+        return Relation(kind="supersedes", why="says that it has changed")
     if not old.subject or old.subject != new.subject:
         return Relation(kind="unrelated", why="other subject")
-    if old.slot[0] == new.slot[0] and old.simple and not old.negated and _is_replaced(old, new):
+    if old.simple and not old.negated and _is_replaced(old, new):
         return Relation(kind="supersedes", why="says that it no longer holds")
     if old.slot != new.slot:
         return Relation(kind="unrelated", why="other attribute")
@@ -123,7 +145,25 @@ def relate(old: Claim, new: Claim) -> Relation:
 
 
 def _is_replaced(old: Claim, new: Claim) -> bool:
-    return bool(old.value) and old.replaced.isdisjoint(old.value) and new.replaced.issuperset(old.value)
+    """ "Sold the Volvo" ends "drives a Volvo V60"; "no longer vegan" ends "is vegan"."""
+    ended = [phrase for phrase in new.replaced if phrase and old.value[: len(phrase)] == phrase]
+    return bool(ended) and not any(phrase[0] in old.value for phrase in old.replaced)
+
+
+def _is_moved(old: Claim, new: Claim) -> bool:
+    """ "They pushed the retro to Thursday" moves "the retro is on Tuesday": same thing, a new value of the same sort."""
+    if not (old.attribute and old.sort and _MOVED.search(new.text)) or new.negated:
+        return False
+    about = {word for word in old.subject if word != _SPEAKER}
+    values = {word for word, sort in new.sorted if sort == old.sort} - about - {*old.value}
+    gone = old.value[0] not in new.words or any(phrase[:1] == old.value[:1] for phrase in new.replaced)
+    return gone and bool(about) and about <= {*new.words} and bool(values)
+
+
+def _is_taken_over(old: Claim, new: Claim) -> bool:
+    """ "Mira took over the backend team from Jonas" ends "Jonas leads the backend team"."""
+    parts = {*old.subject, *old.value} - {_SPEAKER}
+    return bool(old.subject and old.value) and bool(_TAKEN_OVER.search(new.text)) and parts <= {*new.words}
 
 
 def _opposite(old: Claim, new: Claim) -> Relation:
@@ -141,7 +181,7 @@ def _other_value(old: Claim, new: Claim) -> Relation:
         return Relation(kind="adds", why="more detail")
     if _is_more(old, new):
         return Relation(kind="same", why="less detail")
-    if _excludes(old, new):
+    if _excludes(old, new) or _is_so_now(old, new):
         return Relation(kind="supersedes", why="another value")
     return Relation(kind="unrelated", why="other value")
 
@@ -167,6 +207,12 @@ def _excludes(old: Claim, new: Claim) -> bool:
     return new.attribute and new.slot[0] == "is" and _SEVERAL.isdisjoint(new.subject)
 
 
+def _is_so_now(old: Claim, new: Claim) -> bool:
+    """ "Works as a teacher now": said of the present, of what one does or uses rather than has or likes."""
+    told_now = bool(re.search(r"\b(?:now|these days|nowadays|currently)\b", new.text)) and "also" not in new.words
+    return told_now and old.simple and new.slot[0] not in _MANY_AT_A_TIME and {*old.value}.isdisjoint(new.value)
+
+
 def _is_acronym(short: Claim, long: Claim) -> bool:
     initials = "".join(word[0] for word in long.value)
     return len(initials) > 1 and short.value[0].replace(".", "") == initials
@@ -181,7 +227,14 @@ def claim(text: str, speaker: str | None = None) -> Claim:
     first, more = parts[0], parts[1:]
     raw = _tokens(first, attributed[1] if attributed else speaker)
     words = [word.lower() for word in raw]
-    read = Claim(text=" ".join(_PUNCTUATION.sub(" ", fold(said)).split()))
+    read = Claim(
+        text=" ".join(_PUNCTUATION.sub(" ", fold(said)).split()),
+        sorted=tuple((_normal(word), _sort(word) if n else "") for n, word in enumerate(raw)),
+        replaced=tuple(
+            tuple(_normal(word) for word in part.split() if word not in _ARTICLES | _PREPOSITIONS)
+            for part in _REPLACED.findall(first.lower())
+        ),
+    )
     found = _subject(raw, words, instruction=attributed is not None)
     if found is None:
         return read
@@ -192,16 +245,18 @@ def claim(text: str, speaker: str | None = None) -> Claim:
     rest = [n for n in range(at + 1, len(words)) if words[n] not in _FILLERS | _NEGATIONS | _ARTICLES]
     preposition = words[rest[0]] if rest and words[rest[0]] in _PREPOSITIONS else ""
     value = rest[1:] if preposition else rest
-    replaced = [_normal(word) for part in _REPLACED.findall(first.lower()) for word in part.split()]
+    slot = _SAME_SLOT.get((verb, preposition), (verb, preposition))
+    sort = _sort(raw[value[0]]) if value else ""
+    if value and not sort and slot in _ONE_AT_A_TIME and words[value[0] - 1] not in _ARTICLES:
+        sort = "name"  # in small letters
     return replace(
         read,
         subject=tuple(map(_normal, subject)),
         attribute=words[1] == "'s" or words[0] in _DEFINITE,
-        slot=_SAME_SLOT.get((verb, preposition), (verb, preposition)),
+        slot=slot,
         value=tuple(_normal(words[n]) for n in value),
-        sort=_sort(raw[value[0]]) if value else "",
+        sort=sort,
         negated=not _NEGATIONS.isdisjoint(words[: at + 2]),
-        replaced=frozenset(replaced),
         simple=not more and len(value) <= _LONGEST_SIMPLE_VALUE and not _LONG_AGO.search(said),
     )
 
@@ -219,7 +274,7 @@ def _subject(raw: list[str], words: list[str], *, instruction: bool) -> tuple[li
     """The words of the subject and the place behind them."""
     if len(words) < 2:
         return None
-    if words[0] in (_SPEAKER, "we") and words[1] != "'s":
+    if words[0] == _SPEAKER and words[1] != "'s":
         return [words[0]], 1
     owned = words[1] == "'s"
     if owned or words[0] in _DEFINITE:

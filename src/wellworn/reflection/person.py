@@ -36,14 +36,6 @@ _NOT_PAST = _words("need feed speed seed bleed exceed proceed succeed breed embe
 _ADVERBS = _words(
     "also always never ever just still already often usually sometimes now only even then too almost rather seldom not"
 )
-_COMMON_VERBS = _words(
-    """
-    attend buy coach collect commute cook cycle do dislike drink drive eat enjoy go grow hate have keep know learn like
-    live love make need own pay play prefer raise rent ride run sell sing speak spend study swim take teach travel use
-    volunteer want watch wear work write
-    """
-)
-"""After "and", these continue the speaker's sentence: "I live in Oslo and work at home"."""
 _NO_VERB = _words(
     """
     a an the this that these those my his her its our their your some any no all both each every one two three four
@@ -53,7 +45,6 @@ _NO_VERB = _words(
     """
 )
 _JOINS = _words("and or but then")
-_CLAUSES = _words("to who which that if when because while since where what how why until before after so as than")
 _UNCERTAIN = _words(
     "you your yours yourself you're you've you'll you'd we we're we've we'll we'd our ours us ourselves mine myself"
     " let's wanna gonna gotta kinda"
@@ -100,8 +91,6 @@ class _Rewriting:
     """The last verb of the speaker stands in the present, so a verb after "and" must be inflected too."""
     others: bool = False
     """The sentence says "they" of somebody else."""
-    nested: bool = False
-    """Another clause began since, so a verb after "and" may be of somebody else."""
 
     def word(self, place: int, step: int) -> tuple[str, int]:
         """The nearest word on one side in lower case and its place; "" at the end or at any sign."""
@@ -110,12 +99,21 @@ class _Rewriting:
             at += step
         return (self.pieces[at].lower(), at) if 0 <= at < len(self.pieces) else ("", at)
 
+    def may_be_verb(self, place: int) -> bool:
+        """Whether what follows a join may be a second verb of the speaker, which would have to be inflected too."""
+        word, at = self.word(place, 1)
+        while is_adverb(word) and word not in _NO_VERB:
+            word, at = self.word(at, 1)
+        if not word[:1].isalpha() or word in _NO_VERB or self.pieces[at][0].isupper():
+            return False
+        return not (word.endswith(("s", "ing")) or is_past(word) or word in MODALS)
+
 
 def about_speaker(text: str, name: str) -> str | None:
     """The sentence with the speaker's name for "I", or None where that is not certain to be right."""
     pieces = [part for piece in _PIECE.findall(text) for part in _uncontracted(piece)]
     words = {piece.lower() for piece in pieces}
-    if '"' in text or _ADDRESS.search(text) or not words.isdisjoint(_UNCERTAIN):
+    if '"' in text or text[:3].lower() == "me " or _ADDRESS.search(text) or not words.isdisjoint(_UNCERTAIN):
         return None
     state = _Rewriting(pieces=pieces, name=name, others=not words.isdisjoint(_OTHERS))
     place = 0
@@ -141,13 +139,8 @@ def _rewrite(state: _Rewriting, place: int) -> int | None:
         state.done.append("their" if state.first_subject and not state.others else f"{state.name}'s")
     elif lower == "me":
         state.done.append("them" if state.first_subject and not state.others else state.name)
-    elif lower in _CLAUSES:
-        state.nested = True
-        state.done.append(state.pieces[place])
-    elif lower in _JOINS and state.inflected:
-        return _continued(state, place)
-    elif lower[0] in ",;:–-" and state.inflected and state.word(place, 1)[0] in _COMMON_VERBS | {*_CHANGED}:
-        return None  # "I cook, sing and dance"
+    elif (lower in _JOINS or lower[0] in ",;") and state.inflected and state.may_be_verb(place):
+        return None  # "I cook, sing and dance", "I live in Oslo and work at home"
     else:
         state.done.append(state.pieces[place])
     return place + 1
@@ -180,7 +173,6 @@ def _subject(state: _Rewriting, place: int) -> int | None:
     lower = state.pieces[at].lower()
     state.first_subject = True
     state.inflected = verb != lower
-    state.nested = False
     return at + 1
 
 
@@ -190,20 +182,3 @@ def _verb_after_i(state: _Rewriting, at: int) -> str | None:
         after = state.word(at, 1)[0]
         return "would" if after in _LIKE_WOULD else "had" if is_past(after) or after == "better" else None
     return third_form(lower)
-
-
-def _continued(state: _Rewriting, place: int) -> int | None:
-    """A join after the speaker's verb: what follows may be a second verb ("and work") or not ("and a dog")."""
-    state.done.append(state.pieces[place])
-    word, at = state.word(place, 1)
-    while is_adverb(word):
-        word, at = state.word(at, 1)
-    if not word or not word[0].isalpha() or word in _NO_VERB or state.pieces[at][0].isupper():
-        return place + 1
-    if word.endswith(("s", "ing")) or is_past(word) or word in MODALS:
-        return place + 1
-    verb = third_form(word)
-    if verb is None or state.nested or word not in {*_COMMON_VERBS, *_CHANGED}:
-        return None
-    state.done += [*state.pieces[place + 1 : at], verb]
-    return at + 1

@@ -1,7 +1,7 @@
 """The items of a partition as arrays, and which of them are alike: what a consolidation compares.
 
-Similarities are computed a block of rows against a block of rows, and only the nearest few of each row are kept, so
-memory grows with the number of items and not with its square. Texts are read a page at a time and dropped again.
+Similarities are computed a block of rows at a time, and only the nearest few of each row are kept, so memory grows with
+the number of items and not with its square. Texts are read a page at a time and dropped again.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float32]
 Ints = npt.NDArray[np.int64]
 
 PAGE = 1000
-BLOCK = 1024
+BLOCK = 256
 NEAREST = 16
 """Neighbours of an item that are looked at. What is missed in a dense bank is found by a later run."""
 _SLACK = np.float32(1e-6)
@@ -86,36 +86,17 @@ def alike_pairs(rows: Rows, least: float, told: Callable[[int], None]) -> list[t
     rows are done."""
     found: dict[tuple[int, int], float] = {}
     order = np.argsort(rows.domains, kind="stable")
-    parts = np.split(order, np.flatnonzero(np.diff(rows.domains[order])) + 1)
     done = 0
-    for part in parts:
+    for part in np.split(order, np.flatnonzero(np.diff(rows.domains[order])) + 1):
         for start in range(0, len(part), BLOCK):
             block = part[start : start + BLOCK]
-            if len(part) > 1:
-                found.update(_nearest(rows.vectors, block, part, np.float32(least) - _SLACK))
+            products = rows.vectors[block] @ rows.vectors[part].T
+            products[np.arange(len(block)), start + np.arange(len(block))] = -1.0
+            near = np.argsort(-products, axis=1, kind="stable")[:, :NEAREST]
+            cosines = np.take_along_axis(products, near, axis=1)
+            for place, column in zip(*np.nonzero(cosines >= np.float32(least) - _SLACK), strict=True):
+                pair = sorted((int(block[place]), int(part[near[place, column]])))
+                found[pair[0], pair[1]] = min(1.0, float(cosines[place, column]))
             done += len(block)
             told(done)
     return [(rows.ids[a], rows.ids[b], alike) for (a, b), alike in sorted(found.items())]
-
-
-def _nearest(vectors: Floats, block: Ints, part: Ints, least: np.float32) -> dict[tuple[int, int], float]:
-    """(smaller row, larger row) → cosine, of the nearest neighbours of each row of a block within a part."""
-    rows, others, values = [], [], []
-    for start in range(0, len(part), BLOCK):
-        columns = part[start : start + BLOCK]
-        products = vectors[block] @ vectors[columns].T
-        products[block[:, None] == columns[None, :]] = -1.0
-        row, column = np.nonzero(products >= least)
-        if len(row) > NEAREST * len(block):  # a dense bank: the nearest of each row are enough
-            number = min(NEAREST, len(columns))
-            column = np.argpartition(-products, number - 1, axis=1)[:, :number].ravel()
-            row = np.repeat(np.arange(len(block)), number)
-        rows.append(block[row])
-        others.append(columns[column])
-        values.append(products[row, column])
-    row, other, alike = np.concatenate(rows), np.concatenate(others), np.concatenate(values)
-    order = np.lexsort((other, -alike, row))
-    row, other, alike = row[order], other[order], alike[order]
-    near = (np.arange(len(row)) - np.searchsorted(row, row) < NEAREST) & (alike >= least)  # its place in its row
-    pairs = zip(row[near].tolist(), other[near].tolist(), alike[near].tolist(), strict=True)
-    return {(min(a, b), max(a, b)): min(1.0, cosine) for a, b, cosine in pairs}

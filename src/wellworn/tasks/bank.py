@@ -33,7 +33,7 @@ from wellworn.search.filters import Filters
 from wellworn.tasks.attempts import Assignment, Attempts, Execute, RunResult, TaskResult, TaskSpec, Work, planned
 from wellworn.tasks.consolidate import JOB, Consolidation, Consolidator
 from wellworn.tasks.distill import Distilled, distill
-from wellworn.tasks.engine import fitting, parts_of, ranked_items
+from wellworn.tasks.engine import parts_of
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.graph import Graph
 from wellworn.tasks.items import ITEM_KINDS, LIVE, domain_of, is_item, kinds_of, wanted_tags
@@ -136,7 +136,7 @@ class ReasoningBank:
         min_confidence: float | None = None,
     ) -> Recall:
         """The `k` items that help most with a task: of a `domain` (`web.admin`), or of all below one (`web.*`)."""
-        return self._found(query, ranked_items, domain, k, scope, kind, min_confidence)
+        return self._found(query, self._parts.ranking.items, domain, k, scope, kind, min_confidence)
 
     def _found(
         self,
@@ -241,7 +241,7 @@ class ReasoningBank:
         scope, k = self._parts.scope(spec.get("scope")), None if k is None else checked_k(k)
         plan = planned(spec, scope, self._parts)
         domain = (plan.domain if (within := spec.get("within")) is None else within) or None
-        look = partial(self._found, plan.query, fitting, domain, k, scope)
+        look = partial(self._found, plan.query, self._parts.ranking.fitting, domain, k, scope)
         return Assignment(plan=plan, home=scope.home(), look=look, execute=execute, verify=verify)
 
     # -- learn -------------------------------------------------------------------------------------------------------

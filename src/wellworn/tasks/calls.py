@@ -170,9 +170,14 @@ def opened(trajectory: Trajectory, place: int, *, literal: Collection[str] = ())
     return replace(_literal(step), args={name: put(name, value) for name, value in step.arguments.items()})
 
 
+def error_of(step: Step) -> str:
+    """What a call that failed says, on one line."""
+    return one_line(step.error or step.result) or (f"exit code {step.exit_code}" if step.exit_code else "an error")
+
+
 def _literal(step: Step) -> ToolCall:
-    said = one_line(step.error or step.result) or (f"exit code {step.exit_code}" if step.exit_code else "an error")
-    return ToolCall(tool=step.action, args=step.arguments, error=said[:ERROR_CHARS].rstrip(".") if step.failed else "")
+    error = error_of(step)[:ERROR_CHARS].rstrip(".") if step.failed else ""
+    return ToolCall(tool=step.action, args=step.arguments, error=error)
 
 
 def _opened(value: Any, query: str, seen: str, depth: int = 0) -> Any:  # any JSON value

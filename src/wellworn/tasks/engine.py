@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from wellworn.core.cache import LruCache
 from wellworn.core.clock import Clock, NewId, to_micros
 from wellworn.core.errors import InvalidInput, ScopeError
 from wellworn.core.values import KINDS, Entry, Partition, Scope
@@ -26,7 +27,8 @@ from wellworn.search.pipeline import Searcher
 from wellworn.search.profiles import PROFILES
 from wellworn.search.score import FEATURES, MICROS_PER_DAY, Ranked
 from wellworn.store.port import Store
-from wellworn.tasks.items import Pattern, bank_partition, pattern_of
+from wellworn.tasks.items import bank_partition, pattern_of
+from wellworn.tasks.shell import programs
 
 PROFILE = "reasoningbank"
 GUARDRAIL_SHARE = 0.1
@@ -35,7 +37,8 @@ ALIKE = 0.9
 """Of a guardrail's similarity: a strategy that fits at least so well comes first."""
 WORDS_SHARE = 0.6
 SHARES = {"similarity": 0.65, "words": WORDS_SHARE}
-RARE = 1
+MOST_READ, READ_CHARS = 4096, 2_000
+"""Items whose words are kept at hand, and how much of their evidence is read."""
 FITS = 0.6
 """Of the best item's similarity: what fits less is about something else."""
 Floats = npt.NDArray[np.float64]
@@ -60,6 +63,7 @@ class Parts:
     model: Callable[[Partition, str | None], Model | None]
     clock: Clock
     new_id: NewId
+    ranking: ItemRanking
     default: Scope | None
     """The scope of calls that name none."""
 
@@ -99,6 +103,7 @@ def parts_of(memory: object, scope: Scope | None, scrubber: ScrubberSpec) -> Par
         model=engine.background.model,
         clock=engine.clock,
         new_id=engine.new_id,
+        ranking=ItemRanking(),
         default=None if scope is None else checked_scope(scope),
     )
 
@@ -106,49 +111,94 @@ def parts_of(memory: object, scope: Scope | None, scrubber: ScrubberSpec) -> Par
 # -- ranking ---------------------------------------------------------------------------------------------------------
 
 
-def ranked_items(ranked: Ranked, context: SearchContext) -> Ranked:
-    """The four factors for items: recency counts from now, the words of the task count beside its meaning, and a
-    guardrail comes a little lower where a strategy fits about as well.
+@dataclass(frozen=True, kw_only=True)
+class ItemWords:
+    """What ranking reads of one item, as hashes: reading texts again for every task would be slow."""
 
-    There are more ways to fail than to succeed, so guardrails gather where strategies are few. With one item a task
-    they would take the place of the only strategy.
-    """
-    if not len(ranked.rows):
-        return ranked
-    entries = context.read(ranked.rows)
-    ranked, words = _recent(ranked, context), _words(ranked, context.query, entries)
-    ranked = ranked.with_factor("words", words, WORDS_SHARE) if words.any() else ranked
-    guardrails = context.view.bank.column("kind", ranked.rows) == _GUARDRAIL
-    if np.count_nonzero(guardrails) in (0, len(guardrails)):
-        return ranked
-    similarity = _fit(ranked)
-    matched = guardrails & (ALIKE * similarity <= similarity[~guardrails].max())
-    return ranked.with_factor("guardrail", matched, -GUARDRAIL_SHARE) if np.count_nonzero(matched) else ranked
+    key: str
+    """Of its calls; its id where it has none."""
+    task: frozenset[int]
+    done: frozenset[int]
+    """Words of its text and evidence."""
+    shape: int
+    subject: int
+    """What its last call is about."""
 
 
-def fitting(ranked: Ranked, context: SearchContext) -> Ranked:
-    """What an agent is given: nothing that fits much less than the best, and the same calls only once.
+_NONE = ItemWords(key="", task=frozenset(), done=frozenset(), shape=0, subject=0)
 
-    Items about other tasks use up the tries of an agent that follows whatever it is given.
-    """
-    ranked = ranked_items(ranked, context)
-    if not len(ranked.rows):
-        return ranked
-    fit, entries = _fit(ranked), context.read(ranked.rows)
-    surest: dict[str, Entry] = {}
-    best: dict[str, int] = {}
-    for place in np.argsort(-ranked.scores, kind="stable").tolist():
-        row = int(ranked.rows[place])
-        entry = entries.get(row)
-        if entry is not None and fit[place] >= FITS * max(float(fit.max()), 0.0):
-            key = pattern_of(entry).key(entry.kind) or entry.id
-            known = surest.setdefault(key, entry)
-            if known.kind != entry.kind and entry.confidence > known.confidence:  # to do it, or not: the surer says
-                surest[key] = entry
-                best.pop(key)
-            if surest[key].kind == entry.kind:
+
+def words_of(entry: Entry) -> ItemWords:
+    """What ranking reads of an item."""
+    pattern = pattern_of(entry)
+    last = next(reversed(pattern.calls or pattern.failed), None)
+    command = "" if last is None else str(last.args.get("command", ""))
+    return ItemWords(
+        key=pattern.key(entry.kind) or entry.id,
+        task=frozenset(terms(" ".join(pattern.conditions))),
+        done=frozenset(terms(f"{entry.text} {entry.evidence[:READ_CHARS]}" if pattern.tasks else "")),
+        shape=hash(pattern.shape),
+        subject=hash((None if last is None else last.tool, programs(command)[-1:] if command else ())),
+    )
+
+
+class ItemRanking:
+    """Ranks items for a task: the four factors, with recency counted from now, and the words of the task."""
+
+    def __init__(self) -> None:
+        self._read: LruCache[tuple[int, int], ItemWords] = LruCache(MOST_READ)
+
+    def items(self, ranked: Ranked, context: SearchContext) -> Ranked:
+        """Every item; a guardrail a little lower where a strategy fits about as well.
+
+        There are more ways to fail than to succeed, so guardrails gather where strategies are few. With one item a
+        task they would take the place of the only strategy.
+        """
+        if not len(ranked.rows):
+            return ranked
+        ranked, words = _recent(ranked, context), _word_fit(self._words(ranked, context), context.query)
+        ranked = ranked.with_factor("words", words, WORDS_SHARE) if words.any() else ranked
+        guardrails = context.bank.column("kind", ranked.rows) == _GUARDRAIL
+        if np.count_nonzero(guardrails) in (0, len(guardrails)):
+            return ranked
+        fit = _fit(ranked)
+        matched = guardrails & (ALIKE * fit <= fit[~guardrails].max())
+        return ranked.with_factor("guardrail", matched, -GUARDRAIL_SHARE) if np.count_nonzero(matched) else ranked
+
+    def fitting(self, ranked: Ranked, context: SearchContext) -> Ranked:
+        """What an agent is given: nothing that fits much less than the best, and the same calls only once.
+
+        Items about other tasks use up the tries of an agent that follows whatever it is given. Where one item says to
+        make some calls and another not to, the surer one is given.
+        """
+        ranked = self.items(ranked, context)
+        if not len(ranked.rows):
+            return ranked
+        fit, words = _fit(ranked), self._words(ranked, context)
+        kinds, sure = (context.bank.column(name, ranked.rows) for name in ("kind", "confidence"))
+        surest: dict[str, int] = {}
+        best: dict[str, int] = {}
+        for place in np.argsort(-ranked.scores, kind="stable").tolist():
+            if fit[place] < FITS * max(float(fit.max()), 0.0):
+                continue
+            key = words[place].key
+            known = surest.setdefault(key, place)
+            if kinds[known] != kinds[place] and sure[place] > sure[known]:
+                surest[key] = best[key] = place
+            elif kinds[known] == kinds[place]:
                 best.setdefault(key, place)
-    return ranked.take(sorted(best.values()))
+        return ranked.take(sorted(best.values()))
+
+    def _words(self, ranked: Ranked, context: SearchContext) -> list[ItemWords]:
+        named = [*zip(*context.bank.named(ranked.rows), strict=True)]
+        known = self._read.get_many(named)
+        new = [place for place, name in enumerate(named) if name not in known]
+        read = context.read(ranked.rows[new]) if new else {}
+        for place in new:
+            entry = read.get(int(ranked.rows[place]))
+            known[named[place]] = _NONE if entry is None else words_of(entry)
+            self._read.put(named[place], known[named[place]])
+        return [known[name] for name in named]
 
 
 def _fit(ranked: Ranked) -> Floats:
@@ -166,37 +216,31 @@ def _recent(ranked: Ranked, context: SearchContext) -> Ranked:
     return replace(ranked, values=values)
 
 
-def _words(ranked: Ranked, query: str, entries: Mapping[int, Entry]) -> Floats:
-    """How far the words of the task are those of each item's task, or stand in what was done at it: from 0 to 1.
+def _word_fit(items: Sequence[ItemWords], query: str) -> Floats:
+    """How far the words of the task are those of each item's task, or stand only in what was done at it: from 0 to 1.
 
     A word weighs more the fewer items have it, and the fewer different things these are about: a name occurs with
     all of them, "invoice" or "nightly" with one.
     """
-    found = [entries.get(row) for row in ranked.rows.tolist()]
-    patterns = [Pattern() if entry is None else pattern_of(entry) for entry in found]
     asked = set(terms(query))
-    told = [set(terms(" ".join(one.conditions))) for one in patterns]
-    done = [
-        asked & set(terms(f"{entry.text} {entry.evidence}")) if entry is not None and pattern.tasks else set()
-        for entry, pattern in zip(found, patterns, strict=True)
-    ]
-    about: defaultdict[int, set[str]] = defaultdict(set)
-    for pattern, words in zip(patterns, done, strict=True):
+    shapes: defaultdict[int, set[int]] = defaultdict(set)
+    for item in items:
+        for term in asked & item.done:
+            shapes[term].add(item.shape)
+    rare = {term for term, tasks in shapes.items() if len(tasks) == 1}
+    told = [item.task | (rare & item.done) for item in items]
+    subjects: defaultdict[int, Counter[int]] = defaultdict(Counter)
+    for item, words in zip(items, told, strict=True):
         for term in words:
-            about[term].add(pattern.shape)
-    told = [a | {term for term in b if len(about[term]) <= RARE} for a, b in zip(told, done, strict=True)]
-    subjects: defaultdict[int, Counter[str]] = defaultdict(Counter)
-    for pattern, words in zip(patterns, told, strict=True):
-        last = next(reversed(pattern.calls or pattern.failed), None)
-        for term in words:
-            subjects[term]["" if last is None else last.tool] += 1
+            subjects[term][item.subject] += 1
     weight = {
-        term: (math.log1p(len(found) / one.total()) * max(one.values()) / one.total()) ** 2
+        term: (math.log1p(len(items) / one.total()) * max(one.values()) / one.total()) ** 2
         for term, one in subjects.items()
     }
 
-    def total(words: set[int]) -> float:
+    def total(words: Iterable[int]) -> float:
         return sum(weight.get(term, 0.0) for term in words)
 
-    fits = [total(asked & words) / math.sqrt(max(total(asked) * total(words), 1e-12)) for words in told]
+    own = total(asked)
+    fits = [total(asked & words) / math.sqrt(max(own * total(words), 1e-12)) for words in told]
     return np.array(fits, dtype=np.float64)

@@ -19,11 +19,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from wellworn.tasks.calls import (
+    ERROR_CHARS,
     ToolCall,
     Turnaround,
     actions,
     called,
     changed,
+    error_of,
     opened,
     prepared,
     put_argument,
@@ -44,7 +46,6 @@ from wellworn.tasks.items import (
 )
 from wellworn.tasks.trajectory import Step, Trajectory, one_line
 
-ERROR_CHARS = 160
 TITLE_CHARS = 90
 RECIPE_STEPS = 8
 LINE_CHARS = 600
@@ -222,8 +223,7 @@ def _names(trajectory: Trajectory, places: Sequence[int]) -> str:
 
 
 def _error(step: Step, chars: int = ERROR_CHARS) -> str:
-    said = one_line(step.error or step.result) or (f"exit code {step.exit_code}" if step.exit_code else "an error")
-    return f"“{said[:chars].rstrip('.')}”"
+    return f"“{error_of(step)[:chars].rstrip('.')}”"
 
 
 def _lines(steps: Sequence[Step]) -> str:

@@ -36,7 +36,7 @@ class ConsolidationSettings:
 
     duplicate: float = 0.95
     """Cosine from which items in other words can be duplicates."""
-    related: float = 0.7
+    related: float = 0.45
     """Cosine from which two items are compared at all."""
     gap: float = 0.15
     """The surer of two that contradict each other wins if it is surer by more than this; else people decide."""

@@ -77,7 +77,7 @@ _RUN = re.compile(
 """A stretch that could be a key."""
 _PLACED = re.compile(
     r"hooks\.slack\.com/services/(T\w{6,16}/B\w{6,16}/\w{16,64})|webhooks/\d{16,22}/([\w-]{40,100})|"
-    r"(?<!\w)(\d{8,10}:[\w-]{35})(?![\w-])|(access_token\$\w{7,10}\$\w{16}\$\w{32})|"
+    r"(?<!\w)(\d{8,10}:[\w-]{35}|AAAA[\w-]{7}:[\w-]{140})(?![\w-])|(access_token\$\w{7,10}\$\w{16}\$\w{32})|"
     r"(?<!\w)(\d{12,18}\|[\w-]{24,28})(?![\w-])|"
     r"(?i:authorization)[\"']?\s{0,2}[:=]\s{0,2}\\?[\"']?(?:[A-Za-z]{3,12} {1,2})?([A-Za-z0-9._~+/=-]{8,2048})|"
     r"(?i:bearer)\s{1,4}([A-Za-z0-9._~+/-]{16,2048}=*)|(?i:basic)\s{1,4}([A-Za-z0-9+/]{20,2048}=*)(?![\w.-])"
@@ -85,7 +85,7 @@ _PLACED = re.compile(
 """Keys that are known by what stands before them."""
 _NEAR = re.compile(
     r"(?i:api|access|auth|secret|private|bearer|deploy|license|service|encryption|signing)[ _-]?keys?\b|"
-    r"(?i:tokens?|secrets?|credentials?|passw\w+|bearer|pat)\b|(?i:key)\b"
+    r"(?i:tokens?|secrets?|credentials?|passw\w+|bearer|pat)\b|(?i:key)\b|AKIA|ASIA"
 )
 _ELSE = re.compile(
     r"(?i:\b(?:commit|sha\d*|md5|hash|digest|checksum|fingerprint|uuid|guid|id|ids|image|integrity|public|primary|foreign|"
