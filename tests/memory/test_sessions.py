@@ -12,7 +12,7 @@ from wellworn import InvalidInput, Memory
 
 def test_turns_count_from_zero_and_are_recallable_at_once(mem: Memory) -> None:
     session = mem.session(scope=ADA, session_id="2026-05-01")
-    said = ["I ran the charity race on Saturday", "How far was the race?", "Ten kilometres in the rain"]
+    said = ["I ran the charity race on Saturday", "The race was in the news", "Ten kilometres in the rain"]
     for number, text in enumerate(said):
         entry_id = session.add("user" if number != 1 else "assistant", text)
         entry = mem.get(entry_id, scope=ADA)
@@ -29,10 +29,10 @@ def test_turns_count_from_zero_and_are_recallable_at_once(mem: Memory) -> None:
 def test_the_same_words_said_twice_are_two_episodes(mem: Memory) -> None:
     session = mem.session(scope=ADA, session_id="s")
     other = mem.session(scope=ADA, session_id="t")
-    ids = [session.add("user", "yes, please"), session.add("user", "yes, please"), other.add("user", "yes, please")]
+    ids = [session.add("user", "two sugars, please"), session.add("user", "two sugars, please"), other.add("user", "two sugars, please")]
     assert len(set(ids)) == 3
     assert [mem.get(entry_id, scope=ADA).turn_refs for entry_id in ids] == [[0], [1], [0]]
-    assert len(mem.recall("yes please", scope=ADA).hits) == 3
+    assert len(mem.recall("two sugars please", scope=ADA).hits) == 3
     assert mem.verify().ok
 
 

@@ -172,13 +172,13 @@ def test_a_word_that_nobody_has_counts_by_half(mem: Memory) -> None:
 
 
 def test_coverage_is_the_weight_found_in_a_row_or_beside_it(mem: Memory) -> None:
-    talk(mem, "s", [("A", "purple things"), ("A", "nothing at all"), ("A", "orchids there"), ("A", "far away")])
+    talk(mem, "s", [("A", "purple things"), ("A", "silver spoons"), ("A", "orchids there"), ("A", "far away")])
     mem.remember("purple orchids alone", scope=ADA)
     # `purple` and `orchids` are in two rows of five each: half of the weight each
     assert column(evidence(mem, "purple orchids"), "coverage") == pytest.approx(
         {
             "purple things": 2.0,
-            "nothing at all": 4.0,
+            "silver spoons": 4.0,
             "orchids there": 2.0,
             "far away": 2.0,
             "purple orchids alone": 4.0,
@@ -249,7 +249,7 @@ def test_a_text_that_tells_a_time_for_a_query_that_asks_when(mem: Memory, query:
 
 def test_the_gap_of_a_session_is_its_best_minus_the_best_of_all() -> None:
     with Memory.open(":memory:", embedder=None, clock=lambda: NOON) as mem:
-        talk(mem, "a", [("A", "lovely purple orchids"), ("A", "nothing at all")])
+        talk(mem, "a", [("A", "lovely purple orchids"), ("A", "silver spoons")])
         talk(mem, "b", [("A", "purple things"), ("A", "something else")])
         mem.remember("a lonely note", scope=ADA)
         logged = mem.engine.searcher.examine("purple orchids", scope=ADA)
@@ -263,7 +263,7 @@ def test_the_gap_of_a_session_is_its_best_minus_the_best_of_all() -> None:
     assert found == pytest.approx(
         {
             "lovely purple orchids": 0.0,
-            "nothing at all": 0.0,
+            "silver spoons": 0.0,
             "purple things": 0.2 * (best_of_b - best),
             "something else": 0.2 * (best_of_b - best),
             "a lonely note": 0.2 * (base["a lonely note"] - best),

@@ -18,7 +18,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
-from wellworn.ingest.terms import names_in, words
+from wellworn.ingest.terms import content_words, names_in, words
 from wellworn.models.static import StaticEmbedder
 
 LONGEST_CHARS = 300
@@ -42,10 +42,13 @@ MAYBE = 0.04
 MOST_SENTENCES = 3
 _CHANGE = frozenset(
     """
-    anymore became become change changed current drop dropped extended finished forget gave gone instead joined left
-    longer lowered move moved new newer now nowadays over postponed pushed quit raised relocated renamed replace
-    replaced rescheduled retired sold started starting stop stopped swap swapped switch switched took traded
-    uninstalled upgrade upgraded
+    abandoned adopted anymore appointed became become bought bumped cancelled canceled change changed changes changing
+    converted current cut ditched drop dropped dropping ended extended finally finished forget gave goodbye gone handed
+    hired increased inherited instead joined joining landed latest leaving left longer lowered move moved moves moving new
+    newer newest now nowadays officially over passed picked postponed promoted pushed quit quitting raised reassigned
+    recently reduced relocated renamed replace replaced replacing rescheduled retired selling settled shifted signed sold
+    started starting stop stopped swap swapped swapping switch switched switching took traded transferred uninstalled
+    updated upgrade upgraded went
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 _TOPICS = {
@@ -80,6 +83,23 @@ _PEOPLE = frozenset(
 _SPEAKER = frozenset({"i", "im", "ive", "my", "we", "our", "me", "mine", "us"})
 _OF_SOMEONE = re.compile(r"\b([A-Z][a-z]+)['’]s\b(?!\s+(?:a|an|the|not|been|going|now)\b)")
 _TO_SOMEONE = re.compile(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
+_IS = re.compile(
+    r"\W*(?:(?:the|my|our|a)\s+)?((?:[^\W_][\w'’-]*\s+){1,5}?)(?:is|are|isn't|aren't|was)\s+(?:now\s+)?", re.I
+)
+_IS_MINE = re.compile(r"(?:my|our|the)\s", re.I)
+_OF_NOW = re.compile(
+    r"\b(?:i|we)(?:['’](?:m|re)|\s+(?:am|are)|\s+(?:always |usually |currently |mostly )?[a-z]+)\b", re.I
+)
+_EVENT = re.compile(
+    r"\b(?:i|we)\s+(?:just |also |recently )?(?:[a-z]+ed|met|went|saw|read|bought|had|was|were|did|made|came|ate|found|ran"
+    r"|gave|told|heard|felt|wrote|won|lost|spent|flew|drove|slept|sang|swam|built|sent|paid|set|put|cut)\b",
+    re.I,
+)
+_ONE_OF_MANY = re.compile(
+    r"\b(?:i|we)(?:['’]ve)?\s+(?:also |really )?(?:have|had|like|love|know|speak|play|can|enjoy|need|want|think|hope|feel"
+    r"|got|been|visited|tried|hate|own)\b|\btoo\b|\balso\b",
+    re.I,
+)
 _ASKING = re.compile(r"[^.!?\n]*\?+")
 _SENTENCE_ENDS = re.compile(r"[.!?]+(?:\s|$)")
 _STATE = re.compile(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|:", re.I)
@@ -104,6 +124,12 @@ class Statement:
     tells_change: bool
     of_speaker: bool
     asserts: bool
+    subject: frozenset[str]
+    """Of "my team is …": what is said to be something; empty in other sentences."""
+    of_now: bool
+    """It says what the speaker does or is now."""
+    many: bool
+    """It tells what happened, or something of which one has many."""
     holds_now: bool
 
 
@@ -131,12 +157,36 @@ def read(text: str) -> Statement:
         tells_change=not _CHANGE.isdisjoint(own),
         of_speaker=not _SPEAKER.isdisjoint(own),
         asserts=_asserts(text, own),
+        subject=_subject(text),
+        of_now=bool(_OF_NOW.search(text)),
+        many=bool(_EVENT.search(text) or _ONE_OF_MANY.search(text)),
         holds_now=not _NOT_NOW.search(text),
     )
 
 
 MAYBE = 0.04
 """From here on it may: no mark, but where a question finds both, the newer comes first."""
+
+
+def _subject(text: str) -> frozenset[str]:
+    found = _IS.match(text)
+    if found is None:
+        return frozenset()
+    own = text[found.end() :] if _IS_MINE.match(text[found.end() :]) else found[1]
+    return frozenset(_TOPICS.get(word, word) for word in content_words(own))
+
+
+def _most(before: Statement, after: Statement) -> float:
+    """The highest probability that a pair can have. Without a word of change, only what the same thing is and what the
+    speaker does now are surely replaced; what merely happened and things of which one has many replace nothing."""
+    if after.tells_change:
+        return 1.0
+    if before.subject and after.subject:
+        return 1.0 if before.subject <= after.subject or after.subject <= before.subject else 0.0
+    if before.many or after.many:
+        return 0.0
+    plain = (before.of_now or before.subject) and (after.of_now or after.subject)
+    return 1.0 if plain else SURE - 0.01
 
 
 def _asserts(text: str, own: frozenset[str]) -> bool:
@@ -156,7 +206,7 @@ def probability(old: str, new: str) -> float:
         return 0.0
     values = features(before, after)
     score = sum(weight * values[name] for name, weight in _WEIGHTS.items())
-    return 1 / (1 + math.exp(-score))
+    return min(_most(before, after), 1 / (1 + math.exp(-score)))
 
 
 def features(before: Statement, after: Statement) -> dict[str, float]:

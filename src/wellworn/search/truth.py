@@ -11,7 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from wellworn.core.values import KINDS, Entry, Partition
-from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, probability
+from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, probability
 from wellworn.ingest.terms import Trait
 from wellworn.search.bank import Bank
 from wellworn.search.context import SearchContext
