@@ -335,6 +335,8 @@ class Recall:
     """Entries that were eligible: visible in the scope, valid at the time, past the filters."""
     trace: tuple[SearchStep, ...] = ()
     """What a recursive recall did, in order; empty on the plain route."""
+    digest: str = ""
+    """What a plan that ends with `compare` or `summarize` makes of the hits: a table, or a summary."""
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
