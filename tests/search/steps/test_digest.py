@@ -38,9 +38,9 @@ def test_a_summary_without_a_model_is_the_sentences_themselves() -> None:
         assert all(any(line in hit.entry.text for hit in found) for line in lines)
 
 
-def summarized(reply: object) -> tuple[str, int]:
+def summarized(reply: str | Exception) -> tuple[str, int]:
     plan = '{"actions": [{"action": "aggregate", "strategy": "summarize"}]}'
-    model = ScriptedModel(lambda request: plan if request.purpose == "plan" else reply)
+    model = ScriptedModel({"plan": plan, "summarize": reply})
     with filled(recursion=Recursion(models=Models(root=model), mode="always")) as memory:
         found = memory.recall(QUESTION, scope=SCOPE, k=3)
         return found.digest, found.cost.model_calls
@@ -51,7 +51,7 @@ def test_a_summary_is_a_models_if_it_is_in_the_words_of_the_hits() -> None:
 
 
 @pytest.mark.parametrize("reply", ["", "Nobody knows. The film was shot in Leland.", RuntimeError("gone")], ids=repr)
-def test_a_summary_that_rests_on_nothing_is_not_believed(reply: object) -> None:
+def test_a_summary_that_rests_on_nothing_is_not_believed(reply: str | Exception) -> None:
     assert "The film Overdrive Maximus was shot in Leland in 1986." in summarized(reply)[0]
 
 

@@ -16,6 +16,7 @@ from wellworn import (
     InvalidInput,
     Limits,
     Memory,
+    Planner,
     Recursion,
     RecursiveCall,
     SearchLayer,
@@ -125,7 +126,8 @@ def test_a_broken_plan_or_planner_costs_nothing_but_the_gain() -> None:
         raise RuntimeError("no more of it")
 
     broken = (None, 7, "nonsense", [None], [DrillDown(), "nonsense"], breaks())
-    for planner in (Raises(), Fixed(), *map(Returns, broken)):
+    planners: list[Planner] = [Raises(), Fixed(), *map(Returns, broken)]
+    for planner in planners:
         with filled(recursion=Recursion(planner=planner)) as memory:
             found = memory.recall(QUESTION, scope=SCOPE, k=3)
             assert [hit.entry.title for hit in found.hits] == titles(memory, recursion="off")
@@ -135,10 +137,10 @@ def test_a_broken_plan_or_planner_costs_nothing_but_the_gain() -> None:
 @pytest.mark.parametrize("depth", [0, 1])
 def test_a_plan_without_end_is_given_up_at_the_deadline(depth: int) -> None:
     class Endless:
-        def plan(self, query: str, shape: str, *, layers: Sequence[Layer], depth: int) -> Iterator[object]:
+        def plan(self, query: str, shape: str, *, layers: Sequence[Layer], depth: int) -> Plan:
             if depth < wanted:
-                return iter([RecursiveCall(sub_query=QUESTION)])
-            return forever()
+                return (RecursiveCall(sub_query=QUESTION),)
+            return forever()  # type: ignore[return-value]  # wrong on purpose
 
     def forever() -> Iterator[object]:
         while not over.wait(0.01):

@@ -249,7 +249,8 @@ def _chosen(ranked: Ranked, state: _State) -> Rows:
     elsewhere = np.array([state.elsewhere.get(row, -np.inf) for row in rows.tolist()])
     scores = np.maximum(ranked.scores, elsewhere)
     best = np.argsort(-scores, kind="stable")[: action.top]
-    return rows[best[scores[best] >= action.min_share * scores.max(initial=0.0)]]
+    chosen: Rows = rows[best[scores[best] >= action.min_share * scores.max(initial=0.0)]]
+    return chosen
 
 
 def _recent(action: FilterByRecency, state: _State) -> int:
@@ -312,9 +313,9 @@ class StepSearch:
         found = search(refine=executor)
         cost = found.cost if planned.calls is None else planned.calls.added_to(found.cost)
         found = replace(found, route=ROUTE, trace=(*planned.steps, *executor.steps), cost=cost)
-        strategy = next((one.strategy for one in reversed(planned.plan) if isinstance(one, Aggregate)), "combine")
-        if strategy != "combine":
-            found = self._digested(found, strategy, executor.sides, planned, scope)
+        last = next((one for one in reversed(planned.plan) if isinstance(one, Aggregate)), Aggregate())
+        if last.strategy != "combine":
+            found = self._digested(found, last.strategy, executor.sides, planned, scope)
         return found, planned.usage.tokens
 
     def _digested(
