@@ -17,7 +17,7 @@ CLOSING = "</memories>"
 _ELLIPSIS = " […]"
 _SMALLEST_CUT_TOKENS = 12
 _TAG = re.compile(
-    r"<(\s*/?\s*(?:memor(?:y|ies)|tasks?|trajector(?:y|ies)|verdict|questions?|entries|chunks|summaries|layers|system|"
+    r"<(\s*/?\s*(?:memor(?:y|ies)|dialogues?|tasks?|trajector(?:y|ies)|verdict|questions?|entries|chunks|summaries|layers|system|"
     r"user|assistant|human|tool|instructions?|context)\b[^<>]*)>?",
     re.IGNORECASE,
 )
