@@ -16,6 +16,7 @@ from rich.progress import Progress as Bar
 from evals import documents as documents_eval
 from evals import extraction as extraction_eval
 from evals import gates as gates_eval
+from evals import hops as hops_eval
 from evals import judge as judge_eval
 from evals import learn as learn_eval
 from evals import preferences as preferences_eval
@@ -154,6 +155,21 @@ def tasks(
 def documents(embedder: Embedder = "static", json: Json = False) -> None:
     """Is the page that answers a question found first in a folder of documentation? Beside FTS5; needs no data."""
     _print(documents_eval.run(embedder=embedder), json)
+
+
+@app.command()
+def hops(
+    part: Annotated[str, typer.Option("--part", help="tune or check.")] = "check",
+    seed: Annotated[int, typer.Option("--seed", help="Other names.")] = 1,
+    embedder: Embedder = "static",
+    json: Json = False,
+) -> None:
+    """Are all notes found that a question needs? Made-up notes with look-alikes; needs no data."""
+    if part not in hops_eval.DOMAINS:
+        raise ValueError(f"--part {part!r} is neither tune nor check")
+    with _bar() as progress:
+        report = hops_eval.run(part=part, seed=seed, embedder=embedder, progress=progress)
+    _print(report, json)
 
 
 @app.command()

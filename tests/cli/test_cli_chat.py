@@ -84,6 +84,14 @@ def test_statements_are_acknowledged_and_remembered(cli: Cli) -> None:
     assert turns == ["My dentist is Dr. Holm.", "Who is my dentist?", "Thanks!"]  # not its own answers
 
 
+def test_a_statement_that_changes_something_says_what(cli: Cli) -> None:
+    said(cli, "I live in Oslo.")
+    first, second = said(cli, "I moved to Bergen last week.", "My tea is oolong.")
+    assert first.startswith("Noted. So this no longer holds: “")
+    assert "Oslo" in first
+    assert second == "Noted."
+
+
 def test_why_says_it_in_words(cli: Cli) -> None:
     lines = said(cli, "/why", "My dentist is Dr. Holm.", "Who is my dentist?", "/why")
     assert lines[0] == "You have not asked me anything yet."

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellworn.learning.guard import AGREEMENT_BAR, LEAST, MEMORY, Evidence, Guard, auc, earned
+from wellworn.learning.guard import AGREEMENT_BAR, LEAST, MEMORY, Evidence, Guard, auc, earned, proven
 
 YES, NO = Evidence(n=100, total=20, squares=8), Evidence(n=100, total=-20, squares=8)
 HONEST = Evidence(n=100, total=25, squares=12)
@@ -73,19 +73,16 @@ def test_an_outcome_that_says_nothing_is_no_evidence() -> None:
 def test_serving_has_hysteresis() -> None:
     weak = Evidence(n=100, total=0.5, squares=25)
     assert weak.bound(-1) < 0 < weak.bound(1)
-    off, on = Guard(trusted=True, gain=weak), Guard(trusted=True, gain=weak, beats=True)
-    assert not off.serve(Evidence())
-    assert on.serve(Evidence())
-    assert Guard(trusted=True, gain=YES).serve(Evidence())
-    assert not Guard(trusted=True, gain=NO, beats=True).serve(Evidence())
+    assert [proven(weak, before) for before in (False, True)] == [False, True]
+    assert proven(YES)
+    assert not proven(NO, before=True)
+    assert not proven(Evidence(n=LEAST - 1, total=20, squares=20), before=True)
 
 
 def test_an_untrusted_person_neither_earns_nor_keeps_it() -> None:
     distrusted = Guard(agree=Evidence(n=100, total=0, squares=10), gain=YES, beats=True)
-    assert not distrusted.serve(Evidence())
-    assert distrusted.serve(YES)
-    assert not distrusted.serve(NO)
-    assert not Guard(gain=YES).serve(Evidence(n=LEAST - 1, total=20, squares=20))
+    assert not distrusted.see((0.0, 0.5)).beats
+    assert Guard(agree=HONEST, gain=YES, trusted=True).see((0.5, 0.0)).beats
 
 
 def believing(agreements: Iterable[float], guard: Guard | None = None) -> list[Guard]:

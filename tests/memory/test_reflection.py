@@ -502,3 +502,13 @@ def test_back_and_forth_never_leads_in_a_ring(opened: OpenMemory) -> None:
     assert [_turn(mem, f"month-{n}").state for n in range(1, 5)] == ["superseded"] * 3 + ["active"]
     mem.reflect(scope=ADA, again=True)
     assert mem.verify().ok
+
+
+def test_what_is_said_again_after_a_change_holds_again(opened: OpenMemory) -> None:
+    mem = opened()
+    session = mem.session(scope=ADA, session_id="monday")
+    for text in ("I live in Oslo.", "I moved to Bergen.", "I just moved to Oslo."):
+        session.add("user", text)
+    mem.reflect(scope=ADA)
+    assert [entry.text for entry in _kept(mem) if entry.state == "active"] == ["Ada just moved to Oslo."]
+    assert mem.verify().ok

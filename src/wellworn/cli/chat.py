@@ -45,11 +45,11 @@ def chat(
         render.say(f"Hello! ({who}; /help for help, /quit to leave)")
         talk = Conversation(memory, middleware, model, tell=render.say if target.json else render.show)
         turns = talk.run(_messages())
-        written = []
+        written = talk.reflections
         if turns:
             middleware.end_session()
             try:
-                written = memory.reflect(session_id=id)
+                written += memory.reflect(session_id=id)
             except WellwornError as error:
                 render.say(f"Not reflected on yet ({error}); `wellworn jobs run` tries again.")
     target.answer({"session_id": id, "turns": turns, "reflections": written})

@@ -12,9 +12,10 @@ from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.errors import WellwornError
 from wellworn.core.values import Recall
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
-from wellworn.integrations.sentences import reply, sentence, why
+from wellworn.integrations.sentences import NOTED, reply, sentence, why
 from wellworn.memory import Memory
 from wellworn.models.port import Message, Model, Request
+from wellworn.reflection.report import Reflection
 
 SYSTEM = "You are a helpful assistant with a memory of earlier conversations. Answer in a few sentences."
 HISTORY_TURNS = 12
@@ -41,6 +42,8 @@ class Conversation:
         self._tell, self._clock = tell, aware(clock)
         self._last: Recall | None = None
         self._used: Sequence[int] = ()
+        self.reflections: list[Reflection] = []
+        """What became of statements so far. Without a model they become memories at once."""
 
     def run(self, messages: Iterator[str]) -> int:
         """Answer until the person leaves; returns how many messages there were."""
@@ -66,7 +69,9 @@ class Conversation:
         system, answer = self._middleware.enrich_system_prompt(context), ""
         self._last, self._used = self._middleware.recalled(text), ()
         if self._model is None:
-            self._tell(reply(text, self._last, now=self._clock()))
+            said = reply(text, self._last, now=self._clock())
+            self._middleware.after_response(text, "")
+            self._tell(" ".join([said, *self._replaced()]) if said == NOTED else said)
         else:
             try:
                 answer = self._asked(self._model, system, text)
@@ -75,7 +80,17 @@ class Conversation:
                 self._tell(citation.text.strip())
             except WellwornError as error:  # a model that fails ends one answer, not the chat
                 self._tell(f"The model did not answer: {error}")
-        self._middleware.after_response(text, answer)
+            self._middleware.after_response(text, answer)
+
+    def _replaced(self) -> list[str]:
+        """Make memories of the last statement; says what they replace."""
+        try:
+            made = self._memory.reflect(session_id=self._middleware.session_id)
+        except WellwornError:  # the end of the session tries again
+            return []
+        self.reflections += made
+        changed = [one for each in made for one in each.memories if one.action in ("supersede", "correct")]
+        return [f"So this no longer holds: “{one.old_text}”" for one in changed if one.old_text]
 
     def _asked(self, model: Model, system: str, text: str) -> str:
         earlier = [

@@ -9,10 +9,9 @@ Citations that follow any rule the features can express are predictable, whether
 them. Random ones are not. Inverted ones cite most of what is shown: that does not say what is better, so it teaches
 nothing, and a person who mostly does so is not trusted.
 
-Trust is gained by a lower bound and lost by the mean, so that it does not flip back and forth near the bar. It is lost
-at once when feedback turns: the shortfall is a running sum of what agreement lacks to half of its own long mean, in
-units of its variance and never below 0 (Page's CUSUM). Bounds are mean ± z standard errors and are checked after every
-outcome. This module knows neither rankers nor stores.
+Trust is gained by a lower bound (mean - z standard errors) and lost by the mean, so that it does not flip back and forth
+near the bar. Feedback has turned when the shortfall is large: a running sum of what agreement lacks to half of its own
+long mean, in units of its variance, never below 0 (Page's CUSUM). This module knows neither rankers nor stores.
 """
 
 from __future__ import annotations
@@ -37,8 +36,6 @@ TURNED = 50.0
 USUAL_VARIANCE = 0.1
 """Variance of honest agreement with five shown. Where it is larger, as with two shown, more outcomes are needed."""
 Z_GAIN = 1.0
-TENANT_SHARE = 100
-"""The tenant's gain counts as at most this many outcomes of a person."""
 MIN_VARIANCE = 0.01
 """A handful of equal values must not look like certainty."""
 
@@ -95,6 +92,7 @@ class Guard:
     gain: Evidence = NO_EVIDENCE
     """How much better than the base it did."""
     beats: bool = False
+    """They are trusted, and the gain is proven."""
     trusted: bool = False
     """Their citations are predicted clearly better than by chance."""
     shortfall: float = 0.0
@@ -115,20 +113,15 @@ class Guard:
         shortfall = max(0.0, self.shortfall + lacks) if self.trusted else 0.0
         sparing = self.sparing if self.trusted else self.sparing + 1
         gained = self.gain.add(gain)
-        return altered(self, agree=agree, gain=gained, trusted=trusted, shortfall=shortfall, sparing=sparing)
+        beats = trusted and proven(gained, self.beats)
+        return altered(
+            self, agree=agree, gain=gained, beats=beats, trusted=trusted, shortfall=shortfall, sparing=sparing
+        )
 
     @property
     def turned(self) -> bool:
         """Feedback is not what it was: what was learned from it says nothing about what comes."""
         return self.shortfall > TURNED
-
-    def serve(self, tenant_gain: Evidence) -> bool:
-        """Whether a learned ranking may serve: on when the gain's lower bound is above 0, off when its upper is below.
-
-        In between it stays as it was. For a person who is not trusted only the tenant's gain counts, and where that is
-        too thin the answer is no.
-        """
-        return proven(self.gain.plus(tenant_gain, TENANT_SHARE) if self.trusted else tenant_gain, self.beats)
 
     def distrust(self) -> str:
         """Why this feedback is not trusted, in one line; empty while it is, or while there are too few outcomes."""
@@ -138,7 +131,10 @@ class Guard:
 
 
 def proven(gain: Evidence, before: bool = False) -> bool:
-    """Whether this gain is enough to serve, or to go on serving."""
+    """Whether a ranking with this gain may serve: on when its lower bound is above 0, off when its upper is below.
+
+    In between it stays as it was `before`.
+    """
     if gain.n < LEAST or gain.bound(Z_GAIN) < 0.0:
         return False
     return before or gain.bound(-Z_GAIN) > 0.0

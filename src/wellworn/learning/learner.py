@@ -21,7 +21,7 @@ from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import CurvePoint, Entry, LearningStatus, Partition
 from wellworn.ingest.hashing import hash64
 from wellworn.ingest.terms import read_question
-from wellworn.learning.guard import Z_GAIN
+from wellworn.learning.guard import Z_GAIN, Evidence
 from wellworn.learning.log import LearningLog
 from wellworn.learning.outcome import OutcomeInput, judged
 from wellworn.learning.past import MOST_RECALLS, PersonPast, attributes_of
@@ -143,11 +143,8 @@ class Learner:
         return Serving(level=level, ranker=ranker, outcomes=outcomes, past=past)
 
     def tried_place(self, now: Serving, terms: Sequence[int], spare: int) -> int | None:
-        """Which of the `spare` candidates after the last place is tried in it, if any.
-
-        Chosen by a hash of the query and of how much was learned, so that a run can be repeated. Nothing is tried on
-        people who report no outcomes.
-        """
+        """Which of the `spare` candidates after the last place is tried in it, if any: by a hash of the query and of how
+        much was learned, so that a run can be repeated. Nothing is tried on people who report no outcomes."""
         if not self.explore or not now.outcomes:
             return None
         dice = hash64(f"{now.outcomes}:{terms}")
@@ -253,15 +250,9 @@ class Learner:
     def _record_switch(self, tx: Tx, tenant: str, step: Advanced, now: datetime) -> None:
         """Every switch of what serves is an event in the audit log."""
         if step.switched is not None:
-            gain = step.person.guard.gain
-            detail: dict[str, Any] = {
-                "from": step.switched[0],
-                "to": step.switched[1],
-                "why": step.why,
-                "outcomes": step.person.outcomes,
-                "gain": round(gain.mean, 4),
-                "bound": round(gain.bound(-Z_GAIN), 4) if gain.n >= 2 else 0.0,
-            }
+            gain, (before, after) = step.person.guard.gain, step.switched
+            detail: dict[str, Any] = {"from": before, "to": after, "why": step.why, "outcomes": step.person.outcomes}
+            detail |= {"gain": round(gain.mean, 4), "bound": round(_sure(gain), 4)}
             audit(tx, Event(at=now, tenant=tenant, action="learn", detail=detail))
 
     # -- replay --------------------------------------------------------------------------------------------------
@@ -314,7 +305,7 @@ class Learner:
                     at=outcome.at,
                     cited_rate=sum(recent) / len(recent),
                     gain=gain.mean,
-                    bound=gain.bound(-Z_GAIN) if gain.n >= 2 else 0.0,
+                    bound=_sure(gain),
                     level=person.level,
                     weights=dict(zip(self.names, person.own.weights.tolist(), strict=True)),
                 )
@@ -387,7 +378,7 @@ class Learner:
             trusted=person is not None and person.guard.trusted,
             distrust="" if person is None else person.distrust(),
             gain=gain.mean,
-            bound=gain.bound(-Z_GAIN) if gain.n >= 2 else 0.0,
+            bound=_sure(gain),
             prior_steps=0 if prior.ranker is None else prior.ranker.steps,
             prior_users=prior.users,
             shares=self._settings(partition.tenant).shares,
@@ -481,6 +472,11 @@ class Learner:
         """Keep settings; the defaults need no row."""
         if settings != self._settings(tenant, tx):
             put_policy(tx, tenant, None, dumps_tenant(settings), profile=SETTINGS)
+
+
+def _sure(gain: Evidence) -> float:
+    """The gain's lower bound."""
+    return gain.bound(-Z_GAIN) if gain.n >= 2 else 0.0
 
 
 def _add(past: PersonPast, recall: LoggedRecall, cited: Iterable[int], entries: Mapping[int, Entry]) -> None:

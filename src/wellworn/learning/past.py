@@ -38,10 +38,10 @@ DOUBT = 5.0
 KEEP = 1.0 - 1.0 / 200
 """Each further time, older ones fade a little."""
 SHARED = ("kind", "source", "speaker")
-"""Attributes of which an entry has one value each; with its tags they make up the feature `habit`."""
+"""With its tags, what makes up an entry's `habit`."""
 
 Attributes = dict[str, int]
-"""An entry as its columns have it: `no`, `thread`, kind, source, speaker, and a bit for each tag."""
+"""An entry as its columns have it: no, thread, kind, source, speaker, and tags as bits."""
 
 
 @lru_cache(maxsize=4096)

@@ -68,8 +68,6 @@ class Person:
     outcomes: int = 0
     absorbed: bool = False
     """Their past outcomes are in the prior."""
-    lent: Evidence = NO_EVIDENCE
-    """The tenant's gain just before they were absorbed: others' evidence, so that their own is not counted twice."""
     barren: int = 0
     """Outcomes in a row without any citation while a learned ranking served."""
     places: tuple[int, ...] = ()
@@ -90,10 +88,7 @@ class Person:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Advanced:
-    """The state after an outcome.
-
-    `switched` is (from, to) when the level changed, or what was learned from this person was discarded; `why` says why.
-    """
+    """The state after an outcome; `switched` is (from, to) when the level changed or weights were discarded."""
 
     prior: Prior
     person: Person
@@ -112,7 +107,7 @@ def advance(
     """
     width = example.features.shape[1]
     if person is None:
-        person = _newcomer(prior, width)
+        person = Person(own=prior.person(width))
     before, found, shared = person.level, None, person.shared
     places = tuple(example.cited.nonzero()[0].tolist())
     most = len(places) > example.shown / 2
@@ -144,9 +139,8 @@ def advance(
         if person.absorbed:
             ranker = (prior.ranker or Ranker.fresh(width)).updated(example)
             prior = altered(prior, ranker=ranker, gain=prior.gain.add(found[1]))
-        elif proven(guard.gain):
+        elif guard.beats:
             prior, person = _absorb(prior, person, [*past(), example])
-    person = _judged(prior, person)
     level = _level(prior, person)
     if level == before and not fault:
         return Advanced(prior=prior, person=person)
@@ -159,13 +153,9 @@ def serving(prior: Prior, person: Person | None) -> tuple[Level, Ranker | None]:
 
     Asked again each time, so that what others taught since the person's last outcome counts at once.
     """
-    person = _judged(prior, person or _newcomer(prior, 0))
+    person = person or Person(own=prior.person(0))
     level = _level(prior, person)
     return level, {"base": None, "prior": prior.ranker, "person": person.own}[level]
-
-
-def _newcomer(prior: Prior, width: int) -> Person:
-    return Person(own=prior.person(width), guard=Guard(beats=prior.labelled))
 
 
 def _taught(ranker: Ranker, examples: Iterable[Example]) -> Ranker:
@@ -182,18 +172,12 @@ def _predicted(ranker: Ranker | None, example: Example) -> float:
     return auc(scores[: example.shown].tolist(), example.cited.tolist())
 
 
-def _others(prior: Prior, person: Person) -> Evidence:
-    return person.lent if person.absorbed else prior.gain
-
-
 def _level(prior: Prior, person: Person) -> Level:
-    guard = person.guard
-    if not guard.beats:
-        return "base"
-    if guard.trusted and guard.gain.n >= LEAST and person.own.finite:
+    if person.guard.beats and person.own.finite:
         return "person"
     wrong = person.shared.n >= LEAST_SHARED and person.shared.bound(Z_AGREE) < 0.0
-    return "prior" if prior.ranker and prior.ranker.finite and not wrong else "base"
+    helps = proven(prior.gain, prior.labelled or person.level == "prior")
+    return "prior" if prior.ranker and prior.ranker.finite and helps and not wrong else "base"
 
 
 def _absorb(prior: Prior, person: Person, lessons: list[Example]) -> tuple[Prior, Person]:
@@ -201,13 +185,7 @@ def _absorb(prior: Prior, person: Person, lessons: list[Example]) -> tuple[Prior
     width = person.own.width
     ranker, own = _taught(prior.ranker or Ranker.fresh(width), lessons), _taught(prior.person(width), lessons)
     grown = replace(prior, ranker=ranker, gain=prior.gain.plus(person.guard.gain), users=prior.users + 1)
-    return grown, replace(person, own=own, absorbed=True, lent=prior.gain)
-
-
-def _judged(prior: Prior, person: Person) -> Person:
-    """With the verdict whether a learned ranking beats the base."""
-    beats = person.guard.serve(_others(prior, person))
-    return person if beats == person.guard.beats else replace(person, guard=replace(person.guard, beats=beats))
+    return grown, replace(person, own=own, absorbed=True)
 
 
 def _fault(person: Person) -> str:
@@ -230,7 +208,7 @@ def _reason(prior: Prior, person: Person) -> str:
         return f"own feedback is trusted, and the learned ranking beats the base: gain {person.guard.gain}"
     distrust = person.distrust()
     if person.level == "prior":
-        return distrust or f"the tenant's prior beats the base: gain {_others(prior, person)}"
+        return distrust or f"the tenant's prior beats the base: gain {prior.gain}"
     return distrust or f"no evidence that the learned ranking beats the base: gain {person.guard.gain}"
 
 

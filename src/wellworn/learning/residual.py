@@ -37,8 +37,7 @@ RANK = 8
 """Outer products kept per matrix. 4·8·d floats and an open batch are 228 KiB at d = 1536 (`Residual.to_bytes`)."""
 MAX_NORM = 4.0
 """The largest Frobenius norm of what was learned, per matrix. Nothing in Equation 3 pulls W back: where one answer keeps
-being cited, its scores grow, the steps grow with them, and W reaches 5e8 in 3,000 turns. Equation 1 adds W to the
-identity, so beyond a few times that the vectors themselves hardly count."""
+being cited, its scores grow, the steps grow with them, and W reached 5e8 in 3,000 turns."""
 SCORE_DECIMALS = 9
 """Processors differ in the last bits of a sum. Scores that agree to this many decimals are a tie on all of them."""
 

@@ -91,9 +91,9 @@ def prepare(
     taken: set[str] = set()
     planned: list[UpdateDecision] = []
     for decision in decisions:
-        if decision.action not in ("add", "same"):
+        if decision.action != "add":
             olds = [old for old in decision.olds if old.id not in taken]
-            taken.update(old.id for old in olds)
+            taken.update(old.id for old in olds if decision.action != "same")
             decision = replace(decision, olds=tuple(olds)) if olds else replace(decision, action="add", olds=())
         planned.append(decision)
     entries = [

@@ -335,7 +335,8 @@ def group_same(candidates: Sequence[Candidate]) -> list[Candidate]:
         read = claim(one.summary, one.speaker)
         for place, (before, known) in enumerate(kept):
             kind = relate(known, read).kind
-            if kind in ("same", "adds") and may_be_one(one.speaker, before.speaker):
+            changed = any(relate(known, later).kind == "supersedes" for _, later in kept[place + 1 :])
+            if kind in ("same", "adds") and may_be_one(one.speaker, before.speaker) and not changed:
                 kept[place] = (_united(one, before), read) if kind == "adds" else (_united(before, one), known)
                 break
         else:

@@ -61,7 +61,12 @@ _BY_RELATION: dict[str, ActionName] = {"same": "same", "supersedes": "supersede"
 
 def decide(proposals: Sequence[Proposal], model: Model | None) -> list[UpdateDecision]:
     """One decision for each proposal, in order. What was said within the session is compared by rules."""
-    decided = [_by_rules(one.candidate, [*one.similar, *one.earlier]) for one in proposals]
+    decided: list[UpdateDecision] = []
+    ended: set[str] = set()
+    for one in proposals:
+        holding = [old for old in (*one.similar, *one.earlier) if old.id not in ended]
+        decided.append(_by_rules(one.candidate, holding))
+        ended.update(old.id for old in decided[-1].olds if decided[-1].action == "supersede")
     if model is None:
         return decided
     # What is there already word for word, and what resembles nothing, needs no model.

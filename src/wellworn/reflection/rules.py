@@ -30,7 +30,7 @@ from wellworn.reflection.labels import (
     without_opener,
 )
 from wellworn.reflection.person import about_speaker, is_adverb, is_past
-from wellworn.reflection.sentences import Sentence, sentences
+from wellworn.reflection.sentences import MOST_SENTENCES, Sentence, sentences
 
 MOST_PER_TURN = 8
 _PASTED_CHARS = 1000
@@ -106,6 +106,7 @@ class _Session:
     addressed: re.Pattern[str] | None = None
     """The speakers' first names where a sentence begins or ends with them."""
     heard: set[int] = field(default_factory=set)
+    claims: list[frozenset[int]] = field(default_factory=list)
     users: int = 0
     own: int = 0
     """Turns of the user that say something of themselves."""
@@ -144,7 +145,8 @@ class _Session:
     def remember(self, turn: Turn) -> None:
         """Keep the words of a turn that was read."""
         if role(turn) in ("user", "person"):
-            self.heard.update(term for one in sentences(turn.text) for term in _claimed(one.text))
+            self.claims += [frozenset(_claimed(one.text)) for one in sentences(turn.text)]
+            self.heard.update(*self.claims[-MOST_SENTENCES:])
 
     def name(self, turn: Turn) -> str:
         return name_of(turn, self.user)
@@ -158,8 +160,14 @@ class _Session:
         return [one for one in cut if one.text]
 
     def count_new(self, one: Sentence) -> int:
-        """How many words a sentence has that no person said before in this session and that are not mere politeness."""
-        return len({*_claimed(one.text)} - _SOCIAL_TERMS - self.heard)
+        """How many words a sentence has that no person said before in this session and that are not mere politeness.
+
+        Known words in a new connection count as one.
+        """
+        claimed = {*_claimed(one.text)} - _SOCIAL_TERMS
+        if claimed <= self.heard:
+            return int(bool(claimed) and not any(claimed <= known for known in self.claims))
+        return len(claimed - self.heard)
 
 
 def _claimed(text: str) -> list[int]:

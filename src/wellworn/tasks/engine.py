@@ -37,7 +37,7 @@ ALIKE = 0.9
 """Of a guardrail's similarity: a strategy that fits at least so well comes first."""
 WORDS_SHARE = 0.6
 SHARES = {"similarity": 0.65, "words": WORDS_SHARE}
-MOST_READ, READ_CHARS = 4096, 2_000
+MOST_READ, READ_CHARS = 4096, 4_000
 """Items whose words are kept at hand, and how much of their evidence is read."""
 FITS = 0.6
 """Of the best item's similarity: what fits less is about something else."""

@@ -23,7 +23,7 @@ from .world import QUESTION, SCOPE, filled
 GOLDEN = Path(__file__).parents[2] / "golden" / "recursive_prompts.txt"
 GOOD = {
     "conclusion": "Stefan Kingsley directed it.",
-    "cites": [0, 2],
+    "cites": [0, 1],
     "reasoning": "It was shot there.",
     "confidence": 0.9,
 }
@@ -77,7 +77,7 @@ def test_a_model_that_fails_leaves_the_evidence(reply: Any) -> None:
 
 
 def test_citations_are_read_as_models_write_them() -> None:
-    with concluding({**GOOD, "cites": ["[2]", 2, "0"], "confidence": "high"}) as memory:
+    with concluding({**GOOD, "cites": ["[1]", 1, "0"], "confidence": "high"}) as memory:
         found = memory.reason(QUESTION, scope=SCOPE)
         assert len(found.cited) == 1
         assert found.confidence == 0.5

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
+from threading import Event
 
 import pytest
 
@@ -15,6 +16,7 @@ from wellworn import (
     InvalidInput,
     Limits,
     Memory,
+    Planner,
     Recursion,
     RecursiveCall,
     SearchLayer,
@@ -119,9 +121,39 @@ def test_a_broken_plan_or_planner_costs_nothing_but_the_gain() -> None:
         def plan(self, query: str, shape: str, *, layers: Sequence[Layer], depth: int) -> Plan:
             return self.given  # type: ignore[return-value]  # wrong on purpose
 
-    for planner in (Raises(), Fixed("nonsense"), Fixed(), Returns(None), Returns(7), Returns("nonsense")):
+    def breaks() -> Iterator[object]:
+        yield FilterByRelevance()
+        raise RuntimeError("no more of it")
+
+    broken = (None, 7, "nonsense", [None], [DrillDown(), "nonsense"], breaks())
+    planners: list[Planner] = [Raises(), Fixed(), *map(Returns, broken)]
+    for planner in planners:
         with filled(recursion=Recursion(planner=planner)) as memory:
-            assert titles(memory) == titles(memory, recursion="off")
+            found = memory.recall(QUESTION, scope=SCOPE, k=3)
+            assert [hit.entry.title for hit in found.hits] == titles(memory, recursion="off")
+            assert found.route == "hybrid" or not found.trace
+
+
+@pytest.mark.parametrize("depth", [0, 1])
+def test_a_plan_without_end_is_given_up_at_the_deadline(depth: int) -> None:
+    class Endless:
+        def plan(self, query: str, shape: str, *, layers: Sequence[Layer], depth: int) -> Plan:
+            if depth < wanted:
+                return (RecursiveCall(sub_query=QUESTION),)
+            return forever()  # type: ignore[return-value]  # wrong on purpose
+
+    def forever() -> Iterator[object]:
+        while not over.wait(0.01):
+            pass
+        yield FilterByRelevance()
+
+    wanted, over = depth, Event()
+    with filled(recursion=Recursion(planner=Endless(), limits=Limits(timeout_s=0.2))) as memory:
+        try:
+            found = memory.recall(QUESTION, scope=SCOPE, k=3)
+        finally:
+            over.set()
+        assert [hit.entry.title for hit in found.hits] == titles(memory, recursion="off")
 
 
 def test_calls_go_no_deeper_than_the_limit() -> None:

@@ -45,7 +45,7 @@ def test_a_program_searches_reads_asks_and_ends() -> None:
         "texts = [read_chunk(one) for one in found]\n"
         "answers = llm_query_batched([f'Is it in here? {text}' for text in texts])\n"
         "print(answers, llm_query('and now?'))",
-        "FINAL('Stefan Kingsley', chunk_ids=[found[0]['id'], 'made up'], confidence=0.9)\nprint('never')",
+        "FINAL('Stefan Kingsley', chunk_ids=[found[1]['id'], found[0]['id'], 'made up'], confidence=0.9)\nprint('never')",
     )
     with filled() as memory:
         result = asked(memory, model)
@@ -55,7 +55,7 @@ def test_a_program_searches_reads_asks_and_ends() -> None:
             3,
             "",
         )
-        assert len(result.chunk_ids) == 1, "what was never seen cannot be cited"
+        assert len(result.chunk_ids) == 1, "what was never seen, or has no word of it, cannot be cited"
         second, third = [r for r in model.requests if r.purpose == "repl"][1:]
         assert "Overdrive Maximus" in second.messages[-1].text
         assert "['yes', 'yes', 'yes'] yes" in third.messages[-1].text
@@ -94,13 +94,27 @@ def test_tags_and_links_are_followed() -> None:
 
 
 def test_a_mistake_is_told_and_may_be_mended() -> None:
-    model = programs("print(undefined)", "read_chunk('nowhere')", "x = (", "FINAL('done')")
+    model = programs(
+        "print(undefined)", "read_chunk('nowhere')", "x = (", "FINAL(read_chunk(search_chunks('rye bread')[0]))"
+    )
     with filled() as memory:
-        assert asked(memory, model).content == "done"
+        assert asked(memory, model).content == "The bakery opens at six and sells rye bread."
         told = [request.messages[-1].text for request in model.requests[1:]]
         assert "NameError" in told[0]
         assert "no chunk 'nowhere'" in told[1]
         assert "<error>" in told[2]
+
+
+@pytest.mark.parametrize("wrong", ["'Quentin Zorbas'", "'Quentin Zorbas', chunk_ids=[found[0]['id']]", "'?'"])
+def test_an_answer_without_a_word_of_its_chunks_is_refused_and_may_be_mended(wrong: str) -> None:
+    search = "found = search_chunks('rye bread')\nread_chunk(found[0])\n"
+    with filled() as memory:
+        refused = asked(memory, programs(*[f"{search}FINAL({wrong})"] * 8))
+        assert "Zorbas" not in (refused.content or "")
+        assert refused.problem
+        model = programs(f"{search}FINAL({wrong})", "FINAL('Rye bread', chunk_ids=[found[0]['id']])")
+        assert asked(memory, model).content == "Rye bread"
+        assert "no word of a chunk" in model.requests[1].messages[-1].text
 
 
 def test_nothing_is_logged_for_learning() -> None:
@@ -164,7 +178,7 @@ def test_a_slow_model_ends_at_the_deadline() -> None:
 def test_it_is_off_unless_asked_for_and_reason_uses_it_when_on() -> None:
     model = programs(
         "FINAL('It was Stefan.', chunk_ids=[search_chunks('directed by Stefan Kingsley')[0]['id']])",
-        reason='{"conclusion": "Stefan Kingsley", "cites": [0, 2]}',
+        reason='{"conclusion": "Stefan Kingsley", "cites": [0, 1]}',
     )
     with filled(recursion=Recursion(models=Models(root=model))) as memory:
         assert memory.reason(QUESTION, scope=SCOPE).explored is None

@@ -56,14 +56,27 @@ def test_labelled_questions_are_routed_as_they_should_be() -> None:
     pairs = [(route(query).score >= THRESHOLD, needs) for query, needs in labelled()]
     assert len(pairs) >= 120
     right = pairs.count((True, True))
-    assert right / sum(taken for taken, _ in pairs) >= 0.93
-    assert right / sum(needs for _, needs in pairs) >= 0.95
+    assert right / sum(taken for taken, _ in pairs) >= 0.6, "a question for one entry keeps its plain answer"
+    assert right / sum(needs for _, needs in pairs) >= 0.99
+
+
+def test_the_number_of_layers_is_a_signal_that_decides_nothing_alone() -> None:
+    scores = [route("what is the login endpoint", layers=layers).score for layers in (1, 2, 3, 7)]
+    assert scores == sorted(scores)
+    assert [route("x", layers=layers).signals["layers"] for layers in (0, 1, 2, 3, 7)] == [0, 0, 0.5, 1, 1]
+    assert scores[-1] < THRESHOLD
+    assert (
+        route("summarise every decision since May").score < route("summarise every decision since May", layers=3).score
+    )
 
 
 @pytest.mark.parametrize(
     ("query", "shape"),
     [
         ("Who directed the film that was shot in Leland?", "bridge"),
+        ("Where is the practice of my sister's doctor?", "bridge"),
+        ("Where does Mia's doctor practise?", "bridge"),
+        ("From whom did our tailor buy the van?", "bridge"),
         ("What books has Ada borrowed?", "plain"),
         ("What is the wifi password?", "plain"),
         ("", "plain"),

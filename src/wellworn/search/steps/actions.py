@@ -63,8 +63,8 @@ class RecursiveCall:
 
 @dataclass(frozen=True, kw_only=True)
 class Aggregate:
-    """Order what was found: `combine` and `summarize` so that the entries cover the question together, `compare` so
-    that the best entry of each sub-question is there."""
+    """Put together what was found: `combine` orders the entries so that they cover the question together; `compare` keeps
+    the best of each sub-question and makes a table of them; `summarize` makes a summary (`Recall.digest`)."""
 
     strategy: Strategy = "combine"
 

@@ -1,55 +1,111 @@
-"""From what was found to what it names, and an order by what each entry adds.
+"""From what was found to what it names, hop by hop, and an order by what each entry adds.
 
-For a source p (a hit that was read) and any row r:
+A source p is a hit that was read; its path are the entries that led to it, and itself. For any row r:
 
-    shares(p, r)  = Σ idf(t) / 10 over terms t of both that the question does not have and at most three rows have
-    named(p, r)   = share of r's title that is new to the question, if p's text mentions that title
-    names(p, r)   = share of p's title that is new to the question, if r's text mentions that title
-    covered(p, r) = Σ idf(t) over the question's terms in p and r / Σ idf(t) over all its terms that are found
-    gain(r)       = max_p  3 shares + 4 named + 1 names - 8 covered - 0.5 (score(p₀) - score(p))
+    rare(r)       = Σ idf(t)³ over the question's terms in r / Σ idf(t)³ over all its terms that are found
+    asked(r)      = 1 if the question mentions r's subject
+    shares(p, r)  = 2 (1 - exp(-½ Σ rarity(n))) over names n of both that the question does not have
+    only(p, r)    = shares(p, r) / Σ shares(p, ·): 1 where p leads nowhere else
+    named(p, r)   = share of r's subject that is new to the question, if p's text mentions that subject
+    names(p, r)   = share of p's subject that is new to the question, if r's text mentions that subject
+    covered(p, r) = Σ idf(t) over the question's terms in p's path and in r / Σ idf(t) over all its terms that are found
+    gain(r)       = 4 rare + 3 asked + max_p  3 shares + 10 only + 4 named + 1 names - 8 covered
+                                          - ½ (score(p₀) - score(p))
 
-`named` and `names` count min(Σ idf(title) / 6, 1), since titles of common words are mentioned by chance; a title the
-question has already leads nowhere new. `covered` takes from r what its source says already (terms weigh 8 in the score);
-it counts half for rows that no source leads to, and nothing changes where no source leads anywhere. The best row of all
-stays where it is. Titles are no bridges between rows that have the same one, nor between rows of one thread.
+A name is a word that few rows have, or two words side by side that are written like names and that few rows have together;
+its rarity is 1 in two rows and falls to 0 with the logarithm of their number. The subject of an entry is its title, or else the name that
+its text begins with. Subjects count min(Σ idf / 6, 1), since those of common words are mentioned by chance. `covered`
+takes from r what its path says already (terms weigh 8 in the score); it counts half for rows that no source leads to.
+
+An entry scores less than the one that led to it, and the best stays where it is. The best rows that sources led to are
+the sources of the next hop. A question whose words one entry has needs no other: then nothing changes. Rows of one thread
+are no bridges.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.values import Entry
 from wellworn.ingest.terms import record_of, terms, words
-from wellworn.search.bank import Bank
+from wellworn.search.bank import Bank, Mask
 from wellworn.search.context import Check, Rows, SearchContext
 from wellworn.search.partition import NONE
 from wellworn.search.score import Ranked
 
-_WEIGHTS = {"shares": 3.0, "named": 4.0, "names": 1.0, "covered": -8.0, "detour": -0.5}
-FEW = 3
-"""In how many rows a shared term may be: with 8 the gain halves, common words are no bridge."""
-MOST_TERMS = 200
-"""Rare terms of one source that are followed."""
+WEIGHTS = {
+    "rare": 4.0,
+    "asked": 3.0,
+    "shares": 3.0,
+    "named": 4.0,
+    "names": 1.0,
+    "only": 10.0,
+    "covered": -8.0,
+    "detour": -0.5,
+}
+FEW = (16, 3)
+"""In how many rows a name may be: if it is written like one, and if not."""
+MOST_NAMES = 200
+"""Names of one source that are followed."""
 BROUGHT_IN = 40
 """Rows outside the candidates that sources may bring in."""
 READ = 40
-"""Rows whose titles and texts are compared with those of the sources."""
+"""Rows whose subjects and texts are compared with those of the sources."""
 UNBRIDGED = 0.5
-"""Share of `covered` for rows that no source leads to. With 1, a bank of notes about one thing loses its second-best
-notes to strangers; with 0, HotpotQA loses 7 points."""
-_SURE_TITLE = 6.0
-_LINK_VALUE = 1.0
+"""Share of `covered` for rows that no source leads to: with 1, notes about one thing lose their second-best ones."""
+WHOLE = 0.9
+"""A question of whose weight one entry has this share is whole."""
+_MOST_SHARED, _SURE, _LINK_VALUE = 2.0, 6.0, 1.0
 _UNFOLLOWED = ("contradicts", "supersedes")
 _ASIDE = re.compile(r"\s*\([^)]*\)")
-_TERMS_A_CHECK = 20
+_LEADING, _SMALL = 8, 3
+"""Words that a subject may have, and letters of one that may stand inside without a capital ("of", "van")."""
+_NAMES_A_CHECK = 20
 
 Values = npt.NDArray[np.float64]
+
+
+class Reading:
+    """What is compared of an entry, each computed once."""
+
+    def __init__(self, entry: Entry, bank: Bank, asked: frozenset[int]) -> None:
+        self.entry = entry
+        self._bank = bank
+        self._asked = asked
+
+    @cached_property
+    def text(self) -> str:
+        return _flat(self.entry.text)
+
+    @cached_property
+    def subject(self) -> str:
+        return _flat(subject_of(self.entry))
+
+    @cached_property
+    def _idfs(self) -> dict[int, float]:
+        own = np.array([*dict.fromkeys(terms(self.subject))], dtype=np.uint64)
+        counts = _spread(self._bank, own).tolist()
+        return {term: _idf(self._bank.size, count) for term, count in zip(own.tolist(), counts, strict=True)}
+
+    @cached_property
+    def new(self) -> float:
+        """How telling the subject is, times the share of it that the question does not have; 0 … 1."""
+        total = sum(self._idfs.values())
+        new = sum(idf for term, idf in self._idfs.items() if term not in self._asked)
+        return min(total / _SURE, 1.0) * new / total if total else 0.0
+
+    @cached_property
+    def asked(self) -> float:
+        """How telling the subject is, if the question has all of it."""
+        whole = bool(self._idfs) and self._asked.issuperset(self._idfs)
+        return min(sum(self._idfs.values()) / _SURE, 1.0) if whole else 0.0
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -57,79 +113,200 @@ class Source:
     """A hit that was read, with what it shares with which rows, and the rows it is linked to by hand."""
 
     row: int
-    entry: Entry
+    read: Reading
+    score: float
+    path: tuple[int, ...]
+    """Rows from the first hit to this one."""
     shares: dict[int, float]
     links: frozenset[int]
 
 
-def source_of(context: SearchContext, row: int, entry: Entry, check: Check) -> Source:
-    """Follow the rare terms and the links of one entry; `check` may stop it."""
-    bank = context.bank
-    own = record_of(entry).terms
-    own = own[~np.isin(own, np.array(context.view.question.terms, dtype=np.uint64))]
-    held_by = _spread(bank, own)
-    rare = np.flatnonzero((held_by > 1) & (held_by <= FEW))[:MOST_TERMS]
-    thread, shares = _thread(bank, row), dict[int, float]()
-    for number, (term, count) in enumerate(zip(own[rare].tolist(), held_by[rare].tolist(), strict=True)):
-        if number % _TERMS_A_CHECK == 0:
-            check()
-        for other in rows_with(bank, term).tolist():
-            if other != row and (thread[1] == NONE or _thread(bank, other) != thread):
-                shares[other] = shares.get(other, 0.0) + _idf(bank.size, count) / 10
-    links = {
-        target if source == row else source
-        for source, target, type_, _ in context.linked(np.array([row], dtype=np.intp))
-        if type_ not in _UNFOLLOWED
-    }
-    return Source(row=row, entry=entry, shares=shares, links=frozenset(links - {row}))
+class Bridges:
+    """The sources of one search, and where they lead. `check` may stop it."""
+
+    def __init__(self, context: SearchContext, check: Check) -> None:
+        self._context = context
+        self._bank = context.bank
+        self._asked = frozenset(context.view.question.terms)
+        self._check = check
+        self._found = [(idf, having) for idf, having in context.view.lexical.found if len(having)]
+        self._weights = np.array([idf for idf, _ in self._found])
+        self._read: dict[int, Reading] = {}
+        self.sources: list[Source] = []
+
+    def read(self, rows: Rows) -> int:
+        """Read the entries of rows; returns how many tokens the new ones have."""
+        new = [row for row in rows.tolist() if row not in self._read]
+        entries = self._context.read(np.array(new, dtype=np.intp))
+        self._read.update({row: Reading(entry, self._bank, self._asked) for row, entry in entries.items()})
+        return sum(entry.token_count for entry in entries.values())
+
+    def entry(self, row: int) -> Entry | None:
+        return self._read[row].entry if row in self._read else None
+
+    def whole(self, row: int) -> bool:
+        """Whether a row has the words of the question, so that no other is needed."""
+        return not self._found or float(self._has([row])[0] @ self._weights) >= WHOLE * float(self._weights.sum())
+
+    def with_rare(self, ranked: Ranked) -> Ranked:
+        """The ranking with the factor `rare`."""
+        weights = self._weights**3
+        return ranked.with_factor("rare", self._has(ranked.rows) @ weights / weights.sum(), WEIGHTS["rare"])
+
+    def follow(self, row: int, score: float, path: Sequence[int]) -> None:
+        """Make a row that was read a source: follow its names and links."""
+        if (read := self._read.get(row)) is None:
+            return
+        rarities: dict[int, float] = {}
+        thread = self._thread(row)
+        for number, having in enumerate(self._names(read.entry)):
+            if number % _NAMES_A_CHECK == 0:
+                self._check()
+            rarity = _rarity(self._bank.size, len(having))
+            for other in having.tolist():
+                if other != row and (thread[1] == NONE or self._thread(other) != thread):
+                    rarities[other] = rarities.get(other, 0.0) + rarity
+        links = {
+            target if source == row else source
+            for source, target, type_, _ in self._context.linked(np.array([row], dtype=np.intp))
+            if type_ not in _UNFOLLOWED
+        }
+        shares = {other: _MOST_SHARED * (1 - math.exp(-total / _MOST_SHARED)) for other, total in rarities.items()}
+        links.discard(row)
+        self.sources.append(
+            Source(row=row, read=read, score=score, path=(*path, row), shares=shares, links=frozenset(links))
+        )
+
+    def brought_in(self) -> Rows:
+        """The rows that share most with a source, or are linked to it."""
+        best: dict[int, float] = {}
+        for source in self.sources:
+            for row, value in source.shares.items():
+                best[row] = max(best.get(row, 0.0), value)
+            best.update(dict.fromkeys(source.links, math.inf))
+        return np.array(sorted(best, key=lambda row: (-best[row], row))[:BROUGHT_IN], dtype=np.intp)
+
+    def worth_reading(self, ranked: Ranked) -> Rows:
+        """The rows that are worth reading, as far as can be told without their texts."""
+        shares, only = self._shares(ranked.rows)
+        gains = WEIGHTS["shares"] * shares + WEIGHTS["only"] * only + WEIGHTS["covered"] * self._covered(ranked.rows)
+        return ranked.rows[np.argsort(-(ranked.scores + gains.max(axis=1)), kind="stable")[:READ]]
+
+    def ordered(self, ranked: Ranked) -> tuple[Ranked, dict[int, Source]]:
+        """The ranking with the factors above, and the source that led to each row that one led to."""
+        rows, base, every = ranked.rows, ranked.scores, np.arange(len(ranked.rows))
+        place = {row: number for number, row in enumerate(rows.tolist())}
+        own = np.array([source.score for source in self.sources])
+        shares, only = self._shares(rows)
+        named, names = self._mentions(rows)
+        bridged = (shares > 0) | (named > 0) | (names > 0)
+        parts = {
+            "shares": shares,
+            "named": named,
+            "names": names,
+            "only": only,
+            "covered": np.where(bridged, 1.0, UNBRIDGED) * self._covered(rows) * bridged.any(),
+            "detour": (own.max() - own) * np.ones(shares.shape) * bridged.any(),
+        }
+        gain = sum((WEIGHTS[name] * values for name, values in parts.items()), np.zeros(shares.shape))
+        for column, source in enumerate(self.sources):
+            gain[[place[row] for row in source.path], column] = -np.inf  # nothing is its own bridge
+        chosen, first = gain.argmax(axis=1), place[self.sources[int(own.argmax())].row]
+        for name, values in parts.items():
+            picked = values[every, chosen]
+            picked[first] = 0.0
+            ranked = ranked.with_factor(name, picked, WEIGHTS[name])
+        led = bridged[every, chosen]
+        led[first] = False
+        ranked = ranked.with_factor("below", _below(base, ranked.scores, own[chosen], led), 1.0)
+        asked = [self._read[row].asked if row in self._read else 0.0 for row in rows.tolist()]
+        ranked = ranked.with_factor("asked", np.array(asked), WEIGHTS["asked"])
+        return ranked, {int(rows[number]): self.sources[chosen[number]] for number in np.flatnonzero(led).tolist()}
+
+    def _names(self, entry: Entry) -> Iterator[Rows]:
+        """For each uncommon name of an entry that the question does not have, the rows that have it."""
+        own = record_of(entry).terms
+        own = own[~np.isin(own, np.array([*self._asked], dtype=np.uint64))]
+        counts = _spread(self._bank, own)
+        like = np.array([term for word in _words(entry) if _is_name(word) for term in terms(word)], dtype=np.uint64)
+        most = np.where(np.isin(own, like), *FEW)
+        for term in own[(counts > 1) & (counts <= most)][:MOST_NAMES].tolist():
+            yield rows_with(self._bank, term)
+        common = set(own[counts > FEW[0]].tolist())
+        pairs = [pair for pair in dict.fromkeys(_pairs(entry)) if common.issuperset(pair)]
+        for one, two in pairs[:MOST_NAMES]:
+            having = np.intersect1d(rows_with(self._bank, one), rows_with(self._bank, two))
+            if 1 < len(having) <= FEW[0]:
+                yield having
+
+    def _shares(self, rows: Rows) -> tuple[Values, Values]:
+        """`shares` plus links, and `only`; each of shape (rows, sources)."""
+        shares, only = np.zeros((len(rows), len(self.sources))), np.zeros((len(rows), len(self.sources)))
+        place = {row: number for number, row in enumerate(rows.tolist())}
+        for column, source in enumerate(self.sources):
+            total = sum(source.shares.values())
+            for row in source.shares.keys() & place.keys():
+                shares[place[row], column] = source.shares[row]
+                only[place[row], column] = source.shares[row] / total if total else 0.0
+            for row in source.links & place.keys():
+                shares[place[row], column] += _LINK_VALUE
+        return shares, only
+
+    def _has(self, rows: Sequence[int] | Rows) -> Values:
+        """Whether each row has each of the question's terms that are found, shape (rows, terms)."""
+        rows = np.asarray(rows, dtype=np.intp)
+        flags, has = np.zeros(len(self._bank), dtype=bool), np.zeros((len(rows), len(self._found)))
+        for column, (_, having) in enumerate(self._found):
+            flags[having] = True
+            has[:, column] = flags[rows]
+            flags[having] = False
+        return has
+
+    def _covered(self, rows: Rows) -> Values:
+        """`covered`, shape (rows, sources)."""
+        has = self._has(rows) * self._weights / (self._weights.sum() or 1.0)
+        paths = np.array([self._has(source.path).max(axis=0) for source in self.sources])
+        covered: Values = has @ paths.T
+        return covered
+
+    def _mentions(self, rows: Rows) -> tuple[Values, Values]:
+        """`named` and `names` for the rows whose entries were read, each of shape (rows, sources)."""
+        named, names = np.zeros((len(rows), len(self.sources))), np.zeros((len(rows), len(self.sources)))
+        for place, row in enumerate(rows.tolist()):
+            if (read := self._read.get(row)) is None:
+                continue
+            self._check()
+            for column, source in enumerate(self.sources):
+                other, thread = source.read, source.read.entry.thread
+                if thread is not None and thread == read.entry.thread:
+                    continue
+                if read.new and read.subject in other.text:
+                    named[place, column] = read.new
+                if other.new and other.subject in read.text:
+                    names[place, column] = other.new
+        return named, names
+
+    def _thread(self, row: int) -> tuple[int, int]:
+        """The row's partition and its thread there."""
+        owner = int(np.searchsorted(self._bank.starts, row, side="right")) - 1
+        return owner, int(self._bank.partitions[owner].thread[row - int(self._bank.starts[owner])])
 
 
-def brought_in(sources: Sequence[Source]) -> Rows:
-    """The rows that share most with a source, or are linked to it."""
-    best: dict[int, float] = {}
-    for source in sources:
-        for row, value in source.shares.items():
-            best[row] = max(best.get(row, 0.0), value)
-        best.update(dict.fromkeys(source.links, math.inf))
-    return np.array(sorted(best, key=lambda row: (-best[row], row))[:BROUGHT_IN], dtype=np.intp)
-
-
-def to_read(ranked: Ranked, context: SearchContext, sources: Sequence[Source]) -> Rows:
-    """The rows that are worth reading, as far as can be told without their texts."""
-    gains = _WEIGHTS["shares"] * _shares(sources, ranked.rows)
-    gains += _WEIGHTS["covered"] * _covered(context, ranked.rows, sources)
-    return ranked.rows[np.argsort(-(ranked.scores + gains.max(axis=1)), kind="stable")[:READ]]
-
-
-def combined(
-    ranked: Ranked, context: SearchContext, sources: Sequence[Source], read: dict[int, Entry], check: Check
-) -> tuple[Ranked, dict[int, Source]]:
-    """The ranking with the factors above, and the source that led to each row that one led to."""
-    base, rows = ranked.scores, ranked.rows
-    place = {row: number for number, row in enumerate(rows.tolist())}
-    own = np.array([base[place[source.row]] for source in sources])
-    shares = _shares(sources, rows)
-    named, names = _mentions(context, sources, read, rows, check)
-    bridged = (shares > 0) | (named > 0) | (names > 0)
-    zeros = np.zeros(shares.shape)
-    parts = {
-        "shares": shares,
-        "named": named,
-        "names": names,
-        "covered": np.where(bridged, 1.0, UNBRIDGED) * _covered(context, rows, sources) if bridged.any() else zeros,
-        "detour": zeros + (own.max() - own) if bridged.any() else zeros,
-    }
-    gain = sum((_WEIGHTS[name] * values for name, values in parts.items()), zeros)
-    for column, source in enumerate(sources):
-        gain[place[source.row], column] = -np.inf  # nothing is its own bridge
-    chosen = gain.argmax(axis=1)
-    first = place[sources[int(own.argmax())].row]
-    for name, values in parts.items():
-        picked = values[np.arange(len(rows)), chosen]
-        picked[first] = 0.0
-        ranked = ranked.with_factor(name, picked, _WEIGHTS[name])
-    led = [number for number in np.flatnonzero(bridged[np.arange(len(rows)), chosen]).tolist() if number != first]
-    return ranked, {int(rows[number]): sources[chosen[number]] for number in led}
+def subject_of(entry: Entry) -> str:
+    """What an entry is about: its title without what stands in brackets, or the name that its text begins with."""
+    if entry.title:
+        return _ASIDE.sub("", entry.title)
+    found: list[str] = []
+    for word in entry.text.lstrip("\"“'‘.… ").split()[:_LEADING]:
+        core = word.strip("\"“”'‘’.,;:()")
+        if not (_is_name(word) or (found and core.isalpha() and len(core) <= _SMALL)) or "(" in word:
+            break
+        found.append(core)
+        if word[-1] in ',;:)"”' or (word[-1] == "." and len(core) > _SMALL) or core.endswith(("'s", "’s")):
+            break
+    while found and not _is_name(found[-1]):
+        found.pop()
+    return " ".join(found).removesuffix("'s").removesuffix("’s")
 
 
 def rows_with(bank: Bank, term: int) -> Rows:
@@ -141,63 +318,32 @@ def rows_with(bank: Bank, term: int) -> Rows:
     return np.concatenate(found) if found else np.empty(0, dtype=np.intp)
 
 
-def _shares(sources: Sequence[Source], rows: Rows) -> Values:
-    """`shares` plus links, shape (rows, sources)."""
-    found, place = np.zeros((len(rows), len(sources))), {row: number for number, row in enumerate(rows.tolist())}
-    for column, source in enumerate(sources):
-        for row in source.shares.keys() & place.keys():
-            found[place[row], column] = source.shares[row]
-        for row in source.links & place.keys():
-            found[place[row], column] += _LINK_VALUE
-    return found
+def _below(base: Values, scores: Values, limit: Values, led: Mask) -> Values:
+    """What is taken from rows that sources led to, so that each stays below its source, in the order it had."""
+    floor = np.maximum(limit - 1.0, base)
+    room, over = limit - floor, scores - floor
+    squeezed = led & (room > 0) & (over > 0)
+    safe = np.where(squeezed, room + over, 1.0)
+    return np.where(squeezed, room * over / safe - over, 0.0)
 
 
-def _covered(context: SearchContext, rows: Rows, sources: Sequence[Source]) -> Values:
-    """`covered`, shape (rows, sources)."""
-    found = [(idf, having) for idf, having in context.view.lexical.found if len(having)]
-    if not found:
-        return np.zeros((len(rows), len(sources)))
-    weights = np.array([idf for idf, _ in found])
-    every = np.concatenate([rows, np.array([source.row for source in sources], dtype=np.intp)])
-    flags, has = np.zeros(len(context.bank), dtype=bool), np.zeros((len(every), len(found)))
-    for column, (_, having) in enumerate(found):
-        flags[having] = True
-        has[:, column] = flags[every]
-        flags[having] = False
-    shared: Values = (has[: len(rows)] * weights) @ has[len(rows) :].T / weights.sum()
-    return shared
+def _pairs(entry: Entry) -> Iterator[tuple[int, int]]:
+    """Terms of words side by side that are both written like names."""
+    before: int | None = None
+    for word in _words(entry):
+        found = terms(word) if _is_name(word) else []
+        if before is not None and found:
+            yield before, found[0]
+        before = found[-1] if found and word[-1] not in ".,;:!?)" else None
 
 
-def _mentions(
-    context: SearchContext, sources: Sequence[Source], read: dict[int, Entry], rows: Rows, check: Check
-) -> tuple[Values, Values]:
-    """`named` and `names` for the rows whose entries were read, each of shape (rows, sources)."""
-    named, names = np.zeros((len(rows), len(sources))), np.zeros((len(rows), len(sources)))
-    texts = [_flat(source.entry.text) for source in sources]
-    titles = [(_ASIDE.sub("", source.entry.title).strip().lower(), _title(source.entry)) for source in sources]
-    weights = [_title_weight(context, source.entry) for source in sources]
-    for place, row in enumerate(rows.tolist()):
-        entry = read.get(row)
-        if entry is None:
-            continue
-        check()
-        title, text = _title(entry), entry.text.lower()
-        for column, source in enumerate(sources):
-            likely, own = titles[column]
-            thread = source.entry.thread
-            if source.row == row or (title and title == own) or (thread is not None and thread == entry.thread):
-                continue
-            if title and title in texts[column]:
-                named[place, column] = _title_weight(context, entry)
-            if own and likely in text and own in _flat(text):  # most texts fail the first look, which is the cheap one
-                names[place, column] = weights[column]
-    return named, names
+def _words(entry: Entry) -> list[str]:
+    return f"{entry.title}. {entry.text}".split()
 
 
-def _title(entry: Entry) -> str:
-    """The title as a text would mention it, without what stands in brackets; empty if it has no word."""
-    flat = _flat(_ASIDE.sub("", entry.title)) if entry.title else ""
-    return flat if len(flat) > len(" x ") else ""
+def _is_name(word: str) -> bool:
+    core = word.lstrip("\"“'‘(")
+    return core[:1].isupper() or core[:1].isdigit()
 
 
 def _flat(text: str) -> str:
@@ -205,27 +351,14 @@ def _flat(text: str) -> str:
     return f" {' '.join(words(text))} "
 
 
-def _title_weight(context: SearchContext, entry: Entry) -> float:
-    """How telling a title is, times the share of it that the question does not have; 0 … 1."""
-    own = np.array([*dict.fromkeys(terms(_ASIDE.sub("", entry.title)))], dtype=np.uint64)
-    if not len(own):
-        return 0.0
-    weights = [_idf(context.bank.size, count) for count in _spread(context.bank, own).tolist()]
-    known = np.isin(own, np.array(context.view.question.terms, dtype=np.uint64)).tolist()
-    new = sum(weight for weight, old in zip(weights, known, strict=True) if not old)
-    return min(sum(weights) / _SURE_TITLE, 1.0) * new / sum(weights)
-
-
 def _spread(bank: Bank, own: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
     """In how many rows each of these terms is."""
     return sum((partition.postings.spread(own) for partition in bank.partitions), np.zeros(len(own), dtype=np.int64))
 
 
-def _thread(bank: Bank, row: int) -> tuple[int, int]:
-    """The row's partition and its thread there."""
-    owner = int(np.searchsorted(bank.starts, row, side="right")) - 1
-    return owner, int(bank.partitions[owner].thread[row - int(bank.starts[owner])])
-
-
 def _idf(size: int, count: int) -> float:
     return math.log(1 + (max(size - count, 0) + 0.5) / (count + 0.5))
+
+
+def _rarity(size: int, count: int) -> float:
+    return max(math.log(size / count) / math.log(size / 2), 0.0) if size > 2 and count < size else 0.0

@@ -26,6 +26,7 @@ from wellworn.search.steps.router import Limits, checked_numbers
 if TYPE_CHECKING:
     from wellworn.search.steps.repl import ReplLimits
 
+CALL_TIMEOUT_S = 30.0
 PARALLEL = 8
 """Model calls at the same time."""
 
@@ -113,7 +114,7 @@ class Models:
     """Plans sub-questions and answers queries of programs; by default the root."""
     calls: int = 8
     """Calls for one recall at most; the sandbox has a limit of its own."""
-    call_timeout_s: float = 30.0
+    call_timeout_s: float = CALL_TIMEOUT_S
     timeout_s: float = 60.0
     """For all calls of one recall together; the search has its own time, `Limits.timeout_s`."""
     repl: ReplLimits | None = None
@@ -147,7 +148,9 @@ class ModelAccess:
 class Calls:
     """The model calls of one search. `usage` bounds their tokens and dollars."""
 
-    def __init__(self, usage: Usage, *, most: int, call_timeout_s: float, timeout_s: float) -> None:
+    def __init__(
+        self, usage: Usage, *, most: int, call_timeout_s: float = CALL_TIMEOUT_S, timeout_s: float = CALL_TIMEOUT_S
+    ) -> None:
         self._usage = usage
         self._most = most
         self._call_timeout_s = call_timeout_s

@@ -189,11 +189,9 @@ def explored(
     repl = Repl(library, root, sub, limits)
     result = repl.recall(chain.question)
     chain = replace(chain, explored=result, recall=replace(chain.recall, cost=repl.calls.added_to(chain.recall.cost)))
-    entries = _worded(
-        result.content or "", [entry for id in result.chunk_ids if (entry := library.read(id)) is not None]
-    )
+    entries = [entry for id in result.chunk_ids if (entry := library.read(id)) is not None]
     if result.problem or result.content is None or not entries:
-        return replace(chain, problem=result.problem or "the programs' answer has no word of an entry that it cites")
+        return replace(chain, problem=result.problem or "the programs' answer rests on no entry")
     known = {step.entry.id for step in chain.path}
     read = [
         ReasoningStep(entry=entry, operation="read", reasoning="by a program")
@@ -247,13 +245,13 @@ def _cited(cites: Any, conclusion: str, entries: Sequence[Entry]) -> list[Entry]
     given = cites if isinstance(cites, list) else [cites]
     said = [str(one).strip("[] ") for one in given if not isinstance(one, bool)]
     places = [int(one) for one in said if one.isdecimal() and len(one) <= _LONGEST_PLACE]
-    found = _worded(conclusion, [entries[place] for place in dict.fromkeys(places) if place < len(entries)])
+    found = worded(conclusion, [entries[place] for place in dict.fromkeys(places) if place < len(entries)])
     if not found:
         raise ReplyUnreadable("the model's conclusion cites nothing of the chain that has a word of it")
     return found
 
 
-def _worded(conclusion: str, entries: Sequence[Entry]) -> list[Entry]:
+def worded(conclusion: str, entries: Sequence[Entry]) -> list[Entry]:
     """The entries that share a word with a conclusion."""
     words = set(terms(conclusion))
     return [entry for entry in entries if words & set(record_of(entry).terms.tolist())]

@@ -20,7 +20,7 @@ from wellworn.core.values import Entry, RecallResult
 from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Message, Request
 from wellworn.search.steps.limits import Calls, LimitMet, Usage, messages_of, request
-from wellworn.search.steps.reason import Library, share_of
+from wellworn.search.steps.reason import Library, share_of, worded
 from wellworn.search.steps.router import Limits, checked_numbers
 from wellworn.search.steps.sandbox import GRACE_S, Functions, Stop, sandbox
 
@@ -178,10 +178,13 @@ class Repl:
             raise Stop("the model found no answer")
         content = _text("answer", answer)
         named = chunk_ids if isinstance(chunk_ids, list | tuple) else []
-        ids = [id for one in named if (id := _id(one, check=False)) in self._seen]
+        ids = dict.fromkeys(id for one in named if (id := _id(one, check=False)) in self._seen)
+        rests_on = worded(content, [self._seen[id] for id in ids or self._read])
+        if not rests_on:
+            raise ValueError("the answer has no word of a chunk that it cites")
         self._final = RecallResult(
             content=content,
-            chunk_ids=list(dict.fromkeys(ids or self._read)),
+            chunk_ids=[entry.id for entry in rests_on],
             confidence=share_of(confidence),
             iterations_used=self._rounds,
         )

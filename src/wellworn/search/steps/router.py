@@ -1,12 +1,14 @@
 """Decides from the words of a question whether it is searched once or in several steps.
 
     score = 0.20 · min(characters / 200, 1) + 0.40 · keywords + 0.20 · min(hops / 3, 1)
-          + 0.10 · [a time is named] + 0.10 · [all are asked for] + 0.30 · [it names a thing by another]
+          + 0.10 · [a time is named] + 0.10 · [all are asked for] + 0.10 · min((layers - 1) / 2, 1)
+          + 0.30 · [it names a thing by another]
 
-The signals and weights are those of the design this follows, with two changes. There, one keyword counts a twelfth, so
-that no question with one keyword reaches the threshold; here one counts three quarters and two count in full. The last
-term is ours: most questions that need several entries use none of the keywords. A plain recall uses this file only; the
-rest of the package is imported when the first question is searched in several steps.
+The signals are those of the design this follows, with two changes. There, one keyword counts a twelfth, so that no
+question with one keyword reaches the threshold; here one counts three quarters and two count in full. The last term is
+ours: most questions that need several entries use none of the keywords. It is generous, since a question that turns out
+to need one entry keeps its plain answer. A plain recall uses this file only; the rest of the package is imported when the
+first question is searched in several steps.
 """
 
 from __future__ import annotations
@@ -38,8 +40,16 @@ DEEPEST = 3
 READ_CHARS = 600
 """How far into a query signals are looked for: a longer one is a text, not a question."""
 
-_FULL_LENGTH, _FULL_HOPS, _ONE_KEYWORD = 200, 3, 0.75
-_WEIGHTS = {"length": 0.20, "keywords": 0.40, "hops": 0.20, "temporal": 0.10, "aggregate": 0.10, "shape": 0.30}
+_FULL_LENGTH, _FULL_HOPS, _FULL_LAYERS, _ONE_KEYWORD = 200, 3, 3, 0.75
+_WEIGHTS = {
+    "length": 0.20,
+    "keywords": 0.40,
+    "hops": 0.20,
+    "temporal": 0.10,
+    "aggregate": 0.10,
+    "layers": 0.10,
+    "shape": 0.30,
+}
 _KEYWORDS = re.compile(
     r"\b(?:compar(?:e|es|ed|ing|ison)|differences?|trends?|evolution|evolved?|histor(?:y|ies)|summari[sz]e|summary"
     r"|aggregate|impacts?|relationships?|sequence|analy[sz]e|trace)\b"
@@ -49,12 +59,13 @@ _TEMPORAL = re.compile(r"\b(?:last (?:week|month|quarter|year)|yesterday|since|b
 _AGGREGATE = re.compile(r"\b(?:all|every|total|average|count)\b")
 _RELATIVE = re.compile(r"\b(?:that|which|who|whom|whose|where|when|what)\b", re.I)
 _CHAIN = re.compile(
-    r"\bof (?:the|a|an)\b|\bof (?-i:(?=[A-Z\"“]))|\w['’]s\b"
+    r"\bof (?:the|an?|my|our|your|his|her|their|this|that)\b|\bof (?-i:(?=[A-Z\"“]))|\w['’]s \w"
     r"|\bthe \w+ (?:that|who|which|by|from|where|in(?! (?:the (?:morning|afternoon|evening|end)|\d|"
-    r"jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|spring|summer|autumn|fall|winter)))\b",
+    r"jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|spring|summer|autumn|fall|winter)))\b"
+    r"|\bthe \w+ (?-i:[A-Z])|\b(?:our|my|his|her|their) \w+ (?:\w+ )*the\b",
     re.I,
 )
-_RELATIVE_AFTER, _LONG_WORDS = 2, 9
+_RELATIVE_AFTER = 2
 
 
 def checked_numbers(name: str, values: Mapping[str, object], *, above: float = -1.0) -> None:
@@ -135,16 +146,12 @@ class Route:
 def shape_of(query: str) -> Shape:
     """Whether a question names a thing by another one. English only; other languages are plain."""
     query = query[:READ_CHARS]
-    words = query.split()
-    chained = len(_CHAIN.findall(query))
-    if chained >= 2 or (chained and len(words) > _LONG_WORDS):
-        return "bridge"
-    nested = len(words) >= _LONG_WORDS and _RELATIVE.search(" ".join(words[_RELATIVE_AFTER:])) is not None
-    return "bridge" if nested else "plain"
+    nested = _RELATIVE.search(" ".join(query.split()[_RELATIVE_AFTER:]))
+    return "bridge" if nested or _CHAIN.search(query) else "plain"
 
 
-def route(query: str) -> Route:
-    """The score of a question; no search, a few hundredths of a millisecond."""
+def route(query: str, *, layers: int = 1) -> Route:
+    """The score of a question to a scope of so many layers; no search, a few hundredths of a millisecond."""
     shape, lower = shape_of(query), query[:READ_CHARS].lower()
     keywords = len({found[:5] for found in _KEYWORDS.findall(lower)})
     signals = {
@@ -153,6 +160,7 @@ def route(query: str) -> Route:
         "hops": min(len(_HOPS.findall(lower)) / _FULL_HOPS, 1.0),
         "temporal": float(bool(_TEMPORAL.search(lower))),
         "aggregate": float(bool(_AGGREGATE.search(lower))),
+        "layers": min(max(layers - 1, 0) / (_FULL_LAYERS - 1), 1.0),
         "shape": float(shape != "plain"),
     }
     score = min(1.0, sum(weight * signals[name] for name, weight in _WEIGHTS.items()))
@@ -189,7 +197,7 @@ class Router:
         settings = self._recursion
         mode = settings.mode if recursion is None or settings.mode == "off" else checked_recursion(recursion)
         if mode != "off":
-            decided = route(checked_query(query))
+            decided = route(checked_query(query), layers=len({partition.layer for partition in scope.partitions()}))
             if mode == "always" or decided.score >= settings.threshold:
                 steps = self.steps
                 return steps.recall(query, decided, scope=scope, k=k, filters=filters, learns=mode == "on")

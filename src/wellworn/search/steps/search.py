@@ -11,6 +11,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,10 +37,11 @@ from wellworn.search.steps.actions import (
     RecursiveCall,
     RulePlanner,
     SearchLayer,
+    Strategy,
     detail_of,
     plan_of_choice,
 )
-from wellworn.search.steps.bridges import Source, brought_in, combined, rows_with, source_of, to_read
+from wellworn.search.steps.bridges import Bridges, rows_with
 from wellworn.search.steps.limits import Calls, LimitMet, ModelAccess, Models, Usage
 from wellworn.search.steps.router import Recursion, Route, Shape, shape_of
 
@@ -49,8 +51,12 @@ if TYPE_CHECKING:
 
 ROUTE = "recursive"
 _EPISODE = KINDS.index("episode")
+HOPS, NEXT = 3, 3
+"""Entries of a chain that are followed, and rows that each hop goes on from."""
 CARRIED = 10
 """Best rows of another query that are added to the ranking."""
+SHOWN_OF_SIDE = 1
+"""Best entries of a sub-question that a comparison tells."""
 FOUND_SHARE = 0.8
 """Rows found by another query are lifted to this share of the score they had there."""
 
@@ -62,9 +68,10 @@ class _State:
     ranked: Ranked
     context: SearchContext
     depth: int = 0
-    chosen: Rows | None = None
-    """Rows to go on from; None: the best."""
-    sources: list[Source] = field(default_factory=list)
+    filter: FilterByRelevance = field(default_factory=FilterByRelevance)
+    """Which rows to go on from."""
+    bridges: Bridges | None = None
+    """Where they lead."""
     elsewhere: dict[int, float] = field(default_factory=dict)
     """Row → its best score for another query."""
     sides: dict[int, float] = field(default_factory=dict)
@@ -81,6 +88,8 @@ class Executor:
         self.steps: list[SearchStep] = []
         self.via: dict[str, tuple[str, str]] = {}
         """Entry id → the id of the entry that led to it, and how (`bridge` or `link`)."""
+        self.sides: dict[str, list[str]] = {}
+        """Sub-question → the ids of its best entries."""
 
     def __call__(self, ranked: Ranked, context: SearchContext) -> Ranked:
         state = _State(ranked=ranked, context=context)
@@ -117,14 +126,14 @@ class Executor:
             case RecursiveCall():
                 return self._call(action, state)
             case FilterByRelevance():
-                return _choose(action, state)
+                state.filter = action
+                return len(_chosen(state.ranked, state))
             case FilterByRecency():
                 return _recent(action, state)
             case DrillDown():
                 return self._drill(action, state)
             case Aggregate():
                 return self._aggregate(action, state)
-        raise TypeError(f"{action!r:.80} is no action")  # a planner may return anything
 
     def _about(self, query: str, context: SearchContext) -> tuple[Ranked, SearchContext]:
         """The ranking for another query. Not begun if the time left is less than the first search took."""
@@ -147,33 +156,64 @@ class Executor:
         deeper = _State(ranked=ranked, context=context, depth=state.depth + 1)
         shape = shape_of(action.sub_query)
         if shape != "plain":  # a plain question needs no plan: its one search has just been made
-            plan = partial(self._planner.plan, action.sub_query, shape, layers=list(context.layers), depth=deeper.depth)
-            self._run(self._usage.within(plan), deeper)
+            layers = list(context.layers)
+            self._run(_made(self._planner, self._usage, action.sub_query, shape, layers, deeper.depth), deeper)
         best = _carry(deeper.ranked, state)
+        if state.depth == 0:
+            entries = state.context.read(best.rows[:SHOWN_OF_SIDE])
+            self.sides[action.sub_query] = [entry.id for entry in entries.values()]
         for row, score in zip(best.rows[:1].tolist(), best.scores[:1].tolist(), strict=True):
             state.sides[row] = max(state.sides.get(row, -np.inf), score)
         return len(best.rows)
 
     def _drill(self, action: DrillDown, state: _State) -> int:
-        if state.chosen is None:
-            _choose(FilterByRelevance(), state)
-        context, rows = state.context, np.array(state.chosen, dtype=np.intp)
+        """From the chosen rows to what they name, and on from there; `Aggregate` orders what is brought in."""
+        plain, context = state.ranked, state.context
+        bridges = Bridges(context, self._usage.check)
+        if not len(plain.rows) or bridges.whole(int(plain.rows[plain.scores.argmax()])):
+            return 0
+        ranked = bridges.with_rare(plain)
+        rows = _chosen(ranked, state)
         rows = rows[context.on_layers(rows, [action.source] if action.source else [])]
+        scores = dict(zip(ranked.rows.tolist(), ranked.scores.tolist(), strict=True))
+        reached: dict[int, tuple[float, tuple[int, ...]]] = {row: (scores[row], ()) for row in rows.tolist()}
+        for hop in range(HOPS):
+            ranked = self._follow(action, context, bridges, reached, ranked)
+            if not bridges.sources:
+                return 0
+            self._usage.spend(tokens=bridges.read(bridges.worth_reading(ranked)))
+            if hop + 1 < HOPS:
+                ordered, via = bridges.ordered(ranked)
+                known = {source.row for source in bridges.sources}
+                scores = dict(zip(ordered.rows.tolist(), ordered.scores.tolist(), strict=True))
+                led = sorted((row for row in via if row not in known), key=lambda row: -scores[row])[:NEXT]
+                reached = {row: (min(scores[row], via[row].score), via[row].path) for row in led}
+                if not led:
+                    break
+        state.ranked, state.bridges = ranked, bridges
+        return len(ranked.rows) - len(plain.rows)
+
+    def _follow(
+        self,
+        action: DrillDown,
+        context: SearchContext,
+        bridges: Bridges,
+        reached: dict[int, tuple[float, tuple[int, ...]]],
+        ranked: Ranked,
+    ) -> Ranked:
+        """Make rows sources, each with its score and the path to it; the ranking with what they lead to."""
+        rows = np.array([*reached], dtype=np.intp)
         if not action.turns:
             rows = rows[context.bank.column("kind", rows) != _EPISODE]
-        entries = context.read(rows)
+        self._usage.spend(tokens=bridges.read(rows))
         for row in rows.tolist():
             self._usage.check()
-            if (entry := entries.get(row)) is not None:
-                self._usage.spend(tokens=entry.token_count)
-                state.sources.append(source_of(context, row, entry, self._usage.check))
-        new = brought_in(state.sources)
+            bridges.follow(row, *reached[row])
+        new = bridges.brought_in()
         new = new[context.on_layers(new, [action.target] if action.target else [])]
         if wanted := terms(action.filter):
             new = new[np.isin(new, np.concatenate([rows_with(context.bank, term) for term in wanted]))]
-        before = len(state.ranked.rows)
-        state.ranked = context.with_rows(state.ranked, new)
-        return len(state.ranked.rows) - before
+        return context.with_rows(ranked, new)
 
     def _aggregate(self, action: Aggregate, state: _State) -> int:
         if state.elsewhere:
@@ -183,22 +223,15 @@ class Executor:
             lift = np.maximum(target - state.ranked.scores, 0.0)
             state.ranked = state.ranked.with_factor("found", lift, 1.0)
             state.elsewhere, state.sides = {}, {}
-        if state.sources:
-            self._combine(state)
+        bridges, state.bridges = state.bridges, None
+        if bridges is not None and bridges.sources:
+            self._usage.check()
+            state.ranked, via = bridges.ordered(state.ranked)
+            for row, source in via.items() if state.depth == 0 else ():
+                if (entry := bridges.entry(row)) is not None:
+                    how = "link" if row in source.links else "bridge"
+                    self.via[entry.id] = (source.read.entry.id, how)
         return len(state.ranked.rows)
-
-    def _combine(self, state: _State) -> None:
-        usage = self._usage
-        rows = to_read(state.ranked, state.context, state.sources)
-        usage.check()
-        entries = state.context.read(rows)
-        usage.spend(tokens=sum(entry.token_count for entry in entries.values()))
-        usage.check()
-        state.ranked, via = combined(state.ranked, state.context, state.sources, entries, usage.check)
-        if state.depth == 0:
-            for row, source in via.items():
-                if row in entries:
-                    self.via[entries[row].id] = (source.entry.id, "link" if row in source.links else "bridge")
 
 
 def _carry(ranked: Ranked, state: _State) -> Ranked:
@@ -210,14 +243,14 @@ def _carry(ranked: Ranked, state: _State) -> Ranked:
     return best
 
 
-def _choose(action: FilterByRelevance, state: _State) -> int:
-    """Choose the rows to go on from, by their best score here or for another query."""
-    rows = state.ranked.rows
+def _chosen(ranked: Ranked, state: _State) -> Rows:
+    """The rows to go on from, by their best score here or for another query."""
+    rows, action = ranked.rows, state.filter
     elsewhere = np.array([state.elsewhere.get(row, -np.inf) for row in rows.tolist()])
-    scores = np.maximum(state.ranked.scores, elsewhere)
+    scores = np.maximum(ranked.scores, elsewhere)
     best = np.argsort(-scores, kind="stable")[: action.top]
-    state.chosen = rows[best[scores[best] >= action.min_share * scores.max(initial=0.0)]]
-    return len(state.chosen)
+    chosen: Rows = rows[best[scores[best] >= action.min_share * scores.max(initial=0.0)]]
+    return chosen
 
 
 def _recent(action: FilterByRecency, state: _State) -> int:
@@ -280,7 +313,23 @@ class StepSearch:
         found = search(refine=executor)
         cost = found.cost if planned.calls is None else planned.calls.added_to(found.cost)
         found = replace(found, route=ROUTE, trace=(*planned.steps, *executor.steps), cost=cost)
+        last = next((one for one in reversed(planned.plan) if isinstance(one, Aggregate)), Aggregate())
+        if last.strategy != "combine":
+            found = self._digested(found, last.strategy, executor.sides, planned, scope)
         return found, planned.usage.tokens
+
+    def _digested(
+        self, found: Recall, strategy: Strategy, sides: dict[str, list[str]], planned: _Planned, scope: Scope
+    ) -> Recall:
+        """The recall with what `compare` or `summarize` makes of it, by the model there is."""
+        from wellworn.search.steps.digest import digest_of
+
+        models, access = self._recursion.models, self._access
+        root = models.for_root if models is not None else access.reasoner if access is not None else None
+        calls = Calls(planned.usage, most=1) if models is None else _calls(planned.usage, models)
+        model = None if root is None or access is None else access.metered(root, scope.home())
+        digest = digest_of(found, strategy, sides, model, calls)
+        return replace(found, digest=digest, cost=calls.added_to(found.cost))
 
     def _planned(self, query: str, shape: Shape, choice: Choice, scope: Scope) -> _Planned | None:
         """The plan of a choice; None for plain search, and where a planner fails."""
@@ -289,11 +338,10 @@ class StepSearch:
             plan = plan_of_choice(choice, query)
             return _Planned(plan=plan, planner=self._planner, usage=usage) if plan else None
         layers: list[Layer] = [partition.layer for partition in scope.partitions()]
-        make = partial(self._planner.plan, query, shape, layers=layers, depth=0)
         try:
             if self._recursion.models is not None and self._access is not None:
                 return self._by_model(query, shape, layers, scope, self._recursion.models, self._access)
-            plan = tuple(make() if isinstance(self._planner, RulePlanner) else usage.within(make))
+            plan = _made(self._planner, usage, query, shape, layers, 0)
         except Exception:  # a planner may be anybody's code
             return None
         return _Planned(plan=plan, planner=self._planner, usage=usage)
@@ -309,7 +357,7 @@ class StepSearch:
         planner = ModelPlanner(root, sub, calls, rules=self._planner, limits=self._recursion.limits)
         plan = planner.plan(query, shape, layers=layers, depth=0)
         usage.restart_clock()  # models have their own time
-        return _Planned(plan=tuple(plan), planner=planner, usage=usage, calls=calls, steps=planner.steps)
+        return _Planned(plan=plan, planner=planner, usage=usage, calls=calls, steps=planner.steps)
 
     def reason(self, question: str, library: Library, *, k: int) -> Reasoning:
         """The chain of evidence for a question, following turns of dialogues too.
@@ -340,6 +388,18 @@ class StepSearch:
         calls = _calls(Usage(self._recursion.limits), models or Models(root=root))
         done = concluded(chain, access.metered(root, home), calls)
         return replace(done, recall=replace(done.recall, cost=calls.added_to(done.recall.cost)))
+
+
+def _made(planner: Planner, usage: Usage, query: str, shape: Shape, layers: Sequence[Layer], depth: int) -> Plan:
+    """A planner's plan, read to its end before the deadline; `TypeError` if it holds anything but actions."""
+
+    def make() -> Plan:
+        plan = tuple(islice(planner.plan(query, shape, layers=layers, depth=depth), usage.limits.actions + 1))
+        if wrong := [one for one in plan if type(one) not in NAMES]:
+            raise TypeError(f"{wrong[0]!r:.80} is no action")
+        return plan
+
+    return make() if isinstance(planner, RulePlanner) else usage.within(make)
 
 
 def _calls(usage: Usage, models: Models) -> Calls:
