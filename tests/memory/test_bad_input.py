@@ -209,7 +209,7 @@ def test_no_operation_runs_without_a_scope(mem: Memory, scope: Any) -> None:
 
 
 @pytest.mark.parametrize("name", ["tenant", "user", "org"])
-@pytest.mark.parametrize("value", ["", "  ", 5, b"x", "\x00", LONE, "x" * 257, ["x"], True])
+@pytest.mark.parametrize("value", ["", "  ", 5, b"x", "\x00", LONE, "x" * 257, [], True])
 def test_a_scope_is_made_of_names(name: str, value: Any) -> None:
     with pytest.raises(ScopeError, match=name):
         Scope(**{"tenant": "acme", name: value})

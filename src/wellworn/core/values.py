@@ -14,6 +14,7 @@ from typing import Any, Literal, TypeVar, get_args
 
 from wellworn.core.fence import Item, fenced_block, fenced_lines
 from wellworn.core.scope import LAYERS as LAYERS
+from wellworn.core.scope import MAX_NAME_CHARS as MAX_NAME_CHARS
 from wellworn.core.scope import Layer as Layer
 from wellworn.core.scope import Partition as Partition
 from wellworn.core.scope import Scope as Scope

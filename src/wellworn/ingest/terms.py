@@ -21,7 +21,7 @@ import Stemmer
 
 from wellworn.core.values import Entry
 from wellworn.ingest.dates import NamedDate, named_dates
-from wellworn.ingest.hashing import hash64, signed64
+from wellworn.ingest.hashing import hash64, signed64, thread_of
 from wellworn.ingest.utterance import ASSISTANT_ROLES, only_asks, only_reacts
 from wellworn.store.port import IndexRecord
 
@@ -140,7 +140,8 @@ def analyze(
 
 def record_of(entry: Entry) -> IndexRecord:
     """The index record an entry must have."""
-    role = entry.source if entry.kind == "episode" else None
+    of_dialogue = entry.session_id is not None and entry.thread == thread_of("session", entry.session_id)
+    role = entry.source if entry.kind == "episode" and of_dialogue else None
     return analyze(entry.text, title=entry.title, tags=entry.tags, speaker=entry.speaker, role=role)
 
 

@@ -66,7 +66,8 @@ def asks(text: str) -> bool:
 def knows(recall: Recall) -> bool:
     """Whether the answer is likely among the hits."""
     found = [_fits(hit) for hit in recall.hits if not asks(hit.text)]
-    return bool(found) and bool(getattr(recall, "confidence", max(found[:_MOST_TOLD])) >= _SURE)
+    sure = max(found[:_MOST_TOLD], default=0.0) if recall.confidence is None else recall.confidence
+    return bool(found) and sure >= _SURE
 
 
 def _fits(hit: Hit) -> float:
@@ -74,15 +75,11 @@ def _fits(hit: Hit) -> float:
     return sum(hit.factors.get(name, 0.0) for name in ("terms", "meaning")) / _FULL
 
 
-def _outdated(hit: Hit) -> bool:
-    return hit.entry.state == "superseded"
-
-
 def told(hits: Sequence[Hit]) -> list[Hit]:
     """The hits to tell: the best, those about as good, and what it has replaced."""
     answers = [hit for hit in hits if not asks(hit.text)]
     close = _CLOSE * max((hit.score for hit in answers[:1]), default=0.0)
-    near = [hit for hit in answers if hit.score >= close or (_outdated(hit) and _fits(hit) >= _SURE)]
+    near = [hit for hit in answers if hit.score >= close or (hit.outdated and _fits(hit) >= _SURE)]
     words: set[str] = set()
     chosen = []
     for hit in near:
@@ -96,7 +93,7 @@ def told(hits: Sequence[Hit]) -> list[Hit]:
 def sentence(hit: Hit, *, now: datetime) -> str:
     """One memory with its source: `You told me on 3 March: "I live in Oslo."`"""
     entry = hit.entry
-    since = " Since then it has changed." if _outdated(hit) else ""
+    since = " Since then it has changed." if hit.outdated else ""
     return f"{_source(entry)} {day(entry.at, now)}: “{_words_of(entry)}”{since}"
 
 
@@ -145,5 +142,5 @@ def _reasons(hit: Hit) -> str:
         one for one in factors if one.contribution >= _LEAST_SHARE * max(hit.score, 0.0) and one.contribution > 0
     ]
     found = [*dict.fromkeys(_REASONS[one.name] for one in counted if one.name in _REASONS)]
-    found += ["you have told me something newer since"] if _outdated(hit) else []
+    found += ["you have told me something newer since"] if hit.outdated else []
     return ", ".join(found[:-1]) + (" and " if len(found) > 1 else "") + found[-1] if found else "it is all there is"

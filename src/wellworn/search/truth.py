@@ -32,6 +32,7 @@ RIVAL_ROWS = 15
 SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 0.4, 0.5, 0.85
 """Entries this alike are about the same thing. Then an entry of a more specific layer needs half the other's score to
 stand above it, else nearly all of it."""
+TIE = 1e-3
 MARGIN = 0.25
 """How far above what it replaced a statement stands at least."""
 _COMPARED = frozenset({"episode", "fact", "preference", "note"})
@@ -171,7 +172,7 @@ def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
             if owner[special] >= owner[general] or scores[theirs] <= 0:
                 continue
             share = SAME_TOPIC_SHARE if alike[special, general] >= SAME_TOPIC else CLOSE_SHARE
-            if share * scores[theirs] <= scores[own] < scores[theirs] + MARGIN:
+            if share * scores[theirs] <= scores[own] < scores[theirs] - TIE:
                 lift[own] = max(lift[own], scores[theirs] + MARGIN - scores[own])
     return ranked.with_factor("layer", lift, 1.0) if lift.any() else ranked
 
