@@ -61,6 +61,8 @@ class Memory:
     def __init__(self, location: str | Path | Store = "memory.db", **settings: Unpack[Settings]) -> None:
         """Open a memory, and make it when it is new. `location` is a file path, `:memory:`, or a store of your own."""
         self._bind(Engine(location, **settings), None)
+        if self.engine.store.stale_index:
+            self.admin.repair()
 
     @classmethod
     def open(cls, location: str | Path | Store = "memory.db", **settings: Unpack[Settings]) -> Memory:

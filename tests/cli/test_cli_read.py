@@ -55,7 +55,7 @@ def texts(answer: dict[str, list[dict[str, dict[str, str]]]]) -> list[str]:
 
 def test_recall_answers_with_one_document(filled: Cli) -> None:
     answer = filled.json("recall", "which async runtime does Ada like?", "-k", "2")
-    assert set(answer) == {"id", "query", "hits", "route", "cost", "searched", "trace"}
+    assert set(answer) == {"id", "query", "hits", "route", "cost", "searched", "trace", "confidence"}
     assert answer["searched"] == 3
     assert texts(answer)[0].startswith("Ada prefers tokio")
     hit = answer["hits"][0]

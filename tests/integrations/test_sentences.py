@@ -21,7 +21,8 @@ def hit(text: str, *, score: float = 10.0, days: int = 78, factors: dict[str, fl
     given: dict[str, Any] = {"kind": "episode", "source": "user", "evidence": text, **said}
     parts = factors or {"terms": 0.6 * score, "meaning": 0.4 * score}
     made = tuple(Factor(name=name, value=value, weight=1.0) for name, value in parts.items())
-    return Hit(entry=Entry(id=text, partition=HOME, text=text, **times, **given), score=score, explanation=made)
+    entry = Entry(id=text, partition=HOME, text=text, **times, **given)
+    return Hit(entry=entry, score=score, explanation=made, outdated=entry.state == "superseded")
 
 
 def recall(*hits: Hit, query: str = "Where do I live?") -> Recall:

@@ -29,7 +29,11 @@ def test_turns_count_from_zero_and_are_recallable_at_once(mem: Memory) -> None:
 def test_the_same_words_said_twice_are_two_episodes(mem: Memory) -> None:
     session = mem.session(scope=ADA, session_id="s")
     other = mem.session(scope=ADA, session_id="t")
-    ids = [session.add("user", "two sugars, please"), session.add("user", "two sugars, please"), other.add("user", "two sugars, please")]
+    ids = [
+        session.add("user", "two sugars, please"),
+        session.add("user", "two sugars, please"),
+        other.add("user", "two sugars, please"),
+    ]
     assert len(set(ids)) == 3
     assert [mem.get(entry_id, scope=ADA).turn_refs for entry_id in ids] == [[0], [1], [0]]
     assert len(mem.recall("two sugars please", scope=ADA).hits) == 3

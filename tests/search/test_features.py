@@ -176,13 +176,7 @@ def test_coverage_is_the_weight_found_in_a_row_or_beside_it(mem: Memory) -> None
     mem.remember("purple orchids alone", scope=ADA)
     # `purple` and `orchids` are in two rows of five each: half of the weight each
     assert column(evidence(mem, "purple orchids"), "coverage") == pytest.approx(
-        {
-            "purple things": 2.0,
-            "silver spoons": 4.0,
-            "orchids there": 2.0,
-            "far away": 2.0,
-            "purple orchids alone": 4.0,
-        }
+        {"purple things": 2.0, "silver spoons": 4.0, "orchids there": 2.0, "far away": 2.0, "purple orchids alone": 4.0}
     )
 
 

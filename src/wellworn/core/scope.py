@@ -108,7 +108,7 @@ def _home_of(scope: Scope, layer: str | None) -> Partition:
     if layer not in partitions:
         problem = (
             f"{layer!r} has several ids in this scope"
-            if scope.ids(str(layer))
+            if layer in LAYERS and scope.ids(layer)
             else f"{layer!r} has no id in this scope"
         )
         raise ScopeError("layer", problem, f"layers with one id are {', '.join(partitions)}")

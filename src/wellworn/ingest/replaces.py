@@ -83,9 +83,7 @@ _PEOPLE = frozenset(
 _SPEAKER = frozenset({"i", "im", "ive", "my", "we", "our", "me", "mine", "us"})
 _OF_SOMEONE = re.compile(r"\b([A-Z][a-z]+)['’]s\b(?!\s+(?:a|an|the|not|been|going|now)\b)")
 _TO_SOMEONE = re.compile(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
-_IS = re.compile(
-    r"\W*(?:(?:the|my|our|a)\s+)?((?:[^\W_][\w'’-]*\s+){1,5}?)(?:is|are|isn't|aren't|was)\s+(?:now\s+)?", re.I
-)
+_IS = re.compile(r"\W*(?:(?:the|my|our|a)\s+)?((?:[^\W_][\w'’-]*\s+){1,5}?)(?:is|are|isn't|aren't)\s+(?:now\s+)?", re.I)
 _IS_MINE = re.compile(r"(?:my|our|the)\s", re.I)
 _OF_NOW = re.compile(
     r"\b(?:i|we)(?:['’](?:m|re)|\s+(?:am|are)|\s+(?:always |usually |currently |mostly )?[a-z]+)\b", re.I
@@ -182,7 +180,9 @@ def _most(before: Statement, after: Statement) -> float:
     if after.tells_change:
         return 1.0
     if before.subject and after.subject:
-        return 1.0 if before.subject <= after.subject or after.subject <= before.subject else 0.0
+        mine = before.of_speaker and after.of_speaker
+        part = before.subject <= after.subject or after.subject <= before.subject
+        return 1.0 if before.subject == after.subject or (mine and part) else 0.0
     if before.many or after.many:
         return 0.0
     plain = (before.of_now or before.subject) and (after.of_now or after.subject)

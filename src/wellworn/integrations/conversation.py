@@ -86,11 +86,19 @@ class Conversation:
         """Make memories of the last statement; says what they replace."""
         try:
             made = self._memory.reflect(session_id=self._middleware.session_id)
+            self.reflections += made
+            ended = [one.old_text for each in made for one in each.memories if one.action in ("supersede", "correct")]
+            ended += self._ended_by_the_last_turn()
         except WellwornError:  # the end of the session tries again
             return []
-        self.reflections += made
-        changed = [one for each in made for one in each.memories if one.action in ("supersede", "correct")]
-        return [f"So this no longer holds: “{one.old_text}”" for one in changed if one.old_text]
+        return [f"So this no longer holds: “{text}”" for text in [*filter(None, ended)][:1]]
+
+    def _ended_by_the_last_turn(self) -> list[str]:
+        turns = self._memory.session(self._middleware.session_id).turns()
+        said = next((turn.entry_id for turn in reversed(turns) if turn.role == "user"), None)
+        links = [] if said is None else self._memory.links(said)
+        ended = [link.target for link in links if link.type == "supersedes" and link.source == said]
+        return [self._memory.get(one).text for one in ended]
 
     def _asked(self, model: Model, system: str, text: str) -> str:
         earlier = [

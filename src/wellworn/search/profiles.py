@@ -44,6 +44,8 @@ class Profile:
     """Rows that get the full set of factors."""
     link_sources: int = 20
     """Best rows whose hand-made links bring in further candidates."""
+    margin: float = 0.0
+    """How far above what it replaced, or what it may contradict, an entry stands at least; 0: neither is looked at."""
     link_share: float = field(default=0.5)
     """Share of a row's score that an entry linked to it is lifted to."""
 
@@ -51,6 +53,7 @@ class Profile:
 PROFILES: dict[str, Profile] = {
     "default": Profile(
         name="default",
+        margin=0.25,
         weights={
             "terms": 8.0,
             "meaning": 10.0,

@@ -33,8 +33,6 @@ SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 0.4, 0.5, 0.85
 """Entries this alike are about the same thing. Then an entry of a more specific layer needs half the other's score to
 stand above it, else nearly all of it."""
 TIE = 1e-3
-MARGIN = 0.25
-"""How far above what it replaced a statement stands at least."""
 _COMPARED = frozenset({"episode", "fact", "preference", "note"})
 _COMPARED_CODES = [KINDS.index(kind) for kind in sorted(_COMPARED)]
 _SILENT = int(Trait.ASKS | Trait.REACTS | Trait.ASSISTANT)
@@ -107,16 +105,17 @@ def _states(record: NewEntry) -> bool:
 
 
 def _comparable(old: Entry, new: Entry) -> bool:
-    """Whether one can replace the other: the same speaker, both about now, not the same words, and not older."""
-    same = old.speaker == new.speaker and old.text != new.text and old.at <= new.at and old.id != new.id
+    """Whether one can replace the other: the same speaker and title, both about now, not the same words, and not older."""
+    same = (old.speaker, old.title) == (new.speaker, new.title) and old.text != new.text
+    same = same and old.at <= new.at and old.id != new.id
     return same and old.valid_to is None and new.valid_to is None and old.trust == new.trust
 
 
 def settle(ranked: Ranked, context: SearchContext) -> Ranked:
     """The ranking with what holds now above what it replaced."""
-    bank = context.bank
+    bank, margin = context.bank, context.bounds.profile.margin
     old = np.flatnonzero(bank.column("state", ranked.rows) == SUPERSEDED)
-    if not len(old):
+    if not len(old) or not margin:
         return ranked
     nos = bank.column("no", ranked.rows[old]).tolist()
     ends = _successors(context, nos)
@@ -130,15 +129,16 @@ def settle(ranked: Ranked, context: SearchContext) -> Ranked:
             if new is None:
                 continue
             if context.view.question.about_past:
-                lift[where] = max(lift[where], max(scores[new], scores[where]) + MARGIN - scores[where])
+                lift[where] = max(lift[where], max(scores[new], scores[where]) + margin - scores[where])
             elif not _asks_for(context, int(ranked.rows[where]), row):
-                lift[new] = max(lift[new], scores[where] + MARGIN - scores[new])
+                lift[new] = max(lift[new], scores[where] + margin - scores[new])
     return ranked.with_factor("holds", lift, 1.0)
 
 
 def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     """Of two good candidates that may contradict each other, the newer above the older."""
-    if context.view.question.about_past:
+    margin = context.bounds.profile.margin
+    if context.view.question.about_past or not margin:
         return ranked
     bank, scores = context.bank, ranked.scores
     best = np.argsort(-scores, kind="stable")[:RIVAL_ROWS].tolist()
@@ -153,14 +153,14 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
                 and scores[a] >= NEAR * scores[b] > 0
                 and not _asks_for(context, int(ranked.rows[b]), int(ranked.rows[a]))
             ):
-                lift[a] = scores[b] + MARGIN - scores[a]
+                lift[a] = scores[b] + margin - scores[a]
     return ranked.with_factor("holds", lift, 1.0) if lift.any() else ranked
 
 
 def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
     """Of two good candidates about the same thing, the one of the more specific layer above the other."""
-    bank = context.bank
-    if len(bank.filled) < 2 or not len(ranked.rows):
+    bank, margin = context.bank, context.bounds.profile.margin
+    if len(bank.filled) < 2 or not len(ranked.rows) or not margin:
         return ranked
     scores = ranked.scores
     best = np.argsort(-scores, kind="stable")[:RIVAL_ROWS]
@@ -173,7 +173,7 @@ def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
                 continue
             share = SAME_TOPIC_SHARE if alike[special, general] >= SAME_TOPIC else CLOSE_SHARE
             if share * scores[theirs] <= scores[own] < scores[theirs] - TIE:
-                lift[own] = max(lift[own], scores[theirs] + MARGIN - scores[own])
+                lift[own] = max(lift[own], scores[theirs] + margin - scores[own])
     return ranked.with_factor("layer", lift, 1.0) if lift.any() else ranked
 
 

@@ -289,6 +289,8 @@ class Store(StoreReader):
 
     location: str
     """What the user opened: a path, a URL or `:memory:`."""
+    stale_index: bool = False
+    """Whether the index records are those of an earlier release, so that `repair` should write them anew."""
 
     @abstractmethod
     def transact(self) -> AbstractContextManager[Tx]:

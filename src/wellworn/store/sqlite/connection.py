@@ -56,7 +56,7 @@ class Connections:
         self._start()
         with translated():
             _enter_wal(self._writer)
-            migrate(self._writer)
+            self.was_former = migrate(self._writer)
 
     def _start(self) -> None:
         self._pid = os.getpid()

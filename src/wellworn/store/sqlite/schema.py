@@ -160,8 +160,11 @@ MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (create,)
 """Migration n is the n-th function, from 1. Never change one that was released; add the next."""
 
 
-def migrate(connection: sqlite3.Connection) -> None:
-    """Bring the file up to date; several processes may try at once, one wins and the others find it done."""
+def migrate(connection: sqlite3.Connection) -> bool:
+    """Bring the file up to date; several processes may try at once, one wins and the others find it done.
+
+    Says whether the file was one of recollect 0.1: its index records are those of that release.
+    """
     connection.execute("BEGIN IMMEDIATE")
     try:
         found = version = _version(connection)
@@ -179,6 +182,7 @@ def migrate(connection: sqlite3.Connection) -> None:
     except BaseException:
         connection.execute("ROLLBACK")
         raise
+    return found == FORMER
 
 
 def _version(connection: sqlite3.Connection) -> int:

@@ -35,6 +35,7 @@ class SqliteStore(SqliteReader, Store):
             self._path = Path(folder) / "memory.db"
             self._drop_files = weakref.finalize(self, _drop_folder, folder, os.getpid())
         self._connections = Connections(self._path, durability=durability)
+        self.stale_index = self._connections.was_former
 
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[sqlite3.Connection]:
         return self._connections.snapshot() if snapshot else self._connections.reading()
