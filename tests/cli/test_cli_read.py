@@ -59,7 +59,7 @@ def test_recall_answers_with_one_document(filled: Cli) -> None:
     assert answer["searched"] == 3
     assert texts(answer)[0].startswith("Ada prefers tokio")
     hit = answer["hits"][0]
-    assert set(hit) == {"score", "entry", "explanation"}
+    assert set(hit) == {"score", "entry", "explanation", "outdated"}
     assert set(hit["entry"]) == ENTRY_KEYS
     assert set(hit["explanation"][0]) == {"name", "value", "weight"}
     assert sum(factor["value"] * factor["weight"] for factor in hit["explanation"]) == pytest.approx(hit["score"])
