@@ -3,18 +3,23 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.values import Entry, Job, Partition, Scope, Turn
+from wellworn.core.values import Entry, Job, Partition, Scope, Turn, altered
 from wellworn.ingest.hashing import content_hash, thread_of
 from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.remember import Writer, keep
+from wellworn.ingest.terms import content_words, terms
+from wellworn.ingest.utterance import ASSISTANT_ROLES, telling_words
 from wellworn.ingest.validate import Draft, TimeLike, checked_line, checked_seconds, checked_session_id
 from wellworn.store.port import NewEntry, Store, Tx
 
+REMEMBERED_TURNS = 4
+REPEATED_CONFIDENCE = 0.5
 GENERIC_ROLES = frozenset({"user", "human", "assistant", "ai", "system", "tool", "function", "model"})
 _NAME_LIKE = re.compile(r"[^\W\d_]{2,}(?:[ '’.-][^\W\d_]+){0,3}")
 
@@ -48,6 +53,8 @@ class TurnWriter:
         self._partition = scope.home()
         self._session_id = session_id
         self._watch = watch
+        self._heard: deque[frozenset[int]] = deque(maxlen=REMEMBERED_TURNS)
+        """The terms of what people said last."""
 
     def draft(self, role: str, text: str, *, speaker: str | None = None, **said: Any) -> Draft:  # fields of a Draft
         """What someone said, as a draft; its source is the role."""
@@ -67,7 +74,17 @@ class TurnWriter:
         """Checked, scrubbed and embedded in one batch; `write` stores them and numbers the turns."""
         thread = thread_of("session", self._session_id)
         entries = [self._writer.entry(draft, self._scope, self._writer.clock(), thread=thread) for draft in drafts]
+        entries = [self._weighed(entry) for entry in entries]
         return self._writer.records_of(entries)  # neither index nor vector depends on the turn's number
+
+    def _weighed(self, entry: Entry) -> Entry:
+        """An assistant that only repeats what it was told adds nothing: such a turn counts as unsure."""
+        if entry.source.strip().lower() not in ASSISTANT_ROLES:
+            self._heard.append(frozenset(terms(entry.text)))
+            return entry
+        said = {term for word in telling_words(content_words(entry.text)) for term in terms(word)}
+        repeats = bool(said) and said <= frozenset().union(*self._heard)
+        return altered(entry, confidence=min(entry.confidence, REPEATED_CONFIDENCE)) if repeats else entry
 
     def write(self, records: Sequence[NewEntry]) -> list[Entry]:
         """Store the turns as entries with their numbers; all or none."""

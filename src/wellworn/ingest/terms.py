@@ -22,6 +22,7 @@ import Stemmer
 from wellworn.core.values import Entry
 from wellworn.ingest.dates import NamedDate, named_dates
 from wellworn.ingest.hashing import hash64, signed64, thread_of
+from wellworn.ingest.stop_words import STOP_WORDS as STOP_WORDS
 from wellworn.ingest.utterance import ASSISTANT_ROLES, only_asks, only_reacts
 from wellworn.store.port import IndexRecord
 
@@ -41,19 +42,6 @@ class Trait(IntFlag):
     """A turn of the assistant."""
 
 
-STOP_WORDS = frozenset(
-    """
-    a about above after again against ain all also am an and any are aren as at be because been before being below
-    between both but by can cannot could couldn d did didn do does doesn doing don down during each few for from
-    further had hadn has hasn have haven having he her here hers herself him himself his how i if im in into is
-    isn it its itself just let ll m may me might more most must my myself no nor not now o of off on once only or
-    other our ours ourselves out over own re s same shall she should shouldn so some such t than that the their
-    theirs them themselves then there these they this those through to too under until up us ve very was wasn we
-    were what when where which while who whom whose why will with won would wouldn you your yours yourself
-    yourselves
-    """.split()  # noqa: SIM905  a list of words reads better than a list of strings
-)
-"""English words that carry no topic: they are left out of the text index and of queries."""
 TASK_LEAD, TASK_END = "For tasks like “", "”: "
 """Around the task that a strategy or guardrail is for, at the beginning of its text."""
 _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"

@@ -8,9 +8,12 @@ from __future__ import annotations
 
 import re
 
+from wellworn.ingest.stop_words import STOP_WORDS
+
 ASSISTANT_ROLES = frozenset({"assistant", "ai", "model", "bot"})
 LONGEST_CHARS = 400
 """A longer text states something."""
+_WORD = re.compile(r"[^\W_]+")
 _PIECE = re.compile(r"[^.!?。！？…\n]+[.!?。！？…]*|[?？]+")
 _OPENING = re.compile(
     r"^\W*(?:(?:hey|hi|hello|ok|okay|so|and|but|also|btw|well|oh|um|please|sorry|again|quick question)\b[\s,:;-]*)+",
@@ -53,6 +56,11 @@ _REACTIONS = frozenset(
 """Words of thanks, greetings, consent and "I do not know". A turn with no other content word only reacts."""
 
 
+def telling_words(content: list[str]) -> list[str]:
+    """Those of some content words that do not merely react."""
+    return [word for word in content if word not in _REACTIONS]
+
+
 def only_asks(text: str) -> bool:
     """Whether a turn asks and states nothing besides."""
     if len(text) > LONGEST_CHARS:
@@ -77,6 +85,4 @@ def only_reacts(content: list[str], text: str) -> bool:
 
 
 def _reacts(said: str) -> bool:
-    from wellworn.ingest.terms import content_words
-
-    return _REACTIONS.issuperset(content_words(said))
+    return _REACTIONS.issuperset(word for word in _WORD.findall(said.lower()) if word not in STOP_WORDS)

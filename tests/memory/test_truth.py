@@ -1,0 +1,214 @@
+"""What holds now comes first: facts that change, questions that are no memories, layers, several teams, confidence."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from wellworn import Memory, Scope, ScopeError
+from wellworn.models.scripted import ScriptedModel
+
+START = datetime(2025, 1, 6, 9, tzinfo=UTC)
+ADA = Scope(user="ada")
+
+CHANGES = [
+    ("I live in Oslo.", "I moved to Bergen last week.", "Where do I live?", "Bergen", "Oslo"),
+    ("My flat is in Turin.", "I no longer live in Turin, I live in Ghent.", "Where do I live?", "Ghent", "Turin"),
+    ("I work at Acme.", "I left Acme and joined Initech.", "Where do I work?", "Initech", "I work at Acme"),
+    ("My manager is Priya.", "Tom took over as my manager.", "Who is my manager?", "Tom", "Priya"),
+    ("I eat meat every day.", "I no longer eat meat.", "Do I eat meat?", "no longer", "every day"),
+    ("I drive a Golf.", "I sold the Golf and bought a Zoe.", "What do I drive?", "Zoe", "drive a Golf"),
+    ("My phone is a Pixel.", "I switched my phone to an iPhone.", "What phone do I have?", "iPhone", "Pixel"),
+    ("The standup is on Monday.", "The standup is on Thursday.", "When is the standup?", "Thursday", "Monday"),
+    ("The report is due on May 3.", "The report got pushed to May 17.", "When is the report due?", "17", "May 3"),
+    ("My favourite tea is oolong.", "My favourite tea is sencha.", "What is my favourite tea?", "sencha", "oolong"),
+    (
+        "Our project is called Falcon.",
+        "Our project was renamed to Heron.",
+        "What is our project called?",
+        "Heron",
+        "Falcon",
+    ),
+]
+LOOK_ALIKES = [
+    ("I live in Oslo.", "My sister moved to Rome."),
+    ("I have been to Rome.", "I have been to Paris."),
+    ("I read Dune.", "I read Emma."),
+    ("I like jazz.", "I like rock too."),
+    ("Room 101 is blue.", "Room 102 is red."),
+    ("Alice is vegan.", "Bob is vegetarian."),
+    ("The deploy key is in 1Password.", "The API key is in Vault."),
+    ("We met the builders, visit 3.", "We met the builders, visit 4."),
+    ("My favourite colour is green.", "My favourite food is pasta."),
+    ("I live in Oslo.", "I'd love to live in Rome one day."),
+    ("I live in Oslo.", "I used to live in Rome."),
+]
+
+
+def told(mem: Memory, *texts: str, role: str = "user", scope: Scope = ADA) -> None:
+    """One session a month."""
+    for number, text in enumerate(texts):
+        mem.session(f"{role}-{len(mem.sessions(scope=scope))}", scope=scope).add(
+            role, text, at=START + timedelta(days=30 * number)
+        )
+
+
+@pytest.mark.parametrize(("old", "new", "question", "now", "before"), CHANGES)
+@pytest.mark.parametrize("remembered", [False, True])
+def test_what_holds_now_comes_first(old: str, new: str, question: str, now: str, before: str, remembered: bool) -> None:
+    with Memory(":memory:") as mem:
+        if remembered:
+            mem.remember(old, scope=ADA, at=START)
+            mem.remember(new, scope=ADA, at=START + timedelta(days=30))
+        else:
+            told(mem, old, "The weather is lovely in the hills.", new)
+        found = mem.recall(question, scope=ADA)
+        assert now in found[0].text
+        assert not found[0].outdated
+        outdated = [hit for hit in found if before in hit.text and now not in hit.text]
+        assert all(hit.outdated for hit in outdated)
+        then = mem.recall(question, scope=ADA, as_of=START + timedelta(days=1))
+        assert before in then[0].text
+        assert not then[0].outdated
+        assert mem.verify().ok
+
+
+def test_what_held_before_is_found_when_asked_for_and_marked_where_it_is_shown() -> None:
+    with Memory(":memory:") as mem:
+        told(mem, "I live in Oslo.", "I moved to Bergen last week.")
+        past = mem.recall("Where did I live before?", scope=ADA)
+        assert past[0].text == "I live in Oslo."
+        now = mem.recall("Where do I live?", scope=ADA)
+        assert "(outdated since 2025-02-05) ada: I live in Oslo." in str(now)
+        assert "outdated since 2025-02-05) ada: I live in Oslo." in now.context()
+        (old,) = (hit.entry for hit in now if hit.outdated)
+        assert [version.change for version in mem.history(old.id, scope=ADA)] == ["remembered", "superseded"]
+        assert mem.recall("Do I still live in Oslo?", scope=ADA)[0].text == "I live in Oslo."  # it names the old value
+
+
+def test_a_line_of_changes_leads_to_the_last() -> None:
+    with Memory(":memory:") as mem:
+        told(mem, "My manager is Priya.", "My manager is Tom.", "Ines took over as my manager.")
+        found = mem.recall("Who is my manager?", scope=ADA)
+        assert "Ines" in found[0].text
+        assert [hit.outdated for hit in found] == [False, True, True]
+
+
+@pytest.mark.parametrize(("old", "new"), LOOK_ALIKES)
+def test_a_look_alike_replaces_nothing(old: str, new: str) -> None:
+    with Memory(":memory:") as mem:
+        told(mem, old, new)
+        assert [entry.state for entry in mem.entries(scope=ADA)] == ["active", "active"]
+
+
+def test_only_the_same_person_replaces_what_they_said() -> None:
+    with Memory(":memory:") as mem:
+        session = mem.session("s", scope=ADA)
+        session.add("Mia", "My manager is Priya.")
+        session.add("Tom", "My manager is Ines.")
+        session.add("assistant", "So your manager is Olek now.")
+        assert {entry.state for entry in mem.entries(scope=ADA)} == {"active"}
+
+
+def test_with_a_model_the_model_decides() -> None:
+    with Memory(":memory:", llm=ScriptedModel([])) as mem:
+        told(mem, "I live in Oslo.", "I live in Bergen.")
+        assert {entry.state for entry in mem.entries(scope=ADA)} == {"active"}  # until the session is reflected on
+        assert "Bergen" in mem.recall("Where do I live?", scope=ADA)[0].text
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "Where do I live?",
+        "hey, where do i live",
+        "Do you remember my address?",
+        "Remind me where I live",
+        "Wo wohne ich?",
+    ],
+)
+def test_a_question_is_never_a_hit(asked: str) -> None:
+    with Memory(":memory:") as mem:
+        session = mem.session("s", scope=ADA)
+        for text in ("I live in Oslo, in the old harbour.", asked, asked, asked):
+            session.add("user", text)
+            session.add("assistant", "Got it, noted.")
+        for query in (asked, "Where do I live?"):
+            assert [hit.text for hit in mem.recall(query, scope=ADA)] == ["I live in Oslo, in the old harbour."]
+        assert len(session.turns()) == 8  # the transcript has them all
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "Did you know that I moved to Bergen?",
+        "Can you note that I'm vegan now?",
+        "Guess what? I got a puppy called Tofu!",
+        "Since I live in Oslo, which office is mine?",
+        "When I moved to Bergen I sold the car.",
+        "Could you change my coffee order to espresso?",
+    ],
+)
+def test_a_question_that_tells_something_is_kept(said: str) -> None:
+    with Memory(":memory:") as mem:
+        mem.session("s", scope=ADA).add("user", said)
+        assert [hit.text for hit in mem.recall(said, scope=ADA)] == [said]
+
+
+def test_what_a_person_said_stands_above_what_an_assistant_said() -> None:
+    with Memory(":memory:") as mem:
+        session = mem.session("s", scope=ADA)
+        session.add("assistant", "Your bicycle is a red Brompton from 2019.")
+        session.add("user", "My bicycle is a green Brompton.")
+        assert mem.recall("Which colour is my bicycle?", scope=ADA)[0].text == "My bicycle is a green Brompton."
+
+
+def test_an_assistant_that_repeats_takes_no_place_above_others() -> None:
+    with Memory(":memory:") as mem:
+        session = mem.session("s", scope=ADA)
+        for text in ("I live in Oslo.", "I live near the harbour of Oslo, in a red house."):
+            session.add("user", text)
+            session.add("assistant", f"Noted: {text}")
+        found = mem.recall("Where do I live?", scope=ADA)
+        assert [hit.entry.source for hit in found] == ["user", "user", "assistant", "assistant"]
+
+
+def test_the_more_specific_layer_wins_a_conflict() -> None:
+    scope = Scope(user="ada", company="acme")
+    with Memory(":memory:") as mem:
+        mem.remember("I prefer four spaces for indentation.", scope=scope, at=START)
+        mem.remember(
+            "Use tabs for indentation in all code.", scope=scope, layer="company", at=START + timedelta(days=90)
+        )
+        found = mem.recall("Tabs or spaces for indentation in code?", scope=scope)
+        assert [hit.entry.layer for hit in found] == ["user", "company"]
+
+
+def test_an_organisations_question_reaches_its_teams() -> None:
+    with Memory(":memory:") as mem:
+        mem.remember("The core team deploys on Fridays.", scope=Scope(team="core"))
+        mem.remember("The web team deploys on Mondays.", scope=Scope(team="web"))
+        mem.remember("The data team deploys never.", scope=Scope(team="data"))
+        above = Scope(org="acme", team=["core", "web"])
+        assert {hit.entry.partition.layer_id for hit in mem.recall("When are deploys?", scope=above)} == {"core", "web"}
+        (note,) = mem.remember("Releases need two approvals.", scope=above)
+        assert mem.get(note, scope=above).layer == "org"  # a layer with one id is written to
+        with pytest.raises(ScopeError, match="several ids"):
+            mem.remember("x", scope=Scope(team=["core", "web"]))
+        with pytest.raises(ScopeError, match=r"scope\.team.*empty"):
+            Scope(team=[])
+
+
+def test_a_recall_knows_when_it_does_not_know() -> None:
+    with Memory(":memory:") as mem:
+        told(mem, "My dentist is Dr. Holm.", "I drive a Golf.", "The spare key is under the flowerpot.")
+        known, unknown = (
+            mem.recall(query, scope=ADA).confidence for query in ("Who is my dentist?", "What is my blood type?")
+        )
+        assert known is not None
+        assert unknown is not None
+        assert known > 0.8 > 0.4 > unknown
+        assert not mem.recall("What is my blood type?", scope=ADA, min_confidence=0.5).hits
+        assert mem.recall("Who is my dentist?", scope=ADA, min_confidence=0.5).hits
+        assert mem.recall("x", scope=Scope(user="nobody")).confidence == 0.0
