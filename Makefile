@@ -69,8 +69,8 @@ recording: $(DEMO)/.ready ## record the demo as docs/demo.svg
 	@$(DEMO)/bin/wellworn demo --svg docs/demo.svg
 
 eval: $(READY) ## measure quality on public data sets (DATA=DIR; none is shipped)
-	@for name in locomo realmem multihop learn preferences extraction tasks judge; do echo "== $$name"; \
-	$(BIN)/python -m evals $$name $$(case $$name in tasks | preferences) ;; *) echo --data $(DATA) ;; esac) || exit 1; done
+	@for name in life locomo realmem multihop hops learn preferences sessions extraction documents tasks judge; do echo "== $$name"; \
+	$(BIN)/python -m evals $$name $$(case $$name in life | hops | sessions | documents | tasks | preferences) ;; *) echo --data $(DATA) ;; esac) || exit 1; done
 
 bench: $(READY) ## measure speed, as ratios to a bare baseline
 	@$(BIN)/python -m bench

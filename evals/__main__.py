@@ -19,6 +19,7 @@ from evals import gates as gates_eval
 from evals import hops as hops_eval
 from evals import judge as judge_eval
 from evals import learn as learn_eval
+from evals import life as life_eval
 from evals import preferences as preferences_eval
 from evals import recall as recall_eval
 from evals import tasks as tasks_eval
@@ -178,6 +179,18 @@ def judge(data: Data = DATA, embedder: Embedder = "static", json: Json = False) 
     with _bar() as progress:
         report = judge_eval.run(data, embedder=embedder, progress=progress)
     _print(report, json)
+
+
+@app.command()
+def life(
+    part: Annotated[str, typer.Option("--part", help="tune or check.")] = "check",
+    people: Annotated[int, typer.Option("--people", help="Lives in the world.")] = 12,
+    seed: Annotated[int, typer.Option("--seed")] = 7,
+    embedder: Embedder = "static",
+    json: Json = False,
+) -> None:
+    """An assistant used for months: does what holds now come first? A made-up world; needs no data."""
+    _print(life_eval.run(part, people=people, seed=seed, embedder=embedder), json)
 
 
 @app.command()

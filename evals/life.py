@@ -26,7 +26,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-from evals.report import Interval, interval
+from evals.report import Interval, Report, Table, interval
 from wellworn import Memory, Scope
 from wellworn.core.values import Recall
 
@@ -230,3 +230,15 @@ def measure(
                     was = memory.recall(final.ask, scope=scope, k=5, as_of=then)
                     counts.setdefault("as_of", []).append(bool(was.hits) and _has(was[0].text, final.former[-1]))
     return {name: interval((n, 100.0 * value) for n, value in enumerate(values)) for name, values in counts.items()}
+
+
+def run(split: str, *, people: int, seed: int, embedder: str) -> Report:
+    """Every figure, for an assistant whose answers do not repeat a fact and for one whose answers do."""
+    ways = {
+        way: measure(split, people=people, seed=seed, vague=vague, learning="off", embedder=embedder)
+        for way, vague in (("vague answers", True), ("repeating answers", False))
+    }
+    names = [*next(iter(ways.values()))]
+    rows = [[name, *(figures.get(name) for figures in ways.values())] for name in names]
+    about = {"split": split, "people": people, "seed": seed, "embedder": embedder}
+    return Report(name="life", about=about, tables=[Table(title="percent", columns=["", *ways], rows=rows)])
