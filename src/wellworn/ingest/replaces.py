@@ -86,7 +86,9 @@ _TO_SOMEONE = re.compile(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re
 _IS = re.compile(r"\W*(?:(?:the|my|our|a)\s+)?((?:[^\W_][\w'’-]*\s+){1,5}?)(?:is|are|isn't|aren't)\s+(?:now\s+)?", re.I)
 _IS_MINE = re.compile(r"(?:my|our|the)\s", re.I)
 _OF_NOW = re.compile(
-    r"\b(?:i|we)(?:['’](?:m|re)|\s+(?:am|are)|\s+(?:always |usually |currently |mostly )?[a-z]+)\b", re.I
+    r"\b(?:i|we)(?:['’](?:m|re)|\s+(?:am|are)|\s+(?:always |usually |currently |mostly |only )?(?:live|work|drive|use|eat|drink"
+    r"|report|study|learn|order|wear|stay|rent|pay|earn|do|go|take|commute|train|code|write|ride|follow|wake|sleep|run))\b",
+    re.I,
 )
 _EVENT = re.compile(
     r"\b(?:i|we)\s+(?:just |also |recently )?(?:[a-z]+ed|met|went|saw|read|bought|had|was|were|did|made|came|ate|found|ran"

@@ -27,6 +27,8 @@ LARGEST_BANK = 20_000
 MOST_RIVALS = 4
 NEAR = 0.4
 """Share of an older candidate's score that a newer one must have to be put above it on a mere possibility."""
+LONGEST_LINE = 64
+"""Replacements of replacements that are followed."""
 RIVAL_ROWS = 15
 """Best candidates among which such pairs are looked for."""
 SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 0.4, 0.5, 0.85
@@ -177,30 +179,30 @@ def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
     return ranked.with_factor("layer", lift, 1.0) if lift.any() else ranked
 
 
-def _successors(context: SearchContext, nos: Sequence[int]) -> dict[int, list[int]]:
+def _successors(context: SearchContext, nos: Sequence[int]) -> dict[int, frozenset[int]]:
     """For each replaced entry the rows of those at the end of its line of replacements."""
-    next_: dict[int, set[int]] = {}
+    after: dict[int, set[int]] = {}
     ahead, seen = set(nos), set(nos)
-    while ahead:
-        edges = context.store.edges(sorted(ahead), types=["supersedes"])
-        for new, old, _, _ in edges:
-            if old in ahead:
-                next_.setdefault(old, set()).add(new)
-        ahead = {new for new, old, _, _ in edges if old in ahead} - seen
+    for _ in range(LONGEST_LINE):
+        if not ahead:
+            break
+        found = context.store.edges(sorted(ahead), types=["supersedes"])
+        pairs = [(new, old) for new, old, _, _ in found if old in ahead]
+        for new, old in pairs:
+            after.setdefault(old, set()).add(new)
+        ahead = {new for new, _ in pairs} - seen
         seen |= ahead
-    rows = {no: row for no in seen for row in context.bank.rows_of([no])}
-    found: dict[int, list[int]] = {}
-    for no in nos:
-        ends, walk, met = [], [no], {no}
-        while walk:
-            at = walk.pop()
-            further = [new for new in sorted(next_.get(at, ())) if new not in met]
-            met.update(further)
-            walk += further
-            if at != no and at not in next_ and at in rows:
-                ends.append(rows[at])
-        found[no] = ends
-    return found
+    rows = {no: row for no in seen - after.keys() for row in context.bank.rows_of([no])}
+    ends: dict[int, frozenset[int]] = {}
+
+    def end_of(no: int) -> frozenset[int]:
+        if no not in ends:
+            ends[no] = frozenset()  # a ring, which a damaged file may have, ends here
+            own = frozenset({rows[no]}) if no in rows else frozenset()
+            ends[no] = frozenset().union(*map(end_of, after[no])) if no in after else own
+        return ends[no]
+
+    return {no: end_of(no) for no in nos}
 
 
 def _asks_for(context: SearchContext, old: int, new: int) -> bool:
