@@ -168,6 +168,11 @@ MAYBE = 0.04
 """From here on it may: no mark, but where a question finds both, the newer comes first."""
 
 
+def forget_statements() -> None:
+    """Empty the cache, which holds texts."""
+    read.cache_clear()
+
+
 def _subject(text: str) -> frozenset[str]:
     found = _IS.match(text)
     if found is None:

@@ -30,7 +30,8 @@ _KIND_CODES = {kind: code for code, kind in enumerate(KINDS)}
 _STATE_CODES = {state: code for code, state in enumerate(STATES)}
 PRUNED, SUPERSEDED = _STATE_CODES["pruned"], _STATE_CODES["superseded"]
 EPISODE = _KIND_CODES["episode"]
-SHORT_REPLY_CHARS = 100
+SHORT_REPLY_CHARS = 200
+"""A longer turn of an assistant explains something."""
 MOST_TERMS = int(np.iinfo(np.uint16).max)
 
 _NUMBERS: dict[str, tuple[npt.DTypeLike, Callable[[Slim], Any]]] = {
@@ -474,17 +475,16 @@ class PartitionIndex:
         self._measure_blends(linked)
 
     def _drop_unrelated(self, rows: npt.NDArray[np.intp]) -> None:
-        """Keep only neighbours that a row leans on. What the person says leans on nothing that an assistant says, and
-        a short reply of the assistant on nothing at all."""
+        """Keep only neighbours that a row leans on: a short reply of an assistant neither gives context nor takes it."""
         columns = self._columns
         of_assistant = (columns["traits"] & np.uint8(Trait.ASSISTANT)) != 0
         for name in _BESIDE:
             beside = columns[name][rows]
             there = np.flatnonzero(beside >= 0)
             own, other = rows[there], beside[there]
-            short = of_assistant[own] & (columns["chars"][own] < SHORT_REPLY_CHARS)
-            unrelated = (of_assistant[own] != of_assistant[other]) & (of_assistant[other] | short)
-            columns[name][own[unrelated]] = -1
+            reply = np.where(of_assistant[own], own, other)
+            short = columns["chars"][reply] < SHORT_REPLY_CHARS
+            columns[name][own[(of_assistant[own] != of_assistant[other]) & short]] = -1
 
     def _measure_blends(self, rows: npt.NDArray[np.intp]) -> None:
         """The length of each row's vector plus its weighted neighbours', which normalises the blended cosine."""

@@ -17,6 +17,7 @@ import numpy as np
 from wellworn.core.clock import Clock, NewId, aware
 from wellworn.core.errors import EmbeddingFailed, InvalidInput
 from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Recall, Scope, filled
+from wellworn.ingest.replaces import forget_statements
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
 from wellworn.ingest.terms import forget_words, read_question
 from wellworn.ingest.validate import checked_k, checked_query
@@ -417,6 +418,7 @@ class Searcher:
         """Drop what memory holds of what was removed from these partitions, words and vectors of texts included."""
         dropped = self.ram.forget(partitions)
         forget_words()
+        forget_statements()
         clear = getattr(self._embedder, "clear", None)
         return dropped + (int(clear()) if callable(clear) else 0)
 

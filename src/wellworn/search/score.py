@@ -10,7 +10,7 @@ Factors of the base score; a profile's weights say which are computed:
 | `question`    | 1 for a short question: asking is not knowing                                             |
 | `answers`     | 1 when the turn before is a short question                                                |
 | `speaker`     | 1 when the query names the speaker                                                        |
-| `assistant`   | 1 for a turn of the assistant: what the person said counts more                           |
+| `assistant`   | 1 for a short turn of the assistant: what the person said counts more                     |
 | `length`      | ln(characters / typical), from -2 to ln 2: very short texts say little                    |
 | `recency`     | exp(-age / recency days), age from the newest entry the scope sees, or `as_of` if earlier |
 | `date`        | 1 when the query names the month the entry is of, 2 when it names the day                 |
@@ -57,7 +57,7 @@ from wellworn.ingest.terms import Question, Trait
 from wellworn.learning.past import SHARED, PersonPast
 from wellworn.search.arms import Lexical, Scores
 from wellworn.search.bank import Bank, Mask, Rows
-from wellworn.search.partition import NONE
+from wellworn.search.partition import NONE, SHORT_REPLY_CHARS
 from wellworn.search.profiles import Profile
 
 Column = npt.NDArray[np.floating]
@@ -179,8 +179,10 @@ def _reliability(view: View) -> Column:
 
 
 def _of_assistant(view: View) -> Column:
-    said: Column = (view.bank.column("traits", view.rows) & np.uint8(Trait.ASSISTANT)) != 0
-    return said.astype(np.float32)
+    said = (view.bank.column("traits", view.rows) & np.uint8(Trait.ASSISTANT)) != 0
+    short = view.bank.column("chars", view.rows) < SHORT_REPLY_CHARS
+    replies: Column = (said & short).astype(np.float32)
+    return replies
 
 
 FACTORS: dict[str, Callable[[View], Column]] = {
