@@ -130,3 +130,12 @@ def test_one_json_document(cli: Cli) -> None:
     answer = cli.ok("chat", "--json", "--session-id", "c1", stdin="My tea is oolong.\n/quit\n")
     assert answer.json["turns"] == 1
     assert "Noted." in answer.err
+
+
+def test_why_is_about_the_last_question(cli: Cli) -> None:
+    answers = said(
+        cli, "My dentist is Dr. Holm.", "Who is my dentist?", "Thanks!", "/why", "Who cuts the hedge?", "/why"
+    )
+    page = "\n".join(answers)
+    assert "For “Who is my dentist?” I found this:" in page
+    assert "“Who cuts the hedge?”" in page

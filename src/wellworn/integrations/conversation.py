@@ -12,7 +12,7 @@ from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.errors import WellwornError
 from wellworn.core.values import Recall
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
-from wellworn.integrations.sentences import NOTED, reply, sentence, why
+from wellworn.integrations.sentences import NOTED, asks, reply, sentence, why
 from wellworn.memory import Memory
 from wellworn.models.port import Message, Model, Request
 from wellworn.reflection.report import Reflection
@@ -53,7 +53,7 @@ class Conversation:
             if name == "/help":
                 self._tell(HELP)
             elif name == "/why":
-                self._tell(why(self._last, used=self._used, now=self._clock()) if self._last else NOT_ASKED)
+                self._tell(why(self._last, used=self._used, now=self._clock()) if self._last is not None else NOT_ASKED)
             elif name == "/forget":
                 self._forget(self._memory.recall(about) if about.strip() else self._last, messages)
             elif name.startswith("/"):
@@ -67,9 +67,11 @@ class Conversation:
         """Answer one message."""
         context = MiddlewareContext(user_input=text, current_system_prompt=SYSTEM)
         system, answer = self._middleware.enrich_system_prompt(context), ""
-        self._last, self._used = self._middleware.recalled(text), ()
+        found = self._middleware.recalled(text)
+        if self._model is not None or asks(text):  # /why is about the last question
+            self._last, self._used = found, ()
         if self._model is None:
-            said = reply(text, self._last, now=self._clock())
+            said = reply(text, found, now=self._clock())
             self._middleware.after_response(text, "")
             self._tell(" ".join([said, *self._replaced()]) if said == NOTED else said)
         else:
