@@ -147,7 +147,8 @@ def embedding_text(entry: Entry) -> str:
 
 _NAME = re.compile(r"(?<![^\W_])[^\W_]+(?:[-'’][^\W_]+)*")
 _OF_SPEAKER = re.compile(r"I(?:['’]|$)")
-_SENTENCE_BEGINS = re.compile(r"(?:^|[.!?:;\n])\W*$")
+_SENTENCE_BEGINS = re.compile(r"(?:\A|[.!?:;\n])\W*\Z")
+_LOOK_BACK_CHARS = 12
 
 
 def names_in(text: str) -> set[str]:
@@ -158,7 +159,9 @@ def names_in(text: str) -> set[str]:
         if any(c.isdigit() for c in word):
             found.add(word)
         elif word[0].isupper() and not _OF_SPEAKER.match(word):
-            found.update([] if _SENTENCE_BEGINS.search(text[: match.start()]) else [word])
+            found.update(
+                [] if _SENTENCE_BEGINS.search(text, max(0, match.start() - _LOOK_BACK_CHARS), match.start()) else [word]
+            )
     return found
 
 

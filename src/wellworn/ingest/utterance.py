@@ -33,7 +33,7 @@ _TELLS_TOO = re.compile(
     r"|\b(?:know|knew|remember|mention|note|notice|heard?)\W+(?:that\W+(?:i|we|my|our)|(?:i|we)\W+\w+)\b"
     r"|\b(?:did|have) i\b.{0,20}\b(?:tell|told|mention|say)"
     r"|\byou\W+(?:please\W+)?(?:update|change|switch|set|note|save|store|add|put|log|record)\b.*\b(?:my|our|i|we)\b"
-    r"|^\W*(?:i|we|my|our|it)\b(?:[^,;:]*\s){3}[^,;:]*[,;:](?!.*\b(?:who|what|where|when|which|how|whose)\b)",
+    r"|^\W*(?:i|we|my|our|it)(?:\s+[^\s,;:]+){3}[^,;:]*[,;:](?!.*\b(?:who|what|where|when|which|how|whose)\b)",
     re.I,
 )
 """A question that also states something: "did you know that I …", "since I …, which …"."""
