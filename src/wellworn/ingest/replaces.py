@@ -183,17 +183,16 @@ def _subject(text: str) -> frozenset[str]:
 
 def _most(before: Statement, after: Statement) -> float:
     """The highest probability that a pair can have. Without a word of change, only what the same thing is and what the
-    speaker does now are surely replaced; what merely happened and things of which one has many replace nothing."""
+    speaker does now are surely replaced; of what merely happened and things of which one has many, the newer may come
+    first; statements about different things have nothing to do with each other."""
     if after.tells_change:
         return 1.0
     if before.subject and after.subject:
         mine = before.of_speaker and after.of_speaker
         part = before.subject <= after.subject or after.subject <= before.subject
         return 1.0 if before.subject == after.subject or (mine and part) else 0.0
-    if before.many or after.many:
-        return 0.0
     plain = (before.of_now or before.subject) and (after.of_now or after.subject)
-    return 1.0 if plain else SURE - 0.01
+    return 1.0 if plain and not (before.many or after.many) else SURE - 0.01
 
 
 def _asserts(text: str, own: frozenset[str]) -> bool:

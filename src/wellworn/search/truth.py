@@ -140,7 +140,8 @@ def settle(ranked: Ranked, context: SearchContext) -> Ranked:
 def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     """Of two good candidates that may contradict each other, the newer above the older."""
     margin = context.bounds.profile.margin
-    if context.view.question.about_past or not margin:
+    question = context.view.question
+    if question.about_past or question.dates or not margin:
         return ranked
     bank, scores = context.bank, ranked.scores
     best = np.argsort(-scores, kind="stable")[:RIVAL_ROWS].tolist()
