@@ -232,6 +232,26 @@ def measure(
     return {name: interval((n, 100.0 * value) for n, value in enumerate(values)) for name, values in counts.items()}
 
 
+def confidences(split: str, *, people: int, seed: int, embedder: str) -> Table:
+    """How often an answer was among the hits, by the confidence that was said, and the AUROC; the unanswerable count."""
+    said: list[tuple[float, bool]] = []
+    with Memory(":memory:", learning="off", embedder=embedder) as memory:
+        for one in lives(split, people=people, seed=seed, vague=True):
+            scope = lived(memory, one, end=False)
+            asked = [(final.ask, final.value) for final in one.finals] + [(ask, None) for ask in one.unanswerable]
+            for ask, value in asked:
+                recall = memory.recall(ask, scope=scope, k=5)
+                found = value is not None and any(_has(hit.text, value) for hit in recall.hits)
+                said.append((recall.confidence or 0.0, found))
+    right, wrong = ([sure for sure, found in said if found is which] for which in (True, False))
+    pairs = sum((a > b) + (a == b) / 2 for a in right for b in wrong)
+    rows: list[list[Any]] = [["AUROC", len(said), round(pairs / max(1, len(right) * len(wrong)), 3)]]
+    for low in (0.0, 0.2, 0.4, 0.6, 0.8):
+        held = [found for sure, found in said if low <= sure < low + 0.2 or (low == 0.8 and sure >= 1)]
+        rows.append([f"{low:.1f} - {low + 0.2:.1f}", len(held), round(sum(held) / len(held), 2) if held else None])
+    return Table(title="confidence", columns=["said", "questions", "answered"], rows=rows)
+
+
 def run(split: str, *, people: int, seed: int, embedder: str) -> Report:
     """Every figure, for an assistant whose answers do not repeat a fact and for one whose answers do."""
     ways = {
@@ -241,4 +261,5 @@ def run(split: str, *, people: int, seed: int, embedder: str) -> Report:
     names = [*next(iter(ways.values()))]
     rows = [[name, *(figures.get(name) for figures in ways.values())] for name in names]
     about = {"split": split, "people": people, "seed": seed, "embedder": embedder}
-    return Report(name="life", about=about, tables=[Table(title="percent", columns=["", *ways], rows=rows)])
+    sure = confidences(split, people=people, seed=seed, embedder=embedder)
+    return Report(name="life", about=about, tables=[Table(title="percent", columns=["", *ways], rows=rows), sure])

@@ -2,7 +2,7 @@
 
 A small logistic model over a pair of statements: how close they are in meaning, how close without their names and
 numbers, whether the new one tells of a change, and whether both are about the same person. Its weights were fitted on
-`evals/lives/tune.toml`; docs/truth.md has the figures on the half that was kept aside. It always uses the bundled
+`evals/lives/tune.toml`; docs/truth.md has the figures on the other half. It always uses the bundled
 vectors, so that it judges alike whatever embedder a store has.
 
 It knows one language's words for change, kinship and doubt. Of statements in other languages the meaning alone counts.

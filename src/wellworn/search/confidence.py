@@ -3,7 +3,7 @@
     p = 1 / (1 + exp(-(a + b · score + c · meaning)))        of the first hit
 
 Fitted on `evals/lives/tune.toml` with questions that nobody ever answered among the others; docs/truth.md has the
-reliability and the AUROC on the half that was kept aside. It is defined for the factors of the default profile.
+reliability and the AUROC on the other half. It is defined for the factors of the default profile.
 """
 
 from __future__ import annotations
