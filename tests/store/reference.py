@@ -531,6 +531,10 @@ class ReferenceStore(Reads, Store):
             finally:
                 self._open = False
 
+    @contextmanager
+    def snapshot(self) -> Iterator[StoreReader]:
+        yield ReferenceTx(copy.deepcopy(self.state))
+
     def check(self, *, mend: bool = False) -> list[Flaw]:
         return []
 

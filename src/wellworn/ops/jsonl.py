@@ -53,7 +53,7 @@ from wellworn.ops.lines import (
     vector_of,
 )
 from wellworn.ops.walk import entry_total, pages
-from wellworn.store.port import EmbeddingModel, Replaced, Store
+from wellworn.store.port import EmbeddingModel, Replaced, StoreReader
 
 VERSION = 3
 MAX_LINE_BYTES = 32_000_000
@@ -83,7 +83,7 @@ class _Sealed:
 
 
 def export_file(
-    store: Store,
+    store: StoreReader,
     path: Path,
     *,
     partitions: Sequence[Partition],
@@ -119,7 +119,11 @@ def export_file(
 
 
 def _write_entries(
-    out: _Sealed, store: Store, partitions: Sequence[Partition], model: EmbeddingModel | None, progress: Progress | None
+    out: _Sealed,
+    store: StoreReader,
+    partitions: Sequence[Partition],
+    model: EmbeddingModel | None,
+    progress: Progress | None,
 ) -> dict[str, None]:
     """Entries in row order, each followed by its older states; returns their ids in that order."""
     total = entry_total(store, partitions)
@@ -139,7 +143,7 @@ def _write_entries(
     return ids
 
 
-def _write_turns(out: _Sealed, store: Store, partitions: Sequence[Partition], ids: dict[str, None]) -> None:
+def _write_turns(out: _Sealed, store: StoreReader, partitions: Sequence[Partition], ids: dict[str, None]) -> None:
     for partition in partitions:
         for head in store.sessions(partition):
             for turn in store.turns(partition, head.id):
@@ -151,7 +155,7 @@ def _write_turns(out: _Sealed, store: Store, partitions: Sequence[Partition], id
                 out.write("session", {"type": "session", **plain_session(head)})
 
 
-def _write_links(out: _Sealed, store: Store, ids: dict[str, None], size: int = 500) -> None:
+def _write_links(out: _Sealed, store: StoreReader, ids: dict[str, None], size: int = 500) -> None:
     """Each link once, with its source, if its target is in the export too."""
     ordered = list(ids)
     for start in range(0, len(ordered), size):

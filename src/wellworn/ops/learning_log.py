@@ -44,7 +44,7 @@ from wellworn.ops.lines import (
     line,
     or_empty,
 )
-from wellworn.store.port import Selection, Store, Tx
+from wellworn.store.port import Selection, Store, StoreReader, Tx
 
 PAGE = 500
 OLD_KINDS = ("searched", "inferred")
@@ -153,7 +153,7 @@ def check_outcome(outcome: OutcomeLine) -> OutcomeLine:
     return replace(outcome, value={name: check(outcome.value[name]) for name, check in says.items()})
 
 
-def log_lines(store: Store, partitions: Sequence[Partition], ids: Collection[str]) -> Iterator[Plain]:
+def log_lines(store: StoreReader, partitions: Sequence[Partition], ids: Collection[str]) -> Iterator[Plain]:
     """The log of these partitions as far as these entries are in it, tenant by tenant."""
     for tenant in dict.fromkeys(partition.tenant for partition in partitions):
         settings = loads_tenant(stored_policy(store, tenant, None, profile=SETTINGS))
@@ -163,7 +163,7 @@ def log_lines(store: Store, partitions: Sequence[Partition], ids: Collection[str
 
 
 def _outcomes(
-    store: Store, tenant: str, partitions: frozenset[Partition], ids: Collection[str], after: int
+    store: StoreReader, tenant: str, partitions: frozenset[Partition], ids: Collection[str], after: int
 ) -> Iterator[Plain]:
     written: set[str] = set()
     while page := outcomes(store, tenant, after=after, limit=PAGE):

@@ -39,7 +39,7 @@ from wellworn.ops.bundle import Bundle, Loaded, Written, coherent
 from wellworn.ops.files import files_in, read_capped, read_text, write_whole
 from wellworn.ops.lines import checked_id, plain_time, value_of
 from wellworn.ops.walk import entry_total, pages
-from wellworn.store.port import Store
+from wellworn.store.port import Store, StoreReader
 
 if TYPE_CHECKING or not yaml.__with_libyaml__:
     from yaml import SafeDumper, SafeLoader
@@ -206,7 +206,7 @@ def entry_in(front: Mapping[str, Any], body: str, name: str) -> tuple[Entry, lis
 
 
 def export_folder(
-    store: Store, root: Path, *, partitions: Sequence[Partition], now: datetime, progress: Progress | None = None
+    store: StoreReader, root: Path, *, partitions: Sequence[Partition], now: datetime, progress: Progress | None = None
 ) -> Written:
     """Write the partitions to a new or empty folder, or renew an export that is there.
 
@@ -232,7 +232,7 @@ def export_folder(
     return Written(path=str(root), format="markdown", entries=len(written), links=links, bytes=size)
 
 
-def _prepare(store: Store, root: Path, now: datetime) -> dict[str, Path]:
+def _prepare(store: StoreReader, root: Path, now: datetime) -> dict[str, Path]:
     """Make the folder, or see that it may be written to; returns the files of an earlier export, all unchanged.
 
     A new folder is marked as ours at once, so that an export that was stopped can be made again in the same place.
@@ -255,7 +255,7 @@ def _prepare(store: Store, root: Path, now: datetime) -> dict[str, Path]:
     return ours
 
 
-def _is_loaded(store: Store, path: Path, name: str) -> bool:
+def _is_loaded(store: StoreReader, path: Path, name: str) -> bool:
     """Whether the store has what a file says."""
     front, body = split(read_text(path), str(path))
     if front is None or _mark(front) is None:
@@ -265,7 +265,7 @@ def _is_loaded(store: Store, path: Path, name: str) -> bool:
     return present is not None and same_content(entry, present)
 
 
-def _with_links(store: Store, partitions: Sequence[Partition]) -> Iterator[tuple[Entry, list[Link]]]:
+def _with_links(store: StoreReader, partitions: Sequence[Partition]) -> Iterator[tuple[Entry, list[Link]]]:
     """Every entry with the links that join it to another entry of these partitions."""
     for partition in partitions:
         for page in pages(store, partition):

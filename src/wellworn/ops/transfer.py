@@ -39,10 +39,11 @@ def export_to(
     """
     chosen = _checked_format(format) or _format_of(path)
     seen = None if scope is None else frozenset(scope.partitions())
-    partitions = [partition for partition in store.partitions() if seen is None or partition in seen]
-    if chosen == "jsonl":
-        return export_file(store, path, partitions=partitions, vectors=vectors, now=clock(), progress=progress)
-    return export_folder(store, path, partitions=partitions, now=clock(), progress=progress)
+    with store.snapshot() as reader:  # others may write meanwhile
+        partitions = [partition for partition in reader.partitions() if seen is None or partition in seen]
+        if chosen == "jsonl":
+            return export_file(reader, path, partitions=partitions, vectors=vectors, now=clock(), progress=progress)
+        return export_folder(reader, path, partitions=partitions, now=clock(), progress=progress)
 
 
 def load_from(

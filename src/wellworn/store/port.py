@@ -2,7 +2,8 @@
 
 A store keeps entries with their index and vectors, links, older versions, sessions with their turns, and records: what
 mechanisms write down about their own work. It knows no rule of chunking, linking, embedding or ranking. Every write
-happens in `transact()`, which is atomic and serialised; no model is called there. Reads outside see committed data.
+happens in `transact()`, which is atomic and serialised; no model is called there. Reads outside see committed data;
+reads that must agree with each other are made in one `snapshot()`.
 
 Entries have two names: the public `id`, and a row number `no` that never returns after a removal. Each partition
 counts its changes (`seq`), and each entry remembers the count of its last change, so that an index in memory is
@@ -295,6 +296,11 @@ class Store(StoreReader):
     @abstractmethod
     def transact(self) -> AbstractContextManager[Tx]:
         """One writer at a time, across threads and processes; rolled back when the block raises."""
+
+    @abstractmethod
+    def snapshot(self) -> AbstractContextManager[StoreReader]:
+        """A reader for which the store stands still: every read sees the moment at which the block began, whatever
+        others write meanwhile. It keeps nobody from writing."""
 
     @abstractmethod
     def check(self, *, mend: bool = False) -> list[Flaw]:

@@ -534,6 +534,15 @@ class StoreContract:
             assert (store.select(None, ALL), store.partitions(), keys(store)) == ([], [], [])
         assert (ids_on(store, HERE), keys(store)) == (["a"], ["t"])
 
+    def test_a_snapshot_stands_still_while_others_write(self, store: Store) -> None:
+        write(store, lambda tx: tx.add(make_new_entry("a")))
+        with store.snapshot() as still:
+            write(store, lambda tx: tx.add(make_new_entry("b")))
+            write(store, lambda tx: tx.remove(HERE, Selection(ids=["a"])))
+            assert [entry.id for _, entry in still.select([HERE], ALL)] == ["a"]
+            assert still.counts([HERE])["entries"] == 1
+        assert ids_on(store, HERE) == ["b"]
+
     def test_threads_write_one_after_the_other(self, store: Store) -> None:
         def work(name: str) -> None:
             for n in range(10):

@@ -108,6 +108,7 @@ class Connections:
         """Like `reading`, with every query seeing the same moment."""
         with self.reading() as connection:
             connection.execute("BEGIN")
+            connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # BEGIN alone does not fix the moment
             yield connection
 
     def _give_back(self, connection: sqlite3.Connection) -> None:

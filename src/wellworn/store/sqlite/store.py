@@ -7,14 +7,14 @@ import shutil
 import sqlite3
 import tempfile
 import weakref
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from types import TracebackType
 
-from wellworn.store.port import Flaw, Store, Tx
+from wellworn.store.port import Flaw, Store, StoreReader, Tx
 from wellworn.store.sqlite.check import check_tables, mend_tables
-from wellworn.store.sqlite.connection import Connections
+from wellworn.store.sqlite.connection import Connections, translated
 from wellworn.store.sqlite.reader import SqliteReader
 from wellworn.store.sqlite.tx import SqliteTx
 
@@ -43,6 +43,11 @@ class SqliteStore(SqliteReader, Store):
     def transact(self) -> AbstractContextManager[Tx]:
         return _Transaction(self._connections.writing())
 
+    @contextmanager
+    def snapshot(self) -> Iterator[StoreReader]:
+        with self._connections.snapshot() as db:
+            yield _Snapshot(db)
+
     def check(self, *, mend: bool = False) -> list[Flaw]:
         if mend:
             with self._connections.writing() as db:
@@ -56,6 +61,18 @@ class SqliteStore(SqliteReader, Store):
     def close(self) -> None:
         self._connections.close()
         self._drop_files()
+
+
+class _Snapshot(SqliteReader):
+    """Reads of one moment, all on one connection."""
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+
+    @contextmanager
+    def _reading(self, *, snapshot: bool = False) -> Iterator[sqlite3.Connection]:
+        with translated():
+            yield self._db
 
 
 def _drop_folder(folder: str, pid: int) -> None:
