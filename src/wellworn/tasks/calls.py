@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from wellworn.tasks.shell import Program, looks, programs
+from wellworn.tasks.shell import Program, checks, looks, programs, refuses_call, reports_findings
 from wellworn.tasks.trajectory import Step, Trajectory, one_line
 
 FROM_TASK = "[from the task]"
@@ -59,6 +59,22 @@ def only_looks(step: Step) -> bool:
     if step.command:
         return all(looks(program) for program in programs(step.command))
     return _LOOKING.match(step.action) is not None
+
+
+def is_check(step: Step) -> bool:
+    """Whether a call tests, lints or builds something."""
+    return checks(step.command) if step.command else is_finding(step)
+
+
+def is_finding(step: Step) -> bool:
+    """Whether a call failed because a test, a linter or a compiler found something: never a reason against the call."""
+    return step.failed and reports_findings(step.command, step.error or step.result, step.exit_code)
+
+
+def is_refused(step: Step) -> bool:
+    """Whether a command failed because it cannot be called like this."""
+    refused = step.failed and refuses_call(step.error or step.result, step.exit_code)
+    return bool(step.command) and refused and not is_finding(step)
 
 
 def _did(step: Step) -> bool:
@@ -123,8 +139,8 @@ def prepared(trajectory: Trajectory, place: int) -> tuple[int, ...]:
 
 def changed(before: Step, after: Step) -> dict[str, tuple[Any, Any]]:  # any JSON values
     """Arguments that differ: name → the value before and after, None where it was not given."""
-    names = dict.fromkeys([*before.arguments, *after.arguments])
-    pairs = {name: (before.arguments.get(name), after.arguments.get(name)) for name in names}
+    old, new = _arguments(before), _arguments(after)
+    pairs = {name: (old.get(name), new.get(name)) for name in dict.fromkeys([*old, *new])}
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
@@ -133,7 +149,7 @@ def uses(trajectory: Trajectory, *, working: bool) -> Iterator[tuple[str, str, s
     for place in called(trajectory):
         step = trajectory.steps[place]
         if not (working and step.failed):
-            yield from ((step.action, name, _key(value), place) for name, value in step.arguments.items())
+            yield from ((step.action, name, _key(value), place) for name, value in _arguments(step).items())
 
 
 def actions(trajectory: Trajectory, *, working: bool) -> list[str]:
@@ -148,7 +164,7 @@ def recipe(trajectory: Trajectory) -> list[int]:
     for place in called(trajectory):
         step = trajectory.steps[place]
         last = trajectory.steps[found[-1]] if found else None
-        same = last is not None and (last.action, last.arguments) == (step.action, step.arguments)
+        same = last is not None and (last.action, _arguments(last)) == (step.action, _arguments(step))
         if _did(step) and not same:
             found.append(place)
     return found
@@ -167,7 +183,7 @@ def opened(trajectory: Trajectory, place: int, *, literal: Collection[str] = ())
         kept = name in literal or value == step.command
         return _opened(value, "", "", -1) if kept else _opened(value, trajectory.query, seen)
 
-    return replace(_literal(step), args={name: put(name, value) for name, value in step.arguments.items()})
+    return replace(_literal(step), args={name: put(name, value) for name, value in _arguments(step).items()})
 
 
 def error_of(step: Step) -> str:
@@ -177,7 +193,13 @@ def error_of(step: Step) -> str:
 
 def _literal(step: Step) -> ToolCall:
     error = error_of(step)[:ERROR_CHARS].rstrip(".") if step.failed else ""
-    return ToolCall(tool=step.action, args=step.arguments, error=error)
+    return ToolCall(tool=step.action, args=_arguments(step), error=error)
+
+
+def _arguments(step: Step) -> dict[str, Any]:  # any JSON values
+    """The arguments that matter: of a command the command alone, not its description or its timeout."""
+    commands = {name: value for name, value in step.arguments.items() if step.command and value == step.command}
+    return commands or step.arguments
 
 
 def _opened(value: Any, query: str, seen: str, depth: int = 0) -> Any:  # any JSON value
@@ -266,7 +288,8 @@ def _key(value: Any) -> str:  # any JSON value
 
 
 def followed(advice: Sequence[ToolCall], trajectory: Trajectory) -> bool | None:
-    """Whether exactly these calls, made in this order, worked in the end; None when they were not made.
+    """Whether exactly these calls, made in this order, worked in the end; None when they were not made, or ended in
+    the findings of a check, which say nothing about the advice.
 
     A task can succeed although the advice it was given failed, because the agent found another way; and fail although
     the advice worked.
@@ -276,7 +299,9 @@ def followed(advice: Sequence[ToolCall], trajectory: Trajectory) -> bool | None:
     number, worked = len(advice), None
     for end in range(number, len(calls) + 1) if number else ():
         made = calls[end - number : end]
-        if all(any(_same(one, form) for form in forms) for one, forms in zip(advice, made, strict=True)):
+        if not is_finding(trajectory.steps[places[end - 1]]) and all(
+            any(_same(one, form) for form in forms) for one, forms in zip(advice, made, strict=True)
+        ):
             worked = bool(worked) or not trajectory.steps[places[end - 1]].failed
     return worked
 

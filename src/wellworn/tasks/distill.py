@@ -16,7 +16,7 @@ from wellworn.core.fence import escape
 from wellworn.ingest.terms import terms
 from wellworn.models.port import Model
 from wellworn.models.structured import read_json
-from wellworn.tasks.calls import opened
+from wellworn.tasks.calls import is_finding, opened
 from wellworn.tasks.items import (
     ITEM_KINDS,
     MOST_CONTRASTS,
@@ -169,7 +169,8 @@ def _read(value: object, trajectories: Sequence[Trajectory], kinds: Sequence[str
         return why_not
     made = [(step, opened(trajectories[attempt], place)) for (attempt, place), step in zip(places, steps, strict=True)]
     worked = [call for step, call in made if step.action and not step.failed and kind == "strategy"]
-    failed = [call for step, call in made if step.action and (step.failed or kind == "guardrail")]
+    wrong = [(step, call) for step, call in made if step.action and not is_finding(step)]
+    failed = [call for step, call in wrong if step.failed or kind == "guardrail"]
     return NewItem(
         kind=kind,
         title=title[:TITLE_CHARS] or body[:60],

@@ -9,6 +9,7 @@ Deterministic, and only as clever as it can prove: every item names calls that w
 | calls worked one after the other to a success                     | strategy: the recipe                             |
 | a call failed whatever was done before it                         | guardrail: not the last two ways                 |
 | the attempt ended in a failing call, or in a wrong result         | guardrail: not this call, not this way           |
+| a test, linter or compiler failed with what it found             | nothing against it: that is information          |
 | arguments or tools that all successes have and no failure has     | strategy; the other way round, guardrail         |
 """
 
@@ -26,6 +27,9 @@ from wellworn.tasks.calls import (
     called,
     changed,
     error_of,
+    is_check,
+    is_finding,
+    is_refused,
     opened,
     prepared,
     put_argument,
@@ -54,18 +58,24 @@ DOUBTFUL = 0.35
 
 
 def from_success(trajectory: Trajectory) -> list[NewItem]:
-    """At most three strategies from an attempt that succeeded; no recipe where its last call failed for good."""
-    found = [_turned(trajectory, turn) for turn in turnarounds(trajectory)]
-    calls = called(trajectory)
-    whole = [] if calls and calls[-1] in unresolved(trajectory) else _recipe(trajectory)
-    return _distinct([*found[: MOST_STRATEGIES - 1], *whole, *found])[:MOST_STRATEGIES]
+    """At most three strategies from an attempt that succeeded; no recipe where its last call failed for good. A command
+    that could not be called at all is a guardrail, too."""
+    found = [
+        _turned(trajectory, turn) for one in turnarounds(trajectory) if (turn := _without_findings(trajectory, one))
+    ]
+    calls, left = called(trajectory), unresolved(trajectory)
+    whole = [] if calls and calls[-1] in left else _recipe(trajectory)
+    refused = [_failed_call(trajectory, place) for place in left if is_refused(trajectory.steps[place])]
+    return [*_distinct([*found[: MOST_STRATEGIES - 1], *whole, *found])[:MOST_STRATEGIES], *refused[-1:]]
 
 
 def from_failure(trajectory: Trajectory, reasons: Sequence[str] = ()) -> list[NewItem]:
     """At most two guardrails from an attempt that failed; `reasons` are the judge's."""
-    left = unresolved(trajectory)
+    left = [place for place in unresolved(trajectory) if not is_finding(trajectory.steps[place])]
     found = _ways(trajectory, left[-1]) or [_failed_call(trajectory, left[-1])] if left else []
-    return _distinct(found or _wrong_way(trajectory, reasons))[:MOST_GUARDRAILS]
+    refused = [place for place in called(trajectory) if is_refused(trajectory.steps[place])]
+    found = found or _wrong_way(trajectory, reasons) or [_failed_call(trajectory, place) for place in refused[-1:]]
+    return _distinct(found)[:MOST_GUARDRAILS]
 
 
 def from_contrast(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[NewItem]:
@@ -77,6 +87,12 @@ def from_contrast(successes: Sequence[Trajectory], failures: Sequence[Trajectory
 
 
 # -- one attempt -----------------------------------------------------------------------------------------------------
+
+
+def _without_findings(trajectory: Trajectory, turn: Turnaround) -> Turnaround | None:
+    """The turnaround as far as calls were wrong; None where a check found something, and then no more."""
+    wrong = tuple(place for place in turn.failed if not is_finding(trajectory.steps[place]))
+    return replace(turn, failed=wrong) if wrong else None
 
 
 def _turned(trajectory: Trajectory, turn: Turnaround) -> NewItem:
@@ -148,7 +164,8 @@ def _failed_call(trajectory: Trajectory, place: int) -> NewItem:
 def _wrong_way(trajectory: Trajectory, reasons: Sequence[str]) -> list[NewItem]:
     """No call failed, and yet the result was wrong: the way itself, with why it was judged so."""
     why = one_line("; ".join(reasons))[:ERROR_CHARS] or one_line(trajectory.error)[:ERROR_CHARS]
-    if why and (places := recipe(trajectory)[-RECIPE_STEPS:]):
+    done = [place for place in recipe(trajectory) if not is_check(trajectory.steps[place])]
+    if why and (places := done[-RECIPE_STEPS:]):
         ok = all(trajectory.steps[place].said_ok for place in places)  # the tools say that it worked
         return [replace(_way(trajectory, places, why), confidence=DOUBTFUL if ok else START_CONFIDENCE)]
     if why and trajectory.error:
@@ -181,6 +198,8 @@ def _arguments(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) 
     for (tool, name, value), place in won[0].items():
         if (tool, name, value) in lost or tool not in tried or not all((tool, name, value) in one for one in won):
             continue
+        if is_check(successes[0].steps[place]):  # that it passed is the result, not the way
+            continue
         others = [(other, step) for (of, called_, other), step in lost.items() if (of, called_) == (tool, name)]
         wrong = f"with {put_argument(name, json.loads(others[0][0]))}" if others else f"without {name}"
         right = put_argument(name, json.loads(value))
@@ -205,6 +224,8 @@ def _tools(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> l
         found.append(_item("strategy", f"{name}{before}", advice, successes[0], [place], [call]))
     for name in _only(lost, won):
         place = next(p for p, s in enumerate(failures[0].steps) if s.action == name)
+        if is_check(failures[0].steps[place]):
+            continue
         call = opened(failures[0], place)
         advice = f"Do without {call.text}: attempts with it failed, those without succeeded."
         found.append(_item("guardrail", f"Not {name}", advice, failures[0], [place], failed=[call]))

@@ -33,8 +33,7 @@ _LOOKS_AT = {
     "sed": frozenset({"-n"}),
 }
 _SOME = r"[1-9]\d*"
-_FAILED = re.compile(
-    rf"""
+_SUMMARY = rf"""
       ^=*\ ?(?:\d+\ \w+,\ )*{_SOME}\ (?:failed|errors?)\b.*\bin\ [\d.]+\ ?m?s   # pytest
     | ^FAILED\ \((?:failures|errors)={_SOME}                           # unittest
     | ^Tests?:\ .*\b{_SOME}\ failed                                    # jest, vitest
@@ -45,10 +44,10 @@ _FAILED = re.compile(
     | ^\d+\ examples?,\ {_SOME}\ failures?                             # rspec
     | ^not\ ok\ \d+                                                    # TAP
     | ^Found\ {_SOME}\ errors?\b                                       # mypy, ruff, tsc
-    | ^error(?:\[E\d+\]|\ TS\d+|:\ could\ not\ compile)                # rustc, tsc
-    | ^(?:BUILD\ FAILED|npm\ ERR!|make(?:\[\d+\])?:\ \*\*\*)
-    """,
-    re.MULTILINE | re.VERBOSE,
+    | ^error(?:\[E\d+\]|:\ could\ not\ compile)                       # rustc
+"""
+_FAILED = re.compile(
+    rf"{_SUMMARY} | ^error\ TS\d+ | ^(?:BUILD\ FAILED|npm\ ERR!|make(?:\[\d+\])?:\ \*\*\*)", re.MULTILINE | re.VERBOSE
 )
 _REFUSED = re.compile(
     rf"""
@@ -76,6 +75,25 @@ _PASSED = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 
+_FINDINGS = re.compile(
+    rf"{_SUMMARY} | ^[^\s:()]+\.\w+(?::\d+(?::\d+)?|\(\d+,\d+\)):\s | ^\s*-->\ \S+:\d+", re.MULTILINE | re.VERBOSE
+)
+"""A summary, or a place in a file with what is wrong there."""
+_WRONG_CALL = re.compile(
+    r"""
+      \b(?:command\ )?not\ found\b | \busage: | \bpermission\ denied\b | \bis\ not\ recognized\b | python\S*:\ No\ module\ named
+    | \b(?:unrecogni[sz]ed|unknown|unexpected|invalid|illegal|unsupported)\ (?:\w+\ )?
+      (?:argument|option|flag|(?:sub)?command|switch|task|target)
+    | \bno\ such\ (?:option|(?:sub)?command|task|target|file) | \bno\ rule\ to\ make\b | \bmissing\ script\b | \bcan't\ open\ file\b
+    """,
+    re.IGNORECASE | re.VERBOSE,
+)
+_CHECKS = re.compile(
+    r"\b(?:\w*tests?|\w*lint|\w*check|\w*specs?|\w*build|compile|c?make|ninja|vet|clippy|validate|ruff|mypy|pyright|flake8|black|isort|"
+    r"prettier|pre-commit|tox|nox|jest|mocha|gradlew?|mvn|tsc|g?cc|g\+\+|clang|rustc|javac)(?!\w)"
+)
+"""Names of programs and sub-commands that test, lint or build."""
+
 Program = tuple[str, ...]
 """A program, with its sub-command or script where it has one."""
 
@@ -94,6 +112,24 @@ def read_output(output: str) -> bool | None:
     Reads only lines that test runners, compilers and shells print themselves.
     """
     return False if _REFUSED.search(output[-TAIL_CHARS:].rstrip()) else read_checks(output)
+
+
+def checks(command: str) -> bool:
+    """Whether a command tests, lints or builds something."""
+    return any(_CHECKS.search(" ".join(program)) for program in programs(command))
+
+
+def reports_findings(command: str, output: str, exit_code: int | None = None) -> bool:
+    """Whether a failed call says what a test, a linter or a compiler found. That is information, not a wrong call."""
+    if not command or exit_code in (126, 127):
+        return not command and read_checks(output) is False
+    found = _FINDINGS.search(output[-TAIL_CHARS:]) is not None
+    return found or (checks(command) and not refuses_call(output, exit_code))
+
+
+def refuses_call(output: str, exit_code: int | None = None) -> bool:
+    """Whether a command did not run at all: not found, not permitted, or called with what it does not know."""
+    return exit_code in (126, 127) or _WRONG_CALL.search(output[-TAIL_CHARS:]) is not None
 
 
 @lru_cache(maxsize=4096)

@@ -1,0 +1,116 @@
+"""A failing check is information: it never becomes advice against the check. A call that cannot work does."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from wellworn.tasks.calls import followed
+from wellworn.tasks.distill import distill, distill_attempts, read_items
+from wellworn.tasks.items import NewItem
+from wellworn.tasks.judge import Verdict, judge
+from wellworn.tasks.trajectory import Trajectory, trajectory_of
+
+CHECKS = {
+    "pytest -q": ("F..\n1 failed, 2 passed in 0.12s", 1),
+    "cd app && python -m pytest tests | tail -5": ("E   AssertionError\n2 failed in 1.02s", 1),
+    "npm test": ("Tests: 1 failed, 4 passed, 5 total\nnpm ERR! Test failed.", 1),
+    "npm run lint": ("/app/a.js\n  3:5  error  'x' is not defined  no-undef\n✖ 1 problem", 1),
+    "ruff check .": ("a.py:1:1: F401 `os` imported but unused\nFound 1 error.", 1),
+    "uv run mypy src": ('a.py:3: error: Unexpected keyword argument "x" for "f"\nFound 1 error in 1 file', 1),
+    "cargo build": ("error[E0308]: mismatched types\n --> src/main.rs:3:5\nerror: could not compile `app`", 101),
+    "cargo test": ("test result: FAILED. 3 passed; 1 failed", 101),
+    "make": ("main.c:3:1: error: unknown type name 'in'\nmake: *** [Makefile:2: main.o] Error 1", 2),
+    "make test": ("make: *** [Makefile:9: test] Error 1", 2),
+    "go vet ./...": ("./main.go:5:2: undefined: x", 1),
+    "npx tsc --noEmit": ("src/a.ts(3,4): error TS2304: Cannot find name 'x'.", 2),
+    "black --check .": ("would reformat a.py\nOh no! 1 file would be reformatted.", 1),
+    "mvn -q verify": ("Tests run: 4, Failures: 1, Errors: 0", 1),
+    "docker build .": ("ERROR: process '/bin/sh -c make' did not complete successfully: exit code: 2", 1),
+    "gcc main.c": ("main.c:3:1: error: expected ';'", 1),
+    "./check.sh": ("src/a.py:9:3: E225 missing whitespace", 1),
+    "python -m pytest": ("FileNotFoundError: [Errno 2] No such file or directory: 'x'\n1 failed in 0.1s", 1),
+}
+WRONG = {
+    "pip install requests": ("bash: pip: command not found", 127),
+    "pytest --parallel 4": ("ERROR: usage: pytest [options]\npytest: error: unrecognized arguments: --parallel", 4),
+    "ruff chek .": ("error: unrecognized subcommand 'chek'", 2),
+    "npm run tset": ('npm ERR! Missing script: "tset"', 1),
+    "make biuld": ("make: *** No rule to make target 'biuld'.  Stop.", 2),
+    "cargo build --fast": ("error: unexpected argument '--fast' found", 1),
+    "python -m pytest -q": ("/usr/bin/python: No module named pytest", 1),
+    "./build.sh": ("bash: ./build.sh: Permission denied", 126),
+    "mypy --strikt src": ("usage: mypy [-h] [files]\nmypy: error: unrecognized arguments: --strikt", 2),
+    "apt install jq": ("E: Could not open lock file - open (13: Permission denied)", 100),
+}
+EDIT = {"tool": "Edit", "args": {"file_path": "a.py", "new_string": "y"}, "result": "ok"}
+
+
+def bash(command: str, output: str, code: int, description: str = "") -> dict[str, Any]:
+    args = {"command": command, **({"description": description} if description else {})}
+    return {"tool": "Bash", "args": args, "error" if code else "result": output, "exit_code": code}
+
+
+def work(*steps: dict[str, Any], verdict: bool | None = None) -> Trajectory:
+    return trajectory_of({"query": "Mend the parser", "steps": list(steps), "verdict": verdict})
+
+
+def against(items: list[NewItem], command: str) -> list[NewItem]:
+    """Items that advise against a command."""
+    return [item for item in items if any(call.args.get("command") == command for call in item.pattern.failed)]
+
+
+@pytest.mark.parametrize("command", CHECKS)
+@pytest.mark.parametrize("verdict", [None, True, False])
+def test_what_a_check_found_is_never_held_against_it(command: str, verdict: bool | None) -> None:
+    failing = bash(command, *CHECKS[command], description="Check it")
+    passing = bash(command, "done", 0, description="Check it again")
+    lives = [
+        work(failing, EDIT, passing, verdict=verdict),
+        work(EDIT, failing, EDIT, failing, verdict=verdict),
+        work(failing, EDIT, bash("echo done", "done", 0), verdict=verdict),
+    ]
+    for life in lives:
+        items = distill(life, judge(life)).items
+        assert not against(items, command)
+        assert not [item for item in items if "rely on" in item.advice or "again when" in item.advice]
+    won, lost = Verdict(success=True, confidence=1.0), Verdict(success=False, confidence=1.0)
+    assert not against(distill_attempts([(lives[0], won), (lives[1], lost), (lives[2], lost)]).items, command)
+
+
+@pytest.mark.parametrize("command", CHECKS)
+def test_an_edit_that_made_the_check_pass_is_the_recipe(command: str) -> None:
+    life = work(bash(command, *CHECKS[command]), EDIT, bash(command, "done", 0), verdict=True)
+    assert [item.kind for item in distill(life, judge(life)).items] == ["strategy"]
+    assert distill(life, judge(life)).items[0].advice.startswith("This worked: Edit(")
+
+
+@pytest.mark.parametrize("command", WRONG)
+def test_a_call_that_cannot_work_becomes_a_guardrail(command: str) -> None:
+    failing = bash(command, *WRONG[command])
+    for verdict, other in ((False, "true"), (True, "uv sync")):
+        life = work(failing, bash(other, "", 0), verdict=verdict)
+        [item] = against(distill(life, judge(life)).items, command)
+        assert item.kind == "guardrail"
+
+
+def test_a_wrong_flag_that_was_corrected_names_both() -> None:
+    life = work(bash("pytest --parallel 4", *WRONG["pytest --parallel 4"]), bash("pytest -n 4", "9 passed in 1s", 0))
+    [item, *_] = distill(life, judge(life)).items
+    assert (item.kind, [call.args for call in item.pattern.calls]) == ("strategy", [{"command": "pytest -n 4"}])
+    assert against([item], "pytest --parallel 4")
+
+
+def test_a_model_cannot_hold_a_finding_against_a_check() -> None:
+    life = work(EDIT, bash("pytest -q", *CHECKS["pytest -q"]), verdict=False)
+    answer = '{"items": [{"title": "x", "text": "Do not run pytest after the edit.", "steps": [0, 1]}]}'
+    [item], _ = read_items(answer, [life], kinds=["guardrail"], most=2)
+    assert [call.tool for call in item.pattern.failed] == ["Edit"]
+
+
+def test_advice_is_not_refuted_by_what_a_check_found() -> None:
+    life = work(EDIT, bash("pytest -q", "4 passed in 0.1s", 0), verdict=True)
+    [item] = distill(life, judge(life)).items
+    assert followed(item.pattern.calls, life) is True
+    assert followed(item.pattern.calls, work(EDIT, bash("pytest -q", *CHECKS["pytest -q"]))) is None
