@@ -65,7 +65,7 @@ if TYPE_CHECKING:
     from wellworn.integrations.loop import format_memory_context as format_memory_context
     from wellworn.memory import Memory as Memory
     from wellworn.models.choose import cached_embedder as cached_embedder
-    from wellworn.models.costs import Budget as Budget
+    from wellworn.models.ledger import Budget as Budget
     from wellworn.ops.doctor import Report as Report
     from wellworn.reflection.report import Reflection as Reflection
     from wellworn.reflection.settings import ReflectionSettings as ReflectionSettings
@@ -96,7 +96,7 @@ _NAMES = {
     "integrations.loop": "MemoryMiddleware MiddlewareContext create_memory_middleware format_memory_context",
     "memory": "Memory",
     "models.choose": "cached_embedder",
-    "models.costs": "Budget",
+    "models.ledger": "Budget",
     "ops.doctor": "Report",
     "reflection.report": "Reflection",
     "reflection.settings": "ReflectionSettings",

@@ -14,8 +14,7 @@ from wellworn.core.values import Partition, Progress
 from wellworn.ingest.remember import Writer
 from wellworn.jobs.queue import Queue, list_jobs
 from wellworn.jobs.worker import Handler, Worker
-from wellworn.models.costs import Budget, Prices
-from wellworn.models.ledger import InFlight, Meter
+from wellworn.models.ledger import Budget, InFlight, Meter, Prices
 from wellworn.models.port import Model
 from wellworn.reflection.reflector import Reflector
 from wellworn.reflection.report import Reflection

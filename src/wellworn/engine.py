@@ -35,8 +35,7 @@ if TYPE_CHECKING:  # loaded where they are used: a plain memory needs none of th
     from wellworn.background import Background
     from wellworn.learning.reranker import MatrixReranker
     from wellworn.models.choose import EmbedderSpec, ModelSpec
-    from wellworn.models.costs import Budget, Prices
-    from wellworn.models.ledger import Meter
+    from wellworn.models.ledger import Budget, Meter, Prices
     from wellworn.models.port import Embedder, Model
     from wellworn.reflection.settings import ReflectionSettings
     from wellworn.search.steps.limits import ModelAccess
@@ -243,7 +242,7 @@ def _model(spec: ModelSpec) -> Model | None:
 
 
 def _prices(path: str | Path | None) -> Prices:
-    from wellworn.models.costs import Prices
+    from wellworn.models.ledger import Prices
 
     return Prices.load(path)
 

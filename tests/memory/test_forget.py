@@ -26,17 +26,18 @@ from wellworn import InvalidInput, Memory, NotFound, Scope, ScopeError
 from wellworn.ingest.hashing import hash64
 from wellworn.ingest.terms import _term
 from wellworn.jobs.queue import list_jobs, put_job
-from wellworn.models.ledger import Call, add_calls, spent, total_cost
-from wellworn.testing.builders import NOON
+from wellworn.models import Meter, ScriptedModel
+from wellworn.models.ledger import spent, total_cost
+from wellworn.testing.models import make_request
 
 MARKER = "zqxmarker"
 ADA_IN_ORG = Scope(tenant="acme", user="ada", org="all")
 BEN_IN_ORG = Scope(tenant="acme", user="ben", org="all")
 
 
-def make_call(session: str) -> Call:
-    numbers = {"input_tokens": 100, "output_tokens": 10, "usd": 0.25, "seconds": 0.5}
-    return Call(at=NOON, tenant="acme", purpose="extract", model="scripted", session=session, **numbers)  # type: ignore[arg-type]
+def call(mem: Memory, session: str) -> None:
+    model = ScriptedModel("fine", input_tokens=100, output_tokens=10)
+    Meter(model, mem.engine.store, tenant="acme", session=session).complete(make_request())
 
 
 def fill(mem: Memory, scope: Scope, word: str, count: int = 12) -> list[str]:
@@ -349,7 +350,8 @@ def test_jobs_and_the_ledger_do_not_name_it_any_more(path: Path, opened: OpenMem
         with mem.engine.store.transact() as tx:  # between others', so that pages are shared
             put_job(tx, job)
             put_job(tx, make_job(f"b{n}", partition=BEN.home(), payload={"session": "ben's"}))
-            add_calls(tx, [make_call(name), make_call("ben's")])
+        call(mem, name)
+        call(mem, "ben's")
     assert MARKER.encode() in file_bytes(path)
     if how == "everything":
         receipt = mem.forget(everything=True, scope=ADA)

@@ -14,7 +14,7 @@ from wellworn import Memory, Scope
 from wellworn.core.errors import InvalidInput, ModelFailed, NotFound
 from wellworn.core.values import Entry
 from wellworn.models import ScriptedModel
-from wellworn.models.costs import Budget
+from wellworn.models.ledger import Budget
 from wellworn.reflection.settings import ReflectionSettings
 
 ADA = Scope(tenant="acme", user="ada")

@@ -10,8 +10,6 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from wellworn.models.remote import Retry
-
 KEY = "sk-very-secret-0123456789"
 
 Answer = tuple[int, dict[str, str], Any]
@@ -109,13 +107,3 @@ def serving(server: Service) -> Iterator[Service]:
         server.shutdown()
         server.server_close()
         thread.join()
-
-
-class Naps(list[float]):
-    """A sleep that only writes down how long."""
-
-    def __call__(self, seconds: float) -> None:
-        self.append(seconds)
-
-    def retry(self, *, timeout_s: float = 120.0, retries: int = 3, jitter: Callable[[], float] = lambda: 0.0) -> Retry:
-        return Retry(timeout_s=timeout_s, retries=retries, jitter=jitter, sleep=self)

@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-import asyncio
 import sys
 from typing import Any
 
 import pytest
 
-from models.service import KEY, Naps, Service, claude, refusal
+from models.service import KEY, Service, claude, refusal
 from wellworn.core.errors import InvalidInput, MissingExtra, ModelFailed
 from wellworn.models import AnthropicModel, Message
 from wellworn.testing.models import make_request
@@ -21,7 +20,7 @@ def claude_service(service: Service) -> Service:
 
 
 def model_of(service: Service, **options: Any) -> AnthropicModel:
-    given: dict[str, Any] = {"base_url": service.address, "api_key": KEY, "retry": Naps().retry()}
+    given: dict[str, Any] = {"base_url": service.address, "api_key": KEY}
     return AnthropicModel("claude-test", **(given | options))
 
 
@@ -67,7 +66,7 @@ def test_what_a_model_refuses_is_left_out_from_then_on(claude_service: Service) 
     ]
     model = model_of(claude_service)
     assert model.complete(make_request(schema=SCHEMA)).text == "hello"
-    asyncio.run(model.acomplete(make_request(schema=SCHEMA)))
+    model.complete(make_request(schema=SCHEMA))
     first, second, third, fourth = claude_service.requests
     assert first["output_config"] == {"format": {"type": "json_schema", "schema": SCHEMA}}
     assert "temperature" not in second
@@ -78,7 +77,7 @@ def test_what_a_model_refuses_is_left_out_from_then_on(claude_service: Service) 
 
 def test_an_overloaded_service_is_tried_again(claude_service: Service) -> None:
     claude_service.script = [refusal(529, "Overloaded"), refusal(429, "slow down", Retry_After="2")]
-    assert asyncio.run(model_of(claude_service).acomplete(make_request())).text == "hello"
+    assert model_of(claude_service).complete(make_request()).text == "hello"
     assert len(claude_service.requests) == 3
 
 

@@ -1,4 +1,4 @@
-"""The vector cache: in the process, in a file, and in a real Redis where the program `redis-server` is installed."""
+"""The vector cache: in the process, and in a real Redis where the program `redis-server` is installed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from wellworn import Memory, Scope, cached_embedder
 from wellworn.core.errors import InvalidInput
-from wellworn.models.cache import REST_S, CachedEmbedder, DiskVectors, RedisVectors, VectorLevel
+from wellworn.models.cache import REST_S, CachedEmbedder, RedisVectors
 from wellworn.models.hashing import HashEmbedder
 from wellworn.models.port import Matrix
 
@@ -114,18 +114,16 @@ def test_a_server_that_dies_is_a_miss(server: Any) -> None:
     assert level.errors == 1
 
 
-@pytest.fixture(params=["disk", "dictionary", "redis"])
-def level(request: pytest.FixtureRequest, tmp_path: Path) -> VectorLevel:
-    if request.param == "disk":
-        return DiskVectors(tmp_path / "vectors.db")
+@pytest.fixture(params=["dictionary", "redis"])
+def level(request: pytest.FixtureRequest) -> RedisVectors:
     return RedisVectors(Kept() if request.param == "dictionary" else request.getfixturevalue("server"))
 
 
-def put(level: VectorLevel, *numbers: int) -> None:
+def put(level: RedisVectors, *numbers: int) -> None:
     level.put({KEYS[number]: ROWS[number] for number in numbers})
 
 
-def test_a_level_gives_back_what_it_was_given_and_lets_go(level: VectorLevel) -> None:
+def test_a_level_gives_back_what_it_was_given_and_lets_go(level: RedisVectors) -> None:
     assert level.get(KEYS, width=4) == {}
     put(level, 0, 1, 2)
     found = level.get(KEYS, width=4)
@@ -134,26 +132,6 @@ def test_a_level_gives_back_what_it_was_given_and_lets_go(level: VectorLevel) ->
     level.clear()
     assert level.get(KEYS, width=4) == {}
     assert level.errors == 0
-
-
-def test_the_file_keeps_the_most_recently_used_and_outlives_the_process(tmp_path: Path) -> None:
-    level = DiskVectors(tmp_path / "vectors.db", max_entries=3)
-    put(level, 0, 1, 2)
-    level.get([KEYS[0]], width=4)
-    put(level, 3)
-    again = DiskVectors(tmp_path / "vectors.db", max_entries=3)
-    assert len(again.get(KEYS, width=4)) == 3
-    assert KEYS[0] in again.get(KEYS, width=4)
-    again.clear()
-    content = b"".join(file.read_bytes() for file in tmp_path.glob("vectors.db*"))
-    assert ROWS[3].tobytes() not in content
-
-
-def test_a_broken_file_is_a_miss(tmp_path: Path) -> None:
-    (tmp_path / "vectors.db").write_bytes(b"no database" * 500)
-    embedder = cached_embedder("hash:16", disk=tmp_path / "vectors.db")
-    assert np.array_equal(embedder.embed(["a"]), HashEmbedder(16).embed(["a"]))
-    assert embedder.metrics()[1].errors > 0
 
 
 def test_vectors_stay_in_redis_for_an_hour() -> None:
@@ -175,7 +153,7 @@ def test_a_dead_redis_fails_nobody_and_is_left_alone_for_a_while() -> None:
     now = [0.0]
     dead = Dead(Kept())
     level = RedisVectors(dead, clock=lambda: now[0])
-    embedder = CachedEmbedder(HashEmbedder(16), levels=[level])
+    embedder = CachedEmbedder(HashEmbedder(16), shared=level)
     for text in "abc":
         assert np.array_equal(embedder.embed([text]), HashEmbedder(16).embed([text]))
     assert (dead.asked, level.errors) == (1, 1)
@@ -219,127 +197,88 @@ class Counting:
         return row
 
 
-def levelled(tmp_path: Path, kept: Kept) -> tuple[Counting, CachedEmbedder]:
+def shared(kept: Kept) -> tuple[Counting, CachedEmbedder]:
     inner = Counting()
-    return inner, CachedEmbedder(inner, levels=[DiskVectors(tmp_path / "vectors.db"), RedisVectors(kept)])
+    return inner, CachedEmbedder(inner, shared=RedisVectors(kept))
 
 
-def test_what_one_process_embedded_another_reads_from_the_nearest_level(tmp_path: Path) -> None:
+def test_what_one_process_embedded_another_reads_from_redis() -> None:
     kept = Kept()
-    first, one = levelled(tmp_path, kept)
+    first, one = shared(kept)
     expected = one.embed(["a", "b", "a"])
     one.embed_query("a")
     assert first.texts == ["a", "b", "a"]  # as text and as question
-    second, two = levelled(tmp_path, kept)
+    second, two = shared(kept)
     assert np.array_equal(two.embed(["a", "b", "a"]), expected)
     assert second.texts == []
-    assert [(m.level, m.hits, m.misses) for m in two.metrics()] == [("l1", 1, 2), ("l2", 2, 0), ("l3", 0, 0)]
-    assert two.metrics()[0].hit_rate == pytest.approx(1 / 3)
-    (tmp_path / "other").mkdir()
-    third, three = levelled(tmp_path / "other", kept)  # another machine: nothing on its disk
-    three.embed(["a"])
-    assert third.texts == []
-    assert [(m.hits, m.misses) for m in three.metrics()] == [(0, 1), (0, 1), (1, 0)]
-    fourth, four = levelled(tmp_path / "other", Kept())
-    four.embed(["a"])  # the disk was told what Redis had
-    assert fourth.texts == []
+    two.embed(["a"])
+    assert [(m.level, m.hits, m.misses) for m in two.metrics()] == [("process", 2, 2), ("redis", 2, 0)]
+    assert two.metrics()[0].hit_rate == pytest.approx(1 / 2)
 
 
-def test_two_models_do_not_meet(tmp_path: Path) -> None:
-    one = cached_embedder("hash:16", disk=tmp_path / "v.db")
-    two = cached_embedder("hash:32", disk=tmp_path / "v.db")
-    assert (one.embed(["a"]).shape, two.embed(["a"]).shape) == ((1, 16), (1, 32))
-
-
-def test_a_forget_reaches_every_level(tmp_path: Path) -> None:
+def test_two_models_do_not_meet() -> None:
     kept = Kept()
-    _, embedder = levelled(tmp_path, kept)
+    for width in (16, 32, 16):
+        assert cached_embedder(f"hash:{width}", redis=kept).embed(["a"]).shape == (1, width)
+    assert len(kept.kept) == 2
+
+
+def test_a_forget_reaches_redis(tmp_path: Path) -> None:
+    kept = Kept()
+    _, embedder = shared(kept)
     scope = Scope(tenant="acme", user="ada")
     with Memory.open(tmp_path / "memory.db", embedder=embedder) as mem:
         ids = mem.remember("Ada likes tea", scope=scope)
         mem.recall("what does Ada like?", scope=scope)
         assert len(kept.kept) == 2
-        assert [one.level for one in mem.admin.stats(scope=scope).embedding_cache] == ["l1", "l2", "l3"]
+        assert [one.level for one in mem.admin.stats(scope=scope).embedding_cache] == ["process", "redis"]
         mem.forget(scope=scope, ids=ids)
     assert kept.kept == {}
-    content = b"".join(file.read_bytes() for file in tmp_path.glob("vectors.db*"))
-    assert HashEmbedder(16).embed(["Ada likes tea"]).tobytes() not in content
 
 
-def test_what_is_forgotten_while_it_is_embedded_is_kept_nowhere(tmp_path: Path) -> None:
+def test_what_is_forgotten_while_it_is_embedded_is_kept_nowhere() -> None:
     kept = Kept()
-    inner, embedder = levelled(tmp_path, kept)
+    inner, embedder = shared(kept)
     inner.during = embedder.clear
     embedder.embed(["a"])
     assert (len(embedder), kept.kept) == (0, {})
 
 
-def test_levels_are_safe_between_threads(tmp_path: Path) -> None:
-    _, embedder = levelled(tmp_path, Kept())
-    expected = {text: HashEmbedder(16).embed([text])[0] for text in "abcdefgh"}
-    wrong: list[str] = []
-
-    def work() -> None:
-        for text, row in expected.items():
-            if not np.array_equal(embedder.embed([text])[0], row):
-                wrong.append(text)
-
-    threads = [threading.Thread(target=work) for _ in range(4)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert wrong == []
-
-
-def test_bad_settings_are_refused(tmp_path: Path) -> None:
+def test_bad_settings_are_refused() -> None:
     calls: Mapping[str, Callable[[], object]] = {
         "ttl_s": lambda: RedisVectors(Kept(), ttl_s=0),
-        "max_entries": lambda: DiskVectors(tmp_path / "v.db", max_entries=0),
+        "client": lambda: RedisVectors("nowhere"),
         "embedder": lambda: cached_embedder(None),
     }
-    for field, call in calls.items():
-        with pytest.raises(InvalidInput, match=field):
+    for name, call in calls.items():
+        with pytest.raises(InvalidInput, match=name):
             call()
 
 
 # -- the level in the process -----------------------------------------------------------------------------------
 
 
-class Remembering(HashEmbedder):
-    """Remembers what it was asked for."""
-
-    def __init__(self) -> None:
-        super().__init__(16)
-        self.asked: list[list[str]] = []
-
-    def embed(self, texts: Sequence[str]) -> Matrix:
-        self.asked.append(list(texts))
-        return super().embed(texts)
-
-
 @given(
     st.lists(st.lists(st.sampled_from(["", "a", "b", "c d", "é", "\ud800"]), max_size=6), max_size=8),
-    st.integers(0, 4),
     st.integers(0, 1500),
 )
-def test_it_equals_the_inner_embedder_whatever_the_limits(calls: list[list[str]], entries: int, bytes_: int) -> None:
+def test_it_equals_the_inner_embedder_whatever_the_limits(calls: list[list[str]], most: int) -> None:
     inner = HashEmbedder(16)
-    cached = CachedEmbedder(inner, max_entries=entries, max_bytes=bytes_)
+    cached = CachedEmbedder(inner, max_bytes=most)
     for texts in calls:
         np.testing.assert_array_equal(cached.embed(texts), inner.embed(texts))
         for text in texts:
             np.testing.assert_array_equal(cached.embed_query(text), inner.embed_query(text))
-        assert len(cached) <= entries
+        assert len(cached) <= most // 256
     assert cached.hits + cached.misses == 2 * sum(map(len, calls))
 
 
 def test_misses_go_out_in_one_batch_each_text_once() -> None:
-    inner = Remembering()
+    inner = Counting()
     cached = CachedEmbedder(inner)
     cached.embed(["a", "b"])
     cached.embed(["b", "c", "a", "d", "c"])
-    assert inner.asked == [["a", "b"], ["c", "d"]]
+    assert inner.texts == ["a", "b", "c", "d"]
     assert (cached.hits, cached.misses) == (3, 4)
 
 
@@ -353,16 +292,16 @@ def test_texts_and_questions_are_kept_apart() -> None:
 
 
 def test_the_least_recently_used_goes_first() -> None:
-    inner = Remembering()
-    cached = CachedEmbedder(inner, max_entries=2)
+    inner = Counting()
+    cached = CachedEmbedder(inner, max_bytes=700)  # two of them
     cached.embed(["a"])
     cached.embed(["b"])
     cached.embed(["a"])
     cached.embed(["c"])
-    inner.asked.clear()
+    inner.texts.clear()
     cached.embed(["a"])
     cached.embed(["b"])
-    assert inner.asked == [["b"]]
+    assert inner.texts == ["b"]
 
 
 def test_bytes_are_bounded() -> None:
@@ -376,17 +315,6 @@ def test_clearing_drops_everything_and_says_how_much() -> None:
     cached.embed(["a", "b"])
     assert cached.clear() == 2
     assert cached.clear() == len(cached) == 0
-
-
-def test_a_text_forgotten_while_it_is_embedded_is_not_kept() -> None:
-    class Forgetting(HashEmbedder):
-        def embed(self, texts: Sequence[str]) -> Matrix:
-            cached.clear()
-            return super().embed(texts)
-
-    cached = CachedEmbedder(Forgetting(16))
-    cached.embed(["a"])
-    assert len(cached) == 0
 
 
 def test_changing_an_answer_does_not_change_the_cache() -> None:
@@ -405,7 +333,7 @@ def test_name_and_width_are_the_inner_ones() -> None:
 
 def test_many_threads_get_right_answers() -> None:
     inner = HashEmbedder(16)
-    cached = CachedEmbedder(inner, max_entries=20)
+    cached = CachedEmbedder(inner, max_bytes=20 * 320)
     texts = [str(number) for number in range(40)]
     expected = inner.embed(texts)
     wrong: list[int] = []
@@ -426,8 +354,3 @@ def test_many_threads_get_right_answers() -> None:
     assert not wrong
     assert len(cached) <= 20
     assert cached.hits + cached.misses == 6 * 20 * 40
-
-
-def test_negative_limits_are_refused() -> None:
-    with pytest.raises(InvalidInput, match="use 0 to keep nothing"):
-        CachedEmbedder(HashEmbedder(), max_entries=-1)

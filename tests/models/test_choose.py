@@ -91,9 +91,6 @@ def test_someones_own_model_is_checked() -> None:
         def complete(self, request: Request) -> Any:
             return "not a reply"
 
-        async def acomplete(self, request: Request) -> Any:
-            return None
-
     model = choose_model(Own())
     assert isinstance(model, CheckedModel)
     with pytest.raises(ModelFailed, match="expected text"):
@@ -120,7 +117,7 @@ def test_a_class_and_anything_else_are_refused() -> None:
     with pytest.raises(InvalidInput, match="give an instance"):
         choose_model(ScriptedModel)
     with pytest.raises(InvalidInput, match="int is none"):
-        choose_model(5)  # type: ignore[arg-type]
+        choose_model(5)
 
 
 # -- embedders --------------------------------------------------------------------------------------------------
@@ -194,7 +191,7 @@ def test_an_unknown_name_is_refused_with_the_choices(spec: str) -> None:
 
 def test_an_embedder_class_is_refused() -> None:
     with pytest.raises(InvalidInput, match="give an instance"):
-        choose_embedder(HashEmbedder)  # type: ignore[arg-type]
+        choose_embedder(HashEmbedder)
 
 
 def test_a_loaded_sentence_transformer_is_sent_to_its_wrapper() -> None:
@@ -211,7 +208,7 @@ def test_a_loaded_sentence_transformer_is_sent_to_its_wrapper() -> None:
 
 def test_anything_else_is_refused() -> None:
     with pytest.raises(InvalidInput, match="int is none"):
-        choose_embedder(5)  # type: ignore[arg-type]
+        choose_embedder(5)
 
 
 def test_importing_imports_no_heavy_package() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-from models.service import KEY, Service, after, chat, claude, refusal
+from models.service import KEY, Service, chat, claude, refusal
 from wellworn.models import (
     AnthropicModel,
     FunctionModel,
@@ -48,10 +47,6 @@ class Remote(ModelContract):
         self.service.script = [self.answer(text) for text in replies]
         return self.connect()
 
-    def make_slow(self, seconds: float) -> Model:
-        self.service.script = [after(seconds, self.answer("at last"))]
-        return self.connect()
-
     def make_failing(self) -> Model:
         self.service.script = []
         self.service.otherwise = refusal(401, f"bad key {KEY}")
@@ -80,7 +75,6 @@ class PlayedChat(BaseChatModel):
     """A LangChain chat model that plays back."""
 
     replies: list[Any]
-    delay_s: float = 0.0
 
     def _generate(
         self,
@@ -89,7 +83,6 @@ class PlayedChat(BaseChatModel):
         run_manager: CallbackManagerForLLMRun | None = None,
         **kwargs: Any,
     ) -> ChatResult:
-        time.sleep(self.delay_s)
         reply = self.replies.pop(0)  # atomic
         if isinstance(reply, Exception):
             raise reply
@@ -104,9 +97,6 @@ class TestLangChain(ModelContract):
     def make_model(self, *replies: str) -> Model:
         return LangChainModel(PlayedChat(replies=list(replies)))
 
-    def make_slow(self, seconds: float) -> Model:
-        return LangChainModel(PlayedChat(replies=["at last"], delay_s=seconds))
-
     def make_failing(self) -> Model:
         return LangChainModel(PlayedChat(replies=[RuntimeError("no")] * 9))
 
@@ -115,13 +105,6 @@ class TestFunction(ModelContract):
     def make_model(self, *replies: str) -> Model:
         waiting = list(replies)
         return FunctionModel(lambda prompt: waiting.pop(0), name="function:played")
-
-    def make_slow(self, seconds: float) -> Model:
-        def slow(prompt: str) -> str:
-            time.sleep(seconds)
-            return "at last"
-
-        return FunctionModel(slow)
 
     def make_failing(self) -> Model:
         return FunctionModel(lambda prompt: 1 / 0, name="function:broken")
@@ -136,15 +119,6 @@ class TestAsyncFunction(ModelContract):
 
         return FunctionModel(played)
 
-    def make_slow(self, seconds: float) -> Model:
-        import asyncio
-
-        async def slow(prompt: str) -> str:
-            await asyncio.sleep(seconds)
-            return "at last"
-
-        return FunctionModel(slow)
-
     def make_failing(self) -> Model:
         async def broken(prompt: str) -> str:
             raise OSError("no")
@@ -156,9 +130,6 @@ class TestScripted(ModelContract):
     def make_model(self, *replies: str) -> Model:
         return ScriptedModel(replies)
 
-    def make_slow(self, seconds: float) -> Model:
-        return ScriptedModel("at last", delay_s=seconds)
-
     def make_failing(self) -> Model:
         return ScriptedModel(KeyError("no"))
 
@@ -168,30 +139,19 @@ class Bare:
 
     name = "bare:1"
 
-    def __init__(self, *replies: Any, delay_s: float = 0.0) -> None:
-        self.replies, self.delay_s = list(replies), delay_s
+    def __init__(self, *replies: Any) -> None:
+        self.replies = list(replies)
 
     def complete(self, request: Request) -> Reply:
-        time.sleep(self.delay_s)
         reply = self.replies.pop(0)
         if isinstance(reply, Exception):
             raise reply
-        return Reply(
-            text=reply, model="whatever", input_tokens=3, output_tokens=1, seconds=self.delay_s, estimated=False
-        )
-
-    async def acomplete(self, request: Request) -> Reply:
-        import asyncio
-
-        return await asyncio.to_thread(self.complete, request)
+        return Reply(text=reply, model="whatever", input_tokens=3, output_tokens=1, seconds=0, estimated=False)
 
 
 class TestSomeonesOwn(ModelContract):
     def make_model(self, *replies: str) -> Model:
         return chosen(Bare(*replies))
-
-    def make_slow(self, seconds: float) -> Model:
-        return chosen(Bare("at last", delay_s=seconds))
 
     def make_failing(self) -> Model:
         return chosen(Bare(*[ValueError("no")] * 9))
@@ -209,9 +169,6 @@ class TestMeter(ModelContract):
 
     def make_model(self, *replies: str) -> Model:
         return self.metered(ScriptedModel(replies))
-
-    def make_slow(self, seconds: float) -> Model:
-        return self.metered(ScriptedModel("at last", delay_s=seconds))
 
     def make_failing(self) -> Model:
         return self.metered(ScriptedModel(KeyError("no")))

@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from functools import partial
 from typing import Any
 
 import numpy as np
 import pytest
 
-import wellworn.models.port
 from wellworn.core.errors import BudgetExceeded, EmbeddingFailed, InvalidInput, ModelFailed
-from wellworn.models import FunctionEmbedder, FunctionModel, Message, Reply, Request
+from wellworn.models import FunctionEmbedder, FunctionModel, Message, Reply
 from wellworn.models.base import EmbedFunction
 from wellworn.testing.models import make_request
 
@@ -27,54 +25,25 @@ def test_a_function_of_text_gets_the_prompt() -> None:
     assert said == "SYSTEM: BE BRIEF\n\nUSER: HI\n\nASSISTANT: HELLO"
 
 
-def test_a_function_of_a_request_gets_all_of_it() -> None:
-    def tell(request: Request) -> str:
-        return f"{request.purpose} {request.max_output_tokens}"
-
-    def tell_too(request: wellworn.models.port.Request) -> str:
-        return request.purpose
-
-    assert FunctionModel(tell).complete(make_request(purpose="merge", max_output_tokens=5)).text == "merge 5"
-    assert FunctionModel(tell_too).complete(make_request(purpose="merge")).text == "merge"
-    assert FunctionModel(lambda request: request.purpose, takes="request").complete(make_request()).text == "test"
-
-
 def test_a_whole_reply_keeps_its_counts_under_our_name() -> None:
     own = Reply(text="a", model="theirs", input_tokens=7, output_tokens=2, seconds=1.5, estimated=False)
     reply = FunctionModel(lambda prompt: own, name="mine").complete(make_request())
-    assert (reply.model, reply.input_tokens, reply.output_tokens, reply.seconds) == ("mine", 7, 2, 1.5)
+    assert (reply.model, reply.input_tokens, reply.output_tokens) == ("mine", 7, 2)
     assert not reply.estimated
 
 
-def test_async_functions_are_awaited_either_way() -> None:
-    async def answer(prompt: str) -> str:
-        await asyncio.sleep(0)
-        return threading.current_thread().name
-
-    model = FunctionModel(answer)
-    here = threading.current_thread().name
-    assert model.complete(make_request()).text == here
-    assert asyncio.run(model.acomplete(make_request())).text == here
-
-    async def inside() -> str:
-        return model.complete(make_request()).text  # a loop runs here already
-
-    assert asyncio.run(inside()) != here
-
-
-def test_an_object_with_an_async_call_is_awaited_too() -> None:
+def test_async_functions_are_awaited_whether_or_not_a_loop_runs_here() -> None:
     class Client:
         async def __call__(self, prompt: str) -> str:
+            await asyncio.sleep(0)
             return prompt
 
+    async def inside() -> str:
+        return FunctionModel(Client()).complete(make_request("hi")).text
+
     assert FunctionModel(Client()).complete(make_request("hi")).text == "hi"
-    assert asyncio.run(FunctionModel(Client()).acomplete(make_request("hi"))).text == "hi"
-    assert asyncio.run(FunctionModel(lambda prompt: Client()(prompt)).acomplete(make_request("hi"))).text == "hi"
-
-
-def test_a_plain_function_runs_in_a_thread_when_awaited() -> None:
-    model = FunctionModel(lambda prompt: threading.current_thread().name, name="where")
-    assert asyncio.run(model.acomplete(make_request())).text != threading.current_thread().name
+    assert FunctionModel(lambda prompt: Client()(prompt), name="m").complete(make_request("hi")).text == "hi"
+    assert asyncio.run(inside()) == "hi"
 
 
 @pytest.mark.parametrize("answer", [None, 5, b"bytes", ["text"]])
@@ -111,8 +80,6 @@ def test_names() -> None:
     assert FunctionModel(mine).name == "function:test_names.<locals>.mine"
     assert FunctionModel(str.upper).complete(make_request("a")).text == "A"
     assert FunctionModel(max, name="m").name == "m"
-    with pytest.raises(InvalidInput, match="takes"):
-        FunctionModel(mine, takes="words")  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="its name is ' '"):
         FunctionModel(mine, name=" ")
 
@@ -176,6 +143,7 @@ def test_blank_texts_are_zero_and_not_asked_for() -> None:
     [
         (lambda texts: [[float("nan"), 1.0]] * len(texts), "not finite"),
         (lambda texts: [[float("inf"), 1.0]] * len(texts), "not finite"),
+        (lambda texts: [[3e300, 4e300]] * len(texts), "not finite"),
         (lambda texts: [[1.0, 2.0]], "expected one vector for each of 2 texts"),
         (lambda texts: [1.0, 2.0], "expected one vector"),
         (lambda texts: [[], []], "expected one vector"),
@@ -196,11 +164,6 @@ def test_a_width_that_changes_is_an_error() -> None:
     embedder.embed(["a"])
     with pytest.raises(EmbeddingFailed, match=r"returned shape \(1, 4\), expected \(texts, 3\)"):
         embedder.embed(["a"])
-
-
-def test_very_large_and_very_small_numbers_keep_their_direction() -> None:
-    embedder = FunctionEmbedder(lambda texts: [[3e300, 4e300], [3e-300, 4e-300]], name="extreme")
-    np.testing.assert_allclose(embedder.embed(["a", "b"]), [[0.6, 0.8]] * 2, atol=1e-6)
 
 
 def test_the_words_of_a_foreign_error_are_its_cause_only() -> None:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import numpy as np
@@ -57,7 +56,7 @@ def test_messages_arrive_as_langchains_own_and_nothing_in_them_is_a_template() -
 def test_usage_comes_from_the_message() -> None:
     usage = {"input_tokens": 12, "output_tokens": 4, "total_tokens": 16}
     chat = Recorder(answer=AIMessage("ok", usage_metadata=usage))
-    reply = asyncio.run(LangChainModel(chat).acomplete(make_request()))
+    reply = LangChainModel(chat).complete(make_request())
     assert (reply.input_tokens, reply.output_tokens, reply.estimated) == (12, 4, False)
 
 
@@ -70,7 +69,7 @@ def test_our_calls_stay_out_of_an_agents_stream() -> None:
     runs = Runs()
     chat = Recorder(answer=AIMessage("ok"), callbacks=[runs])
     LangChainModel(chat).complete(make_request(purpose="extract"))
-    asyncio.run(LangChainModel(chat).acomplete(make_request(purpose="merge")))
+    LangChainModel(chat).complete(make_request(purpose="merge"))
     assert runs.seen == [(["nostream"], "wellworn:extract"), (["nostream"], "wellworn:merge")]
 
 
@@ -110,9 +109,6 @@ class APIConnectionError(Exception):
 def test_an_error_of_the_framework_says_whether_it_may_pass(error: Exception, retryable: bool) -> None:
     class Broken:
         def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
-            raise error
-
-        async def ainvoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any:
             raise error
 
     with pytest.raises(ModelFailed, match=type(error).__name__) as caught:

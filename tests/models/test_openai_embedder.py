@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from models.service import KEY, Answer, Naps, Service
+from models.service import KEY, Answer, Service
 from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra
-from wellworn.models import OpenAIEmbedder
+from wellworn.models import OpenAIEmbedder, openai
 
 
 def vectors(body: dict[str, Any]) -> Answer:
@@ -26,8 +26,7 @@ def _embeds(service: Service) -> None:
 
 
 def embedder_of(service: Service, **options: Any) -> OpenAIEmbedder:
-    given = {"base_url": service.url, "api_key": KEY, "retry": Naps().retry()}
-    return OpenAIEmbedder("test-model", **(given | options))  # type: ignore[arg-type]  # any option
+    return OpenAIEmbedder("test-model", **({"base_url": service.url, "api_key": KEY} | options))
 
 
 def test_vectors_come_back_in_the_order_of_the_texts(service: Service) -> None:
@@ -41,9 +40,10 @@ def test_vectors_come_back_in_the_order_of_the_texts(service: Service) -> None:
     assert service.headers[0]["Authorization"] == f"Bearer {KEY}"
 
 
-def test_texts_go_out_in_batches(service: Service) -> None:
+def test_texts_go_out_in_batches(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(openai, "BATCH", 3)
     texts = [f"{'x' * number}" for number in range(1, 8)]
-    rows = embedder_of(service, batch_size=3).embed(texts)
+    rows = embedder_of(service).embed(texts)
     assert [len(request["input"]) for request in service.requests] == [3, 3, 1]
     assert rows.shape == (7, 2)
     assert (np.diff(rows[:, 0]) > 0).all()
@@ -70,10 +70,11 @@ def test_known_models_know_their_width_and_can_be_shortened(service: Service) ->
     assert service.requests[0]["dimensions"] == 2
 
 
-def test_passing_troubles_are_tried_again_and_lasting_ones_fail_with_a_remedy(service: Service) -> None:
-    naps = Naps()
+def test_passing_troubles_are_tried_again_and_lasting_ones_fail_with_a_remedy(
+    service: Service, naps: list[float]
+) -> None:
     service.script = [(503, {}, {}), (429, {"Retry-After": "7"}, {})]
-    embedder_of(service, retry=naps.retry()).embed(["a"])
+    embedder_of(service).embed(["a"])
     assert naps == [0.5, 7.0]
     service.script = [(401, {}, {"error": {"message": "because"}})]
     with pytest.raises(EmbeddingFailed, match=r"HTTP 401: because .*OPENAI_API_KEY.*nothing was stored"):
@@ -83,19 +84,19 @@ def test_passing_troubles_are_tried_again_and_lasting_ones_fail_with_a_remedy(se
 @pytest.mark.parametrize(
     ("answer", "problem"),
     [
-        (b"not json", "not an embeddings list"),
-        ([], "not an embeddings list"),
-        ({"data": [5]}, "not an embeddings list"),
-        ({"data": [{"index": 0}]}, "not an embeddings list"),
-        ({"data": [{"index": 0, "embedding": [1.0]}]}, "1 vectors for 2 texts"),
-        ({"data": [{"index": 0, "embedding": [1.0]}] * 2}, "do not match"),
+        (b"not json", "not JSON"),
+        ([], "not a list of 2 embeddings"),
+        ({"data": [5]}, "not a list of 2 embeddings"),
+        ({"data": [{"index": 0}]}, "not a list of 2 embeddings"),
+        ({"data": [{"index": 0, "embedding": [1.0]}]}, "not a list of 2 embeddings"),
+        ({"data": [{"index": 0, "embedding": [1.0]}] * 2}, "not a list of 2 embeddings"),
         ({"data": [{"index": 0, "embedding": [1.0]}, {"index": 1, "embedding": [1.0, 2.0]}]}, "matrix of numbers"),
         ({"data": [{"index": place, "embedding": [1.0, 2.0, 3.0]} for place in (0, 1)]}, r"expected \(texts, 2\)"),
         ({"data": [{"index": place, "embedding": [float("nan"), 1.0]} for place in (0, 1)]}, "not finite"),
     ],
 )
 def test_a_wrong_answer_is_an_error(service: Service, answer: Any, problem: str) -> None:
-    service.script = [(200, {}, answer)]
+    service.otherwise = (200, {}, answer)
     with pytest.raises(EmbeddingFailed, match=problem):
         embedder_of(service, width=2).embed(["a", "b"])
 
@@ -115,8 +116,6 @@ def test_no_error_tells_the_key(service: Service, status: int) -> None:
 def test_impossible_settings_are_refused(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(InvalidInput, match="OPENAI_API_KEY"):
         OpenAIEmbedder("text-embedding-3-small")
-    with pytest.raises(InvalidInput, match="batch_size"):
-        embedder_of(service, batch_size=0)
     with pytest.raises(InvalidInput, match="width"):
         embedder_of(service, width=0)
     monkeypatch.setitem(sys.modules, "httpx", None)

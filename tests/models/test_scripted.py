@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from pathlib import Path
@@ -17,7 +16,7 @@ def test_replies_are_played_in_order_and_requests_kept() -> None:
     assert model.remaining == 2
     first, second = make_request("a"), make_request("b")
     assert model.complete(first).text == "one"
-    assert asyncio.run(model.acomplete(second)).text == "two"
+    assert model.complete(second).text == "two"
     assert model.requests == [first, second]
     with pytest.raises(ModelFailed, match=r"no reply left for call 3 \(purpose 'test'\)") as caught:
         model.complete(make_request())
@@ -59,7 +58,7 @@ def test_token_counts_can_be_told() -> None:
     assert (told.input_tokens, told.output_tokens, told.estimated) == (1000, 50, False)
     whole = Reply(text="a", model="", input_tokens=3, output_tokens=4, seconds=5.0, estimated=False)
     reply = ScriptedModel([whole]).complete(make_request())
-    assert (reply.model, reply.input_tokens, reply.seconds) == ("scripted", 3, 5.0)
+    assert (reply.model, reply.input_tokens) == ("scripted", 3)
     assert ScriptedModel("a").complete(make_request()).estimated
 
 
@@ -67,7 +66,7 @@ def test_an_answer_can_take_its_time() -> None:
     model = ScriptedModel("slow", delay_s=0.05)
     began = time.perf_counter()
     assert model.complete(make_request()).seconds >= 0.05
-    assert asyncio.run(model.acomplete(make_request())).seconds >= 0.05
+    assert model.complete(make_request()).seconds >= 0.05
     assert time.perf_counter() - began >= 0.1
 
 

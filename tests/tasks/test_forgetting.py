@@ -12,8 +12,7 @@ from memory.world import file_bytes
 from tasks.consolidation_world import AGENT, learn, opened
 from wellworn import Memory, Scope
 from wellworn.core.values import Receipt
-from wellworn.models.costs import CallCost
-from wellworn.models.ledger import spent, total_cost
+from wellworn.models.ledger import CallCost, spent, total_cost
 from wellworn.models.port import Reply, Request
 from wellworn.models.scripted import ScriptedModel
 from wellworn.tasks import ReasoningBank

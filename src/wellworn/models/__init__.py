@@ -15,16 +15,16 @@ if TYPE_CHECKING:
     from wellworn.models.choose import cached_embedder as cached_embedder
     from wellworn.models.choose import choose_embedder as choose_embedder
     from wellworn.models.choose import choose_model as choose_model
-    from wellworn.models.costs import Budget as Budget
-    from wellworn.models.costs import Price as Price
-    from wellworn.models.costs import Prices as Prices
     from wellworn.models.fallback import FallbackEmbedder as FallbackEmbedder
     from wellworn.models.fastembed import FastembedEmbedder as FastembedEmbedder
     from wellworn.models.hashing import HashEmbedder as HashEmbedder
     from wellworn.models.langchain import LangChainEmbedder as LangChainEmbedder
     from wellworn.models.langchain import LangChainModel as LangChainModel
+    from wellworn.models.ledger import Budget as Budget
     from wellworn.models.ledger import InFlight as InFlight
     from wellworn.models.ledger import Meter as Meter
+    from wellworn.models.ledger import Price as Price
+    from wellworn.models.ledger import Prices as Prices
     from wellworn.models.onnx import OnnxEmbedder as OnnxEmbedder
     from wellworn.models.openai import OllamaModel as OllamaModel
     from wellworn.models.openai import OpenAIEmbedder as OpenAIEmbedder
@@ -45,12 +45,11 @@ _NAMES = {
     "base": "FunctionEmbedder FunctionModel",
     "cache": "CachedEmbedder",
     "choose": "ModelSpec cached_embedder choose_embedder choose_model",
-    "costs": "Budget Price Prices",
     "fallback": "FallbackEmbedder",
     "fastembed": "FastembedEmbedder",
     "hashing": "HashEmbedder",
     "langchain": "LangChainEmbedder LangChainModel",
-    "ledger": "InFlight Meter",
+    "ledger": "Budget InFlight Meter Price Prices",
     "onnx": "OnnxEmbedder",
     "openai": "OllamaModel OpenAIEmbedder OpenAIModel",
     "port": "Embedder Message Model Reply Request",

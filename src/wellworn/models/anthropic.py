@@ -11,42 +11,24 @@ from typing import Any
 
 from wellworn.models.base import Completion
 from wellworn.models.port import Request
-from wellworn.models.remote import Endpoint, HttpModel, Retry, Service, Without
+from wellworn.models.remote import HttpModel, Service, Without
 
 VERSION = "2023-06-01"
-ANTHROPIC = Service(
-    name="Anthropic",
-    extra="anthropic",
-    public_url="https://api.anthropic.com",
-    url_variable="ANTHROPIC_BASE_URL",
-    key_variable="ANTHROPIC_API_KEY",
-    headers=lambda key: {"anthropic-version": VERSION} | ({"x-api-key": key} if key else {}),
-)
 _INPUT_COUNTS = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 
 class AnthropicModel(HttpModel):
-    """One Claude model; safe between threads.
+    """One Claude model. A schema is sent as `output_config`; without one, JSON is up to the prompt."""
 
-    The address is `base_url`, else `ANTHROPIC_BASE_URL`, else the public API; the key `api_key`, else
-    `ANTHROPIC_API_KEY`. Time-outs and retries are those of `OpenAIModel`. A schema is sent as `output_config`; without
-    one, JSON is up to the prompt.
-    """
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        timeout_s: float = 120.0,
-        retries: int = 3,
-        retry: Retry | None = None,
-    ) -> None:
-        retry = retry or Retry(timeout_s=timeout_s, retries=retries)
-        endpoint = Endpoint(ANTHROPIC, retry, base_url=base_url, api_key=api_key)
-        super().__init__(f"anthropic:{model}", endpoint, path="v1/messages")
-        self._model = model
+    service = Service(
+        name="Anthropic",
+        extra="anthropic",
+        public_url="https://api.anthropic.com",
+        url_variable="ANTHROPIC_BASE_URL",
+        key_variable="ANTHROPIC_API_KEY",
+        headers=lambda key: {"anthropic-version": VERSION} | ({"x-api-key": key} if key else {}),
+    )
+    path, provider = "v1/messages", "anthropic"
 
     def _body(self, request: Request, without: Without) -> dict[str, Any]:
         system = "\n\n".join(message.text for message in request.messages if message.role == "system")

@@ -15,7 +15,7 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NoReturn, TypeGuard
+from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
@@ -23,12 +23,12 @@ import numpy.typing as npt
 from wellworn.core.errors import EmbeddingFailed, InvalidInput, ModelFailed, WellwornError
 from wellworn.core.tokens import count_tokens
 from wellworn.core.wellformed import well_formed
-from wellworn.models.port import Embedder, Matrix, Message, Model, Reply, Request, unit_rows
+from wellworn.models.port import Embedder, Matrix, Model, Reply, Request, unit_rows
 
 # Any: lists of lists, numpy arrays and tensors with __array__ are all fine; `EmbedderBase` checks the numbers.
 EmbedFunction = Callable[[list[str]], Any]
-# Any: str or Request in, str or Reply out, awaited or not; `ModelBase` checks the answer.
-ModelFunction = Callable[[Any], Any]
+# Any: a str or a Reply, awaited or not; `ModelBase` checks the answer.
+ModelFunction = Callable[[str], Any]
 
 TOKENS_PER_MESSAGE = 4
 """Tokens that frame a message in the common chat formats."""
@@ -88,23 +88,8 @@ class EmbedderBase(ABC):
                 f"embedder {self._name!r} failed with {type(error).__name__}; nothing was stored. "
                 "Its own message is the cause of this error"
             ) from error
-        rows = unit_rows(self._numbers(answer, len(texts)), width=self._width, name=self._name)
+        rows = unit_rows(answer, width=self._width, name=self._name, count=len(texts))
         self._width = rows.shape[1]
-        return rows
-
-    def _numbers(self, answer: npt.ArrayLike, count: int) -> npt.NDArray[np.float64]:
-        try:
-            rows = np.asarray(answer, dtype=np.float64)
-        except (TypeError, ValueError) as error:  # ragged rows, or no numbers at all
-            raise EmbeddingFailed(f"embedder {self._name!r} did not return a matrix of numbers") from error
-        if rows.ndim != 2 or rows.shape[0] != count or rows.shape[1] == 0:
-            raise EmbeddingFailed(
-                f"embedder {self._name!r} returned shape {rows.shape}, expected one vector for each of {count} texts"
-            )
-        if np.isfinite(rows).all():
-            # The largest number becomes one first: squares of very large or small float32 leave their range.
-            peaks = np.abs(rows).max(axis=1, keepdims=True)
-            rows = rows / np.where(peaks == 0, 1.0, peaks)
         return rows
 
 
@@ -168,45 +153,26 @@ class ModelBase(ABC):
         request, began = _checked(request), time.perf_counter()
         try:
             answer = self._ask(request)
-        except Exception as error:  # someone else's code may raise anything
-            self._fail(error)
-        return self._reply(request, answer, time.perf_counter() - began)
-
-    async def acomplete(self, request: Request) -> Reply:
-        """The same, awaited."""
-        request, began = _checked(request), time.perf_counter()
-        try:
-            answer = await self._aask(request)
-        except Exception as error:  # as above; a cancellation is not an Exception
-            self._fail(error)
+        except WellwornError:
+            raise
+        # Someone else's code may raise anything. Its message stays in the cause: it may quote a key.
+        except Exception as error:
+            problem = f"failed with {type(error).__name__}; its own message is the cause of this error"
+            raise ModelFailed(f"model {self._name!r} {problem}", retryable=_may_pass(error)) from error
         return self._reply(request, answer, time.perf_counter() - began)
 
     @abstractmethod
     def _ask(self, request: Request) -> Completion | Reply:
         """The model's text; a whole `Reply` where someone else has counted already."""
 
-    async def _aask(self, request: Request) -> Completion | Reply:
-        """In a thread, unless a provider can do better."""
-        import asyncio
-
-        return await asyncio.to_thread(self._ask, request)
-
-    def _fail(self, error: Exception) -> NoReturn:
-        if isinstance(error, WellwornError):
-            raise error
-        # Its message stays in the cause: it may quote a key.
-        message = f"model {self._name!r} failed with {type(error).__name__}; its own message is the cause of this error"
-        raise ModelFailed(message, retryable=_may_pass(error)) from error
-
     def _reply(self, request: Request, answer: Any, seconds: float) -> Reply:  # Any: checked here
-        """The answer as the caller gets it; a whole `Reply` keeps its own counts and time."""
+        """The answer as the caller gets it; a whole `Reply` keeps its own counts."""
         if not isinstance(answer, Completion | Reply) or not isinstance(answer.text, str):
             kind = type(getattr(answer, "text", answer)).__name__
             raise ModelFailed(f"model {self._name!r} answered with {kind}, expected text (a str or a Reply)")
         text = well_formed(answer.text)
-        if isinstance(answer, Reply):
-            return dataclasses.replace(answer, text=text, model=self._name)
-        read, written, estimated = answer.input_tokens, answer.output_tokens, False
+        read, written = answer.input_tokens, answer.output_tokens
+        estimated = isinstance(answer, Reply) and answer.estimated
         if not (_is_count(read) and _is_count(written)):
             read, written, estimated = input_tokens(request), count_tokens(text), True
         return Reply(
@@ -224,41 +190,22 @@ class CheckedModel(ModelBase):
     def _ask(self, request: Request) -> Reply:
         return self.inner.complete(request)
 
-    async def _aask(self, request: Request) -> Reply:
-        return await self.inner.acomplete(request)
-
 
 class FunctionModel(ModelBase):
-    """Wraps `function(prompt: str) -> str`, or `function(request: Request) -> Reply | str`; either may be `async`.
+    """Wraps `function(prompt) -> str` (or a whole `Reply`), plain or `async`.
 
-    The annotation of its parameter says which of the two it is; without one it gets the prompt. `takes` overrides
-    that. The name is recorded in the ledger; by default it is the function's own.
+    The name is recorded in the ledger; by default it is the function's own.
     """
 
-    def __init__(
-        self, function: ModelFunction, *, name: str | None = None, takes: Literal["text", "request"] | None = None
-    ) -> None:
-        if takes not in (None, "text", "request"):
-            raise InvalidInput("takes", f"{takes!r} is neither text nor request", "leave it out to have it found out")
+    def __init__(self, function: ModelFunction, *, name: str | None = None) -> None:
         super().__init__(name or function_name(function))
         self._function = function
-        self._takes_request = _wants_request(function) if takes is None else takes == "request"
-        self._is_async = inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-            getattr(function, "__call__", None)  # noqa: B004 - to look into it, not whether it is there
-        )
 
     def _ask(self, request: Request) -> Completion | Reply:
-        answer = self._call(request)
-        return _completion(_run(answer) if inspect.isawaitable(answer) else answer)
-
-    async def _aask(self, request: Request) -> Completion | Reply:
-        import asyncio
-
-        answer = self._call(request) if self._is_async else await asyncio.to_thread(self._call, request)
-        return _completion(await answer if inspect.isawaitable(answer) else answer)
-
-    def _call(self, request: Request) -> Any:
-        return self._function(request if self._takes_request else prompt_text(request))
+        answer = self._function(prompt_text(request))
+        if inspect.isawaitable(answer):
+            answer = _awaited(answer)
+        return answer if isinstance(answer, Reply) else Completion(text=answer)  # `ModelBase` checks that it is text
 
 
 def function_name(function: Callable[..., Any]) -> str:
@@ -303,40 +250,21 @@ def _checked(request: Request) -> Request:
         raise InvalidInput("max_output_tokens", f"{request.max_output_tokens} is no length", "use 1 or more")
     if not 0 <= request.temperature <= 2:
         raise InvalidInput("temperature", f"{request.temperature} is not between 0 and 2", "0 is the steadiest")
-    mended = tuple(Message(role=message.role, text=well_formed(message.text)) for message in request.messages)
-    return request if mended == request.messages else dataclasses.replace(request, messages=mended)
+    mended = tuple(dataclasses.replace(message, text=well_formed(message.text)) for message in request.messages)
+    return dataclasses.replace(request, messages=mended)
 
 
 def _is_count(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _completion(answer: Any) -> Completion | Reply:
-    return answer if isinstance(answer, Reply) else Completion(text=answer)  # `ModelBase` checks that it is text
-
-
-def _wants_request(function: ModelFunction) -> bool:
-    try:
-        parameters = list(inspect.signature(function).parameters.values())
-    except (TypeError, ValueError):  # some builtins have none
-        return False
-    annotation = parameters[0].annotation if parameters else None
-    if isinstance(annotation, str):  # under `from __future__ import annotations`
-        return annotation.strip("'\"").rpartition(".")[2] == "Request"
-    return annotation is Request
-
-
-def _run(answer: Awaitable[Any]) -> Any:
-    """Wait for it here; where a loop runs in this thread already, in another thread."""
+def _awaited(answer: Awaitable[Any]) -> Any:
+    """What it gives, waited for in a thread of its own: a loop may run in this one already."""
     import asyncio
     from concurrent.futures import ThreadPoolExecutor
 
     async def wait() -> Any:
         return await answer
 
-    try:
-        asyncio.get_running_loop()
-    except RuntimeError:
-        return asyncio.run(wait())
     with ThreadPoolExecutor(1) as pool:
         return pool.submit(asyncio.run, wait()).result()

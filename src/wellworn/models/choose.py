@@ -8,26 +8,16 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any, TypeAlias
 
 from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra, WellwornError
 from wellworn.models.anthropic import AnthropicModel
-from wellworn.models.base import (
-    CheckedEmbedder,
-    CheckedModel,
-    EmbedderBase,
-    EmbedFunction,
-    FunctionEmbedder,
-    FunctionModel,
-    ModelBase,
-    ModelFunction,
-)
-from wellworn.models.cache import TTL_S, CachedEmbedder, DiskVectors, RedisVectors, VectorLevel
+from wellworn.models.base import CheckedEmbedder, CheckedModel, EmbedderBase, FunctionEmbedder, FunctionModel, ModelBase
+from wellworn.models.cache import TTL_S, CachedEmbedder, RedisVectors
 from wellworn.models.fallback import FallbackEmbedder
 from wellworn.models.fastembed import FastembedEmbedder
 from wellworn.models.hashing import HashEmbedder
-from wellworn.models.langchain import LangChainChat, LangChainEmbedder, LangChainEmbeddings, LangChainModel
+from wellworn.models.langchain import LangChainEmbedder, LangChainModel
 from wellworn.models.ledger import Meter
 from wellworn.models.onnx import OnnxEmbedder
 from wellworn.models.openai import OllamaModel, OpenAIEmbedder, OpenAIModel
@@ -36,9 +26,10 @@ from wellworn.models.scripted import ScriptedModel
 from wellworn.models.sentence_transformers import SentenceTransformersEmbedder
 from wellworn.models.static import StaticEmbedder
 
-OneEmbedder: TypeAlias = str | Embedder | LangChainEmbeddings | EmbedFunction
-EmbedderSpec: TypeAlias = OneEmbedder | Sequence[OneEmbedder] | None
-ModelSpec: TypeAlias = str | Model | LangChainChat | ModelFunction | None
+EmbedderSpec: TypeAlias = Any
+"""A name, an `Embedder`, a LangChain `Embeddings`, a function, a list of these, or None."""
+ModelSpec: TypeAlias = Any
+"""A name, a `Model`, a LangChain chat model, a function, or None."""
 
 _LOCAL = ("static", "onnx:FOLDER", "fastembed:MODEL", "sentence-transformers:MODEL", "hash", "hash:WIDTH")
 EMBEDDERS = (*_LOCAL, "openai:MODEL", "openai:MODEL@ADDRESS", "none")
@@ -60,34 +51,15 @@ def choose_embedder(spec: EmbedderSpec) -> Embedder | None:
     """
     if spec is None or spec == "none":
         return None
-    if isinstance(spec, str):
-        return _named_embedder(spec)
     if isinstance(spec, list | tuple):
-        return _fallback(spec)
-    _refuse_class("embedder", spec)
-    if _has(spec, "name", "width", "embed", "embed_query"):
-        ours = isinstance(spec, StaticEmbedder | HashEmbedder | CachedEmbedder | FallbackEmbedder | EmbedderBase)
-        return spec if ours else CheckedEmbedder(spec)  # type: ignore[return-value,arg-type]  # just checked
-    if _has(spec, "embed_documents", "embed_query"):
-        return CachedEmbedder(LangChainEmbedder(spec))  # type: ignore[arg-type]  # just checked
-    if _has(spec, "encode", "similarity"):  # a SentenceTransformer is callable, but does not take texts when called
-        remedy = "wrap it: SentenceTransformersEmbedder(model, name='…')"
-        raise InvalidInput("embedder", f"a loaded {type(spec).__qualname__} does not know its name", remedy)
-    if callable(spec):
-        return CachedEmbedder(FunctionEmbedder(spec))
-    raise InvalidInput("embedder", f"{type(spec).__qualname__} is none", _EMBEDDER_REMEDY)
+        return CachedEmbedder(FallbackEmbedder(_members(spec)))
+    made = _one_embedder(spec)
+    bare = made is spec or isinstance(made, StaticEmbedder | HashEmbedder | CheckedEmbedder)
+    return made if bare else CachedEmbedder(made)
 
 
-def cached_embedder(
-    spec: EmbedderSpec,
-    *,
-    disk: str | Path | None = None,
-    redis: Any = None,
-    ttl_s: int = TTL_S,
-    max_entries: int = 10_000,
-    max_disk_entries: int = 100_000,
-) -> CachedEmbedder:
-    """An embedder with a cache of up to three levels: this process, a file `disk`, a `redis` (URL or client).
+def cached_embedder(spec: EmbedderSpec, *, redis: Any = None, ttl_s: int = TTL_S) -> CachedEmbedder:
+    """An embedder with a cache in this process and, behind it, in a `redis` (URL or client) that machines share.
 
     For `Memory.open(embedder=…)`. Vectors stay in Redis for `ttl_s` seconds.
     """
@@ -96,12 +68,7 @@ def cached_embedder(
         raise InvalidInput("embedder", "there is none to keep vectors of", _EMBEDDER_REMEDY)
     if isinstance(inner, CachedEmbedder):
         inner = inner.inner
-    levels: list[VectorLevel] = []
-    if disk is not None:
-        levels.append(DiskVectors(disk, max_entries=max_disk_entries))
-    if redis is not None:
-        levels.append(RedisVectors(redis, ttl_s=ttl_s))
-    return CachedEmbedder(inner, max_entries=max_entries, levels=levels)
+    return CachedEmbedder(inner, shared=None if redis is None else RedisVectors(redis, ttl_s=ttl_s))
 
 
 def choose_model(spec: ModelSpec) -> Model | None:
@@ -114,33 +81,49 @@ def choose_model(spec: ModelSpec) -> Model | None:
     if isinstance(spec, str):
         return _named_model(spec)
     _refuse_class("llm", spec)
-    if _has(spec, "name", "complete", "acomplete"):
-        return spec if isinstance(spec, ModelBase | Meter) else CheckedModel(spec)  # type: ignore[arg-type]
+    if _has(spec, "name", "complete"):
+        return spec if isinstance(spec, ModelBase | Meter) else CheckedModel(spec)
     if _has(spec, "invoke", "ainvoke"):
-        return LangChainModel(spec)  # type: ignore[arg-type]  # just checked
+        return LangChainModel(spec)
     if callable(spec):
         return FunctionModel(spec)
     raise InvalidInput("llm", f"{type(spec).__qualname__} is none", _MODEL_REMEDY)
 
 
-def _fallback(specs: Sequence[OneEmbedder]) -> Embedder:
+def _members(specs: Sequence[EmbedderSpec]) -> list[Embedder]:
     """The members that can be made here; an unknown name is an error, a package or a key that is missing is not."""
     members: list[Embedder] = []
     missing: list[WellwornError] = []
     for spec in specs:
+        if spec is None or spec == "none":
+            raise InvalidInput("embedder", f"{spec!r} stands in a list", "leave it out; None alone means words only")
         try:
-            made = choose_embedder(spec)
+            members.append(_one_embedder(spec))
         except (MissingExtra, EmbeddingFailed, InvalidInput) as error:
             if isinstance(error, InvalidInput) and error.field == "embedder":
                 raise
             missing.append(error)
-            continue
-        if made is None:
-            raise InvalidInput("embedder", f"{spec!r} stands in a list", "leave it out; None alone means words only")
-        members.append(made)
     if not members:
         raise missing[0] if missing else InvalidInput("embedder", "the list is empty", _EMBEDDER_REMEDY)
-    return FallbackEmbedder(members)
+    return members
+
+
+def _one_embedder(spec: EmbedderSpec) -> Embedder:
+    if isinstance(spec, str):
+        return _named_embedder(spec)
+    _refuse_class("embedder", spec)
+    if _has(spec, "name", "width", "embed", "embed_query"):
+        ours = isinstance(spec, StaticEmbedder | HashEmbedder | CachedEmbedder | FallbackEmbedder | EmbedderBase)
+        embedder: Embedder = spec if ours else CheckedEmbedder(spec)
+        return embedder
+    if _has(spec, "embed_documents", "embed_query"):
+        return LangChainEmbedder(spec)
+    if _has(spec, "encode", "similarity"):  # a SentenceTransformer is callable, but does not take texts when called
+        remedy = "wrap it: SentenceTransformersEmbedder(model, name='…')"
+        raise InvalidInput("embedder", f"a loaded {type(spec).__qualname__} does not know its name", remedy)
+    if callable(spec):
+        return FunctionEmbedder(spec)
+    raise InvalidInput("embedder", f"{type(spec).__qualname__} is none", _EMBEDDER_REMEDY)
 
 
 def _named_embedder(spec: str) -> Embedder:
@@ -158,7 +141,7 @@ def _named_embedder(spec: str) -> Embedder:
     if provider == "hash" and model.isdecimal() and int(model) > 0:
         return HashEmbedder(int(model))
     if provider in providers and model.strip():
-        return CachedEmbedder(providers[provider](model))
+        return providers[provider](model)
     raise InvalidInput("embedder", f"unknown embedder {_without_password(spec)!r}", _EMBEDDER_REMEDY)
 
 

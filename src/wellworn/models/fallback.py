@@ -13,8 +13,6 @@ from typing import TypeVar
 
 from wellworn.core.errors import EmbeddingFailed
 from wellworn.core.locks import ForkLock
-from wellworn.core.values import CacheLevel
-from wellworn.models.cache import CachedEmbedder
 from wellworn.models.port import Embedder, Matrix
 
 _log = logging.getLogger("wellworn.models")
@@ -49,14 +47,6 @@ class FallbackEmbedder:
 
     def embed_query(self, text: str) -> Matrix:
         return self._ask(lambda member: member.embed_query(text))
-
-    def clear(self) -> int:
-        """Drop what the members' caches hold; returns how many vectors there were."""
-        return sum(member.clear() for member in self.members if isinstance(member, CachedEmbedder))
-
-    def metrics(self) -> list[CacheLevel]:
-        """What the cache of each member was asked for and had."""
-        return [level for member in self.members if isinstance(member, CachedEmbedder) for level in member.metrics()]
 
     def _chosen(self) -> list[Embedder]:
         if not self._serving:

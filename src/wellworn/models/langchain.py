@@ -6,7 +6,7 @@ the object's own: every integration names them differently.
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy.typing as npt
 
@@ -17,69 +17,40 @@ from wellworn.models.remote import joined
 _MODEL_FIELDS = ("model", "model_name", "model_id", "deployment", "deployment_name")
 
 
-class LangChainEmbeddings(Protocol):
-    """The part of `langchain_core.embeddings.Embeddings` that is used."""
-
-    def embed_documents(self, texts: list[str]) -> list[list[float]]: ...
-
-    def embed_query(self, text: str) -> list[float]: ...
-
-
-class LangChainChat(Protocol):
-    """The part of `langchain_core.language_models.BaseChatModel` that is used."""
-
-    def invoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any: ...
-
-    async def ainvoke(self, input: Any, config: Any = None, **kwargs: Any) -> Any: ...
-
-
 class LangChainEmbedder(EmbedderBase):
-    """Texts go through `embed_documents`, questions through `embed_query`.
+    """A `langchain_core.embeddings.Embeddings`: texts go through `embed_documents`, questions through `embed_query`.
 
     The name is `langchain:CLASS:MODEL`, without the last part where the object does not tell its model.
     """
 
-    def __init__(self, embeddings: LangChainEmbeddings, *, name: str | None = None, width: int | None = None) -> None:
-        super().__init__(name or _name_of(embeddings), width)
+    def __init__(self, embeddings: Any, *, name: str | None = None) -> None:
+        super().__init__(name or _name_of(embeddings))
         self._embeddings = embeddings
 
     def _ask(self, texts: list[str], *, query: bool) -> npt.ArrayLike:
         if query:
             return [self._embeddings.embed_query(text) for text in texts]
-        return self._embeddings.embed_documents(texts)
+        answer: npt.ArrayLike = self._embeddings.embed_documents(texts)
+        return answer
 
 
 class LangChainModel(ModelBase):
-    """A chat model. Its name is made as for `LangChainEmbedder`."""
+    """A `langchain_core.language_models.BaseChatModel`. Its name is made as for `LangChainEmbedder`."""
 
-    def __init__(self, chat: LangChainChat, *, name: str | None = None) -> None:
+    def __init__(self, chat: Any, *, name: str | None = None) -> None:
         super().__init__(name or _name_of(chat))
         self._chat = chat
 
     def _ask(self, request: Request) -> Completion:
-        return _completion(self._chat.invoke(_messages(request), config=_config(request)))
-
-    async def _aask(self, request: Request) -> Completion:
-        return _completion(await self._chat.ainvoke(_messages(request), config=_config(request)))
-
-
-def _messages(request: Request) -> list[dict[str, str]]:
-    return [{"role": message.role, "content": message.text} for message in request.messages]
-
-
-def _config(request: Request) -> dict[str, Any]:
-    # The tag keeps our calls out of the stream of an agent that they are made in.
-    return {"tags": ["nostream"], "run_name": f"wellworn:{request.purpose}"}
-
-
-def _completion(answer: Any) -> Completion:
-    """From an AIMessage, or the string of a plain LLM."""
-    if isinstance(answer, str):
-        return Completion(text=answer)
-    usage = getattr(answer, "usage_metadata", None) or {}
-    return Completion(
-        text=joined(answer.content), input_tokens=usage.get("input_tokens"), output_tokens=usage.get("output_tokens")
-    )
+        messages = [{"role": message.role, "content": message.text} for message in request.messages]
+        # The tag keeps our calls out of the stream of an agent that they are made in.
+        config = {"tags": ["nostream"], "run_name": f"wellworn:{request.purpose}"}
+        answer = self._chat.invoke(messages, config=config)
+        if isinstance(answer, str):  # of a plain LLM
+            return Completion(text=answer)
+        usage = getattr(answer, "usage_metadata", None) or {}
+        read, written = usage.get("input_tokens"), usage.get("output_tokens")
+        return Completion(text=joined(answer.content), input_tokens=read, output_tokens=written)
 
 
 def _name_of(wrapped: object) -> str:

@@ -8,18 +8,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy.typing as npt
 
-from wellworn.core.errors import EmbeddingFailed, InvalidInput
+from wellworn.core.errors import EmbeddingFailed
 from wellworn.models.base import Completion, EmbedderBase
 from wellworn.models.port import Request
-from wellworn.models.remote import Endpoint, HttpFailure, HttpModel, Retry, Service, Without, joined, json_of
-
-if TYPE_CHECKING:
-    import httpx
+from wellworn.models.remote import Endpoint, HttpFailure, HttpModel, Service, Without, joined
 
 OPENAI = Service(
     name="OpenAI",
@@ -31,42 +27,19 @@ OPENAI = Service(
 )
 OLLAMA_PORT = 11434
 KNOWN_WIDTHS = {"text-embedding-3-small": 1536, "text-embedding-3-large": 3072, "text-embedding-ada-002": 1536}
-
+BATCH = 128
 _SHORTENABLE = "text-embedding-3-"  # these take `dimensions`; other models refuse it
 
 
 class OpenAIModel(HttpModel):
-    """One language model of one endpoint; safe between threads.
+    """One language model of one endpoint."""
 
-    The address is `base_url`, else `OPENAI_BASE_URL`, else the public API; the key `api_key`, else `OPENAI_API_KEY`.
-    `retries` further attempts follow an answer 408, 409, 429 or 5xx, a time-out or a broken connection, after the time
-    the service asks for (`Retry-After`), else about 0.5, 1, 2 … s. `timeout_s` is how long the service may be silent. `retry`
-    replaces both, and the clock and chance behind the waits.
-    """
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        base_url: str | None = None,
-        api_key: str | None = None,
-        name: str | None = None,
-        timeout_s: float = 120.0,
-        retries: int = 3,
-        retry: Retry | None = None,
-    ) -> None:
-        retry = retry or Retry(timeout_s=timeout_s, retries=retries)
-        endpoint = Endpoint(self._service(model), retry, base_url=base_url, api_key=api_key)
-        # OpenAI's own newer models refuse `max_tokens`; most others know no other name for it.
-        without = frozenset({"max_tokens"} if endpoint.host.endswith("openai.com") else ())
-        super().__init__(name or f"openai:{model}", endpoint, path="chat/completions", without=without)
-        self._model = model
-
-    def _service(self, model: str) -> Service:
-        return OPENAI
+    service, path, provider = OPENAI, "chat/completions", "openai"
 
     def _body(self, request: Request, without: Without) -> dict[str, Any]:
-        limit = "max_completion_tokens" if "max_tokens" in without else "max_tokens"
+        # OpenAI's own newer models refuse `max_tokens`; most others know no other name for it.
+        new_name = "max_tokens" in without or self.endpoint.host.endswith("openai.com")
+        limit = "max_completion_tokens" if new_name else "max_tokens"
         body: dict[str, Any] = {
             "model": self._model,
             "messages": [{"role": message.role, "content": message.text} for message in request.messages],
@@ -99,24 +72,21 @@ class OpenAIModel(HttpModel):
 
 
 class OllamaModel(OpenAIModel):
-    """A model of the Ollama at `host`, else `OLLAMA_HOST`, else this machine's; other options as for `OpenAIModel`.
+    """A model of the Ollama at `host`, else `OLLAMA_HOST`, else this machine's; never gets `OPENAI_API_KEY`."""
 
-    Never sends `OPENAI_API_KEY` there.
-    """
+    provider = "ollama"
 
     def __init__(self, model: str, *, host: str | None = None, api_key: str = "", **options: Any) -> None:
         url = _ollama_url(host or os.environ.get("OLLAMA_HOST") or f"localhost:{OLLAMA_PORT}")
-        super().__init__(model, base_url=url, api_key=api_key, **{"name": f"ollama:{model}", **options})
-
-    def _service(self, model: str) -> Service:
-        return replace(OPENAI, remedies={404: f"get the model with `ollama pull {model}`, or check OLLAMA_HOST"})
+        super().__init__(model, base_url=url, api_key=api_key, **options)
+        self.endpoint.remedies[404] = f"get the model with `ollama pull {model}`, or check OLLAMA_HOST"
 
 
 class OpenAIEmbedder(EmbedderBase):
     """One embedding model of one endpoint; safe between threads.
 
-    Address, key and retries are those of `OpenAIModel`; batches go out one after the other, in order. `width` shortens
-    the vectors of `text-embedding-3-*`; for other models it says what to expect.
+    Address, key, retries and time limit are found as for `OpenAIModel`; batches go out one after the other, in order.
+    `width` shortens the vectors of `text-embedding-3-*`; for other models it says what to expect.
     """
 
     def __init__(
@@ -126,19 +96,13 @@ class OpenAIEmbedder(EmbedderBase):
         base_url: str | None = None,
         api_key: str | None = None,
         width: int | None = None,
-        batch_size: int = 128,
         timeout_s: float = 30.0,
         retries: int = 3,
-        retry: Retry | None = None,
     ) -> None:
-        if batch_size < 1:
-            raise InvalidInput("batch_size", f"{batch_size} is less than 1", "128 is usual")
         super().__init__(f"openai:{model}", width if width is not None else KNOWN_WIDTHS.get(model))
         self._model = model
-        self._dimensions = width if model.startswith(_SHORTENABLE) else None
-        self._batch_size = batch_size
-        retry = retry or Retry(timeout_s=timeout_s, retries=retries)
-        self.endpoint = Endpoint(OPENAI, retry, base_url=base_url, api_key=api_key)
+        self._dimensions = {"dimensions": width} if width and model.startswith(_SHORTENABLE) else {}
+        self.endpoint = Endpoint(OPENAI, base_url=base_url, api_key=api_key, timeout_s=timeout_s, retries=retries)
 
     def close(self) -> None:
         """Close the connections. Closing twice is fine."""
@@ -146,28 +110,19 @@ class OpenAIEmbedder(EmbedderBase):
 
     def _ask(self, texts: list[str], *, query: bool) -> npt.ArrayLike:
         vectors: list[Any] = []
-        for start in range(0, len(texts), self._batch_size):
-            batch = texts[start : start + self._batch_size]
-            body: dict[str, Any] = {"model": self._model, "input": batch}
-            if self._dimensions is not None:
-                body["dimensions"] = self._dimensions
+        for start in range(0, len(texts), BATCH):
+            batch = texts[start : start + BATCH]
             try:
-                answer = self.endpoint.post("embeddings", body)
+                answer = self.endpoint.post("embeddings", {"model": self._model, "input": batch, **self._dimensions})
+                by_index = {item.get("index", n): item["embedding"] for n, item in enumerate(answer["data"])}
+                vectors += [by_index.pop(place) for place in range(len(batch))]  # in whatever order they came
+                if by_index:
+                    raise KeyError(*by_index)
             except HttpFailure as failure:
                 raise self._failed(failure.problem) from None
-            vectors += self._vectors(answer, len(batch))
+            except (KeyError, TypeError, AttributeError):
+                raise self._failed(f"the answer is not a list of {len(batch)} embeddings (check base_url)") from None
         return vectors
-
-    def _vectors(self, answer: httpx.Response, count: int) -> list[Any]:
-        """The vectors in the order of the texts, whatever order they came in."""
-        try:
-            items = json_of(answer)["data"]
-            by_index = {item.get("index", place): item["embedding"] for place, item in enumerate(items)}
-        except (ValueError, KeyError, TypeError, AttributeError):
-            raise self._failed("the answer is not an embeddings list (check base_url)") from None
-        if len(items) != count or set(by_index) != set(range(count)):
-            raise self._failed(f"{len(items)} vectors for {count} texts, or their numbers do not match")
-        return [by_index[place] for place in range(count)]
 
     def _failed(self, problem: str) -> EmbeddingFailed:
         return EmbeddingFailed(f"embedder {self.name!r}: {problem}; nothing was stored")

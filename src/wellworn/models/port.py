@@ -92,10 +92,6 @@ class Model(Protocol):
         """The answer. A model that cannot give one raises `ModelFailed`, and nothing else."""
         ...
 
-    async def acomplete(self, request: Request) -> Reply:
-        """The same, awaited; the event loop keeps running meanwhile."""
-        ...
-
 
 def check_served(embedder: Embedder | None, stored: tuple[str, int] | None) -> None:
     """Raise `EmbedderMismatch` if the store's vectors (name, width) were made by another embedder."""
@@ -103,14 +99,21 @@ def check_served(embedder: Embedder | None, stored: tuple[str, int] | None) -> N
         raise EmbedderMismatch(*stored, embedder.name, embedder.width)
 
 
-def unit_rows(matrix: npt.ArrayLike, *, width: int | None, name: str) -> Matrix:
+def unit_rows(matrix: npt.ArrayLike, *, width: int | None, name: str, count: int | None = None) -> Matrix:
     """Rows scaled to length one; zero rows stay zero. Rows that are misshapen or not finite are an error."""
-    rows = np.ascontiguousarray(matrix, dtype=np.float32)
-    if rows.ndim != 2 or (width is not None and rows.shape[1] != width):
-        raise EmbeddingFailed(f"embedder {name!r} returned shape {rows.shape}, expected (texts, {width})")
-    if not np.isfinite(rows).all():
+    with np.errstate(over="ignore"):
+        try:
+            rows = np.ascontiguousarray(matrix, dtype=np.float32)
+        except (TypeError, ValueError) as error:  # ragged rows, or no numbers at all
+            raise EmbeddingFailed(f"embedder {name!r} did not return a matrix of numbers") from error
+        if rows.ndim != 2 or 0 in rows.shape[1:] or (count is not None and len(rows) != count):
+            texts = "each text" if count is None else f"each of {count} texts"
+            raise EmbeddingFailed(f"embedder {name!r} returned shape {rows.shape}, expected one vector for {texts}")
+        if width is not None and rows.shape[1] != width:
+            raise EmbeddingFailed(f"embedder {name!r} returned shape {rows.shape}, expected (texts, {width})")
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not np.isfinite(lengths).all():
         raise EmbeddingFailed(f"embedder {name!r} returned a vector that is not finite; nothing was stored")
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     lengths[lengths == 0] = 1.0
     scaled: Matrix = rows / lengths
     return scaled

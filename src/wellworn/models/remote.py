@@ -1,21 +1,19 @@
 """Posting JSON to a service over HTTP: retries, time limits, and errors that never show the key.
 
-What remote embedders and language models share. Awaited calls run in a thread, as `ModelBase` does it. httpx is
-imported when an endpoint is made.
+What remote embedders and language models share. httpx is imported when an endpoint is made.
 """
 
 from __future__ import annotations
 
 import os
-import random
-import time
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from random import random
+from time import sleep
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from wellworn.core.clock import system_clock
 from wellworn.core.errors import InvalidInput, MissingExtra, ModelFailed
 from wellworn.models.base import Completion, ModelBase, passing_status
 from wellworn.models.port import Request
@@ -25,8 +23,7 @@ if TYPE_CHECKING:
 
 MAX_WAIT_S = 60.0
 """A service that asks for a longer wait than this gets an error instead: an agent is waiting."""
-
-_FIRST_WAIT_S, _LONGEST_BACKOFF_S = 0.5, 8.0
+LONGEST_BACKOFF_S = 8.0
 _MAX_QUOTED_CHARS = 200
 _REFUSALS = frozenset({400, 422, 501})
 
@@ -43,27 +40,6 @@ class HttpFailure(Exception):  # never leaves the package: callers translate it
 
 
 @dataclass(frozen=True, kw_only=True)
-class Retry:
-    """How long a service may be silent, how many more attempts there are, and how the time between them passes.
-
-    The wait doubles from half a second to eight; `jitter` (a number from 0 to 1 at each call) takes up to half of it
-    away, so that clients that failed together do not return together.
-    """
-
-    timeout_s: float
-    retries: int
-    jitter: Callable[[], float] = random.random
-    sleep: Callable[[float], None] = time.sleep
-
-    def __post_init__(self) -> None:
-        if not self.timeout_s > 0 or self.retries < 0:
-            raise InvalidInput("timeout_s", f"{self.timeout_s} with {self.retries} retries", "above 0; retries from 0")
-
-    def backoff_s(self, attempt: int) -> float:
-        return float(min(_FIRST_WAIT_S * 2**attempt, _LONGEST_BACKOFF_S) * (1 - self.jitter() / 2))
-
-
-@dataclass(frozen=True, kw_only=True)
 class Service:
     """What distinguishes one kind of service: its public address, its environment variables, its headers."""
 
@@ -74,8 +50,6 @@ class Service:
     key_variable: str
     headers: Callable[[str], dict[str, str]]
     """From the key, which may be empty."""
-    remedies: Mapping[int, str] = field(default_factory=dict)
-    """What to do about a status, where it differs from the usual."""
 
     def url_and_key(self, base_url: str | None, api_key: str | None) -> tuple[str, str]:
         """As given, else from the environment; the public address refuses to go without a key."""
@@ -88,22 +62,20 @@ class Service:
             raise InvalidInput("api_key", "holds characters that an HTTP header cannot carry", "copy the key again")
         return url, key
 
-    def remedy(self, status: int) -> str:
-        usual = {
-            400: "check the model name, and that no text is longer than the model takes",
-            401: f"check the key: api_key=… or {self.key_variable}",
-            403: "check that the key may use this model",
-            413: "send less at once",
-            429: "wait, lower the load, or raise the account's limit",
-        }
-        default = "try again later" if status >= 500 else "check base_url and the model name"
-        return self.remedies.get(status) or usual.get(status) or default
-
 
 class Endpoint:
-    """One address of a service; safe between threads, which share connections."""
+    """One address of a service; safe between threads, which share connections.
 
-    def __init__(self, service: Service, retry: Retry, *, base_url: str | None, api_key: str | None) -> None:
+    `retries` further attempts follow an answer 408, 409, 429 or 5xx, a time-out or a broken connection, after the
+    seconds that the service asks for (`Retry-After`), else about 0.5, 1, 2 … s. `timeout_s` is how long the service
+    may be silent.
+    """
+
+    def __init__(
+        self, service: Service, *, base_url: str | None, api_key: str | None, timeout_s: float, retries: int
+    ) -> None:
+        if not timeout_s > 0 or retries < 0:
+            raise InvalidInput("timeout_s", f"{timeout_s} with {retries} retries", "above 0; retries from 0")
         url, self._key = service.url_and_key(base_url, api_key)
         try:
             import httpx
@@ -111,10 +83,16 @@ class Endpoint:
             raise MissingExtra(f"{service.name} over HTTP", service.extra) from error
         base, auth = _address(url)
         self.host = base.host
-        self._service, self._retry = service, retry
-        self.client = httpx.Client(
-            base_url=base, auth=auth, headers=service.headers(self._key), timeout=retry.timeout_s
-        )
+        self.remedies = {
+            400: "check the model name, and that no text is longer than the model takes",
+            401: f"check the key: api_key=… or {service.key_variable}",
+            403: "check that the key may use this model",
+            413: "send less at once",
+            429: "wait, lower the load, or raise the account's limit",
+        }
+        """What to do about a status."""
+        self._retries = retries
+        self.client = httpx.Client(base_url=base, auth=auth, headers=service.headers(self._key), timeout=timeout_s)
         # Sockets close when the endpoint is closed or no longer referenced, and at exit at the latest.
         self._finalizer = weakref.finalize(self, self.client.close)
 
@@ -122,60 +100,72 @@ class Endpoint:
         """Close the connections. Closing twice is fine."""
         self._finalizer()
 
-    def post(self, path: str, body: Mapping[str, Any]) -> httpx.Response:
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:  # whatever JSON the service sent
         """The first successful answer of several attempts, or `HttpFailure`."""
-        for attempt in range(self._retry.retries + 1):
-            wait_s = None
+        import httpx
+
+        for attempt in range(self._retries + 1):
+            # Chance takes up to half of it away, so that clients that failed together do not return together.
+            wait_s = min(0.5 * 2**attempt, LONGEST_BACKOFF_S) * (1 - random() / 2)  # noqa: S311 - chance, no secret
             try:
                 answer = self.client.post(path, json=body)
                 if answer.is_success:
-                    return answer
-                failure, wait_s = self._refused(answer), _asked_wait_s(answer.headers.get("Retry-After", ""))
-            except Exception as error:
-                failure = self._failed(error)
-            if wait_s is None:
-                wait_s = self._retry.backoff_s(attempt)
-            if not failure.retryable or wait_s > MAX_WAIT_S or attempt == self._retry.retries:
+                    return answer.json()
+                failure = self._refused(answer)
+                asked = answer.headers.get("Retry-After", "")
+                wait_s = float(asked) if asked.replace(".", "", 1).isdecimal() else wait_s
+            except httpx.TimeoutException:
+                failure = HttpFailure(f"{self.host} did not answer in time (raise timeout_s, or ask for less at once)")
+            except httpx.HTTPError as error:  # its text may quote headers, so only its name is shown
+                kind = type(error).__name__
+                failure = HttpFailure(f"no connection to {self.host}: {kind} (check base_url and the network)")
+            except (ValueError, RecursionError):  # cut off on the way, or the page of some gateway
+                failure = HttpFailure(f"{self.host} answered with something that is not JSON (check base_url)")
+            if not failure.retryable or wait_s > MAX_WAIT_S or attempt == self._retries:
                 break
-            self._retry.sleep(wait_s)
+            sleep(wait_s)
         if attempt:
             failure.problem += f" (tried {attempt + 1} times)"
         raise failure
-
-    def _failed(self, error: Exception) -> HttpFailure:
-        import httpx
-
-        if isinstance(error, httpx.TimeoutException):
-            return HttpFailure(f"{self.host} did not answer in time (raise timeout_s, or ask for less at once)")
-        if isinstance(error, httpx.HTTPError):
-            # Its text may quote headers, so only its name is shown.
-            kind = type(error).__name__
-            return HttpFailure(f"no connection to {self.host}: {kind} (check base_url and the network)")
-        raise error
 
     def _refused(self, answer: httpx.Response) -> HttpFailure:
         status, message = answer.status_code, _message(answer)
         if self._key:
             message = message.replace(self._key, "[key]")
         quoted = f": {message[:_MAX_QUOTED_CHARS]}" if message else ""
+        usual = "try again later" if status >= 500 else "check base_url and the model name"
+        problem = f"{self.host} answered HTTP {status}{quoted} ({self.remedies.get(status, usual)})"
         # OpenAI's 429 for an empty account: no wait fills it.
         retryable = passing_status(status) and b"insufficient_quota" not in answer.content
-        problem = f"{self.host} answered HTTP {status}{quoted} ({self._service.remedy(status)})"
         return HttpFailure(problem, status=status, message=message, retryable=retryable)
 
 
 class HttpModel(ModelBase):
     """A language model behind an endpoint that may refuse parts of a request; safe between threads.
 
-    Services differ in what they accept: one knows no `response_format`, another wants the limit under another name, a
-    third takes no temperature. A part that is refused is left out, the call goes out again, and the model remembers.
+    The address is `base_url`, else the service's environment variable, else its public API; likewise the key. Retries
+    and time limits are those of `Endpoint`. Services differ in what they accept: one knows no `response_format`,
+    another wants the limit under another name, a third takes no temperature. A part that is refused is left out, the
+    call goes out again, and the model remembers.
     """
 
-    def __init__(self, name: str, endpoint: Endpoint, *, path: str, without: Without = frozenset()) -> None:
-        super().__init__(name)
-        self.endpoint = endpoint
-        self._path = path
-        self._without = without
+    service: ClassVar[Service]
+    path: ClassVar[str]
+    provider: ClassVar[str]
+
+    def __init__(
+        self,
+        model: str,
+        *,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        timeout_s: float = 120.0,
+        retries: int = 3,
+    ) -> None:
+        super().__init__(f"{self.provider}:{model}")
+        self.endpoint = Endpoint(self.service, base_url=base_url, api_key=api_key, timeout_s=timeout_s, retries=retries)
+        self._model = model
+        self._without: Without = frozenset()
 
     def close(self) -> None:
         """Close the connections. Closing twice is fine."""
@@ -186,15 +176,19 @@ class HttpModel(ModelBase):
         while True:
             body = self._body(request, without)
             try:
-                answer = self.endpoint.post(self._path, body)
+                answer = self.endpoint.post(self.path, body)
+                break
             except HttpFailure as failure:
                 part = self._refused(body, failure.message.lower()) if failure.status in _REFUSALS else None
                 if part is None or part in without:
                     raise ModelFailed(f"model {self.name!r}: {failure.problem}", retryable=failure.retryable) from None
                 without |= {part}
-                continue
-            self._without = without
-            return self._read(answer)
+        self._without = without
+        try:
+            return self._completion(answer)
+        except (KeyError, TypeError, IndexError, AttributeError, ValueError):
+            problem = f"the answer of {self.endpoint.host} holds no message (check base_url and the model name)"
+            raise ModelFailed(f"model {self.name!r}: {problem}") from None
 
     @abstractmethod
     def _body(self, request: Request, without: Without) -> dict[str, Any]:
@@ -207,27 +201,6 @@ class HttpModel(ModelBase):
     @abstractmethod
     def _completion(self, answer: Any) -> Completion:
         """The text in the service's JSON; KeyError, TypeError or the like when it is not there."""
-
-    def _read(self, answer: httpx.Response) -> Completion:
-        host = self.endpoint.host
-        try:
-            data = json_of(answer)
-        except ValueError:  # cut off on the way, or the page of some gateway
-            problem = f"{host} answered with something that is not JSON (check base_url)"
-            raise ModelFailed(f"model {self.name!r}: {problem}", retryable=True) from None
-        try:
-            return self._completion(data)
-        except (KeyError, TypeError, IndexError, AttributeError, ValueError):
-            problem = f"the answer of {host} holds no message (check base_url and the model name)"
-            raise ModelFailed(f"model {self.name!r}: {problem}") from None
-
-
-def json_of(answer: httpx.Response) -> Any:  # whatever the service sent
-    """The body as JSON; ValueError when it is none."""
-    try:
-        return answer.json()
-    except RecursionError:
-        raise ValueError("nested too deeply") from None
 
 
 def joined(content: Any) -> str:  # Any: as the service sent it
@@ -255,22 +228,10 @@ def _address(url: str) -> tuple[httpx.URL, tuple[str, str] | None]:
 def _message(answer: httpx.Response) -> str:
     """The service's own explanation, where it gives one."""
     try:
-        data = json_of(answer)
-    except ValueError:
+        data = answer.json()
+    except (ValueError, RecursionError):
         return ""
     if not isinstance(data, dict):
         return ""
     error = data.get("error", data.get("message", data.get("detail", "")))
     return str(error.get("message", "")) if isinstance(error, dict) else str(error or "")
-
-
-def _asked_wait_s(header: str) -> float | None:
-    """`Retry-After` as seconds, given as a number or as a date; None when absent or unreadable."""
-    from email.utils import parsedate_to_datetime
-
-    try:
-        if header.strip().replace(".", "", 1).isdecimal():
-            return float(header)
-        return max(0.0, (parsedate_to_datetime(header) - system_clock()).total_seconds())
-    except (TypeError, ValueError):
-        return None

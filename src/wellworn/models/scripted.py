@@ -69,14 +69,12 @@ class ScriptedModel(ModelBase):
     def _ask(self, request: Request) -> Completion | Reply:
         step = self._next(request)
         time.sleep(self._delay_s)
-        return self._play(step, request)
-
-    async def _aask(self, request: Request) -> Completion | Reply:
-        import asyncio
-
-        step = self._next(request)
-        await asyncio.sleep(self._delay_s)
-        return self._play(step, request)
+        if isinstance(step, Exception):
+            raise step
+        answer = step(request) if callable(step) else step
+        if isinstance(answer, Reply):
+            return answer
+        return Completion(text=answer, input_tokens=self._counts[0], output_tokens=self._counts[1])
 
     def _next(self, request: Request) -> Step:
         with self._lock:
@@ -91,14 +89,6 @@ class ScriptedModel(ModelBase):
                 problem = f"has no reply left for call {len(self.requests)} (purpose {request.purpose!r})"
                 raise ModelFailed(f"model {self.name!r} {problem}: give it more")
             return script.pop(0)
-
-    def _play(self, step: Step, request: Request) -> Completion | Reply:
-        if isinstance(step, Exception):
-            raise step
-        answer = step(request) if callable(step) else step
-        if isinstance(answer, Reply):
-            return answer
-        return Completion(text=answer, input_tokens=self._counts[0], output_tokens=self._counts[1])
 
 
 def _as_script(steps: Step | Iterable[Step]) -> Step | list[Step]:

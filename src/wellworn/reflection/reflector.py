@@ -67,10 +67,6 @@ class Tally:
         self._replies.append(self._meter.complete(request))
         return self._replies[-1]
 
-    async def acomplete(self, request: Request) -> Reply:
-        self._replies.append(await self._meter.acomplete(request))
-        return self._replies[-1]
-
     def cost(self) -> Cost:
         """Calls, tokens and price so far."""
         tokens = [(reply.input_tokens, reply.output_tokens) for reply in self._replies]

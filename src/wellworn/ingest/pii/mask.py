@@ -316,12 +316,6 @@ class ScrubbedModel:
     def complete(self, request: Request) -> Reply:
         return self._model.complete(self._clean(request))
 
-    async def acomplete(self, request: Request) -> Reply:
-        """The same, awaited; numbers are given in a thread, as that may wait for the store."""
-        import asyncio
-
-        return await self._model.acomplete(await asyncio.to_thread(self._clean, request))
-
     def _clean(self, request: Request) -> Request:
         messages = tuple(replace(message, text=self._scrub(message.text)) for message in request.messages)
         return replace(request, messages=messages)

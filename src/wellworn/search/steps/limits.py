@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeVar
 from wellworn.core.errors import InvalidInput, ModelFailed
 from wellworn.core.values import Cost, Partition
 from wellworn.models.choose import ModelSpec, choose_model
-from wellworn.models.costs import CallCost as Price
+from wellworn.models.ledger import CallCost as Price
 from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Message, Model, Reply, Request
 from wellworn.search.steps.router import Limits, checked_numbers
