@@ -5,11 +5,12 @@ Loaded when a session is opened or a job is asked for; a program that only remem
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
+from typing import Literal
 
 from wellworn.core.clock import Clock, NewId
-from wellworn.core.errors import NotFound
+from wellworn.core.errors import NotFound, ScopeError
 from wellworn.core.values import Partition, Progress
 from wellworn.ingest.remember import Writer
 from wellworn.jobs.queue import Queue, list_jobs
@@ -45,12 +46,14 @@ class Background:
         prices: Prices | None,
         settings: ReflectionSettings | None,
         background: bool,
+        tenants: Sequence[str] | Literal["all"] | None,
         clock: Clock,
         new_id: NewId,
     ) -> None:
         settings = settings or ReflectionSettings()
         prices = prices or Prices.load(None)
         self._store = store
+        self._told = tenants
         self._scrubbing = writer.scrubbing
         self._background = background
         self._llm = llm
@@ -81,12 +84,12 @@ class Background:
             wake=self.wake,
             background=background,
         )
-        self._worker = Worker(self._queue, self._reflections.handlers)
+        self._worker = Worker(self._queue, self._reflections.handlers, tenants=self._served)
         self._keep_jobs_days = settings.keep_jobs_days
         if settings.idle_minutes is not None:
-            self._worker.every(SWEEP_S, self.watch.sweep)
+            self._worker.every(SWEEP_S, lambda: self.watch.sweep(tenants=self._served()))
         if settings.keep_jobs_days is not None:
-            self._worker.every(PRUNE_S, self.prune)
+            self._worker.every(PRUNE_S, lambda: self.prune(self._served()))
 
     @property
     def queue(self) -> Queue:
@@ -114,8 +117,15 @@ class Background:
 
         return ScrubbedModel(model, self._scrubbing.sent(partition))
 
-    def start(self) -> None:
-        """Begin the thread, where there is to be one: it also finds idle sessions and what was left to do."""
+    def _served(self) -> Sequence[str] | None:
+        """The tenants whose work is done here: those it was told to serve (None: all), else those opened here."""
+        if self._told == "all":
+            return None
+        return [*self._queue.tenants] if self._told is None else self._told
+
+    def start(self, tenant: str) -> None:
+        """Serve a tenant, on the thread where there is to be one: it also finds idle sessions and what was left."""
+        self._queue.tenants.add(tenant)
         if self._background:
             self._worker.start()
 
@@ -133,13 +143,21 @@ class Background:
         )
 
     def run(self, *, tenant: str | None, progress: Progress | None) -> int:
-        self.watch.sweep(tenant=tenant)
-        self.prune()
-        return self._worker.run_until_empty(tenant=tenant, progress=progress)
+        """Do what is due for a tenant; without one, for those served here, or for the only one that the store has."""
+        tenants = self._served() if tenant is None else [tenant]
+        if tenants == []:
+            tenants = [*dict.fromkeys(one.tenant for one in self._store.partitions())]
+            if len(tenants) > 1:
+                raise ScopeError(
+                    "scope", "is missing, and the store has several tenants", "pass scope=…, or open with tenants=[…]"
+                )
+        self.watch.sweep(tenants=tenants)
+        self.prune(tenants)
+        return self._worker.run_until_empty(tenants=tenants, progress=progress)
 
-    def prune(self) -> int:
+    def prune(self, tenants: Sequence[str] | None) -> int:
         """Drop jobs that were done longer ago than they are kept; returns how many."""
-        return 0 if self._keep_jobs_days is None else self._queue.prune(self._keep_jobs_days)
+        return 0 if self._keep_jobs_days is None else self._queue.prune(self._keep_jobs_days, tenants=tenants)
 
     def retry(self, tenant: str, job_id: str | None) -> int:
         dead = list_jobs(self._store, tenant=tenant, states=["dead"], limit=100_000)

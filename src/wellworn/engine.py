@@ -6,12 +6,13 @@
 from __future__ import annotations
 
 import weakref
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict
+from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
 from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, system_clock
-from wellworn.core.errors import StoreClosed
+from wellworn.core.errors import InvalidInput, StoreClosed
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import Durability, LearningMode, Partition, RecursionMode
 from wellworn.ingest.change import Changer
@@ -73,6 +74,9 @@ class Settings(TypedDict, total=False):
     """When sessions are reflected on."""
     background: bool
     """False leaves background work to `jobs.run`. Default True."""
+    tenants: Sequence[str] | Literal["all"] | None
+    """Whose background work is done here, with this memory's models: these tenants, or `all`. None (the default):
+    those that this memory opened a session of or gave a job to."""
     scrubber: ScrubberSpec
     """`off` (the default), `mask` (personal data and secrets become placeholders such as `[EMAIL_1]` before anything
     is stored, logged or sent), `strict` (names and addresses too), `reject` (they are refused), or a function."""
@@ -104,6 +108,7 @@ class Engine:
         recursion: RecursionMode | Recursion = "on",
         reflection: ReflectionSettings | None = None,
         background: bool = True,
+        tenants: Sequence[str] | Literal["all"] | None = None,
         scrubber: ScrubberSpec = "off",
         durability: Durability = "full",
         clock: Clock = system_clock,
@@ -119,6 +124,7 @@ class Engine:
         self.recursion = recursion_of(recursion, self.profile)
         started = None if prior is None else read_prior(Path(prior), FEATURES)
         in_background = checked_flag("background", background)
+        served = _tenants(tenants)
         self.clock = aware(clock)
         self.new_id = new_id or TimeOrderedIds()
         self.store = choose_store(location, durability=durability)
@@ -152,6 +158,7 @@ class Engine:
             "prices": table,
             "settings": reflection,
             "background": in_background,
+            "tenants": served,
             "clock": self.clock,
             "new_id": self.new_id,
         }
@@ -221,6 +228,14 @@ def _metered(engine: weakref.ref[Engine], model: Model, partition: Partition) ->
     if found is None:
         raise StoreClosed("the memory was closed; open it again")
     return found.background.meter(model, partition)
+
+
+def _tenants(tenants: Sequence[str] | Literal["all"] | None) -> Sequence[str] | Literal["all"] | None:
+    if tenants is None or tenants == "all":
+        return tenants
+    if isinstance(tenants, str) or not all(isinstance(one, str) and one for one in tenants):
+        raise InvalidInput("tenants", f"{tenants!r:.80} is not a list of tenants", "use ['acme', …] or 'all'")
+    return [*tenants]
 
 
 def _embedder(spec: EmbedderSpec) -> Embedder | None:

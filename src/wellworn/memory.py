@@ -134,7 +134,7 @@ class Memory:
         """A dialogue to add turns to; a known id continues that dialogue."""
         scope, engine = self._scope(scope), self.engine
         engine.check_open()
-        engine.background.start()
+        engine.background.start(scope.tenant)
         return Session(engine.writer, engine.store, scope=scope, session_id=session_id, watch=engine.background.watch)
 
     def sessions(self, *, layer: Layer | None = None, scope: Scope | None = None) -> list[str]:

@@ -123,7 +123,10 @@ class JobsView:
         self._bound = bound
 
     def run(self, *, progress: Progress | None = None, scope: Scope | None = None) -> int:
-        """End idle sessions and run every job that is due, of one tenant or of all; returns how many were run."""
+        """End idle sessions and run every job that is due; returns how many were run.
+
+        Of the tenant, or without a scope of the tenants that this memory serves (see the setting `tenants`).
+        """
         tenant = None if scope is None and self._bound is None else self._scope(scope).tenant
         return self._engine.background.run(tenant=tenant, progress=progress)
 

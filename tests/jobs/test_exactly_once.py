@@ -39,9 +39,9 @@ class Jobs(RuleBasedStateMachine):
             assert self.queue.add(tx, partition, "write", key, {"place": place}) == (key not in self.added)
         self.added.add(key)
 
-    @rule(target=claims, worker=st.sampled_from("vw"), tenant=st.sampled_from([None, None, "acme", "rival"]))
-    def claim(self, worker: str, tenant: str | None) -> Job | None:
-        return self.queue.claim(worker, lease_s=LEASE_S, tenant=tenant)
+    @rule(target=claims, worker=st.sampled_from("vw"), tenants=st.sampled_from([None, None, ["acme"], ["rival"]]))
+    def claim(self, worker: str, tenants: list[str] | None) -> Job | None:
+        return self.queue.claim(worker, lease_s=LEASE_S, tenants=tenants)
 
     @rule(seconds=st.sampled_from([1.0, 10.0, LEASE_S, 3600.0]))
     def wait(self, seconds: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -27,8 +28,8 @@ from wellworn.testing.builders import make_new_entry, make_turn
 SECRET = "zqxmarker"
 
 
-def claimed(queue: Queue, worker: str = "w", **chosen: str) -> Job:
-    job = queue.claim(worker, **chosen)  # type: ignore[arg-type]  # keywords that are texts
+def claimed(queue: Queue, worker: str = "w", **chosen: Any) -> Job:
+    job = queue.claim(worker, **chosen)
     assert job is not None
     return job
 
@@ -261,7 +262,7 @@ def test_jobs_are_claimed_by_kind_and_tenant(queue: Queue) -> None:
     add(queue, "a", kind="sum")
     add(queue, "b", partition=PARTITIONS[2])
     assert queue.claim("w", kinds=["x"]) is None
-    assert claimed(queue, tenant="rival").key == "b"
+    assert claimed(queue, tenants=["rival"]).key == "b"
     job = queue.claim("w", kinds=["sum"])
     assert job is not None
     assert job.key == "a"

@@ -68,11 +68,11 @@ def test_a_worker_takes_jobs_of_the_tenant_asked_for(queue: Queue) -> None:
     worker = Worker(queue, {"write": writer(queue)})
     add(queue, "a", "b")
     add(queue, "c", partition=PARTITIONS[2])
-    job = worker.run_one(tenant="rival")
+    job = worker.run_one(tenants=["rival"])
     assert job is not None
     assert job.key == "c"
-    assert worker.run_until_empty(tenant="rival") == 0
-    assert worker.run_until_empty(tenant="acme") == 2
+    assert worker.run_until_empty(tenants=["rival"]) == 0
+    assert worker.run_until_empty(tenants=["acme"]) == 2
 
 
 def test_a_handler_that_says_nothing_has_done_its_job(queue: Queue) -> None:

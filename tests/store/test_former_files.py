@@ -78,7 +78,7 @@ def test_learning_jobs_costs_events_and_tasks_go_on(path: Path) -> None:
         assert mem.learning.status(scope=ADA).outcomes == 15
         jobs = {job.state: job for job in mem.jobs.list(scope=ADA)}
         assert {*jobs} == {"queued", "done"}
-        assert mem.jobs.run() == 1
+        assert mem.jobs.run(scope=ADA) == 1
         assert {job.state for job in mem.jobs.list(scope=ADA)} == {"done"}
         (total,) = mem.admin.costs(scope=ADA)
         assert (total.calls, total.input_tokens) == (1, 1000)

@@ -40,15 +40,17 @@ def run(
         float, typer.Option("--idle-minutes", metavar="N", min=0, help="End sessions without a turn for so long.")
     ] = 30.0,
     watch: Annotated[bool, typer.Option("--watch", help="Keep running as a worker, until Ctrl-C.")] = False,
+    all_tenants: Annotated[bool, typer.Option("--all-tenants", help="Of every tenant, with the same models.")] = False,
     poll: Annotated[float, typer.Option("--poll", metavar="S", min=0.1, help="Seconds between looks.")] = 5.0,
 ) -> None:
-    """Run what is due for every tenant: end idle sessions, reflect, summarise, consolidate."""
+    """Run what is due for the tenant: end idle sessions, reflect, summarise, consolidate."""
     from wellworn.reflection.settings import ReflectionSettings
     from wellworn.tasks import ReasoningBank
 
     settings = ReflectionSettings(idle_minutes=idle_minutes)
+    tenants = "all" if all_tenants else [target.scope.tenant]
     with (
-        target.open(whole=True, llm=llm, summarizer=summarizer, reflection=settings) as memory,
+        target.open(whole=True, llm=llm, summarizer=summarizer, reflection=settings, tenants=tenants) as memory,
         render.progress_bar("running jobs") as progress,
     ):
         ReasoningBank(memory)  # consolidations are jobs, too

@@ -58,13 +58,14 @@ def list_jobs(
     reader: StoreReader,
     *,
     tenant: str | None = None,
+    tenants: Sequence[str] | None = None,
     partition: Partition | None = None,
     states: Sequence[str] | None = None,
     kinds: Sequence[str] | None = None,
     limit: int | None = None,
 ) -> list[Job]:
     """Jobs, newest first."""
-    wanted = RecordFilter(kinds=[JOB], tenant=tenant, partition=partition, states=states)
+    wanted = RecordFilter(kinds=[JOB], tenant=tenant, tenants=tenants, partition=partition, states=states)
     jobs = (_job_from(record) for record in reader.records(replace(wanted, limit=limit if kinds is None else None)))
     return [job for job in jobs if kinds is None or job.kind in kinds][:limit]
 
@@ -169,6 +170,8 @@ class Queue:
         if max_attempts < 1:
             raise InvalidInput("max_attempts", f"{max_attempts} is less than one", "give at least 1")
         self.store = store
+        self.tenants: set[str] = set()
+        """Those that this queue was given jobs of, or was told to serve."""
         self._clock = aware(clock)
         self._new_id = new_id or TimeOrderedIds()
         self._max_attempts = max_attempts
@@ -191,6 +194,7 @@ class Queue:
         False when the partition has a job of this kind and key already, whatever became of it. `payload` holds ids and
         numbers, never text; a job about a session names it as `payload["session"]`.
         """
+        self.tenants.add(partition.tenant)
         return tx.add_record(_record_of(self._new(partition, kind, key, payload, due_at))) is not None
 
     def _new(
@@ -209,16 +213,23 @@ class Queue:
         )
 
     def claim(
-        self, worker: str, *, lease_s: float = LEASE_S, kinds: Sequence[str] | None = None, tenant: str | None = None
+        self,
+        worker: str,
+        *,
+        lease_s: float = LEASE_S,
+        kinds: Sequence[str] | None = None,
+        tenants: Sequence[str] | None = None,
     ) -> Job | None:
         """The next job that is due, for this worker alone until the lease is over; None when there is none.
+
+        `tenants` says whose jobs; None takes anyone's.
 
         A job that has had all its attempts and still runs on a lease that is over took its workers down with it; it
         is given up here.
         """
         now = self._clock()
         with self.store.transact() as tx:
-            for job in _due(tx, now, tenant):
+            for job in _due(tx, now, tenants):
                 if kinds is not None and job.kind not in kinds:
                     continue
                 if job.attempts < self._max_attempts:
@@ -326,14 +337,14 @@ class Queue:
             except LeaseLost:
                 return
 
-    def prune(self, days: float) -> int:
-        """Drop jobs that were done more than so many days ago, in whatever process; returns how many.
+    def prune(self, days: float, *, tenants: Sequence[str] | None = None) -> int:
+        """Drop jobs of these tenants that were done more than so many days ago, in whatever process; returns how many.
 
         They were kept as the record that something is done; whoever would queue it again finds that out by itself.
         """
         before = self._clock() - timedelta(days=days)
         with self.store.transact() as tx:
-            return tx.drop_records(RecordFilter(kinds=[JOB], states=["done"], before=before))
+            return tx.drop_records(RecordFilter(kinds=[JOB], tenants=tenants, states=["done"], before=before))
 
     def retry(self, id: str, *, tenant: str | None = None) -> Job:
         """Queue a dead job again with all its attempts, or let one that waits be due at once."""
@@ -349,9 +360,9 @@ class Queue:
         return again
 
 
-def _due(tx: Tx, now: datetime, tenant: str | None) -> Iterator[Job]:
+def _due(tx: Tx, now: datetime, tenants: Sequence[str] | None) -> Iterator[Job]:
     """Jobs that wait and are due, and those that run on a lease that is over, the longest due first."""
-    wanted = RecordFilter(kinds=[JOB], tenant=tenant, states=["queued", "running"], due_by=now, order="due")
+    wanted = RecordFilter(kinds=[JOB], tenants=tenants, states=["queued", "running"], due_by=now, order="due")
     first = tx.records(replace(wanted, limit=_AT_ONCE))
     yield from map(_job_from, first)
     if len(first) == _AT_ONCE:  # none of those was for this worker

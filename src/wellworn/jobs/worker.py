@@ -12,7 +12,7 @@ import platform
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
@@ -52,13 +52,16 @@ class Worker:
         lease_s: float = LEASE_S,
         poll_s: float = POLL_S,
         name: str | None = None,
+        tenants: Callable[[], Sequence[str] | None] = lambda: None,
     ) -> None:
-        """`poll_s` is how often the background thread looks for jobs that it was not woken for."""
+        """`poll_s` is how often the background thread looks for jobs that it was not woken for; `tenants` says whose
+        jobs it takes, None for anyone's."""
         self._queue = queue
         self._handlers = dict(handlers)
         self._lease_s = lease_s
         self._poll_s = poll_s
         self._name = name
+        self._tenants = tenants
         self._tasks: list[_Task] = []
         self._lock = ForkLock()
         self._pid: int | None = None
@@ -78,21 +81,27 @@ class Worker:
 
     # -- in the caller's thread ----------------------------------------------------------------------------------
 
-    def run_one(self, *, tenant: str | None = None) -> Job | None:
-        """Run the next job that is due; returns it as it then stands, None when there is none."""
-        job = self._queue.claim(self.name, lease_s=self._lease_s, kinds=list(self._handlers), tenant=tenant)
+    def run_one(self, *, tenants: Sequence[str] | None = None) -> Job | None:
+        """Run the next job that is due, of these tenants or of those it serves; returns it as it then stands, None
+        when there is none."""
+        whose = self._tenants() if tenants is None else tenants
+        job = self._queue.claim(self.name, lease_s=self._lease_s, kinds=list(self._handlers), tenants=whose)
         return None if job is None else self._run(job)
 
-    def run_until_empty(self, *, tenant: str | None = None, progress: Progress | None = None) -> int:
+    def run_until_empty(self, *, tenants: Sequence[str] | None = None, progress: Progress | None = None) -> int:
         """Run jobs until none is due, those included that others add meanwhile; returns how many runs that were.
 
         `progress(done, total)` is called after each.
         """
         waiting = list_jobs(
-            self._queue.store, tenant=tenant, states=["queued", "running"], kinds=list(self._handlers), limit=_COUNTED
+            self._queue.store,
+            tenants=self._tenants() if tenants is None else tenants,
+            states=["queued", "running"],
+            kinds=list(self._handlers),
+            limit=_COUNTED,
         )
         done = 0
-        while self.run_one(tenant=tenant) is not None:
+        while self.run_one(tenants=tenants) is not None:
             done += 1
             if progress is not None:
                 progress(done, max(done, len(waiting)))

@@ -87,13 +87,18 @@ class SessionWatch:
     def _summarize(self, tx: Tx, partition: Partition, session_id: str, turns: int) -> None:
         self._queue.add(tx, partition, SUMMARIZE, f"{session_id}:{turns}", {"session": session_id, "stop": turns})
 
-    def sweep(self, *, tenant: str | None = None) -> int:
-        """End every session that was left idle; returns how many there were."""
+    def sweep(self, *, tenants: Sequence[str] | None) -> int:
+        """End every session of these tenants (None: of all) that was left idle; returns how many there were."""
         if self._settings.idle_minutes is None:
             return 0
         before = self._clock() - timedelta(minutes=self._settings.idle_minutes)
         ended = 0
-        for head in self._store.sessions(tenant=tenant, idle_since=before, limit=MOST_AT_ONCE):
+        idle = [
+            head
+            for tenant in ([None] if tenants is None else tenants)
+            for head in self._store.sessions(tenant=tenant, idle_since=before, limit=MOST_AT_ONCE)
+        ]
+        for head in idle:
             with self._store.transact() as tx:
                 now = tx.session(head.partition, head.id)
                 if now is None or now.ended_at is not None or now.touched_at >= before:

@@ -213,6 +213,8 @@ class RecordFilter:
 
     kinds: Sequence[str] | None = None
     tenant: str | None = None
+    tenants: Sequence[str] | None = None
+    """Of any of these tenants."""
     partition: Partition | None = None
     of_tenant: bool = False
     """Only those without a partition; together with a partition: these as well."""
