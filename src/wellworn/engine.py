@@ -40,7 +40,7 @@ if TYPE_CHECKING:  # loaded where they are used: a plain memory needs none of th
     from wellworn.models.port import Embedder, Model
     from wellworn.reflection.settings import ReflectionSettings
     from wellworn.search.steps.limits import ModelAccess
-    from wellworn.search.steps.trainer import CombinedMemoryTrainer, SearchTrainer
+    from wellworn.search.steps.trainer import CombinedMemoryTrainer
 
 
 class Settings(TypedDict, total=False):
@@ -174,13 +174,12 @@ class Engine:
             learner=None if mode == "off" else self.learner,
             scrubbing=self.scrubbing,
         )
-        self.searches: SearchTrainer | None = None
-        self.trainer: Learner | CombinedMemoryTrainer = self.learner
+        self.searches: CombinedMemoryTrainer | None = None
         if mode != "off" and self.recursion.mode != "off" and self.recursion.learns:
-            from wellworn.search.steps.trainer import CombinedMemoryTrainer, SearchTrainer
+            from wellworn.search.steps.trainer import CombinedMemoryTrainer
 
-            self.searches = SearchTrainer(self.store, self.learner, self.recursion, clock=self.clock)
-            self.trainer = CombinedMemoryTrainer(self.store, self.learner, self.searches)
+            self.searches = CombinedMemoryTrainer(self.store, self.learner, self.recursion, clock=self.clock)
+        self.trainer = self.searches or self.learner
         access = partial(_model_access, weakref.ref(self))
         self.router = Router(self.searcher, self.recursion, access=access, trainer=self.searches)
         self.writer = Writer(self.store, self.embedder, scrubber=self.scrubbing, clock=self.clock, new_id=self.new_id)

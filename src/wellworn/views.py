@@ -91,12 +91,12 @@ class LearningView:
 
     def export(self, *, scope: Scope | None = None) -> dict[str, Any]:
         """What was learned for the tenant and the scope's home, as JSON: numbers only."""
-        return self._engine.trainer.export(self._scope(scope).home())
+        return self._engine.learner.export(self._scope(scope).home())
 
     def load(self, state: Mapping[str, Any], *, scope: Scope | None = None) -> LearningStatus:
         """Replace what was learned by what `export` returned; parts it does not have stay."""
         scope = self._scope(scope)
-        self._engine.trainer.load(scope.home(), dict(state))
+        self._engine.learner.load(scope.home(), dict(state))
         return self.status(scope=scope)
 
     def practise(self, *, tasks: int = 60, scope: Scope | None = None) -> int:
@@ -105,11 +105,13 @@ class LearningView:
         A search policy (`Recursion(learns=True)`) begins with the result, which alone does not change how questions
         are searched. It happens once for each home layer, and nothing is logged.
         """
-        from wellworn.search.steps.trainer import SearchTrainer, practise
+        from wellworn.search.steps.trainer import CombinedMemoryTrainer, practise
 
         scope, count = self._scope(scope), checked_count("tasks", tasks, least=1)
         engine = self._engine
-        trainer = engine.searches or SearchTrainer(engine.store, engine.learner, engine.recursion, clock=engine.clock)
+        trainer = engine.searches or CombinedMemoryTrainer(
+            engine.store, engine.learner, engine.recursion, clock=engine.clock
+        )
         searcher = engine.searcher.under(engine.profile, None, engine.scrubbing)
         return practise(engine.store, searcher, trainer, scope=scope, count=count)
 

@@ -456,10 +456,8 @@ class Stats:
 
 @dataclass(frozen=True, kw_only=True)
 class Searching:
-    """How questions of one shape are searched, where the search policy learns."""
+    """How questions that need several entries are searched, where the search policy learns."""
 
-    shape: str
-    outcomes: int
     serves: str
     """The way that serves: `planner` until another is proven."""
     rewards: dict[str, float]
@@ -495,8 +493,8 @@ class LearningStatus:
     """Whether the tenant's users learn from each other."""
     last_change: datetime | None
     weights: dict[str, float]
-    searches: tuple[Searching, ...] = ()
-    """How questions that need several entries are searched, by their shape; empty unless `Recursion(learns=True)`."""
+    searches: Searching | None = None
+    """How questions that need several entries are searched; None unless `Recursion(learns=True)`."""
 
 
 @dataclass(frozen=True, kw_only=True)

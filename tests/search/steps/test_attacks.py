@@ -22,14 +22,7 @@ pytestmark = pytest.mark.slow
 BOB = Scope(tenant="other", user="bob")
 SECRET = "Bob's secret is a film about Leland."
 LIMITS = ReplLimits(
-    iterations=2,
-    timeout_s=6,
-    program_s=0.25,
-    memory_bytes=20_000_000,
-    calls=60,
-    model_calls=8,
-    call_timeout_s=1,
-    tokens=30_000,
+    iterations=2, timeout_s=6, program_s=0.25, memory_bytes=20_000_000, calls=60, model_calls=8, tokens=30_000
 )
 GROWTH_BYTES = 60_000_000
 """What a host may grow by: what is handed over is held for a moment."""

@@ -140,7 +140,7 @@ def test_a_slow_part_costs_only_itself() -> None:
 
     ask = [f"Who directed the film that was shot in {place}?" for place in ("slow town", "Leland")]
     root = ScriptedModel(answering(*[{"action": "recursive_call", "sub_query": one} for one in ask]))
-    with modelled(root, ScriptedModel(sub), call_timeout_s=1.0) as memory:
+    with modelled(root, ScriptedModel(sub), timeout_s=1.0) as memory:
         plans = [step for step in memory.recall(QUESTION, scope=SCOPE).trace if step.action == "plan"]
         assert [bool(step.problem) for step in plans] == [False, True, False]
         woken.set()
@@ -178,22 +178,23 @@ def test_personal_data_does_not_reach_the_model() -> None:
         assert "EMAIL" in model.requests[0].messages[-1].text
 
 
-def test_every_action_is_read_however_it_is_spelled() -> None:
+def test_whatever_is_an_action_is_read_and_the_rest_left_out() -> None:
     text = """Here is my plan:
     ```json
     {"actions": [
-      {"action": "SearchLayer", "query": "a", "layer": "team"}, {"type": "search layer", "query": "b", "layer": "moon"},
-      {"recursive_call": {"sub_query": "c"}}, {"action": "drill-down", "from": "team", "to": "user", "filter": "d"},
-      {"action": "filter_by_relevance", "top": "99"}, {"action": "filter_by_recency", "max_age_days": 30},
+      {"action": "search_layer", "query": "a", "layer": "team"}, {"action": "search_layer", "query": "b", "layer": "moon"},
+      {"action": "recursive_call", "sub_query": "c"}, {"action": "recursive_call"}, {"action": "fly"},
+      {"action": "drill_down", "source": "team", "target": "user", "filter": "d"},
+      {"action": "filter_by_relevance", "top": "4"}, {"action": "filter_by_recency", "max_age_days": 30},
       {"action": "filter_by_recency", "max_age_days": "soon"}, {"action": "search_layer", "query": "  "}, 7,
-      {"action": "aggregate", "strategy": "COMPARE"},
+      {"action": "aggregate", "strategy": "compare"},
     ]}"""
     assert plan_in(text, ["user", "team"], most=16) == (
         SearchLayer(query="a", layer="team"),
         SearchLayer(query="b"),
         RecursiveCall(sub_query="c"),
         DrillDown(source="team", target="user", filter="d"),
-        FilterByRelevance(top=10),
+        FilterByRelevance(top=4),
         FilterByRecency(max_age_days=30),
         Aggregate(strategy="compare"),
     )

@@ -126,7 +126,7 @@ def test_nothing_is_logged_for_learning() -> None:
 
 
 def test_output_is_cut_in_the_middle() -> None:
-    text = shown("a" * 5000 + "b" * 5000, "", 100, 2)
+    text = shown("a" * 5000 + "b" * 5000, "", 2, most=100)
     assert len(text) < 250
     assert "9900 characters left out" in text
     assert "2 rounds left" in text

@@ -3,26 +3,25 @@
 from __future__ import annotations
 
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
-from wellworn import InvalidInput, Memory, Recursion
+from wellworn import Memory, Recursion
 from wellworn.ingest.hashing import hash64
 from wellworn.learning.outcome import outcome_input
 from wellworn.search.steps.actions import Choice
 from wellworn.search.steps.trainer import (
     BEGUN,
-    CHOICES,
+    IGNORED,
     KIND,
     MOST_KEPT,
-    SearchOutcome,
+    CombinedMemoryTrainer,
     SearchPolicy,
-    SearchTrainer,
     SearchTrajectory,
-    outcome_of,
     reward_of,
+    success_of,
 )
 from wellworn.store.port import RecordFilter
 
@@ -35,7 +34,7 @@ LEARNS = Recursion(learns=True, explore=0.0)
 def proven(choice: Choice, *, worth: float = 1.0, planner: float = 0.0) -> SearchPolicy:
     policy = SearchPolicy()
     for _ in range(20):
-        policy = policy.plus("bridge", choice, worth).plus("bridge", "planner", planner)
+        policy = policy.plus(choice, worth).plus("planner", planner)
     return policy
 
 
@@ -43,51 +42,41 @@ def proven(choice: Choice, *, worth: float = 1.0, planner: float = 0.0) -> Searc
 
 
 @pytest.mark.parametrize(
-    ("outcome", "tokens", "reward"),
-    [
-        (SearchOutcome(kind="used", quality=1.0), 0, 1.0),
-        (SearchOutcome(kind="used", quality=0.5), 50_000, 0.65),
-        (SearchOutcome(kind="refined"), 100_000, 0.3),
-        (SearchOutcome(kind="refined"), 0, 0.6),
-        (SearchOutcome(kind="ignored"), 200_000, -0.5),
-        (SearchOutcome(kind="none"), 0, 0.3),
-    ],
+    ("success", "tokens", "reward"),
+    [(1.0, 0, 1.0), (0.5, 50_000, 0.65), (0.3, 100_000, 0.3), (0.3, 0, 0.6), (-0.5, 200_000, -0.5), (0.0, 0, 0.3)],
 )
-def test_the_reward_is_that_of_the_design(outcome: SearchOutcome, tokens: int, reward: float) -> None:
-    assert reward_of(outcome, tokens) == pytest.approx(reward)
+def test_the_reward_is_that_of_the_design(success: float, tokens: int, reward: float) -> None:
+    assert reward_of(success, tokens) == pytest.approx(reward)
 
 
 @pytest.mark.parametrize(
-    ("given", "kind", "quality"),
+    ("given", "success"),
     [
-        ({"cited": [0]}, "used", 0.5),
-        ({"cited": [0, 2, 3]}, "used", 1.0),
-        ({"cited": []}, "ignored", 0.0),
-        ({"used": 0.7}, "used", 0.7),
-        ({"ignored": True}, "ignored", 0.0),
-        ({"refined": "x"}, "refined", 0.0),
-        ({"success": True}, "used", 1.0),
-        ({"success": False}, "ignored", 0.0),
+        ({"cited": [0]}, 0.5),
+        ({"cited": [0, 2, 3]}, 1.0),
+        ({"cited": []}, -0.5),
+        ({"used": 0.7}, 0.7),
+        ({"ignored": True}, -0.5),
+        ({"refined": "x"}, 0.3),
+        ({"success": True}, 1.0),
+        ({"success": False}, -0.5),
     ],
 )
-def test_every_kind_of_outcome_has_its_meaning(given: dict[str, Any], kind: str, quality: float) -> None:
-    nothing = {"cited": None, "used": None, "ignored": False, "refined": None, "success": None}
-    found = outcome_of(outcome_input(**{**nothing, **given}))
-    assert (found.kind, found.quality) == (kind, quality)
+def test_every_kind_of_outcome_has_its_meaning(given: dict[str, Any], success: float) -> None:
+    assert success_of(outcome_input(**given)) == success
 
 
 def test_the_planner_serves_until_another_way_is_proven() -> None:
-    assert SearchPolicy().serves("bridge") == "planner"
-    assert proven("turns", worth=0.4, planner=0.39).serves("bridge") == "planner"
-    assert proven("turns").serves("bridge") == "turns"
-    assert proven("turns").serves("plain") == "planner", "another shape"
+    assert SearchPolicy().serves() == "planner"
+    assert proven("turns", worth=0.4, planner=0.39).serves() == "planner"
+    assert proven("turns").serves() == "turns"
 
 
 def test_nothing_serves_that_does_worse_than_plain_search() -> None:
     policy = proven("turns", worth=0.5)
     for _ in range(10):
-        policy = policy.plus("bridge", "plain", 0.6)
-    assert policy.serves("bridge") == "plain"
+        policy = policy.plus("plain", 0.6)
+    assert policy.serves() == "plain"
 
 
 @dataclass
@@ -102,16 +91,15 @@ class Life:
         draw = random.Random(self.seed)
         for number in range(outcomes):
             dice = hash64(f"{self.seed}:{number}")
-            choice, _ = self.policy.choose("bridge", CHOICES, dice=dice, explore=0.2)
+            choice = self.policy.choose(dice=dice, explore=0.2)
             count = sum(draw.random() < self.finds[choice] for _ in range(2))
-            outcome = SearchOutcome(kind="used", quality=count / 2) if count else SearchOutcome(kind="ignored")
-            self.policy = self.policy.plus("bridge", choice, reward_of(outcome, 1_000))
+            self.policy = self.policy.plus(choice, reward_of(count / 2 or IGNORED, 1_000))
         return self
 
 
 def test_the_best_way_comes_to_serve_and_never_one_worse_than_plain_search() -> None:
-    finds: dict[Choice, float] = {"planner": 0.5, "plain": 0.45, "bridge": 0.4, "turns": 0.95, "parts": 0.3}
-    serves = [Life(seed=seed, finds=finds).live(150).policy.serves("bridge") for seed in range(20)]
+    finds: dict[Choice, float] = {"planner": 0.5, "plain": 0.45, "turns": 0.95}
+    serves = [Life(seed=seed, finds=finds).live(150).policy.serves() for seed in range(20)]
     assert serves.count("turns") >= 17
     assert set(serves) <= {"turns", "planner", "plain"}
 
@@ -119,7 +107,7 @@ def test_the_best_way_comes_to_serve_and_never_one_worse_than_plain_search() -> 
 # -- through a memory ----------------------------------------------------------------------------------------------
 
 
-def trainer(memory: Memory) -> SearchTrainer:
+def trainer(memory: Memory) -> CombinedMemoryTrainer:
     assert memory.engine.searches is not None
     return memory.engine.searches
 
@@ -140,14 +128,13 @@ def test_a_search_in_several_steps_is_recorded_and_ends_with_its_outcome() -> No
         memory.recall("bakery", scope=SCOPE)
         found = memory.recall(QUESTION, scope=SCOPE)
         (search,) = searches(memory)
-        assert (search.query, search.shape, search.choice) == (QUESTION, "bridge", "planner")
+        assert (search.query, search.choice) == (QUESTION, "planner")
         assert search.steps == found.trace
         assert search.tokens > 0
-        assert search.outcome is None
+        assert search.reward is None
         assert memory.outcome(found.id, cited=[0, 1])
         (search,) = searches(memory)
-        assert search.outcome == SearchOutcome(kind="used", quality=1.0)
-        assert search.reward == 1.0
+        assert (search.success, search.reward) == (1.0, 1.0)
         assert memory.outcome(found.id, success=False)
         assert searches(memory) == [search], "the first that is reported counts"
 
@@ -171,9 +158,11 @@ def test_a_proven_way_serves_until_learning_is_reset() -> None:
         trainer(memory).begin(HOME, proven("plain"))
         assert memory.recall(QUESTION, scope=SCOPE).route == "hybrid"
         assert memory.recall(QUESTION, scope=SCOPE, recursion="always").route == "recursive"
-        trainer(memory).begin(HOME, proven("parts"))
-        assert "search_layer" in [step.action for step in memory.recall(QUESTION, scope=SCOPE).trace]
-        assert memory.learning.status(scope=SCOPE).searches[0].serves == "parts"
+        trainer(memory).begin(HOME, proven("turns"))
+        assert memory.recall(QUESTION, scope=SCOPE).trace[1].detail == "turns=True"
+        searches = memory.learning.status(scope=SCOPE).searches
+        assert searches is not None
+        assert searches.serves == "turns"
         memory.learning.reset(scope=SCOPE)
         assert len(memory.recall(QUESTION, scope=SCOPE).trace) == 3
 
@@ -186,7 +175,7 @@ def test_only_trusted_feedback_counts_and_what_was_reported_before_counts_then()
             if not memory.learning.status(scope=SCOPE).trusted:
                 assert trainer(memory).policy(HOME) == SearchPolicy()
         assert memory.learning.status(scope=SCOPE).trusted
-        assert trainer(memory).policy(HOME).seen("bridge", "planner").n == 45
+        assert trainer(memory).policy(HOME).seen("planner").n == 45
 
 
 def test_feedback_that_agrees_with_nothing_teaches_nothing() -> None:
@@ -197,17 +186,28 @@ def test_feedback_that_agrees_with_nothing_teaches_nothing() -> None:
         assert trainer(memory).policy(HOME) == SearchPolicy()
 
 
-def test_what_was_learned_is_exported_and_loaded_as_one_state() -> None:
-    with filled(recursion=LEARNS) as memory, filled(recursion=LEARNS) as other:
-        trainer(memory).begin(HOME, proven("parts"))
-        memory.outcome(memory.recall("bakery bread", scope=SCOPE).id, cited=[0])
-        state = memory.learning.export(scope=SCOPE)
-        status = other.learning.load(state, scope=SCOPE)
-        assert status.outcomes == 1
-        assert status.searches[0].serves == "parts"
-        assert other.learning.export(scope=SCOPE) == state
-        with pytest.raises(InvalidInput, match="searches"):
-            other.learning.load({"searches": {"rewards": 7}}, scope=SCOPE)
+def test_searches_that_an_earlier_release_recorded_still_count() -> None:
+    with filled(recursion=LEARNS) as memory:
+        found = memory.recall(QUESTION, scope=SCOPE)
+        old = {
+            "query": QUESTION,
+            "shape": "bridge",
+            "choice": "parts",
+            "tried": True,
+            "steps": [],
+            "tokens": 7,
+            "seconds": 0.1,
+            "outcome": {"kind": "used", "quality": 1.0},
+            "reward": 1.0,
+        }
+        begun = {"rewards": {"bridge": {"parts": [3.0, 2.0, 1.5]}}}
+        with memory.engine.store.transact() as tx:
+            (record,) = tx.records(RecordFilter(tenant="acme", kinds=[KIND]))
+            tx.put_records([replace(record, body=old), replace(record, kind=BEGUN, key=BEGUN, body=begun)])
+        assert searches(memory)[0].reward == 1.0
+        assert trainer(memory).begun(HOME) == SearchPolicy(), "practice of an earlier release is done again"
+        assert memory.outcome(found.id, cited=[0])
+        assert memory.recall(QUESTION, scope=SCOPE).route == "recursive"
 
 
 def test_practice_needs_no_outcome_logs_nothing_and_happens_once() -> None:
@@ -215,8 +215,8 @@ def test_practice_needs_no_outcome_logs_nothing_and_happens_once() -> None:
         count = memory.learning.practise(scope=SCOPE)
         assert count >= 1
         policy = trainer(memory).policy(HOME)
-        assert set(policy.rewards) == {"bridge"}
-        assert all(policy.serves(shape) == "planner" for shape in policy.rewards)
+        assert policy.rewards
+        assert policy.serves() == "planner"
         assert searches(memory) == []
         assert memory.learning.practise(scope=SCOPE) == 0
     with Memory.open(":memory:", embedder="hash", recursion=LEARNS) as empty:

@@ -6,14 +6,12 @@ search is opened and reads no entry, so a planner may take its time. Layers are 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Literal, Protocol
 
 from wellworn.core.values import Layer
-from wellworn.ingest.terms import read_question
-from wellworn.search.steps.router import READ_CHARS, Shape
+from wellworn.search.steps.router import Shape
 
 Strategy = Literal["combine", "compare", "summarize"]
 
@@ -106,18 +104,6 @@ class RulePlanner:
 BRIDGE: Plan = (FilterByRelevance(), DrillDown(), Aggregate())
 TURNS: Plan = (FilterByRelevance(), DrillDown(turns=True), Aggregate())
 
-Choice = Literal["planner", "plain", "bridge", "turns", "parts"]
-"""The ways of searching that a learned policy chooses among: the planner's plan, one search, from hits to what they
-name, the same along turns of dialogues, or a search for each clause first."""
-
-_CLAUSES = re.compile(r",|;|\b(?:and|or|that|which|who|whose|where|when|while|before|after|then)\b", re.I)
-_MOST_PARTS = 4
-
-
-def plan_of_choice(choice: Choice, query: str) -> Plan:
-    """The plan of a choice that needs no planner; empty for plain search."""
-    if choice == "parts":
-        clauses = [clause.strip(" ?.!") for clause in _CLAUSES.split(query[:READ_CHARS])]
-        parts = [clause for clause in clauses if len(read_question(clause).terms) >= 2][:_MOST_PARTS]
-        return (*(SearchLayer(query=part) for part in parts), *BRIDGE)
-    return TURNS if choice == "turns" else BRIDGE if choice == "bridge" else ()
+Choice = Literal["planner", "plain", "turns"]
+"""The ways of searching that a learned policy chooses among: the planner's plan, one search, or from hits to what they
+name along turns of dialogues too."""

@@ -10,7 +10,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from importlib.resources import files
 from typing import TYPE_CHECKING, TypeVar
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from wellworn.search.steps.repl import ReplLimits
 
 CALL_TIMEOUT_S = 30.0
+"""For one model call."""
 PARALLEL = 8
 """Model calls at the same time."""
 
@@ -54,10 +55,6 @@ class Usage:
         """Count time from now: a plan by a model has a deadline of its own."""
         self._began = self._now()
 
-    @property
-    def left_s(self) -> float:
-        return self.limits.timeout_s - (self._now() - self._began)
-
     def begin_action(self) -> None:
         self.check()
         if self.actions >= self.limits.actions:
@@ -75,14 +72,17 @@ class Usage:
 
     def check(self, *, ahead_s: float = 0.0) -> None:
         """Stop after the deadline, or before work that is expected to end after it."""
-        if self.left_s <= ahead_s:
+        if self._left_s() <= ahead_s:
             raise LimitMet(f"{self.limits.timeout_s} s")
+
+    def _left_s(self) -> float:
+        return self.limits.timeout_s - (self._now() - self._began)
 
     def within(self, work: Callable[[], T]) -> T:
         """The result of code that may hang, if it comes before the deadline."""
         self.check()
         try:
-            result = _started(work).get(timeout=max(self.left_s, 0.0))
+            result = _started(work).get(timeout=max(self._left_s(), 0.0))
         except queue.Empty:
             raise LimitMet(f"{self.limits.timeout_s} s") from None
         if isinstance(result, Exception):
@@ -114,7 +114,6 @@ class Models:
     """Plans sub-questions and answers queries of programs; by default the root."""
     calls: int = 8
     """Calls for one recall at most; the sandbox has a limit of its own."""
-    call_timeout_s: float = CALL_TIMEOUT_S
     timeout_s: float = 60.0
     """For all calls of one recall together; the search has its own time, `Limits.timeout_s`."""
     repl: ReplLimits | None = None
@@ -126,7 +125,7 @@ class Models:
         root, sub = choose_model(self.root), choose_model(self.sub)
         if root is None:
             raise InvalidInput("models.root", f"{self.root!r} is no model", "leave `models` out to plan by rules")
-        checked_numbers("models", {name: getattr(self, name) for name in ("calls", "call_timeout_s", "timeout_s")})
+        checked_numbers("models", {"calls": self.calls, "timeout_s": self.timeout_s})
         if self.repl is not None:
             from wellworn.search.steps.sandbox import check_installed
 
@@ -148,20 +147,16 @@ class ModelAccess:
 class Calls:
     """The model calls of one search. `usage` bounds their tokens and dollars."""
 
-    def __init__(
-        self, usage: Usage, *, most: int, call_timeout_s: float = CALL_TIMEOUT_S, timeout_s: float = CALL_TIMEOUT_S
-    ) -> None:
+    def __init__(self, usage: Usage, *, most: int = 8, timeout_s: float = 60.0) -> None:
         self._usage = usage
         self._most = most
-        self._call_timeout_s = call_timeout_s
         self._timeout_s = timeout_s
         self._until = time.perf_counter() + timeout_s
-        self._made = 0
         self._cost = Cost()
 
     def added_to(self, cost: Cost) -> Cost:
         """A recall's cost with what these calls took, as far as is known."""
-        return Cost(**{each.name: getattr(cost, each.name) + getattr(self._cost, each.name) for each in fields(Cost)})
+        return _plus(cost, **vars(self._cost))
 
     def ask(self, model: MeteredModel, request: Request) -> str:
         """The model's words; raises whatever went wrong."""
@@ -176,51 +171,44 @@ class Calls:
         answers: list[Answer] = []
         for start in range(0, len(requests), PARALLEL):
             begun = [self._begin(model, request) for request in requests[start : start + PARALLEL]]
-            answers += [one if isinstance(one, Exception) else self._end(model, *one) for one in begun]
-        self._cost = replace(
-            self._cost, seconds=self._cost.seconds + time.perf_counter() - began, model_calls=self._made
-        )
+            answers += [one if isinstance(one, LimitMet) else self._end(model, *one) for one in begun]
+        self._cost = _plus(self._cost, seconds=time.perf_counter() - began)
         return answers
 
     def _begin(
         self, model: MeteredModel, request: Request
     ) -> tuple[queue.SimpleQueue[Reply | Exception], float, Price] | LimitMet:
         """Reserve the most that a call may take and start it; beyond any limit, say which."""
-        left = self._until - time.perf_counter()
-        if left <= 0:
+        now, wanted = time.perf_counter(), model.most(request)
+        if now >= self._until:
             return LimitMet(f"{self._timeout_s:g} s for model calls")
-        if self._made >= self._most:
+        if self._cost.model_calls >= self._most:
             return LimitMet(f"{self._most} model calls")
-        wanted = model.most(request)
         try:
             self._usage.spend(tokens=wanted.tokens, usd=wanted.usd)
         except LimitMet as limit:
             return limit
-        self._made += 1
-        until = time.perf_counter() + min(left, self._call_timeout_s)
-        return _started(partial(model.complete, request)), until, wanted
+        self._cost = _plus(self._cost, model_calls=1)
+        return _started(partial(model.complete, request)), min(self._until, now + CALL_TIMEOUT_S), wanted
 
     def _end(
         self, model: MeteredModel, box: queue.SimpleQueue[Reply | Exception], until: float, wanted: Price
     ) -> Answer:
+        """What came of a call; what was reserved for it becomes what it took."""
         try:
             reply = box.get(timeout=max(until - time.perf_counter(), 0.0))
         except queue.Empty:
             return ModelFailed(f"model {model.name!r} did not answer in time", retryable=True)
-        if isinstance(reply, Exception):
-            self._usage.tokens -= wanted.tokens
-            self._usage.usd -= wanted.usd
-            return reply
-        usd = model.prices.usd(model.name, reply.input_tokens, reply.output_tokens)
-        self._usage.tokens += reply.input_tokens + reply.output_tokens - wanted.tokens
+        read, written = (0, 0) if isinstance(reply, Exception) else (reply.input_tokens, reply.output_tokens)
+        usd = 0.0 if isinstance(reply, Exception) else model.prices.usd(model.name, read, written)
+        self._usage.tokens += read + written - wanted.tokens
         self._usage.usd += usd - wanted.usd
-        self._cost = replace(
-            self._cost,
-            input_tokens=self._cost.input_tokens + reply.input_tokens,
-            output_tokens=self._cost.output_tokens + reply.output_tokens,
-            usd=self._cost.usd + usd,
-        )
-        return reply.text
+        self._cost = _plus(self._cost, input_tokens=read, output_tokens=written, usd=usd)
+        return reply if isinstance(reply, Exception) else reply.text
+
+
+def _plus(cost: Cost, **more: float) -> Cost:
+    return replace(cost, **{name: getattr(cost, name) + value for name, value in more.items()})
 
 
 @cache

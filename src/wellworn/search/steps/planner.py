@@ -1,44 +1,32 @@
 """Plans by a model: one model plans the question, another its parts, at the same time; rules step in where they fail.
 
 All plans are made when the question itself is planned, before the search is opened, so that no index is held while a
-model thinks. One object serves one recall. What a model writes is read leniently: whatever can be read as an action is
-one, the rest is left out.
+model thinks. One object serves one recall. What a model writes is checked: whatever is an action stays, the rest is left
+out.
 """
 
 from __future__ import annotations
 
-import re
 import time
-from collections.abc import Mapping, Sequence
-from typing import Any, get_args
+from collections.abc import Sequence
+from typing import Any
 
 from wellworn.core.errors import InvalidInput, ReplyUnreadable
 from wellworn.core.fence import escape
+from wellworn.core.plain import from_plain
 from wellworn.core.values import Layer, SearchStep
 from wellworn.ingest.terms import words
 from wellworn.ingest.validate import checked_query
 from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Request
 from wellworn.models.structured import read_json
-from wellworn.search.steps.actions import (
-    Action,
-    Aggregate,
-    DrillDown,
-    FilterByRecency,
-    FilterByRelevance,
-    Plan,
-    Planner,
-    RecursiveCall,
-    SearchLayer,
-    Strategy,
-)
+from wellworn.search.steps.actions import NAMES, Action, Aggregate, Plan, Planner, RecursiveCall, SearchLayer
 from wellworn.search.steps.limits import Answer, Calls, LimitMet, messages_of, request
 from wellworn.search.steps.router import READ_CHARS, Limits, Shape, shape_of
 
 MAX_OUTPUT_TOKENS = 800
-_NO_LETTER = re.compile(r"[^a-z]")
-_LISTS, _NAMES = ("actions", "plan", "steps"), ("action", "type", "name", "op")
-_MOST_SOURCES, _MOST_DAYS = 10, 36_500.0
+_KINDS = {name: kind for kind, name in NAMES.items()}
+_LAYERS = ("layer", "source", "target")
 
 
 class ModelPlanner:
@@ -107,8 +95,8 @@ def plan_in(text: str, layers: Sequence[Layer], *, most: int) -> Plan:
     `ReplyUnreadable` if it holds no action.
     """
     value = read_json(text, wants=["actions"])
-    found = value if isinstance(value, list) else next((value[key] for key in _LISTS if key in value), [value])
-    items = found if isinstance(found, list) else [found]
+    items = value.get("actions", [value]) if isinstance(value, dict) else value
+    items = items if isinstance(items, list) else [items]
     actions = [action for item in items if (action := _action(item, layers)) is not None]
     doing = [action for action in actions if not isinstance(action, Aggregate)]
     if not actions or (not doing and len(actions) < len(items)):  # what is left of it does nothing
@@ -118,61 +106,16 @@ def plan_in(text: str, layers: Sequence[Layer], *, most: int) -> Plan:
 
 
 def _action(item: Any, layers: Sequence[Layer]) -> Action | None:  # Any: as a model wrote it
-    if not isinstance(item, dict) or not item:
+    """What a model wrote as an action; None if it is none. Layers that the scope does not name are left out."""
+    kind = _KINDS.get(str(item.get("action"))) if isinstance(item, dict) else None
+    if kind is None:
         return None
-    name = next((item[key] for key in _NAMES if isinstance(item.get(key), str)), None)
-    given: Any = item
-    if name is None and len(item) == 1:  # {"search_layer": {"query": …}}
-        ((name, given),) = item.items()
-    if not isinstance(given, dict):
-        return None
+    given = {name: value for name, value in item.items() if name not in _LAYERS or value in layers}
     try:
-        return _read_as(_NO_LETTER.sub("", str(name).lower()), given, layers)
-    except InvalidInput:
+        action = from_plain(kind, given, strict=False)
+        if isinstance(action, SearchLayer | RecursiveCall):
+            asked = checked_query(action.query if isinstance(action, SearchLayer) else action.sub_query)
+            return action if words(asked) else None  # small models copy the dots of the prompt's example
+        return action
+    except (ValueError, InvalidInput):
         return None
-
-
-def _read_as(name: str, given: Mapping[str, Any], layers: Sequence[Layer]) -> Action | None:
-    def layer(*keys: str) -> Layer | None:  # one that the scope names; any other would find nothing
-        return next((one for one in layers if one in [given.get(key) for key in keys]), None)
-
-    match name:
-        case "searchlayer" | "search":
-            return SearchLayer(query=_question(given), layer=layer("layer"))
-        case "recursivecall":
-            return RecursiveCall(sub_query=_question(given))
-        case "drilldown":
-            words_ = given.get("filter")
-            return DrillDown(
-                source=layer("source", "from"),
-                target=layer("target", "to"),
-                filter=words_ if isinstance(words_, str) else "",
-                turns=given.get("turns") is True,
-            )
-        case "filterbyrelevance":
-            top = int(_number(given.get("top"), 3, least=1, most=_MOST_SOURCES))
-            return FilterByRelevance(top=top, min_share=_number(given.get("min_share"), 0.0, least=0.0, most=1.0))
-        case "filterbyrecency":
-            days = _number(given.get("max_age_days", given.get("days")), 0.0, least=0.0, most=_MOST_DAYS)
-            return FilterByRecency(max_age_days=days) if days > 0 else None
-        case "aggregate":
-            wanted = str(given.get("strategy", "")).lower().replace("summarise", "summarize")
-            return Aggregate(strategy=next((one for one in get_args(Strategy) if one == wanted), "combine"))
-    return None
-
-
-def _question(given: Mapping[str, Any]) -> str:
-    """A query with a word in it: small models copy the dots of the prompt's example."""
-    keys = ("query", "sub_query", "question", "subquery", "text")
-    text = next((value for key in keys if isinstance(value := given.get(key), str)), "")
-    if not words(text):
-        raise InvalidInput("query", f"{text!r:.40} has no word", "a query names what is looked for")
-    return checked_query(text)
-
-
-def _number(value: object, otherwise: float, *, least: float, most: float) -> float:
-    try:
-        number = otherwise if isinstance(value, bool) or value is None else float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
-        return otherwise
-    return min(max(number, least), most) if number == number else otherwise

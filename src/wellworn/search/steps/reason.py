@@ -1,4 +1,4 @@
-"""The chain of entries that bears on a question, and a conclusion from it.
+"""What the found entries say: the chain that bears on a question with a conclusion, a comparison, or a summary.
 
 Without a model, the chain begins with the best hits, follows what they name and what they are linked to by hand, and
 the conclusion is what these entries say. A model's conclusion is believed only as far as it cites entries of the chain
@@ -7,12 +7,12 @@ that share a word with it; with none left, the evidence speaks for itself. Every
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from wellworn.core.errors import ReplyUnreadable
 from wellworn.core.fence import escape
 from wellworn.core.values import Entry, Hit, Link, Reasoning, ReasoningStep, Recall, Scope
 from wellworn.ingest.terms import read_question, record_of, terms
@@ -21,6 +21,7 @@ from wellworn.models.port import Request
 from wellworn.models.structured import read_json
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
+from wellworn.search.steps.actions import Strategy
 from wellworn.search.steps.limits import Calls, LimitMet, messages_of, request
 from wellworn.store.port import Selection, Store
 
@@ -28,16 +29,17 @@ if TYPE_CHECKING:
     from wellworn.search.steps.repl import ReplLimits
 
 MAX_HOPS = 3
-PAGE = 500
 LONGEST = 8
 """Steps of a path at most."""
 LEADS = 3
 """Best hits that are read for themselves."""
-MAX_OUTPUT_TOKENS = 600
+MOST_TAGGED = 5_000
+CONCLUSION_TOKENS, SUMMARY_TOKENS = 600, 400
 SHOWN_CHARS = 2_000
 """Of one entry."""
 _UNFOLLOWED = ("contradicts", "supersedes")
-_LONGEST_PLACE = 4
+_PLACE = re.compile(r"\[?\s*(\d{1,4})\s*\]?")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -61,15 +63,8 @@ class Library:
 
     def tagged(self, tag: str, limit: int) -> list[Entry]:
         """Entries with a tag, oldest first."""
-        found: list[Entry] = []
-        after = 0
-        while len(found) < limit:
-            page = self.store.select(self.scope.partitions(), Selection(tags=[tag]), after=after, limit=PAGE)
-            found += [entry for _, entry in page if self._admits(entry)]
-            if len(page) < PAGE:
-                break
-            after = page[-1][0]
-        return found[:limit]
+        found = self.store.select(self.scope.partitions(), Selection(tags=[tag]), limit=MOST_TAGGED)
+        return [entry for _, entry in found if self._admits(entry)][:limit]
 
     def linked(self, id: str) -> list[tuple[Entry, Link]]:
         """The links of an entry, each with the entry at its other end."""
@@ -93,7 +88,9 @@ def reasoned(recall: Recall, via: Mapping[str, tuple[str, str]], library: Librar
     for number, hit in enumerate(recall.hits):
         leader, how = via.get(hit.entry.id, ("", ""))
         if leader in path or (leader in hits and number >= LEADS):
-            path[hit.entry.id] = _bridged(hit.entry, hits[leader].entry, how)
+            name = hits[leader].entry.title or leader
+            why = f"linked to {name}" if how == "link" else f"{name} leads to it: they name the same"
+            path[hit.entry.id] = ReasoningStep(entry=hit.entry, operation=how, reasoning=why)
         elif number < LEADS:
             path[hit.entry.id] = _read(hit, number)
     sure = _walk(path, library)
@@ -117,12 +114,6 @@ def _read(hit: Hit, number: int) -> ReasoningStep:
     why = ", ".join(f"{factor.name} {factor.contribution:+.1f}" for factor in best)
     place = "best hit" if number == 0 else f"hit {number}"
     return ReasoningStep(entry=hit.entry, operation="read", reasoning=f"{place} for the question ({why})")
-
-
-def _bridged(entry: Entry, leader: Entry, how: str) -> ReasoningStep:
-    name = leader.title or leader.id
-    reasoning = f"linked to {name}" if how == "link" else f"{name} leads to it: they name the same"
-    return ReasoningStep(entry=entry, operation=how, reasoning=reasoning)
 
 
 def _walk(path: dict[str, ReasoningStep], library: Library) -> float:
@@ -168,9 +159,13 @@ def concluded(found: Reasoning, model: MeteredModel, calls: Calls) -> Reasoning:
         answer = read_json(calls.ask(model, request_for(found.question, steps)), wants=["conclusion", "cites"])
         said = answer if isinstance(answer, dict) else {}
         conclusion = str(said.get("conclusion") or "").strip()
+        cited = _cited(said.get("cites"), conclusion, [step.entry for step in steps])
         if not conclusion:
             return replace(found, problem=f"{model.name} says that the entries do not answer it")
-        cited = _cited(said.get("cites"), conclusion, [step.entry for step in steps])
+        if not cited:
+            return replace(
+                found, problem=f"the conclusion of {model.name} cites nothing of the chain that has a word of it"
+            )
     except LimitMet as limit:
         return replace(found, problem=f"stopped at the limit of {limit}")
     except Exception as error:  # a model may raise anything, and the chain is an answer already
@@ -193,11 +188,8 @@ def explored(
     if result.problem or result.content is None or not entries:
         return replace(chain, problem=result.problem or "the programs' answer rests on no entry")
     known = {step.entry.id for step in chain.path}
-    read = [
-        ReasoningStep(entry=entry, operation="read", reasoning="by a program")
-        for entry in entries
-        if entry.id not in known
-    ]
+    new = [entry for entry in entries if entry.id not in known]
+    read = [ReasoningStep(entry=entry, operation="read", reasoning="by a program") for entry in new]
     chain = replace(chain, path=(*chain.path, *read))
     why = f"by programs, in {result.iterations_used} rounds"
     return _with_conclusion(chain, result.content, entries, by=root.name, reasoning=why, sure=result.confidence)
@@ -231,7 +223,7 @@ def request_for(question: str, steps: Sequence[ReasoningStep]) -> Request:
         for number, step in enumerate(steps)
     ]
     told = "\n".join([f"<question>{escape(question)}</question>", "<entries>", *lines, "</entries>"])
-    return request("reason", messages_of("conclude", told), MAX_OUTPUT_TOKENS, json=True)
+    return request("reason", messages_of("conclude", told), CONCLUSION_TOKENS, json=True)
 
 
 def _line(entry: Entry) -> str:
@@ -243,12 +235,8 @@ def _line(entry: Entry) -> str:
 def _cited(cites: Any, conclusion: str, entries: Sequence[Entry]) -> list[Entry]:  # Any: as a model wrote it
     """The cited entries of the chain that share a word with the conclusion."""
     given = cites if isinstance(cites, list) else [cites]
-    said = [str(one).strip("[] ") for one in given if not isinstance(one, bool)]
-    places = [int(one) for one in said if one.isdecimal() and len(one) <= _LONGEST_PLACE]
-    found = worded(conclusion, [entries[place] for place in dict.fromkeys(places) if place < len(entries)])
-    if not found:
-        raise ReplyUnreadable("the model's conclusion cites nothing of the chain that has a word of it")
-    return found
+    places = dict.fromkeys(int(found[1]) for one in given if (found := _PLACE.fullmatch(str(one))))
+    return worded(conclusion, [entries[place] for place in places if place < len(entries)])
 
 
 def worded(conclusion: str, entries: Sequence[Entry]) -> list[Entry]:
@@ -262,3 +250,44 @@ def share_of(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or value != value:
         return 0.5
     return min(max(float(value), 0.0), 1.0)
+
+
+# -- comparisons and summaries ---------------------------------------------------------------------------------------
+
+
+def digest_of(
+    found: Recall, strategy: Strategy, sides: Mapping[str, Entry], model: MeteredModel | None, calls: Calls
+) -> str:
+    """What `compare` (a table) or `summarize` makes of hits; `sides` are the sub-questions with their best entries.
+
+    A summary is a model's if each of its sentences has a word of a hit; otherwise it is the hits' own sentences.
+    """
+    entries = [hit.entry for hit in found.hits]
+    if not entries:
+        return ""
+    if strategy == "compare":
+        known = sides or {entry.title or entry.partition.layer_id: entry for entry in reversed(entries)}
+        rows = [(side, _sentence(f"{found.query} {side}", entry)) for side, entry in known.items()]
+        cells = [" | ".join(cell.replace("|", "\\|").replace("\n", " ") for cell in row) for row in rows]
+        return "\n".join(["| side | what is known |", "|---|---|", *(f"| {one} |" for one in cells)])
+    written = "" if model is None else _summary(found.query, entries, model, calls)
+    return written or "\n".join(dict.fromkeys(_sentence(found.query, entry) for entry in entries))
+
+
+def _sentence(question: str, entry: Entry) -> str:
+    """The sentence of an entry that has most of a question's words; the first of equals."""
+    wanted = set(read_question(question).terms)
+    sentences = [one.strip() for one in _SENTENCE.split(entry.text) if one.strip()]
+    return max(sentences or [entry.text], key=lambda one: len(wanted & set(terms(one))))
+
+
+def _summary(question: str, entries: Sequence[Entry], model: MeteredModel, calls: Calls) -> str:
+    """A model's summary; empty if it fails, or if a sentence of it has no word of an entry."""
+    lines = [f"[{number}] {escape(entry.text)}" for number, entry in enumerate(entries)]
+    told = "\n".join([f"<question>{escape(question)}</question>", "<entries>", *lines, "</entries>"])
+    try:
+        summary = calls.ask(model, request("summarize", messages_of("summarize", told), SUMMARY_TOKENS)).strip()
+    except Exception:  # a model may raise anything, and the sentences are an answer already
+        return ""
+    sentences = [one for one in _SENTENCE.split(summary) if one.strip()]
+    return summary if sentences and all(worded(one, entries) for one in sentences) else ""

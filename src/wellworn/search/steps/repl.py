@@ -11,7 +11,6 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 from wellworn.core.errors import InvalidInput, MissingExtra, WellwornError
@@ -30,11 +29,10 @@ SHOWN = 10
 """Hits whose summaries the model begins with."""
 FELL_BACK = 5
 """Hits of plain search when there is no answer."""
-_MOST_QUERIES = 64
-_MOST_LISTED = 500
-_MOST_CHARS = 100_000
-"""Of one text that a program hands over; more is refused before anyone counts its tokens."""
-PREVIEW_CHARS = 120
+OUTPUT_CHARS, PREVIEW_CHARS = 6_000, 120
+"""Of what a program printed that the model is shown, and of an entry in a summary."""
+_MOST_QUERIES, _MOST_LISTED, _MOST_CHARS = 64, 500, 100_000
+"""Prompts at once, entries listed at once, and characters of one text that a program hands over."""
 _FENCED = re.compile(r"```[ \t]*(?:python|py|repl)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 
 Summary = dict[str, Any]
@@ -55,12 +53,9 @@ class ReplLimits:
     """Of functions, by all programs together."""
     model_calls: int = 40
     """Programs and queries together."""
-    call_timeout_s: float = 30.0
     tokens: int = 200_000
     """Of model calls and of chunks that were read."""
     usd: float = 0.25
-    output_chars: int = 6_000
-    """Of what a program printed, that the model is shown."""
 
     def __post_init__(self) -> None:
         checked_numbers("repl", vars(self), above=0.0)
@@ -80,7 +75,7 @@ class Repl:
         # A program under way is not interrupted before its own time is over, so the rest ends that much earlier.
         time_s = limits.timeout_s - limits.program_s - GRACE_S
         self._usage = Usage(Limits(actions=limits.calls, tokens=limits.tokens, usd=limits.usd, timeout_s=time_s))
-        self.calls = Calls(self._usage, most=limits.model_calls, call_timeout_s=limits.call_timeout_s, timeout_s=time_s)
+        self.calls = Calls(self._usage, most=limits.model_calls, timeout_s=time_s)
         self._seen: dict[str, Entry] = {}
         self._read: dict[str, Entry] = {}
         self._final: RecallResult | None = None
@@ -103,8 +98,9 @@ class Repl:
     def _work(self, question: str) -> str:
         """Run round after round; returns why it stopped without an answer."""
         limits = self._limits
-        bound = partial(sandbox, program_s=limits.program_s, memory_bytes=limits.memory_bytes, calls=limits.calls)
-        with bound(self._functions()) as run:
+        with sandbox(
+            self._functions(), program_s=limits.program_s, memory_bytes=limits.memory_bytes, calls=limits.calls
+        ) as run:
             first = self._library.search(question, SHOWN)
             messages = [*opening(question, first.searched, [self._summary(hit.entry) for hit in first.hits])]
             for self._rounds in range(1, limits.iterations + 1):
@@ -113,14 +109,14 @@ class Repl:
                 ran = run(program_in(said))
                 if ran.over:
                     return f"a program was ended: {ran.error}"
-                told = shown(ran.printed, ran.error, limits.output_chars, limits.iterations - self._rounds)
+                told = shown(ran.printed, ran.error, limits.iterations - self._rounds)
                 messages += [Message(role="assistant", text=said), Message(role="user", text=told)]
         return ""
 
     def _functions(self) -> Functions:
         reading = (self.search_chunks, self.read_chunk, self.list_chunks_by_tag, self.get_linked_chunks)
-        named = {function.__name__: function for function in (*reading, self.llm_query, self.llm_query_batched)}
-        return {name: self._counted(function) for name, function in (named | {"FINAL": self.final}).items()}
+        asking = (self.llm_query, self.llm_query_batched)
+        return {one.__name__: self._counted(one) for one in (*reading, *asking)} | {"FINAL": self._counted(self.final)}
 
     def _counted(self, function: Callable[..., Any]) -> Callable[..., Any]:
         """A function as a program gets it: calls are counted, and a limit ends the program."""
@@ -219,13 +215,11 @@ class Repl:
 def opening(question: str, size: int, summaries: Sequence[Summary]) -> tuple[Message, Message]:
     """What a model begins with: the instructions, and the question with summaries of its best hits."""
     lines = [escape(json.dumps(summary, ensure_ascii=False)) for summary in summaries]
-    told = "\n".join(
-        [f"<question>{escape(question)}</question>", f"<chunks>{size}</chunks>", "<summaries>", *lines, "</summaries>"]
-    )
-    return messages_of("repl", told)
+    told = [f"<question>{escape(question)}</question>", f"<chunks>{size}</chunks>", "<summaries>", *lines]
+    return messages_of("repl", "\n".join([*told, "</summaries>"]))
 
 
-def shown(printed: str, error: str, most: int, left: int) -> str:
+def shown(printed: str, error: str, left: int, most: int = OUTPUT_CHARS) -> str:
     """What a model is told of its program: the beginning and the end of what it printed, and its error."""
     if len(printed) > most:
         half = most // 2

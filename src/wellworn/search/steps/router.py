@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from wellworn.search.steps.actions import Planner
     from wellworn.search.steps.limits import ModelAccess, Models
     from wellworn.search.steps.search import StepSearch
-    from wellworn.search.steps.trainer import SearchTrainer
+    from wellworn.search.steps.trainer import CombinedMemoryTrainer
 
 Shape = Literal["plain", "bridge"]
 """`bridge`: something is named by what it stands in relation to ("Who directed the film that was shot in Leland?")."""
@@ -40,16 +40,6 @@ DEEPEST = 3
 READ_CHARS = 600
 """How far into a query signals are looked for: a longer one is a text, not a question."""
 
-_FULL_LENGTH, _FULL_HOPS, _FULL_LAYERS, _ONE_KEYWORD = 200, 3, 3, 0.75
-_WEIGHTS = {
-    "length": 0.20,
-    "keywords": 0.40,
-    "hops": 0.20,
-    "temporal": 0.10,
-    "aggregate": 0.10,
-    "layers": 0.10,
-    "shape": 0.30,
-}
 _KEYWORDS = re.compile(
     r"\b(?:compar(?:e|es|ed|ing|ison)|differences?|trends?|evolution|evolved?|histor(?:y|ies)|summari[sz]e|summary"
     r"|aggregate|impacts?|relationships?|sequence|analy[sz]e|trace)\b"
@@ -133,16 +123,6 @@ def recursion_of(value: str | Recursion, profile: Profile) -> Recursion:
     return chosen if "terms" in profile.weights else replace(chosen, mode="off")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Route:
-    """What the words of a question say about how to search for it."""
-
-    shape: Shape
-    score: float
-    signals: dict[str, float]
-    """Each 0 … 1 before its weight."""
-
-
 def shape_of(query: str) -> Shape:
     """Whether a question names a thing by another one. English only; other languages are plain."""
     query = query[:READ_CHARS]
@@ -150,21 +130,20 @@ def shape_of(query: str) -> Shape:
     return "bridge" if nested or _CHAIN.search(query) else "plain"
 
 
-def route(query: str, *, layers: int = 1) -> Route:
+def complexity(query: str, *, layers: int = 1) -> float:
     """The score of a question to a scope of so many layers; no search, a few hundredths of a millisecond."""
-    shape, lower = shape_of(query), query[:READ_CHARS].lower()
+    lower = query[:READ_CHARS].lower()
     keywords = len({found[:5] for found in _KEYWORDS.findall(lower)})
-    signals = {
-        "length": min(len(query) / _FULL_LENGTH, 1.0),
-        "keywords": 0.0 if not keywords else _ONE_KEYWORD if keywords == 1 else 1.0,
-        "hops": min(len(_HOPS.findall(lower)) / _FULL_HOPS, 1.0),
-        "temporal": float(bool(_TEMPORAL.search(lower))),
-        "aggregate": float(bool(_AGGREGATE.search(lower))),
-        "layers": min(max(layers - 1, 0) / (_FULL_LAYERS - 1), 1.0),
-        "shape": float(shape != "plain"),
-    }
-    score = min(1.0, sum(weight * signals[name] for name, weight in _WEIGHTS.items()))
-    return Route(shape=shape, score=score, signals=signals)
+    return min(
+        1.0,
+        0.20 * min(len(query) / 200, 1.0)
+        + 0.40 * (0.0, 0.75, 1.0)[min(keywords, 2)]
+        + 0.20 * min(len(_HOPS.findall(lower)) / 3, 1.0)
+        + 0.10 * bool(_TEMPORAL.search(lower))
+        + 0.10 * bool(_AGGREGATE.search(lower))
+        + 0.10 * min(max(layers - 1, 0) / 2, 1.0)
+        + 0.30 * (shape_of(query) != "plain"),
+    )
 
 
 class Router:
@@ -175,8 +154,8 @@ class Router:
         searcher: Searcher,
         recursion: Recursion,
         *,
-        access: Callable[[], ModelAccess] | None = None,
-        trainer: SearchTrainer | None = None,
+        access: Callable[[], ModelAccess],
+        trainer: CombinedMemoryTrainer | None,
     ) -> None:
         """`access` gives the models a recall may ask; `trainer` learns which plans serve, where that is on."""
         self._searcher = searcher
@@ -189,16 +168,14 @@ class Router:
         """The search in several steps, imported on first use."""
         from wellworn.search.steps.search import StepSearch
 
-        access = None if self._access is None else self._access()
-        return StepSearch(self._searcher, self._recursion, access=access, trainer=self._trainer)
+        return StepSearch(self._searcher, self._recursion, access=self._access(), trainer=self._trainer)
 
     def recall(self, query: str, *, scope: Scope, k: int, filters: Filters, recursion: str | None = None) -> Recall:
         """The k best entries for a query; `recursion` decides for this call alone, except that `off` stays off."""
         settings = self._recursion
         mode = settings.mode if recursion is None or settings.mode == "off" else checked_recursion(recursion)
         if mode != "off":
-            decided = route(checked_query(query), layers=len({partition.layer for partition in scope.partitions()}))
-            if mode == "always" or decided.score >= settings.threshold:
-                steps = self.steps
-                return steps.recall(query, decided, scope=scope, k=k, filters=filters, learns=mode == "on")
+            score = complexity(checked_query(query), layers=len({partition.layer for partition in scope.partitions()}))
+            if mode == "always" or score >= settings.threshold:
+                return self.steps.recall(query, scope=scope, k=k, filters=filters, learns=mode == "on")
         return self._searcher.recall(query, scope=scope, k=k, filters=filters)
