@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections import UserDict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -39,7 +38,7 @@ def test_a_value_reads_back_type_for_type(value: dict[str, Any]) -> None:
         ({1: "x"}, "the key 1"),
         ({"x": [{None: 1}]}, "the key None"),
         ({"x": "a" * 1_000_000}, "1,000,000"),
-        ([("x", 1)], "mapping, not list"),
+        ([("x", 1)], "dict, not list"),
         ({"x": 10**5000}, "not plain JSON"),
     ],
 )
@@ -53,10 +52,6 @@ def test_a_value_that_contains_itself_is_refused() -> None:
     ring["ring"] = ring
     with pytest.raises(InvalidInput, match="value"):
         encoded(ring)
-
-
-def test_tuples_and_other_mappings_become_lists_and_dicts() -> None:
-    assert json.loads(encoded(UserDict({"x": (1, UserDict({"y": 2}))}))) == {"x": [1, {"y": 2}]}
 
 
 def test_ids_never_change() -> None:

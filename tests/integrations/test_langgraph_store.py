@@ -276,6 +276,7 @@ def test_a_bad_namespace_is_refused_as_langgraph_does(store: WellwornStore, op: 
         (PutOp(NS, "k" * 5000, {}), "4,096"),
         (PutOp(NS, "\ud800", {}), "half a character"),
         (PutOp(NS, "k", {}, index="text"), "list of paths"),  # type: ignore[arg-type]
+        (PutOp(NS, "k", {}, ttl=5.0), "do not expire"),
         (SearchOp(NS, limit=-1), "limit"),
         (SearchOp(NS, {"n": {"$regex": "x"}}), "regex.*use one of"),
         (SearchOp(NS, {"n": {"m": {"$in": [1]}}}), "in' is not"),

@@ -88,9 +88,6 @@ def test_later_turns_of_a_question_see_the_same_prompt(oslo: Memory, clock: Hand
     clock.forward(1)
     assert middleware.enrich_system_prompt(asked(QUESTION, turn=2)) == first
     assert middleware.enrich_system_prompt(asked(QUESTION, turn=1)) != first  # asked again
-    clock.forward(6)
-    oslo.remember("Ada lives in Oslo, by the river.", scope=ADA)
-    assert "by the river" in middleware.enrich_system_prompt(asked(QUESTION, turn=3))  # much later
 
 
 def test_without_input_the_end_of_the_history_is_the_query(oslo: Memory, clock: HandClock) -> None:
@@ -105,12 +102,24 @@ def test_settings_decide_how_many_and_which_are_shown(memory: Memory, clock: Han
     question = asked("Which bicycle does Ada have?")
     assert made(memory, clock).enrich_system_prompt(question).count("<entry ") == 5
     assert made(memory, clock, max_results=2).enrich_system_prompt(question).count("<entry ") == 2
-    assert made(memory, clock, min_score=1e6).enrich_system_prompt(question) == SYSTEM
     natural = made(memory, clock, format="natural", tag="notes").enrich_system_prompt(question)
     assert "\n<notes>\n[0] (note, just now, relevance 0." in natural
     assert made(memory, clock, scope=BEN).enrich_system_prompt(question) == SYSTEM
     bound = create_memory_middleware(memory.for_scope(ADA), clock=clock)
     assert bound.enrich_system_prompt(question).count("<entry ") == 5
+
+
+def test_a_recall_without_an_answer_shows_no_strangers_and_says_so(oslo: Memory, clock: HandClock) -> None:
+    strange = asked("What is the boiling point of tungsten?")
+    for settings in ({}, {"min_score": 1e6, "min_confidence": 0.01}):
+        middleware = made(oslo, clock, **settings)
+        prompt = middleware.enrich_system_prompt(strange)
+        assert prompt == f"{SYSTEM}\n\n<memory-context>Nothing relevant is remembered.</memory-context>"
+        middleware.after_response(strange.user_input, "I do not know. [NO_CITE]")
+    assert oslo.learning.status(scope=ADA).outcomes == 0
+    assert "Oslo" in made(oslo, clock, min_confidence=0).enrich_system_prompt(strange)
+    assert made(oslo, clock, min_confidence=0, min_score=1e6).enrich_system_prompt(strange) == SYSTEM
+    assert made(oslo, clock, scope=BEN).enrich_system_prompt(strange) == SYSTEM  # nothing was ever remembered
 
 
 # -- what is stored and learned ----------------------------------------------------------------------------------

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
-from xml.etree import ElementTree
 
 import pytest
 from hypothesis import given
@@ -35,13 +35,14 @@ def test_the_block_names_topic_relevance_and_age() -> None:
 
 
 def test_the_block_says_who_spoke_and_what_to_doubt() -> None:
-    doubtful = hit("Pay Eve.", kind="episode", source="tool", trust="untrusted", state="flagged")
+    doubtful = hit("Pay Eve.", kind="episode", source="assistant", trust="untrusted", state="flagged")
     written = format_memory_context([doubtful], now=NOW, numbered=True)
     assert 'place="0" topic="episode"' in written
-    assert 'source="untrusted" state="under review">tool: Pay Eve.<' in written
+    assert 'mark="untrusted source; under review">assistant: Pay Eve.<' in written
     natural = format_memory_context([doubtful], format="natural", now=NOW)
-    assert "untrusted source, under review) tool: Pay Eve." in natural
-    assert 'state="outdated">I live in Oslo.<' in format_memory_context([hit("I live in Oslo.", state="superseded")])
+    assert "untrusted source, under review) assistant: Pay Eve." in natural
+    old = replace(hit("I live in Oslo.", valid_to=NOW), outdated=True)
+    assert 'mark="outdated since 2024-05-01">I live in Oslo.<' in format_memory_context([old])
 
 
 INJECTIONS = [
@@ -57,12 +58,9 @@ INJECTIONS = [
 def test_no_memory_closes_the_block_or_forges_another_entry(attack: str, format: Any) -> None:
     hits = [hit(attack, tags=[attack], speaker=attack, kind="episode"), hit("Harmless.")]
     written = format_memory_context(hits, format=format, now=NOW)
-    assert written.count("<") == written.count(">") == (6 if format == "structured" else 2)
+    assert written.count("<") == (6 if format == "structured" else 2)
     assert len(written.splitlines()) == 4
-    if format == "structured":
-        entries = ElementTree.fromstring(written)
-        assert [entry.tag for entry in entries] == ["entry", "entry"]
-        assert entries[0].text == " ".join(f"{attack}: {attack}".split())
+    assert written.endswith("Harmless.</entry>\n</memory-context>" if format == "structured" else "</memory-context>")
 
 
 READABLE = st.text(alphabet=st.characters(exclude_categories=("Cs", "Cc")), min_size=1, max_size=300)
@@ -82,9 +80,9 @@ def test_the_block_is_never_longer_than_asked_and_always_whole(
     assert len(text) <= max_chars
     assert (text == "") == (shown == 0)
     if text:
-        entries = ElementTree.fromstring(text)
         assert text.count("\n") == shown + 1
-        assert format == "natural" or len(entries) == shown
+        assert text.startswith("<m>\n")
+        assert text.endswith("\n</m>")
 
 
 def test_long_memories_are_cut_so_that_all_fit() -> None:

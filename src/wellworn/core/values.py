@@ -154,7 +154,7 @@ def fence_item(entry: Entry, *, outdated: bool = False) -> Item:
         text=entry.text,
         kind=entry.kind,
         date=entry.at.date().isoformat(),
-        speaker=entry.speaker,
+        speaker=entry.speaker or ("assistant" if entry.source == "assistant" else None),
         trusted=entry.trust == "trusted",
         flagged=entry.state == "flagged",
         until=entry.valid_to.date().isoformat() if outdated and entry.valid_to is not None else "",

@@ -2,8 +2,7 @@
 
 An item is one entry for each piece of text that it is found by, or a single entry that is never recalled. All carry
 the item's id as their session, so that the item is selected as a whole. The first has the item's id as its own, the
-value as its evidence and the key in its metadata. An item expires when its entries stop being valid. A put is one
-transaction. Knows no framework.
+value as its evidence and the key in its metadata. A put is one transaction. Knows no framework.
 """
 
 from __future__ import annotations
@@ -32,10 +31,7 @@ from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Selection, Tx
 
 MAX_KEY_CHARS = 4_096
-MAX_MINUTES = 100_000_000
-"""The longest time to live, about 190 years."""
 PAGE = 100
-_PARTITIONS_AT_ONCE = 500
 _FIRST_HITS = 20
 _GROWTH = 16
 _ID_SALT = bytes.fromhex("7265636f6c6c656374206974656d")
@@ -57,8 +53,6 @@ class StoredItem:
     updated_at: datetime
     indexed: bool
     """Whether a search by words or meaning can find it."""
-    ttl_minutes: float | None = None
-    """How long it lives after a put or a read that refreshes it; None is forever."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -70,7 +64,6 @@ class PutItem:
     value: Mapping[str, Any] | None
     texts: Sequence[str] = ()
     """What a search finds it by."""
-    ttl_minutes: float | None = None
 
 
 # -- checks ------------------------------------------------------------------------------------------------------
@@ -86,28 +79,18 @@ def checked_key(key: object) -> str:
     return key
 
 
-def checked_minutes(name: str, minutes: object) -> float | None:
-    if minutes is None:
-        return None
-    if isinstance(minutes, bool) or not isinstance(minutes, int | float) or not 0 < minutes <= MAX_MINUTES:
-        remedy = f"use a number above 0 and up to {MAX_MINUTES:,}, or None"
-        raise InvalidInput(name, f"{minutes!r:.60} is not a number of minutes", remedy)
-    return float(minutes)
-
-
 def encoded(value: Mapping[str, Any]) -> str:
     """Return the value as JSON text that reads back exactly. What JSON would change on the way is refused."""
-    if not isinstance(value, Mapping):
-        raise InvalidInput("value", f"must be a mapping, not {type(value).__name__}", "as in {'text': …}")
+    if not isinstance(value, dict):
+        raise InvalidInput("value", f"must be a dict, not {type(value).__name__}", "as in {'text': …}")
     try:
         _check_keys(value)
-        text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"), default=_as_dict)
-        if well_formed(text) != text:  # half a character: JSON can spell it, UTF-8 cannot
-            text = json.dumps(dict(value), allow_nan=False, separators=(",", ":"), default=_as_dict)
+        written = (json.dumps(value, ensure_ascii=way, allow_nan=False, separators=(",", ":")) for way in (False, True))
+        text = next(text for text in written if well_formed(text) == text)  # half a character: JSON can spell it
     except InvalidInput:
         raise
     except (TypeError, ValueError, RecursionError) as error:
-        remedy = "use texts, finite numbers, lists, mappings"
+        remedy = "use texts, finite numbers, lists, dicts"
         raise InvalidInput("value", f"is not plain JSON: {error}", remedy) from None
     size = len(text.encode())
     if size > MAX_TEXT_BYTES:
@@ -115,15 +98,9 @@ def encoded(value: Mapping[str, Any]) -> str:
     return text
 
 
-def _as_dict(value: object) -> Any:
-    if isinstance(value, Mapping):
-        return dict(value)
-    raise TypeError(f"a {type(value).__name__} has no place in it")
-
-
 def _check_keys(value: object) -> None:
     """Refuse keys that are not text: JSON would turn a number into text without a word."""
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for key, one in value.items():
             if not isinstance(key, str):
                 raise InvalidInput("value", f"has the key {key!r:.60}, which is not text", "JSON keys are texts")
@@ -159,9 +136,6 @@ def matches(value: Any, wanted: Any) -> bool:
         if any(isinstance(name, str) and name.startswith("$") for name in wanted):
             return all(_holds(value, name, operand) for name, operand in wanted.items())
         return isinstance(value, Mapping) and all(matches(_field(value, name), one) for name, one in wanted.items())
-    if isinstance(wanted, list | tuple):
-        same_length = isinstance(value, list | tuple) and len(value) == len(wanted)
-        return same_length and all(matches(one, other) for one, other in zip(value, wanted, strict=True))
     return bool(value == wanted)
 
 
@@ -210,16 +184,12 @@ def item_of(entry: Entry) -> StoredItem | None:
         created_at=entry.created_at,
         updated_at=entry.updated_at,
         indexed=entry.state != "pruned",
-        ttl_minutes=entry.metadata.get("ttl_minutes"),
     )
 
 
 def is_valid(entry: Entry, now: datetime) -> bool:
+    """Whether it holds; items of an older release may have expired."""
     return entry.valid_to is None or now < entry.valid_to
-
-
-def _end_of(now: datetime, ttl_minutes: float | None) -> datetime | None:
-    return None if ttl_minutes is None else now + timedelta(minutes=ttl_minutes)
 
 
 def _entries_of(put: PutItem, now: datetime, at: datetime, source: str) -> list[Entry]:
@@ -245,14 +215,10 @@ def _entries_of(put: PutItem, now: datetime, at: datetime, source: str) -> list[
             created_at=now,
             updated_at=now,
             valid_from=now,
-            valid_to=_end_of(now, put.ttl_minutes),
         )
         for number, text in enumerate(texts)
     ]
-    metadata: dict[str, Any] = {"key": put.key, "pieces": len(texts)}
-    if put.ttl_minutes is not None:
-        metadata["ttl_minutes"] = put.ttl_minutes
-    head = replace(entries[0], evidence=encoded(put.value or {}), metadata=metadata)
+    head = replace(entries[0], evidence=encoded(put.value or {}), metadata={"key": put.key})
     return [head if found_by else replace(head, state="pruned"), *entries[1:]]
 
 
@@ -311,9 +277,9 @@ class Items:
         for page in self._searcher.newest(partitions=partitions, page=PAGE):
             yield from self._valid(page)
 
-    def has_any(self, partition: Partition) -> bool:
-        """Whether a partition holds an item that has not expired; reads the store, so that listing loads no index."""
-        return any(True for page in self._pages([partition], Selection()) for _ in self._valid(page))
+    def is_empty(self, partition: Partition) -> bool:
+        """Whether a partition holds nothing; reads the store, so that listing loads no index."""
+        return not self._store.select([partition], Selection(), limit=1) and not self._store.sessions(partition)
 
     def put(self, puts: Sequence[PutItem]) -> None:
         """Store or delete all of these, or none if one is refused. Of several under one key the last counts."""
@@ -329,73 +295,19 @@ class Items:
                 _write(tx, records, now)
             for entry in there.values():
                 _remove(tx, entry, now)
-        self._erase([entry.partition for entry in there.values()])
-
-    def refresh(self, items: Iterable[StoredItem]) -> None:
-        """Restart the time to live of those items that have one and are still there."""
-        ending = {item.id: item.partition for item in items if item.ttl_minutes is not None}
-        if not ending:
-            return
-        with self._writer.transact() as tx:
-            now = self.now()
-            for id, partition in ending.items():
-                head = tx.get([partition], [id]).get(id)
-                end = None if head is None else _end_of(now, head.metadata.get("ttl_minutes"))
-                if head is None or end is None or not is_valid(head, now):
-                    continue  # changed since it was read
-                rest = [_piece_id(id, number) for number in range(1, head.metadata["pieces"])]
-                for entry in (head, *(tx.get([partition], rest).values() if rest else ())):
-                    tx.update(replace(entry, valid_to=end), change=None)
-
-    def sweep(self, partitions: Sequence[Partition]) -> int:
-        """Remove the expired items of these partitions for good, a page at a time; return how many there were."""
-        now = self.now()
-        swept: list[Partition] = []
-        try:
-            for start in range(0, len(partitions), _PARTITIONS_AT_ONCE):
-                some = partitions[start : start + _PARTITIONS_AT_ONCE]
-                for page in self._pages(some, Selection(ended_by=now)):
-                    swept += self._remove_expired([entry for entry in page if item_of(entry) is not None], now)
-        finally:
-            self._erase(swept)
-        self.drop_empty(swept)
-        return len(swept)
-
-    def _remove_expired(self, heads: Sequence[Entry], now: datetime) -> list[Partition]:
-        """Remove these items unless they were put or refreshed since they were read; return where each one was."""
-        if not heads:
-            return []
-        with self._writer.transact() as tx:
-            there = tx.get([*dict.fromkeys(head.partition for head in heads)], [head.id for head in heads])
-            expired = [head for head in there.values() if not is_valid(head, now)]
-            for head in expired:
-                _remove(tx, head, now)
-        return [head.partition for head in expired]
+        if there:  # gone from memory and from the file's own bytes
+            self._searcher.forget([*dict.fromkeys(entry.partition for entry in there.values())])
+            self._store.scrub()
 
     def drop_empty(self, partitions: Iterable[Partition]) -> None:
         """Remove those of the partitions that hold nothing, names included."""
-        empty = [partition for partition in dict.fromkeys(partitions) if self._is_empty(partition)]
+        empty = [partition for partition in dict.fromkeys(partitions) if self.is_empty(partition)]
         if empty:
             with self._store.transact() as tx:
                 for partition in empty:
-                    if self._is_empty(partition):  # someone may have written before us; nobody can now
+                    if self.is_empty(partition):  # someone may have written before us; nobody can now
                         tx.drop_partition(partition)
             self._store.scrub()
-
-    def _is_empty(self, partition: Partition) -> bool:
-        return not self._store.select([partition], Selection(), limit=1) and not self._store.sessions(partition)
-
-    def _erase(self, partitions: Sequence[Partition]) -> None:
-        """Forget in memory and in the file's own bytes what was removed."""
-        if partitions:
-            self._searcher.forget([*dict.fromkeys(partitions)])
-            self._store.scrub()
-
-    def _pages(self, partitions: Sequence[Partition], selection: Selection) -> Iterator[list[Entry]]:
-        after = 0
-        while rows := self._store.select(partitions, selection, after=after, limit=PAGE):
-            after = rows[-1][0]
-            yield [entry for _, entry in rows]
 
     def _valid(self, entries: Iterable[Entry]) -> Iterator[StoredItem]:
         now = self.now()
@@ -424,19 +336,12 @@ class Items:
 def first_accepted(find: Callable[[int], Iterable[T]], accept: Callable[[T], R | None], want: int) -> list[R]:
     """Return the first results that are accepted; asks for more until there are enough, or no more."""
     k = max(_FIRST_HITS, 2 * want)
-    while want:
-        accepted: list[R] = []
-        seen = 0
-        for seen, one in enumerate(find(k), start=1):  # noqa: B007  how many there were at the end
-            result = accept(one)
-            if result is not None:
-                accepted.append(result)
-            if len(accepted) == want:
-                return accepted
-        if seen < k:
-            return accepted
+    while True:
+        found = [*find(k)]
+        accepted = [result for one in found if (result := accept(one)) is not None]
+        if len(accepted) >= want or len(found) < k:
+            return accepted[:want]
         k *= _GROWTH
-    return []
 
 
 def _write(tx: Tx, records: Sequence[NewEntry], now: datetime) -> None:
@@ -445,12 +350,9 @@ def _write(tx: Tx, records: Sequence[NewEntry], now: datetime) -> None:
     before = tx.get([head.partition], [head.id]).get(head.id)
     if before is not None and is_valid(before, now):
         records = [replace(record, entry=_continued(record.entry, before)) for record in records]
-    if before is not None and len(records) == 1 == before.metadata.get("pieces"):
-        tx.update(records[0].entry, change=None, index=records[0].index, vector=records[0].vector)
-    else:  # pieces of an item that lost its head from outside go too
-        tx.remove(head.partition, Selection(session_id=head.id))
-        for record in records:
-            tx.add(record)
+    tx.remove(head.partition, Selection(session_id=head.id))  # with pieces that lost their head from outside
+    for record in records:
+        tx.add(record)
     audit(tx, Event(at=now, tenant=head.tenant, action="remember" if before is None else "edit", entry_id=head.id))
 
 

@@ -7,19 +7,16 @@ so that what is not asked for is not even loaded. Needs the extra `langchain`.
 from __future__ import annotations
 
 import asyncio
-import logging
-import threading
-import weakref
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
-from wellworn.core.errors import InvalidInput, MissingExtra, StoreClosed
+from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import MAX_NAME_CHARS, Layer, Partition, Scope
 from wellworn.core.wellformed import well_formed
 from wellworn.ingest.chunk import chunk
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_count
-from wellworn.integrations.items import Items, PutItem, StoredItem, check_filter, checked_minutes, encoded, matches
+from wellworn.integrations.items import Items, PutItem, StoredItem, check_filter, encoded, matches
 from wellworn.integrations.support import checked_memory
 from wellworn.memory import Memory
 
@@ -36,7 +33,6 @@ try:
         Result,
         SearchItem,
         SearchOp,
-        TTLConfig,
         get_text_at_path,
         validate_op_namespace,
     )
@@ -45,8 +41,6 @@ except ModuleNotFoundError as error:
 
 Namespace = tuple[str, ...]
 
-_log = logging.getLogger(__name__)
-_SWEEP_MINUTES = 5.0
 _LAYER: Layer = "agent"
 _MARK = "langgraph:"
 """What the ids of these partitions begin with, so that no other agent's id is one of them."""
@@ -56,24 +50,16 @@ class WellwornStore(BaseStore):
     """LangGraph's long-term memory in a wellworn file, for one tenant.
 
     `fields` are the paths of a value that a search looks at, `["$"]` for all of it; `put(index=…)` overrides them for
-    one item. `ttl` says when items expire. An expired item is never returned, swept or not. Safe to share between
-    threads and event loops. Closing the memory stays the caller's task.
+    one item. Safe to share between threads and event loops. Closing the memory stays the caller's task.
     """
 
-    supports_ttl = True
-
-    def __init__(
-        self, memory: Memory, *, tenant: str, fields: Sequence[str] = ("$",), ttl: TTLConfig | None = None
-    ) -> None:
+    def __init__(self, memory: Memory, *, tenant: str, fields: Sequence[str] = ("$",)) -> None:
         super().__init__()
         engine = checked_memory(memory).engine
         self._store = engine.store
         self._items = Items(engine, source="langgraph")
         self._tenant = Scope(tenant=tenant).tenant
         self._fields = _checked_paths("fields", fields)
-        self.ttl_config = _checked_config(ttl)
-        self._sweeper: tuple[threading.Thread, threading.Event] | None = None
-        self._sweeper_lock = threading.Lock()
 
     def scope(self, namespace: Namespace) -> Scope:
         """Return the scope under which `Memory` sees the items of a namespace, to export, count or forget them."""
@@ -89,9 +75,7 @@ class WellwornStore(BaseStore):
             _check(op)
         puts = [self._put_of(op) for op in ops if isinstance(op, PutOp)]
         got = self._items.get((self._partition(op.namespace), op.key) for op in ops if isinstance(op, GetOp))
-        read: list[StoredItem] = []
-        results = [self._answer(op, got, read) for op in ops]
-        self._items.refresh(read)
+        results = [self._answer(op, got) for op in ops]
         if puts:
             self._items.put(puts)
             self._items.drop_empty(put.partition for put in puts if put.value is None)
@@ -101,47 +85,12 @@ class WellwornStore(BaseStore):
         """Run operations on a thread, so that the event loop is never held up."""
         return await asyncio.to_thread(self.batch, list(ops))
 
-    def sweep_ttl(self) -> int:
-        """Remove the tenant's expired items for good, names and bytes included; return how many there were."""
-        return self._items.sweep(self._under(()))
-
-    def start_ttl_sweeper(self, sweep_interval_minutes: float | None = None) -> None:
-        """Sweep on a thread, at this interval, that of the `TTLConfig`, or every 5 minutes.
-
-        Does nothing if the thread runs already. The thread does not keep the store or the process alive, and ends when
-        it finds the store gone or the memory closed.
-        """
-        configured = (self.ttl_config or {}).get("sweep_interval_minutes")
-        minutes = checked_minutes("sweep_interval_minutes", sweep_interval_minutes) or configured or _SWEEP_MINUTES
-        with self._sweeper_lock:
-            if self._sweeper is not None and self._sweeper[0].is_alive() and not self._sweeper[1].is_set():
-                return
-            stop = threading.Event()
-            args = (weakref.ref(self), stop, min(minutes * 60, threading.TIMEOUT_MAX))
-            thread = threading.Thread(target=_sweep_until, args=args, name="wellworn-ttl-sweeper", daemon=True)
-            self._sweeper = (thread, stop)
-            thread.start()
-
-    def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
-        """End that thread; False if a sweep is still running after `timeout` seconds."""
-        with self._sweeper_lock:
-            if self._sweeper is None:
-                return True
-            thread, stop = self._sweeper
-            stop.set()
-        thread.join(timeout)
-        return not thread.is_alive()
-
-    def _answer(self, op: Op, got: Mapping[tuple[Partition, str], StoredItem], read: list[StoredItem]) -> Result:
-        """Answer an operation that reads; adds to `read` the items whose time to live restarts."""
+    def _answer(self, op: Op, got: Mapping[tuple[Partition, str], StoredItem]) -> Result:
         if isinstance(op, GetOp):
             item = got.get((self._partition(op.namespace), op.key))
-            read += [item] if item is not None and op.refresh_ttl else []
             return None if item is None else Item(**_fields_of(item))
         if isinstance(op, SearchOp):
-            found = self._search(op)
-            read += [item for item, _ in found] if op.refresh_ttl else []
-            return [SearchItem(**_fields_of(item), score=score) for item, score in found]
+            return [SearchItem(**_fields_of(item), score=score) for item, score in self._search(op)]
         return self._namespaces(op) if isinstance(op, ListNamespacesOp) else None
 
     def _put_of(self, op: PutOp) -> PutItem:
@@ -151,7 +100,6 @@ class WellwornStore(BaseStore):
             key=op.key,
             value=op.value,
             texts=[] if op.value is None else _texts(op.value, paths),
-            ttl_minutes=checked_minutes("ttl", op.ttl),
         )
 
     def _search(self, op: SearchOp) -> list[tuple[StoredItem, float | None]]:
@@ -202,35 +150,11 @@ class WellwornStore(BaseStore):
         found: dict[Namespace, None] = {}
         for partition in fitting:
             cut = _namespace(partition)[: op.max_depth]
-            if cut not in found and self._items.has_any(partition):
+            if cut not in found and not self._items.is_empty(partition):
                 found[cut] = None
                 if len(found) == op.offset + op.limit:
                     break
         return [*found][op.offset : op.offset + op.limit]
-
-
-def _sweep_until(store: weakref.ref[WellwornStore], stop: threading.Event, interval_s: float) -> None:
-    """Sweep at an interval until told to stop. Refers to the store only during a sweep, so that it can be freed."""
-    while not stop.wait(interval_s):
-        alive = store()
-        if alive is None:
-            return
-        try:
-            alive.sweep_ttl()
-        except StoreClosed:
-            return
-        except Exception:
-            _log.exception("Expired items could not be swept; the next try is in %s s", interval_s)
-        del alive
-
-
-def _checked_config(ttl: TTLConfig | None) -> TTLConfig | None:
-    if ttl is not None:
-        if not isinstance(ttl, Mapping) or not set(ttl) <= set(TTLConfig.__annotations__):
-            raise InvalidInput("ttl", f"{ttl!r:.60} is not a TTLConfig", f"use {', '.join(TTLConfig.__annotations__)}")
-        checked_minutes("default_ttl", ttl.get("default_ttl"))
-        checked_minutes("sweep_interval_minutes", ttl.get("sweep_interval_minutes"))
-    return ttl
 
 
 def _check(op: Op) -> None:
@@ -243,6 +167,8 @@ def _check(op: Op) -> None:
         checked_count("offset", op.offset)
     if isinstance(op, SearchOp) and op.filter is not None:
         check_filter(op.filter)
+    if isinstance(op, PutOp) and op.ttl is not None:
+        raise InvalidInput("ttl", "items of this store do not expire", "delete them, or put with ttl=None")
 
 
 def _checked_paths(name: str, paths: object) -> list[str]:

@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections import Counter
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
 from functools import partial
 
 from wellworn.core.cache import LruCache
 from wellworn.core.citations import Citation, read_citation
 from wellworn.core.clock import Clock, TimeOrderedIds, aware, system_clock
 from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.fence import NOTHING
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import Entry, Recall, Scope
 from wellworn.ingest.validate import (
@@ -54,10 +54,8 @@ NOTE = (
 CITE = "End your answer with the numbers of the memories you used, as in [0, 2], or with [NO_CITE] when you used none."
 _MAX_PENDING = 64
 _MANY = 100_000
-_FROZEN = timedelta(minutes=5)
 MIN_CONFIDENCE = 0.15
 """A recall that is less likely than this to hold an answer shows nothing: better nothing than strangers."""
-"""How long later turns of one question reuse what its first turn recalled."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,15 +78,14 @@ class _Shown:
     recall: Recall
     block: MemoryBlock
     turn: int
-    at: datetime
 
 
 class MemoryMiddleware:
     """Memory of one scope for a loop. Cheap to make: one for each request is fine. Safe to share between threads.
 
-    `memory` may be bound (`memory.for_user("ada")`); then `scope` can be left out.
-    `min_score` and `min_confidence` are those of `Memory.recall`. `store_topic` tags the stored turns. `session_id` names the dialogue they
-    belong to (default: a new one). With `auto_summarize_threshold` the session is sent to reflection every so many
+    `memory` may be bound (`memory.for_user("ada")`); then `scope` can be left out. `min_score` and `min_confidence` are
+    those of `Memory.recall`; where nothing passes, the prompt says that nothing relevant is remembered, unless
+    `min_confidence` is 0. `store_topic` tags the stored turns. `session_id` names their dialogue (default: a new one). With `auto_summarize_threshold` the session is sent to reflection every so many
     turns; without it, the memory's own settings decide. `citations=False` asks for no citations and reads none.
     """
 
@@ -99,7 +96,7 @@ class MemoryMiddleware:
         scope: Scope | None = None,
         max_results: int = 5,
         min_score: float | None = None,
-        min_confidence: float | None = MIN_CONFIDENCE,
+        min_confidence: float = MIN_CONFIDENCE,
         format: Format = "structured",
         tag: str = TAG,
         max_chars: int = MAX_CHARS,
@@ -119,6 +116,8 @@ class MemoryMiddleware:
         self.session_id = f"loop-{TimeOrderedIds()()}" if session_id is None else checked_session_id(session_id)
         self.rule = NOTE.format(tag=checked_tag(tag)) + (f" {CITE}" if checked_flag("citations", citations) else "")
         """Stands after the system prompt whenever memories follow: the same text on every turn."""
+        self.nothing = f"<{tag}>{NOTHING}</{tag}>"
+        """Stands there instead when a recall found nothing relevant."""
         self._memory = memory.for_scope(scope)
         self._max_results, self._min_score = checked_k(max_results), min_score
         self._min_confidence = min_confidence
@@ -142,16 +141,16 @@ class MemoryMiddleware:
         return self._faults.counts
 
     def enrich_system_prompt(self, context: MiddlewareContext) -> str:
-        """Return the system prompt, the rule and the recalled memories; the prompt alone if there are none.
+        """Return the system prompt, the rule and the recalled memories, or one line that says there are none.
 
-        Prompt and rule are the same on every turn, so that a prompt cache keeps them.
+        The prompt alone if nothing was ever remembered or memory fails. Prompt and rule are the same on every turn, so
+        that a prompt cache keeps them.
         """
-        block = ""
+        block = MemoryBlock("", 0)
         with self._faults.guarded("recall"):
             block = self._block(context)
-        if not block:
-            return context.current_system_prompt
-        return "\n\n".join(part for part in (context.current_system_prompt, self.rule, block) if part)
+        parts = (context.current_system_prompt, self.rule if block.shown else "", block.text)
+        return "\n\n".join(part for part in parts if part)
 
     def recalled(self, user_input: str) -> Recall | None:
         """Return what was recalled for a question that has no answer yet."""
@@ -198,21 +197,22 @@ class MemoryMiddleware:
     aafter_response = off_loop(after_response)
     aend_session = off_loop(end_session)
 
-    def _block(self, context: MiddlewareContext) -> str:
-        question, now = context.user_input, self._clock()
-        shown = self._pending.get(question)
-        if shown is not None and context.turn > shown.turn and now - shown.at < _FROZEN:
-            return shown.block.text
+    def _block(self, context: MiddlewareContext) -> MemoryBlock:
+        question, shown = context.user_input, self._pending.get(context.user_input)
+        if shown is not None and context.turn > shown.turn:
+            return shown.block
         self._pending.pop(question)  # a citation must not count for a recall that was not shown
         query = clean_text(question if question.strip() else context.conversation_history[-MAX_QUERY_CHARS:])
         if not query.strip():
-            return ""
+            return MemoryBlock("", 0)
         recall = self._memory.recall(
             query[:MAX_QUERY_CHARS], k=self._max_results, min_score=self._min_score, min_confidence=self._min_confidence
         )
-        block = self._block_of(recall.hits, now=now)
-        self._pending.put(question, _Shown(recall=recall, block=block, turn=context.turn, at=now))
-        return block.text
+        block = self._block_of(recall.hits, now=self._clock())
+        if self._min_confidence and recall.searched and not recall.hits:
+            block = MemoryBlock(self.nothing, 0)
+        self._pending.put(question, _Shown(recall=recall, block=block, turn=context.turn))
+        return block
 
     def _read(self, shown: _Shown | None, response: str) -> Citation:
         if not isinstance(response, str):

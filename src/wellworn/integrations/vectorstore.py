@@ -40,8 +40,8 @@ try:
 except ModuleNotFoundError as error:
     raise MissingExtra("WellwornVectorStore", "langchain") from error
 
-Filter = Mapping[str, Any] | Callable[[Document], bool]
-"""Fields of the metadata with their values or operators, or a function of the document."""
+Filter = Mapping[str, Any]
+"""Fields of the metadata with their values or operators."""
 F = TypeVar("F", Hit, Near)
 
 DEFAULT_SCOPE = Scope(tenant="default", project="langchain")
@@ -64,7 +64,6 @@ class WellwornVectorStore(VectorStore):
         elif embedding is not None:
             _check_same(embedding, checked_memory(memory).engine.embedder)
         engine = checked_memory(memory).engine
-        self._memory = memory
         self._scope = checked_scope(scope or memory.scope or DEFAULT_SCOPE)
         self._partitions = self._scope.partitions()
         self._home = self._scope.home()
@@ -107,26 +106,16 @@ class WellwornVectorStore(VectorStore):
         return [_document(entry) for entry in self._entries(ids).values()]
 
     def delete(self, ids: list[str] | None = None, **kwargs: Any) -> bool:
-        """Forget these documents for good; without ids, all that were added on the scope's home layer.
-
-        Unknown ids are ignored. What was remembered by other means goes only if it is named.
-        """
+        """Forget these documents for good; without ids, all on the scope's home layer. Unknown ids are ignored, and
+        what was remembered by other means stays."""
         _refuse(kwargs)
         if ids is None:
-            keys = [item.key for item in self._items.newest(partitions=[self._home])]
-            self._delete([(self._home, key) for key in keys])
-            return True
-        entries = self._entries(ids)
-        items = [item for entry in entries.values() if (item := item_of(entry)) is not None]
-        self._delete([(item.partition, item.key) for item in items])
-        others = {entry.id for entry in entries.values()} - {item.id for item in items}
-        if others:
-            self._memory.forget(scope=self._scope, ids=sorted(others))
+            places = [(self._home, item.key) for item in self._items.newest(partitions=[self._home])]
+        else:
+            found = [item_of(entry) for entry in self._entries(ids).values()]
+            places = [(item.partition, item.key) for item in found if item is not None]
+        self._items.put([PutItem(partition=partition, key=key, value=None) for partition, key in places])
         return True
-
-    def _delete(self, places: Sequence[Any]) -> None:  # pairs of partition and key
-        puts = [PutItem(partition=partition, key=key, value=None) for partition, key in places]
-        self._items.put(puts)
 
     def _entries(self, ids: Iterable[str]) -> dict[str, Entry]:
         """Return the entry of each id: a document's, on the most specific layer, else a remembered one's."""
@@ -189,11 +178,13 @@ class WellwornVectorStore(VectorStore):
         return self._filtered(lambda n: self._searcher.nearest(vector, partitions=self._partitions, k=n), k, filter)
 
     def _filtered(self, find: Callable[[int], Iterable[F]], k: int, filter: Filter | None) -> list[tuple[Document, F]]:
-        passes = _predicate(filter)
+        if filter is not None and not isinstance(filter, Mapping):
+            raise InvalidInput("filter", f"a {type(filter).__name__} will not do", "use {'field': value}")
+        check_filter(filter)
 
         def accepted(one: F) -> tuple[Document, F] | None:
             document = _document(one.entry)
-            return (document, one) if passes(document) else None
+            return (document, one) if matches(document.metadata, filter or {}) else None
 
         return first_accepted(find, accepted, checked_count("k", k))
 
@@ -221,18 +212,6 @@ def _document(entry: Entry) -> Document:
     said = {"title": entry.title, "speaker": entry.speaker, "session_id": entry.session_id, "tags": entry.tags}
     known = {"kind": entry.kind, "at": entry.at.isoformat(), **{name: value for name, value in said.items() if value}}
     return Document(id=entry.id, page_content=entry.text, metadata=known | entry.metadata)
-
-
-def _predicate(filter: object) -> Callable[[Document], bool]:
-    """Return a function that says whether a document passes the filter."""
-    if callable(filter):
-        return filter
-    fields = {} if filter is None else filter
-    if not isinstance(fields, Mapping):
-        remedy = "use {'field': value} or a function of a Document"
-        raise InvalidInput("filter", f"a {type(filter).__name__} will not do", remedy)
-    check_filter(fields)
-    return lambda document: matches(document.metadata, fields)
 
 
 def _refuse(keywords: Mapping[str, Any]) -> None:
