@@ -42,9 +42,9 @@ from wellworn.core.values import JOB_STATES, KINDS, LAYERS, LINK_TYPES, STATES, 
 from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.jobs.queue import job_problem, list_jobs, put_job
 from wellworn.models.port import Embedder
+from wellworn.ops.bundle import PAGE, pages
 from wellworn.ops.lines import checked_id, is_unit_or_zero, settled
 from wellworn.ops.reembed import model_of
-from wellworn.ops.walk import PAGE, entry_total, pages
 from wellworn.store.port import EmbeddingModel, Flaw, IndexRecord, SessionHead, Store, Tx, Vector
 
 _ALL = 1_000_000  # jobs of one partition; there is one for a stretch of turns
@@ -131,7 +131,7 @@ class _Examination:
         except _DAMAGE as error:
             self._flaws.append(_unreadable("the store", error))
         partitions = self._store.partitions()
-        total = entry_total(self._store, partitions)
+        total = self._store.counts(partitions)["entries"]
         for partition in partitions:
             self._checked["partitions"] += 1
             self._partition(partition, total)

@@ -7,6 +7,7 @@ Symbolic links are not followed. Knows nothing about what the files mean.
 from __future__ import annotations
 
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -25,10 +26,10 @@ _BINARY = getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
-def beside(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
+def beside(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes the name `path` when the block ends well, and vanishes when it does not.
 
-    It is readable by its owner only, as memories are private. `durable` waits until the disk has it.
+    It is readable by its owner only, as memories are private.
     """
     try:
         handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
@@ -38,8 +39,7 @@ def beside(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         with os.fdopen(handle, "wb") as file:
             yield file
             file.flush()
-            if durable:
-                os.fsync(file.fileno())
+            os.fsync(file.fileno())
         os.replace(name, path)
     except BaseException as error:
         with suppress(OSError):
@@ -49,9 +49,22 @@ def beside(path: Path, *, durable: bool = True) -> Iterator[BinaryIO]:
         raise
 
 
-def write_whole(path: Path, content: bytes, *, durable: bool = True) -> None:
-    with beside(path, durable=durable) as file:
-        file.write(content)
+@contextmanager
+def folder_beside(path: Path) -> Iterator[Path]:
+    """A folder to fill that takes the name `path` when the block ends well, and vanishes when it does not."""
+    if path.exists() and not (path.is_dir() and not any(path.iterdir())):
+        raise TransferError(f"{path} is not an empty folder; name a new one to export to")
+    try:
+        made = tempfile.mkdtemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+    except OSError as error:
+        raise TransferError(f"cannot write to {path.parent}: {error.strerror or error}") from error
+    try:
+        yield Path(made)
+        os.replace(made, path)
+    except OSError as error:
+        raise TransferError(f"cannot write {path}: {error.strerror or error}") from error
+    finally:
+        shutil.rmtree(made, ignore_errors=True)
 
 
 def files_in(root: Path, suffix: str) -> list[Path]:

@@ -27,7 +27,7 @@ from typing import Any, BinaryIO
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Progress
-from wellworn.ops.bundle import Bundle, Written, coherent
+from wellworn.ops.bundle import Bundle, Written, coherent, pages
 from wellworn.ops.files import beside
 from wellworn.ops.learning_log import (
     OLD_KINDS,
@@ -52,7 +52,6 @@ from wellworn.ops.lines import (
     value_of,
     vector_of,
 )
-from wellworn.ops.walk import entry_total, pages
 from wellworn.store.port import EmbeddingModel, Replaced, StoreReader
 
 VERSION = 3
@@ -119,14 +118,10 @@ def export_file(
 
 
 def _write_entries(
-    out: _Sealed,
-    store: StoreReader,
-    partitions: Sequence[Partition],
-    model: EmbeddingModel | None,
-    progress: Progress | None,
+    out: _Sealed, store: StoreReader, partitions: Sequence[Partition], model: EmbeddingModel | None, progress: Progress | None
 ) -> dict[str, None]:
     """Entries in row order, each followed by its older states; returns their ids in that order."""
-    total = entry_total(store, partitions)
+    total = store.counts(partitions)["entries"]
     ids: dict[str, None] = {}
     for partition in partitions:
         for page in pages(store, partition):

@@ -1,13 +1,12 @@
 """The readable export: a folder of Markdown files, one an entry, that people may edit and load again.
 
     folder/
-      manifest.json            version, and the SHA-256 of every file as it was written
       2026-05/<id>.md          front matter with every field and the links both ways; the body is the text, verbatim
 
 Entries and links make the round trip; raw turns, old versions and vectors are in the JSONL export only. Of the two
 lists of links the outgoing one is read, the incoming one is for readers; a link to an entry that is not in the folder
-is left out. A file that differs from the manifest counts as edited: if its entry is in the store, the change is made
-there as an edit. Any other Markdown file is a note, remembered into the scope of the load: cut where its headings are,
+is left out. A file that does not have its `sum` any more counts as edited: if its entry is in the store, the change is
+made there as an edit. Any other Markdown file is a note, remembered into the scope of the load: cut where its headings are,
 with the headings in the title of each piece and foreign front matter as metadata.
 
 Between two `---` lines stands a YAML mapping, then the body. One line end after the body belongs to the file, not to
@@ -18,7 +17,6 @@ Only plain YAML data is read: no tags that make objects, no aliases (they can gr
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -34,11 +32,9 @@ from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Progress, Scope
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.validate import Draft, check
-from wellworn.ops.admit import admit, same_content
-from wellworn.ops.bundle import Bundle, Loaded, Written, coherent
-from wellworn.ops.files import files_in, read_capped, read_text, write_whole
-from wellworn.ops.lines import checked_id, plain_time, value_of
-from wellworn.ops.walk import entry_total, pages
+from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent, pages
+from wellworn.ops.files import files_in, folder_beside, read_text
+from wellworn.ops.lines import checked_id, value_of
 from wellworn.store.port import Store, StoreReader
 
 if TYPE_CHECKING or not yaml.__with_libyaml__:
@@ -50,10 +46,8 @@ else:  # the same in C, several times as fast
 VERSION = 1
 MARK = "wellworn"
 """The key of the front matter that says that a file is an entry, with the version."""
-MANIFEST = "manifest.json"
-MAX_MANIFEST_BYTES = 256_000_000
-
-_OUR_NAME = re.compile(r"\d{4}-\d{2}/[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.md")
+_OUR_NAME = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.md")
+_SUM = re.compile(r"^sum: x([0-9a-f]{16})\n", re.MULTILINE)
 _LEFT_OUT: dict[str, Any] = {  # fields a file does not show while they have this value
     "title": "",
     "tags": [],
@@ -167,7 +161,18 @@ def file_of(entry: Entry, links: Sequence[Link]) -> str:
     front = {MARK: VERSION, **shown} | ({"evidence": evidence} if evidence != text else {})
     outgoing = [_plain_end(link, "target") for link in links if link.source == entry.id]
     incoming = [_plain_end(link, "source") for link in links if link.target == entry.id]
-    return join({**front, "links": {"outgoing": outgoing, "incoming": incoming}}, text)
+    content = join({**front, "links": {"outgoing": outgoing, "incoming": incoming}}, text)
+    return content.replace("\n", f"\nsum: x{_digest(content)}\n", 1)
+
+
+def _digest(content: str) -> str:
+    return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+def _as_exported(content: str) -> bool:
+    """Whether nobody changed the file since it was written. Files of earlier releases have no sum."""
+    found = _SUM.search(content)
+    return found is not None and _digest(content.replace(found[0], "", 1)) == found[1]
 
 
 def _plain_end(link: Link, end: str) -> dict[str, Any]:
@@ -186,6 +191,7 @@ def entry_in(front: Mapping[str, Any], body: str, name: str) -> tuple[Entry, lis
     """The entry of a file with its outgoing links; fields that someone took out have their usual values."""
     values = {"evidence": body, "source": "import", **front, "text": body}
     version = values.pop(_mark(front) or MARK, None)
+    values.pop("sum", None)
     if version != VERSION:
         raise TransferError(f"{name} is of export version {version!r}; this release reads version {VERSION}")
     links = values.pop("links", {})
@@ -206,63 +212,23 @@ def entry_in(front: Mapping[str, Any], body: str, name: str) -> tuple[Entry, lis
 
 
 def export_folder(
-    store: StoreReader, root: Path, *, partitions: Sequence[Partition], now: datetime, progress: Progress | None = None
+    store: StoreReader, root: Path, *, partitions: Sequence[Partition], progress: Progress | None = None
 ) -> Written:
-    """Write the partitions to a new or empty folder, or renew an export that is there.
-
-    A renewal takes away the files of entries that are gone. It refuses while a file holds changes that have not been
-    loaded, and leaves every file that is not its own alone.
-    """
-    before = _prepare(store, root, now)
-    total = entry_total(store, partitions)
-    written: dict[str, str] = {}
-    links = size = 0
-    for entry, around in _with_links(store, partitions):
-        content = file_of(entry, around).encode()
-        name = _name_of(entry)
-        _write(root, name, content)
-        written[name] = hashlib.sha256(content).hexdigest()
-        links += sum(link.source == entry.id for link in around)
-        size += len(content)
-        if progress is not None:
-            progress(len(written), max(total, len(written)))
-    _write_manifest(root, written, now)
-    for name in before.keys() - written.keys():
-        (root / name).unlink(missing_ok=True)
-    return Written(path=str(root), format="markdown", entries=len(written), links=links, bytes=size)
-
-
-def _prepare(store: StoreReader, root: Path, now: datetime) -> dict[str, Path]:
-    """Make the folder, or see that it may be written to; returns the files of an earlier export, all unchanged.
-
-    A new folder is marked as ours at once, so that an export that was stopped can be made again in the same place.
-    """
-    try:
-        root.mkdir(exist_ok=True)
-        occupied = any(root.iterdir())
-    except OSError as error:
-        raise TransferError(f"cannot export to {root}: {error.strerror or error}") from error
-    manifest = _manifest(root)
-    if manifest is None:
-        if occupied:
-            raise TransferError(f"{root} is not empty and not an export of ours; name a new folder")
-        _write_manifest(root, {}, now)
-        return {}
-    ours = {name: path for name, path in _named_files(root) if _OUR_NAME.fullmatch(name) and name in manifest}
-    for name, path in ours.items():
-        if _hash_of(path) != manifest[name] and not _is_loaded(store, path, name):
-            raise TransferError(f"{path} was changed and not loaded yet; load the folder, or export to another one")
-    return ours
-
-
-def _is_loaded(store: StoreReader, path: Path, name: str) -> bool:
-    """Whether the store has what a file says."""
-    front, body = split(read_text(path), str(path))
-    if front is None or _mark(front) is None:
-        return False
-    entry, _ = entry_in(front, body, name)
-    present = store.get([entry.partition], [entry.id]).get(entry.id)
-    return present is not None and same_content(entry, present)
+    """Write the partitions to a new or empty folder. It appears under its name when it is whole."""
+    total = store.counts(partitions)["entries"]
+    entries = links = size = 0
+    with folder_beside(root) as folder:
+        for entry, around in _with_links(store, partitions):
+            content = file_of(entry, around).encode()
+            path = folder / _name_of(entry)
+            path.parent.mkdir(exist_ok=True)
+            path.write_bytes(content)
+            entries += 1
+            links += sum(link.source == entry.id for link in around)
+            size += len(content)
+            if progress is not None:
+                progress(entries, max(total, entries))
+    return Written(path=str(root), format="markdown", entries=entries, links=links, bytes=size)
 
 
 def _with_links(store: StoreReader, partitions: Sequence[Partition]) -> Iterator[tuple[Entry, list[Link]]]:
@@ -290,55 +256,13 @@ def _name_of(entry: Entry) -> str:
         raise TransferError(f"entry {entry.id!r} cannot have a file: {error.problem}") from error
 
 
-def _write_manifest(root: Path, files: Mapping[str, str], now: datetime) -> None:
-    manifest = {"wellworn_export": VERSION, "format": "markdown", "created_at": plain_time(now), "files": files}
-    write_whole(root / MANIFEST, json.dumps(manifest, indent=1).encode())
-
-
-def _write(root: Path, name: str, content: bytes) -> None:
-    path = root / name
-    if path.parent.is_symlink():
-        raise TransferError(f"{path.parent} is a symbolic link; export to a folder without them")
-    try:
-        path.parent.mkdir(exist_ok=True)
-    except OSError as error:
-        raise TransferError(f"cannot write to {path.parent}: {error.strerror or error}") from error
-    write_whole(path, content, durable=False)  # one wait a file would take longer than all else together
-
-
-def _manifest(root: Path) -> dict[str, str] | None:
-    """File name → hash, as the export wrote them; None when there is no manifest. Names are only looked up here."""
-    path = root / MANIFEST
-    if not path.exists():
-        return None
-    try:
-        values = json.loads(read_capped(path, MAX_MANIFEST_BYTES))
-        version, files = next(values[key] for key in values if key.endswith("_export")), values["files"]
-    except (ValueError, KeyError, TypeError, RecursionError, StopIteration):
-        raise TransferError(f"{path} is not the manifest of a wellworn export; remove or repair it") from None
-    if version != VERSION:
-        raise TransferError(f"{path} is of export version {version!r}; this release reads version {VERSION}")
-    if not isinstance(files, dict) or not all(isinstance(value, str) for value in files.values()):
-        raise TransferError(f"{path} does not list files with their hashes; remove or repair it")
-    return files
-
-
-def _named_files(root: Path) -> Iterator[tuple[str, Path]]:
-    return ((path.relative_to(root).as_posix(), path) for path in files_in(root, ".md"))
-
-
-def _hash_of(path: Path) -> str:
-    return hashlib.sha256(read_capped(path)).hexdigest()
-
-
 # -- reading -----------------------------------------------------------------------------------------------------
 
 
 @dataclass
 class _Found:
-    """What the files of a folder hold; `unchanged` are the hashes of those that are as they were exported."""
+    """What the files of a folder hold."""
 
-    unchanged: frozenset[str]
     entries: dict[str, Entry] = field(default_factory=dict)
     links: list[Link] = field(default_factory=list)
     edited: set[str] = field(default_factory=set)
@@ -371,11 +295,10 @@ def load_folder(
 
 
 def _read(root: Path, scope: Scope | None, now: datetime) -> _Found:
-    manifest = _manifest(root) or {}
-    found = _Found(unchanged=frozenset(manifest.values()))
-    for name, path in _named_files(root):
+    found = _Found()
+    for path in files_in(root, ".md"):
         try:
-            _read_file(found, path, manifest, name)
+            _read_file(found, path)
             if scope is not None and (note := found.notes.get(str(path))):
                 check(note, scope, now)
         except ScopeError:
@@ -388,7 +311,7 @@ def _read(root: Path, scope: Scope | None, now: datetime) -> _Found:
     return found
 
 
-def _read_file(found: _Found, path: Path, manifest: Mapping[str, str], name: str) -> None:
+def _read_file(found: _Found, path: Path) -> None:
     content = read_text(path)
     front, body = split(content, str(path))
     if front is not None and _mark(front) is not None:
@@ -398,10 +321,10 @@ def _read_file(found: _Found, path: Path, manifest: Mapping[str, str], name: str
             raise TransferError(f"{path}: entry {entry.id} is there twice")
         found.entries[entry.id] = entry
         found.links += links
-        if manifest and hashlib.sha256(content.encode()).hexdigest() not in found.unchanged:
+        if not _as_exported(content):
             found.edited.add(entry.id)
-    elif name in manifest:
-        raise TransferError(f"{path}: the front matter is damaged: the file was exported as an entry and is none")
+    elif _OUR_NAME.fullmatch(path.name):
+        raise TransferError(f"{path}: the front matter is damaged: the file has the name of an entry and is none")
     elif body.strip():
         found.notes[str(path)] = _note(front or {}, body, path.stem)
 

@@ -14,7 +14,6 @@ from wellworn.core.errors import EmbedderMismatch, InvalidInput
 from wellworn.core.values import Entry, Progress
 from wellworn.ingest.terms import embedding_text
 from wellworn.models.port import Embedder, Matrix
-from wellworn.ops.walk import entry_total
 from wellworn.store.events import Event, audit
 from wellworn.store.port import EmbeddingModel, Selection, Store, Tx, Vector
 
@@ -68,7 +67,7 @@ def reembed(
         done += _fill(store, embedder, model, done, progress)
         if _take_over(store, model, done, clock):
             break  # else entries were added or changed meanwhile
-    total = entry_total(store, store.partitions())
+    total = store.counts(store.partitions())["entries"]
     if progress is not None:
         progress(total, total)
     return Reembedded(entries=done, skipped=max(0, total - done), model=model)
@@ -78,7 +77,7 @@ def _fill(store: Store, embedder: Embedder, model: EmbeddingModel, before: int, 
     """One pass over the entries without a vector of this model; returns how many have one now."""
     after = done = 0
     lacking = Selection(without_vector_of=model)
-    total = entry_total(store, store.partitions())
+    total = store.counts(store.partitions())["entries"]
     while page := store.select(None, lacking, after=after, limit=BATCH):
         after = page[-1][0]
         vectors = embedder.embed([embedding_text(entry) for _, entry in page])

@@ -12,8 +12,7 @@ from wellworn.core.clock import Clock
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.core.values import Progress, Scope
 from wellworn.ingest.remember import Writer
-from wellworn.ops.admit import admit
-from wellworn.ops.bundle import Loaded, Written
+from wellworn.ops.bundle import Loaded, Written, admit
 from wellworn.ops.jsonl import export_file, read_file
 from wellworn.ops.markdown import export_folder, load_folder
 from wellworn.store.port import Store
@@ -43,7 +42,7 @@ def export_to(
         partitions = [partition for partition in reader.partitions() if seen is None or partition in seen]
         if chosen == "jsonl":
             return export_file(reader, path, partitions=partitions, vectors=vectors, now=clock(), progress=progress)
-        return export_folder(reader, path, partitions=partitions, now=clock(), progress=progress)
+        return export_folder(reader, path, partitions=partitions, progress=progress)
 
 
 def load_from(
