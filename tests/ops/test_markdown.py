@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections.abc import Callable
@@ -69,15 +68,13 @@ def test_files_lie_by_month_and_show_links_both_ways(notes: Path, store: Store) 
     assert names == sorted(f"{e.at:%Y-%m}/{e.id}.md" for e in entries_of(store).values())
     assert {name[:7] for name in names} == {"2026-04", "2026-05"}
     basel = file_with(notes, "Basel").read_text(encoding="utf-8")
-    assert basel.startswith("---\nwellworn: 1\nid: ")
+    assert basel.startswith("---\nwellworn: 1\nsum: x")
     assert basel.endswith("\n---\nThe office is in Basel.\n")
     assert "partition: {tenant: acme, layer: team, layer_id: core}" in basel
     assert "outgoing:\n  - {target: " in basel
     assert "incoming:\n  - {source: " in basel
     assert "evidence:" not in basel
     assert "evidence: " in file_with(notes, "Bern").read_text(encoding="utf-8")
-    manifest = json.loads((notes / "manifest.json").read_text())
-    assert (manifest["wellworn_export"], sorted(manifest["files"])) == (1, names)
 
 
 def test_a_scope_exports_its_partitions_only(memory: Memory, tmp_path: Path) -> None:
@@ -153,28 +150,6 @@ def test_a_change_to_what_another_entry_says_is_refused(notes: Path, memory: Mem
     with pytest.raises(TransferError, match="says already"):
         memory.admin.load(notes)
     assert everything_in(store) == before
-
-
-def test_an_export_is_renewed_in_place(notes: Path, memory: Memory, store: Store) -> None:
-    gone = file_with(notes, "Eve keeps")
-    (notes / "mine.md").write_text("my own note")
-    memory.forget(ids=[gone.stem], scope=EVE)
-    (new,) = memory.remember("Something new.", scope=EVE)
-    memory.admin.export(notes)
-    assert not gone.exists()
-    assert file_with(notes, "Something new.").stem == new
-    assert (notes / "mine.md").read_text() == "my own note"
-
-
-def test_changes_that_were_not_loaded_are_not_written_over(notes: Path, memory: Memory) -> None:
-    path = file_with(notes, "Eve keeps")
-    rewrite(path, "Eve keeps bees.", "Eve keeps hens.")
-    with pytest.raises(TransferError, match="not loaded yet"):
-        memory.admin.export(notes)
-    assert "hens" in path.read_text()
-    memory.admin.load(notes)
-    memory.admin.export(notes)
-    assert memory.admin.load(notes).edited == 0
 
 
 # -- other people's notes ----------------------------------------------------------------------------------------
@@ -344,71 +319,6 @@ def test_size_and_number_are_limited(
     left_out(notes, other, other_store, "more than 8,000,000 bytes")
 
 
-@pytest.mark.parametrize(
-    "manifest",
-    ["", "[]", "{}", '{"wellworn_export": 2, "files": {}}', '{"wellworn_export": 1, "files": [1]}', "[" * 10**5],
-)
-def test_a_broken_manifest_is_refused(notes: Path, other: Memory, other_store: Store, manifest: str) -> None:
-    (notes / "manifest.json").write_text(manifest)
-    refused(notes, other, other_store, "manifest")
-
-
-def test_a_manifest_cannot_name_a_file_elsewhere(notes: Path, memory: Memory, tmp_path: Path) -> None:
-    victim = tmp_path / "victim.md"
-    victim.write_text("precious")
-    values = json.loads((notes / "manifest.json").read_text())
-    values["files"]["../victim.md"] = values["files"][str(victim)] = "0"
-    (notes / "manifest.json").write_text(json.dumps(values))
-    memory.admin.export(notes)
-    assert victim.read_text() == "precious"
-
-
-def test_an_export_goes_to_a_folder_of_its_own(memory: Memory, tmp_path: Path) -> None:
-    fill(memory)
-    (tmp_path / "work").mkdir()
-    (tmp_path / "work" / "thesis.md").write_text("years")
-    (tmp_path / "file").write_text("x")
-    for path, message in (
-        (tmp_path / "work", "not empty"),
-        (tmp_path / "file", "cannot export"),
-        (tmp_path / "no" / "such", "cannot export"),
-    ):
-        with pytest.raises(TransferError, match=message):
-            memory.admin.export(path)
-    (tmp_path / "empty").mkdir()
-    assert memory.admin.export(tmp_path / "empty").entries > 0
-
-
-def test_an_export_that_was_stopped_can_be_made_again(
-    memory: Memory, other: Memory, store: Store, other_store: Store, tmp_path: Path
-) -> None:
-    fill(memory)
-
-    def stop(done: int, of: int) -> None:
-        if done == 3:
-            raise RuntimeError("stop")
-
-    for _ in range(2):
-        with pytest.raises(RuntimeError, match="stop"):
-            memory.admin.export(tmp_path / "notes", progress=stop)
-    memory.admin.export(tmp_path / "notes")
-    memory.edit(file_with(tmp_path / "notes", "Eve keeps").stem, scope=EVE, text="Eve keeps hens.")
-    with pytest.raises(RuntimeError, match="stop"):
-        memory.admin.export(tmp_path / "notes", progress=stop)
-    memory.admin.export(tmp_path / "notes")
-    other.admin.load(tmp_path / "notes")
-    assert entries_of(other_store) == entries_of(store)
-
-
-def test_an_export_is_not_led_out_of_its_folder(notes: Path, memory: Memory, tmp_path: Path) -> None:
-    (tmp_path / "outside").mkdir()
-    (notes / "2027-01").symlink_to(tmp_path / "outside")
-    memory.remember("later", scope=EVE, at="2027-01-05")
-    with pytest.raises(TransferError, match="symbolic link"):
-        memory.admin.export(notes)
-    assert not list((tmp_path / "outside").iterdir())
-
-
 def test_an_entry_without_uuid_has_no_file(memory: Memory, store: Store, tmp_path: Path) -> None:
     fill(memory)
     strange = replace(next(iter(entries_of(store).values())), id="../../x", content_hash="x", text="strange")
@@ -417,3 +327,28 @@ def test_an_entry_without_uuid_has_no_file(memory: Memory, store: Store, tmp_pat
     with pytest.raises(TransferError, match="not a UUID"):
         memory.admin.export(tmp_path / "notes")
     assert not (tmp_path.parent / "x.md").exists()
+
+
+def test_an_export_goes_to_a_folder_of_its_own_and_is_whole_or_not_there(memory: Memory, tmp_path: Path) -> None:
+    fill(memory)
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "thesis.md").write_text("years")
+    (tmp_path / "file").write_text("x")
+    for path, message in (
+        (tmp_path / "work", "not an empty folder"),
+        (tmp_path / "file", "not an empty folder"),
+        (tmp_path / "no" / "such", "cannot write"),
+    ):
+        with pytest.raises(TransferError, match=message):
+            memory.admin.export(path, format="markdown")
+    (tmp_path / "empty").mkdir()
+    assert memory.admin.export(tmp_path / "empty").entries > 0
+
+    def stop(done: int, of: int) -> None:
+        raise RuntimeError("stop")
+
+    with pytest.raises(RuntimeError, match="stop"):
+        memory.admin.export(tmp_path / "notes", progress=stop)
+    assert not (tmp_path / "notes").exists()
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(".part")]
+    memory.admin.export(tmp_path / "notes")

@@ -118,7 +118,11 @@ def export_file(
 
 
 def _write_entries(
-    out: _Sealed, store: StoreReader, partitions: Sequence[Partition], model: EmbeddingModel | None, progress: Progress | None
+    out: _Sealed,
+    store: StoreReader,
+    partitions: Sequence[Partition],
+    model: EmbeddingModel | None,
+    progress: Progress | None,
 ) -> dict[str, None]:
     """Entries in row order, each followed by its older states; returns their ids in that order."""
     total = store.counts(partitions)["entries"]

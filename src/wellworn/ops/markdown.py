@@ -162,7 +162,8 @@ def file_of(entry: Entry, links: Sequence[Link]) -> str:
     outgoing = [_plain_end(link, "target") for link in links if link.source == entry.id]
     incoming = [_plain_end(link, "source") for link in links if link.target == entry.id]
     content = join({**front, "links": {"outgoing": outgoing, "incoming": incoming}}, text)
-    return content.replace("\n", f"\nsum: x{_digest(content)}\n", 1)
+    mark = f"{MARK}: {VERSION}\n"
+    return content.replace(mark, f"{mark}sum: x{_digest(content)}\n", 1)
 
 
 def _digest(content: str) -> str:
