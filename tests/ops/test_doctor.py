@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import cast
 
@@ -21,7 +21,7 @@ from wellworn.ops.doctor import Report, check_cycles, repair, verify
 from wellworn.store.port import Flaw, Selection, Store
 from wellworn.store.sqlite import SqliteStore
 
-from .conftest import ADA, BOB, entries_of, fill, open_memory
+from .conftest import ADA, BOB, EVE, Ticking, entries_of, fill, open_memory
 
 EMBEDDER = HashEmbedder(16)
 
@@ -70,13 +70,13 @@ def test_wrong_counts_hashes_and_index_records_are_rebuilt(memory: Memory, store
     with store.transact() as tx:
         tx.update(replace(entry, text="Quite another text.", token_count=99), change=None)
     report = verify(store, EMBEDDER)
-    assert found(report) == {("token_count", True), ("content_hash", True), ("index", True)}
+    assert found(report) == {("token_count", True), ("content_hash", True), ("index", True), ("vector", True)}
     assert {flaw.subject for flaw in report.flaws} == {ids["tokio"]}
-    assert "3 flaws (3 repairable)" in str(report)
+    assert "4 flaws (4 repairable)" in str(report)
     mended = repair(store, EMBEDDER)
     assert mended.ok
     assert set(mended.mended) == set(report.flaws)
-    assert "3 mended" in str(mended)
+    assert "4 mended" in str(mended)
     assert entries_of(store)[ids["tokio"]].text == "Quite another text."
 
 
@@ -177,7 +177,7 @@ DAMAGES: dict[str, Damage] = {
     "an id": ("UPDATE entries SET id = 'x' WHERE no = 1", {("id", False)}),
     "an empty text": (
         "UPDATE entries SET text = '' WHERE no = 1",
-        {("required", False), ("token_count", True), ("content_hash", True), ("index", True)},
+        {("required", False), ("token_count", True), ("content_hash", True), ("index", True), ("vector", True)},
     ),
     "a token count": ("UPDATE entries SET token_count = 7777 WHERE no = 1", {("token_count", True)}),
     "a hash": ("UPDATE entries SET content_hash = 'x' WHERE no = 1", {("content_hash", True)}),
@@ -186,7 +186,10 @@ DAMAGES: dict[str, Damage] = {
     "times": ("UPDATE entries SET updated_at = created_at - 1 WHERE no = 1", {("times", False)}),
     "validity": ("UPDATE entries SET valid_to = valid_from WHERE no = 1", {("times", False)}),
     "an index record": ("UPDATE index_records SET length = length + 1 WHERE entry = 1", {("index", True)}),
-    "index blobs": ("UPDATE index_records SET terms = x'0102' WHERE entry = 1", {("index", True), ("vector", True)}),
+    "index blobs": (
+        "UPDATE index_records SET terms = x'0102' WHERE entry = 1",
+        {("index", True), ("vector", True), ("readable", True)},
+    ),
     "no index record": ("DELETE FROM index_records WHERE entry = 1", {("index", True), ("vector", True)}),
     "no vector": ("UPDATE index_records SET vector = NULL WHERE entry = 1", {("vector", True)}),
     "a short vector": ("UPDATE index_records SET vector = x'00000000' WHERE entry = 1", {("vector", True)}),
@@ -196,7 +199,11 @@ DAMAGES: dict[str, Damage] = {
     "a self link": ("UPDATE links SET target = source WHERE type = 'supports'", {("link", False)}),
     "the tag index": ("DELETE FROM entry_tags", {("tags", True)}),
     "a turn": ("UPDATE turns SET text = 'I never said that' WHERE number = 0", {("episode", False)}),
-    "a turn's number": ("UPDATE turns SET number = 5 WHERE number = 0", {("episode", False), ("turn_count", True)}),
+    "a turn's number": (
+        "UPDATE turns SET number = 5 WHERE number = 0",
+        {("episode", False), ("turn_count", True), ("turns", False)},
+    ),
+    "a missing turn": ("DELETE FROM turns WHERE number = 0", {("turns", False)}),
     "reflection on what was not said": ("UPDATE sessions SET reflected = 3", {("session", True)}),
     "less than nothing reflected on": ("UPDATE sessions SET reflected = -1", {("session", True)}),
     "a count of turns": ("UPDATE sessions SET turns = 9, reflected = 7", {("turn_count", True), ("session", True)}),
@@ -215,15 +222,30 @@ DAMAGES: dict[str, Damage] = {
         {("job", True)},
     ),
     "a job's state": ("UPDATE records SET state = 'lost' WHERE kind = 'job'", {("job", False)}),
-    "a job's payload": ("UPDATE records SET body = '{' WHERE kind = 'job'", {("readable", False)}),
+    "a job's payload": ("UPDATE records SET body = '{' WHERE kind = 'job'", {("readable", True)}),
+    "a job without its fields": ("UPDATE records SET body = '{}' WHERE kind = 'job'", {("job", True)}),
     "a job of no partition": (
         "UPDATE records SET partition = 99 WHERE kind = 'job'",
-        {("record_without_partition", True)},
+        {("record_without_partition", True), ("job", True)},
     ),
     "a turn's entry": ("UPDATE turns SET entry = 1 WHERE number = 0", {("episode", False)}),
-    "metadata": ("UPDATE entries SET metadata = '{' WHERE no = 2", {("readable", False)}),
-    "a year": (f"UPDATE entries SET at = {10**18} WHERE no = 2", {("readable", False)}),
-    "a turn's year": (f"UPDATE turns SET at = {10**18}", {("readable", False)}),
+    "metadata": ("UPDATE entries SET metadata = '{' WHERE no = 2", {("readable", True)}),
+    "a year": (f"UPDATE entries SET at = {10**18} WHERE no = 2", {("readable", True)}),
+    "a turn's year": (f"UPDATE turns SET at = {10**18}", {("readable", True)}),
+    "a text that is not UTF-8": ("UPDATE entries SET title = CAST(x'41ff' AS TEXT) WHERE no = 2", {("readable", True)}),
+    "a number as tags": ("UPDATE entries SET tags = '7' WHERE no = 2", {("readable", True)}),
+    "an older version": ("UPDATE replaced SET snapshot = '{}'", {("readable", True)}),
+    "a link's time": ("UPDATE links SET created_at = 'now' WHERE type = 'supports'", {("readable", True)}),
+    "the audit log": ("UPDATE records SET body = '[' WHERE kind = 'event' AND no < 3", {("readable", True)}),
+    "an outcome": ("UPDATE records SET body = '{}' WHERE kind = 'outcome'", {("learning", True)}),
+    "a logged recall": ("UPDATE records SET blob = x'00' WHERE kind = 'recall'", {("learning", True)}),
+    "a learned state": ("UPDATE records SET blob = x'7b7d' WHERE kind = 'policy'", {("learning", True)}),
+    "a zeroed vector": (f"UPDATE index_records SET vector = x'{'00' * 64}' WHERE entry = 1", {("vector", True)}),
+    "swapped vectors": (
+        "UPDATE index_records SET vector = (SELECT vector FROM index_records WHERE entry = 3 - o.entry) "
+        "FROM index_records AS o WHERE index_records.entry = o.entry AND o.entry < 3",
+        {("vector", True)},
+    ),
 }
 
 
@@ -234,11 +256,15 @@ def damaged(tmp_path: Path) -> Callable[[str], SqliteStore]:
     def damage(statement: str) -> SqliteStore:
         path = tmp_path / "memory.db"
         store = SqliteStore(path, durability="normal")
-        fill(open_memory(store))
+        memory = open_memory(store)
+        fill(memory)
+        memory.outcome(memory.recall("tokio", scope=ADA).id, cited=[0], scope=ADA)
         with store.transact() as tx:
             put_job(tx, make_job("j", partition=ADA.home(), payload={"session": "2026-05-01"}))
         store.close()
         connection = sqlite3.connect(path, isolation_level=None)
+        for trigger in ("records_keep_their_rows", "records_keep_their_words"):
+            connection.execute(f"DROP TRIGGER {trigger}")
         assert connection.execute(statement).rowcount > 0
         connection.close()
         return SqliteStore(path, durability="normal")
@@ -257,6 +283,31 @@ def test_damage_to_the_file_is_found_and_what_can_be_is_repaired(
     after = repair(store, EMBEDDER)
     assert found(after) == {flaw for flaw in expected if not flaw[1]}, str(after)
     assert {flaw.check for flaw in after.mended} == {check for check, repairable in expected if repairable}
+    store.close()
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_damage_in_one_place_locks_no_other(
+    damaged: Callable[[str], SqliteStore], name: str, tmp_path: Path, other: Memory
+) -> None:
+    """Everything else is listed, recalled, exported, added to and forgotten as before."""
+    store = damaged(DAMAGES[name][0])
+    memory = open_memory(store, clock=Ticking(datetime(2026, 6, 1, tzinfo=UTC)))
+    assert [entry.text for entry in memory.entries(scope=EVE)] == ["Eve keeps bees."]
+    assert memory.entries(scope=ADA)
+    assert memory.recall("Which runtime does Ada prefer?", scope=ADA).hits
+    memory.outcome(memory.recall("bees", scope=EVE).id, cited=[0], scope=EVE)
+    memory.session("2026-05-01", scope=ADA).add("user", "One more turn")
+    memory.remember("Ada plays the viola.", tags=["rust"], scope=ADA)
+    assert memory.recall("viola", scope=ADA).hits[0].entry.text == "Ada plays the viola."
+    memory.admin.events(scope=ADA)
+    memory.jobs.list(scope=ADA)
+    memory.admin.export(tmp_path / "notes")
+    written = memory.admin.export(tmp_path / "out.jsonl")
+    assert written.entries >= 11
+    assert other.admin.load(tmp_path / "out.jsonl").entries == written.entries
+    memory.forget(everything=True, scope=ADA)
+    assert not [entry for entry in memory.entries(scope=ADA) if entry.partition == ADA.home()]
     store.close()
 
 

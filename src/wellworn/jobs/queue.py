@@ -14,7 +14,8 @@ So they happen once, however often the job is tried. Jobs are records of the sto
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -66,14 +67,21 @@ def list_jobs(
 ) -> list[Job]:
     """Jobs, newest first."""
     wanted = RecordFilter(kinds=[JOB], tenant=tenant, tenants=tenants, partition=partition, states=states)
-    jobs = (_job_from(record) for record in reader.records(replace(wanted, limit=limit if kinds is None else None)))
+    jobs = readable_jobs(reader.records(replace(wanted, limit=limit if kinds is None else None)))
     return [job for job in jobs if kinds is None or job.kind in kinds][:limit]
+
+
+def readable_jobs(records: Iterable[Record]) -> Iterator[Job]:
+    """Jobs that make sense; `wellworn doctor` finds the others, which nobody runs."""
+    for record in records:
+        with suppress(StoreCorrupt):
+            yield job_from(record)
 
 
 def find_job(reader: StoreReader, partition: Partition, kind: str, key: str) -> Job | None:
     """The job of a partition by what it does."""
     record = reader.record(partition, JOB, f"{kind} {key}")
-    return None if record is None else _job_from(record)
+    return None if record is None else job_from(record)
 
 
 def put_job(tx: Tx, job: Job) -> None:
@@ -87,8 +95,7 @@ def restart_jobs(tx: Tx, partition: Partition, session_ids: Sequence[str]) -> in
     dropped = 0
     for session_id in session_ids:
         about = RecordFilter(kinds=[JOB], partition=partition, session=session_id)
-        for record in tx.records(replace(about, states=["running"])):
-            job = _job_from(record)
+        for job in readable_jobs(tx.records(replace(about, states=["running"]))):
             put_job(tx, _ended(job, "queued", job.updated_at))
         dropped += tx.drop_records(replace(about, states=["done", "dead"]))
     return dropped
@@ -133,7 +140,7 @@ def _record_of(job: Job) -> Record:
     )
 
 
-def _job_from(record: Record) -> Job:
+def job_from(record: Record) -> Job:
     if record.partition is None:
         raise StoreCorrupt(f"job {record.key!r} is of no partition; run `wellworn doctor`")
     try:
@@ -364,9 +371,9 @@ def _due(tx: Tx, now: datetime, tenants: Sequence[str] | None) -> Iterator[Job]:
     """Jobs that wait and are due, and those that run on a lease that is over, the longest due first."""
     wanted = RecordFilter(kinds=[JOB], tenants=tenants, states=["queued", "running"], due_by=now, order="due")
     first = tx.records(replace(wanted, limit=_AT_ONCE))
-    yield from map(_job_from, first)
+    yield from readable_jobs(first)
     if len(first) == _AT_ONCE:  # none of those was for this worker
-        yield from map(_job_from, tx.records(wanted))
+        yield from readable_jobs(tx.records(wanted))
 
 
 def _ended(job: Job, state: JobState, now: datetime, **changes: Any) -> Job:  # any field of Job

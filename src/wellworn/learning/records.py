@@ -13,11 +13,12 @@ an entry that it showed is forgotten. This module does not know what is learned 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 
@@ -81,7 +82,7 @@ def add_recalls(tx: Tx, recalls: Sequence[LoggedRecall]) -> None:
 
 def logged_recalls(reader: StoreReader, ids: Sequence[str]) -> dict[str, LoggedRecall]:
     """Recalls of the log by id."""
-    return {record.key: _recall_from(record) for record in reader.records(RecordFilter(kinds=[RECALL], keys=ids))}
+    return _recalls_from(reader.records(RecordFilter(kinds=[RECALL], keys=ids)))
 
 
 def logged_recall(reader: StoreReader, recall_id: str) -> LoggedRecall | None:
@@ -118,6 +119,40 @@ def _record_of(recall: LoggedRecall) -> Record:
         created_at=recall.at,
         updated_at=recall.at,
     )
+
+
+def _recalls_from(records: Sequence[Record]) -> dict[str, LoggedRecall]:
+    """Those that make sense; `wellworn doctor` finds the others, and nobody learns from them."""
+    return {record.key: _recall_from(record) for record in records if learning_problem(record) is None}
+
+
+def learning_problem(record: Record) -> str | None:
+    """What is wrong with a record of learning, if it is one and anything is."""
+    if record.kind == RECALL:
+        try:
+            recall = _recall_from(record)
+        except StoreCorrupt as error:
+            return str(error)
+        finite = bool(np.isfinite(recall.base).all() and np.isfinite(recall.features).all())
+        return None if finite and 0 <= recall.shown <= len(recall.nos) else "its numbers make no sense"
+    if record.kind == OUTCOME:
+        value: Any = record.body.get("value")
+        says = _SAYS.get(record.state)  # kinds of earlier releases teach nothing
+        if isinstance(record.body.get("recall"), str) and isinstance(value, dict) and (says is None or says(value)):
+            return None
+        return f"it does not say what an outcome {record.state!r:.40} says"
+    if record.kind == POLICY and record.body.get("crc") not in (None, crc32(record.blob or b"")):
+        return "the learned state does not have its checksum"
+    return None
+
+
+_SAYS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "cited": lambda value: isinstance(value.get("nos"), list) and all(type(no) is int for no in value["nos"]),
+    "used": lambda value: type(value.get("quality")) in (int, float),
+    "ignored": lambda value: not value,
+    "refined": lambda value: type(value.get("query")) is str,
+    "verdict": lambda value: type(value.get("success")) is bool,
+}
 
 
 def _recall_from(record: Record) -> LoggedRecall:
@@ -178,8 +213,12 @@ def outcomes(
     if partition is not None and partition.tenant != tenant:
         return []
     wanted = RecordFilter(kinds=[OUTCOME], tenant=tenant, partition=partition, order="oldest")
-    page = reader.records(replace(wanted, after=after, limit=limit))
-    return _outcomes_from(page, logged_recalls(reader, list({record.body["recall"] for record in page})))
+    while page := reader.records(replace(wanted, after=after, limit=limit)):
+        sound = [record for record in page if learning_problem(record) is None]
+        if found := _outcomes_from(sound, logged_recalls(reader, list({record.body["recall"] for record in sound}))):
+            return found
+        after = page[-1].no
+    return []
 
 
 def every_outcome(
@@ -201,9 +240,9 @@ def recent_outcomes(reader: StoreReader, partition: Partition, *, recalls: int, 
     """The outcomes of a partition's last recalls, with numbers above `after`, in order."""
     last = reader.records(RecordFilter(kinds=[RECALL], partition=partition, limit=recalls))
     wanted = RecordFilter(kinds=[OUTCOME], partition=partition, after=after, limit=recalls * MOST_KINDS)
-    found = [*reversed(reader.records(wanted))]
+    found = [record for record in reversed(reader.records(wanted)) if learning_problem(record) is None]
     of = {record.body["recall"] for record in found}
-    return _outcomes_from(found, {record.key: _recall_from(record) for record in last if record.key in of})
+    return _outcomes_from(found, _recalls_from([record for record in last if record.key in of]))
 
 
 def _outcomes_from(records: Sequence[Record], recalls: dict[str, LoggedRecall]) -> list[LoggedOutcome]:
@@ -229,7 +268,12 @@ def stored_policy(
         return None
     wanted = RecordFilter(kinds=[POLICY], keys=[_key(profile)], tenant=tenant, partition=partition)
     found = reader.records(wanted if partition is not None else replace(wanted, of_tenant=True))
-    return (found[0].blob or b"").decode() if found else None
+    return _state_in(found[0]) if found else None
+
+
+def _state_in(record: Record) -> str | None:
+    """The text of a state; none where it was damaged: the log rebuilds it."""
+    return None if learning_problem(record) else (record.blob or b"").decode(errors="replace")
 
 
 def stored_policies(
@@ -238,9 +282,8 @@ def stored_policies(
     """States of some profiles, of a partition and (None) of its tenant as a whole, as of one moment."""
     profile_of = {_key(profile): profile for profile in profiles}
     wanted = RecordFilter(kinds=[POLICY], keys=[*profile_of], partition=partition, of_tenant=True)
-    return {
-        (profile_of[record.key], record.partition): (record.blob or b"").decode() for record in reader.records(wanted)
-    }
+    found = {(profile_of[record.key], record.partition): _state_in(record) for record in reader.records(wanted)}
+    return {key: state for key, state in found.items() if state is not None}
 
 
 def put_policy(tx: Tx, tenant: str, partition: Partition | None, state: str, *, profile: str = "default") -> None:
@@ -254,6 +297,7 @@ def put_policy(tx: Tx, tenant: str, partition: Partition | None, state: str, *, 
                 partition=partition,
                 kind=POLICY,
                 key=_key(profile),
+                body={"crc": crc32(state.encode())},
                 blob=state.encode(),
                 created_at=EPOCH,
                 updated_at=EPOCH,

@@ -67,6 +67,8 @@ class Written:
     versions: int = 0
     outcomes: int = 0
     bytes: int = 0
+    unreadable: int = 0
+    """Rows of a damaged store that could not be read, or not loaded again, and were left out."""
 
 
 @dataclass(frozen=True, kw_only=True)

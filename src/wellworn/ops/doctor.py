@@ -12,47 +12,67 @@
 | `token_count`  | the count is that of the text                                                     | yes      |
 | `content_hash` | the hash is that of the text                                                      | yes      |
 | `index`        | the stored index record is the one the text gives                                 | yes      |
-| `vector`       | there is one when the store has a model: of its width, finite, of length one or 0 | yes (*)  |
+| `vector`       | there is one when the store has a model: of its width, finite, of length one or 0,| yes (*)  |
+|                | and the one its text gives                                                        |          |
+| `readable`     | every row of every table can be read: entries, history, turns, logs, records      | yes (-)  |
 | `link`         | both ends exist in one tenant, are not the same, and the type is one we know      | no       |
-| `link_views`   | a link is listed at both of its ends                                              | no       |
 | `cycle`        | following `supersedes`, or `derived_from`, never leads back                       | no       |
-| `turns`        | the numbers of a session's turns ascend                                           | no       |
+| `turns`        | they ascend, and none is missing that nobody forgot                               | no       |
 | `episode`      | an entry made from a turn says, or once said, what the turn says                  | no       |
 | `session`      | no turn counts as reflected on that was never said                                | yes      |
 | `job`          | its state is one we know; running, and only then, with a worker and a lease       | yes (+)  |
+| `learning`     | logged recalls and outcomes make sense, learned states have their checksum        | yes (#)  |
 
-(*) with the embedder that the store's vectors come from. (+) queued again, unless the state is no known one. What the
-engine itself can see (pages, references, side tables) is the store's own `check`.
+(*) with the embedder that the store's vectors come from. The bundled one makes all of them again to compare; of another
+`SAMPLE` are compared. (-) unreadable fields get defaults; records, links and old versions are dropped, where the text of
+an entry cannot be read it stays as it is. (+) queued again, unless the state is no known one. (#) dropped: learning
+rebuilds a state from its log. What the engine itself can see (pages, references, side tables) is the store's own
+`check`; broken pages are for `ops.salvage`.
 
 Verification reads page by page and changes nothing; only the edges of `supersedes` and `derived_from` are held for the
-whole store. Repair removes no entry and changes no text.
+whole store. Repair removes no entry.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache
-from itertools import pairwise
 
 import numpy as np
 
-from wellworn.core.errors import InvalidInput, StoreError
+from wellworn.core.errors import InvalidInput, StoreCorrupt
 from wellworn.core.values import JOB_STATES, KINDS, LAYERS, LINK_TYPES, STATES, Entry, Link, Partition, Progress, Turn
 from wellworn.ingest.terms import embedding_text, record_of
-from wellworn.jobs.queue import job_problem, list_jobs, put_job
+from wellworn.jobs.queue import JOB, job_from, job_problem, put_job, readable_jobs
+from wellworn.learning.records import learning_problem
 from wellworn.models.port import Embedder
 from wellworn.ops.bundle import PAGE, pages
 from wellworn.ops.lines import checked_id, is_unit_or_zero, settled
 from wellworn.ops.reembed import model_of
-from wellworn.store.port import EmbeddingModel, Flaw, IndexRecord, SessionHead, Store, Tx, Vector
+from wellworn.store.events import EVENT
+from wellworn.store.port import (
+    EmbeddingModel,
+    Flaw,
+    IndexRecord,
+    Record,
+    RecordFilter,
+    Selection,
+    SessionHead,
+    Store,
+    Tx,
+    Vector,
+)
 
-_ALL = 1_000_000  # jobs of one partition; there is one for a stretch of turns
-_DAMAGE = (StoreError, ValueError, TypeError, OverflowError)  # what reading a damaged row ends in
+SAMPLE = 200
+"""How many vectors are made again to compare, where making them costs time or money."""
+UNKNOWN = 1_000_000
+_QUICK = ("static:", "hash")
+_DIFFERENCE = 0.15
+"""How far two vectors of the same text may be apart: providers do not answer with the same bits every time."""
 ACYCLIC_TYPES = ("supersedes", "derived_from")
 VOCABULARY = {"kind": KINDS, "state": STATES, "trust": ("trusted", "untrusted"), "layer": LAYERS}
 
-LinkKey = tuple[str, str, str]
 _Page = Sequence[tuple[int, Entry]]
 _Stored = dict[int, tuple[IndexRecord | None, Vector | None]]
 
@@ -97,13 +117,12 @@ def repair(store: Store, embedder: Embedder | None, *, progress: Progress | None
     before = verify(store, embedder, progress=half(0))
     try:
         mended = store.check(mend=True)
-    except _DAMAGE:  # it cannot even read itself
-        mended = []
-    for partition in store.partitions():
-        for page in _readable_pages(store, partition):
-            if not isinstance(page, Flaw):
+        for partition in store.partitions():
+            for page in pages(store, partition):
                 _rebuild(store, embedder, partition, page)
-        _reset_work(store, partition)
+        _reset_work(store)
+    except StoreCorrupt:  # broken pages: the walk below says so
+        mended = []
     after = verify(store, embedder, progress=half(1))
     gone = [flaw for flaw in dict.fromkeys([*before.flaws, *mended]) if flaw not in after.flaws]
     return Report(flaws=after.flaws, mended=gone, checked=after.checked)
@@ -118,53 +137,54 @@ class _Examination:
     def __init__(self, store: Store, embedder: Embedder | None, progress: Progress | None) -> None:
         self._store = store
         self._progress = progress
-        self._model = store.model()
-        self._can_embed = _can_embed(store, embedder)
+        self._embedder = embedder
         self._flaws: list[Flaw] = []
         self._edges: dict[str, list[tuple[str, str]]] = {type_: [] for type_ in ACYCLIC_TYPES}
-        self._checked = dict.fromkeys(("partitions", "entries", "vectors", "links", "sessions", "turns", "jobs"), 0)
-        self._view = lru_cache(maxsize=20_000)(self._links_at)
+        parts = ("partitions", "entries", "vectors", "versions", "links", "sessions", "turns", "jobs", "records")
+        self._checked = dict.fromkeys(parts, 0)
+        self._gaps: Counter[str] = Counter()
+        """By tenant, how many numbers of turns have no turn."""
 
     def report(self) -> Report:
-        try:
-            self._flaws += self._store.check()
-        except _DAMAGE as error:
-            self._flaws.append(_unreadable("the store", error))
-        partitions = self._store.partitions()
-        total = self._store.counts(partitions)["entries"]
-        for partition in partitions:
-            self._checked["partitions"] += 1
-            self._partition(partition, total)
+        for part in (self._pages, self._entries, self._records):
+            try:
+                part()
+            except StoreCorrupt as error:
+                problem = f"cannot be read ({error}); run `wellworn doctor --repair`, or restore a backup"
+                self._add("readable", "the file", problem)
         for type_, edges in self._edges.items():
             self._flaws += check_cycles(edges, type_)
-        return Report(flaws=self._flaws, checked=self._checked)
+        for row, problem in self._store.damaged().items():
+            self._add("readable", row, f"cannot be read: {problem}", repairable=True)
+        return Report(flaws=[*dict.fromkeys(self._flaws)], checked=self._checked)
 
     def _add(self, check: str, subject: str, problem: str | None, *, repairable: bool = False) -> None:
         if problem is not None:
             self._flaws.append(Flaw(check=check, subject=subject, problem=problem, repairable=repairable))
 
-    def _partition(self, partition: Partition, total: int) -> None:
-        for page in _readable_pages(self._store, partition):
-            if isinstance(page, Flaw):
-                self._flaws.append(page)
-                continue
-            stored = _stored_with(self._store, page)
-            for no, entry in page:
-                self._entry(entry, *stored[no])
-            self._checked["entries"] += len(page)
-            self._links(partition, {entry.id for _, entry in page})
-            if self._progress is not None:
-                self._progress(min(self._checked["entries"], total), total)
-        self._sessions(partition)
-        try:
-            jobs = list_jobs(self._store, partition=partition, limit=_ALL)
-        except _DAMAGE as error:
-            self._flaws.append(_unreadable(f"the jobs of {_named(partition)}", error))
-            return
-        self._checked["jobs"] += len(jobs)
-        for job in jobs:
-            if (problem := job_problem(job)) is not None:
-                self._add("job", job.id, f"it {problem}", repairable=job.state in JOB_STATES)
+    def _pages(self) -> None:
+        self._model = self._store.model()
+        self._can_embed = _can_embed(self._store, self._embedder)
+        self._flaws += self._store.check()
+
+    def _entries(self) -> None:
+        partitions = self._store.partitions()
+        total = self._store.counts(partitions)["entries"]
+        embedder = self._embedder if self._can_embed else None
+        every = 1 if embedder is None or embedder.name.startswith(_QUICK) else max(1, total // SAMPLE)
+        for partition in partitions:
+            self._checked["partitions"] += 1
+            for page in pages(self._store, partition):
+                stored = self._store.index_of([no for no, _ in page])
+                for no, entry in page:
+                    self._entry(entry, *stored.get(no, (None, None)))
+                for _, entry in _misplaced(embedder, page, stored, every):
+                    self._add("vector", entry.id, "its vector is not the one its text gives", repairable=True)
+                self._checked["entries"] += len(page)
+                self._links(partition, {entry.id for _, entry in page})
+                if self._progress is not None:
+                    self._progress(min(self._checked["entries"], total), total)
+            self._sessions(partition)
 
     def _entry(self, entry: Entry, index: IndexRecord | None, vector: Vector | None) -> None:
         for check, problem in _entry_problems(entry):
@@ -178,6 +198,7 @@ class _Examination:
         self._add("index", entry.id, _index_problem(entry, index), repairable=True)
         self._add("vector", entry.id, _vector_problem(vector, self._model), repairable=self._can_embed)
         self._checked["vectors"] += vector is not None
+        self._checked["versions"] += len(self._store.replaced(entry.id))
 
     def _links(self, partition: Partition, ids: set[str]) -> None:
         """Links that start on this page, and those that end on it and start nowhere."""
@@ -190,33 +211,28 @@ class _Examination:
             if link.source not in ids and link.source in tenants:
                 continue
             self._checked["links"] += 1
-            subject = f"{link.source} {link.type} {link.target}"
             for problem in _link_problems(link, tenants):
-                self._add("link", subject, problem)
-            for end in (link.source, link.target) if {link.source, link.target} <= tenants.keys() else ():
-                if (link.source, link.target, link.type) not in self._view(end):
-                    self._add("link_views", subject, f"it is not listed at {end}")
+                self._add("link", f"{link.source} {link.type} {link.target}", problem)
             if link.type in self._edges:
                 self._edges[link.type].append((link.source, link.target))
 
-    def _links_at(self, entry_id: str) -> frozenset[LinkKey]:
-        return frozenset((link.source, link.target, link.type) for link in self._store.links([entry_id]))
-
     def _sessions(self, partition: Partition) -> None:
         for head in self._store.sessions(partition):
-            try:
-                turns = self._store.turns(partition, head.id)
-            except _DAMAGE as error:
-                self._flaws.append(_unreadable(f"session {head.id}", error))
-                continue
+            turns = self._store.turns(partition, head.id)
             self._checked["sessions"] += 1
             self._checked["turns"] += len(turns)
-            for before, turn in pairwise(turns):
-                if turn.number <= before.number:
-                    self._add("turns", head.id, f"turn {turn.number} comes after turn {before.number}")
             self._add("session", head.id, _session_problem(head, turns), repairable=True)
             for start in range(0, len(turns), PAGE):
                 self._episodes(partition, turns[start : start + PAGE])
+            if any(row.endswith(f"of session {head.id}") for row in self._store.damaged()):
+                continue  # those that cannot be read are not missing
+            said = {turn.number for turn in turns}
+            self._gaps[partition.tenant] += max(said, default=-1) + 1 - len(said)
+            for _, entry in self._store.select([partition], Selection(session_id=head.id, kinds=["episode"])):
+                if len(entry.turn_refs) == 1 and not said.issuperset(entry.turn_refs):
+                    self._add(
+                        "turns", entry.id, f"turn {entry.turn_refs[0]} of {head.id!r} is missing, it was said there"
+                    )
 
     def _episodes(self, partition: Partition, turns: Sequence[Turn]) -> None:
         """An entry that is not there was forgotten and its turn kept, as `forget(ids=…)` does."""
@@ -232,6 +248,43 @@ class _Examination:
                 turn.text in (old.entry.text, old.entry.evidence) for old in self._store.replaced(entry.id)
             ):
                 self._add("episode", entry.id, f"it never said what {place} says")
+
+    def _records(self) -> None:
+        """Jobs, logs and whatever else mechanisms wrote down."""
+        forgotten: Counter[str] = Counter()
+        for record in _all_records(self._store):
+            self._checked["records"] += 1
+            self._checked["jobs"] += record.kind == JOB
+            detail = record.body.get("detail", {}) if record.kind == EVENT else {}
+            if record.state in ("forget", "load"):  # an export may have had gaps already
+                forgotten[record.tenant] += detail.get("turns", 0) if record.state == "forget" else UNKNOWN
+            if (found := _record_problem(record)) is not None:
+                check, problem, repairable = found
+                self._add(check, f"{record.kind} {record.key or record.no}", problem, repairable=repairable)
+        for tenant, gaps in self._gaps.items():
+            if gaps > forgotten[tenant]:
+                self._add(
+                    "turns", f"tenant {tenant}", f"{gaps - forgotten[tenant]} turns are missing, nobody forgot them"
+                )
+
+
+def _all_records(store: Store) -> Iterator[Record]:
+    wanted = RecordFilter(order="oldest", limit=PAGE)
+    while page := store.records(wanted):
+        yield from page
+        wanted = replace(wanted, after=page[-1].no)
+
+
+def _record_problem(record: Record) -> tuple[str, str, bool] | None:
+    """Which check a record fails, why, and whether dropping or resetting it mends that."""
+    if record.kind == JOB:
+        try:
+            problem = job_problem(job_from(record))
+        except StoreCorrupt as error:
+            return "job", str(error), True
+        return None if problem is None else ("job", f"it {problem}", record.state in JOB_STATES)
+    problem = learning_problem(record)
+    return None if problem is None else ("learning", problem, True)
 
 
 def _entry_problems(entry: Entry) -> Iterator[tuple[str, str]]:
@@ -292,15 +345,12 @@ def _vector_problem(vector: Vector | None, model: EmbeddingModel | None) -> str 
 
 
 def _link_problems(link: Link, tenants: dict[str, str]) -> Iterator[str]:
-    """`tenants`: the tenant of every entry that exists among the ends."""
+    """`tenants`: the tenant of every end that can be read."""
     if link.source == link.target:
         yield "it joins an entry to itself"
     if link.type not in LINK_TYPES:
         yield f"{link.type!r} is not a link type"
-    missing = [end for end in (link.source, link.target) if end not in tenants]
-    if missing:
-        yield f"there is no entry {missing[0]}"
-    elif tenants[link.source] != tenants[link.target]:
+    if len({tenants[end] for end in (link.source, link.target) if end in tenants}) > 1:
         yield "it leads from one tenant to another"
 
 
@@ -336,38 +386,23 @@ def _can_embed(store: Store, embedder: Embedder | None) -> bool:
     return embedder is not None and store.model() == model_of(embedder)
 
 
-def _stored_with(store: Store, page: _Page) -> _Stored:
-    """Index record and vector of every row of a page; unreadable ones count as missing."""
-    found: _Stored = {no: (None, None) for no, _ in page}
-    numbers = list(found)
-    for some in (numbers, *([no] for no in numbers)):  # all at once; where that fails, one by one
-        try:
-            found |= store.index_of(some)
-        except _DAMAGE:
-            continue
-        if some is numbers:
-            break
-    return found
-
-
-def _readable_pages(store: Store, partition: Partition) -> Iterator[_Page | Flaw]:
-    """The pages of a partition up to the first that cannot be read, and the flaw that this is."""
-    last = "its first entry"
-    try:
-        for page in pages(store, partition):
-            yield page
-            last = f"entry {page[-1][1].id}"
-    except _DAMAGE as error:
-        yield _unreadable(f"{_named(partition)} from {last} on", error)
-
-
-def _named(partition: Partition) -> str:
-    return f"partition {partition.tenant}/{partition.layer}/{partition.layer_id}"
-
-
-def _unreadable(subject: str, error: Exception) -> Flaw:
-    problem = f"cannot be read ({error}); restore it from a backup or an export"
-    return Flaw(check="readable", subject=subject, problem=problem, repairable=False)
+def _misplaced(embedder: Embedder | None, page: _Page, stored: _Stored, every: int) -> _Page:
+    """Entries whose vector is not the one that the embedder makes of their text: zeroed, or swapped with another."""
+    if embedder is None:
+        return []
+    model = model_of(embedder)
+    there = [(no, entry, stored[no][1]) for no, entry in page[::every] if no in stored]
+    given = [
+        (no, entry, vector) for no, entry, vector in there if vector is not None and not _vector_problem(vector, model)
+    ]
+    if not given:
+        return []
+    made = embedder.embed([embedding_text(entry) for _, entry, _ in given])
+    return [
+        (no, entry)
+        for (no, entry, vector), right in zip(given, made, strict=True)
+        if float(np.linalg.norm(vector - right)) > _DIFFERENCE
+    ]
 
 
 # -- repair ------------------------------------------------------------------------------------------------------
@@ -375,13 +410,14 @@ def _unreadable(subject: str, error: Exception) -> Flaw:
 
 def _rebuild(store: Store, embedder: Embedder | None, partition: Partition, page: _Page) -> None:
     """Counts, hashes, index records and vectors of entries that nobody changes meanwhile."""
-    stored, model = _stored_with(store, page), store.model()
-    lacking = [(no, entry) for no, entry in page if _vector_problem(stored[no][1], model)]
+    stored, model = store.index_of([no for no, _ in page]), store.model()
     vectors: dict[int, Vector] = {}
-    if embedder is not None and lacking and _can_embed(store, embedder):
+    if embedder is not None and _can_embed(store, embedder):
+        lacking = [(no, entry) for no, entry in page if _vector_problem(stored.get(no, (None, None))[1], model)]
+        lacking += _misplaced(embedder, page, stored, 1 if embedder.name.startswith(_QUICK) else PAGE)
         made = embedder.embed([embedding_text(entry) for _, entry in lacking])  # outside any transaction
         vectors = {no: vector for (no, _), vector in zip(lacking, made, strict=True)}
-    indexes = {no: record_of(entry) for no, entry in page if _index_problem(entry, stored[no][0])}
+    indexes = {no: record_of(entry) for no, entry in page if _index_problem(entry, stored.get(no, (None, None))[0])}
     wrong = [(no, entry) for no, entry in page if no in vectors or no in indexes or settled(entry) != entry]
     if not wrong:
         return
@@ -402,20 +438,22 @@ def _would_repeat(tx: Tx, entry: Entry) -> bool:
     return same is not None and same.id != entry.id
 
 
-def _reset_work(store: Store, partition: Partition) -> None:
-    """Queue jobs again that run for nobody, and take back marks of reflection on turns that are not there."""
-    try:
-        jobs = [job for job in list_jobs(store, partition=partition, limit=_ALL) if job_problem(job)]
-        heads = store.sessions(partition)
-    except _DAMAGE:
-        return
+def _reset_work(store: Store) -> None:
+    """Queue jobs again that run for nobody, drop learning records that make no sense, and take back marks of
+    reflection on turns that are not there."""
+    wrong = [record for record in _all_records(store) if (found := _record_problem(record)) and found[2]]
+    heads = [head for partition in store.partitions() for head in store.sessions(partition)]
     ahead = [head for head in heads if not 0 <= head.reflected <= head.turns]
-    if not jobs and not ahead:
+    if not wrong and not ahead:
         return
     with store.transact() as tx:
-        for job in jobs:
-            if job.state in JOB_STATES:
+        for record in wrong:
+            if jobs := [*readable_jobs([record])] if record.kind == JOB else []:
+                (job,) = jobs
                 state = "queued" if job.state == "running" else job.state
                 put_job(tx, replace(job, state=state, worker=None, lease_until=None, attempts=max(job.attempts, 0)))
+            else:
+                only = RecordFilter(kinds=[record.kind], keys=[record.key], tenant=record.tenant)
+                tx.drop_records(replace(only, partition=record.partition, of_tenant=record.partition is None))
         for head in ahead:
-            tx.mark_session(partition, head.id, reflected=min(max(head.reflected, 0), head.turns))
+            tx.mark_session(head.partition, head.id, reflected=min(max(head.reflected, 0), head.turns))

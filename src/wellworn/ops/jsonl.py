@@ -19,7 +19,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -44,6 +44,7 @@ from wellworn.ops.lines import (
     TurnLine,
     checked,
     float_bytes,
+    is_unit_or_zero,
     or_none,
     placed,
     plain_session,
@@ -62,13 +63,26 @@ MAX_LINE_BYTES = 32_000_000
 
 
 class _Sealed:
-    """A file under way: counts its lines by type and hashes its bytes."""
+    """A file under way: counts its lines by type and hashes its bytes. Leaves out what could not be loaded again."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._hash = hashlib.sha256()
         self.lines: dict[str, int] = {}
         self.bytes = 0
+        self.left_out = 0
+
+    def keep(self, type_: str, kind: type[Any], values: dict[str, Any], **more: Any) -> bool:  # JSON values
+        """Write a line if a load would accept it; a damaged store may hold what it would not."""
+        try:
+            value = value_of(kind, values, type_)
+            if isinstance(value, Entry):
+                coherent(Bundle(entries=[value]), where=type_)
+        except TransferError:
+            self.left_out += 1
+            return False
+        self.write(type_, {"type": type_, **values, **more})
+        return True
 
     def write(self, type_: str, values: dict[str, Any]) -> None:
         line = json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
@@ -114,6 +128,7 @@ def export_file(
         versions=counts.get("replaced", 0),
         outcomes=counts.get("outcome", 0),
         bytes=out.bytes,
+        unreadable=out.left_out,
     )
 
 
@@ -131,12 +146,13 @@ def _write_entries(
         for page in pages(store, partition):
             stored = store.index_of([no for no, _ in page]) if model else {}
             for no, entry in page:
-                ids[entry.id] = None
                 _, vector = stored.get(no, (None, None))
-                numbers = None if vector is None else float_bytes(vector)
-                out.write("entry", {"type": "entry", **to_plain(entry), "vector": to_plain(numbers)})
-                for old in store.replaced(entry.id):
-                    out.write("replaced", {"type": "replaced", **to_plain(old)})
+                whole = vector is not None and model is not None and vector.shape == (model.width,)
+                numbers = float_bytes(vector) if vector is not None and whole and is_unit_or_zero(vector) else None
+                if out.keep("entry", Entry, to_plain(entry), vector=to_plain(numbers)):
+                    ids[entry.id] = None
+                    for old in store.replaced(entry.id):
+                        out.keep("replaced", Replaced, to_plain(old))
             if progress is not None:
                 progress(len(ids), max(total, len(ids)))
     return ids
@@ -145,13 +161,16 @@ def _write_entries(
 def _write_turns(out: _Sealed, store: StoreReader, partitions: Sequence[Partition], ids: dict[str, None]) -> None:
     for partition in partitions:
         for head in store.sessions(partition):
+            said = 0
             for turn in store.turns(partition, head.id):
-                values = {"type": "turn", "partition": to_plain(partition), **to_plain(turn)}
+                values = {"partition": to_plain(partition), **to_plain(turn)}
                 if turn.entry_id not in ids:
                     values["entry_id"] = None  # the entry was forgotten and the turn kept
-                out.write("turn", values)
-            if head.turns:
-                out.write("session", {"type": "session", **plain_session(head)})
+                if out.keep("turn", TurnLine, values):
+                    said = turn.number + 1
+            if said:
+                read = min(max(head.reflected, 0), said)
+                out.write("session", {"type": "session", **plain_session(replace(head, turns=said, reflected=read))})
 
 
 def _write_links(out: _Sealed, store: StoreReader, ids: dict[str, None], size: int = 500) -> None:
@@ -160,8 +179,8 @@ def _write_links(out: _Sealed, store: StoreReader, ids: dict[str, None], size: i
     for start in range(0, len(ordered), size):
         sources = set(ordered[start : start + size])
         for link in store.links(ordered[start : start + size]):
-            if link.source in sources and link.target in ids:
-                out.write("link", {"type": "link", "link": to_plain(link)})
+            if link.source in sources and link.target in ids and link.source != link.target:
+                out.keep("link", _LinkLine, {"link": to_plain(link)})
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

@@ -217,11 +217,15 @@ def export_folder(
 ) -> Written:
     """Write the partitions to a new or empty folder. It appears under its name when it is whole."""
     total = store.counts(partitions)["entries"]
-    entries = links = size = 0
+    entries = links = size = left_out = 0
     with folder_beside(root) as folder:
         for entry, around in _with_links(store, partitions):
+            name = _name_of(entry)
+            if name is None:
+                left_out += 1
+                continue
             content = file_of(entry, around).encode()
-            path = folder / _name_of(entry)
+            path = folder / name
             path.parent.mkdir(exist_ok=True)
             path.write_bytes(content)
             entries += 1
@@ -229,7 +233,7 @@ def export_folder(
             size += len(content)
             if progress is not None:
                 progress(entries, max(total, entries))
-    return Written(path=str(root), format="markdown", entries=entries, links=links, bytes=size)
+    return Written(path=str(root), format="markdown", entries=entries, links=links, bytes=size, unreadable=left_out)
 
 
 def _with_links(store: StoreReader, partitions: Sequence[Partition]) -> Iterator[tuple[Entry, list[Link]]]:
@@ -248,13 +252,13 @@ def _with_links(store: StoreReader, partitions: Sequence[Partition]) -> Iterator
             yield from ((entry, around[entry.id]) for _, entry in page)
 
 
-def _name_of(entry: Entry) -> str:
-    """The entry's file, by the month it happened in; only a UUID may become a name."""
+def _name_of(entry: Entry) -> str | None:
+    """The entry's file, by the month it happened in; only a UUID may become a name, None for another id."""
     utc = entry.at.astimezone(UTC)
     try:
         return f"{utc.year:04d}-{utc.month:02d}/{checked_id(entry.id)}.md"
-    except InvalidInput as error:
-        raise TransferError(f"entry {entry.id!r} cannot have a file: {error.problem}") from error
+    except InvalidInput:
+        return None
 
 
 # -- reading -----------------------------------------------------------------------------------------------------

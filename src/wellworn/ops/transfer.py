@@ -6,6 +6,7 @@ to its home partition, with their ids where those are free and new ones where no
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from wellworn.core.clock import Clock
@@ -41,8 +42,10 @@ def export_to(
     with store.snapshot() as reader:  # others may write meanwhile
         partitions = [partition for partition in reader.partitions() if seen is None or partition in seen]
         if chosen == "jsonl":
-            return export_file(reader, path, partitions=partitions, vectors=vectors, now=clock(), progress=progress)
-        return export_folder(reader, path, partitions=partitions, progress=progress)
+            done = export_file(reader, path, partitions=partitions, vectors=vectors, now=clock(), progress=progress)
+        else:
+            done = export_folder(reader, path, partitions=partitions, progress=progress)
+    return replace(done, unreadable=done.unreadable + len(store.damaged()))
 
 
 def load_from(

@@ -302,6 +302,10 @@ class Store(StoreReader):
         """A reader for which the store stands still: every read sees the moment at which the block began, whatever
         others write meanwhile. It keeps nobody from writing."""
 
+    def damaged(self) -> dict[str, str]:
+        """Rows that could not be read since the store was opened or last checked, and why: reads leave them out."""
+        return {}
+
     @abstractmethod
     def check(self, *, mend: bool = False) -> list[Flaw]:
         """What only the engine can see: page structure, references, counters, its own side tables.

@@ -1,12 +1,23 @@
-"""What only SQLite can see of its file: pages, references, side tables and counters; and mending those."""
+"""What only SQLite can see of its file: pages, references, side tables and counters; and mending those.
+
+Rows that cannot be read are mended too: what an entry or a turn says stays as far as it is readable, its damaged fields
+get their defaults; older versions, links and records that cannot be read are dropped.
+"""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
 
+from wellworn.core.clock import from_micros
 from wellworn.store.port import Flaw
+from wellworn.store.sqlite.damage import TROUBLE, fetched
+from wellworn.store.sqlite.reader import link_from, replaced_from, turn_from
+from wellworn.store.sqlite.records import SELECT_RECORD, record_from
+from wellworn.store.sqlite.rows import ENTRY_COLUMNS, SELECT_ENTRY, entry_from
 
 _ORPHANS = {
     # check name: (what the row is, query for its subjects, statement that drops them)
@@ -86,26 +97,139 @@ def check_tables(db: sqlite3.Connection) -> Iterator[Flaw]:
 
 def _tag_flaws(db: sqlite3.Connection) -> Iterator[tuple[tuple[int, int, list[str]], Flaw]]:
     """Entries whose tag rows differ from the tags they carry."""
-    rows = db.execute(
+    rows = fetched(
+        db,
         """
         SELECT e.no, e.partition, e.id, e.tags,
                coalesce((SELECT json_group_array(t.tag) FROM entry_tags t WHERE t.entry = e.no AND t.partition = e.partition), '[]')
         FROM entries e WHERE e.tags <> '[]' OR EXISTS (SELECT 1 FROM entry_tags t WHERE t.entry = e.no)
-        """
+        """,
     )
     for no, partition, entry_id, tags, rows_of_it in rows:
-        wanted = json.loads(tags)
-        if sorted(wanted) != sorted(json.loads(rows_of_it)):
+        wanted, there = _texts(tags), _texts(rows_of_it)
+        if wanted is not None and (there is None or sorted(wanted) != sorted(there)):
             flaw = Flaw(check="tags", subject=entry_id, problem="the tag index disagrees", repairable=True)
             yield (no, partition, wanted), flaw
 
 
+def _texts(text: object) -> list[str] | None:
+    """A JSON list of texts; None where it is none: the entry itself cannot be read then, which its reader says."""
+    try:
+        found = json.loads(text) if isinstance(text, str) else None
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, list) and all(isinstance(one, str) for one in found) else None
+
+
 def mend_tables(db: sqlite3.Connection) -> list[Flaw]:
-    """Drop what hangs on nothing, rebuild the tag index; returns what was mended."""
-    mended = [flaw for flaw in check_tables(db) if flaw.repairable]
+    """Mend rows that cannot be read, drop what hangs on nothing, rebuild the tag index; returns what was mended."""
+    triggers = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
+    for name, _ in triggers:  # logs are append-only for everybody else
+        db.execute(f"DROP TRIGGER {name}")
+    mended = [*_mend_rows(db), *(flaw for flaw in check_tables(db) if flaw.repairable)]
+    for _, statement in triggers:
+        db.execute(statement)
     for (no, partition, tags), _ in list(_tag_flaws(db)):
         db.execute("DELETE FROM entry_tags WHERE entry = ?", (no,))
         db.executemany("INSERT OR IGNORE INTO entry_tags VALUES (?, ?, ?)", [(partition, tag, no) for tag in tags])
     for _, _, statement in _ORPHANS.values():
         db.execute(statement)
     return mended
+
+
+# -- rows that cannot be read ------------------------------------------------------------------------------------
+
+_DEFAULTS: dict[str, Any] = {
+    "confidence": 0.5,
+    "kind": "note",
+    "state": "active",
+    "trust": "untrusted",
+    "turn_refs": "[]",
+    "tags": "[]",
+    "metadata": "{}",
+    "source": "repair",
+    "role": "user",
+}
+_TIMES = ("at", "created_at", "updated_at", "valid_from")
+_MAYBE = ("valid_to", "thread", "position", "session_id", "speaker", "evidence")
+_DROPPED: dict[str, tuple[str, Callable[[tuple[Any, ...]], object]]] = {
+    "replaced": (
+        "SELECT r.rowid, r.snapshot, r.change, r.changed_at, 't', 'user', 'u', r.no FROM replaced r",
+        replaced_from,
+    ),
+    "records": (SELECT_RECORD.replace("SELECT", "SELECT r.rowid,", 1), lambda row: record_from(row, None)),
+}
+_LINKS = "SELECT source, target, type, 's', 't', type, confidence, automatic, created_at FROM links"
+
+
+def _mend_rows(db: sqlite3.Connection) -> Iterator[Flaw]:
+    query = f"SELECT e.no, {SELECT_ENTRY} FROM entries e JOIN partitions s ON s.no = e.partition"
+    yield from _mend_fields(db, "entries", query, ENTRY_COLUMNS, entry_from)
+    columns = ("number", "role", "text", "at", "speaker")
+    query = f"SELECT no, {', '.join(columns)}, NULL FROM turns"
+    yield from _mend_fields(db, "turns", query, columns, partial(turn_from, session_id=""))
+    for table, (query, make) in _DROPPED.items():
+        for no, *row in fetched(db, query):
+            if not _readable(make, row):
+                db.execute(f"DELETE FROM {table} WHERE rowid = ?", (no,))
+                yield _mended(f"{table} row {no}", "it could not be read and is dropped")
+    for source, target, type_, *row in fetched(db, _LINKS):
+        if not _readable(link_from, row):
+            db.execute("DELETE FROM links WHERE source = ? AND target = ? AND type IS ?", (source, target, type_))
+            yield _mended(f"link {source}→{target}", "it could not be read and is dropped")
+
+
+def _mend_fields(
+    db: sqlite3.Connection, table: str, query: str, columns: Sequence[str], make: Callable[[tuple[Any, ...]], object]
+) -> Iterator[Flaw]:
+    """Give defaults to the fields that cannot be read, of rows whose words can."""
+    for no, *row in fetched(db, query):
+        if _readable(make, row):
+            continue
+        fixed = _fixed(dict(zip(columns, row, strict=False)))
+        if isinstance(fixed.get("id", ""), str) and isinstance(fixed["text"], str):
+            setters = ", ".join(f"{name} = ?" for name in fixed)
+            db.execute(f"UPDATE OR IGNORE {table} SET {setters} WHERE no = ?", (*fixed.values(), no))
+            yield _mended(f"{table} row {no}", "its unreadable fields have their defaults now")
+
+
+def _mended(subject: str, problem: str) -> Flaw:
+    return Flaw(check="readable", subject=subject, problem=problem, repairable=True)
+
+
+def _readable(make: Callable[[tuple[Any, ...]], object], row: Sequence[Any]) -> bool:
+    try:
+        make(tuple(row))
+    except TROUBLE:
+        return False
+    return True
+
+
+def _fixed(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with defaults for what cannot be read."""
+    times = [value for name in _TIMES if _is_time(value := row.get(name))]
+    for name, value in row.items():
+        if isinstance(value, bytes) and name not in ("turn_refs", "tags", "metadata"):
+            row[name] = value = value.decode("utf-8", "replace")
+        if name in _TIMES:
+            row[name] = value if _is_time(value) else (times or [0])[0]
+        elif name == "valid_to":
+            row[name] = value if _is_time(value) else None
+        elif name in ("turn_refs", "tags", "metadata"):
+            row[name] = value if _is_json(value, dict if name == "metadata" else list) else _DEFAULTS[name]
+        elif name == "confidence" or name in ("thread", "position") or name.endswith(("count", "repeats", "number")):
+            row[name] = value if isinstance(value, int | float) else None if name in _MAYBE else _DEFAULTS.get(name, 0)
+        elif not isinstance(value, str) and name not in ("id", "text"):
+            row[name] = None if name in _MAYBE else _DEFAULTS.get(name, "")
+    return row
+
+
+def _is_time(value: object) -> bool:
+    return isinstance(value, int) and _readable(lambda row: from_micros(row[0]), [value])
+
+
+def _is_json(value: object, type_: type) -> bool:
+    try:
+        return isinstance(value, str) and isinstance(json.loads(value), type_)
+    except (ValueError, RecursionError):
+        return False

@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
-from functools import lru_cache
-from itertools import starmap
+from functools import lru_cache, partial
 from typing import Any
 
 from wellworn.core.clock import from_micros, to_micros
-from wellworn.core.values import Entry, Layer, Link, Partition, Turn
+from wellworn.core.values import LAYERS, Entry, Layer, Link, Partition, Turn
 from wellworn.store.port import (
     Delta,
     Edge,
@@ -26,11 +25,11 @@ from wellworn.store.port import (
     Replaced,
     Selection,
     SessionHead,
-    Slim,
     StoreReader,
     Vector,
 )
 from wellworn.store.sqlite import records
+from wellworn.store.sqlite.damage import BLOB, FLOAT, INT, NONE, TEXT, Damage, Types, fetched, fits, slim_from
 from wellworn.store.sqlite.rows import (
     SELECT_ENTRY,
     entry_from,
@@ -73,7 +72,9 @@ def _heads(count: int) -> str:
 
 
 class SqliteReader(StoreReader):
-    """Queries. The store runs them on pooled connections, a transaction on its own."""
+    """Queries. The store runs them on pooled connections, a transaction on its own. What is damaged is left out."""
+
+    damage: Damage
 
     @abstractmethod
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[sqlite3.Connection]:
@@ -102,8 +103,8 @@ class SqliteReader(StoreReader):
             where += " AND layer_id >= ? AND layer_id < CAST(? AS TEXT)"
             values += [prefix, prefix.encode() + b"\xff"]
         with self._reading() as db:
-            rows = db.execute(f"SELECT tenant, layer, layer_id FROM partitions {where} ORDER BY no", values).fetchall()
-        return [Partition(tenant=tenant_, layer=layer_, layer_id=layer_id) for tenant_, layer_, layer_id in rows]
+            rows = fetched(db, f"SELECT tenant, layer, layer_id FROM partitions {where} ORDER BY no", values)
+        return self.damage.read(rows, _partition_from, lambda row: f"partition {row!r:.120}")
 
     def heads(self, partitions: Sequence[Partition]) -> list[Head | None]:
         found: dict[int, Head] = {}
@@ -123,11 +124,13 @@ class SqliteReader(StoreReader):
             if head is None:
                 return Delta(seq=0, rows=[], removed=[])
             query = _SLIM_CHANGED if since else _SLIM_ALL
-            found = db.execute(query, (partition_no, since, after, -1 if limit is None else limit))
-            rows = list(starmap(Slim, found))
+            found = fetched(db, query, (partition_no, since, after, -1 if limit is None else limit))
+            width = db.execute("SELECT width FROM models WHERE current = 1").fetchone()
+            vector_bytes = 4 * width[0] if width else 0
             removed = db.execute(
                 "SELECT entry FROM removed WHERE partition = ? AND seq > ?", (partition_no, since)
             ).fetchall()
+        rows = self.damage.read(found, partial(slim_from, vector_bytes=vector_bytes), _index_row)
         return Delta(seq=head[0], rows=rows, removed=[no for (no,) in removed])
 
     def counts(self, partitions: Sequence[Partition]) -> dict[str, int]:
@@ -145,8 +148,8 @@ class SqliteReader(StoreReader):
             }
             counted = {name: int(db.execute(query, values).fetchone()[0]) for name, query in queries.items()}
             for column in ("kind", "state"):
-                rows = db.execute(
-                    f"SELECT {column}, count(*) FROM entries WHERE partition {here} GROUP BY 1 ORDER BY 1", values
+                rows = fetched(
+                    db, f"SELECT {column}, count(*) FROM entries WHERE partition {here} GROUP BY 1 ORDER BY 1", values
                 )
                 counted.update({f"{column}:{value}": number for value, number in rows})
             (pages,), (size,) = (db.execute(f"PRAGMA page_{what}").fetchone() for what in ("count", "size"))
@@ -163,14 +166,18 @@ class SqliteReader(StoreReader):
             if after:
                 where += " AND e.no > ?"
                 values.append(after)
-            rows = db.execute(
+            rows = fetched(
+                db,
                 f"SELECT {SELECT_ENTRY}, e.partition, e.no FROM entries e JOIN partitions s ON s.no = e.partition "
                 f"WHERE {where} ORDER BY e.no LIMIT ?",
                 (*values, -1 if limit is None else limit),
-            ).fetchall()
+            )
         for row in rows:
             self._met(row[0], row[-1], row[-2])
-        return [(row[-1], entry_from(row[:-2])) for row in rows]
+        found = self.damage.read(rows, _numbered_entry, _entry_row)
+        if limit is not None and len(found) < len(rows) == limit:  # some cannot be read: a page is full all the same
+            found += self.select(partitions, selection, after=rows[-1][-1], limit=limit - len(found))
+        return found
 
     def rows(self, selection: Selection, *, partition_no: int | None = None) -> set[int]:
         with self._reading() as db:
@@ -252,19 +259,21 @@ class SqliteReader(StoreReader):
             if tags is not None:
                 values = []
                 where = f"e.no {in_list(_sharing(db, partition_no, tags, shared), values)}"
-            rows = db.execute(
+            rows = fetched(
+                db,
                 f"SELECT e.no, e.id, e.at, e.tags FROM entries e WHERE {where} "
                 "AND e.state IN ('active', 'flagged') ORDER BY e.no DESC LIMIT ?",
                 (*values, limit),
-            ).fetchall()
-        return [self._neighbour(partition_no, *row) for row in rows]
+            )
+        return self.damage.read(rows, partial(self._neighbour, partition_no), lambda row: f"entry {row[1]}")
 
     def _near(self, db: sqlite3.Connection, partition_no: int, near: tuple[int, int], limit: int) -> list[Neighbour]:
         found = db.execute(_SHARING_A_SKETCH, (near[0], partition_no, limit, near[1], partition_no, limit)).fetchall()
         if not found:
             return []
         values = list[Any]()
-        rows = db.execute(
+        rows = fetched(
+            db,
             f"""
             SELECT e.no, e.id, e.at, e.tags, i.near_a, i.near_b, i.length, i.chars, i.traits, i.speaker, i.terms,
                    i.counts
@@ -272,46 +281,40 @@ class SqliteReader(StoreReader):
             WHERE e.no {in_list([*{no for (no,) in found}], values)} ORDER BY e.no DESC LIMIT ?
             """,
             (*values, limit),
-        ).fetchall()
-        return [
-            self._neighbour(partition_no, no, entry_id, at, tags, index_from(index))
-            for no, entry_id, at, tags, *index in rows
-        ]
+        )
+        return self.damage.read(rows, partial(self._neighbour, partition_no), lambda row: f"entry {row[1]}")
 
-    def _neighbour(
-        self, partition_no: int, no: int, entry_id: str, at: int, tags: str, index: IndexRecord | None = None
-    ) -> Neighbour:
+    def _neighbour(self, partition_no: int, row: tuple[Any, ...]) -> Neighbour:
+        no, entry_id, at, tags, *index = row
+        _checked(row[:4], _NEIGHBOUR)
+        near = index_from(_checked(tuple(index), _INDEX[:8])) if index else None
         self._met(entry_id, no, partition_no)
-        return Neighbour(id=entry_id, at=from_micros(at), tags=list_from(tags), index=index)
+        return Neighbour(id=entry_id, at=from_micros(at), tags=list_from(tags), index=near)
 
     def replaced(self, entry_id: str) -> list[Replaced]:
         with self._reading() as db:
-            rows = db.execute(
+            rows = fetched(
+                db,
                 """
-                SELECT r.snapshot, r.change, r.changed_at, s.tenant, s.layer, s.layer_id
+                SELECT r.snapshot, r.change, r.changed_at, s.tenant, s.layer, s.layer_id, r.no
                 FROM replaced r JOIN entries e ON e.no = r.entry JOIN partitions s ON s.no = e.partition
                 WHERE e.id = ? ORDER BY r.no
                 """,
                 (entry_id,),
-            ).fetchall()
-        return [
-            Replaced(
-                entry=entry_of_snapshot(snapshot, Partition(tenant=tenant, layer=layer, layer_id=layer_id)),
-                change=change,
-                changed_at=from_micros(changed_at),
             )
-            for snapshot, change, changed_at, tenant, layer, layer_id in rows
-        ]
+        return self.damage.read(rows, replaced_from, lambda row: f"version {row[-1]} of entry {entry_id}")
 
     def index_of(self, nos: Sequence[int]) -> dict[int, tuple[IndexRecord | None, Vector | None]]:
         values = list[Any]()
         with self._reading() as db:
-            rows = db.execute(
+            rows = fetched(
+                db,
                 "SELECT near_a, near_b, length, chars, traits, i.speaker, terms, counts, vector, e.no, i.entry "
                 f"FROM entries e LEFT JOIN index_records i ON i.entry = e.no WHERE e.no {in_list(nos, values)}",
                 values,
-            ).fetchall()
-        return {row[9]: (None, None) if row[10] is None else (index_from(row[:8]), vector_from(row[8])) for row in rows}
+            )
+        readable = dict(self.damage.read(rows, _index_from, lambda row: f"index record {row[9]}"))
+        return {row[9]: readable.get(row[9], (None, None)) for row in rows}
 
     def model(self) -> EmbeddingModel | None:
         with self._reading() as db:
@@ -328,24 +331,15 @@ class SqliteReader(StoreReader):
                 where = f"x.id {in_list(ids, values)}"
                 where += "" if types is None else f" AND l.type {in_list(types, values)}"
                 found.update(
-                    db.execute(
+                    fetched(
+                        db,
                         "SELECT a.id, b.id, l.type, l.confidence, l.automatic, l.created_at "
                         f"FROM entries x JOIN links l ON l.{end} = x.no "
                         f"JOIN entries a ON a.no = l.source JOIN entries b ON b.no = l.target WHERE {where}",
                         values,
                     )
                 )
-        return [
-            Link(
-                source=source,
-                target=target,
-                type=type_,
-                confidence=confidence,
-                automatic=bool(automatic),
-                created_at=from_micros(created_at),
-            )
-            for source, target, type_, confidence, automatic, created_at in sorted(found)
-        ]
+        return self.damage.read(sorted(found, key=repr), link_from, lambda row: f"link {row[0]} {row[2]} {row[1]}")
 
     def edges(self, nos: Sequence[int], *, types: Sequence[str] | None = None) -> list[Edge]:
         # Links by hand have indexes of their own: they are few, and asked for at every recall.
@@ -391,41 +385,33 @@ class SqliteReader(StoreReader):
             order = "n.touched_at, s.tenant, s.layer, s.layer_id, n.session_id"
             index = "INDEXED BY sessions_unreflected"
         with self._reading() as db:
-            rows = db.execute(
+            rows = fetched(
+                db,
                 f"SELECT {_HEAD} FROM sessions n {index} JOIN partitions s ON s.no = n.partition "
                 f"WHERE {where} ORDER BY {order} LIMIT ?",
                 (*values, -1 if limit is None else limit),
-            ).fetchall()
-        return [_session_from(row) for row in rows]
+            )
+        return self.damage.read(rows, _session_from, lambda row: f"session {row[3]!r:.80}")
 
     def turns(self, partition: Partition, session_id: str) -> list[Turn]:
         with self._reading() as db:
-            rows = db.execute(
+            rows = fetched(
+                db,
                 """
                 SELECT t.number, t.role, t.text, t.at, t.speaker, e.id
                 FROM turns t JOIN sessions n ON n.no = t.session LEFT JOIN entries e ON e.no = t.entry
                 WHERE n.partition = ? AND n.session_id = ? ORDER BY t.number
                 """,
                 (self._number(db, partition), session_id),
-            ).fetchall()
-        return [
-            Turn(
-                session_id=session_id,
-                number=number,
-                role=role,
-                text=text,
-                at=from_micros(at),
-                speaker=speaker,
-                entry_id=entry_id,
             )
-            for number, role, text, at, speaker, entry_id in rows
-        ]
+        make = partial(turn_from, session_id=session_id)
+        return self.damage.read(rows, make, lambda row: f"turn {row[0]} of session {session_id}")
 
     # -- records -------------------------------------------------------------------------------------------------
 
     def records(self, wanted: RecordFilter) -> list[Record]:
         with self._reading() as db:
-            return records.select(db, wanted)
+            return records.select(db, wanted, self.damage)
 
 
 def _sharing(db: sqlite3.Connection, partition_no: int, tags: Sequence[str], at_least: int) -> list[int]:
@@ -440,9 +426,79 @@ def _sharing(db: sqlite3.Connection, partition_no: int, tags: Sequence[str], at_
     return [no for no, number in shared.items() if number >= at_least]
 
 
+_NEIGHBOUR = (INT, TEXT, INT, TEXT)
+_LINK = (TEXT, TEXT, TEXT, FLOAT, INT, INT)
+_SESSION = (TEXT, TEXT, TEXT, TEXT, INT, INT, INT, INT + NONE)
+_TURN = (INT, TEXT, TEXT, INT, TEXT + NONE, TEXT + NONE)
+_INDEX = (INT, INT, INT, INT, INT, INT, BLOB, BLOB, BLOB + NONE, INT, INT)
+
+
+def _checked(row: tuple[Any, ...], columns: tuple[Types, ...]) -> tuple[Any, ...]:
+    if not fits(row, columns):
+        raise TypeError("a column holds a value of another type")
+    return row
+
+
+def _partition_from(row: tuple[Any, ...]) -> Partition:
+    tenant, layer, layer_id = _checked(row, (TEXT, TEXT, TEXT))
+    if layer not in LAYERS:
+        raise ValueError(f"{layer!r:.40} is no layer")
+    return Partition(tenant=tenant, layer=layer, layer_id=layer_id)
+
+
+def _numbered_entry(row: tuple[Any, ...]) -> tuple[int, Entry]:
+    return row[-1], entry_from(row[:-2])
+
+
+def _entry_row(row: tuple[Any, ...]) -> str:
+    return f"entry {row[0] if isinstance(row[0], str) else f'row {row[-1]}'}"
+
+
+def _index_row(row: tuple[Any, ...]) -> str:
+    return f"index record {row[0]}"
+
+
+def _index_from(row: tuple[Any, ...]) -> tuple[int, tuple[IndexRecord | None, Vector | None]]:
+    if row[10] is None:
+        return row[9], (None, None)
+    _checked(row, _INDEX)
+    return row[9], (index_from(row[:8]), vector_from(row[8]))
+
+
+def replaced_from(row: tuple[Any, ...]) -> Replaced:
+    snapshot, change, changed_at, tenant, layer, layer_id, _ = _checked(row, (TEXT, TEXT, INT, TEXT, TEXT, TEXT, INT))
+    partition = Partition(tenant=tenant, layer=layer, layer_id=layer_id)
+    return Replaced(entry=entry_of_snapshot(snapshot, partition), change=change, changed_at=from_micros(changed_at))
+
+
+def link_from(row: tuple[Any, ...]) -> Link:
+    source, target, type_, confidence, automatic, created_at = _checked(row, _LINK)
+    return Link(
+        source=source,
+        target=target,
+        type=type_,
+        confidence=confidence,
+        automatic=bool(automatic),
+        created_at=from_micros(created_at),
+    )
+
+
+def turn_from(row: tuple[Any, ...], session_id: str) -> Turn:
+    number, role, text, at, speaker, entry_id = _checked(row, _TURN)
+    return Turn(
+        session_id=session_id,
+        number=number,
+        role=role,
+        text=text,
+        at=from_micros(at),
+        speaker=speaker,
+        entry_id=entry_id,
+    )
+
+
 def _session_from(row: tuple[Any, ...]) -> SessionHead:
     """The head of a row selected with `_HEAD`."""
-    tenant, layer, layer_id, session_id, turns, reflected, touched_at, ended_at = row
+    tenant, layer, layer_id, session_id, turns, reflected, touched_at, ended_at = _checked(row, _SESSION)
     return SessionHead(
         partition=Partition(tenant=tenant, layer=layer, layer_id=layer_id),
         id=session_id,

@@ -10,12 +10,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from wellworn.core.clock import from_micros, to_micros
-from wellworn.core.errors import StoreCorrupt, StoreError
+from wellworn.core.errors import StoreError
 from wellworn.core.values import Partition, filled
 from wellworn.store.port import Record, RecordFilter
+from wellworn.store.sqlite.damage import BLOB, INT, NONE, TEXT, Damage, fetched, fits
 from wellworn.store.sqlite.rows import MOST_MARKS, in_list, json_from, list_from
 
-_SELECT = """
+SELECT_RECORD = """
 SELECT r.no, r.tenant, r.partition, r.kind, r.key, r.state, r.session, r.due_at, r.created_at, r.updated_at, r.names, r.body,
 r.blob, r.rows
 FROM records r
@@ -37,22 +38,24 @@ _PARTITION = "(SELECT no FROM partitions WHERE tenant = ? AND layer = ? AND laye
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
-def select(db: sqlite3.Connection, wanted: RecordFilter) -> list[Record]:
+def select(db: sqlite3.Connection, wanted: RecordFilter, damage: Damage) -> list[Record]:
     order, limit = _ORDERS[wanted.order], -1 if wanted.limit is None else wanted.limit
     if wanted.keys is None:
         index, where, values = _conditions(wanted)
-        rows = db.execute(f"{_SELECT} {index} WHERE {where} ORDER BY {order} LIMIT ?", (*values, limit)).fetchall()
+        rows = fetched(db, f"{SELECT_RECORD} {index} WHERE {where} ORDER BY {order} LIMIT ?", (*values, limit))
     else:  # few rows, which SQLite would carry about to sort them; a list of keys in JSON would not use the index
         rows = []
         for first in range(0, len(wanted.keys), MOST_MARKS):
             index, where, values = _conditions(wanted, wanted.keys[first : first + MOST_MARKS])
-            rows += db.execute(f"{_SELECT} {index} WHERE {where}", values).fetchall()
+            rows += fetched(db, f"{SELECT_RECORD} {index} WHERE {where}", values)
         if len(rows) > 1:
             rows.sort(key=lambda row: int(row[0]), reverse=wanted.order == "newest")
             rows = rows[: wanted.limit]
     places = {row[2] for row in rows if row[2] is not None}
     partitions = dict.fromkeys(places, wanted.partition) if wanted.partition is not None else _partitions(db, places)
-    return [_record_from(row, partitions.get(row[2])) for row in rows]
+    return damage.read(
+        rows, lambda row: record_from(row, partitions.get(row[2])), lambda row: f"{row[3]} record {row[0]}"
+    )
 
 
 def _partitions(db: sqlite3.Connection, numbers: set[int]) -> dict[int, Partition]:
@@ -186,7 +189,7 @@ def _all_there(db: sqlite3.Connection, rows: Sequence[int]) -> bool:
 
 
 def _unpacked(blob: bytes) -> tuple[int, ...]:
-    return struct.unpack(f"<{len(blob) // 8}q", blob)
+    return struct.unpack_from(f"<{len(blob) // 8}q", blob)
 
 
 def _encoded(record: Record) -> str:
@@ -198,27 +201,35 @@ def _encoded(record: Record) -> str:
         raise StoreError(f"the body of {record.kind} {record.key!r} is not JSON: {error}") from None
 
 
-def _record_from(row: tuple[Any, ...], partition: Partition | None) -> Record:
-    """The record of a row selected with `_SELECT`."""
+_COLUMN_TYPES = (
+    *(INT, TEXT, INT + NONE, TEXT, TEXT + NONE, TEXT, TEXT + NONE, INT + NONE, INT, INT, TEXT, TEXT),
+    *(BLOB + NONE, BLOB + NONE),
+)
+
+
+def record_from(row: tuple[Any, ...], partition: Partition | None) -> Record:
+    """The record of a row selected with `SELECT_RECORD`."""
+    if not fits(row, _COLUMN_TYPES):
+        raise TypeError("a column holds a value of another type")
     no, tenant, _, kind, key, state, session, due_at, created_at, updated_at, names, body, blob, rows = row
-    try:
-        created = from_micros(created_at)
-        return filled(
-            Record,
-            no=no,
-            tenant=tenant,
-            partition=partition,
-            kind=kind,
-            key=key or "",
-            state=state,
-            session=session,
-            due_at=None if due_at is None else from_micros(due_at),
-            created_at=created,
-            updated_at=created if updated_at == created_at else from_micros(updated_at),
-            names=tuple(list_from(names)),
-            rows=() if rows is None else _unpacked(rows),
-            body={} if body == "{}" else json_from(body),
-            blob=blob,
-        )
-    except (ValueError, TypeError, OverflowError) as problem:
-        raise StoreCorrupt(f"{kind} {key!r} cannot be read: {problem}; run `wellworn doctor`") from problem
+    about, named = {} if body == "{}" else json_from(body), list_from(names)
+    if type(about) is not dict or type(named) is not list or (rows is not None and len(rows) % 8):
+        raise TypeError("its body, names or rows are of another type")
+    created = from_micros(created_at)
+    return filled(
+        Record,
+        no=no,
+        tenant=tenant,
+        partition=partition,
+        kind=kind,
+        key=key or "",
+        state=state,
+        session=session,
+        due_at=None if due_at is None else from_micros(due_at),
+        created_at=created,
+        updated_at=created if updated_at == created_at else from_micros(updated_at),
+        names=tuple(named),
+        rows=() if rows is None else _unpacked(rows),
+        body=about,
+        blob=blob,
+    )

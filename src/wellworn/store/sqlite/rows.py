@@ -14,6 +14,7 @@ from wellworn.core.clock import from_micros, to_micros
 from wellworn.core.errors import StoreCorrupt
 from wellworn.core.values import Entry, Partition, filled
 from wellworn.store.port import IndexRecord, Vector
+from wellworn.store.sqlite.damage import FLOAT, INT, NONE, TEXT, TROUBLE, fits
 
 ENTRY_COLUMNS = (
     "id",
@@ -100,12 +101,26 @@ def column_of(entry: Entry, column: str) -> Any:  # whatever SQLite keeps
     return None if column == "evidence" and value == entry.text else value
 
 
+_MAYBE = frozenset({"valid_to", "thread", "position", "session_id", "speaker", "evidence"})
+_NUMBERS = frozenset({"repeats", "usage_count", "success_count", "failure_count", "token_count", "thread", "position"})
+_COLUMN_TYPES = (
+    *(
+        (FLOAT if name == "confidence" else INT if name in _NUMBERS | _TIMES else TEXT)
+        + (NONE if name in _MAYBE else ())
+        for name in ENTRY_COLUMNS
+    ),
+    *(TEXT, TEXT, TEXT),
+)
+
+
 def entry_from(row: tuple[Any, ...]) -> Entry:
     """The entry of a row selected with `SELECT_ENTRY`."""
     try:
+        if not fits(row, _COLUMN_TYPES):
+            raise TypeError("a column holds a value of another type")
         return _entry_from(row)
-    except (ValueError, TypeError, OverflowError) as error:
-        raise StoreCorrupt(f"entry {row[0]!r} cannot be read: {error}; run `wellworn doctor`") from error
+    except TROUBLE as error:
+        raise StoreCorrupt(f"entry {row[0]!r:.80} cannot be read: {error}; run `wellworn doctor`") from error
 
 
 def _entry_from(row: tuple[Any, ...]) -> Entry:
@@ -141,6 +156,10 @@ def _entry_from(row: tuple[Any, ...]) -> Entry:
         layer,
         layer_id,
     ) = row
+    tag_list, turn_list = list_from(tags), list_from(turn_refs)
+    about = {} if metadata == "{}" else json_from(metadata)
+    if type(tag_list) is not list or type(turn_list) is not list or type(about) is not dict:
+        raise TypeError("tags, turns or metadata are of another type")
     first = from_micros(at)  # what was never changed since it was made has one time only
     return filled(
         Entry,
@@ -149,12 +168,12 @@ def _entry_from(row: tuple[Any, ...]) -> Entry:
         kind=kind,
         text=text,
         title=title,
-        tags=list_from(tags),
+        tags=tag_list,
         evidence=text if evidence is None else evidence,
         source=source,
         speaker=speaker,
         session_id=session_id,
-        turn_refs=list_from(turn_refs),
+        turn_refs=turn_list,
         thread=thread,
         position=position,
         confidence=confidence,
@@ -171,7 +190,7 @@ def _entry_from(row: tuple[Any, ...]) -> Entry:
         updated_at=first if updated == at else from_micros(updated),
         valid_from=first if valid_from == at else from_micros(valid_from),
         valid_to=None if valid_to is None else from_micros(valid_to),
-        metadata={} if metadata == "{}" else json_from(metadata),
+        metadata=about,
     )
 
 

@@ -15,6 +15,7 @@ from types import TracebackType
 from wellworn.store.port import Flaw, Store, StoreReader, Tx
 from wellworn.store.sqlite.check import check_tables, mend_tables
 from wellworn.store.sqlite.connection import Connections, translated
+from wellworn.store.sqlite.damage import Damage
 from wellworn.store.sqlite.reader import SqliteReader
 from wellworn.store.sqlite.tx import SqliteTx
 
@@ -34,6 +35,7 @@ class SqliteStore(SqliteReader, Store):
             folder, durability = tempfile.mkdtemp(prefix="wellworn-"), "off"
             self._path = Path(folder) / "memory.db"
             self._drop_files = weakref.finalize(self, _drop_folder, folder, os.getpid())
+        self.damage = Damage()
         self._connections = Connections(self._path, durability=durability)
         self.stale_index = self._connections.was_former
 
@@ -41,14 +43,18 @@ class SqliteStore(SqliteReader, Store):
         return self._connections.snapshot() if snapshot else self._connections.reading()
 
     def transact(self) -> AbstractContextManager[Tx]:
-        return _Transaction(self._connections.writing())
+        return _Transaction(self._connections.writing(), self.damage)
 
     @contextmanager
     def snapshot(self) -> Iterator[StoreReader]:
         with self._connections.snapshot() as db:
-            yield _Snapshot(db)
+            yield _Snapshot(db, self.damage)
+
+    def damaged(self) -> dict[str, str]:
+        return self.damage.rows()
 
     def check(self, *, mend: bool = False) -> list[Flaw]:
+        self.damage.clear()
         if mend:
             with self._connections.writing() as db:
                 return mend_tables(db)
@@ -66,8 +72,9 @@ class SqliteStore(SqliteReader, Store):
 class _Snapshot(SqliteReader):
     """Reads of one moment, all on one connection."""
 
-    def __init__(self, db: sqlite3.Connection) -> None:
+    def __init__(self, db: sqlite3.Connection, damage: Damage) -> None:
         self._db = db
+        self.damage = damage
 
     @contextmanager
     def _reading(self, *, snapshot: bool = False) -> Iterator[sqlite3.Connection]:
@@ -84,11 +91,12 @@ def _drop_folder(folder: str, pid: int) -> None:
 class _Transaction:
     """A write transaction as the port knows it."""
 
-    def __init__(self, writing: AbstractContextManager[sqlite3.Connection]) -> None:
+    def __init__(self, writing: AbstractContextManager[sqlite3.Connection], damage: Damage) -> None:
         self._writing = writing
+        self._damage = damage
 
     def __enter__(self) -> Tx:
-        return SqliteTx(self._writing.__enter__())
+        return SqliteTx(self._writing.__enter__(), self._damage)
 
     def __exit__(
         self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -29,6 +29,7 @@ from wellworn.store.port import (
     Vector,
 )
 from wellworn.store.sqlite import records
+from wellworn.store.sqlite.damage import Damage, fetched
 from wellworn.store.sqlite.reader import SqliteReader
 from wellworn.store.sqlite.rows import ENTRY_COLUMNS, entry_row, in_list, index_row, snapshot_of, update_of, vector_blob
 
@@ -62,8 +63,9 @@ SELECT (SELECT count(*) FROM index_records WHERE entry = ?1),
 class SqliteTx(SqliteReader, Tx):
     """Writes of one transaction, and reads that see them."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: sqlite3.Connection, damage: Damage) -> None:
         self._db = connection
+        self.damage = damage
         self._here = nullcontext(connection)
         self._numbers: dict[Partition, int] = {}
         self._seqs: dict[int, int] = {}
@@ -236,7 +238,7 @@ class SqliteTx(SqliteReader, Tx):
             return Removed()
         said = self._remove_turns(partition, partition_no, selection) if turns else Removed()
         where, values = self._matching(self._db, [partition_no], selection)
-        rows = self._db.execute(f"SELECT e.no, e.id FROM entries e WHERE {where} ORDER BY e.no", values).fetchall()
+        rows = fetched(self._db, f"SELECT e.no, e.id FROM entries e WHERE {where} ORDER BY e.no", values)
         if not rows:
             return said
         self._latest.clear()

@@ -1,0 +1,120 @@
+"""Reading rows of which some may be damaged: what cannot be read is left out, counted and logged, never raised.
+
+A damaged page makes SQLite itself fail; that is a `StoreCorrupt`, and `wellworn doctor --repair` copies what is left.
+"""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from functools import lru_cache
+from typing import Any, TypeVar
+
+from wellworn.core.errors import StoreCorrupt
+from wellworn.core.values import KINDS, STATES
+from wellworn.store.port import Slim
+
+T = TypeVar("T")
+_logger = logging.getLogger(__name__)
+_KINDS, _STATES = frozenset(KINDS), frozenset(STATES)
+_INT32 = 2**31
+TROUBLE = (StoreCorrupt, ValueError, TypeError, KeyError, OverflowError, RecursionError)
+"""What making a value from a damaged row ends in."""
+
+Types = tuple[type, ...]
+INT, FLOAT, TEXT, BLOB = (int,), (float, int), (str,), (bytes,)
+NONE = (type(None),)
+
+
+class Damage:
+    """What of one store could not be read, each row once. Shared by its readers and transactions."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._rows: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def note(self, row: str, problem: object) -> None:
+        with self._lock:
+            if row in self._rows:
+                return
+            self._rows[row] = str(problem)
+        _logger.warning("%s cannot be read and is left out: run `wellworn doctor`", row)
+
+    def clear(self) -> None:
+        """Begin again."""
+        with self._lock:
+            self._rows.clear()
+
+    def rows(self) -> dict[str, str]:
+        """What each row is, and why it cannot be read."""
+        with self._lock:
+            return dict(self._rows)
+
+    def read(self, rows: Iterable[tuple[Any, ...]], make: Callable[[Any], T], name: Callable[[Any], str]) -> list[T]:
+        """The values of the rows that can be read."""
+        found = list[T]()
+        for row in rows:
+            try:
+                found.append(make(row))
+            except TROUBLE as error:
+                self.note(name(row), error)
+        return found
+
+
+def fetched(db: sqlite3.Connection, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """Every row of a query. Text that is not UTF-8 comes as bytes, so that it costs its own row only."""
+    try:
+        return db.execute(query, values).fetchall()
+    except Exception as error:  # of either driver
+        if "decode" not in str(error):
+            raise
+    db.text_factory = _text
+    try:
+        return db.execute(query, values).fetchall()
+    finally:
+        db.text_factory = str
+
+
+def _text(value: bytes) -> str | bytes:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def fits(row: Sequence[Any], columns: tuple[Types, ...]) -> bool:
+    """Whether every value is of a type that its column holds; SQLite itself keeps anything anywhere."""
+    return _fits(tuple(map(type, row)), columns)
+
+
+@lru_cache(maxsize=512)
+def _fits(types: Types, columns: tuple[Types, ...]) -> bool:
+    return len(types) == len(columns) and all(one in allowed for one, allowed in zip(types, columns, strict=True))
+
+
+_SLIM: tuple[Types, ...] = (
+    *(INT, INT, INT, TEXT, TEXT, INT, INT, INT + NONE, FLOAT, INT, INT, INT + NONE, INT + NONE),
+    *(INT, INT, INT, INT, BLOB, BLOB, BLOB + NONE, TEXT, TEXT),
+)
+
+
+def slim_from(row: tuple[Any, ...], vector_bytes: int) -> Slim:
+    """A row of the index as it is held in memory. A vector of another width counts as none; words still find it."""
+    if not fits(row, _SLIM):
+        raise TypeError("a column holds a value of another type")
+    slim = Slim(*row)
+    small = (slim.usage_count, slim.repeats, slim.position or 0, slim.length, slim.chars)
+    if slim.kind not in _KINDS or slim.state not in _STATES:
+        raise ValueError(f"{slim.kind!r:.40} or {slim.state!r:.40} is no kind or state")
+    if min(small) < -_INT32 or max(small) >= _INT32 or not 0 <= slim.traits < 256:
+        raise ValueError("a number is out of range")
+    if len(slim.terms) != 4 * len(slim.counts) or len(slim.terms) % 8 or slim.tags[:1] + slim.tags[-1:] != "[]":
+        raise ValueError("its terms and counts, or its tags, are cut")
+    if slim.vector is not None and len(slim.vector) != vector_bytes:
+        return slim._replace(vector=None)
+    return slim
