@@ -116,5 +116,5 @@ def slim_from(row: tuple[Any, ...], vector_bytes: int) -> Slim:
     if len(slim.terms) != 4 * len(slim.counts) or len(slim.terms) % 8 or slim.tags[:1] + slim.tags[-1:] != "[]":
         raise ValueError("its terms and counts, or its tags, are cut")
     if slim.vector is not None and len(slim.vector) != vector_bytes:
-        return slim._replace(vector=None)
+        return Slim(*(*row[:19], None, *row[20:]))
     return slim
