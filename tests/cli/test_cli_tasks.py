@@ -99,7 +99,6 @@ def test_empty_states_say_how_to_go_on(taught: Cli) -> None:
     assert "names the domains" in taught.ok("tasks", "list", "--domain", "db", *CLERK).err
     assert taught.ok("tasks", "list", *other).out == ""
     assert "wellworn tasks list" in taught.ok("tasks", "retrieve", "x", *other).err
-    assert "makes one" in taught.ok("tasks", "runs", *CLERK).err
     assert "--min-usage" in taught.ok("tasks", "learn-from", "clerk", *other).err
 
 
@@ -137,8 +136,8 @@ def test_resume_gives_up_work_that_is_lost(cli: Cli) -> None:
 def test_a_hook_runs_the_consolidation_that_is_due(cli: Cli) -> None:
     for number in range(21):
         record(cli, query=f"Pack box {number}x", steps=[{"tool": f"pack{number}", "args": {}, "ok": True}])
-    (run,) = cli.json("tasks", "runs", *CLERK)["runs"]
-    assert run["state"] == "done"
+    (job,) = cli.json("jobs", "list", *CLERK)["jobs"]
+    assert (job["kind"], job["state"]) == ("consolidate", "done")
 
 
 def test_what_a_hook_learned_is_shared_after_a_person_has_read_it(taught: Cli) -> None:

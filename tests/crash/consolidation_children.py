@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import time
-from datetime import UTC, datetime, timedelta
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from wellworn import Memory, Scope
 from wellworn.tasks import ReasoningBank
 from wellworn.tasks.items import domain_tags
-from wellworn.tasks.settle import ConsolidationSettings
 
 EMBEDDER = "hash:8"
 AGENT = Scope(tenant="acme", agent="solver")
@@ -29,24 +27,6 @@ def remember_families(mem: Memory, count: int) -> None:
             )
 
 
-def consolidate_slowly(path: Path, minutes_ahead: float, told: Connection) -> None:
-    """Tell of each batch and wait a little, so that a kill finds the run in its middle."""
-
-    def clock() -> datetime:
-        return datetime.now(UTC) + timedelta(minutes=minutes_ahead)
-
-    def tell(done: int, total: int) -> None:
-        if done > total // 2:  # what is before is comparing, which writes nothing
-            told.send(done)
-            time.sleep(0.005)
-
-    with Memory.open(path, embedder=EMBEDDER, background=False, clock=clock) as mem:
-        bank = ReasoningBank(mem, scope=AGENT, consolidation=ConsolidationSettings(batch=2, decay_rate=1.0))
-        bank.consolidate(scope=AGENT, progress=tell)
-        told.send("done")
-        time.sleep(60)
-
-
 def _wait_for(signal: Path, told: Connection) -> None:
     """Say that all is open, and begin when everyone may."""
     told.send("ready")
@@ -55,12 +35,13 @@ def _wait_for(signal: Path, told: Connection) -> None:
 
 
 def consolidate_together(path: Path, go: Path, told: Connection) -> None:
-    """Consolidate in small batches, at the same time as others; tell the run and its merges."""
+    """Consolidate at the same time as others, until nothing is left to do; tell the number of merges."""
     with Memory.open(path, embedder=EMBEDDER, background=False) as mem:
-        bank = ReasoningBank(mem, scope=AGENT, consolidation=ConsolidationSettings(batch=2, decay_rate=1.0))
+        bank, merges = ReasoningBank(mem, scope=AGENT), 0
         _wait_for(go, told)
-        run = bank.consolidate(scope=AGENT, progress=lambda *_: time.sleep(0.002))
-        told.send((run.id, run.counts["merge"]))
+        while found := bank.consolidate(scope=AGENT).counts["merge"]:
+            merges += found
+        told.send(merges)
 
 
 def work_meanwhile(path: Path, go: Path, stop: Path, told: Connection) -> None:

@@ -3,33 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tasks.consolidation_world import (
-    AGENT,
-    PARTITION,
-    Clock,
-    ReasoningBank,
-    TableEmbedder,
-    learn,
-    live,
-    opened,
-    standing,
-)
-from wellworn import InvalidInput, Memory, Scope
-from wellworn.store.port import RecordFilter
-from wellworn.tasks.consolidate import RUN, STALE_S
-from wellworn.tasks.settle import ConsolidationSettings
+from tasks.consolidation_world import AGENT, Clock, ReasoningBank, TableEmbedder, learn, live, opened
+from wellworn import Memory, Scope
+from wellworn.tasks import consolidate
 
 SEED_MATRIX = np.array([[1, 0.96, 0.91, 0.15], [0.96, 1, 0.88, 0.12], [0.91, 0.88, 1, 0.18], [0.15, 0.12, 0.18, 1]])
 RETRY, NEVER = "Always retry the request after a 429 response.", "Never retry the request after a 429 response."
 TOKEN = "When the login form has a CSRF token, read it first and send it with the POST."
-TOKEN_AGAIN = "When the login form has got a CSRF token, read it first and send it with the POST."
+TOKEN_AGAIN = "When the login form has a CSRF token, always read it first and send it with the POST."
 
 
 @pytest.fixture
@@ -109,7 +96,7 @@ def test_the_surer_of_two_that_contradict_each_other_stays(mem: Memory, bank: Re
     learn(mem, RETRY, confidence=0.5)
     learn(mem, NEVER, confidence=0.7)
     run = bank.consolidate(scope=AGENT)
-    assert [(decision.action, decision.why) for decision in run.decisions] == [("resolve", "negation")]
+    assert [(step.action, step.why) for step in run.steps] == [("resolve", "negation")]
     assert set(live(mem)) == {NEVER}
     types = {link.type for link in mem.links(live(mem)[NEVER].id, scope=AGENT) if not link.automatic}
     assert types == {"contradicts", "supersedes"}
@@ -121,7 +108,7 @@ def test_a_gap_of_the_threshold_is_not_more_than_it(mem: Memory, bank: Reasoning
     assert bank.consolidate(scope=AGENT).counts["flag"] == 1
     assert {entry.state for entry in live(mem).values()} == {"flagged"}
     [review] = bank.reviews.questions(scope=AGENT)
-    assert (review.reason, [entry.text for entry in review.entries]) == ("negation", [NEVER, RETRY])
+    assert [entry.text for entry in review.entries] == [NEVER, RETRY]
 
 
 def test_the_unused_unsure_and_old_is_pruned_and_nothing_else(mem: Memory, bank: ReasoningBank, clock: Clock) -> None:
@@ -146,38 +133,26 @@ def test_the_proven_is_promoted_and_a_process_becomes_a_skill(mem: Memory, bank:
     levels = bank.graph.levels(scope=AGENT)
     assert [entry.id for entry in levels["procedural.skills"]] == [skill]
     assert [entry.id for entry in levels["semantic.knowledge"]] == [known]
-    assert bank.consolidate(scope=AGENT).changed == 0
+    assert bank.consolidate(scope=AGENT).steps == []
 
 
 def test_confidence_fades_by_whole_spans_without_use(mem: Memory, bank: ReasoningBank, clock: Clock) -> None:
     learn(mem, TOKEN, confidence=0.8)
     clock.forward(days=29)
-    assert bank.consolidate(scope=AGENT).changed == 0
+    assert bank.consolidate(scope=AGENT).steps == []
     clock.forward(days=32)
     assert bank.consolidate(scope=AGENT).counts["decay"] == 1
     assert live(mem)[TOKEN].confidence == pytest.approx(0.8 * 0.95**2)
-    assert bank.consolidate(scope=AGENT).changed == 0
+    assert bank.consolidate(scope=AGENT).steps == []
 
 
-def test_what_is_often_used_and_little_trusted_is_asked_about_once(mem: Memory, bank: ReasoningBank) -> None:
+def test_what_is_often_used_and_little_trusted_is_asked_about(mem: Memory, bank: ReasoningBank) -> None:
     learn(mem, TOKEN, confidence=0.55, usage_count=6)
     learn(mem, RETRY, confidence=0.55, usage_count=5)
     learn(mem, "Prices are shown without tax.", confidence=0.6, usage_count=60)
-    assert bank.consolidate(scope=AGENT).counts["ask"] == 1
     [review] = bank.reviews.questions(scope=AGENT)
-    assert (review.reason, review.entries[0].text) == ("verdict", TOKEN)
+    assert [entry.text for entry in review.entries] == [TOKEN]
     assert "Used 6 times" in review.question
-    assert bank.consolidate(scope=AGENT).changed == 0
-
-
-def test_a_dry_run_says_what_a_run_does_and_writes_nothing(mem: Memory, bank: ReasoningBank) -> None:
-    for text in (TOKEN, TOKEN_AGAIN, RETRY, NEVER):
-        learn(mem, text)
-    before = standing(mem)
-    would = bank.consolidate(scope=AGENT, dry_run=True)
-    assert standing(mem) == before
-    assert bank.consolidation.runs(scope=AGENT) == []
-    assert bank.consolidate(scope=AGENT).decisions == would.decisions
 
 
 def test_only_the_partition_meant_is_touched(mem: Memory, bank: ReasoningBank) -> None:
@@ -190,29 +165,6 @@ def test_only_the_partition_meant_is_touched(mem: Memory, bank: ReasoningBank) -
     assert len(live(mem)) == 1
 
 
-def test_a_run_holds_no_text_and_old_runs_are_forgotten(mem: Memory, clock: Clock) -> None:
-    bank = ReasoningBank(mem, scope=AGENT, consolidation=ConsolidationSettings(keep_runs=2))
-    learn(mem, TOKEN)
-    learn(mem, TOKEN_AGAIN)
-    bank.consolidate()
-    records = mem.engine.store.records(RecordFilter(partition=PARTITION, kinds=[RUN]))
-    assert len(records) == 1
-    assert "CSRF" not in repr(records)
-    for _ in range(3):
-        clock.forward(minutes=1)
-        bank.consolidate(scope=AGENT)
-    assert len(bank.consolidation.runs(scope=AGENT)) == 2
-
-
-def test_progress_begins_low_never_falls_and_ends_whole(mem: Memory, bank: ReasoningBank) -> None:
-    for number in range(30):
-        learn(mem, f"Open list {chr(97 + number)} and read the row.")
-    told: list[tuple[int, int]] = []
-    bank.consolidate(scope=AGENT, progress=lambda done, total: told.append((done, total)))
-    assert [done for done, _ in told] == sorted(done for done, _ in told)
-    assert told[-1][0] == told[-1][1] == 60
-
-
 def test_without_vectors_the_words_decide(clock: Clock) -> None:
     with opened(embedder=None, clock=clock) as mem:
         learn(mem, TOKEN, confidence=0.9, usage_count=60)
@@ -222,55 +174,33 @@ def test_without_vectors_the_words_decide(clock: Clock) -> None:
         assert {name: n for name, n in counts.items() if n} == {"merge": 1, "promote": 1}
 
 
-@pytest.mark.parametrize(
-    ("field", "value"), [("duplicate", 1.5), ("gap", -0.1), ("every", 0), ("batch", 2.5), ("decay_days", 0)]
-)
-def test_a_number_out_of_bounds_is_refused_by_name(field: str, value: Any) -> None:
-    with pytest.raises(InvalidInput, match=f"consolidation.{field}"):
-        ConsolidationSettings(**{field: value})
-
-
-def test_the_history_of_an_entry_tells_which_run_changed_it(mem: Memory, bank: ReasoningBank) -> None:
+def test_the_history_of_an_entry_tells_that_it_was_consolidated(mem: Memory, bank: ReasoningBank) -> None:
     best = learn(mem, TOKEN, usage_count=4)
     learn(mem, TOKEN_AGAIN)
-    run = bank.consolidate(scope=AGENT)
-    changes = [version.change for version in mem.history(best, scope=AGENT)]
-    assert changes == ["remembered", f"consolidated {run.id}"]
+    bank.consolidate(scope=AGENT)
+    assert [version.change for version in mem.history(best, scope=AGENT)] == ["remembered", "consolidated"]
 
 
-def test_whatever_took_part_in_a_run_is_active_and_only_what_changed_is_written(
-    mem: Memory, bank: ReasoningBank, clock: Clock
+def test_what_others_change_meanwhile_is_left_to_the_next_run(
+    mem: Memory, bank: ReasoningBank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    best, folded = learn(mem, TOKEN, usage_count=4, success_count=1), learn(mem, TOKEN_AGAIN)
-    other = learn(mem, "Read the price from the second table.", usage_count=1)
+    first, second = learn(mem, TOKEN), learn(mem, TOKEN_AGAIN)
 
-    def stages() -> list[str]:
-        return [bank.consolidation.stages(scope=AGENT)(mem.get(id, scope=AGENT)) for id in (best, folded, other)]
+    def used_meanwhile(*_: Any) -> list[Any]:
+        mem.edit(second, scope=AGENT, confidence=0.7)
+        return []
 
-    assert stages() == ["reinforced", "stored", "retrieved"]
-    seen: list[list[str]] = []
-    before = mem.get(other, scope=AGENT)
-    bank.consolidate(scope=AGENT, progress=lambda *_: seen.append(stages()))
-    assert seen[0] == ["consolidating"] * 3
-    assert stages() == ["active", "pruned", "active"]
-    assert mem.get(other, scope=AGENT) == before, "what a run only looked at is not written"
-    clock.now += timedelta(minutes=1)
-    late = learn(mem, "Sort the orders by date.")
-    assert bank.consolidation.stages(scope=AGENT)(mem.get(late, scope=AGENT)) == "stored"
-    bank.consolidate(scope=AGENT, dry_run=True)
-    assert bank.consolidation.stages(scope=AGENT)(mem.get(late, scope=AGENT)) == "stored"
-    actions = [event.action for event in mem.admin.events(scope=AGENT, limit=1000)]
-    assert [one for one in reversed(actions) if one.startswith("consolidat")] == ["consolidating", "consolidate"]
+    with monkeypatch.context() as patch:
+        patch.setattr(consolidate, "_near", used_meanwhile)
+        assert bank.consolidate().steps == []
+    assert bank.consolidate().counts == {"merge": 1}
+    assert mem.get(first, scope=AGENT).state == "superseded"
 
 
-def test_a_run_that_died_leaves_nothing_consolidating_for_good(mem: Memory, bank: ReasoningBank, clock: Clock) -> None:
-    item = learn(mem, TOKEN)
-
-    def die(done: int, total: int) -> None:
-        raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        bank.consolidate(scope=AGENT, progress=die)
-    assert bank.consolidation.stages(scope=AGENT)(mem.get(item, scope=AGENT)) == "consolidating"
-    clock.now += timedelta(seconds=STALE_S)
-    assert bank.consolidation.stages(scope=AGENT)(mem.get(item, scope=AGENT)) == "stored"
+def test_what_waits_for_a_question_that_is_gone_is_free_again(mem: Memory, bank: ReasoningBank) -> None:
+    first, second = learn(mem, RETRY), learn(mem, NEVER)
+    bank.consolidate()
+    mem.forget(scope=AGENT, ids=[first])
+    assert bank.reviews.questions() == []
+    assert bank.consolidate().counts == {"free": 1}
+    assert mem.get(second, scope=AGENT).state == "active"

@@ -112,7 +112,7 @@ def test_whatever_a_bank_holds(bank: Bank, seed: int) -> None:
             for id in entry.metadata.get("merged", []):
                 assert set(entries[id].evidence.split("\n")) <= set(entry.evidence.split("\n"))
         after = standing(mem)
-        assert ReasoningBank(mem, scope=AGENT).consolidate().decisions == []
+        assert ReasoningBank(mem, scope=AGENT).consolidate().steps == []
         assert standing(mem) == after
         assert ReasoningBank(other, scope=AGENT).consolidate().counts == run.counts
         assert standing(other) == after

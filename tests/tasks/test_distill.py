@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from wellworn import BudgetExceeded, ModelFailed, ReplyUnreadable
 from wellworn.models import ScriptedModel
 from wellworn.tasks import Task, Work
-from wellworn.tasks.distill import distill, distill_attempts, read_items
+from wellworn.tasks.distill import distill, read_items
 from wellworn.tasks.judge import Verdict, judge
 from wellworn.tasks.prompting import prompt
 
@@ -37,7 +37,7 @@ def answering(*items: Any) -> ScriptedModel:  # whatever a model writes
 
 def test_an_item_rests_on_the_steps_it_names() -> None:
     model = answering(GOOD)
-    found = distill(corrected("bob"), WON, model)
+    found = distill([(corrected("bob"), WON)], model)
     (item,) = found.items
     assert (item.kind, item.title, found.by) == ("strategy", "Roles in lower case", "scripted")
     assert item.text == (
@@ -65,32 +65,32 @@ def test_an_item_rests_on_the_steps_it_names() -> None:
     ],
 )
 def test_what_the_steps_do_not_say_is_dropped_and_counted(item: Any, why: str) -> None:
-    found = distill(corrected("bob"), WON, answering(item))
+    found = distill([(corrected("bob"), WON)], answering(item))
     assert found.items == []
     assert found.dropped == {why: 1}
 
 
 def test_a_success_gives_three_at_most_a_failure_two_and_several_attempts_five() -> None:
     many = [{**GOOD, "text": f"{GOOD['text']} {'Really. ' * n}"} for n in range(9)]
-    assert len(distill(corrected("bob"), WON, answering(*many)).items) == 3
-    lost = distill(stuck("bob"), LOST, answering(*many))
+    assert len(distill([(corrected("bob"), WON)], answering(*many)).items) == 3
+    lost = distill([(stuck("bob"), LOST)], answering(*many))
     assert [item.kind for item in lost.items] == ["guardrail", "guardrail"]
     assert lost.dropped["too many"] == 7
     several = [{**item, "kind": "strategy", "steps": ["2.0"]} for item in many]
-    found = distill_attempts([(corrected("bob"), WON), (stuck("bob"), LOST)], answering(*several))
+    found = distill([(corrected("bob"), WON), (stuck("bob"), LOST)], answering(*several))
     assert len(found.items) == 5
     assert found.items[0].evidence == "create_user(name=bob, role=Admin) → ✗ 400 invalid role"
 
 
 def test_of_several_attempts_each_item_says_what_it_is() -> None:
     items = [{**GOOD, "kind": "guardrail", "steps": ["1.0"]}, {**GOOD, "kind": "hint", "text": GOOD["text"] + " Yes."}]
-    found = distill_attempts([(corrected("bob"), WON)], answering(*items))
+    found = distill([(corrected("bob"), WON), (stuck("bob"), LOST)], answering(*items))
     assert [item.kind for item in found.items] == ["guardrail"]
     assert found.dropped == {"no kind": 1}
 
 
 def test_the_same_said_twice_is_kept_once() -> None:
-    assert distill(corrected("bob"), WON, answering(GOOD, GOOD)).dropped == {"said twice": 1}
+    assert distill([(corrected("bob"), WON)], answering(GOOD, GOOD)).dropped == {"said twice": 1}
 
 
 @pytest.mark.parametrize(
@@ -104,8 +104,8 @@ def test_the_same_said_twice_is_kept_once() -> None:
 )
 def test_when_the_model_does_not_answer_rules_do(step: str | Exception, why: str) -> None:
     for found in (
-        distill(corrected("bob"), WON, ScriptedModel([step])),
-        distill_attempts([(corrected("bob"), WON)], ScriptedModel([step])),
+        distill([(corrected("bob"), WON)], ScriptedModel([step])),
+        distill([(corrected("bob"), WON)], ScriptedModel([step])),
     ):
         assert why in found.fallback
         assert found.by == "rules"
@@ -135,9 +135,9 @@ def sent() -> str:
     """Every request that the bank makes, for one hostile trajectory."""
     model = ScriptedModel("no")
     judge(HOSTILE, model)
-    distill(HOSTILE, WON, model)
-    distill(HOSTILE, LOST, model)
-    distill_attempts([(HOSTILE, WON), (corrected("bob"), LOST)], model)
+    distill([(HOSTILE, WON)], model)
+    distill([(HOSTILE, LOST)], model)
+    distill([(HOSTILE, WON), (corrected("bob"), LOST)], model)
     parts = [
         f"== {request.purpose} · {message.role} ==\n{message.text}"
         for request in model.requests
@@ -159,7 +159,7 @@ def test_prompts_are_as_recorded() -> None:
 def test_instructions_are_constant_and_what_was_written_stays_inside_its_tags() -> None:
     model = ScriptedModel("no")
     judge(HOSTILE, model)
-    distill(HOSTILE, LOST, model)
+    distill([(HOSTILE, LOST)], model)
     for request, name in zip(model.requests, ["judge", "distill_failure"], strict=True):
         system, data = request.messages
         assert system.text == prompt(name)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from wellworn.tasks.calls import followed
-from wellworn.tasks.distill import distill, distill_attempts, read_items
+from wellworn.tasks.distill import distill, read_items
 from wellworn.tasks.items import NewItem
 from wellworn.tasks.judge import Verdict, judge
 from wellworn.tasks.trajectory import Trajectory, trajectory_of
@@ -72,18 +72,18 @@ def test_what_a_check_found_is_never_held_against_it(command: str, verdict: bool
         work(failing, EDIT, bash("echo done", "done", 0), verdict=verdict),
     ]
     for life in lives:
-        items = distill(life, judge(life)).items
+        items = distill([(life, judge(life))]).items
         assert not against(items, command)
         assert not [item for item in items if "rely on" in item.advice or "again when" in item.advice]
     won, lost = Verdict(success=True, confidence=1.0), Verdict(success=False, confidence=1.0)
-    assert not against(distill_attempts([(lives[0], won), (lives[1], lost), (lives[2], lost)]).items, command)
+    assert not against(distill([(lives[0], won), (lives[1], lost), (lives[2], lost)]).items, command)
 
 
 @pytest.mark.parametrize("command", CHECKS)
 def test_an_edit_that_made_the_check_pass_is_the_recipe(command: str) -> None:
     life = work(bash(command, *CHECKS[command]), EDIT, bash(command, "done", 0), verdict=True)
-    assert [item.kind for item in distill(life, judge(life)).items] == ["strategy"]
-    assert distill(life, judge(life)).items[0].advice.startswith("This worked: Edit(")
+    assert [item.kind for item in distill([(life, judge(life))]).items] == ["strategy"]
+    assert distill([(life, judge(life))]).items[0].advice.startswith("This worked: Edit(")
 
 
 @pytest.mark.parametrize("command", WRONG)
@@ -91,13 +91,13 @@ def test_a_call_that_cannot_work_becomes_a_guardrail(command: str) -> None:
     failing = bash(command, *WRONG[command])
     for verdict, other in ((False, "true"), (True, "uv sync")):
         life = work(failing, bash(other, "", 0), verdict=verdict)
-        [item] = against(distill(life, judge(life)).items, command)
+        [item] = against(distill([(life, judge(life))]).items, command)
         assert item.kind == "guardrail"
 
 
 def test_a_wrong_flag_that_was_corrected_names_both() -> None:
     life = work(bash("pytest --parallel 4", *WRONG["pytest --parallel 4"]), bash("pytest -n 4", "9 passed in 1s", 0))
-    [item, *_] = distill(life, judge(life)).items
+    [item, *_] = distill([(life, judge(life))]).items
     assert (item.kind, [call.args for call in item.pattern.calls]) == ("strategy", [{"command": "pytest -n 4"}])
     assert against([item], "pytest --parallel 4")
 
@@ -111,6 +111,6 @@ def test_a_model_cannot_hold_a_finding_against_a_check() -> None:
 
 def test_advice_is_not_refuted_by_what_a_check_found() -> None:
     life = work(EDIT, bash("pytest -q", "4 passed in 0.1s", 0), verdict=True)
-    [item] = distill(life, judge(life)).items
+    [item] = distill([(life, judge(life))]).items
     assert followed(item.pattern.calls, life) is True
     assert followed(item.pattern.calls, work(EDIT, bash("pytest -q", *CHECKS["pytest -q"]))) is None

@@ -38,7 +38,6 @@ def test_the_multi_hop_example_of_the_design(mem: Memory, bank: ReasoningBank) -
         (parse, ("requires", "requires"), pytest.approx(0.72)),
     ]
     assert [path.entry.id for path in bank.graph.walk(login, scope=AGENT, hops=1)] == [token]
-    assert [path.entry.id for path in bank.graph.walk(login, scope=AGENT, min_confidence=0.75)] == [token]
     assert bank.graph.walk(parse, scope=AGENT) == []  # links are followed the way they point
 
 
@@ -51,7 +50,6 @@ def test_of_two_ways_the_surer_is_told_and_a_ring_ends(mem: Memory, bank: Reason
     found = {path.entry.id: path for path in bank.graph.walk(a, scope=AGENT, hops=8)}
     assert set(found) == {b, c}
     assert found[c].types == ("entails", "refines")
-    assert bank.graph.walk(a, scope=AGENT, types=["enables"])[0].types == ("enables",)
 
 
 def test_a_walk_stays_in_its_scope(mem: Memory, bank: ReasoningBank) -> None:
@@ -65,11 +63,9 @@ def test_a_walk_stays_in_its_scope(mem: Memory, bank: ReasoningBank) -> None:
         bank.graph.walk(mine, scope=Scope(tenant="acme", agent="other"))
 
 
-@pytest.mark.parametrize(("options", "says"), [({"hops": 0}, "hops"), ({"types": ["follows"]}, "follows")])
-def test_bad_wishes_are_refused(mem: Memory, bank: ReasoningBank, options: dict[str, object], says: str) -> None:
-    id = learn(mem, "Read the row.")
-    with pytest.raises(InvalidInput, match=says):
-        bank.graph.walk(id, scope=AGENT, **options)  # type: ignore[arg-type]  # on purpose
+def test_a_walk_has_at_least_one_hop(mem: Memory, bank: ReasoningBank) -> None:
+    with pytest.raises(InvalidInput, match="hops"):
+        bank.graph.walk(learn(mem, "Read the row."), scope=AGENT, hops=0)
 
 
 def test_levels_by_age_and_by_promotion(mem: Memory, bank: ReasoningBank, clock: Clock) -> None:

@@ -126,16 +126,16 @@ def test_an_attempt_that_cannot_be_ended_keeps_no_other_from_it(mem: Memory, mon
     bank = ReasoningBank(mem, scope=AGENT)
     from wellworn.tasks.distill import distill as distil
 
-    def broken(trajectory: Any, *args: Any, **kwargs: Any) -> Any:
-        if "bob" in trajectory.query or not bank.tasks(state="abandoned"):
+    def broken(attempts: Any, *args: Any, **kwargs: Any) -> Any:
+        if "bob" in attempts[0][0].query or not bank.tasks(state="abandoned"):
             raise ZeroDivisionError
-        return distil(trajectory, *args, **kwargs)
+        return distil(attempts, *args, **kwargs)
 
     monkeypatch.setattr(finish, "distill", broken)
     for name in ("bob", "eve"):
         out = bank.record(corrected(name), task_id=name)
         assert (out.success, out.fault) == (True, "ZeroDivisionError: ")  # the work is done, whatever we do with it
-    assert {task.state for task in bank.tasks()} == {"distilling"}
+    assert {task.state for task in bank.tasks()} == {"judging"}
     bank.resume(idle_s=0)
     assert {task.task_id: (task.state, task.why) for task in bank.tasks()} == {
         "bob": ("abandoned", "ZeroDivisionError"),
@@ -167,15 +167,9 @@ def test_nothing_of_a_bank_is_seen_or_changed_from_another_tenant(mem: Memory) -
         lambda: mem.forget(ids=[id], scope=STRANGER),
         lambda: theirs.graph.walk(id, scope=STRANGER),
         lambda: theirs.sharing.learn_from_peer(Scope(tenant="acme", agent="a1"), scope=STRANGER),
-        lambda: theirs.reviews.decide(id, "delete", scope=STRANGER, ids=[id]),
+        lambda: theirs.reviews.decide(id, "incorrect", scope=STRANGER),
     ):
         with pytest.raises(WellwornError):
             attack()
-    assert (theirs.abandon("t"), theirs.tasks(), theirs.items(), theirs.runs(), theirs.resume(idle_s=0)) == (
-        0,
-        [],
-        [],
-        [],
-        [],
-    )
+    assert (theirs.abandon("t"), theirs.tasks(), theirs.items(), theirs.resume(idle_s=0)) == (0, [], [], [])
     assert (ours.items(), ours.tasks()) == before

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from wellworn import BudgetExceeded, ModelFailed, ReplyUnreadable
 from wellworn.models import ScriptedModel
-from wellworn.tasks import Trajectory, trajectory_of
-from wellworn.tasks.judge import judge, read_verdict, verified
+from wellworn.tasks import trajectory_of
+from wellworn.tasks.judge import judge, read_verdict
 
 from .world import a_call, a_try
 
@@ -126,43 +126,6 @@ def test_reasons_are_bounded_and_on_one_line() -> None:
     reasons = read_verdict(answer, by="m").reasons
     assert len(reasons) <= 5
     assert all("\n" not in reason and len(reason) <= 300 for reason in reasons)
-
-
-def test_the_callers_check_is_a_verdict_assertions_or_no_opinion() -> None:
-    assert judge(verified(OPEN, lambda _: True)).by == "user"
-    assert not judge(verified(OPEN, lambda _: {"has a table": False})).success
-    assert verified(OPEN, lambda _: None) == OPEN
-    assert verified(OPEN, None) is OPEN
-
-
-def test_a_check_that_raises_has_failed() -> None:
-    def tables_are_set(_: Trajectory) -> bool:
-        raise AssertionError("no table")
-
-    verdict = judge(verified(OPEN, tables_are_set))
-    assert not verdict.success
-    assert "tables_are_set: AssertionError no table" in verdict.reasons[0]
-
-
-LONG = a_try("Book a table", *({"tool": "look", "args": {"page": page}, "result": "x" * 900} for page in range(40)))
-
-
-def test_a_model_that_refuses_a_long_trajectory_is_shown_less_of_it() -> None:
-    model = ScriptedModel([ModelFailed("does not fit into 4096 tokens"), '{"success": true, "confidence": 0.9}'])
-    assert judge(LONG, model).success
-    whole, short = (request.messages[1].text for request in model.requests)
-    assert len(short) < 6_000 < len(whole)
-    assert "Step 0 |" in short
-    assert "Step 39 |" in short
-
-
-@pytest.mark.parametrize(
-    ("trajectory", "failed"), [(LONG, ModelFailed("busy", retryable=True)), (OPEN, ModelFailed("no such model"))]
-)
-def test_it_is_not_asked_again_where_less_would_not_help(trajectory: Trajectory, failed: ModelFailed) -> None:
-    model = ScriptedModel([failed, '{"success": true}'])
-    verdict = judge(trajectory, model)
-    assert (verdict.success, verdict.fallback, len(model.requests)) == (False, "the model could not answer", 1)
 
 
 @pytest.mark.parametrize(

@@ -17,10 +17,11 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from wellworn import Memory
 from wellworn.tasks import ReasoningBank
+from wellworn.tasks.consolidate import Consolidator
 from wellworn.tasks.engine import parts_of
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.items import bank_partition, is_item
-from wellworn.tasks.tasks import NEXT, UNFINISHED, Task, TaskMoved, Tasks, TaskState
+from wellworn.tasks.tasks import NEXT, Task, TaskMoved, Tasks, TaskState
 
 from .world import AGENT, Clock, a_call, a_try
 
@@ -48,7 +49,7 @@ class Lives(RuleBasedStateMachine):
         self.bank = ReasoningBank(self.mem, scope=AGENT)
         parts = parts_of(self.mem, AGENT, "mask")
         self.tasks = Mortal(parts.store, parts.clock)
-        self.finisher = Finisher(parts, self.tasks, self.bank.consolidation.added)
+        self.finisher = Finisher(parts, self.tasks, Consolidator(parts).added)
         self.begun: list[Task] = []
         self.number = 0
         self.stored: dict[str, bool] = {}
@@ -73,18 +74,18 @@ class Lives(RuleBasedStateMachine):
         work = self.bank.begin(task_id=f"t{self.number}", query="task")
         self.begun.append(work.task)
 
-    @rule(success=st.booleans(), at=st.sampled_from(["distilling", "stored", "reinforced"]))
-    def tell_and_die(self, success: bool, at: str) -> None:
-        """The process dies inside the transaction that would have made one of the transitions."""
+    @rule(success=st.booleans())
+    def tell_and_die(self, success: bool) -> None:
+        """The process dies inside the transaction that would have finished the attempt."""
         if not self.begun:
             return
         task = self.begun.pop()
         if self.tasks.get(task.partition, task.id) != task:
             return  # given up meanwhile
         task = self.tasks.move(task, "judging", trajectory=self._do(int(task.task_id[1:]), success))
-        self.tasks.deadly = at
+        self.tasks.deadly = "reinforced"
         with pytest.raises(Died):
-            self.finisher.finish(task)
+            self.finisher.finish([(task, self.finisher.judge(task))])
         self.tasks.deadly = ""
 
     @rule(hours=st.sampled_from([0, 2]))
@@ -92,15 +93,15 @@ class Lives(RuleBasedStateMachine):
         self.clock.forward(hours=hours)
         self.bank.resume()
         if hours:
-            assert not self.tasks.all(bank_partition(AGENT), states=UNFINISHED)
+            assert all(task.finished for task in self.tasks.all(bank_partition(AGENT), limit=1000))
 
     @rule()
     def finish_what_another_has_finished(self) -> None:
         done = [task for task in self.bank.tasks(limit=1000) if task.state == "reinforced"]
         if done:
-            stale = replace(done[0], state="distilling", entry_ids=())
+            stale = replace(done[0], state="judging", entry_ids=())
             with pytest.raises(TaskMoved):
-                self.finisher.finish(stale)
+                self.finisher.finish([(stale, self.finisher.judge(stale))])
 
     @invariant()
     def states_only_go_where_they_may(self) -> None:
@@ -125,7 +126,7 @@ class Lives(RuleBasedStateMachine):
         tasks = self.bank.tasks(limit=1000)
         named = [id for task in tasks for id in task.entry_ids]
         assert sorted(named) == sorted(entry.id for entry in kept)
-        assert all(bool(task.entry_ids) == (task.state in ("stored", "reinforced")) for task in tasks)
+        assert all(bool(task.entry_ids) == (task.state == "reinforced") for task in tasks)
         assert {entry.repeats for entry in kept} <= {0}
 
     @invariant()
@@ -140,8 +141,8 @@ class Lives(RuleBasedStateMachine):
             if task.verdict is not None and task.state == "reinforced":
                 uses.update(task.shown)
                 judged[task.verdict.success].update(task.shown)
-            elif task.verdict is not None and task.state == "stored":
-                ahead[task.verdict.success].update(task.shown)
+            elif task.state == "judging":
+                ahead[bool(task.done.verdict)].update(task.shown)
         for entry in self.bank.items(limit=10_000):
             assert entry.usage_count == uses[entry.id]
             for success, count in ((True, entry.success_count), (False, entry.failure_count)):

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
 
 from wellworn.tasks import Trajectory, trajectory_of
 from wellworn.tasks.calls import FROM_TASK, ToolCall
-from wellworn.tasks.distill import distill, distill_attempts
+from wellworn.tasks.distill import distill
 from wellworn.tasks.items import NewItem
 from wellworn.tasks.judge import Verdict, judge
 from wellworn.tasks.patterns import from_contrast, from_failure, from_success
@@ -105,36 +106,31 @@ def test_nothing_done_teaches_nothing() -> None:
     assert from_success(Trajectory()) == from_failure(Trajectory()) == from_contrast([], []) == []
 
 
-def test_arguments_that_only_successes_gave_are_a_strategy() -> None:
-    right = [a_try("Post it", a_call("post", format="json", id=n)) for n in (1, 2)]
-    wrong = [a_try("Post it", a_call("post", format="xml", id=n, ok=None)) for n in (1, 2)]
-    (item, *_) = from_contrast(right, wrong)
-    assert item.text.endswith(
-        'Call post with format="json": attempts with it succeeded, those with format="xml" failed.'
-    )
-    assert not any("id=" in other.title for other in from_contrast(right, wrong)), "an id differs everywhere"
-
-
-def test_an_argument_that_failures_left_out_is_named() -> None:
-    items = from_contrast([a_try("q", a_call("get", token="t"))], [a_try("q", a_call("get"))])
-    assert "those without token failed" in items[0].text
-
-
-def test_tools_that_only_one_side_called() -> None:
-    won = a_try("q", a_call("login"), a_call("buy"))
-    lost = a_try("q", a_call("guess"), a_call("buy", error="403"))
-    found = {item.title: item.kind for item in from_contrast([won], [lost])}
-    assert found["login before buy"] == "strategy"
-    assert found["Not guess"] == "guardrail"
+@pytest.mark.parametrize(
+    ("wrong", "right", "title"),
+    [
+        ({"format": "xml", "ok": None}, {"format": "json"}, 'post: format="json", not format="xml"'),
+        ({"format": "xml", "error": "415"}, {"format": "json"}, 'post: format="json", not format="xml"'),
+        ({}, {"token": "t"}, 'post: token="t", not no token'),
+    ],
+)
+def test_what_failed_in_one_attempt_and_worked_in_another(
+    wrong: dict[str, Any], right: dict[str, Any], title: str
+) -> None:
+    """Also where the tool did not say that it failed: the attempt did."""
+    won, lost = a_try("Post it", a_call("login"), a_call("post", **right)), a_try("Post it", a_call("post", **wrong))
+    (item,) = from_contrast([won], [lost])
+    assert (item.kind, item.title) == ("strategy", title)
+    assert [call.args for call in item.pattern.calls] == [{}, right]
 
 
 def test_limits_are_three_two_and_five() -> None:
     many = [step for n in range(6) for step in (a_call(f"t{n}", error="x", a=1), a_call(f"t{n}", a=2))]
-    assert len(distill(a_try("q", *many), WON).items) == 3
+    assert len(distill([(a_try("q", *many), WON)]).items) == 3
     fails = [step for n in range(6) for step in (a_call(f"t{n}"), a_call("end", error="x"))]
-    assert len(distill(a_try("q", *fails), LOST).items) == 2
-    tools = a_try("q", *[a_call(f"t{n}") for n in range(9)])
-    assert len(distill_attempts([(tools, WON), (a_try("q", a_call("z")), LOST)]).items) == 5
+    assert len(distill([(a_try("q", *fails), LOST)]).items) == 2
+    won = [(a_try("q", a_call(f"t{n}")), WON) for n in range(9)]
+    assert len(distill([*won, (a_try("q", a_call("z")), LOST)]).items) == 5
 
 
 @settings(max_examples=100, deadline=None)

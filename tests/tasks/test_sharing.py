@@ -58,7 +58,7 @@ def test_a_promoted_strategy_goes_to_the_team_without_a_word_of_the_work(mem: Me
     ("numbers", "why"),
     [
         ({"usage_count": 50}, "not promoted"),
-        ({"success_count": 4, "failure_count": 0}, "4 uses with a verdict"),
+        ({"success_count": 2, "failure_count": 0}, "2 uses with a verdict"),
         ({"success_count": 20, "failure_count": 15}, "proves a success rate"),
     ],
 )
@@ -116,14 +116,12 @@ def test_the_same_from_two_agents_is_one_copy_that_stays_until_both_revoke(mem: 
     assert mem.verify().ok
 
 
-def test_revoking_takes_it_back_from_where_it_is_asked_for(mem: Memory, bank: ReasoningBank) -> None:
+def test_revoking_takes_it_back_everywhere(mem: Memory, bank: ReasoningBank) -> None:
     id = promoted(mem, bank)
     bank.sharing.share([id], scope=AGENT, layer="team")
     bank.sharing.share([id], scope=AGENT, agents=["second"])
-    assert len(bank.sharing.revoke(id, scope=AGENT, agents=["second"])) == 1
+    assert len(bank.sharing.revoke(id, scope=AGENT)) == 2
     assert live(mem, PEER) == {}
-    assert mem.recall("apply the code", scope=TEAM, k=1).hits[0].entry.text == TEXT
-    assert len(bank.sharing.revoke(id, scope=AGENT)) == 1
     assert mem.recall("apply the code", scope=TEAM, k=1).hits == []
     assert bank.sharing.revoke(id, scope=AGENT) == []
     assert mem.get(id, scope=AGENT).state == "active"

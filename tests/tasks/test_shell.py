@@ -98,7 +98,7 @@ def test_a_failed_session_is_a_failure_and_never_a_strategy(steps: list[dict[str
     work = trajectory_of({"query": "Get it done", "steps": steps})
     verdict = judge(work)
     assert verdict.outcome == "failure"
-    assert all(item.kind == "guardrail" for item in distill(work, verdict).items)
+    assert all(item.kind == "guardrail" for item in distill([(work, verdict)]).items)
 
 
 @pytest.mark.parametrize("steps", UNSURE.values(), ids=UNSURE)
@@ -106,7 +106,7 @@ def test_unsure_means_unsure(steps: list[dict[str, Any]]) -> None:
     work = trajectory_of({"query": "Get it done", "steps": steps})
     verdict = judge(work)
     assert (verdict.outcome, verdict.success) == ("unsure", False)
-    assert distill(work, verdict).items == []
+    assert distill([(work, verdict)]).items == []
 
 
 @pytest.mark.parametrize("steps", WORKED.values(), ids=WORKED)
@@ -115,5 +115,5 @@ def test_what_failed_and_then_worked_is_a_success(steps: list[dict[str, Any]]) -
     verdict = judge(work)
     assert verdict.outcome == "success"
     assert not any(
-        "ls" in call.args.get("command", "") for one in distill(work, verdict).items for call in one.pattern.calls
+        "ls" in call.args.get("command", "") for one in distill([(work, verdict)]).items for call in one.pattern.calls
     )

@@ -115,7 +115,6 @@ def test_a_page_that_strangers_wrote_proves_nothing() -> None:
         (tried(search("a", "x"), search("b", "y")), "without an answer"),
         (tried(search("a", "x"), search("a", "x"), output="x"), "called again unchanged"),
         (tried(search("a", error="none"), output="Rome"), "never worked afterwards"),
-        (tried(search("a", "Paris"), output="Stopped: maximum number of steps reached"), "a limit"),
     ],
 )
 def test_a_sure_failure_says_why(trajectory: Trajectory, reason: str) -> None:
@@ -190,7 +189,7 @@ def test_looking_around_after_a_failed_command_proves_nothing(failed: str, look:
     verdict = judge(tried(shell(failed, 2), shell(look), output="All done."))
     assert (verdict.success, verdict.teaches) == (False, True)
     assert not judge(tried(shell(look))).teaches
-    assert not any(item.kind == "strategy" for item in distill(tried(shell(failed, 2), shell(look)), verdict).items)
+    assert not any(item.kind == "strategy" for item in distill([(tried(shell(failed, 2), shell(look)), verdict)]).items)
 
 
 @pytest.mark.parametrize(

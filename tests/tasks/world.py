@@ -7,6 +7,7 @@ from typing import Any
 
 from wellworn import Scope
 from wellworn.tasks import ReasoningBank, Trajectory, trajectory_of
+from wellworn.tasks.consolidate import Consolidator
 from wellworn.tasks.engine import parts_of
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.tasks import Tasks
@@ -55,4 +56,4 @@ def finishing(bank: ReasoningBank) -> tuple[Tasks, Finisher]:
     """What moves the attempts of a bank on, to stop it anywhere."""
     parts = parts_of(bank.memory, AGENT, "mask")
     tasks = Tasks(parts.store, parts.clock)
-    return tasks, Finisher(parts, tasks, bank.consolidation.added)
+    return tasks, Finisher(parts, tasks, Consolidator(parts).added)

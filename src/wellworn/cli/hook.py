@@ -119,7 +119,7 @@ def post_task(
     with target.open(new=True, llm=llm) as memory:
         bank = ReasoningBank(memory, scope=target.scope)
         out = _finish(bank, name, work, agent=target.scope.agent or "", domain=domain, model=bool(llm))
-        bank.consolidation.run_due()
+        bank.run_due()
     if target.json:
         render.print_json(
             None

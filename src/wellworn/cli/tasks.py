@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.edge import DASH, confirm, read_stdin
+from wellworn.cli.edge import DASH, read_stdin
 from wellworn.cli.ids import entry_id, entry_ids
 from wellworn.cli.target import Target, command
 from wellworn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from wellworn.tasks.consolidate import Consolidation
     from wellworn.tasks.sharing import Share
 
 app = typer.Typer(no_args_is_help=True, help="What agents learned from their tasks: strategies and guardrails.")
@@ -24,9 +23,6 @@ Domain = Annotated[
     str | None, typer.Option("--domain", metavar="DOMAIN", help="Only this domain, as web.admin; web.* for all of web.")
 ]
 ItemKind = Annotated[str | None, typer.Option("--kind", metavar="KIND", help="strategy or guardrail.")]
-HomeLayer = Annotated[
-    str | None, typer.Option("--layer", metavar="LAYER", help="Whose entries; by default the agent's.")
-]
 WithAgents = Annotated[
     list[str] | None, typer.Option("--with", metavar="AGENT", help="An agent of the tenant; may be repeated.")
 ]
@@ -62,23 +58,12 @@ def list_(
 ) -> None:
     """List strategies and guardrails, the largest first."""
     from wellworn.tasks import ReasoningBank
-    from wellworn.tasks.items import domain_of
+    from wellworn.tasks.items import domain_of, stage_of
 
     with target.open() as memory:
-        bank = ReasoningBank(memory, scope=target.scope)
-        found = bank.items(domain=domain, kind=kind, sort=sort, limit=limit)
-        stage = bank.consolidation.stages()
-    rows = [
-        (
-            item.kind,
-            domain_of(item.tags),
-            f"{item.confidence:.2f}",
-            item.usage_count,
-            stage(item),
-            f"{item.text}\n{item.id}",
-        )
-        for item in found
-    ]
+        found = ReasoningBank(memory, scope=target.scope).items(domain=domain, kind=kind, sort=sort, limit=limit)
+    about = [(item.kind, domain_of(item.tags), f"{item.confidence:.2f}", item.usage_count) for item in found]
+    rows = [(*one, stage_of(item), f"{item.text}\n{item.id}") for one, item in zip(about, found, strict=True)]
     target.answer({"items": found}, render.table(("kind", "domain", "confidence", "used", "stage", "item"), rows))
     if not found:
         filtered = "No such item; `wellworn tasks status` names the domains."
@@ -89,13 +74,11 @@ def list_(
 def show(target: Target, id: options.EntryId) -> None:
     """Show one strategy or guardrail: what it says, what it rests on, how it did."""
     from wellworn.tasks import ReasoningBank
-    from wellworn.tasks.items import origin_of
+    from wellworn.tasks.items import origin_of, stage_of
 
     with target.open() as memory:
-        bank = ReasoningBank(memory, scope=target.scope)
-        entry = bank.item(entry_id(memory, id))
-        stage = bank.consolidation.stages()(entry)
-    origin = origin_of(entry)
+        entry = ReasoningBank(memory, scope=target.scope).item(entry_id(memory, id))
+    origin, stage = origin_of(entry), stage_of(entry)
     values = {
         "id": entry.id,
         "kind": entry.kind,
@@ -161,30 +144,17 @@ def judge(
         target.say(f"Rules answered instead of the model: {verdict.fallback}")
 
 
-@command(app, "consolidate", "tasks consolidate --agent solver --dry-run")
-def consolidate(target: Target, dry_run: options.DryRun = False, layer: HomeLayer = None) -> None:
+@command(app, "consolidate", "tasks consolidate --agent solver")
+def consolidate(target: Target) -> None:
     """Merge duplicates, resolve contradictions or ask for review, decay, prune, promote."""
     from wellworn.tasks import ReasoningBank
 
-    with target.open() as memory, render.progress_bar("consolidating") as progress:
-        run = ReasoningBank(memory, scope=target.scope).consolidate(layer=layer, dry_run=dry_run, progress=progress)
-    rows = [(each.action, each.id, each.other, each.why) for each in run.decisions]
-    target.answer(run, render.table(("would do" if dry_run else "done", "entry", "other", "why"), rows))
-    changes = f"{'would make' if dry_run else 'made'} {_counts(run)}"
-    target.say(f"Looked at {run.entries} entries and {changes}{'' if dry_run else f' (run {run.id})'}.")
-
-
-@command(app, "runs", "tasks runs --agent solver")
-def runs(target: Target, layer: HomeLayer = None, limit: options.Limit = 20) -> None:
-    """List consolidations, newest first."""
-    from wellworn.tasks import ReasoningBank
-
     with target.open() as memory:
-        found = ReasoningBank(memory, scope=target.scope).consolidation.runs(layer=layer, limit=limit)
-    rows = [(run.id, run.at, run.state, run.entries, _counts(run)) for run in found]
-    target.answer({"runs": found}, render.table(("run", "when", "state", "entries", "changes"), rows))
-    if not found:
-        target.say(f"No consolidation yet for {target}; `wellworn tasks consolidate` makes one.")
+        run = ReasoningBank(memory, scope=target.scope).consolidate()
+    rows = [(each.action, each.id, each.other, each.why) for each in run.steps]
+    target.answer(run, render.table(("done", "entry", "other", "why"), rows))
+    changes = ", ".join(f"{number} {action}" for action, number in run.counts.items()) or "no change"
+    target.say(f"Looked at {run.entries} entries and made {changes}.")
 
 
 @command(app, "review", "tasks review KEY --decide keep_one --keep ID")
@@ -195,44 +165,28 @@ def review(
     ] = None,
     decide: Annotated[
         str | None,
-        typer.Option(
-            "--decide", metavar="DECISION", help="keep_both, keep_one, merge, delete; or correct, partial, incorrect."
-        ),
+        typer.Option("--decide", metavar="DECISION", help="keep_both or keep_one; correct, partial or incorrect."),
     ] = None,
     keep: Annotated[str | None, typer.Option("--keep", metavar="ID", help="The entry that stays.")] = None,
     text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="A better text.")] = None,
-    delete: Annotated[
-        list[str] | None, typer.Option("--delete", metavar="ID", help="What to delete; by default all.")
-    ] = None,
-    every: Annotated[bool, typer.Option("--all", help="Also questions that were decided.")] = False,
-    layer: HomeLayer = None,
-    yes: options.Yes = False,
 ) -> None:
-    """List questions that need a person, or decide one: contradictions and doubtful entries.
-
-    Deleting asks first on a terminal; elsewhere --yes is needed.
-    """
+    """List questions that need a person, or decide one: contradictions and doubtful entries."""
     from wellworn.tasks import ReasoningBank
 
     if (key is None) != (decide is None):
         raise InvalidInput("review", "needs KEY and --decide together", "give both, or neither to list the questions")
-    if decide == "delete":
-        confirm("tasks review", "Delete for good?", no="Nothing was deleted.", yes=yes)
     with target.open() as memory:
         reviews = ReasoningBank(memory, scope=target.scope).reviews
-        if key is None or decide is None:
-            found = reviews.questions(layer=layer, open_only=not every)
+        if key is not None and decide is not None:
+            reviews.decide(key if ":" in key else entry_id(memory, key), decide, keep=keep, text=text)
+            found = []
         else:
-            key = key if ":" in key else entry_id(memory, key)
-            decided = reviews.decide(key, decide, layer=layer, keep=keep, text=text, ids=delete)
-            found = [] if decided is None else [decided]
-    cases = [] if key else found
+            found = reviews.questions()
     parts: list[object] = []
-    for case in cases:
-        about = {"key": case.key, "why": case.reason, "state": case.state, "question": case.question}
-        parts += [render.pairs(about), render.entry_table(case.entries)]
-    target.answer({"reviews": found}, *parts)
-    if not cases:
+    for case in found:
+        parts += [render.pairs({"key": case.key, "question": case.question}), render.entry_table(case.entries)]
+    target.answer({"reviews": [{**vars(case), "key": case.key, "question": case.question} for case in found]}, *parts)
+    if not found:
         target.say(f"Decided: {decide}." if key else "No open questions.")
 
 
@@ -249,17 +203,8 @@ def tasks(
 
     with target.open() as memory:
         found = ReasoningBank(memory, scope=target.scope).tasks(state=state, limit=limit)
-    rows = [
-        (
-            task.created_at,
-            task.task_id,
-            task.state,
-            task.verdict and task.verdict.outcome,
-            len(task.entry_ids),
-            task.query,
-        )
-        for task in found
-    ]
+    about = [(task.created_at, task.task_id, task.state, task.verdict and task.verdict.outcome) for task in found]
+    rows = [(*one, len(task.entry_ids), task.query) for one, task in zip(about, found, strict=True)]
     target.answer({"tasks": found}, render.table(("when", "task", "state", "verdict", "items", "query"), rows))
     if not found:
         target.say(f"No tasks for {target}. {BEGIN}")
@@ -303,16 +248,12 @@ def walk(
     target: Target,
     id: options.EntryId,
     hops: Annotated[int, typer.Option("--hops", metavar="N", help="Links to follow at most, from 1 to 8.")] = 2,
-    min_confidence: Annotated[
-        float, typer.Option("--min-confidence", metavar="0..1", help="Only ways at least this certain.")
-    ] = 0.0,
 ) -> None:
     """Follow the links from one item (entails, contradicts, refines, requires, enables)."""
     from wellworn.tasks import ReasoningBank
 
     with target.open() as memory:
-        graph = ReasoningBank(memory, scope=target.scope).graph
-        found = graph.walk(entry_id(memory, id), hops=hops, min_confidence=min_confidence)
+        found = ReasoningBank(memory, scope=target.scope).graph.walk(entry_id(memory, id), hops=hops)
     rows = [(" → ".join(path.types), f"{path.confidence:.2f}", path.entry.id, path.entry.text) for path in found]
     target.answer({"paths": found}, render.table(("links", "confidence", "id", "item"), rows))
     if not found:
@@ -336,13 +277,12 @@ def share(
 
 
 @command(app, "revoke", "tasks revoke 0198c0de-1 --agent solver")
-def revoke(target: Target, id: options.EntryId, to: ToLayer = None, with_: WithAgents = None) -> None:
-    """Take back what was shared of an entry: everywhere, or from one layer or some agents."""
+def revoke(target: Target, id: options.EntryId) -> None:
+    """Take back what was shared of an entry."""
     from wellworn.tasks import ReasoningBank
 
     with target.open() as memory:
-        exact = entry_id(memory, id)
-        ended = ReasoningBank(memory, scope=target.scope).sharing.revoke(exact, layer=to, agents=with_ or [])
+        ended = ReasoningBank(memory, scope=target.scope).sharing.revoke(entry_id(memory, id))
     target.answer({"revoked": ended})
     target.say(f"Revoked {render.count(len(ended), 'copy', 'copies')}.")
 
@@ -365,10 +305,6 @@ def learn_from(
     target.answer({"shares": shares}, _share_table(shares))
     if not shares:
         target.say(f"Agent {peer} has nothing that certain and that often used; see --min-confidence, --min-usage.")
-
-
-def _counts(run: Consolidation) -> str:
-    return ", ".join(f"{number} {action}" for action, number in run.counts.items() if number) or "no change"
 
 
 def _share_table(shares: list[Share]) -> object:

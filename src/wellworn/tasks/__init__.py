@@ -11,7 +11,7 @@ from wellworn.tasks.bank import BankStats, ReasoningBank
 from wellworn.tasks.distill import Distilled
 from wellworn.tasks.items import NewItem, Origin
 from wellworn.tasks.judge import Verdict
-from wellworn.tasks.tasks import Run, Task
+from wellworn.tasks.tasks import Task
 from wellworn.tasks.trajectory import Step, Trajectory, trajectory_of
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "NewItem",
     "Origin",
     "ReasoningBank",
-    "Run",
     "RunResult",
     "Step",
     "Task",

@@ -3,9 +3,9 @@
     bank = AsyncReasoningBank(memory)  # an AsyncMemory or a Memory
     out = await bank.run_task(task_id="t1", query="…", execute=agent, scope=scope)  # async def agent(work): …
 
-Every method is derived from the synchronous one and runs on a thread; the agent, if it is a coroutine function, runs on
-the caller's event loop. Cancelled while the agent works, the attempt is abandoned, and that is written down before the
-cancellation goes on; cancelled later, the attempt is finished first. Nothing is left half done.
+Every method is derived from the synchronous one and runs on a thread; what the agent awaits runs on the caller's event
+loop. Cancelled while the agent works, the attempt is abandoned, and that is written down before the cancellation goes
+on; cancelled later, the attempt is finished first. Nothing is left half done.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import asyncio
 import functools
 import threading
 from collections.abc import Awaitable, Callable, Coroutine
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from wellworn.aio import AsyncMemory
@@ -38,31 +38,26 @@ class _OnLoop:
         self._cancelled = False
 
     def __call__(self, work: Work) -> Any:
-        awaited = asyncio.iscoroutinefunction(self._execute) or asyncio.iscoroutinefunction(
-            getattr(self._execute, "__call__", None)  # noqa: B004  an object that is awaited when called
-        )
-        value = self._await(self._execute(work)) if awaited else self._execute(work)
-        return self._await(value) if isinstance(value, Awaitable) else value
+        value = self._execute(work)
+        if not isinstance(value, Awaitable):
+            return value
 
-    def _await(self, awaitable: Awaitable[Any]) -> Any:
         async def run() -> Any:
-            return await awaitable
+            return await value
 
         with self._lock:
             future = asyncio.run_coroutine_threadsafe(run(), self._loop)
             self._under_way.add(future)
-        if self._cancelled:
-            future.cancel()
+            if self._cancelled:
+                future.cancel()
         try:
             return future.result()
-        except BaseException as error:
-            if future.cancelled():
-                raise asyncio.CancelledError from error
-            raise
+        except CancelledError as error:
+            raise asyncio.CancelledError from error
 
     def cancel(self) -> None:
-        self._cancelled = True
         with self._lock:
+            self._cancelled = True
             for future in self._under_way:
                 future.cancel()
 
@@ -93,12 +88,11 @@ def _working(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[A
             await asyncio.wait([done])
             raise
 
-    functools.update_wrapper(call, method)
-    return call
+    return functools.update_wrapper(call, method)
 
 
 class AsyncReasoningBank(AsyncFace[ReasoningBank]):
-    """`ReasoningBank` for async code. Reviews, sharing and the graph are on `sync`: call them with `asyncio.to_thread`."""
+    """`ReasoningBank` for async code. Reviews, sharing and the graph are on `sync`: use `asyncio.to_thread` there."""
 
     def __init__(self, memory: AsyncMemory | Memory, **options: Any) -> None:
         """The options are those of `ReasoningBank`."""
@@ -117,8 +111,8 @@ class AsyncReasoningBank(AsyncFace[ReasoningBank]):
     distill = threaded(ReasoningBank.distill)
     resume = threaded(ReasoningBank.resume)
     consolidate = threaded(ReasoningBank.consolidate)
+    run_due = threaded(ReasoningBank.run_due)
     items = threaded(ReasoningBank.items)
     item = threaded(ReasoningBank.item)
     tasks = threaded(ReasoningBank.tasks)
-    runs = threaded(ReasoningBank.runs)
     stats = threaded(ReasoningBank.stats)

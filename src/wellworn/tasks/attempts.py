@@ -2,16 +2,14 @@
 
 What the caller got wrong is an error before anything is done. From then on, whatever the store or the embedder raises
 is reported in the result, and the agent works without the bank. Several attempts (memory-aware test-time scaling) are
-all judged first and distilled together, in one transaction with the record of the run. A budget that is used up ends a
-run early; what was made until then is kept.
+all judged first and distilled together. A budget that is used up ends a run early; what was made until then is kept.
 """
 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from threading import Event as Flag
@@ -24,10 +22,10 @@ from wellworn.tasks.distill import Distilled, Judged
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.items import bank_partition, checked_domain
-from wellworn.tasks.judge import Verdict, Verify, judge, verified
+from wellworn.tasks.judge import Verdict, judge
 from wellworn.tasks.prompting import prompt, shown_attempts
-from wellworn.tasks.tasks import NEXT, Run, Task, Tasks, best_of, run_of
-from wellworn.tasks.trajectory import Trajectory, bounded, scrubbed, text_of, trajectory_of
+from wellworn.tasks.tasks import Task, Tasks
+from wellworn.tasks.trajectory import Trajectory, bounded, text_of, trajectory_of
 
 T = TypeVar("T")
 _log = logging.getLogger("wellworn.tasks")
@@ -42,9 +40,7 @@ class TaskSpec(TypedDict, total=False):
     """What is to be done, in words. Items are retrieved by it."""
     agent_id: str
     domain: str
-    """What the task is about, as `web.admin`. What it teaches is stored under it."""
-    within: str | None
-    """Where to look for items, as `web.*`; default the task's own domain."""
+    """What the task is about, as `web.admin`. What it teaches is stored under it, and items are looked for there."""
     scope: Scope | None
     session_id: str | None
     """The session it belongs to: forgetting the session forgets the task."""
@@ -126,7 +122,6 @@ class Assignment:
     look: Callable[[], Recall]
     """Retrieves the items for the task."""
     execute: Execute
-    verify: Verify | None = None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,20 +173,33 @@ class TaskResult:
 class RunResult:
     """How several attempts at one task ended."""
 
-    run: Run | None
+    run_id: str
+    """The `run_id` of its attempts among `ReasoningBank.tasks`."""
     best: TaskResult
-    attempts: Sequence[TaskResult] = ()
+    attempts: Sequence[TaskResult]
     distilled: Distilled | None = None
     fault: str = ""
 
     @property
     def entry_ids(self) -> tuple[str, ...]:
         """Items that came from it, new or strengthened."""
-        return () if self.run is None else self.run.entry_ids
+        return self.best.entry_ids
 
     @property
     def success(self) -> bool:
         return self.best.success
+
+
+def best_of(attempts: Sequence[Judged]) -> int:
+    """The place of the attempt to go with: one that succeeded before one that failed; then the surer success or the
+    less sure failure, the fewer steps, the earlier."""
+
+    def rank(place: int) -> tuple[bool, float, int]:
+        trajectory, verdict = attempts[place]
+        sure = verdict.confidence if verdict.success else -verdict.confidence
+        return (not verdict.success, -sure, len(trajectory.steps))
+
+    return min(range(len(attempts)), key=rank)
 
 
 class Attempts:
@@ -204,21 +212,19 @@ class Attempts:
 
     def begin(self, given: Assignment, previous: tuple[Judged, ...] = ()) -> Work:
         """An attempt, stored and given what the bank knows."""
-        plan = given.plan
+        plan, recall = given.plan, _guarded(given.look)
+        shown = tuple(hit.entry.id for hit in recall.hits) if recall else ()
 
         def opened() -> Task:
             query = self._parts.scrubbing.sent(plan.partition)(plan.query)
-            return self._tasks.open(replace(plan, query=query), home=given.home)
+            named = replace(plan, query=query, recall_id=recall.id if recall else "", shown=shown)
+            return self._tasks.open(named, home=given.home)
 
-        task, recall = _guarded(opened), _guarded(given.look)
-        if task is not None:
-            shown = tuple(hit.entry.id for hit in recall.hits) if recall else ()
-            changes = {"recall_id": recall.id if recall else "", "shown": shown}
-            task = _guarded(partial(self._tasks.move, task, "executing", **changes))
-        work = Work(task=task or plan, query=plan.query, recall=recall, previous=previous)
-        return work if task is not None else replace(work, stored=False)
+        task = _guarded(opened)
+        stored = task is not None
+        return Work(task=task or plan, query=plan.query, stored=stored, recall=recall, previous=previous)
 
-    def run(self, work: Work, execute: Execute, verify: Verify | None) -> TaskResult:
+    def run(self, work: Work, execute: Execute) -> TaskResult:
         """Let the agent work, then judge. An exception is a failure; an interrupt leaves the attempt abandoned."""
         value, exception = None, None
         try:
@@ -226,18 +232,15 @@ class Attempts:
             trajectory = trajectory_of(value, query=work.query)
         except Exception as error:  # an agent that fails is what this learns from
             exception = error
-            told = f"{type(error).__name__}: {text_of(error)}"
-            trajectory = bounded(replace(_until(error, work.query), error=told))
+            trajectory = bounded(Trajectory(query=work.query, error=f"{type(error).__name__}: {text_of(error)}"))
         except BaseException as error:
             self.abandon([work], type(error).__name__)
             raise
-        trajectory = verified(trajectory, verify)
         task, verdict, fault = work.task, None, "" if work.stored else "the store was not writable"
         try:
             if work.stored:
-                task = self._tasks.move(task, "judging", trajectory=self._scrubbed(trajectory, task.partition))
-                task = self._finisher.judge(task)
-                verdict = task.judged
+                task = self._tasks.move(task, "judging", trajectory=self._parts.scrubbed(trajectory, task.partition))
+                verdict = self._finisher.judge(task)
         except Exception as error:  # of the store, a model, or ours: the agent has done its work
             fault = _noted(error)
         return TaskResult(
@@ -249,92 +252,69 @@ class Attempts:
             fault=fault,
         )
 
-    def _scrubbed(self, trajectory: Trajectory, partition: Partition) -> Trajectory:
-        on = self._parts.scrubbing.on
-        return scrubbed(trajectory, self._parts.scrubbing.sent(partition)) if on else trajectory
-
-    def end(self, made: TaskResult) -> TaskResult:
-        """The attempt distilled, stored and reinforced."""
-        if made.fault:
-            return made
+    def end(self, made: Sequence[TaskResult]) -> list[TaskResult]:
+        """Attempts at one task, distilled together, stored and reinforced."""
+        sound = [one for one in made if not one.fault]
+        if not sound:
+            return [*made]
         try:
-            ended, distilled = self._finisher.finish(made.work.task)
-        except Exception as error:  # of the store, a model, or ours: the agent has done its work
-            return replace(made, fault=_noted(error))
-        return replace(made, work=replace(made.work, task=ended), distilled=distilled)
+            tasks, distilled = self._finisher.finish([(one.work.task, one.verdict) for one in sound])
+        except Exception as error:  # of the store, a model, or ours: the agents have done their work
+            fault = _noted(error)
+            return [replace(one, fault=one.fault or fault) for one in made]
+        own = {task.id: task for task in tasks}
+        return [
+            replace(one, work=replace(one.work, task=own[one.id]), distilled=distilled) if one.id in own else one
+            for one in made
+        ]
 
     def abandon(self, works: Sequence[Work], why: str) -> None:
         """The work will not come to an end."""
         for work in works:
-            if work.stored and "abandoned" in NEXT[work.task.state]:
+            if work.stored and not work.task.finished:
                 _guarded(partial(self._tasks.move, work.task, "abandoned", why=why))
 
     # -- several -----------------------------------------------------------------------------------------------------
 
-    def parallel(self, given: Assignment, *, k: int, at_once: int) -> RunResult:
-        """k attempts that know nothing of each other, at most `at_once` at a time."""
-        stop, made = Flag(), dict[int, TaskResult]()
-        run_id = self._parts.new_id()
+    def several(self, given: Assignment, mode: str, *, most: int, at_once: int = 1) -> RunResult:
+        """Attempts at one task: `parallel` ones know nothing of each other, `sequential` ones see those before them and
+        end with a success. An interrupted run is abandoned: its attempts cannot be compared."""
+        stop, made, run_id = Flag(), dict[int, TaskResult](), self._parts.new_id()
+        sequential = mode == "sequential"
 
         def one(number: int) -> None:
             if stop.is_set():
                 return
+            previous = tuple((one.trajectory, one.verdict) for one in made.values()) if sequential else ()
             try:
-                made[number] = self._one(given, run_id, "parallel", number)
+                made[number] = out = self._one(given, run_id, mode, number, previous)
             except BaseException:
                 stop.set()
                 raise
-            if isinstance(made[number].exception, BudgetExceeded):
+            if isinstance(out.exception, BudgetExceeded) or (sequential and out.success):
                 stop.set()
 
-        with self._giving_up(made), ThreadPoolExecutor(max_workers=at_once) as pool:
-            for attempt in [pool.submit(one, number) for number in range(1, k + 1)]:
-                attempt.result()
-        return self._end_run([made[number] for number in sorted(made)])
-
-    def sequential(self, given: Assignment, *, r: int) -> RunResult:
-        """Up to r attempts, each shown those before it, until one succeeds."""
-        made, run_id = dict[int, TaskResult](), self._parts.new_id()
-        with self._giving_up(made):
-            for number in range(1, r + 1):
-                previous = tuple((one.trajectory, one.verdict) for one in made.values())
-                made[number] = self._one(given, run_id, "sequential", number, previous)
-                if made[number].success or isinstance(made[number].exception, BudgetExceeded):
-                    break
-        return self._end_run([*made.values()])
+        try:
+            if at_once == 1:
+                for number in range(1, most + 1):
+                    one(number)
+            else:
+                with ThreadPoolExecutor(max_workers=at_once) as pool:
+                    for attempt in [pool.submit(one, number) for number in range(1, most + 1)]:
+                        attempt.result()
+        except BaseException as error:
+            self.abandon([each.work for each in made.values()], type(error).__name__)
+            raise
+        ended = self.end([made[number] for number in sorted(made)])
+        best = ended[best_of([(each.trajectory, each.verdict) for each in ended])]
+        return RunResult(run_id=run_id, best=best, attempts=ended, distilled=best.distilled, fault=best.fault)
 
     def _one(
         self, given: Assignment, run_id: str, mode: str, number: int, previous: tuple[Judged, ...] = ()
     ) -> TaskResult:
         now, own = self._parts.clock(), self._parts.new_id()
         plan = replace(given.plan, id=own, run_id=run_id, mode=mode, number=number, created_at=now, updated_at=now)
-        return self.run(self.begin(replace(given, plan=plan), previous), given.execute, given.verify)
-
-    @contextmanager
-    def _giving_up(self, made: Mapping[int, TaskResult]) -> Iterator[None]:
-        """Attempts of a run that is interrupted are abandoned: they cannot be compared."""
-        try:
-            yield
-        except BaseException as error:
-            self.abandon([one.work for one in made.values()], type(error).__name__)
-            raise
-
-    def _end_run(self, made: list[TaskResult]) -> RunResult:
-        """All that was made, compared, distilled together and stored."""
-        place = best_of([(one.trajectory, one.verdict) for one in made])
-        tasks = [one.work.task for one in made if one.work.task.state == "distilling"]
-        if not tasks:
-            return RunResult(run=None, best=made[place], attempts=made, fault=made[place].fault)
-        try:
-            ended, distilled = self._finisher.finish_run(tasks)
-        except Exception as error:  # of the store, a model, or ours: the agents have done their work
-            return RunResult(run=run_of(tasks), best=made[place], attempts=made, fault=_noted(error))
-        own = {task.id: task for task in ended}
-        made = [
-            replace(one, work=replace(one.work, task=own.get(one.id, one.work.task)), distilled=distilled)
-            for one in made
-        ]
-        return RunResult(run=run_of(ended), best=made[place], attempts=made, distilled=distilled)
+        return self.run(self.begin(replace(given, plan=plan), previous), given.execute)
 
 
 def _guarded(call: Callable[[], T]) -> T | None:
@@ -349,11 +329,3 @@ def _guarded(call: Callable[[], T]) -> T | None:
 def _noted(error: Exception) -> str:
     _log.warning("a task goes on without the bank: %s", type(error).__name__)
     return f"{type(error).__name__}: {text_of(error)}"
-
-
-def _until(error: Exception, query: str) -> Trajectory:
-    """What an exception carries of the work until then (`error.trajectory`), if it does."""
-    try:
-        return trajectory_of(getattr(error, "trajectory", None), query=query)
-    except Exception:  # whatever anybody's exception does when it is looked at
-        return Trajectory(query=query)

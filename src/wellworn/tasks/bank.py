@@ -12,11 +12,11 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import lru_cache, partial
+from functools import partial
 from typing import Unpack
 
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.values import Cost, Entry, Progress, Recall, Scope
+from wellworn.core.values import Cost, Entry, Recall, Scope
 from wellworn.ingest.scrub import ScrubberSpec
 from wellworn.ingest.validate import (
     checked_count,
@@ -36,13 +36,12 @@ from wellworn.tasks.distill import Distilled, distill
 from wellworn.tasks.engine import parts_of
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.graph import Graph
-from wellworn.tasks.items import ITEM_KINDS, LIVE, domain_of, is_item, kinds_of, wanted_tags
-from wellworn.tasks.judge import Verdict, Verify, judge
+from wellworn.tasks.items import ITEM_KINDS, LIVE, domain_of, is_item, kinds_of, stage_of, wanted_tags
+from wellworn.tasks.judge import Verdict, judge
 from wellworn.tasks.review import Reviews
-from wellworn.tasks.settle import ConsolidationSettings
 from wellworn.tasks.sharing import Sharing
-from wellworn.tasks.tasks import NEXT, Run, Task, Tasks, run_of
-from wellworn.tasks.trajectory import Trajectory, scrubbed, trajectory_of
+from wellworn.tasks.tasks import NEXT, Task, Tasks
+from wellworn.tasks.trajectory import Trajectory, trajectory_of
 
 DEFAULT_K = 1
 """One item: with more the paper's agents did worse (49.7 with one, 44.4 with four)."""
@@ -66,26 +65,18 @@ class BankStats:
     by_kind: dict[str, int]
     by_stage: dict[str, int]
     by_domain: dict[str, int]
-    mean_confidence: float
     uses: int
     """How often items were shown to an agent."""
     tasks: int
     by_state: dict[str, int]
     successes: int
     failures: int
-    runs: int
 
     @property
     def success_rate(self) -> float | None:
         """Of the tasks that were judged; None when none was."""
         judged = self.successes + self.failures
         return self.successes / judged if judged else None
-
-
-@lru_cache(maxsize=64)
-def _filters(kinds: tuple[str, ...], tags: tuple[str, ...], least: float) -> Filters:
-    """Agents ask for the same few domains again and again."""
-    return replace(Filters.of(kind=kinds, tags=tags), min_entry_confidence=least)
 
 
 class ReasoningBank:
@@ -99,7 +90,6 @@ class ReasoningBank:
         k: int = DEFAULT_K,
         min_confidence: float = MIN_CONFIDENCE,
         scrubber: ScrubberSpec = "mask",
-        consolidation: ConsolidationSettings | None = None,
     ) -> None:
         """`scope` is for calls that name none; `k` and `min_confidence` are the defaults of `retrieve`.
 
@@ -110,18 +100,17 @@ class ReasoningBank:
         self.memory = memory
         self._k = checked_k(k)
         self._min_confidence = checked_fraction("min_confidence", min_confidence)
-        self.consolidation = Consolidator(parts, consolidation or ConsolidationSettings())
-        """Merge, resolve, prune, promote; runs and stages."""
         self.reviews = Reviews(parts)
         """Questions that people decide."""
         self.sharing = Sharing(parts)
         """Copies for teams and other agents."""
         self.graph = Graph(parts)
         """Levels of memory, and walks over links."""
+        self._consolidator = Consolidator(parts)
         self._tasks = Tasks(parts.store, parts.clock)
-        self._finisher = Finisher(parts, self._tasks, self.consolidation.added)
+        self._finisher = Finisher(parts, self._tasks, self._consolidator.added)
         self._attempts = Attempts(parts, self._tasks, self._finisher)
-        memory.engine.background.handle({JOB: self.consolidation.run_job})
+        memory.engine.background.handle({JOB: self._consolidator.run_job})
 
     # -- find --------------------------------------------------------------------------------------------------------
 
@@ -149,7 +138,7 @@ class ReasoningBank:
         min_confidence: float | None = None,
     ) -> Recall:
         least = self._min_confidence if min_confidence is None else checked_fraction("min_confidence", min_confidence)
-        filters = _filters((*kinds_of(kind),), (*wanted_tags(domain),), least)
+        filters = replace(Filters.of(kind=kinds_of(kind), tags=wanted_tags(domain)), min_entry_confidence=least)
         wanted, own = self._k if k is None else k, self._parts.scope(scope)
         return self._parts.searcher.recall(query, scope=own, k=wanted, filters=filters, refine=refine)
 
@@ -163,106 +152,85 @@ class ReasoningBank:
 
     # -- do ----------------------------------------------------------------------------------------------------------
 
-    def run_task(
-        self, *, execute: Execute, k: int | None = None, verify: Verify | None = None, **task: Unpack[TaskSpec]
-    ) -> TaskResult:
+    def run_task(self, *, execute: Execute, k: int | None = None, **task: Unpack[TaskSpec]) -> TaskResult:
         """Retrieve, run, judge, distil, reinforce.
 
         `execute` gets a `Work` and returns a trajectory, or anything that `trajectory_of` takes. An exception is a
-        failed attempt, reported in the result. `verify` is the caller's own check of the trajectory. A fault of the
-        memory never stops the agent.
+        failed attempt, reported in the result. A fault of the memory never stops the agent.
         """
-        given = self._assigned(task, execute, verify, k)
-        return self._attempts.end(self._attempts.run(self._attempts.begin(given), execute, verify))
+        return self._ended(self._attempts.begin(self._assigned(task, execute, k)), execute)
 
     def begin(self, *, k: int | None = None, **task: Unpack[TaskSpec]) -> Work:
         """The first half of `run_task`, for work that is done elsewhere; `finish` is the other."""
-        return self._attempts.begin(self._assigned(task, lambda _: None, None, k))
+        return self._attempts.begin(self._assigned(task, lambda _: None, k))
 
     def finish(
-        self,
-        task_id: str,
-        trajectory: object,
-        *,
-        verdict: bool | None = None,
-        verify: Verify | None = None,
-        scope: Scope | None = None,
+        self, task_id: str, trajectory: object, *, verdict: bool | None = None, scope: Scope | None = None
     ) -> TaskResult:
         """Judge, distil and reinforce the latest attempt at a task that was begun and not finished."""
-        begun = self._tasks.find(self._parts.partition(scope), task_id, states=("executing",))
+        begun = self._tasks.find(self._parts.partition(scope), task_id)
         if not begun:
             raise NotFound("task under way", task_id, "begin it first, or use `record` for work that is over")
         given = _told(trajectory, begun[0].query, verdict)
-        work = Work(task=begun[0], query=begun[0].query)
-        return self._attempts.end(self._attempts.run(work, lambda _: given, verify))
+        return self._ended(Work(task=begun[0], query=begun[0].query), lambda _: given)
 
-    def record(
-        self, trajectory: object, *, verdict: bool | None = None, verify: Verify | None = None, **task: Unpack[TaskSpec]
-    ) -> TaskResult:
+    def record(self, trajectory: object, *, verdict: bool | None = None, **task: Unpack[TaskSpec]) -> TaskResult:
         """Learn from work that is over and was done without the bank."""
         given = _told(trajectory, task.get("query", ""), verdict)
         task["query"] = task.get("query") or given.query
         nothing = Recall(id="", query=task["query"], hits=[], route="none", cost=Cost())
-        over = replace(self._assigned(task, lambda _: given, verify), look=lambda: nothing)
-        return self._attempts.end(self._attempts.run(self._attempts.begin(over), over.execute, verify))
+        over = replace(self._assigned(task, lambda _: given), look=lambda: nothing)
+        return self._ended(self._attempts.begin(over), over.execute)
+
+    def _ended(self, work: Work, execute: Execute) -> TaskResult:
+        return self._attempts.end([self._attempts.run(work, execute)])[0]
 
     def abandon(self, task_id: str, *, why: str = "", scope: Scope | None = None) -> int:
         """Give up every attempt at a task that was begun and not finished; returns how many."""
         partition = self._parts.partition(scope)
-        begun = self._tasks.find(partition, task_id, states=("ready", "executing"))
+        begun = self._tasks.find(partition, task_id)
         told = self._parts.scrubbing.sent(partition)(checked_line("why", why)) if begun else ""
         for task in begun:
             self._tasks.move(task, "abandoned", why=told)
         return len(begun)
 
     def matts_parallel(
-        self,
-        *,
-        execute: Execute,
-        k: int = 3,
-        concurrency: int = CONCURRENT,
-        verify: Verify | None = None,
-        **task: Unpack[TaskSpec],
+        self, *, execute: Execute, k: int = 3, concurrency: int = CONCURRENT, **task: Unpack[TaskSpec]
     ) -> RunResult:
         """`k` attempts at a task, at most `concurrency` at a time; the best by verdict, and what all of them teach."""
         count = checked_count("k", k, least=1, most=64)
         at_once = min(count, checked_count("concurrency", concurrency, least=1, most=64))
-        return self._attempts.parallel(self._assigned(task, execute, verify), k=count, at_once=at_once)
+        return self._attempts.several(self._assigned(task, execute), "parallel", most=count, at_once=at_once)
 
-    def matts_sequential(
-        self, *, execute: Execute, r: int = 3, verify: Verify | None = None, **task: Unpack[TaskSpec]
-    ) -> RunResult:
+    def matts_sequential(self, *, execute: Execute, r: int = 3, **task: Unpack[TaskSpec]) -> RunResult:
         """Up to `r` attempts at a task, each shown those before it, until one succeeds."""
         most = checked_count("r", r, least=1, most=64)
-        return self._attempts.sequential(self._assigned(task, execute, verify), r=most)
+        return self._attempts.several(self._assigned(task, execute), "sequential", most=most)
 
-    def _assigned(self, spec: TaskSpec, execute: Execute, verify: Verify | None, k: int | None = None) -> Assignment:
+    def _assigned(self, spec: TaskSpec, execute: Execute, k: int | None = None) -> Assignment:
         """Everything that an attempt needs, checked before anything is done."""
         scope, k = self._parts.scope(spec.get("scope")), None if k is None else checked_k(k)
         plan = planned(spec, scope, self._parts)
-        domain = (plan.domain if (within := spec.get("within")) is None else within) or None
-        look = partial(self._found, plan.query, self._parts.ranking.fitting, domain, k, scope)
-        return Assignment(plan=plan, home=scope.home(), look=look, execute=execute, verify=verify)
+        look = partial(self._found, plan.query, self._parts.ranking.fitting, plan.domain or None, k, scope)
+        return Assignment(plan=plan, home=scope.home(), look=look, execute=execute)
 
     # -- learn -------------------------------------------------------------------------------------------------------
 
     def judge(self, trajectory: object, *, scope: Scope | None = None) -> Verdict:
         """Whether work succeeded. Nothing is stored."""
         partition = self._parts.partition(scope)
-        return judge(self._scrubbed(trajectory, scope), self._parts.model(partition, None))
+        given = self._parts.scrubbed(trajectory_of(trajectory), partition, asked=True)
+        return judge(given, self._parts.model(partition, None))
 
     def distill(self, trajectory: object, verdict: Verdict | bool, *, scope: Scope | None = None) -> Distilled:
         """What work teaches. Nothing is stored."""
-        given = self._scrubbed(trajectory, scope)
+        partition = self._parts.partition(scope)
+        given = self._parts.scrubbed(trajectory_of(trajectory), partition, asked=True)
         if isinstance(verdict, bool):
             verdict = judge(replace(given, verdict=verdict))
         if not isinstance(verdict, Verdict):
             raise InvalidInput("verdict", f"is a {type(verdict).__name__}", "use what `judge` gives, True or False")
-        return distill(given, verdict, self._parts.model(self._parts.partition(scope), None))
-
-    def _scrubbed(self, trajectory: object, scope: Scope | None) -> Trajectory:
-        scrubbing, given = self._parts.scrubbing, trajectory_of(trajectory)
-        return scrubbed(given, scrubbing.asked(self._parts.partition(scope))) if scrubbing.on else given
+        return distill([(given, verdict)], self._parts.model(partition, None))
 
     def resume(self, *, scope: Scope | None = None, idle_s: float = 3600.0) -> list[Task]:
         """Finish attempts that a crash interrupted, and abandon those whose work is lost; returns them as they are.
@@ -272,18 +240,15 @@ class ReasoningBank:
         before = self._parts.clock() - timedelta(seconds=checked_seconds("idle_s", idle_s))
         return self._finisher.resume(self._parts.partition(scope), before)
 
-    def consolidate(
-        self,
-        *,
-        scope: Scope | None = None,
-        layer: str | None = None,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-    ) -> Consolidation:
-        """Merge duplicates, resolve or flag contradictions, decay, prune, promote.
-        Happens by itself, as a job, after every so many new items.
+    def consolidate(self, *, scope: Scope | None = None) -> Consolidation:
+        """Merge duplicates, resolve or flag contradictions, decay, prune, promote: in the partition of the scope's
+        agent, else in its home. Happens by itself, as a job, after every so many new items.
         """
-        return self.consolidation.run(scope=scope, layer=layer, dry_run=dry_run, progress=progress)
+        return self._consolidator.run(self._parts.partition(scope))
+
+    def run_due(self, *, scope: Scope | None = None) -> int:
+        """Run the consolidations that are queued, for processes without a worker; returns how many."""
+        return self._consolidator.run_due(self._parts.partition(scope))
 
     # -- look --------------------------------------------------------------------------------------------------------
 
@@ -318,17 +283,9 @@ class ReasoningBank:
             raise InvalidInput("state", f"{state!r} is no state of a task", f"use one of {', '.join(NEXT)}")
         return self._tasks.all(self._parts.partition(scope), states=states, limit=limit)
 
-    def runs(self, *, scope: Scope | None = None, limit: int = 100) -> list[Run]:
-        """Runs of several attempts, newest first."""
-        found: dict[str, list[Task]] = {}
-        for task in self.tasks(scope=scope, limit=_MOST_TASKS):
-            if task.run_id:
-                found.setdefault(task.run_id, []).append(task)
-        return [run_of(tasks) for tasks in found.values()][:limit]
-
     def stats(self, *, scope: Scope | None = None) -> BankStats:
         """How much the scope's bank holds, and how tasks went."""
-        own, stage = self._parts.scope(scope), self.consolidation.stages(scope=scope)
+        own = self._parts.scope(scope)
         entries = self.memory.entries(scope=own, kind=ITEM_KINDS, limit=_ALL)
         live = [entry for entry in entries if entry.state in LIVE]
         tasks = self.tasks(scope=own, limit=_MOST_TASKS)
@@ -336,15 +293,13 @@ class ReasoningBank:
         return BankStats(
             items=len(live),
             by_kind=dict(Counter(entry.kind for entry in live)),
-            by_stage=dict(Counter(stage(entry) for entry in entries)),
+            by_stage=dict(Counter(stage_of(entry) for entry in entries)),
             by_domain=dict(Counter(domain_of(entry.tags) or "(none)" for entry in live)),
-            mean_confidence=sum(entry.confidence for entry in live) / len(live) if live else 0.0,
             uses=sum(entry.usage_count for entry in live),
             tasks=len(tasks),
             by_state=dict(Counter(task.state for task in tasks)),
             successes=sum(verdicts),
             failures=len(verdicts) - sum(verdicts),
-            runs=len({task.run_id for task in tasks if task.run_id}),
         )
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,7 +20,7 @@ FOUND = "[as found]"
 """Stands for a value that an earlier step brought up: an id that was looked up, what a user said."""
 OPEN = "…"
 """The same in the words of the task."""
-MAX_VALUE_CHARS, MAX_COMMAND_CHARS = 120, 400
+MAX_VALUE_CHARS = 400
 MOST_WORDS = 8
 """A longer value is prose: it is cut, unless it made the difference or is a command."""
 MOST_BETWEEN = 3
@@ -144,20 +144,6 @@ def changed(before: Step, after: Step) -> dict[str, tuple[Any, Any]]:  # any JSO
     return {name: pair for name, pair in pairs.items() if pair[0] != pair[1]}
 
 
-def uses(trajectory: Trajectory, *, working: bool) -> Iterator[tuple[str, str, str, int]]:
-    """Every argument given, as (tool, name, JSON value, place); only of calls that did not fail, if `working`."""
-    for place in called(trajectory):
-        step = trajectory.steps[place]
-        if not (working and step.failed):
-            yield from ((step.action, name, _key(value), place) for name, value in _arguments(step).items())
-
-
-def actions(trajectory: Trajectory, *, working: bool) -> list[str]:
-    """Names of the tools called, in the order of their first call."""
-    steps = [trajectory.steps[place] for place in called(trajectory)]
-    return list(dict.fromkeys(step.action for step in steps if not (working and step.failed)))
-
-
 def recipe(trajectory: Trajectory) -> list[int]:
     """Places of the calls that worked, in order, each run of the same call once; of commands those that do something."""
     found: list[int] = []
@@ -221,21 +207,12 @@ def _opened(value: Any, query: str, seen: str, depth: int = 0) -> Any:  # any JS
 
 def put_argument(name: str, value: Any) -> str:  # any JSON value
     """An argument in words."""
-    return f"no {name}" if value is None else f"{name}={_put(value)}"
-
-
-def _put(value: Any) -> str:  # any JSON value
-    if value in (FROM_TASK, FOUND):
-        return str(value)
-    if isinstance(value, Mapping):
-        return _cut("{" + ", ".join(f"{json.dumps(str(name))}: {_put(one)}" for name, one in value.items()) + "}")
-    if isinstance(value, list):
-        return _cut("[" + ", ".join(map(_put, value)) + "]")
-    return _cut(json.dumps(value, ensure_ascii=False), MAX_COMMAND_CHARS if isinstance(value, str) else MAX_VALUE_CHARS)
-
-
-def _cut(text: str, chars: int = MAX_VALUE_CHARS) -> str:
-    return text if len(text) <= chars else text[: chars - 1] + OPEN
+    if value is None:
+        return f"no {name}"
+    text = json.dumps(value, ensure_ascii=False)
+    for mark in (FROM_TASK, FOUND):
+        text = text.replace(f'"{mark}"', mark)
+    return f"{name}={text if len(text) <= MAX_VALUE_CHARS else text[: MAX_VALUE_CHARS - 1] + OPEN}"
 
 
 def shape_of(trajectory: Trajectory) -> str:
@@ -278,10 +255,6 @@ def _found(value: Any, seen: str) -> bool:  # any JSON value
         return False
     text = str(value).strip()
     return len(text) > 1 and any(map(str.isdigit, text)) and text.casefold() in seen
-
-
-def _key(value: Any) -> str:  # any JSON value
-    return json.dumps(value, ensure_ascii=False, sort_keys=True)
 
 
 # -- advice that was followed ----------------------------------------------------------------------------------------

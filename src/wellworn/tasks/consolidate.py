@@ -1,92 +1,130 @@
-"""Consolidation of a bank: compare its items, and settle what concerns each other.
+"""Consolidation of a bank: duplicates are merged, contradictions settled or flagged, and single items decayed, pruned
+or promoted.
 
-Comparing happens outside any transaction. Then each step is one transaction: it reads its entries again, decides from
-how they stand now, and writes the result. So a killed process leaves a shorter run that the next one completes, a
-second run finds nothing to do, and several processes may work on one partition. Holds the vectors and a few numbers an
-item, and texts only a page at a time.
+Items are compared outside any transaction. One transaction then writes everything. What others changed meanwhile is
+left to the next run, so a killed process leaves nothing half done, and several processes may work on one partition.
 """
 
 from __future__ import annotations
 
-import time
+import math
+import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any
 
-from wellworn.core.values import Entry, Job, Partition, Progress, Scope
-from wellworn.ingest.validate import checked_count
+import numpy as np
+import numpy.typing as npt
+
+from wellworn.core.clock import to_micros
+from wellworn.core.values import Entry, Job, Link, LinkType, Partition
 from wellworn.jobs.queue import list_jobs
 from wellworn.store.events import Event, audit
-from wellworn.store.port import Record, RecordFilter, Store, Tx
-from wellworn.tasks.advice import contradiction, duplicates
-from wellworn.tasks.alike import PAGE, Rows, alike_pairs, read_rows
+from wellworn.store.port import Record, Selection, Store, StoreReader, Tx
+from wellworn.tasks.advice import advice_of, contradiction, duplicates
 from wellworn.tasks.engine import Parts
-from wellworn.tasks.items import Stage, stage_of
-from wellworn.tasks.settle import ConsolidationSettings, ConsolidationStep, Plan, contradict, look_at, merge
+from wellworn.tasks.items import ITEM_KINDS, LIVE, ORIGIN, PROMOTED, domain_of, pattern_of
 
-RUN, REVIEW, TALLY = "consolidation", "review", "consolidation_tally"
-"""Kinds of records: a run, a question for people, the count of new items."""
 JOB = "consolidate"
-ACTIONS = ("merge", "resolve", "flag", "prune", "promote", "decay", "ask")
-STALE_S = 120.0
-"""A run that says it is running, and has written nothing for so long, has died."""
-_MANY = 1_000_000
+TALLY = "consolidation_tally"
+"""The kind of record that counts new items."""
+EVERY = 20
+"""New items after which a partition is consolidated by itself."""
+DUPLICATE, RELATED = 0.95, 0.45
+"""Cosine from which items in other words can be duplicates, and from which two items are compared at all."""
+NEAREST = 16
+"""Neighbours of an item that are compared with it. What is missed in a dense bank is found by a later run."""
+GAP = 0.15
+"""The surer of two that contradict each other wins if it is surer by more than this; else people decide."""
+DECAY_DAYS, DECAY_RATE, DECAY_FLOOR = 30, 0.95, 0.1
+"""Each so many days without use or change leave this share of the confidence."""
+PRUNE_DAYS, PRUNE_CONFIDENCE = 180, 0.3
+"""Pruned: never used, older and less sure than this."""
+PROMOTE_USAGE, PROMOTE_CONFIDENCE = 50, 0.85
+"""Promoted: used more often and surer than this."""
+MERGED = "merged"
+"""Key of an entry's metadata: ids of the entries that were merged into it."""
+MAX_EVIDENCE_CHARS, MOST_MERGED = 20_000, 100
+_COUNTERS = ("usage_count", "success_count", "failure_count", "repeats")
+_STEPS = re.compile(r"(?:^|\n)\s*(?:\d+[.)]|[-*•]) |→|->|\bthen\b", re.IGNORECASE)
+_MANY, _BLOCK = 1_000_000, 256
+_SLACK = 1e-6  # float32 products of unit vectors round by about this much
 
-T = TypeVar("T")
+
+@dataclass(frozen=True, kw_only=True)
+class ConsolidationStep:
+    """One thing that a consolidation did."""
+
+    action: str
+    """`merge, resolve, flag, free, decay, prune` or `promote`."""
+    id: str
+    other: str = ""
+    """What it was merged into, lost to, or contradicts."""
+    why: str = ""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Consolidation:
-    """One run over a partition."""
+    """What one run did."""
 
-    id: str
-    partition: Partition
-    at: datetime
-    state: str = "running"
-    """`running` or `done`; a run whose process died stays `running`."""
-    entries: int = 0
+    entries: int
     """Strategies and guardrails that were looked at."""
-    counts: Mapping[str, int] = field(default_factory=lambda: dict.fromkeys(ACTIONS, 0))
-    seconds: float = 0.0
-    dry_run: bool = False
-    decisions: list[ConsolidationStep] = field(default_factory=list)
-    """In the order made; empty when the run is looked up later."""
+    steps: list[ConsolidationStep]
 
     @property
-    def changed(self) -> int:
-        """How many decisions were made."""
-        return sum(self.counts.values())
+    def counts(self) -> Counter[str]:
+        """Steps by action."""
+        return Counter(step.action for step in self.steps)
 
 
 class Consolidator:
-    """Consolidates the partitions of one store; also by itself, as a job after every so many new items."""
+    """Consolidates partitions; also by itself, as a job after every so many new items."""
 
-    def __init__(self, parts: Parts, settings: ConsolidationSettings) -> None:
+    def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._store = parts.store
-        self._settings = settings
 
-    def run(
-        self,
-        *,
-        scope: Scope | None = None,
-        layer: str | None = None,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-    ) -> Consolidation:
-        """Consolidate a partition; `dry_run` only says what would be done."""
-        return self._run(self._parts.partition(scope, layer), dry_run=dry_run, progress=progress)
+    def run(self, partition: Partition, finish: Callable[[Tx, Consolidation], object] | None = None) -> Consolidation:
+        """Consolidate a partition; `finish` is called within the transaction."""
+        rows = live_items(self._store, partition)
+        seen = {entry.id: entry for _, entry in rows}
+        groups, pairs = _same(seen.values()), _near(self._store, rows)
+        with self._store.transact() as tx:
+            now = tx.get([partition], [*seen])
+            plan = _Plan(entries={id: entry for id, entry in now.items() if entry == seen[id]}, now=self._parts.clock())
+            plan.merge(groups, pairs)
+            plan.settle(pairs, known=contradicting(tx, seen))
+            for id in sorted(plan.entries):
+                plan.look_at(id)
+            done = Consolidation(entries=len(rows), steps=plan.steps)
+            self._write(tx, partition, plan, now)
+            if finish is not None:
+                finish(tx, done)
+        return done
+
+    def _write(self, tx: Tx, partition: Partition, plan: _Plan, before: dict[str, Entry]) -> None:
+        for id, entry in plan.entries.items():
+            if entry is not before[id]:
+                tx.update(entry, change="consolidated", before=before[id])
+        for link in plan.links:
+            tx.remove_link(link.target, link.source, link.type)  # what was revived by hand must not form a ring
+        tx.add_links(plan.links)
+        for step in plan.steps:
+            detail, action = {"other": step.other, "why": step.why}, f"bank_{step.action}"
+            event = Event(at=plan.now, tenant=partition.tenant, action=action, entry_id=step.id)
+            audit(tx, replace(event, detail={name: value for name, value in detail.items() if value}))
+
+    # -- as a job ----------------------------------------------------------------------------------------------------
 
     def run_job(self, job: Job) -> None:
-        """The handler of the job: its last transaction finishes the job too."""
-        queue = self._parts.queue
-        self._run(job.partition, finish=lambda tx, run: queue.finish(tx, job, {"run": run.id, **run.counts}))
+        """The handler of the job: the transaction of the run finishes the job too."""
+        self.run(job.partition, lambda tx, run: self._parts.queue.finish(tx, job, dict(run.counts)))
 
-    def run_due(self, *, scope: Scope | None = None) -> int:
+    def run_due(self, partition: Partition) -> int:
         """Run the consolidations that are queued for a partition, for processes without a worker; returns how many."""
-        partition, done = self._parts.partition(scope), 0
+        done = 0
         for job in list_jobs(self._store, partition=partition, kinds=[JOB], states=["queued"]):
             taken = self._parts.queue.take("due", partition, JOB, job.key, job.payload)
             if taken is not None:
@@ -98,239 +136,191 @@ class Consolidator:
                 done += 1
         return done
 
-    def added(self, tx: Tx, partition: Partition, number: int = 1) -> bool:
-        """Count new items in the transaction that stores them; whether a job was queued.
-
-        None is missed or counted twice, because the count is written with the items.
-        """
+    def added(self, tx: Tx, partition: Partition, number: int) -> bool:
+        """Count new items in the transaction that stores them, so that none is missed; whether a job was queued."""
         now = self._parts.clock()
         tally = tx.record(partition, TALLY, "new") or Record(
             partition=partition, kind=TALLY, key="new", body={"new": 0, "all": 0}, created_at=now, updated_at=now
         )
         new, total = tally.body["new"] + number, tally.body["all"] + number
-        due = new >= self._settings.every
+        due = new >= EVERY
         tx.put_records([replace(tally, body={"new": 0 if due else new, "all": total}, updated_at=now)])
         return due and self._parts.queue.add(tx, partition, JOB, f"after {total}", {"after": total})
 
-    def _run(
-        self,
-        partition: Partition,
-        *,
-        dry_run: bool = False,
-        progress: Progress | None = None,
-        finish: Callable[[Tx, Consolidation], object] | None = None,
-    ) -> Consolidation:
-        began, now, due = time.perf_counter(), self._parts.clock(), list[str]()
 
-        def look(entry: Entry) -> None:
-            plan = Plan(entries={entry.id: entry}, now=now, asked=lambda _: False)
-            look_at(plan, entry.id, self._settings)
-            due.extend([entry.id] * bool(plan.steps))
-
-        rows = read_rows(self._store, partition, look)
-        run = Consolidation(
-            id=self._parts.new_id(), partition=partition, at=now, entries=len(rows.ids), dry_run=dry_run
-        )
-        if not dry_run and rows.ids:
-            with self._store.transact() as tx:
-                _put(tx, run, now, "consolidating")
-        steps = _Steps(self._parts, run, self._settings, progress)
-        groups, opposed = self._compared(partition, rows, steps.tell)
-        steps.take(groups, lambda group: group, merge)
-        steps.take(opposed, lambda pair: pair[:2], lambda plan, pair: contradict(plan, *pair, self._settings.gap))
-        changed = {step.other for step in steps.done if step.action == "merge"}
-        steps.take(sorted({*due, *changed}), lambda one: (one,), lambda plan, one: look_at(plan, one, self._settings))
-        steps.tell(steps.total)
-        counts = Counter(step.action for step in steps.done)
-        run = replace(
-            run,
-            state="done",
-            counts={action: counts[action] for action in ACTIONS},
-            decisions=steps.done,
-            seconds=round(time.perf_counter() - began, 6),
-        )
-        if not dry_run:
-            with self._store.transact() as tx:
-                _put(tx, run, self._parts.clock(), "consolidate")
-                for old in self._runs(partition, _MANY)[self._settings.keep_runs :]:
-                    tx.drop_records(RecordFilter(partition=partition, kinds=[RUN], keys=[old.id]))
-                if finish is not None:
-                    finish(tx, run)
-        return run
-
-    def _compared(
-        self, partition: Partition, rows: Rows, tell: Callable[[int], None]
-    ) -> tuple[list[list[str]], list[tuple[str, str, float]]]:
-        """Groups of items that may be duplicates, and pairs that contradict each other, the surest first."""
-        same: list[Sequence[str]] = [*rows.words.values()]
-        opposed: list[tuple[float, float, str, str, float]] = []
-        pairs = alike_pairs(rows, self._settings.related, tell)
-        for start in range(0, len(pairs), PAGE):
-            part = pairs[start : start + PAGE]
-            found = self._store.get([partition], sorted({id for a, b, _ in part for id in (a, b)}))
-            for a, b, alike in part:
-                one, other = found.get(a), found.get(b)
-                if one is None or other is None:
-                    continue
-                if duplicates(one, other, near=alike >= self._settings.duplicate - 1e-6):
-                    same.append((a, b))
-                elif contradiction(one, other):
-                    less, more = sorted((one.confidence, other.confidence))
-                    opposed.append((-more, less, a, b, alike))
-        return _joined(same), [(a, b, alike) for *_, a, b, alike in sorted(opposed)]
-
-    # -- look back ---------------------------------------------------------------------------------------------------
-
-    def runs(self, *, scope: Scope | None = None, layer: str | None = None, limit: int = 20) -> list[Consolidation]:
-        """The runs over a partition, newest first."""
-        return self._runs(self._parts.partition(scope, layer), checked_count("limit", limit, least=1))
-
-    def _runs(self, partition: Partition, limit: int) -> list[Consolidation]:
-        return [
-            _run_in(record)
-            for record in self._store.records(RecordFilter(partition=partition, kinds=[RUN], limit=limit))
-        ]
-
-    def stages(self, *, scope: Scope | None = None) -> Callable[[Entry], Stage]:
-        """How far each item of a scope has come, its consolidations included.
-
-        A run looks at every item that is older than itself, and writes only what it changes.
-        """
-        now = self._parts.clock()
-        began: dict[tuple[Partition, Stage], datetime] = {}
-        for partition in self._parts.scope(scope).partitions():
-            for record in reversed(self._store.records(RecordFilter(partition=partition, kinds=[RUN], limit=_MANY))):
-                if record.state == "done":
-                    began[partition, "active"] = record.created_at
-                elif record.state == "running" and not _stale(record, now):
-                    began[partition, "consolidating"] = record.created_at
-
-        def stage(entry: Entry) -> Stage:
-            own = stage_of(entry)
-            names: tuple[Stage, ...] = () if own == "pruned" else ("consolidating", "active")
-            return next((name for name in names if _older(entry, began.get((entry.partition, name)))), own)
-
-        return stage
+# -- what is compared ------------------------------------------------------------------------------------------------
 
 
-class _Steps:
-    """The steps of one run: each reads its entries, decides, and writes all of it in one transaction."""
-
-    def __init__(
-        self, parts: Parts, run: Consolidation, settings: ConsolidationSettings, progress: Progress | None
-    ) -> None:
-        self._parts = parts
-        self._batch = settings.batch
-        self._progress = progress
-        self._would: dict[str, Entry] = {}
-        """Entries as a dry run would have left them."""
-        self.run = run
-        self.total = 2 * run.entries
-        self.done: list[ConsolidationStep] = []
-
-    def tell(self, done: int) -> None:
-        if self._progress is not None:
-            self._progress(min(done, self.total), self.total)
-
-    def take(self, cases: Sequence[T], ids_of: Callable[[T], Sequence[str]], decide: Callable[[Plan, T], None]) -> None:
-        """Decide all cases, those of about `batch` entries in one transaction."""
-        waiting: list[T] = []
-        for place, case in enumerate(cases, start=1):
-            waiting.append(case)
-            if sum(len(ids_of(one)) for one in waiting) >= self._batch or place == len(cases):
-                self._step(list(dict.fromkeys(id for one in waiting for id in ids_of(one))), waiting, decide)
-                self.tell(self.run.entries + place)
-                waiting = []
-
-    def _step(self, ids: Sequence[str], cases: Sequence[T], decide: Callable[[Plan, T], None]) -> None:
-        store = self._parts.store
-        if self.run.dry_run:
-            plan = self._plan(store, {**store.get([self.run.partition], ids), **self._would}, cases, decide)
-            self._would.update(plan.entries)
-        else:
-            with store.transact() as tx:
-                before = tx.get([self.run.partition], ids)
-                plan = self._plan(tx, before, cases, decide)
-                if plan.steps:
-                    self._write(tx, plan, before)
-        self.done += plan.steps
-
-    def _plan(
-        self, source: Store | Tx, found: dict[str, Entry], cases: Sequence[T], decide: Callable[[Plan, T], None]
-    ) -> Plan:
-        def asked(key: str) -> bool:
-            return source.record(self.run.partition, REVIEW, key) is not None
-
-        plan = Plan(entries=dict(found), now=self._parts.clock(), asked=asked)
-        for case in cases:
-            decide(plan, case)
-        return plan
-
-    def _write(self, tx: Tx, plan: Plan, before: Mapping[str, Entry]) -> None:
-        run, now = self.run, plan.now
-        changed = [entry for id, entry in plan.entries.items() if entry is not before[id]]
-        for entry in changed:
-            tx.update(entry, change=f"consolidated {run.id}", before=before[entry.id])
-        for step in plan.steps:
-            detail = {name: value for name in ("other", "why") if (value := getattr(step, name))}
-            action, told = f"bank_{step.action}", {"run": run.id, **detail}
-            audit(tx, Event(at=now, tenant=run.partition.tenant, action=action, entry_id=step.id, detail=told))
-        for link in plan.links:
-            tx.remove_link(link.target, link.source, link.type)  # what was revived by hand must not form a ring
-        tx.add_links(plan.links)
-        for ids, reason, alike in plan.reviews:
-            body = {"reason": reason, "ids": list(ids), "similarity": alike, "run": run.id}
-            record = _record(run, REVIEW, ":".join(sorted(ids)), "open", body, now)
-            tx.put_records([replace(record, names=ids)])
-        _put(tx, run, now)
+def live_items(store: Store, partition: Partition) -> list[tuple[int, Entry]]:
+    """A partition's strategies and guardrails that are active or flagged, with their row numbers."""
+    return store.select([partition], Selection(kinds=ITEM_KINDS, states=LIVE), limit=_MANY)
 
 
-def _joined(groups: Iterable[Sequence[str]]) -> list[list[str]]:
-    """Groups that share an id put together, each in order."""
-    leader: dict[str, str] = {}
-
-    def find(id: str) -> str:
-        while leader.setdefault(id, id) != id:
-            leader[id] = leader[leader[id]]
-            id = leader[id]
-        return id
-
-    for first, *others in groups:
-        for other in others:
-            low, high = sorted((find(first), find(other)))
-            leader[high] = low
-    found: dict[str, list[str]] = {}
-    for id in sorted(leader):
-        found.setdefault(find(id), []).append(id)
-    return [group for group in found.values() if len(group) > 1]
+def _same(entries: Iterable[Entry]) -> list[list[str]]:
+    """Ids of items with the same calls and conditions or, of prose, the same words, in groups."""
+    groups: dict[Any, list[str]] = {}
+    for entry in entries:
+        pattern, said = pattern_of(entry), advice_of(entry)
+        calls = pattern.key(entry.kind)
+        key = (calls, frozenset(pattern.conditions)) if calls else (said.content, said.arguments, said.against)
+        groups.setdefault((domain_of(entry.tags), entry.kind, entry.trust, key), []).append(entry.id)
+    return [group for group in groups.values() if len(group) > 1]
 
 
-def _put(tx: Tx, run: Consolidation, now: datetime, action: str = "") -> None:
-    """Write the record of a run, and an event if an action is named."""
-    body = {"entries": run.entries, "counts": dict(run.counts), "seconds": run.seconds}
-    tx.put_records([_record(run, RUN, run.id, run.state, body, now)])
-    if action:
-        detail: dict[str, int | float | str] = {
-            "run": run.id,
-            **{name: number for name, number in run.counts.items() if number},
-        }
-        audit(tx, Event(at=now, tenant=run.partition.tenant, action=action, detail=detail))
+def _near(store: Store, rows: Sequence[tuple[int, Entry]]) -> list[tuple[str, str, float]]:
+    """Pairs of ids of one domain with the cosine of their vectors, the nearest of each item, in order.
+
+    Items of different domains are not compared: the narrower one may well say otherwise.
+    """
+    vectors = {no: vector for no, (_, vector) in store.index_of([no for no, _ in rows]).items() if vector is not None}
+    domains: dict[str, list[tuple[str, npt.NDArray[np.float32]]]] = {}
+    for no, entry in sorted(rows, key=lambda row: row[1].id):
+        if no in vectors:
+            domains.setdefault(domain_of(entry.tags), []).append((entry.id, vectors[no]))
+    found: dict[tuple[str, str], float] = {}
+    for part in domains.values():
+        ids, matrix = [id for id, _ in part], np.array([vector for _, vector in part], dtype=np.float32)
+        for start in range(0, len(ids), _BLOCK):  # the whole product of a large bank does not fit into memory
+            products = matrix[start : start + _BLOCK] @ matrix.T
+            nearest = np.argsort(-products, axis=1, kind="stable")[:, : NEAREST + 1]
+            for row, columns in enumerate(nearest.tolist(), start=start):
+                for column in columns:
+                    alike = float(products[row - start, column])
+                    if column != row and alike >= RELATED - _SLACK:
+                        first, second = sorted((ids[row], ids[column]))
+                        found[first, second] = min(1.0, alike)
+    return [(a, b, alike) for (a, b), alike in sorted(found.items())]
 
 
-def _record(run: Consolidation, kind: str, key: str, state: str, body: dict[str, Any], now: datetime) -> Record:
-    return Record(
-        partition=run.partition, kind=kind, key=key, state=state, body=body, created_at=run.at, updated_at=now
+def contradicting(reader: StoreReader, ids: Iterable[str]) -> set[frozenset[str]]:
+    """Pairs of ids that were found to contradict each other before, whatever people decided."""
+    return {frozenset((link.source, link.target)) for link in reader.links([*ids], types=["contradicts"])}
+
+
+# -- what becomes of it ----------------------------------------------------------------------------------------------
+
+
+def quality(entry: Entry) -> float:
+    """Which of several duplicates stays: confidence · √usage."""
+    return entry.confidence * math.sqrt(entry.usage_count)
+
+
+def _rank(entry: Entry) -> tuple[Any, ...]:
+    """Best first: the one that says more, then by quality, then the surer, the longer known."""
+    content = len(advice_of(entry).content)
+    return (-content, -quality(entry), -entry.confidence, to_micros(entry.created_at), entry.id)
+
+
+def merged(best: Entry, others: Sequence[Entry], now: datetime) -> Entry:
+    """The best of several with the counts and the evidence of all; as sure as the surest."""
+    everyone = [best, *others]
+    evidence = "\n".join(dict.fromkeys(line for entry in everyone for line in entry.evidence.split("\n")))
+    taken = [*best.metadata.get(MERGED, []), *(other.id for other in others)]
+    sums = {name: sum(getattr(entry, name) for entry in everyone) for name in _COUNTERS}
+    return replace(
+        best,
+        **{**sums, "repeats": sums["repeats"] + len(others)},
+        confidence=max(entry.confidence for entry in everyone),
+        at=max(entry.at for entry in everyone),
+        evidence=evidence[:MAX_EVIDENCE_CHARS],
+        metadata={**best.metadata, MERGED: taken[-MOST_MERGED:]},
+        updated_at=max(now, best.updated_at),
     )
 
 
-def _run_in(record: Record) -> Consolidation:
-    body = {name: record.body[name] for name in ("entries", "counts", "seconds")}
-    return Consolidation(id=record.key, partition=record.home, at=record.created_at, state=record.state, **body)
+def ended(entry: Entry, now: datetime) -> Entry:
+    """The entry as one that no longer holds."""
+    until = max(now, entry.valid_from + timedelta(microseconds=1))
+    until = until if entry.valid_to is None else min(until, entry.valid_to)
+    return replace(entry, state="superseded", valid_to=until, updated_at=max(now, entry.updated_at))
 
 
-def _stale(record: Record, now: datetime) -> bool:
-    return now - record.updated_at >= timedelta(seconds=STALE_S)
+@dataclass(kw_only=True)
+class _Plan:
+    """What a run makes of the entries of a partition. Knows no store."""
 
+    entries: dict[str, Entry]
+    now: datetime
+    links: list[Link] = field(default_factory=list)
+    steps: list[ConsolidationStep] = field(default_factory=list)
 
-def _older(entry: Entry, moment: datetime | None) -> bool:
-    return moment is not None and entry.created_at <= moment
+    def merge(self, groups: Sequence[Sequence[str]], pairs: Sequence[tuple[str, str, float]]) -> None:
+        """Merge duplicates into the best of them."""
+        for group in [*groups, *([a, b] for a, b, alike in pairs if alike >= DUPLICATE - _SLACK)]:
+            found = [one for id in group if (one := self.entries.get(id)) is not None and one.state == "active"]
+            found.sort(key=_rank)
+            others = [other for other in found[1:] if duplicates(found[0], other, near=True)]
+            if others:
+                self.entries[found[0].id] = merged(found[0], others, self.now)
+            for other in others:
+                self._end(other, found[0], "merge")
+
+    def settle(self, pairs: Sequence[tuple[str, str, float]], known: set[frozenset[str]]) -> None:
+        """End the less sure of two that contradict each other, or flag both for people where neither is much surer.
+
+        What was learned later than the surer one was last seen may be how it is now: it is not ended. Of two that
+        hold their calls as data the next tasks decide, so nobody is asked.
+        """
+        opposed = []
+        for a, b, alike in pairs:
+            found = [one for id in (a, b) if (one := self.entries.get(id)) is not None and one.state in LIVE]
+            if len(found) == 2 and {a, b} not in known and (why := contradiction(*found)):
+                winner, loser = sorted(found, key=lambda entry: (-entry.confidence, entry.id))
+                opposed.append((-winner.confidence, loser.confidence, winner.id, loser.id, alike, why))
+        for *_, first, second, alike, why in sorted(opposed):
+            winner, loser = self.entries[first], self.entries[second]
+            if winner.state not in LIVE or loser.state not in LIVE:
+                continue
+            newer = ORIGIN in loser.metadata and loser.at > winner.at
+            if winner.confidence - loser.confidence > GAP + 1e-9 and not newer:
+                self._end(loser, winner, "resolve", why)
+            elif all(pattern_of(entry).key(entry.kind) for entry in (winner, loser)):
+                continue
+            else:
+                for entry in (winner, loser):
+                    self._change(entry, state="flagged")
+                self._say("flag", loser.id, winner.id, why)
+            self._link(winner.id, loser.id, "contradicts", alike)
+            known.add(frozenset((first, second)))
+        states = {id: entry.state for id, entry in self.entries.items()}
+        waiting = {id for pair in known if all(states.get(id) == "flagged" for id in pair) for id in pair}
+        for id in sorted(id for id, state in states.items() if state == "flagged" and id not in waiting):
+            self._change(self.entries[id], state="active")
+            self._say("free", id, why="what it contradicts is gone")
+
+    def look_at(self, id: str) -> None:
+        """Decay, prune or promote one entry."""
+        entry = self.entries[id]
+        if entry.state != "active":
+            return
+        spans = max(0, (self.now - entry.updated_at) // timedelta(days=DECAY_DAYS))
+        floor = min(entry.confidence, DECAY_FLOOR)
+        sure = max(floor, round(entry.confidence * DECAY_RATE**spans, 6)) if spans else entry.confidence
+        if sure != entry.confidence:  # a change: the next span begins now
+            entry = self._change(entry, confidence=sure)
+            self._say("decay", id)
+        old = self.now - entry.created_at > timedelta(days=PRUNE_DAYS)
+        if old and entry.usage_count == 0 and sure < PRUNE_CONFIDENCE:
+            self._change(entry, state="pruned")
+            self._say("prune", id)
+        elif entry.usage_count > PROMOTE_USAGE and sure > PROMOTE_CONFIDENCE and PROMOTED not in entry.metadata:
+            to = "procedural" if _STEPS.search(entry.text) else "semantic"
+            value = {"at": self.now.isoformat(), "to": to}
+            self._change(entry, metadata={**entry.metadata, PROMOTED: value})
+            self._say("promote", id, why=to)
+
+    def _end(self, entry: Entry, by: Entry, action: str, why: str = "") -> None:
+        self.entries[entry.id] = ended(entry, self.now)
+        self._link(by.id, entry.id, "supersedes")
+        self._say(action, entry.id, by.id, why)
+
+    def _change(self, entry: Entry, **fields: Any) -> Entry:  # any field of it
+        self.entries[entry.id] = replace(entry, **{"updated_at": max(self.now, entry.updated_at), **fields})
+        return self.entries[entry.id]
+
+    def _say(self, action: str, id: str, other: str = "", why: str = "") -> None:
+        self.steps.append(ConsolidationStep(action=action, id=id, other=other, why=why))
+
+    def _link(self, source: str, target: str, type_: LinkType, confidence: float = 1.0) -> None:
+        made = Link(source=source, target=target, type=type_, confidence=round(confidence, 4), created_at=self.now)
+        self.links.append(made)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -54,66 +54,41 @@ class Distilled:
     """Why rules answered although there is a model."""
 
 
-def distill(trajectory: Trajectory, verdict: Verdict, model: Model | None = None) -> Distilled:
-    """The items of one attempt; none where the verdict is too unsure to teach."""
-    if not verdict.teaches:
-        return _unsure(1)
-    name, kind, most = (
-        ("distill_success", "strategy", MOST_STRATEGIES)
-        if verdict.success
-        else ("distill_failure", "guardrail", MOST_GUARDRAILS)
-    )
-
-    def shown(room: int) -> str:
-        told = f"<verdict>{verdict.outcome}: {escape('; '.join(verdict.reasons))}</verdict>"
-        return f"{shown_task(trajectory.query)}\n{shown_steps(trajectory, room=room)}\n{told}"
-
-    def rules() -> list[NewItem]:
-        return from_success(trajectory) if verdict.success else from_failure(trajectory, verdict.reasons)
-
-    return _asked(model, name, shown, [trajectory], rules, kinds=[kind], most=most)
-
-
-def distill_attempts(attempts: Sequence[Judged], model: Model | None = None) -> Distilled:
-    """The items of several attempts at one task, side by side; attempts with an unsure verdict are left out."""
+def distill(attempts: Sequence[Judged], model: Model | None = None) -> Distilled:
+    """The items of attempts at one task, compared where there are several. A verdict too unsure to teach is left out."""
     sure = [attempt for attempt in attempts if attempt[1].teaches]
     if not sure:
-        return _unsure(len(attempts))
-
-    def shown(room: int) -> str:
-        told = [(trajectory, verdict.success) for trajectory, verdict in sure]
-        return f"{shown_task(sure[0][0].query)}\n{shown_attempts(told, room=room)}"
-
-    def rules() -> list[NewItem]:
-        won = [trajectory for trajectory, verdict in sure if verdict.success]
-        return from_contrast(won, [trajectory for trajectory, verdict in sure if not verdict.success])
-
-    trajectories = [trajectory for trajectory, _ in sure]
-    return _asked(model, "contrast", shown, trajectories, rules, kinds=ITEM_KINDS, most=MOST_CONTRASTS)
-
-
-def _unsure(number: int) -> Distilled:
-    return Distilled(items=[], dropped=Counter({"unsure verdict": number}))
-
-
-def _asked(
-    model: Model | None,
-    name: str,
-    shown: Callable[[int], str],
-    trajectories: Sequence[Trajectory],
-    rules: Callable[[], list[NewItem]],
-    *,
-    kinds: Sequence[str],
-    most: int,
-) -> Distilled:
+        return Distilled(items=[], dropped=Counter({"unsure verdict": len(attempts)}))
     if model is None:
-        return Distilled(items=rules())
+        return Distilled(items=_by_rules(sure, alone=len(attempts) == 1))
+    trajectories, (trajectory, verdict) = [trajectory for trajectory, _ in sure], sure[0]
+    name, kinds, most = (
+        ("contrast", ITEM_KINDS, MOST_CONTRASTS)
+        if len(attempts) > 1
+        else ("distill_success", ITEM_KINDS[:1], MOST_STRATEGIES)
+        if verdict.success
+        else ("distill_failure", ITEM_KINDS[1:], MOST_GUARDRAILS)
+    )
+    told = f"<verdict>{verdict.outcome}: {escape('; '.join(verdict.reasons))}</verdict>"
+    work = (
+        shown_attempts([(one, verdict.success) for one, verdict in sure])
+        if len(attempts) > 1
+        else f"{shown_steps(trajectory)}\n{told}"
+    )
     try:
-        answer = ask(model, name, shown, purpose="distill", max_tokens=DISTILL_TOKENS)
+        answer = ask(model, name, f"{shown_task(trajectory.query)}\n{work}", max_tokens=DISTILL_TOKENS)
         items, dropped = read_items(answer, trajectories, kinds=kinds, most=most)
     except (BudgetExceeded, ModelFailed, ReplyUnreadable) as error:
-        return Distilled(items=rules(), fallback=why_rules(error))
+        return Distilled(items=_by_rules(sure, alone=len(attempts) == 1), fallback=why_rules(error))
     return Distilled(items=items, by=model.name, dropped=dropped)
+
+
+def _by_rules(attempts: Sequence[Judged], *, alone: bool) -> list[NewItem]:
+    trajectory, verdict = attempts[0]
+    if alone:
+        return from_success(trajectory) if verdict.success else from_failure(trajectory, verdict.reasons)
+    won = [trajectory for trajectory, verdict in attempts if verdict.success]
+    return from_contrast(won, [trajectory for trajectory, verdict in attempts if not verdict.success])
 
 
 # -- a model's answer ------------------------------------------------------------------------------------------------

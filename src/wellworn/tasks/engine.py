@@ -29,6 +29,7 @@ from wellworn.search.score import FEATURES, MICROS_PER_DAY, Ranked
 from wellworn.store.port import Store
 from wellworn.tasks.items import bank_partition, pattern_of
 from wellworn.tasks.shell import programs
+from wellworn.tasks.trajectory import Trajectory, scrubbed
 
 PROFILE = "reasoningbank"
 GUARDRAIL_SHARE = 0.1
@@ -73,10 +74,15 @@ class Parts:
             raise ScopeError("scope", "is missing", "give it to the call, or to ReasoningBank(memory, scope=…)")
         return wanted
 
-    def partition(self, scope: Scope | None, layer: str | None = None) -> Partition:
-        """The partition that is meant: of a layer of the scope, or where the bank writes."""
-        wanted = self.scope(scope)
-        return bank_partition(wanted) if layer is None else wanted.home(layer)
+    def partition(self, scope: Scope | None) -> Partition:
+        """Where the bank writes."""
+        return bank_partition(self.scope(scope))
+
+    def scrubbed(self, trajectory: Trajectory, partition: Partition, *, asked: bool = False) -> Trajectory:
+        """A trajectory as it is stored and sent to a model, or only `asked` about."""
+        if not self.scrubbing.on:
+            return trajectory
+        return scrubbed(trajectory, self.scrubbing.asked(partition) if asked else self.scrubbing.sent(partition))
 
 
 def parts_of(memory: object, scope: Scope | None, scrubber: ScrubberSpec) -> Parts:

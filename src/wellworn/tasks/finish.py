@@ -1,13 +1,11 @@
-"""Attempts brought to their end: judged, distilled, stored, and the items they were given made surer or less sure.
+"""Attempts brought to their end: distilled, stored, and the items they were given made surer or less sure.
 
-Every step reads what the one before it wrote, so that it can continue after a crash at any point. Models are called
-and texts embedded before the transaction that stores the items.
+Models are called and texts embedded first. Then one transaction writes all of it: an attempt is finished or as before.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -15,9 +13,9 @@ from wellworn.core.errors import ModelFailed, NotFound, StoreError
 from wellworn.core.values import Entry, Partition
 from wellworn.learning.outcome import FAILURE_STEP, OutcomeInput, judged
 from wellworn.store.events import Event, audit
-from wellworn.store.port import Selection, StoreReader, Tx
+from wellworn.store.port import NewEntry, Selection, Tx
 from wellworn.tasks.calls import followed
-from wellworn.tasks.distill import Distilled, distill, distill_attempts
+from wellworn.tasks.distill import Distilled, distill
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.items import (
     NewItem,
@@ -30,22 +28,26 @@ from wellworn.tasks.items import (
     pattern_of,
     scope_of,
 )
-from wellworn.tasks.judge import judge
-from wellworn.tasks.siblings import MOST_TWINS, Stored, join, store
-from wellworn.tasks.tasks import NEXT, UNFINISHED, Task, TaskMoved, Tasks
+from wellworn.tasks.judge import Verdict, judge
+from wellworn.tasks.siblings import MOST_TWINS, join, store
+from wellworn.tasks.tasks import Task, TaskMoved, Tasks
 
 REFUTED_STEP = 0.3
 """What an item loses when its advice was followed and failed: that is an observation, a verdict is an opinion."""
-ALIKE = 0.5
-"""Share of the words that two tasks must have in common for a failure at one to count at the other."""
 DOUBTED_STEP = 0.05
 """What it loses when its calls worked, and yet the task is said to have failed."""
+ALIKE = 0.5
+"""Share of the words that two tasks must have in common for a failure at one to count at the other."""
 LOST = "the process ended before the work did"
 _MANY = 10_000
 
+JudgedTask = tuple[Task, Verdict]
+Use = tuple[bool, float]
+"""Whether an item helped, and what it costs it if not."""
+
 
 class Finisher:
-    """Takes attempts from `judging` to `reinforced`."""
+    """Takes attempts from `judging` to their end."""
 
     def __init__(self, parts: Parts, tasks: Tasks, added: Callable[[Tx, Partition, int], bool]) -> None:
         """`added` is told of new items in the transaction that stores them, and says whether it queued a job."""
@@ -53,56 +55,50 @@ class Finisher:
         self._tasks = tasks
         self._added = added
 
-    def finish(self, task: Task) -> tuple[Task, Distilled | None]:
-        """One attempt, from wherever it is; what was distilled is None when that had been done before."""
-        found = None
-        if task.state == "judging":
-            task = self.judge(task)
-        if task.state == "distilling":
-            found = distill(task.done, task.judged, self._parts.model(task.partition, task.session_id))
-            (task,) = self._store([task], found, "success" if task.judged.success else "failure")
-        if task.state == "stored":
-            task = self._reinforce(task)
-        return task, found
+    def judge(self, task: Task) -> Verdict:
+        """Whether the work of an attempt succeeded."""
+        return judge(task.done, self._parts.model(task.partition, task.session_id))
 
-    def judge(self, task: Task) -> Task:
-        """The attempt with its verdict."""
-        verdict = judge(task.done, self._parts.model(task.partition, task.session_id))
-        return self._tasks.move(task, "distilling", verdict=verdict)
-
-    def finish_run(self, tasks: Sequence[Task]) -> tuple[list[Task], Distilled]:
-        """Several attempts at one task, all judged: compared, stored in one transaction, reinforced."""
-        model = self._parts.model(tasks[0].partition, tasks[0].session_id)
-        found = distill_attempts([(task.done, task.judged) for task in tasks], model)
-        verdicts = {task.judged.success for task in tasks}
-        outcome: Outcome = "contrast" if len(verdicts) == 2 else "success" if True in verdicts else "failure"
-        return [self._reinforce(task) for task in self._store(tasks, found, outcome)], found
-
-    def _store(self, tasks: Sequence[Task], found: Distilled, outcome: Outcome) -> list[Task]:
-        """Items and states in one transaction: either all of it is there afterwards or none."""
-        stores = self._stores(tasks, found, outcome)
+    def finish(self, attempts: Sequence[JudgedTask]) -> tuple[list[Task], Distilled]:
+        """Attempts at one task, compared where there are several, distilled, stored and reinforced."""
+        first = attempts[0][0]
+        model = self._parts.model(first.partition, first.session_id)
+        found = distill([(task.done, verdict) for task, verdict in attempts], model)
+        items = self._items(attempts, found)
+        uses = [(task, used := self._uses(task, verdict), self._log(task, used)) for task, verdict in attempts]
         now = self._parts.clock()
         with self._parts.writer.transact() as tx:
-            ids = tuple(dict.fromkeys(store(tx, one, now) for one in stores))
-            stored = [self._tasks.move_in(tx, task, "stored", entry_ids=ids) for task in tasks]
-            new = len({one.record.entry.id for one in stores} & set(ids))
-            queued = new > 0 and self._added(tx, tasks[0].partition, new)
+            for task, used, logged in uses:
+                self._reinforce(tx, task, used, logged)
+            ids = tuple(dict.fromkeys(store(tx, record, item, twins, now) for record, item, twins in items))
+            ended = [
+                self._tasks.move_in(tx, task, "reinforced", verdict=verdict, entry_ids=ids)
+                for task, verdict in attempts
+            ]
+            new = len({record.entry.id for record, *_ in items} & set(ids))
+            queued = new > 0 and self._added(tx, first.partition, new)
         if queued:
             self._parts.wake()
-        return stored
+        return ended, found
 
-    def _stores(self, tasks: Sequence[Task], found: Distilled, outcome: Outcome) -> list[Stored]:
+    # -- what it taught ----------------------------------------------------------------------------------------------
+
+    def _items(
+        self, attempts: Sequence[JudgedTask], found: Distilled
+    ) -> list[tuple[NewEntry, NewItem, tuple[str, ...]]]:
         """The items as they are to be stored, each with the stored ones that it joins. Texts are embedded here."""
-        writer, now, task = self._parts.writer, self._parts.clock(), tasks[0]
+        writer, now, task = self._parts.writer, self._parts.clock(), attempts[0][0]
+        verdicts = {verdict.success for _, verdict in attempts}
+        outcome: Outcome = "contrast" if len(verdicts) == 2 else "success" if True in verdicts else "failure"
         origin = Origin(
             task=task.task_id, agent=task.agent_id, domain=task.domain, outcome=outcome, run=task.run_id, by=found.by
         )
-        trusted = all(task.done.trusted for task in tasks)
+        trusted = all(task.done.trusted for task, _ in attempts)
         joined = [join(item, self._twins(item, task, trusted)) for item in found.items]
-        drafts = [draft_of(one.item, origin, layer=task.partition.layer, trusted=trusted) for one in joined]
+        drafts = [draft_of(item, origin, layer=task.partition.layer, trusted=trusted) for item, _ in joined]
         entries = [writer.entry(draft, scope_of(task.partition), now) for draft in drafts]
         records = writer.records_of(entries) if entries else []
-        return [Stored(record=record, joined=one) for record, one in zip(records, joined, strict=True)]
+        return [(record, item, twins) for record, (item, twins) in zip(records, joined, strict=True)]
 
     def _twins(self, item: NewItem, task: Task, trusted: bool) -> list[Entry]:
         """Stored items with the same calls, of the same domain and trust."""
@@ -113,128 +109,95 @@ class Finisher:
 
     # -- what it was given -------------------------------------------------------------------------------------------
 
-    def _reinforce(self, task: Task) -> Task:
-        """Report the outcome of the recall, and count the use of what was shown.
+    def _uses(self, task: Task, verdict: Verdict) -> dict[str, Use]:
+        """What the work says about the items that it used: all of them, when it does not say which.
 
-        A verdict is about the items that were used, where the trajectory says which, and not about those whose advice
-        was seen to fail: these lose whatever the verdict. An unsure verdict is about none. The log takes a verdict
-        once, so a second try after a crash changes nothing; the rest is written together with the last transition.
+        An item whose advice was followed and failed loses whatever the verdict. An unsure verdict is about none.
         """
-        used, store, success = _used(task), self._parts.store, task.judged.success
-        shown = _shown(task, store)
-        seen = {
-            place: worked
-            for place in used
-            if (one := shown.get(task.shown[place])) is not None
-            and (worked := followed(pattern_of(one).calls, task.done)) is not None
-        }
-        failed = [place for place, worked in seen.items() if not worked]
-        doubted = [place for place, worked in seen.items() if worked and task.judged.teaches and not success]
-        about = [place for place in used if place not in (*failed, *doubted)] if task.judged.teaches else []
-        logged = not task.shown or self._log(task, about)
-        with store.transact() as tx:
-            moved = self._tasks.move_in(tx, task, "reinforced")
-            self._count(tx, task, dict.fromkeys(about, success), judge_too=not logged)
-            self._count(tx, task, dict.fromkeys(failed, False), judge_too=True, step=REFUTED_STEP)
-            self._count(tx, task, dict.fromkeys(doubted, False), judge_too=True, step=DOUBTED_STEP)
-            self._doubt_twins(tx, task, [shown[task.shown[place]] for place in failed])
-        return moved
+        uses: dict[str, Use] = {}
+        there = self._parts.store.get(None, task.shown)
+        for place, id in enumerate(task.shown):
+            entry = there.get(id)
+            if entry is None or (task.done.used is not None and place not in task.done.used):
+                continue
+            worked = followed(pattern_of(entry).calls, task.done)
+            if worked is False:
+                uses[id] = (False, REFUTED_STEP)
+            elif verdict.teaches:
+                uses[id] = (verdict.success, DOUBTED_STEP if worked and not verdict.success else FAILURE_STEP)
+        return uses
 
-    def _doubt_twins(self, tx: Tx, task: Task, refuted: Sequence[Entry]) -> None:
-        """Items that say the same calls at much the same words were refuted too: each would fail in its turn."""
-        now, said = self._parts.clock(), set(content_words(task.query))
-        for one in refuted:
-            pattern = pattern_of(one)
-            chosen = Selection(kinds=[one.kind], states=["active"], tags=calls_tag(pattern, one.kind))
-            for _, twin in tx.select([one.partition], chosen, limit=MOST_TWINS):
-                words = set(pattern_of(twin).conditions)
-                if twin.id not in task.shown and len(words & said) >= ALIKE * len(words | said):
-                    tx.update(judged(twin, False, now, step=REFUTED_STEP), change=None)
-
-    def _log(self, task: Task, about: Sequence[int]) -> bool:
-        """Into the outcome log; False when the log does not have the recall (learning is off, or a crash took it)."""
+    def _log(self, task: Task, uses: Mapping[str, Use]) -> bool:
+        """Into the outcome log, which takes each once, also after a crash; False when it does not have the recall."""
         learner, tenant = self._parts.learner, task.partition.tenant
+        told = []
+        if task.done.used is not None:
+            told.append(OutcomeInput(kind="cited", value={}, places=self._places(task, task.shown)))
+        about = [id for id, (_, step) in uses.items() if step == FAILURE_STEP]
+        if about:
+            value = {"success": uses[about[0]][0]}
+            told.append(OutcomeInput(kind="verdict", value=value, places=self._places(task, about)))
         try:
-            if task.done.used is not None:
-                learner.outcome(
-                    task.recall_id, OutcomeInput(kind="cited", value={}, places=tuple(_used(task))), tenant=tenant
-                )
-            if about:
-                verdict = OutcomeInput(kind="verdict", value={"success": task.judged.success}, places=tuple(about))
-                learner.outcome(task.recall_id, verdict, tenant=tenant)
-        except NotFound:
+            for outcome in told if task.shown else ():
+                learner.outcome(task.recall_id, outcome, tenant=tenant)
+        except NotFound:  # learning is off, or a crash took the recall
             return False
         return True
 
-    def _count(
-        self, tx: Tx, task: Task, how: Mapping[int, bool], *, judge_too: bool, step: float = FAILURE_STEP
-    ) -> None:
-        """One more use of each of these items, unless the log counted it as cited; and an event each."""
-        now = self._parts.clock()
-        there = _shown(task, tx) if how else {}
-        for place, success in how.items():
-            entry = there.get(task.shown[place])
+    def _places(self, task: Task, ids: Sequence[str]) -> tuple[int, ...]:
+        used = task.done.used
+        return tuple(p for p, id in enumerate(task.shown) if id in ids and (used is None or p in used))
+
+    def _reinforce(self, tx: Tx, task: Task, uses: Mapping[str, Use], logged: bool) -> None:
+        """One more use of each item, unless the log counted it as cited, and what the work says about it."""
+        now, there = self._parts.clock(), tx.get(None, [*uses])
+        for id, (success, step) in uses.items():
+            entry = there.get(id)
             if entry is None:
                 continue
-            if judge_too:
+            if not logged or step != FAILURE_STEP:
                 entry = judged(entry, success, now, step=step)
-            if task.done.used is None:
+            if not logged or task.done.used is None:
                 entry = replace(entry, usage_count=entry.usage_count + 1, updated_at=max(now, entry.updated_at))
             tx.update(entry, change=None)
             detail: dict[str, int | float | str] = {"task": task.id, "success": int(success)}
-            audit(tx, Event(at=now, tenant=entry.tenant, action="reinforce", entry_id=entry.id, detail=detail))
+            audit(tx, Event(at=now, tenant=entry.tenant, action="reinforce", entry_id=id, detail=detail))
+            if step == REFUTED_STEP:
+                self._doubt_twins(tx, task, entry)
+
+    def _doubt_twins(self, tx: Tx, task: Task, refuted: Entry) -> None:
+        """Items that say the same calls at much the same words were refuted too: each would fail in its turn."""
+        now, said = self._parts.clock(), set(content_words(task.query))
+        tags = calls_tag(pattern_of(refuted), refuted.kind)
+        chosen = Selection(kinds=[refuted.kind], states=["active"], tags=tags)
+        for _, twin in tx.select([refuted.partition], chosen, limit=MOST_TWINS):
+            words = set(pattern_of(twin).conditions)
+            if twin.id not in task.shown and len(words & said) >= ALIKE * len(words | said):
+                tx.update(judged(twin, False, now, step=REFUTED_STEP), change=None)
 
     # -- after a crash -----------------------------------------------------------------------------------------------
 
     def resume(self, partition: Partition, before: datetime) -> list[Task]:
         """Finish or abandon attempts that nothing has happened to since a moment.
 
-        Those of one run are distilled together. One that somebody else goes on with is left alone.
+        Those of one run are distilled together. One that somebody else goes on with is left alone. One that cannot be
+        ended is abandoned, so that it does not keep others from it; but a store or a model that does not answer is
+        nobody's fault: that is raised, and another time will do.
         """
-        left = [
-            task for task in self._tasks.all(partition, states=UNFINISHED, limit=_MANY) if task.updated_at <= before
-        ]
-        ended: list[Task] = []
+        open_ = self._tasks.all(partition, states=("executing", "judging"), limit=_MANY)
         runs: dict[str, list[Task]] = {}
-        for task in reversed(left):  # oldest first
-            with self._ending([task]):
-                if task.state in ("ready", "executing"):
-                    ended.append(self._tasks.move(task, "abandoned", why=LOST))
-                elif task.run_id and task.state in ("judging", "distilling"):
-                    runs.setdefault(task.run_id, []).append(self.judge(task) if task.state == "judging" else task)
-                else:
-                    ended.append(self.finish(task)[0])
+        for task in reversed([task for task in open_ if task.updated_at <= before]):  # oldest first
+            runs.setdefault(task.run_id or task.id, []).append(task)
+        ended: list[Task] = []
         for made in runs.values():
-            with self._ending(made):
-                ended += self.finish_run(made)[0]
+            done = [task for task in made if task.state == "judging"]
+            try:
+                ended += [self._tasks.move(task, "abandoned", why=LOST) for task in made if task not in done]
+                ended += self.finish([(task, self.judge(task)) for task in done])[0] if done else []
+            except TaskMoved:
+                continue
+            except (StoreError, ModelFailed):
+                raise
+            except Exception as error:  # whatever is wrong with its words
+                ended += [self._tasks.move(task, "abandoned", why=type(error).__name__) for task in done]
         return ended
-
-    @contextmanager
-    def _ending(self, attempts: Sequence[Task]) -> Iterator[None]:
-        """Attempts that cannot be ended are abandoned, so that they do not keep others from it.
-
-        A store or a model that does not answer is nobody's fault: that is raised, and another time will do.
-        """
-        try:
-            yield
-        except TaskMoved:
-            return
-        except (StoreError, ModelFailed):
-            raise
-        except Exception as error:
-            for task in attempts:
-                now = self._tasks.get(task.partition, task.id)
-                if now is not None and "abandoned" in NEXT[now.state]:
-                    self._tasks.move(now, "abandoned", why=type(error).__name__)
-
-
-def _used(task: Task) -> list[int]:
-    """Places of the items shown that count as used: all, when the trajectory does not say."""
-    used = task.done.used
-    return [place for place in range(len(task.shown)) if used is None or place in used]
-
-
-def _shown(task: Task, reader: StoreReader) -> dict[str, Entry]:
-    """The items that it was given, as they are now."""
-    there = reader.get(None, task.shown)
-    return {id: entry for id, entry in there.items() if entry.tenant == task.partition.tenant}

@@ -15,14 +15,13 @@ Computed when asked for and stored nowhere. The links are those of the memory (`
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import Entry, LinkType, Scope
-from wellworn.ingest.validate import checked_fraction, checked_id
-from wellworn.tasks.alike import live_pages
+from wellworn.ingest.validate import checked_id
+from wellworn.tasks.consolidate import live_items
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.items import LIVE, PROMOTED
 
@@ -64,8 +63,8 @@ class Graph:
     def levels(self, *, scope: Scope | None = None) -> dict[str, list[Entry]]:
         """Every active item by level, each in exactly one, by falling confidence, then by age."""
         partitions = self._parts.scope(scope).partitions()
-        pages = [page for partition in partitions for page in live_pages(self._store, partition)]
-        entries = [entry for page in pages for _, entry in page if entry.state == "active"]
+        rows = [row for partition in partitions for row in live_items(self._store, partition)]
+        entries = [entry for _, entry in rows if entry.state == "active"]
         links = set(self._store.links([entry.id for entry in entries], types=["entails", "refines"]))
         about = Counter(link.source for link in links)
         found: dict[str, list[Entry]] = {level: [] for level in LEVELS}
@@ -81,21 +80,10 @@ class Graph:
         age = self._parts.clock() - entry.created_at
         return "episodic.recent" if age <= RECENT else "episodic.working" if age <= WORKING else "episodic.older"
 
-    def walk(
-        self,
-        id: str,
-        *,
-        scope: Scope | None = None,
-        types: Sequence[str] = LINKS,
-        hops: int = 2,
-        min_confidence: float = 0.0,
-    ) -> list[Path]:
+    def walk(self, id: str, *, scope: Scope | None = None, hops: int = 2) -> list[Path]:
         """The items that links lead to from one, in the way they point, the surest first. Of several ways to an item
         the surest is given."""
-        partitions, least = self._parts.scope(scope).partitions(), checked_fraction("min_confidence", min_confidence)
-        unknown = [type_ for type_ in types if type_ not in LINKS]
-        if unknown:
-            raise InvalidInput("types", f"{unknown[0]!r} is not a link between items", f"use {', '.join(LINKS)}")
+        partitions = self._parts.scope(scope).partitions()
         if not 1 <= hops <= MAX_HOPS:
             raise InvalidInput("hops", f"{hops} is not from 1 to {MAX_HOPS}")
         start = self._store.get(partitions, [checked_id(id)]).get(id)
@@ -104,14 +92,14 @@ class Graph:
         best = {id: Path(ids=(id,), types=(), confidence=1.0, entry=start)}
         ahead = [id]
         for _ in range(hops):
-            links = [link for link in self._store.links(ahead, types=types) if link.source in ahead]
+            links = [link for link in self._store.links(ahead, types=LINKS) if link.source in ahead]
             found = self._store.get(partitions, sorted({link.target for link in links}))
             sources, ahead = {id: best[id] for id in ahead}, []
             for link in sorted(links, key=lambda link: (link.source, link.target, link.type)):
                 way, entry = sources[link.source], found.get(link.target)
                 sure = way.confidence * link.confidence
                 known = best[link.target].confidence if link.target in best else -1.0
-                if entry is None or entry.state not in LIVE or link.target in way.ids or sure < least or sure <= known:
+                if entry is None or entry.state not in LIVE or link.target in way.ids or sure <= known:
                     continue
                 ids, steps = (*way.ids, link.target), (*way.types, link.type)
                 best[link.target] = Path(ids=ids, types=steps, confidence=sure, entry=entry)

@@ -37,7 +37,7 @@ ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 Outcome = Literal["success", "failure", "contrast"]
 """The work an item was learned from; `contrast`: attempts that succeeded and attempts that failed, together."""
 OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
-Stage = Literal["stored", "retrieved", "reinforced", "consolidating", "active", "pruned"]
+Stage = Literal["stored", "retrieved", "reinforced", "promoted", "pruned"]
 
 START_CONFIDENCE = 0.5
 SOURCE = "task"
@@ -207,9 +207,11 @@ def kinds_of(kind: str | Sequence[str] | None) -> list[Kind]:
 
 
 def stage_of(entry: Entry) -> Stage:
-    """How far an item has come by itself: stored, shown to an agent, judged by the result."""
+    """How far an item has come: stored, shown to an agent, judged by the result, promoted; or ended."""
     if entry.state in ("pruned", "superseded"):
         return "pruned"
+    if PROMOTED in entry.metadata:
+        return "promoted"
     if entry.success_count or entry.failure_count:
         return "reinforced"
     return "retrieved" if entry.usage_count else "stored"

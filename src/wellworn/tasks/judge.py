@@ -13,7 +13,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -22,7 +22,7 @@ from wellworn.models.port import Model
 from wellworn.models.structured import read_json
 from wellworn.tasks.prompting import ask, shown_steps, shown_task
 from wellworn.tasks.signs import left_undone, signs_of, speaks_to_a_judge
-from wellworn.tasks.trajectory import Trajectory, bounded, one_line, text_of
+from wellworn.tasks.trajectory import Trajectory, one_line
 
 JUDGE_TOKENS = 512
 MAX_REASONS, MAX_REASON_CHARS = 5, 300
@@ -34,9 +34,6 @@ TEACHES = 0.6
 """A verdict less sure than this is stored and reported, but teaches nothing."""
 LEAST_SURE = 0.5
 """A model that says success less surely than this is unsure."""
-
-Verify = Callable[[Trajectory], "bool | Mapping[str, bool] | None"]
-"""The caller's own check of a trajectory: a verdict, assertions by name, or None for no opinion."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,23 +79,6 @@ def why_rules(error: Exception) -> str:
     return "the model's answer could not be read" if unreadable else "the model could not answer"
 
 
-def verified(trajectory: Trajectory, verify: Verify | None) -> Trajectory:
-    """The trajectory with the result of the caller's own check; a check that raises has failed."""
-    if verify is None:
-        return trajectory
-    try:
-        said = verify(trajectory)
-    except Exception as error:  # whatever an assertion raises, it did not hold
-        name = getattr(verify, "__name__", "check")
-        said = {f"{name}: {type(error).__name__} {text_of(error)}".strip(): False}
-    if said is None:
-        return trajectory
-    if isinstance(said, Mapping):
-        checks = {**trajectory.checks, **{str(key): bool(value) for key, value in said.items()}}
-        return bounded(replace(trajectory, checks=checks))
-    return replace(trajectory, verdict=bool(said))
-
-
 def _decided(trajectory: Trajectory) -> Verdict | None:
     """What leaves no room for an opinion."""
     if trajectory.verdict is not None:
@@ -137,10 +117,8 @@ def _said(success: bool, confidence: float, reasons: Iterable[str], by: str = "r
 
 
 def _by_model(trajectory: Trajectory, model: Model) -> Verdict:
-    def shown(room: int) -> str:
-        return f"{shown_task(trajectory.query)}\n{shown_steps(trajectory, room=room)}"
-
-    verdict = read_verdict(ask(model, "judge", shown, purpose="judge", max_tokens=JUDGE_TOKENS), by=model.name)
+    shown = f"{shown_task(trajectory.query)}\n{shown_steps(trajectory)}"
+    verdict = read_verdict(ask(model, "judge", shown, max_tokens=JUDGE_TOKENS), by=model.name)
     if verdict.success and speaks_to_a_judge(trajectory):
         why = "unsure, so a failure: its steps hold words that tell a judge what to say"
         return _said(False, UNSURE, [why, *verdict.reasons], model.name)

@@ -10,12 +10,11 @@ Deterministic, and only as clever as it can prove: every item names calls that w
 | a call failed whatever was done before it                         | guardrail: not the last two ways                 |
 | the attempt ended in a failing call, or in a wrong result         | guardrail: not this call, not this way           |
 | a test, linter or compiler failed with what it found             | nothing against it: that is information          |
-| arguments or tools that all successes have and no failure has     | strategy; the other way round, guardrail         |
+| a call failed in one attempt, and worked in another               | strategy, as if one agent had done both          |
 """
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -23,7 +22,6 @@ from wellworn.tasks.calls import (
     ERROR_CHARS,
     ToolCall,
     Turnaround,
-    actions,
     called,
     changed,
     error_of,
@@ -37,7 +35,6 @@ from wellworn.tasks.calls import (
     same_attempt,
     turnarounds,
     unresolved,
-    uses,
 )
 from wellworn.tasks.items import (
     MOST_CONTRASTS,
@@ -79,11 +76,18 @@ def from_failure(trajectory: Trajectory, reasons: Sequence[str] = ()) -> list[Ne
 
 
 def from_contrast(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[NewItem]:
-    """At most five items from several attempts at one task."""
-    found = [*_arguments(successes, failures), *_tools(successes, failures)] if successes and failures else []
-    found += [item for one in successes for item in from_success(one)]
-    found += [item for one in failures for item in from_failure(one)] if not successes else []
-    return _distinct(found)[:MOST_CONTRASTS]
+    """At most five items from several attempts at one task: what failed in one and worked in another, as if one agent
+    had done both."""
+    both = [replace(won, steps=(*_wrong(lost, won), *won.steps)) for won in successes[:1] for lost in failures]
+    found = [item for one in [*both, *successes] for item in from_success(one)]
+    return _distinct(found or [item for one in failures for item in from_failure(one)])[:MOST_CONTRASTS]
+
+
+def _wrong(lost: Trajectory, won: Trajectory) -> list[Step]:
+    """The calls that only the attempt that failed has made: they failed, whatever their tools say."""
+    right = {step.call for step in won.steps if not step.failed}
+    wrong = [step for step in lost.steps if step.action and step.call not in right]
+    return [step if step.failed else replace(step, ok=False, error="the attempt failed") for step in wrong]
 
 
 # -- one attempt -----------------------------------------------------------------------------------------------------
@@ -180,60 +184,6 @@ def _way(trajectory: Trajectory, places: Sequence[int], why: str) -> NewItem:
     title = f"Not enough: {_names(trajectory, places)}"
     advice = f"This way did not succeed: {' → '.join(call.text for call in failed)}. {why}"
     return _item("guardrail", title, advice, trajectory, places, failed=failed)
-
-
-# -- several attempts ------------------------------------------------------------------------------------------------
-
-
-def _arguments(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[NewItem]:
-    """Arguments that every success gave a tool and no failure did, where failures called that tool too."""
-    won = [{(tool, name, value): place for tool, name, value, place in uses(one, working=True)} for one in successes]
-    lost = {
-        (tool, name, value): one.steps[place]
-        for one in failures
-        for tool, name, value, place in uses(one, working=False)
-    }
-    tried = {action for one in failures for action in actions(one, working=False)}
-    found = []
-    for (tool, name, value), place in won[0].items():
-        if (tool, name, value) in lost or tool not in tried or not all((tool, name, value) in one for one in won):
-            continue
-        if is_check(successes[0].steps[place]):  # that it passed is the result, not the way
-            continue
-        others = [(other, step) for (of, called_, other), step in lost.items() if (of, called_) == (tool, name)]
-        wrong = f"with {put_argument(name, json.loads(others[0][0]))}" if others else f"without {name}"
-        right = put_argument(name, json.loads(value))
-        advice = f"Call {tool} with {right}: attempts with it succeeded, those {wrong} failed."
-        evidence = _lines([successes[0].steps[place], *(step for _, step in others[:1])])
-        calls = [opened(successes[0], place, literal=[name])]
-        failed = [ToolCall(tool=tool, args={name: json.loads(other)}) for other, _ in others[:1]]
-        found.append(_quoted("strategy", f"{tool}: {right}", advice, successes[0], evidence, calls, failed))
-    return found
-
-
-def _tools(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[NewItem]:
-    """Tools that all attempts of one sort called, and none of the other."""
-    won = [actions(one, working=True) for one in successes]
-    lost = [actions(one, working=False) for one in failures]
-    found = []
-    for name in _only(won, lost):
-        place = next(p for p, s in enumerate(successes[0].steps) if s.action == name and not s.failed)
-        after = won[0][won[0].index(name) + 1 :]
-        before, call = f" before {after[0]}" if after else "", opened(successes[0], place)
-        advice = f"Call {call.text}{before}: attempts with it succeeded, those without failed."
-        found.append(_item("strategy", f"{name}{before}", advice, successes[0], [place], [call]))
-    for name in _only(lost, won):
-        place = next(p for p, s in enumerate(failures[0].steps) if s.action == name)
-        if is_check(failures[0].steps[place]):
-            continue
-        call = opened(failures[0], place)
-        advice = f"Do without {call.text}: attempts with it failed, those without succeeded."
-        found.append(_item("guardrail", f"Not {name}", advice, failures[0], [place], failed=[call]))
-    return found
-
-
-def _only(these: Sequence[list[str]], those: Sequence[list[str]]) -> list[str]:
-    return [name for name in these[0] if all(name in one for one in these) and not any(name in one for one in those)]
 
 
 # -- in words --------------------------------------------------------------------------------------------------------

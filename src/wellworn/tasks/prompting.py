@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cache
 from importlib.resources import files
 
-from wellworn.core.errors import ModelFailed
 from wellworn.core.fence import escape
 from wellworn.models.port import Message, Model, Request
 from wellworn.tasks.trajectory import Trajectory
@@ -14,8 +13,6 @@ from wellworn.tasks.trajectory import Trajectory
 MAX_LINE_CHARS = 1_200
 MAX_SHOWN_CHARS = 24_000
 """Of all the steps that a model is shown at once; the middle of longer ones is left out."""
-SHORT_SHOWN_CHARS = 5_000
-"""The same for a model that refused more: with the instructions, within a context of 4,096 tokens."""
 
 
 @cache
@@ -24,24 +21,11 @@ def prompt(name: str) -> str:
     return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
 
 
-def ask(model: Model, name: str, shown: Callable[[int], str], *, purpose: str, max_tokens: int) -> str:
-    """The model's answer to a prompt with data; `shown` gives the data within so many characters.
-
-    A model that refuses the whole, as small ones do, is shown less once, unless waiting would help.
-    """
-
-    def request(room: int) -> Request:
-        messages = (Message(role="system", text=prompt(name)), Message(role="user", text=shown(room)))
-        return Request(messages=messages, purpose=purpose, max_output_tokens=max_tokens, json=True)
-
-    whole = request(MAX_SHOWN_CHARS)
-    try:
-        return model.complete(whole).text
-    except ModelFailed as error:
-        short = request(SHORT_SHOWN_CHARS)
-        if error.retryable or short == whole:
-            raise
-    return model.complete(short).text
+def ask(model: Model, name: str, shown: str, *, max_tokens: int) -> str:
+    """The model's answer to a prompt with data."""
+    messages = (Message(role="system", text=prompt(name)), Message(role="user", text=shown))
+    purpose = "judge" if name == "judge" else "distill"
+    return model.complete(Request(messages=messages, purpose=purpose, max_output_tokens=max_tokens, json=True)).text
 
 
 def shown_task(query: str) -> str:
@@ -58,9 +42,9 @@ def shown_steps(trajectory: Trajectory, *, prefix: str = "", room: int = MAX_SHO
     return "\n".join(["<trajectory>", *lines, "</trajectory>"])
 
 
-def shown_attempts(attempts: Sequence[tuple[Trajectory, bool]], *, room: int = MAX_SHOWN_CHARS) -> str:
+def shown_attempts(attempts: Sequence[tuple[Trajectory, bool]]) -> str:
     """Several attempts, each with its verdict, numbered from 1."""
-    room //= max(1, len(attempts))
+    room = MAX_SHOWN_CHARS // max(1, len(attempts))
     return "\n".join(
         f"Attempt {number} | {'success' if success else 'failure'}\n"
         f"{shown_steps(trajectory, prefix=f'{number}.', room=room)}"

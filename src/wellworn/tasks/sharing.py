@@ -3,7 +3,7 @@
 What moves is a copy. It must have been promoted (for peers: be sure and used enough), passes the scrubber once more,
 and carries no word of the work it came from: its evidence is a count, and its confidence starts at what the counted
 successes prove (the lower end of a Wilson interval), not at what the agent believed. The copy is linked `derived_from`
-the original, and every share can be revoked.
+the original, and sharing can be revoked.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.plain import to_plain
@@ -20,28 +19,15 @@ from wellworn.ingest.forget import SHARE, SHARED
 from wellworn.ingest.remember import keep
 from wellworn.ingest.validate import Draft, checked_count, checked_fraction, checked_scope
 from wellworn.store.events import Event, audit
-from wellworn.store.port import Record, RecordFilter, Tx
-from wellworn.tasks.alike import live_pages
+from wellworn.store.port import Record, RecordFilter
+from wellworn.tasks.consolidate import live_items
 from wellworn.tasks.engine import Parts
-from wellworn.tasks.items import (
-    ORIGIN,
-    PATTERN,
-    PROMOTED,
-    REVIEWED,
-    calls_tag,
-    domain_of,
-    domain_tags,
-    is_item,
-    pattern_of,
-    scope_of,
-)
+from wellworn.tasks.items import CALLS_TAG, ORIGIN, PATTERN, PROMOTED, REVIEWED, TAG, is_item, pattern_of, scope_of
 
 SOURCE = "sharing"
 WIDER_LAYERS = ("team", "org", "company")
-MIN_JUDGED = 10
-"""Uses with a verdict that it takes to be evidence."""
 MIN_PROVEN = 0.5
-"""The least success rate that they must prove."""
+"""The least success rate that the uses with a verdict must prove."""
 PEER_CONFIDENCE, PEER_USAGE = 0.8, 10
 _Z = 1.645  # one-sided, 95 %
 _MANY = 100_000
@@ -79,11 +65,9 @@ def refusal(entry: Entry, *, promoted: bool) -> str:
         return ""
     if promoted and PROMOTED not in entry.metadata:
         return "is not promoted"
-    judged = entry.success_count + entry.failure_count
-    if judged < MIN_JUDGED:
-        return f"has {judged} uses with a verdict, and {MIN_JUDGED} are needed as evidence"
-    rate = proven_rate(entry)
-    return "" if rate >= MIN_PROVEN else f"proves a success rate of {rate:.2f}, and {MIN_PROVEN} is needed"
+    judged, rate = entry.success_count + entry.failure_count, proven_rate(entry)
+    proves = f"proves a success rate of {rate:.2f} by {judged} uses with a verdict, and {MIN_PROVEN} is needed"
+    return "" if rate >= MIN_PROVEN else proves
 
 
 class Sharing:
@@ -98,7 +82,13 @@ class Sharing:
     ) -> list[Share]:
         """Copy promoted items to a wider layer of the scope (`team`, `org`, `company`), or to agents by name."""
         own = self._parts.scope(scope)
-        targets = _targets(own, layer, agents)
+        if (layer is None) == (not agents):
+            remedy = f"give a layer ({', '.join(WIDER_LAYERS)}) or agents"
+            raise InvalidInput("share", "says not exactly with whom", remedy)
+        if layer is not None and layer not in WIDER_LAYERS:
+            raise InvalidInput("layer", f"{layer!r} is not one to share with", f"use {', '.join(WIDER_LAYERS)}")
+        named = [Scope(tenant=own.tenant, agent=agent).home("agent") for agent in dict.fromkeys(agents)]
+        targets = named if layer is None else [own.home(layer)]
         found = self._store.get(own.partitions(), list(ids))
         missing = [id for id in ids if id not in found]
         if missing:
@@ -121,7 +111,7 @@ class Sharing:
         if peer.agent is None or own.agent is None or peer.tenant != own.tenant or peer.agent == own.agent:
             said = f"{peer.agent!r} is not another agent of the same tenant than {own.agent!r}"
             raise InvalidInput("peer", said, "give both scopes an agent, each its own")
-        entries = [entry for page in live_pages(self._store, peer.home("agent")) for _, entry in page]
+        entries = [entry for _, entry in live_items(self._store, peer.home("agent"))]
         wanted = [entry for entry in entries if entry.confidence >= least and entry.usage_count >= uses]
         return [self._copy(entry, own.home("agent"), refusal(entry, promoted=False)) for entry in wanted]
 
@@ -129,7 +119,7 @@ class Sharing:
         if refused or to == entry.partition:
             return Share(id=entry.id, to=to, refused=refused or "is there already")
         now, writer = self._parts.clock(), self._parts.writer
-        (record,) = writer.records_of([self._entry(entry, to)])
+        (record,) = writer.records_of([writer.entry(self._draft(entry, to), scope_of(to), now)])
         with writer.transact() as tx:
             same = tx.find_same(to, record.entry.content_hash)
             if same is not None and same.id == entry.metadata.get(SHARED, {}).get("id"):
@@ -139,79 +129,60 @@ class Sharing:
                 return Share(id=entry.id, to=to, copy_id=same.id)
             copy_id = keep(tx, record, now)  # the same from another agent: one copy, surer
             tx.add_links([Link(source=copy_id, target=entry.id, type="derived_from", created_at=now)])
-            body = {"id": entry.id, "copy": copy_id, "layer": to.layer, "to": to.layer_id}
-            key, names = f"{entry.id}:{copy_id}", (entry.id, copy_id)
-            share = Record(
-                partition=entry.partition, kind=SHARE, key=key, names=names, body=body, created_at=now, updated_at=now
+            told = Record(
+                partition=entry.partition,
+                kind=SHARE,
+                key=f"{entry.id}:{copy_id}",
+                state="shared",
+                names=(entry.id, copy_id),
+                body={"id": entry.id, "copy": copy_id, "layer": to.layer, "to": to.layer_id},
+                created_at=now,
+                updated_at=now,
             )
-            tx.put_records([replace(share, state="shared")])
-            self._event(tx, "share", entry, {"copy": copy_id, "layer": to.layer})
+            tx.put_records([told])
+            audit(tx, Event(at=now, tenant=to.tenant, action="share", entry_id=entry.id, detail={"copy": copy_id}))
         return Share(id=entry.id, to=to, copy_id=copy_id)
 
-    def _entry(self, entry: Entry, to: Partition) -> Entry:
-        """The copy: scrubbed words, counted evidence, the origin without its task."""
-        now, writer = self._parts.clock(), self._parts.writer
-        judged = entry.success_count + entry.failure_count
-        origin: dict[str, Any] = entry.metadata.get(ORIGIN, {})
-        pattern, reviewed = pattern_of(entry), REVIEWED in entry.metadata
-        shared = {"id": entry.id, "layer": entry.layer, "from": entry.partition.layer_id, "at": now.isoformat()}
-        draft = Draft(
+    def _draft(self, entry: Entry, to: Partition) -> Draft:
+        """The copy: counted evidence, the origin without its task. The writer scrubs it."""
+        judged, pattern = entry.success_count + entry.failure_count, pattern_of(entry)
+        origin = entry.metadata.get(ORIGIN, {})
+        proven = entry.confidence if REVIEWED in entry.metadata else min(entry.confidence, proven_rate(entry))
+        moved = {"id": entry.id, "from": entry.partition.layer_id, "at": self._parts.clock().isoformat()}
+        return Draft(
             text=entry.text,
             kind=entry.kind,
             title=entry.title,
-            tags=[*domain_tags(domain_of(entry.tags)), *calls_tag(pattern, entry.kind)],
+            tags=[tag for tag in entry.tags if tag.startswith((TAG, CALLS_TAG))],
             layer=to.layer,
             source=SOURCE,
-            confidence=entry.confidence if reviewed else round(min(entry.confidence, proven_rate(entry)), 4),
+            confidence=round(proven, 4),
             evidence=f"Succeeded {entry.success_count} of {judged} times, used {entry.usage_count} times.",
             metadata={
                 ORIGIN: {key: origin[key] for key in ("agent", "outcome", "by") if key in origin},
-                SHARED: shared,
+                SHARED: moved,
                 **({PATTERN: to_plain(replace(pattern, tasks=(pattern.task,)))} if pattern.task else {}),
             },
         )
-        return writer.entry(draft, scope_of(to), now)
 
-    def _event(self, tx: Tx, action: str, entry: Entry, detail: dict[str, int | float | str]) -> None:
-        audit(tx, Event(at=self._parts.clock(), tenant=entry.tenant, action=action, entry_id=entry.id, detail=detail))
-
-    def revoke(
-        self, id: str, *, layer: str | None = None, agents: Sequence[str] = (), scope: Scope | None = None
-    ) -> list[str]:
-        """Take back what was shared of an item, everywhere or from one layer or from some agents; ids of the copies
-        that no longer hold. A copy that others shared as well stays for them."""
+    def revoke(self, id: str, *, scope: Scope | None = None) -> list[str]:
+        """Take back what was shared of an item; ids of the copies that no longer hold. A copy that others shared as
+        well stays for them."""
         entry = self._store.get(self._parts.scope(scope).partitions(), [id]).get(id)
         if entry is None:
             raise NotFound("entry", id)
         now, ended = self._parts.clock(), []
         with self._store.transact() as tx:
-            shares = self._store.records(
-                RecordFilter(partition=entry.partition, kinds=[SHARE], states=["shared"], limit=_MANY)
-            )
-            for share in [one for one in shares if one.body["id"] == id and _meant(one.body, layer, agents)]:
-                copy_id, to = share.body["copy"], replace(entry.partition, layer=share.body["layer"])
+            shares = RecordFilter(partition=entry.partition, kinds=[SHARE], states=["shared"], limit=_MANY)
+            for share in [one for one in self._store.records(shares) if one.body["id"] == id]:
+                copy_id, layer, to = share.body["copy"], share.body["layer"], share.body["to"]
                 tx.put_records([replace(share, state="revoked", updated_at=now)])
                 tx.remove_link(copy_id, id, "derived_from")
-                self._event(tx, "revoke", entry, {"copy": copy_id})
-                copy = tx.get([replace(to, layer_id=share.body["to"])], [copy_id]).get(copy_id)
+                event = Event(at=now, tenant=entry.tenant, action="revoke", entry_id=id)
+                audit(tx, replace(event, detail={"copy": copy_id}))
+                copy = tx.get([replace(entry.partition, layer=layer, layer_id=to)], [copy_id]).get(copy_id)
                 others = [link for link in self._store.links([copy_id], types=["derived_from"]) if link.target != id]
                 if copy is not None and copy.source == SOURCE and not others:  # else known there before, or of others
-                    pruned = replace(copy, state="pruned", updated_at=max(now, copy.updated_at))
-                    tx.update(pruned, change="revoked")
+                    tx.update(replace(copy, state="pruned", updated_at=max(now, copy.updated_at)), change="revoked")
                     ended.append(copy_id)
         return ended
-
-
-def _targets(scope: Scope, layer: str | None, agents: Sequence[str]) -> list[Partition]:
-    if (layer is None) == (not agents):
-        raise InvalidInput("share", "says not exactly with whom", f"give a layer ({', '.join(WIDER_LAYERS)}) or agents")
-    if layer is None:
-        return [Scope(tenant=scope.tenant, agent=agent).home("agent") for agent in dict.fromkeys(agents)]
-    if layer not in WIDER_LAYERS:
-        raise InvalidInput("layer", f"{layer!r} is not one to share with", f"use {', '.join(WIDER_LAYERS)}")
-    return [scope.home(layer)]
-
-
-def _meant(body: dict[str, Any], layer: str | None, agents: Sequence[str]) -> bool:
-    everywhere = layer is None and not agents
-    return everywhere or body["layer"] == layer or (body["layer"] == "agent" and body["to"] in agents)

@@ -7,7 +7,7 @@ same calls worked for three tasks of one shape are the words that differ between
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
 from wellworn.core.plain import to_plain
@@ -16,50 +16,34 @@ from wellworn.ingest.remember import keep, strengthened
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Tx
 from wellworn.tasks.calls import common_words
+from wellworn.tasks.consolidate import ended, merged
 from wellworn.tasks.items import MOST_TASKS, PATTERN, NewItem, Pattern, pattern_of
-from wellworn.tasks.settle import ended, merged
 
 SIBLINGS = 3
 """Different tasks of one shape that it takes to leave a word open."""
 MOST_TWINS = 50
 
 
-@dataclass(frozen=True, kw_only=True)
-class Joined:
-    """A new item as it is to be stored, and the stored ones that it becomes one with."""
-
-    item: NewItem
-    twins: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
-class Stored:
-    """The same with its record."""
-
-    record: NewEntry
-    joined: Joined
-
-
-def join(item: NewItem, twins: Sequence[Entry]) -> Joined:
-    """How a new item joins the stored ones with the same calls."""
+def join(item: NewItem, twins: Sequence[Entry]) -> tuple[NewItem, tuple[str, ...]]:
+    """A new item as it is to be stored, and the stored ones with the same calls that it becomes one with."""
     known = {twin.id: pattern for twin in twins if (pattern := pattern_of(twin)).shape == item.pattern.shape}
     if item.when is not None or not known:  # a model says itself when it applies
-        return Joined(item=item)
+        return item, ()
     tasks = tuple(dict.fromkeys(task for one in (*known.values(), item.pattern) for task in one.tasks))[-MOST_TASKS:]
     if len(tasks) >= SIBLINGS:
         general = item.pattern.of_task(common_words(item.pattern.shape, tasks))
-        return Joined(item=replace(item, pattern=replace(general, tasks=tasks)), twins=tuple(known))
+        return replace(item, pattern=replace(general, tasks=tasks)), tuple(known)
     same = [id for id, one in known.items() if one.conditions == item.pattern.conditions]
-    return Joined(item=item, twins=tuple(same[:1]))
+    return item, tuple(same[:1])
 
 
-def store(tx: Tx, stored: Stored, now: datetime) -> str:
+def store(tx: Tx, record: NewEntry, item: NewItem, twins: Sequence[str], now: datetime) -> str:
     """Write an item, or strengthen one that says it already, which takes its words; others that it stands for end."""
-    new, item = stored.record.entry, stored.joined.item
-    known = [one for one in tx.get([new.partition], stored.joined.twins).values() if one.state == "active"]
+    new = record.entry
+    known = [one for one in tx.get([new.partition], twins).values() if one.state == "active"]
     known = known if tx.find_same(new.partition, new.content_hash) is None else []
     if not known:
-        id = keep(tx, stored.record, now)
+        id = keep(tx, record, now)
         entry = tx.get([new.partition], [id])[id]
         tx.update(replace(entry, at=max(now, entry.at)), change=None)
         return id
@@ -74,7 +58,7 @@ def store(tx: Tx, stored: Stored, now: datetime) -> str:
         tx.update(kept, change=None)
     else:
         said = {name: getattr(new, name) for name in ("text", "title", "token_count", "content_hash")}
-        tx.update(replace(kept, **said), change="generalised", index=stored.record.index, vector=stored.record.vector)
+        tx.update(replace(kept, **said), change="generalised", index=record.index, vector=record.vector)
     audit(tx, Event(at=now, tenant=best.tenant, action="repeat", entry_id=best.id))
     for entry in others:
         tx.update(ended(entry, now), change="generalised")

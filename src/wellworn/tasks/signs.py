@@ -2,10 +2,9 @@
 
     log odds of success = sum of the weights of the signs that are there
 
-Signs for success come from tools alone: no word of the agent counts for it, but an agent that says it failed is
-believed. What counts is the last state of what was attempted; looking at something afterwards proves nothing. Weights
-of signs that occur in real trajectories were set on one half of these; those of exit codes and test runs are by
-judgement.
+Signs come from tools alone: no word of the agent counts. What counts is the last state of what was attempted; looking
+at something afterwards proves nothing. Weights of signs that occur in real trajectories were set on one half of these;
+those of exit codes and test runs are by judgement.
 """
 
 from __future__ import annotations
@@ -23,16 +22,6 @@ SHORT_ANSWER_CHARS = 80
 """An answer of at most this length can be looked up in what was seen."""
 _ENDING = re.compile(r"(?:finish|submit|answer|final_?answer|final|respond|terminate|conclude)$", re.IGNORECASE)
 _CHANGING = re.compile(r"(?:^|_)(?:edit|write|patch|replace|insert|create|delete|rename|move|apply)", re.IGNORECASE)
-_GIVEN_UP = re.compile(
-    r"\b(?:I(?:'m| am| was| have been)? (?:unable|not able)|I (?:could|can|did) ?not|I (?:couldn't|can't|didn't)|"
-    r"I failed|I (?:have to )?give up|I do(?: not|n't) know)\b",
-    re.IGNORECASE,
-)
-_LIMIT = re.compile(
-    r"\b(?:max(?:imum)?(?: number of)? (?:steps|iterations|turns)|(?:step|iteration|turn|token|recursion) limit|"
-    r"timed out|out of (?:steps|turns|tokens|time))\b",
-    re.IGNORECASE,
-)
 _YES_NO = ("yes", "no", "true", "false", "both", "neither")
 _TO_A_JUDGE = re.compile(
     r"""
@@ -72,11 +61,6 @@ def _end_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:
     did = [step for step in calls if not only_looks(step)]
     if did and did[-1].said_ok and last.said_ok and not _ENDING.match(last.action):  # anything can be handed in
         yield Sign(0.5, f"the last step worked: {did[-1].call}")
-    said = trajectory.output or ("" if last.action else last.text)
-    if _LIMIT.search(said):
-        yield Sign(-1.5, "it ran into a limit")
-    if _GIVEN_UP.search(said):
-        yield Sign(-0.4, "the agent says that it could not do it")
     looked = last.action and only_looks(last) and not last.said_ok
     if looked and (last.result or last.failed) and not answer_of(trajectory):
         yield Sign(-1.0, "it ended in looking something up, without an answer")

@@ -1,11 +1,11 @@
 """Attempts at tasks and how far each has come, stored as records; every transition is an event in the audit log.
 
-    ready → executing → judging → distilling → stored → reinforced
-      └─────────┴──────────┴──────────┴──────→ abandoned
+    executing → judging → reinforced
+        └──────────┴────→ abandoned
 
-Each attempt has an id of its own. `stored` is written in one transaction with the items themselves, so an attempt is
-never half stored. After a crash the state tells what to do: from `judging` on everything needed is stored and the
-attempt can be finished; before it the work itself is lost and the attempt is abandoned.
+Each attempt has an id of its own. `judging` is written with the work itself, `reinforced` in one transaction with what
+the work taught. So after a crash the state tells what to do: from `judging` on the attempt can be finished; before it
+the work is lost and the attempt is abandoned.
 """
 
 from __future__ import annotations
@@ -25,18 +25,16 @@ from wellworn.store.port import Record, RecordFilter, Store, Tx
 from wellworn.tasks.judge import Verdict
 from wellworn.tasks.trajectory import Trajectory
 
-TaskState = Literal["ready", "executing", "judging", "distilling", "stored", "reinforced", "abandoned"]
-UNFINISHED: tuple[TaskState, ...] = ("ready", "executing", "judging", "distilling", "stored")
+TaskState = Literal["executing", "judging", "reinforced", "abandoned"]
 KIND = "task"
 NEXT: dict[TaskState, tuple[TaskState, ...]] = {
-    "ready": ("executing", "abandoned"),
     "executing": ("judging", "abandoned"),
-    "judging": ("distilling", "abandoned"),
-    "distilling": ("stored", "abandoned"),
-    "stored": ("reinforced",),
+    "judging": ("reinforced", "abandoned"),
     "reinforced": (),
     "abandoned": (),
 }
+_FORMER: dict[str, TaskState] = {"ready": "executing", "distilling": "judging", "stored": "reinforced"}
+"""States that older versions wrote."""
 
 
 class TaskMoved(WellwornError):
@@ -54,7 +52,7 @@ class Task:
     query: str
     domain: str = ""
     session_id: str | None = None
-    state: TaskState = "ready"
+    state: TaskState = "executing"
     number: int = 1
     """Which attempt of its run it is."""
     run_id: str = ""
@@ -74,63 +72,12 @@ class Task:
 
     @property
     def finished(self) -> bool:
-        return self.state in ("reinforced", "abandoned")
+        return not NEXT[self.state]
 
     @property
     def done(self) -> Trajectory:
         """The trajectory, which every attempt from `judging` on has."""
         return self.trajectory or Trajectory(query=self.query)
-
-    @property
-    def judged(self) -> Verdict:
-        """The verdict, which every attempt from `distilling` on has."""
-        return self.verdict or Verdict(success=False, confidence=0.5, reasons=("not judged",))
-
-
-@dataclass(frozen=True, kw_only=True)
-class Run:
-    """Several attempts at one task, made together or one after the other: what they are as a whole."""
-
-    id: str
-    task_id: str
-    mode: str
-    """`parallel` or `sequential`."""
-    state: str
-    """`executing`, `stored` or `abandoned`."""
-    attempts: tuple[str, ...]
-    best: str
-    entry_ids: tuple[str, ...]
-    created_at: datetime
-
-
-def run_of(tasks: Sequence[Task]) -> Run:
-    """The run that these attempts are."""
-    first = min(tasks, key=lambda task: task.number)
-    judged = [task for task in sorted(tasks, key=lambda task: task.number) if task.verdict is not None]
-    states = {task.state for task in tasks}
-    stored = "stored" if "reinforced" in states and states <= {"reinforced", "abandoned"} else "executing"
-    return Run(
-        id=first.run_id,
-        task_id=first.task_id,
-        mode=first.mode,
-        state="abandoned" if states == {"abandoned"} else stored,
-        attempts=tuple(task.id for task in judged),
-        best=judged[best_of([(task.done, task.judged) for task in judged])].id if judged else "",
-        entry_ids=tuple(dict.fromkeys(id for task in tasks for id in task.entry_ids)),
-        created_at=first.created_at,
-    )
-
-
-def best_of(attempts: Sequence[tuple[Trajectory, Verdict]]) -> int:
-    """The place of the attempt to go with: one that succeeded before one that failed; then the surer success or the
-    less sure failure, the fewer steps, the earlier."""
-
-    def rank(place: int) -> tuple[bool, float, int]:
-        trajectory, verdict = attempts[place]
-        sure = verdict.confidence if verdict.success else -verdict.confidence
-        return (not verdict.success, -sure, len(trajectory.steps))
-
-    return min(range(len(attempts)), key=rank)
 
 
 class Tasks:
@@ -157,10 +104,10 @@ class Tasks:
 
     def move_in(self, tx: Tx, task: Task, to: TaskState, **changes: Any) -> Task:  # fields of Task
         """The same within a transaction; `TaskMoved` when the attempt is no longer as it was read."""
-        now = tx.record(task.partition, KIND, task.id)
-        if now is None or now.state != task.state or to not in NEXT[task.state]:
-            state = "gone" if now is None else now.state
-            raise TaskMoved(f"task {task.id} was {task.state} and is {state}: it cannot become {to}")
+        record = tx.record(task.partition, KIND, task.id)
+        now = "gone" if record is None else _state(record)
+        if now != task.state or to not in NEXT[task.state]:
+            raise TaskMoved(f"task {task.id} was {task.state} and is {now}: it cannot become {to}")
         moved = replace(task, state=to, updated_at=max(self._clock(), task.updated_at), **changes)
         if tx.put_records([_record(moved)]) == [None]:  # it names what it was given and what came from it
             raise TaskMoved(f"an item of task {task.id} was forgotten meanwhile")
@@ -173,20 +120,19 @@ class Tasks:
 
     def all(self, partition: Partition, *, states: Sequence[TaskState] | None = None, limit: int = 100) -> list[Task]:
         """Newest first."""
-        found = self._store.records(RecordFilter(partition=partition, kinds=[KIND], states=states, limit=limit))
+        names = None if states is None else [*states, *(old for old, state in _FORMER.items() if state in states)]
+        found = self._store.records(RecordFilter(partition=partition, kinds=[KIND], states=names, limit=limit))
         return [_task_in(record) for record in found]
 
-    def find(self, partition: Partition, task_id: str, *, states: Sequence[TaskState], limit: int = 200) -> list[Task]:
-        """Attempts at a task in one of these states, newest first, among the partition's latest."""
-        return [task for task in self.all(partition, states=states, limit=limit) if task.task_id == task_id]
+    def find(self, partition: Partition, task_id: str, *, limit: int = 200) -> list[Task]:
+        """Attempts at a task that are under way, newest first, among the partition's latest."""
+        return [task for task in self.all(partition, states=("executing",), limit=limit) if task.task_id == task_id]
 
     def _event(self, tx: Tx, task: Task, before: str) -> None:
         """The transition, by the attempt's own id: what a caller names a task may say more than a log should."""
         detail: dict[str, int | float | str] = {"task": task.id, "from": before, "to": task.state}
-        if task.verdict is not None and task.state == "distilling":
-            detail["success"] = int(task.verdict.success)
-        if task.state == "stored":
-            detail["items"] = len(task.entry_ids)
+        if task.verdict is not None:
+            detail |= {"success": int(task.verdict.success), "items": len(task.entry_ids)}
         audit(tx, Event(at=task.updated_at, tenant=task.partition.tenant, action="task", detail=detail))
 
 
@@ -196,6 +142,10 @@ _COLUMNS = ("id", "partition", "session_id", "state", "created_at", "updated_at"
 _SHORT = {"task_id": "task", "agent_id": "agent", "run_id": "run", "recall_id": "recall", "entry_ids": "entries"}
 _LONG = {short: name for name, short in _SHORT.items()}
 """Names of fields in a stored body, where they differ; and back."""
+
+
+def _state(record: Record) -> str:
+    return _FORMER.get(record.state, record.state)
 
 
 def _record(task: Task) -> Record:
@@ -218,7 +168,7 @@ def _task_in(record: Record) -> Task:
         "id": record.key,
         "partition": to_plain(record.partition),
         "session_id": record.session,
-        "state": record.state,
+        "state": _state(record),
         "created_at": record.created_at,
         "updated_at": record.updated_at,
     }
