@@ -1,6 +1,6 @@
 """Which memories are found in a session? RealMem, whose gold memories name their source turn, and sessions of our own.
 
-Every session of RealMem is reflected on by itself, without writing. A session with gold memories shows what is covered
+Every session of RealMem is reflected on by itself. A session with gold memories shows what is covered
 and what is right; a session without any is filler, where every memory is junk.
 
 Our own sessions are in `sessions/tune.txt` and `sessions/check.txt`. `== NAME: topic` begins a person, `-- ` a later
@@ -78,7 +78,7 @@ def _extracted(memory: Memory, persona: str, dialogue: Dialogue) -> Extracted:
     session = memory.session(scope=scope_for(persona), session_id=dialogue.id)
     for speaker, text in dialogue.turns:
         session.add(speaker.lower(), text, at=dialogue.at, speaker=persona if speaker.lower() == "user" else None)
-    made = memory.reflect(scope=scope_for(persona), session_id=dialogue.id, dry_run=True)
+    made = memory.reflect(scope=scope_for(persona), session_id=dialogue.id)
     return Extracted(
         persona=persona,
         session=dialogue.id,

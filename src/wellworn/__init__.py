@@ -67,8 +67,8 @@ if TYPE_CHECKING:
     from wellworn.models.choose import cached_embedder as cached_embedder
     from wellworn.models.ledger import Budget as Budget
     from wellworn.ops.doctor import Report as Report
-    from wellworn.reflection.report import Reflection as Reflection
-    from wellworn.reflection.settings import ReflectionSettings as ReflectionSettings
+    from wellworn.reflection.values import Reflection as Reflection
+    from wellworn.reflection.values import ReflectionSettings as ReflectionSettings
     from wellworn.search.assemble import Assembled as Assembled
     from wellworn.search.assemble import LeftOut as LeftOut
     from wellworn.search.profiles import Profile as Profile
@@ -98,8 +98,7 @@ _NAMES = {
     "models.choose": "cached_embedder",
     "models.ledger": "Budget",
     "ops.doctor": "Report",
-    "reflection.report": "Reflection",
-    "reflection.settings": "ReflectionSettings",
+    "reflection.values": "Reflection ReflectionSettings",
     "search.assemble": "Assembled LeftOut",
     "search.profiles": "Profile",
     "search.steps.actions": "Aggregate DrillDown FilterByRecency FilterByRelevance Planner RecursiveCall SearchLayer",

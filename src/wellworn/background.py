@@ -18,10 +18,9 @@ from wellworn.jobs.worker import Handler, Worker
 from wellworn.models.ledger import Budget, InFlight, Meter, Prices
 from wellworn.models.port import Model
 from wellworn.reflection.reflector import Reflector
-from wellworn.reflection.report import Reflection
 from wellworn.reflection.service import Reflections, SessionWatch
-from wellworn.reflection.settings import ReflectionSettings
 from wellworn.reflection.summary import Summarizer
+from wellworn.reflection.values import Reflection, ReflectionSettings
 from wellworn.search.pipeline import Searcher
 from wellworn.store.port import Store
 
@@ -61,15 +60,12 @@ class Background:
             Meter, store=store, budget=budget, prices=prices, clock=clock, in_flight=InFlight()
         )  # shares what is under way, so that calls at the same time do not pass a cap together
         self._queue = Queue(store, clock=clock, new_id=new_id)
-        reflector = Reflector(store, writer, searcher, settings=settings, model_for=self.model)
+        reflector = Reflector(store, writer, searcher, model_for=self.model)
         summaries = (
             None
             if summarizer is None
             else Summarizer(
-                store,
-                writer,
-                settings=settings,
-                model_for=lambda partition, session_id: self.meter(summarizer, partition, session_id),
+                store, writer, model_for=lambda partition, session_id: self.meter(summarizer, partition, session_id)
             )
         )
         self._reflections = Reflections(
@@ -136,10 +132,10 @@ class Background:
             self._worker.wake()
 
     def reflect(
-        self, partition: Partition, session_id: str | None, *, dry_run: bool, again: bool, progress: Progress | None
+        self, partition: Partition, session_id: str | None, *, again: bool, progress: Progress | None
     ) -> list[Reflection]:
         return self._reflections.reflect(
-            partition, session_id, dry_run=dry_run, again=again, take=self._worker.taking, progress=progress
+            partition, session_id, again=again, take=self._worker.taking, progress=progress
         )
 
     def run(self, *, tenant: str | None, progress: Progress | None) -> int:

@@ -47,7 +47,7 @@ from wellworn.views import AdminView, JobsView, LearningView
 
 if TYPE_CHECKING:  # loaded on first use
     from wellworn.ops.doctor import Report
-    from wellworn.reflection.report import Reflection
+    from wellworn.reflection.values import Reflection
     from wellworn.search.assemble import Assembled
 
 
@@ -145,19 +145,17 @@ class Memory:
         self,
         session_id: str | None = None,
         *,
-        dry_run: bool = False,
         again: bool = False,
         progress: Progress | None = None,
         scope: Scope | None = None,
     ) -> list[Reflection]:
         """Turn what was said into memories now: one session, or every session of the scope's home not read yet.
 
-        `dry_run` writes nothing and shows what would be written. `again` also reads sessions that were read before.
+        `again` also reads sessions that were read before.
         """
         name = None if session_id is None else checked_session_id(session_id)
-        dry, anew = checked_flag("dry_run", dry_run), checked_flag("again", again)
-        home = self._scope(scope).home()
-        return self.engine.background.reflect(home, name, dry_run=dry, again=anew, progress=progress)
+        anew, home = checked_flag("again", again), self._scope(scope).home()
+        return self.engine.background.reflect(home, name, again=anew, progress=progress)
 
     # -- recall --------------------------------------------------------------------------------------------------
 

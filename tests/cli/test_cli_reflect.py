@@ -29,13 +29,6 @@ def told(cli: Cli) -> Cli:
     return cli
 
 
-def test_a_dry_run_shows_what_would_be_written_and_writes_nothing(told: Cli) -> None:
-    (reflection,) = told.json("reflect", "--dry-run")["reflections"]
-    assert [one["action"] for one in reflection["memories"]] == ["add"]
-    assert "Oslo" in told.ok("reflect", "--dry-run").out
-    assert told.json("list", "--kind", "fact")["entries"] == []
-
-
 def test_reflecting_writes_once(told: Cli) -> None:
     answer = told.ok("reflect")
     assert "wrote 1 add (by rules)" in answer.err

@@ -1,11 +1,17 @@
-"""Months and days that queries name, and words that only look like them."""
+"""Months and days that queries name, words that only look like them, and relative dates."""
 
 from __future__ import annotations
 
-import pytest
+from datetime import UTC, datetime
 
-from wellworn.ingest.dates import NamedDate, named_dates
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wellworn.ingest.dates import NamedDate, named_dates, with_dates
 from wellworn.ingest.terms import read_question, words
+
+WEDNESDAY = datetime(2024, 5, 1, 9, tzinfo=UTC)
 
 
 def named(query: str) -> list[NamedDate]:
@@ -68,3 +74,44 @@ def test_a_month_or_day_that_is_named(query: str, dates: list[tuple[int, int | N
 )
 def test_what_only_looks_like_a_date(query: str) -> None:
     assert named(query) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "dated"),
+    [
+        ("I left the day before yesterday", "I left the day before yesterday (2024-04-29)"),
+        ("last Friday we met", "last Friday (2024-04-26) we met"),
+        ("I fly on Monday", "I fly on Monday (2024-05-06)"),
+        ("I flew on Monday", "I flew on Monday (2024-04-29)"),
+        ("last weekend was long", "last weekend (2024-04-27 to 2024-04-28) was long"),
+        ("next week is full", "next week (2024-05-06 to 2024-05-12) is full"),
+        ("last month was dull", "last month (2024-04) was dull"),
+        ("2 years ago I quit", "2 years ago (2022) I quit"),
+        ("in six weeks", "in six weeks (2024-06-10 to 2024-06-16)"),
+        ("next Tuesday I fly", "next Tuesday (2024-05-07) I fly"),
+        # Two readings, no day, or dated already.
+        ("next Friday I fly", "next Friday I fly"),
+        ("I swim on Wednesday", "I swim on Wednesday"),
+        ("I swim every Monday", "I swim every Monday"),
+        ("yesterday (2024-04-30) it rained", "yesterday (2024-04-30) it rained"),
+        ("on 3 March", "on 3 March"),
+    ],
+)
+def test_the_date_is_put_behind_the_words(said: str, dated: str) -> None:
+    assert with_dates(said, WEDNESDAY).text == dated
+
+
+@given(st.text(max_size=80), st.datetimes(timezones=st.just(UTC)))
+def test_any_text_at_any_time_keeps_its_words(text: str, at: datetime) -> None:
+    assert with_dates(text, at).text.startswith(text[:1])
+
+
+@pytest.mark.parametrize("at", [datetime(1, 1, 1, tzinfo=UTC), datetime(9999, 12, 31, 23, tzinfo=UTC)])
+@pytest.mark.parametrize("said", ["999 years ago", "in 999 years", "last year", "next week"])
+def test_a_date_outside_the_calendar_is_left_out(at: datetime, said: str) -> None:
+    assert with_dates(said, at).text.startswith(said)
+
+
+def test_since_and_until_are_bounds() -> None:
+    assert with_dates("I am away until Friday", WEDNESDAY).valid_to == datetime(2024, 5, 4, tzinfo=UTC)
+    assert with_dates("I swim since last month", WEDNESDAY).valid_from == datetime(2024, 4, 1, tzinfo=UTC)

@@ -15,7 +15,7 @@ from wellworn.core.errors import InvalidInput, ModelFailed, NotFound
 from wellworn.core.values import Entry
 from wellworn.models import ScriptedModel
 from wellworn.models.ledger import Budget
-from wellworn.reflection.settings import ReflectionSettings
+from wellworn.reflection.values import ReflectionSettings
 
 ADA = Scope(tenant="acme", user="ada")
 KINDS = ["fact", "preference", "pattern"]
@@ -160,15 +160,6 @@ def test_the_same_session_is_read_once_and_again_only_when_asked(opened: OpenMem
     assert report.counts() == {"same": 1}
     assert len(_kept(mem)) == 1
     assert model.remaining == 0
-
-
-def test_a_dry_run_shows_and_writes_nothing(location: str, opened: OpenMemory) -> None:
-    mem = opened(location, llm=_model(BERLIN))
-    _talk(mem, "monday", "I live in Berlin with my cat Momo.")
-    (report,) = mem.reflect(scope=ADA, dry_run=True)
-    assert [written.text for written in report.memories] == ["Ada lives in Berlin with her cat Momo."]
-    assert _kept(mem) == []
-    assert mem.jobs.list(scope=ADA) == []
 
 
 def test_ending_a_session_starts_a_job_that_is_run_once(location: str, opened: OpenMemory) -> None:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from wellworn.core.errors import ReplyUnreadable
-from wellworn.reflection.parse import MAX_SUMMARY_CHARS, Action, clean_line, read_actions, read_memories
+from wellworn.reflection.parse import MAX_SUMMARY_CHARS, MOST_MEMORIES, Action, clean_line, read_actions, read_memories
 
 NUMBERS = frozenset(range(6))
 
@@ -20,20 +20,20 @@ def _answer(*items: object) -> str:
 
 def test_memories_come_with_their_turns_speaker_and_kind() -> None:
     answer = _answer({"summary": "Ada has a cat.", "reference": [0, 2], "speaker": "Ada", "kind": "preference"})
-    (found,), dropped = read_memories(answer, NUMBERS, most=10)
+    (found,), dropped = read_memories(answer, NUMBERS)
     assert (found.summary, found.turns, found.speaker, found.kind) == ("Ada has a cat.", (0, 2), "Ada", "preference")
     assert not dropped
 
 
 @pytest.mark.parametrize("answer", ["NO_TRAIT", " no_trait. ", '"NO_TRAIT"', "`NO_TRAIT`", "I found NO_TRAIT here."])
 def test_nothing_worth_keeping_is_no_error(answer: str) -> None:
-    assert read_memories(answer, NUMBERS, most=10) == ([], {})
+    assert read_memories(answer, NUMBERS) == ([], {})
 
 
 @pytest.mark.parametrize("answer", ["", "I could not find anything.", "42", '{"answer": 1}', "null"])
 def test_an_answer_without_memories_is_unreadable(answer: str) -> None:
     with pytest.raises(ReplyUnreadable):
-        read_memories(answer, NUMBERS, most=10)
+        read_memories(answer, NUMBERS)
 
 
 @pytest.mark.parametrize(
@@ -41,29 +41,29 @@ def test_an_answer_without_memories_is_unreadable(answer: str) -> None:
     [(2, (2,)), ("2", (2,)), ("Turn 2", (2,)), ([0, [2]], (0, 2)), ("0, 2", (0, 2)), ([2, 2], (2,)), (2.0, (2,))],
 )
 def test_references_are_read_in_whatever_form(reference: object, turns: tuple[int, ...]) -> None:
-    (found,), _ = read_memories(_answer({"summary": "x y", "reference": reference}), NUMBERS, most=10)
+    (found,), _ = read_memories(_answer({"summary": "x y", "reference": reference}), NUMBERS)
     assert found.turns == turns
 
 
 @pytest.mark.parametrize("reference", [None, [], [99], -1, True, {"a": 1}, "none", [[[[[0]]]]]])
 def test_a_memory_that_names_no_turn_of_the_window_is_dropped(reference: object) -> None:
-    found, dropped = read_memories(_answer({"summary": "x y", "reference": reference}), NUMBERS, most=10)
+    found, dropped = read_memories(_answer({"summary": "x y", "reference": reference}), NUMBERS)
     assert (found, dropped) == ([], {"no evidence": 1})
 
 
 def test_what_is_too_long_too_many_or_no_memory_is_dropped_and_counted() -> None:
     items: list[object] = [{"summary": "x" * (MAX_SUMMARY_CHARS + 1), "reference": [0]}, "no object", {"summary": 3}]
     items += [{"summary": f"memory {n}", "reference": [0]} for n in range(200)]
-    found, dropped = read_memories(_answer(*items), NUMBERS, most=10)
-    assert len(found) == 10
-    assert dropped == {"too long": 1, "no summary": 2, "too many": 190}
+    found, dropped = read_memories(_answer(*items), NUMBERS)
+    assert len(found) == MOST_MEMORIES
+    assert dropped == {"too long": 1, "no summary": 2, "too many": 200 - MOST_MEMORIES}
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_gives_memories_or_one_error(answer: str) -> None:
     try:
-        found, _ = read_memories(answer, NUMBERS, most=5)
+        found, _ = read_memories(answer, NUMBERS)
     except ReplyUnreadable:
         return
     for candidate in found:

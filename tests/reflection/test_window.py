@@ -5,13 +5,11 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Turn
-from wellworn.reflection.settings import ReflectionSettings
-from wellworn.reflection.window import readable, windows
+from wellworn.reflection.values import ReflectionSettings
+from wellworn.reflection.window import CONTEXT_TURNS, WINDOW_TURNS, readable, windows
 from wellworn.testing.builders import make_entry
 
 AT = datetime(2026, 3, 2, tzinfo=UTC)
@@ -21,22 +19,19 @@ def _turn(number: int, text: str = "I said so.", role: str = "user", entry_id: s
     return Turn(session_id="s", number=number, role=role, text=text, at=AT, entry_id=entry_id)
 
 
-@given(count=st.integers(0, 60), start=st.integers(0, 60), most=st.integers(1, 20), context=st.integers(0, 5))
-def test_every_turn_from_the_start_on_is_in_exactly_one_window(count: int, start: int, most: int, context: int) -> None:
-    settings = ReflectionSettings(window_turns=most, context_turns=context)
-    turns = [_turn(number) for number in range(count)]
-    parts = windows(turns, start, settings)
+@pytest.mark.parametrize(("count", "start"), [(0, 0), (1, 0), (1, 1), (3, 2), (40, 0), (41, 0), (130, 0), (130, 45)])
+def test_every_turn_from_the_start_on_is_in_exactly_one_window(count: int, start: int) -> None:
+    parts = windows([_turn(number) for number in range(count)], start)
     assert [turn.number for part in parts for turn in part.turns] == list(range(start, count))
     for part in parts:
         first = part.turns[0].number
-        assert len(part.turns) <= most
-        assert [turn.number for turn in part.context] == list(range(max(0, first - context), first))
+        assert len(part.turns) <= WINDOW_TURNS
+        assert [turn.number for turn in part.context] == list(range(max(0, first - CONTEXT_TURNS), first))
 
 
-def test_a_window_holds_no_more_tokens_than_asked_but_one_turn_at_least() -> None:
-    turns = [_turn(0, "word " * 50), _turn(1, "word " * 500), _turn(2, "word " * 50)]
-    parts = windows(turns, 0, ReflectionSettings(window_tokens=120))
-    assert [[turn.number for turn in part.turns] for part in parts] == [[0], [1], [2]]
+def test_a_window_holds_no_more_tokens_than_fit_but_one_turn_at_least() -> None:
+    turns = [_turn(0, "word " * 3_000), _turn(1, "word " * 9_000), _turn(2, "word " * 3_000)]
+    assert [[turn.number for turn in part.turns] for part in windows(turns)] == [[0], [1], [2]]
 
 
 @pytest.mark.parametrize("role", ["system", "System", "tool", "function", "developer"])
@@ -55,7 +50,7 @@ def test_a_turn_tagged_as_recalled_is_not_read() -> None:
     assert [turn.number for turn in readable([_turn(0, entry_id="e0"), _turn(1, entry_id="e1")], entries)] == [1]
 
 
-@pytest.mark.parametrize("wrong", [{"every_turns": 0}, {"idle_minutes": -1}, {"similar": 0}, {"window_turns": True}])
+@pytest.mark.parametrize("wrong", [{"every_turns": 0}, {"idle_minutes": -1}, {"summarize_above": True}])
 def test_settings_out_of_range_are_refused_by_name(wrong: dict[str, int]) -> None:
     with pytest.raises(InvalidInput, match=f"reflection.{next(iter(wrong))}"):
         ReflectionSettings(**wrong)

@@ -44,7 +44,7 @@ def run(
     poll: Annotated[float, typer.Option("--poll", metavar="S", min=0.1, help="Seconds between looks.")] = 5.0,
 ) -> None:
     """Run what is due for the tenant: end idle sessions, reflect, summarise, consolidate."""
-    from wellworn.reflection.settings import ReflectionSettings
+    from wellworn.reflection.values import ReflectionSettings
     from wellworn.tasks import ReasoningBank
 
     settings = ReflectionSettings(idle_minutes=idle_minutes)

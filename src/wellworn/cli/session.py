@@ -14,7 +14,7 @@ from wellworn.cli.target import Target, command
 from wellworn.core.errors import InvalidInput, NotFound
 
 if TYPE_CHECKING:
-    from wellworn.reflection.report import Reflection
+    from wellworn.reflection.values import Reflection
 
 app = typer.Typer(no_args_is_help=True, help="Dialogues: add turns, end, list, show.")
 verbs = typer.Typer()
@@ -101,11 +101,10 @@ def show(target: Target, session_id: SessionArgument) -> None:
     target.answer({"session_id": session_id, "turns": turns}, render.table(("turn", "when", "role", "text"), rows))
 
 
-@command(verbs, "reflect", "reflect --dry-run --user ada", panel=EVERYDAY)
+@command(verbs, "reflect", "reflect --user ada", panel=EVERYDAY)
 def reflect(
     target: Target,
     session_id: options.SessionId = None,
-    dry_run: options.DryRun = False,
     again: Annotated[bool, typer.Option("--again", help="Also what was reflected on before.")] = False,
     llm: options.LlmName = None,
 ) -> None:
@@ -114,7 +113,7 @@ def reflect(
     Each memory names the turns it rests on. What is known already is merged; what has changed is superseded.
     """
     with target.open(llm=llm) as memory, render.progress_bar("reflecting") as progress:
-        done = memory.reflect(session_id=session_id, dry_run=dry_run, again=again, progress=progress)
+        done = memory.reflect(session_id=session_id, again=again, progress=progress)
     target.answer({"reflections": done}, *[_written(reflection) for reflection in done])
     for reflection in done:
         _say_reflection(reflection, target)
@@ -135,9 +134,8 @@ def _written(reflection: Reflection) -> object:
 
 
 def _say_reflection(reflection: Reflection, target: Target) -> None:
-    would = "would write" if reflection.dry_run else "wrote"
     counts = ", ".join(f"{n} {action}" for action, n in reflection.counts().items()) or "nothing"
-    target.say(f"{reflection.session_id}: {would} {counts} (by {reflection.by})")
+    target.say(f"{reflection.session_id}: wrote {counts} (by {reflection.by})")
     if reflection.dropped:
         dropped = ", ".join(f"{n} {reason}" for reason, n in reflection.dropped.items())
         target.say(f"{reflection.session_id}: rejected {dropped}")

@@ -1,5 +1,6 @@
-"""The months and days that a query names, in English: `in May`, `May 2023`, `8th of May, 2023`, `2023-05-08`.
+"""Dates in English texts: the months and days that a query names, and "yesterday" with the day it means.
 
+A query names `in May`, `May 2023`, `8th of May, 2023` or `2023-05-08`.
 `may`, `march` and short forms such as `Dec` are words and names too: they count only beside a day or a year, or after
 a word that a month follows (`in`, `since`, `mid-`), `March` and `May` with their capital also after `or`, `and`, `to`.
 Knows neither entries nor the time now.
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from datetime import datetime, timedelta
 from typing import NamedTuple
 
 
@@ -72,3 +74,117 @@ def _first(match: re.Match[str], part: str) -> str:
         "year": ("iso_year", "year", "year_", "year__"),
     }
     return next((found for name in names[part] if (found := match[name])), "")
+
+
+# -- relative dates ----------------------------------------------------------------------------------------------------
+
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_NUMBERS = {"a": 1, "an": 1, "a couple of": 2}
+_NUMBERS |= {word: n for n, word in enumerate("one two three four five six seven eight nine ten".split(), 1)}  # noqa: SIM905
+_DAYS_AWAY = {"the day before yesterday": -2, "yesterday": -1, "last night": -1, "today": 0, "tonight": 0}
+_DAYS_AWAY |= {"this morning": 0, "this evening": 0, "tomorrow": 1, "the day after tomorrow": 2}
+_COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))}"
+_UNIT = "day|week|month|year"
+_RELATIVE = re.compile(
+    rf"\b(?:(?P<mark>since|starting|from|until|till)\ (?:on\ )?)?(?:(?P<away>{'|'.join(_DAYS_AWAY)})"
+    rf"|(?P<which>last|next|this)\ (?P<period>week|weekend|month|year|{'|'.join(_WEEKDAYS)})"
+    rf"|(?P<ago>{_COUNT})\ (?P<ago_unit>{_UNIT})s?\ ago"
+    rf"|in\ (?P<ahead>{_COUNT})\ (?P<ahead_unit>{_UNIT})s?(?!\ of\b)"
+    rf"|(?:on|until|till|since)\ (?P<weekday>{'|'.join(_WEEKDAYS)}))\b(?!\ \()",
+    re.IGNORECASE,
+)
+_LOOKS_BACK = re.compile(
+    r"\b(?:[a-z]+ed|was|were|had|went|met|saw|ran|flew|came|took|got|did|made|left|bought)\b", re.I
+)
+_LOOKS_AHEAD = re.compile(
+    r"\b(?:will|going to|gonna|plan\w*|need to|want to|have to|due|must|should|next)\b|'ll\b", re.I
+)
+
+
+class Dated(NamedTuple):
+    """A text with its dates, and since and until when it says that it holds."""
+
+    text: str
+    valid_from: datetime | None = None
+    valid_to: datetime | None = None
+
+
+def with_dates(text: str, at: datetime) -> Dated:
+    """Put dates behind words such as "yesterday", counted from `at`: "yesterday (2023-05-07)".
+
+    "Since" and "until" become bounds. Where two readings are possible ("next Friday" on a Wednesday) nothing is added.
+    """
+    day = at.replace(hour=0, minute=0, second=0, microsecond=0)
+    done, shown = 0, ""
+    since: datetime | None = None
+    until: datetime | None = None
+    for found in _RELATIVE.finditer(text):
+        try:
+            span = _span(found, day, text)
+        except (ValueError, OverflowError):  # outside the calendar
+            continue
+        if span is None:
+            continue
+        start, end = span
+        mark = (found["mark"] or found[0]).lower()
+        since = start if mark.startswith(("since", "starting", "from")) else since
+        until = end if mark.startswith(("until", "till")) else until
+        shown += f"{text[done : found.end()]} ({_shown(start, end)})"
+        done = found.end()
+    return Dated(shown + text[done:], since, until)
+
+
+def _shown(start: datetime, end: datetime) -> str:
+    days = (end - start).days
+    if days == 1:
+        return f"{start:%Y-%m-%d}"
+    if days <= 7:
+        return f"{start:%Y-%m-%d} to {end - timedelta(days=1):%Y-%m-%d}"
+    return f"{start:%Y-%m}" if days < 32 else f"{start:%Y}"
+
+
+def _span(found: re.Match[str], day: datetime, text: str) -> tuple[datetime, datetime] | None:
+    """The days that an expression names, from the first up to the one after the last."""
+    if found["away"]:
+        return _around(day + timedelta(days=_DAYS_AWAY[found["away"].lower()]), "day")
+    for group, sign in (("ago", -1), ("ahead", 1)):
+        if found[group]:
+            unit = found[f"{group}_unit"].lower()
+            return _around(_shift(day, sign * _number(found[group]), unit), unit)
+    if found["weekday"]:
+        past = not found["mark"] and _LOOKS_BACK.search(text) and not _LOOKS_AHEAD.search(text)
+        return _weekday(found["weekday"].lower(), day, "last" if past else "this")
+    which, period = found["which"].lower(), found["period"].lower()
+    if period in _WEEKDAYS:
+        return _weekday(period, day, which)
+    step = {"last": -1, "next": 1, "this": 0}[which]
+    return _around(_shift(day, step, "week" if period == "weekend" else period), period)
+
+
+def _weekday(name: str, day: datetime, which: str) -> tuple[datetime, datetime] | None:
+    ahead = (_WEEKDAYS.index(name) - day.weekday()) % 7
+    if ahead == 0 or (which == "next" and _WEEKDAYS.index(name) > day.weekday()):
+        return None  # today or in a week; this week or the next
+    return _around(day + timedelta(days=ahead - 7 if which == "last" else ahead), "day")
+
+
+def _around(day: datetime, unit: str) -> tuple[datetime, datetime]:
+    """The day, week, weekend, month or year that a day is in."""
+    if unit == "day":
+        return day, day + timedelta(days=1)
+    if unit in ("week", "weekend"):
+        monday = day - timedelta(days=day.weekday())
+        return monday + timedelta(days=5 if unit == "weekend" else 0), monday + timedelta(days=7)
+    start = day.replace(day=1) if unit == "month" else day.replace(month=1, day=1)
+    return start, _shift(start, 1, unit)
+
+
+def _shift(day: datetime, count: int, unit: str) -> datetime:
+    if unit in ("day", "week"):
+        return day + timedelta(days=count * (7 if unit == "week" else 1))
+    year, month = divmod(day.year * 12 + day.month - 1 + count * (12 if unit == "year" else 1), 12)
+    return day.replace(year=year, month=month + 1, day=min(day.day, 28))
+
+
+def _number(word: str) -> int:
+    return int(word) if word.isdigit() else _NUMBERS[word.lower()]

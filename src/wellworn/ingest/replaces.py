@@ -43,10 +43,10 @@ MOST_SENTENCES = 3
 _CHANGE = frozenset(
     """
     abandoned adopted anymore appointed became become bought bumped cancelled canceled change changed changes changing
-    converted current cut ditched drop dropped dropping ended extended finally finished forget gave goodbye gone handed
+    converted current cut delayed ditched drop dropped dropping ended extended finally finished forget gave goodbye gone handed
     hired increased inherited instead joined joining landed latest leaving left longer lowered move moved moves moving new
     newer newest now nowadays officially over passed picked postponed promoted pushed quit quitting raised reassigned
-    recently reduced relocated renamed replace replaced replacing rescheduled retired selling settled shifted signed sold
+    recently reduced relocated renamed replace replaced replacing rescheduled retired selling settled shifted signed slipped sold
     started starting stop stopped swap swapped swapping switch switched switching took traded transferred uninstalled
     updated upgrade upgraded went
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
@@ -203,12 +203,12 @@ def _asserts(text: str, own: frozenset[str]) -> bool:
     return not _SPEAKER.isdisjoint(own) or not _CHANGE.isdisjoint(own) or bool(_STATE.search(text))
 
 
-def probability(old: str, new: str) -> float:
-    """How likely it is that the new statement replaces the old one, 0 … 1."""
+def probability(old: str, new: str, *, stated: bool = False) -> float:
+    """How likely it is that the new statement replaces the old one, 0 … 1; `stated` when both are known to be some."""
     if max(len(old), len(new)) > LONGEST_CHARS:
         return 0.0
     before, after = read(old), read(new)
-    if not (after.holds_now and before.asserts and after.asserts):
+    if not (after.holds_now and (stated or (before.asserts and after.asserts))):
         return 0.0
     values = features(before, after)
     score = sum(weight * values[name] for name, weight in _WEIGHTS.items())

@@ -61,16 +61,32 @@ def telling_words(content: list[str]) -> list[str]:
     return [word for word in content if word not in _REACTIONS]
 
 
+def without_opening(text: str) -> str:
+    """A sentence without "Oh, well," and the like before it."""
+    return _OPENING.sub("", text).strip()
+
+
+def asks(sentence: str) -> bool:
+    """Whether one sentence asks: by its sign, or without one by its first words."""
+    said = without_opening(sentence)
+    return said.endswith(("?", "？")) or (said[-1:].isalnum() and bool(_ASKS.match(said)))
+
+
+def wants_answer(text: str) -> bool:
+    """Whether the last sentence of a message asks."""
+    return any(asks(piece) for piece in _PIECE.findall(text)[-1:])
+
+
 def only_asks(text: str) -> bool:
     """Whether a turn asks and states nothing besides."""
     if len(text) > LONGEST_CHARS:
         return False
     asked = False
     for piece in _PIECE.findall(text):
-        said = _OPENING.sub("", piece).strip()
-        if not said or not any(c.isalnum() for c in said):
+        said = without_opening(piece)
+        if not any(c.isalnum() for c in said):
             continue
-        if said.endswith(("?", "？")) or (said[-1].isalnum() and _ASKS.match(said)):
+        if asks(said):
             if _TELLS_TOO.search(said):
                 return False
             asked = True

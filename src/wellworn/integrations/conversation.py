@@ -15,7 +15,7 @@ from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
 from wellworn.integrations.sentences import NOTED, asks, reply, sentence, why
 from wellworn.memory import Memory
 from wellworn.models.port import Message, Model, Request
-from wellworn.reflection.report import Reflection
+from wellworn.reflection.values import Reflection
 
 SYSTEM = "You are a helpful assistant with a memory of earlier conversations. Answer in a few sentences."
 HISTORY_TURNS = 12

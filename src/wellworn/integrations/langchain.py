@@ -24,7 +24,7 @@ from wellworn.ingest.validate import checked_count, checked_flag, checked_k, che
 from wellworn.integrations.rmm_bank import Retrieved, RMMContext, RMMUser, Utterance, WellwornBank, user_of
 from wellworn.integrations.support import checked_memory, clean_text, off_loop
 from wellworn.memory import Memory
-from wellworn.reflection.settings import ReflectionSettings
+from wellworn.reflection.values import ReflectionSettings
 from wellworn.search.filters import Filters
 
 try:

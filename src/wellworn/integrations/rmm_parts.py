@@ -46,12 +46,12 @@ from wellworn.integrations.rmm_bank import Retrieved, RMMUser, Utterance, render
 from wellworn.integrations.support import Faults
 from wellworn.learning.residual import BASELINE, CANDIDATES, ETA, SHOWN, TAU, Rates, Residual, sample
 from wellworn.models.langchain import LangChainModel
-from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Proposal, decide
 from wellworn.reflection.evidence import evidence_of
 from wellworn.reflection.extract import by_model
-from wellworn.reflection.settings import ReflectionSettings
+from wellworn.reflection.reflector import SIMILAR
+from wellworn.reflection.values import Candidate, ReflectionSettings
 from wellworn.reflection.window import windows
 
 Numbers = npt.NDArray[np.float64]
@@ -462,15 +462,13 @@ class PartsBank:
             Turn(session_id=session_id, number=number, role=one.role, text=one.text, at=now)
             for number, one in enumerate(spoken)
         ]
-        extract = by_model(self._model, most=self._settings.max_memories)
+        extract = by_model(self._model)
         found: list[Candidate] = []
-        for window in windows(turns, 0, self._settings):
+        for window in windows(turns):
             found += extract(window, user=None).candidates
         candidates = group_same(found)
         vectors = self._embedded([one.summary for one in candidates])
-        near = [
-            self._nearest(label, c.summary, v, self._settings.similar) for c, v in zip(candidates, vectors, strict=True)
-        ]
+        near = [self._nearest(label, c.summary, v, SIMILAR) for c, v in zip(candidates, vectors, strict=True)]
         proposals = [
             Proposal(candidate=one, similar=[record.entry for record in records])
             for one, records in zip(candidates, near, strict=True)

@@ -18,10 +18,9 @@ from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.outdate import INSTANT, outdate
 from wellworn.ingest.remember import MAX_LEARNED_CONFIDENCE, REPEAT_CONFIDENCE_STEP, Writer, keep
 from wellworn.ingest.validate import Draft
-from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.decide import UpdateDecision
 from wellworn.reflection.evidence import evidence_of
-from wellworn.reflection.report import ReflectedMemory
+from wellworn.reflection.values import Candidate, ReflectedMemory
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Tx
 
@@ -66,7 +65,6 @@ def drafted(
         draft = Draft(
             text=candidate.summary,
             kind=candidate.kind,
-            title=candidate.title,
             layer=partition.layer,
             session_id=session_id,
             turn_refs=sorted(candidate.turns),
@@ -141,12 +139,12 @@ def write(tx: Tx, steps: Sequence[PlannedWrite], now: datetime) -> list[Reflecte
     written: dict[str, str] = {}
     for step in steps:
         written[step.draft] = _write(tx, step, written, now)
-    return [told(step, written[step.draft]) for step in steps]
+    return [_reported(step, written[step.draft]) for step in steps]
 
 
 def _write(tx: Tx, step: PlannedWrite, written: Mapping[str, str], now: datetime) -> str:
     decision, record = step.decision, step.record
-    olds = [_stored(tx, old, written) for old in decision.olds]
+    olds = [_stored(tx, old, written.get(old.id)) for old in decision.olds]
     if decision.action == "merge":
         entry_id = _write_merged(tx, record, olds[0], now)
     elif decision.action == "same":
@@ -161,16 +159,11 @@ def _write(tx: Tx, step: PlannedWrite, written: Mapping[str, str], now: datetime
     return entry_id
 
 
-def _stored(tx: Tx, old: Entry, written: Mapping[str, str]) -> Entry:
+def _stored(tx: Tx, seen: Entry, written: str | None) -> Entry:
     """The memory that a decision is about: as this session wrote it, or as it was stored before and still is."""
-    if old.id in written:
-        return tx.get([old.partition], [written[old.id]])[written[old.id]]
-    return _unchanged(tx, old)
-
-
-def _unchanged(tx: Tx, seen: Entry) -> Entry:
-    """The entry as it is now; `ChangedMeanwhile` when it no longer says what it said."""
-    now = tx.get([seen.partition], [seen.id]).get(seen.id)
+    now = tx.get([seen.partition], [written or seen.id]).get(written or seen.id)
+    if now is not None and written is not None:
+        return now
     if now is None or (now.text, now.state, now.valid_to) != (seen.text, seen.state, seen.valid_to):
         raise ChangedMeanwhile(f"entry {seen.id} was changed meanwhile")
     return now
@@ -213,7 +206,7 @@ def link_to_turns(tx: Tx, entry_id: str, said: Sequence[Turn], partition: Partit
     )
 
 
-def told(step: PlannedWrite, entry_id: str | None) -> ReflectedMemory:
+def _reported(step: PlannedWrite, entry_id: str) -> ReflectedMemory:
     """The step for a report."""
     decision, entry = step.decision, step.record.entry
     return ReflectedMemory(

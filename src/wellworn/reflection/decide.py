@@ -16,10 +16,10 @@ from wellworn.core.fence import escape
 from wellworn.core.values import Entry
 from wellworn.ingest.terms import terms
 from wellworn.models.port import Message, Model, Request
-from wellworn.reflection.candidate import Candidate
-from wellworn.reflection.compare import compare, may_be_one
+from wellworn.reflection.compare import Relation, compare, may_be_one
 from wellworn.reflection.extract import prompt
 from wellworn.reflection.parse import Action, read_actions
+from wellworn.reflection.values import Candidate
 
 BATCH = 12
 """New memories that are decided on in one call."""
@@ -28,7 +28,7 @@ MIN_KNOWN_SHARE = 0.8
 MIN_KEPT_SHARE = 0.5
 """Of each text's words that must be left in the merged one."""
 
-ActionName = Literal["add", "same", "merge", "supersede", "correct"]
+UpdateName = Literal["add", "same", "merge", "supersede", "correct"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +45,7 @@ class UpdateDecision:
     """What to do with a new memory; `olds` are the ones concerned, `text` is what a merge makes of both."""
 
     candidate: Candidate
-    action: ActionName
+    action: UpdateName
     olds: tuple[Entry, ...] = ()
     text: str = ""
     why: str = ""
@@ -55,8 +55,12 @@ class UpdateDecision:
         return self.olds[0] if self.olds else None
 
 
-_BY_RELATION: dict[str, ActionName] = {"same": "same", "supersedes": "supersede", "adds": "merge"}
-"""The strongest relation first."""
+_BY_RELATION: dict[Relation, tuple[UpdateName, str]] = {
+    "same": ("same", "says the same"),
+    "supersedes": ("supersede", "replaces it"),
+    "adds": ("merge", "more detail"),
+}
+"""The strongest relation first, with what it leads to and why."""
 
 
 def decide(proposals: Sequence[Proposal], model: Model | None) -> list[UpdateDecision]:
@@ -91,12 +95,11 @@ def _by_rules(new: Candidate, existing: Sequence[Entry]) -> UpdateDecision:
         for old in existing
         if may_be_one(new.speaker, old.speaker)
     ]
-    for kind, action in _BY_RELATION.items():
-        found = [(relation.why, old) for relation, old in relations if relation.kind == kind]
-        if found:
-            olds = tuple(old for _, old in (found if action == "supersede" else found[:1]))
-            text = new.summary if action == "merge" else ""
-            return UpdateDecision(candidate=new, action=action, olds=olds, text=text, why=found[0][0])
+    for kind, (action, why) in _BY_RELATION.items():
+        olds = tuple(old for relation, old in relations if relation == kind)
+        if olds:
+            olds = olds if action == "supersede" else olds[:1]
+            return UpdateDecision(candidate=new, action=action, olds=olds, text=new.summary, why=why)
     return UpdateDecision(candidate=new, action="add", why="new")
 
 

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from wellworn.core.values import Turn
 from wellworn.ingest.terms import terms, words
-from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.values import Candidate
 
 MIN_SHARE = 0.3
 """Of a summary's words that must stand in the turns it names."""

@@ -16,11 +16,11 @@ from wellworn.core.errors import BudgetExceeded, ReplyUnreadable
 from wellworn.core.fence import escape
 from wellworn.core.values import Turn
 from wellworn.models.port import Message, Model, Request
-from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.evidence import rejection
 from wellworn.reflection.parse import read_memories
 from wellworn.reflection.rules import extract as extract_by_rules
+from wellworn.reflection.values import Candidate
 from wellworn.reflection.window import Window
 
 EXTRACT_TOKENS = 2_000
@@ -56,12 +56,12 @@ class Extract(Protocol):
 
 def by_rules(window: Window, *, user: str | None, fallback: str = "") -> Extracted:
     """Without a model."""
-    found = extract_by_rules(window.turns, user=user, context=window.context)
-    return Extracted(candidates=group_same(found.candidates), by="rules", skipped=found.skipped, fallback=fallback)
+    found, skipped = extract_by_rules(window.turns, user=user, context=window.context)
+    return Extracted(candidates=group_same(found), by="rules", skipped=skipped, fallback=fallback)
 
 
-def by_model(model: Model, *, most: int) -> Extract:
-    """With a model: one call and at most `most` memories a window.
+def by_model(model: Model) -> Extract:
+    """With a model: one call a window.
 
     Over the budget, or when its answer cannot be read, rules answer instead.
     """
@@ -78,7 +78,7 @@ def by_model(model: Model, *, most: int) -> Extract:
         )
         try:
             reply = model.complete(request)
-            found, dropped = read_memories(reply.text, window.numbers, most=most)
+            found, dropped = read_memories(reply.text, window.numbers)
         except BudgetExceeded:
             return by_rules(window, user=user, fallback="over the budget")
         except ReplyUnreadable:

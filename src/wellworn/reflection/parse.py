@@ -15,10 +15,12 @@ from typing import Any, Literal
 from wellworn.core.errors import ReplyUnreadable
 from wellworn.core.values import Kind
 from wellworn.models.structured import read_json
-from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.values import Candidate
 
 NOTHING = "NO_TRAIT"
 MAX_SUMMARY_CHARS = 600
+MOST_MEMORIES = 24
+"""Memories from one window at most; what comes beyond is dropped and counted."""
 MODEL_CONFIDENCE = 0.8
 _KINDS: dict[str, Kind] = {"fact": "fact", "preference": "preference", "pattern": "pattern"}
 _DIGITS = re.compile(r"\d{1,9}")
@@ -26,7 +28,7 @@ _DIGITS = re.compile(r"\d{1,9}")
 ActionName = Literal["add", "merge", "supersede", "correct"]
 
 
-def read_memories(answer: str, numbers: Collection[int], *, most: int) -> tuple[list[Candidate], Counter[str]]:
+def read_memories(answer: str, numbers: Collection[int]) -> tuple[list[Candidate], Counter[str]]:
     """The memories of an extraction, and what was dropped by reason.
 
     `numbers` are the turns that may be referred to. `ReplyUnreadable` when nothing can be read at all.
@@ -39,7 +41,7 @@ def read_memories(answer: str, numbers: Collection[int], *, most: int) -> tuple[
         candidate = _candidate(item, numbers, dropped)
         if candidate is None:
             continue
-        if len(found) >= most:
+        if len(found) >= MOST_MEMORIES:
             dropped["too many"] += 1
         else:
             found.append(candidate)

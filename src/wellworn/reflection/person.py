@@ -7,20 +7,17 @@ the speaker instead. Knows the grammar of "I", "my" and "me" in simple English s
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
-
-_PIECE = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)*|\s+|[^A-Za-z\s]+")
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-MODALS = _words(
+_MODALS = _words(
     "will would can could should shall must might may ought can't cannot couldn't won't wouldn't shouldn't mustn't"
 )
 _CHANGED = {"am": "is", "have": "has", "do": "does", "don't": "doesn't", "haven't": "hasn't", "ain't": "isn't"}
-_SAME = MODALS | _words("was had did wasn't hadn't didn't used")
+_SAME = _MODALS | _words("was had did wasn't hadn't didn't used")
 _IRREGULAR_PASTS = _words(
     """
     ate became been began bent bit blew bought broke brought built burnt came caught chose dealt did done drank drew
@@ -44,16 +41,21 @@ _NO_VERB = _words(
     as than so and or but not very too more most less other others much many me him us them there here such only
     """
 )
-_JOINS = _words("and or but then")
 _UNCERTAIN = _words(
     "you your yours yourself you're you've you'll you'd we we're we've we'll we'd our ours us ourselves mine myself"
-    " let's wanna gonna gotta kinda"
+    " i'd let's wanna gonna gotta kinda"
 )
 _OTHERS = _words("they they're they've them their theirs")
-_ADDRESS = re.compile(r"^my \w+,|, my \w+\W*$", re.IGNORECASE)
-"""May be how the listener is called: "My friend, this works"."""
-_LIKE_WOULD = _words("like love rather prefer be say never also always really")
-_AUXILIARIES = MODALS | _words("am was do did have had don't didn't")
+_ADDRESS = re.compile(r"^my \w+,|, my \w+\W*$|^me ", re.IGNORECASE)
+"""May be how the listener is called ("My friend, this works"), or no English grammar."""
+_WORD = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)*")
+_I = re.compile(r"\bi\b(?!')", re.IGNORECASE)
+_CONTRACTED = re.compile(r"\bi(?:'(m|ve|ll)|'(d)(?= (?:like|love|rather|prefer)\b)|(?!M)(m|ve))\b", re.IGNORECASE)
+_FULL = {"m": "I am", "ve": "I have", "ll": "I will", "d": "I would"}
+_OWN = re.compile(r"\b(?:my|me)\b", re.IGNORECASE)
+_JOINED = re.compile(r"(?:[,;]|\b(?:and|or|but|then)\b)\s+((?:[a-z]+ly\s+)?[a-z]+)")
+_BEFORE_I = _MODALS | _words("am was do did have had don't didn't and or nor")
+"""Before "I": "so do I", "my wife and I"."""
 
 
 def is_past(word: str) -> bool:
@@ -65,7 +67,7 @@ def is_adverb(word: str) -> bool:
     return word in _ADVERBS or (word.endswith("ly") and len(word) > 4 and word not in ("rely", "apply", "reply"))
 
 
-def third_form(verb: str) -> str | None:
+def _third_form(verb: str) -> str | None:
     """The form of a verb after a name, from the one after "I"; None when that is not certain."""
     if verb in _CHANGED:
         return _CHANGED[verb]
@@ -78,107 +80,38 @@ def third_form(verb: str) -> str | None:
     return verb[:-1] + "ies" if verb.endswith("y") and verb[-2] not in "aeiou" else verb + "s"
 
 
-@dataclass(kw_only=True)
-class _Rewriting:
-    """A sentence on its way into the third person."""
-
-    pieces: list[str]
-    name: str
-    done: list[str] = field(default_factory=list)
-    first_subject: bool = False
-    """"I" was the subject of a verb already."""
-    inflected: bool = False
-    """The last verb of the speaker stands in the present, so a verb after "and" must be inflected too."""
-    others: bool = False
-    """The sentence says "they" of somebody else."""
-
-    def word(self, place: int, step: int) -> tuple[str, int]:
-        """The nearest word on one side in lower case and its place; "" at the end or at any sign."""
-        at = place + step
-        while 0 <= at < len(self.pieces) and self.pieces[at].isspace():
-            at += step
-        return (self.pieces[at].lower(), at) if 0 <= at < len(self.pieces) else ("", at)
-
-    def may_be_verb(self, place: int) -> bool:
-        """Whether what follows a join may be a second verb of the speaker, which would have to be inflected too."""
-        word, at = self.word(place, 1)
-        while is_adverb(word) and word not in _NO_VERB:
-            word, at = self.word(at, 1)
-        if not word[:1].isalpha() or word in _NO_VERB or self.pieces[at][0].isupper():
-            return False
-        return not (word.endswith(("s", "ing")) or is_past(word) or word in MODALS)
-
-
 def about_speaker(text: str, name: str) -> str | None:
     """The sentence with the speaker's name for "I", or None where that is not certain to be right."""
-    pieces = [part for piece in _PIECE.findall(text) for part in _uncontracted(piece)]
-    words = {piece.lower() for piece in pieces}
-    if '"' in text or text[:3].lower() == "me " or _ADDRESS.search(text) or not words.isdisjoint(_UNCERTAIN):
+    text = _CONTRACTED.sub(lambda found: _FULL[(found[1] or found[2] or found[3]).lower()], text)
+    words = {word.lower() for word in _WORD.findall(text)}
+    if '"' in text or _ADDRESS.search(text) or not words.isdisjoint(_UNCERTAIN):
         return None
-    state = _Rewriting(pieces=pieces, name=name, others=not words.isdisjoint(_OTHERS))
-    place = 0
-    while place < len(pieces):
-        after = _rewrite(state, place)
-        if after is None:
-            return None
-        place = after
-    return "".join(state.done)
-
-
-def _uncontracted(piece: str) -> list[str]:
-    pair = {"i'm": "am", "i've": "have", "i'll": "will", "i'd": "'d", "im": "am", "ive": "have"}.get(piece.lower())
-    return ["I", " ", pair] if pair and piece != "IM" else [piece]
-
-
-def _rewrite(state: _Rewriting, place: int) -> int | None:
-    """Rewrite the piece here and return where to go on; None gives up."""
-    lower = state.pieces[place].lower()
-    if lower == "i":
-        return _subject(state, place)
-    if lower == "my":
-        state.done.append("their" if state.first_subject and not state.others else f"{state.name}'s")
-    elif lower == "me":
-        state.done.append("them" if state.first_subject and not state.others else state.name)
-    elif (lower in _JOINS or lower[0] in ",;") and state.inflected and state.may_be_verb(place):
+    theirs = words.isdisjoint(_OTHERS)  # unless the sentence says "they" of somebody else
+    subjects = [*_I.finditer(text)]
+    if not subjects:
+        return _owned(text, name, theirs=False)
+    before, after = text[: subjects[0].start()], text[subjects[0].end() :]
+    verb = next((word for word in _WORD.finditer(after) if not _is_before_verb(word[0].lower())), None)
+    last = _WORD.findall(before)[-1:]
+    if len(subjects) > 1 or verb is None or (last and last[0].lower() in _BEFORE_I):
+        return None
+    third = _third_form(verb[0]) if after[: verb.start()].replace(" ", "a").isalpha() else None
+    rest = after[verb.end() :]
+    if third is None or (third != verb[0] and any(_may_be_verb(word) for word in _JOINED.findall(rest))):
         return None  # "I cook, sing and dance", "I live in Oslo and work at home"
-    else:
-        state.done.append(state.pieces[place])
-    return place + 1
+    return _owned(before, name, theirs=False) + name + after[: verb.start()] + third + _owned(rest, name, theirs=theirs)
 
 
-def _subject(state: _Rewriting, place: int) -> int | None:
-    """ "I" with its adverbs and its verb."""
-    before, _ = state.word(place, -1)
-    if before in _AUXILIARIES or (before in ("and", "or", "nor") and not state.first_subject):
-        return None  # "so do I", "my wife and I"
-    state.done.append(state.name)
-    at = place + 1
-    while at < len(state.pieces):
-        piece = state.pieces[at]
-        lower = piece.lower()
-        if piece.isspace() or is_adverb(lower):
-            state.done.append(piece)
-        elif lower == "no" and state.word(at, 1)[0] == "longer":
-            state.done.append(f"{piece} longer")
-            at = state.word(at, 1)[1]
-        else:
-            break
-        at += 1
-    if at >= len(state.pieces) or state.pieces[at][0].isupper():
-        return None  # nothing follows, or a title: "How I Built This"
-    verb = _verb_after_i(state, at)
-    if verb is None:
-        return None
-    state.done.append(verb)
-    lower = state.pieces[at].lower()
-    state.first_subject = True
-    state.inflected = verb != lower
-    return at + 1
+def _is_before_verb(word: str) -> bool:
+    return is_adverb(word) or word in ("no", "longer")
 
 
-def _verb_after_i(state: _Rewriting, at: int) -> str | None:
-    lower = state.pieces[at].lower()
-    if lower == "'d":
-        after = state.word(at, 1)[0]
-        return "would" if after in _LIKE_WOULD else "had" if is_past(after) or after == "better" else None
-    return third_form(lower)
+def _may_be_verb(word: str) -> bool:
+    """Whether what follows a join may be a second verb of the speaker, which would have to be inflected too."""
+    return word not in _NO_VERB and not is_past(word)
+
+
+def _owned(text: str, name: str, *, theirs: bool) -> str:
+    """A part of the sentence with "my" and "me" replaced."""
+    mine, me = ("their", "them") if theirs else (f"{name}'s", name)
+    return _OWN.sub(lambda found: mine if found[0].lower() == "my" else me, text)

@@ -17,13 +17,11 @@ from wellworn.ingest.remember import Writer
 from wellworn.ingest.session import name_of
 from wellworn.models.ledger import Meter
 from wellworn.models.port import Model, Reply, Request
-from wellworn.reflection.apply import ChangedMeanwhile, drafted, prepare, scope_of, told, write
-from wellworn.reflection.candidate import Candidate
+from wellworn.reflection.apply import ChangedMeanwhile, drafted, prepare, scope_of, write
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Proposal, UpdateDecision, decide
 from wellworn.reflection.extract import Extract, Extracted, by_model, by_rules
-from wellworn.reflection.report import Reflection
-from wellworn.reflection.settings import ReflectionSettings
+from wellworn.reflection.values import Candidate, Reflection
 from wellworn.reflection.window import readable, windows
 from wellworn.search.pipeline import Searcher
 from wellworn.store.events import Event, audit
@@ -34,6 +32,8 @@ MEMORY_KINDS = ("fact", "preference", "pattern", "note")
 MOST_EARLIER = 40
 """Memories of the same session that a new one is compared with."""
 MOST_TRIES = 4
+SIMILAR = 5
+"""Existing memories that a new one is compared with (the paper's K)."""
 
 ModelFor = Callable[[Partition, str], Meter | None]
 """The model for a session of a partition, metered, or None."""
@@ -81,34 +81,22 @@ class Tally:
 class Reflector:
     """Turns sessions into memories."""
 
-    def __init__(
-        self, store: Store, writer: Writer, searcher: Searcher, *, model_for: ModelFor, settings: ReflectionSettings
-    ) -> None:
+    def __init__(self, store: Store, writer: Writer, searcher: Searcher, *, model_for: ModelFor) -> None:
         self._store = store
         self._writer = writer
         self._searcher = searcher
         self._model_for = model_for
-        self._settings = settings
 
-    def reflect(
-        self,
-        partition: Partition,
-        session_id: str,
-        start: int,
-        stop: int,
-        *,
-        finish: Finish | None = None,
-        dry_run: bool = False,
-    ) -> Reflection:
-        """Reflect on turns [start, stop). With `dry_run` nothing is written; else all of it is, with `finish`."""
+    def reflect(self, partition: Partition, session_id: str, start: int, stop: int, *, finish: Finish) -> Reflection:
+        """Reflect on turns [start, stop); all of it is written at once, with `finish`."""
         began = time.perf_counter()
         read = self._read(partition, session_id, start, stop)
         model = self._model_for(partition, session_id)
         tally = None if model is None else Tally(model)
-        proposed = self._propose(read, partition, tally)
+        found = self._propose(read, partition, tally)
         by_number = {turn.number: turn for turn in read.turns}
         drafts = drafted(
-            proposed.candidates,
+            found.candidates,
             self._writer,
             partition=partition,
             session_id=session_id,
@@ -119,28 +107,20 @@ class Reflector:
             session_id=session_id,
             start=start,
             stop=stop,
-            dropped=dict(+proposed.dropped),
-            skipped=proposed.skipped,
-            by=proposed.by,
-            fallback=proposed.fallback,
-            dry_run=dry_run,
+            dropped=dict(+found.dropped),
+            skipped=found.skipped,
+            by=found.by,
+            fallback=found.fallback,
         )
-        decided: dict[tuple[Candidate, frozenset[str]], UpdateDecision] = {}
+        proposals: list[Proposal] = []
+        decisions: list[UpdateDecision] = []
         for attempt in range(1, MOST_TRIES + 1):
-            seq = self._seq(partition)
-            proposals = [
-                Proposal(
-                    candidate=candidate,
-                    similar=self._similar(candidate, partition),
-                    earlier=drafts[max(0, number - MOST_EARLIER) : number],
-                )
-                for number, candidate in enumerate(proposed.candidates)
-            ]
-            steps = prepare(self._decide(proposals, tally, decided), drafts, self._writer, by_number)
+            seq, before = self._seq(partition), proposals
+            proposals = [self._proposal(number, drafts, found.candidates, partition) for number in range(len(drafts))]
+            if proposals != before:  # a model is asked again only where there is something else to decide on
+                decisions = decide(proposals, tally)
+            steps = prepare(decisions, drafts, self._writer, by_number)
             spent = Cost() if tally is None else tally.cost()
-            cost = replace(spent, seconds=time.perf_counter() - began)
-            if dry_run:
-                return replace(report, memories=[told(step, None) for step in steps], cost=cost)
             try:
                 with self._writer.transact() as tx:
                     # Someone wrote to the partition since: perhaps the same memory. Look again, but not for ever.
@@ -149,10 +129,10 @@ class Reflector:
                             f"the partition of {partition.layer} {partition.layer_id} was written to meanwhile"
                         )
                     now = self._writer.clock()
+                    cost = replace(spent, seconds=time.perf_counter() - began)
                     written = replace(report, memories=write(tx, steps, now), cost=cost)
                     _note(tx, partition, written, now)
-                    if finish is not None:
-                        finish(tx, written)
+                    finish(tx, written)
                 return written
             except ChangedMeanwhile:
                 if attempt == MOST_TRIES:
@@ -172,13 +152,13 @@ class Reflector:
         return Read(turns=said, start=start, trust=trust, unread=frozenset(unread))
 
     def _propose(self, read: Read, partition: Partition, model: Model | None) -> Extracted:
-        extract: Extract = by_rules if model is None else by_model(model, most=self._settings.max_memories)
+        extract: Extract = by_rules if model is None else by_model(model)
         user = name_of(scope_of(partition).user)
         found: list[Candidate] = []
         dropped: Counter[str] = Counter()
         skipped = dict.fromkeys(sorted(read.unread), "not said by a person")
         by, fallback = "rules" if model is None else model.name, ""
-        for window in windows(read.turns, read.start, self._settings):
+        for window in windows(read.turns, read.start):
             part = extract(window, user=user)
             found += part.candidates
             dropped.update(part.dropped)
@@ -187,24 +167,17 @@ class Reflector:
                 by, fallback = part.by, part.fallback
         return Extracted(candidates=group_same(found), dropped=dropped, skipped=skipped, by=by, fallback=fallback)
 
-    def _similar(self, candidate: Candidate, partition: Partition) -> list[Entry]:
-        """The existing memories most like a new one."""
-        k = self._settings.similar
-        found = self._searcher.similar(candidate.summary, partition=partition, k=k, kinds=MEMORY_KINDS)
-        return [entry for entry, _ in found]
-
-    def _decide(
-        self,
-        proposals: Sequence[Proposal],
-        model: Model | None,
-        known: dict[tuple[Candidate, frozenset[str]], UpdateDecision],
-    ) -> list[UpdateDecision]:
-        """Decide what is not decided yet for the same neighbours: a second look asks a model only for what is new."""
-        keys = [(p.candidate, frozenset(f"{entry.id}\x1f{entry.updated_at}" for entry in p.similar)) for p in proposals]
-        new = [n for n, key in enumerate(keys) if key not in known]
-        for n, decision in zip(new, decide([proposals[n] for n in new], model), strict=True):
-            known[keys[n]] = decision
-        return [known[key] for key in keys]
+    def _proposal(
+        self, number: int, drafts: Sequence[Entry], candidates: Sequence[Candidate], partition: Partition
+    ) -> Proposal:
+        """A new memory with the existing ones most like it."""
+        text = candidates[number].summary
+        found = self._searcher.similar(text, partition=partition, k=SIMILAR, kinds=MEMORY_KINDS)
+        return Proposal(
+            candidate=candidates[number],
+            similar=[entry for entry, _ in found],
+            earlier=drafts[max(0, number - MOST_EARLIER) : number],
+        )
 
     def _seq(self, partition: Partition) -> int:
         head = self._store.heads([partition])[0]

@@ -20,9 +20,8 @@ from wellworn.core.errors import BudgetExceeded, NotFound
 from wellworn.core.values import Job, Partition, Progress
 from wellworn.jobs.queue import Queue
 from wellworn.reflection.reflector import Reflector
-from wellworn.reflection.report import Reflection
-from wellworn.reflection.settings import ReflectionSettings
 from wellworn.reflection.summary import Summarizer, summarized
+from wellworn.reflection.values import Reflection, ReflectionSettings
 from wellworn.store.port import SessionHead, Store, Tx
 
 REFLECT = "reflect"
@@ -147,14 +146,7 @@ class Reflections:
         return {REFLECT: self._reflect_job, SUMMARIZE: self._summarize_job}
 
     def reflect(
-        self,
-        partition: Partition,
-        session_id: str | None,
-        *,
-        dry_run: bool,
-        again: bool,
-        take: Take,
-        progress: Progress | None = None,
+        self, partition: Partition, session_id: str | None, *, again: bool, take: Take, progress: Progress | None = None
     ) -> list[Reflection]:
         """Read a session, or every session of the partition, as far as it has not been read; with `again` all of it."""
         heads = [head for head in self._heads(partition, session_id) if again or head.reflected < head.turns]
@@ -162,11 +154,7 @@ class Reflections:
         for number, head in enumerate(heads):
             if progress is not None:
                 progress(number, len(heads))
-            start = 0 if again else head.reflected
-            if dry_run:
-                done.append(self.reflector.reflect(partition, head.id, start, head.turns, dry_run=True))
-            else:
-                done += self._now(head, start, again=again, take=take)
+            done += self._now(head, 0 if again else head.reflected, again=again, take=take)
         if progress is not None:
             progress(len(heads), len(heads))
         return done

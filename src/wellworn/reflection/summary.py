@@ -10,11 +10,10 @@ from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.validate import Draft
 from wellworn.models.port import Message, Model, Request
 from wellworn.reflection.apply import MAX_EVIDENCE_CHARS, SOURCE, link_to_turns, scope_of
-from wellworn.reflection.candidate import Candidate
 from wellworn.reflection.evidence import evidence_of, rejection
 from wellworn.reflection.extract import dialogue, prompt
 from wellworn.reflection.parse import clean_line
-from wellworn.reflection.settings import ReflectionSettings
+from wellworn.reflection.values import Candidate
 from wellworn.reflection.window import Window, readable, windows
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Selection, Store, Tx
@@ -35,13 +34,10 @@ def summarized(store: Store, partition: Partition, session_id: str) -> int:
 class Summarizer:
     """Writes one summary a window of a session."""
 
-    def __init__(
-        self, store: Store, writer: Writer, *, model_for: SummaryModelFor, settings: ReflectionSettings
-    ) -> None:
+    def __init__(self, store: Store, writer: Writer, *, model_for: SummaryModelFor) -> None:
         self._store = store
         self._writer = writer
         self._model_for = model_for
-        self._settings = settings
 
     def summarize(
         self,
@@ -61,7 +57,7 @@ class Summarizer:
         model = self._model_for(partition, session_id)
         counts: Counter[str] = Counter()
         drafted: list[tuple[Window, Draft]] = []
-        for window in windows(said, start, self._settings):
+        for window in windows(said, start):
             draft = self._draft(model, window, session_id, partition, doubtful)
             counts["summaries" if draft is not None else "dropped"] += 1
             if draft is not None:

@@ -12,8 +12,11 @@ from dataclasses import dataclass, replace
 
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Turn
-from wellworn.reflection.settings import ReflectionSettings
 
+WINDOW_TURNS = 40
+WINDOW_TOKENS = 6_000
+CONTEXT_TURNS = 4
+"""Turns before a window that are shown with it, for reference only."""
 RECALLED_TAG = "recalled"
 """A turn with this tag holds recalled memories and is not reflected on."""
 _SILENT_ROLES = frozenset({"system", "developer", "tool", "function", "tool_result"})
@@ -45,24 +48,20 @@ class Window:
         return frozenset(turn.number for turn in self.turns)
 
 
-def windows(turns: Sequence[Turn], start: int, settings: ReflectionSettings) -> list[Window]:
+def windows(turns: Sequence[Turn], start: int = 0) -> list[Window]:
     """The turns from number `start` on, in order, each in one window; a turn too large for any has one of its own."""
     before = [turn for turn in turns if turn.number < start]
     parts: list[list[Turn]] = []
     tokens = 0
-    for turn in turns:
-        if turn.number < start:
-            continue
+    for turn in turns[len(before) :]:
         cost = count_tokens(turn.text)
-        full = parts and (len(parts[-1]) >= settings.window_turns or tokens + cost > settings.window_tokens)
-        if not parts or full:
+        if not parts or len(parts[-1]) >= WINDOW_TURNS or tokens + cost > WINDOW_TOKENS:
             parts.append([])
             tokens = 0
         parts[-1].append(turn)
         tokens += cost
     found = []
     for part in parts:
-        context = before[-settings.context_turns :] if settings.context_turns else []
-        found.append(Window(context=tuple(context), turns=tuple(part)))
+        found.append(Window(context=tuple(before[-CONTEXT_TURNS:]), turns=tuple(part)))
         before += part
     return found
