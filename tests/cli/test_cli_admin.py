@@ -19,14 +19,14 @@ def filled(cli: Cli) -> Cli:
 
 @pytest.mark.parametrize(("name", "format"), [("out.jsonl", "jsonl"), ("notes", "markdown")])
 def test_an_export_can_be_imported_elsewhere(filled: Cli, tmp_path: Path, name: str, format: str) -> None:
-    written = filled.json("admin", "export", name, "--format", format)
+    written = filled.json("admin", "export", name)
     assert (written["format"], written["entries"]) == (format, 2)
     other = Cli(tmp_path / "other.db")
-    loaded = other.json("admin", "load", name, "--format", format)
+    loaded = other.json("admin", "load", name)
     assert (loaded["entries"], loaded["skipped"]) == (2, 0)
     for user in ("ada", "bob"):
         assert other.json("list", "--user", user) == filled.json("list", "--user", user)
-    assert other.json("admin", "load", name, "--format", format)["skipped"] == 2
+    assert other.json("admin", "load", name)["skipped"] == 2
 
 
 def test_naming_a_person_exports_only_them(filled: Cli) -> None:
@@ -42,11 +42,6 @@ def test_plain_notes_go_to_the_default_user(cli: Cli) -> None:
     assert "green tea" in cli.json("list")["entries"][0]["text"]
     assert cli.json("admin", "load", "notes", "--user", "bob")["entries"] == 1
     assert len(cli.json("list", "--user", "bob")["entries"]) == 1
-
-
-def test_vectors_may_stay_out(filled: Cli) -> None:
-    with_vectors = filled.json("admin", "export", "full.jsonl")["bytes"]
-    assert filled.json("admin", "export", "slim.jsonl", "--no-vectors")["bytes"] < with_vectors
 
 
 @pytest.mark.parametrize("content", ["", "not json\n", '{"format": "wellworn", "version": 99}\n', None])

@@ -1,4 +1,4 @@
-"""outcome, and learning status, curve, replay, practise, export, share, reset."""
+"""outcome, and learning status, replay, share, reset."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ import json
 from pathlib import Path
 
 import pytest
-
-from wellworn.cli import render
 
 from .conftest import Cli
 
@@ -128,17 +126,6 @@ def test_a_broken_pair_names_its_line(filled: Cli, line: str) -> None:
     assert "line 2" in answer.err
 
 
-def test_export_holds_numbers_and_no_text(filled: Cli, tmp_path: Path) -> None:
-    filled.ok("outcome", recall_id(filled, "which runtime does Ada like?"), "--cited", "0")
-    answer = filled.ok("learning", "export")
-    assert answer.json
-    assert "tokio" not in answer.out
-    assert "runtime" not in answer.out
-    said = filled.ok("learning", "export", "weights.json")
-    assert said.out == ""
-    assert json.loads((tmp_path / "weights.json").read_text(encoding="utf-8")) == answer.json
-
-
 def test_a_tenant_can_leave_the_sharing(filled: Cli) -> None:
     assert filled.json("learning", "status")["shares"] is True
     assert filled.json("learning", "share", "--off") == {"tenant": "default", "shares": False}
@@ -174,45 +161,3 @@ def test_reset_asks_on_a_terminal(
     assert answer.code == code
     assert "Drop all that was learned for tenant default" in answer.err
     assert filled.json("learning", "status")["steps"] == left
-
-
-def test_a_recall_without_learning_is_not_logged(filled: Cli) -> None:
-    asked = filled.ok("recall", "tokio", "--learning", "off", "--json").json["id"]
-    assert filled("outcome", asked, "--none").code == 1
-    assert "wellworn outcome" not in filled.ok("recall", "tokio", "--learning", "off").err
-    assert filled("recall", "tokio", "--learning", "sometimes").code == 2
-
-
-def test_the_papers_reranker_learns_too(filled: Cli) -> None:
-    asked = filled.json("recall", "which runtime does Ada like?", "--profile", "paper")["id"]
-    assert filled.json("outcome", asked, "--cited", "0", "--profile", "paper")["counted"] is True
-    assert filled.json("learning", "status", "--profile", "paper")["steps"] == 1
-
-
-# -- curve -------------------------------------------------------------------------------------------------------
-
-
-def test_the_curve_shows_rate_gain_and_weights(filled: Cli) -> None:
-    assert "No outcome yet" in filled.ok("learning", "curve").err
-    for query in ("which runtime does Ada like?", "who keeps bees?", "what is the marathon?"):
-        filled.ok("outcome", recall_id(filled, query), "--cited", "0")
-    curve = filled.json("learning", "curve")["curve"]
-    assert [point["number"] for point in curve] == [1, 2, 3]
-    shown = filled.ok("learning", "curve").out
-    for word in ("3 outcomes, served by base", "gain over untrained", *curve[0]["weights"]):
-        assert word in shown
-
-
-def test_a_row_of_bars() -> None:
-    assert render.spark([2.0, 2.0]) == "▁▁"
-    assert render.spark([0.0, 1.0, 2.0]) == "▁▅█"
-    assert len(render.spark([float(n) for n in range(1000)])) == 40
-
-
-def test_practise_is_done_once(cli: Cli) -> None:
-    cli.remember("The bakery opens at six.")
-    assert "Nothing to practise" in cli("learning", "practise").err
-    cli.remember("Overdrive Maximus was shot in Leland in 1986.", "--title", "Leland", "--tag", "film")
-    cli.remember("Stefan Kingsley directed Overdrive Maximus.", "--title", "Overdrive Maximus", "--tag", "film")
-    assert cli.json("learning", "practise", "--tasks", "4")["tasks"] >= 1
-    assert "Nothing to practise" in cli("learning", "practise").err

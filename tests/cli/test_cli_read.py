@@ -3,42 +3,16 @@
 from __future__ import annotations
 
 import json
+from dataclasses import fields
 from pathlib import Path
 
 import pytest
 
+from wellworn import Entry, Reasoning
+
 from .conftest import Cli
 
-ENTRY_KEYS = {
-    "id",
-    "partition",
-    "kind",
-    "text",
-    "title",
-    "tags",
-    "evidence",
-    "source",
-    "speaker",
-    "session_id",
-    "turn_refs",
-    "thread",
-    "position",
-    "confidence",
-    "trust",
-    "state",
-    "repeats",
-    "usage_count",
-    "success_count",
-    "failure_count",
-    "token_count",
-    "content_hash",
-    "at",
-    "created_at",
-    "updated_at",
-    "valid_from",
-    "valid_to",
-    "metadata",
-}
+ENTRY_KEYS = {each.name for each in fields(Entry)}
 
 
 @pytest.fixture
@@ -81,8 +55,9 @@ def test_recall_filters(filled: Cli, options: list[str], expected: int) -> None:
 
 
 def test_recall_sees_what_was_valid_at_a_time(cli: Cli) -> None:
-    cli.remember("Ada lives in Paris.", "--valid-from", "2020-01-01", "--valid-to", "2022-01-01")
-    assert texts(cli.json("recall", "where does Ada live?")) == []
+    old = cli.remember("Ada lives in Paris.", "--at", "2020-01-01")
+    cli.ok("supersede", old, cli.remember("Ada lives in Rome.", "--at", "2022-01-01"))
+    assert texts(cli.json("recall", "where does Ada live?")) == ["Ada lives in Rome."]
     assert texts(cli.json("recall", "where does Ada live?", "--as-of", "2021-01-01")) == ["Ada lives in Paris."]
 
 
@@ -120,8 +95,7 @@ def test_query_syntax_has_no_meaning(filled: Cli, query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options",
-    [["-k", "0"], ["--since", "yesterday-ish"], ["--kind", "rumour"], ["--layer", "planet"], ["--profile", "x"]],
+    "options", [["-k", "0"], ["--since", "yesterday-ish"], ["--kind", "rumour"], ["--layer", "planet"]]
 )
 def test_bad_options_are_refused_in_one_line(filled: Cli, options: list[str]) -> None:
     answer = filled("recall", "bees", *options)
@@ -135,7 +109,7 @@ def test_list_pages_and_filters(filled: Cli) -> None:
     everything = filled.json("list")["entries"]
     assert len(everything) == 3
     assert set(everything[0]) == ENTRY_KEYS
-    assert filled.json("list", "--limit", "1", "--offset", "1")["entries"] == everything[1:2]
+    assert filled.json("list", "--limit", "1")["entries"] == everything[:1]
     assert [e["kind"] for e in filled.json("list", "--kind", "fact")["entries"]] == ["fact", "fact"]
     assert len(filled.json("list", "--tag", "ops", "--state", "active")["entries"]) == 1
     assert "Bob keeps bees" in filled.ok("list").out
@@ -231,17 +205,7 @@ def test_explain_shows_the_steps_of_a_recursive_route(filled: Cli) -> None:
 
 def test_reason_prints_the_chain_of_evidence(filled: Cli) -> None:
     answer = filled.json("reason", "which async runtime does Ada like?")
-    assert set(answer) == {
-        "question",
-        "conclusion",
-        "path",
-        "confidence",
-        "recall",
-        "cited",
-        "model",
-        "problem",
-        "explored",
-    }
+    assert set(answer) == {each.name for each in fields(Reasoning)}
     assert answer["path"][0]["operation"] == "read"
     assert "tokio" in answer["conclusion"]
     shown = filled.ok("reason", "which async runtime does Ada like?")
@@ -275,7 +239,6 @@ def test_assemble_prints_a_block_within_the_budget_and_says_what_was_left_out(fi
     done = filled("assemble", question, "--max-tokens", "60")
     assert done.out.strip() == answer["text"].strip()
     assert f" in {answer['tokens']} of 60 tokens" in done.err
-    assert filled.json("assemble", question, "--kind", "preference")["left_out"] == []
 
 
 def test_assemble_refuses_a_budget_that_is_none(filled: Cli) -> None:

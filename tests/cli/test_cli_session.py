@@ -37,8 +37,8 @@ def test_a_dialogue_comes_in_as_json_lines(cli: Cli) -> None:
     [
         ("not json", "line 2: is not JSON"),
         ("[1]", "line 2: is a list"),
-        ('{"role": "user"}', "line 2: has no role or no text"),
-        ('{"role": "user", "text": 5}', "line 2: text must be text"),
+        ('{"role": "user"}', "line 2: Object missing required field `text`"),
+        ('{"role": "user", "text": 5}', "line 2: Expected `str`, got `int` - at `$.text`"),
         ('{"role": "user", "text": "x", "mood": "fine"}', "line 2: has unknown fields ['mood']"),
     ],
 )

@@ -78,5 +78,5 @@ def test_share_revoke_and_learn_from(bank: Cli) -> None:
 def test_jobs_run_consolidates_what_is_due(bank: Cli) -> None:
     with opened(bank.db, embedder="hash") as mem, mem.engine.store.transact() as tx:
         Consolidator(parts_of(mem, AGENT, "mask")).added(tx, AGENT.home("agent"), 20)
-    assert bank.json("jobs", "run")["done"] == 1
+    assert bank.json("jobs", "run", "--tenant", "acme")["done"] == 1
     assert "no change" in bank.ok("tasks", "consolidate", *SCOPE).err

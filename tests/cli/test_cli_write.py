@@ -22,37 +22,16 @@ def test_words_without_quotes_make_one_text(cli: Cli) -> None:
 
 
 def test_remember_keeps_what_is_said_about_the_text(cli: Cli) -> None:
-    entry_id = cli.remember(
-        "Ada prefers tokio.",
-        "--kind",
-        "preference",
-        "--tag",
-        "rust",
-        "--tag",
-        "async",
-        "--title",
-        "Runtimes",
-        "--session-id",
-        "s1",
-        "--at",
-        "2026-01-02",
-        "--valid-from",
-        "2026-01-01",
-        "--valid-to",
-        "2030-01-01",
-        "--confidence",
-        "0.5",
-        "--trust",
-        "untrusted",
+    about = (
+        "--kind preference --tag rust --tag async --title Runtimes --session-id s1 --at 2026-01-02 --trust untrusted"
     )
-    entry = cli.json("show", entry_id)["entry"]
+    entry = cli.json("show", cli.remember("Ada prefers tokio.", *about.split()))["entry"]
     assert entry["kind"] == "preference"
     assert entry["tags"] == ["rust", "async"]
     assert entry["title"] == "Runtimes"
     assert entry["session_id"] == "s1"
     assert entry["at"] == "2026-01-02T00:00:00Z"
-    assert entry["valid_to"] == "2030-01-01T00:00:00Z"
-    assert (entry["confidence"], entry["trust"]) == (0.5, "untrusted")
+    assert entry["trust"] == "untrusted"
 
 
 @pytest.mark.parametrize("dash", [[], ["-"]])

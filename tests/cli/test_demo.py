@@ -9,7 +9,6 @@ from xml.etree import ElementTree
 import pytest
 from rich.console import Console
 
-from wellworn import Memory, Scope
 from wellworn.cli import demo
 
 from .conftest import Cli
@@ -17,9 +16,9 @@ from .conftest import Cli
 RECORDING = Path(__file__).parents[2] / "docs" / "demo.svg"
 
 
-def told(keep: Path | None = None) -> str:
+def told() -> str:
     page = io.StringIO()
-    demo.tell(Console(file=page, width=100), keep=keep)
+    demo.tell(Console(file=page, width=100))
     return page.getvalue()
 
 
@@ -30,14 +29,6 @@ def test_the_demo_answers_its_questions_and_forgets() -> None:
     assert "Words of bruno left in the file: none. The store is sound." in page
     assert len(page.splitlines()) < 36
     assert page == told()  # so that the recording does not change by itself
-
-
-def test_the_demo_keeps_its_file_where_it_is_told(cli: Cli, tmp_path: Path) -> None:
-    cli.ok("demo", "--keep", "kept.db")
-    with Memory.open(tmp_path / "kept.db") as memory:
-        assert memory.sessions(scope=Scope(tenant="demo", user="ada")) == ["ada-2026-03-02", "ada-2026-04-07"]
-        assert memory.entries(scope=Scope(tenant="demo", user="bruno")) == []
-    assert cli("demo", "--keep", "kept.db").code == 2
 
 
 def test_the_demo_fails_if_a_word_of_the_forgotten_is_still_there(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,9 +20,6 @@ app = typer.Typer(no_args_is_help=True, help="The store: export, load, repair, r
 verbs = typer.Typer()
 
 Place = Annotated[Path, typer.Argument(metavar="PATH", help="A .jsonl file, or a folder of Markdown files.")]
-Format = Annotated[
-    str | None, typer.Option("--format", metavar="FORMAT", help="jsonl or markdown; guessed from PATH by default.")
-]
 
 
 @command(verbs, "doctor", "doctor", panel=EVERYDAY)
@@ -52,24 +49,19 @@ def _answer_report(report: Report, target: Target) -> None:
 
 
 @command(app, "export", "admin export backup.jsonl")
-def export(
-    target: Target,
-    path: Place,
-    format: Format = None,
-    no_vectors: Annotated[bool, typer.Option("--no-vectors", help="Leave vectors out; loading makes them.")] = False,
-) -> None:
+def export(target: Target, path: Place) -> None:
     """Write the memory to a file or folder.
 
     Writes the whole store, or only what the scope sees if a tenant or a layer is named.
     """
     scope = target.scope if target.scope_named else None
     with target.open(whole=True) as memory, render.progress_bar("exporting") as progress:
-        written = memory.admin.export(path, format=format, scope=scope, vectors=not no_vectors, progress=progress)
+        written = memory.admin.export(path, scope=scope, progress=progress)
     target.answer(written, render.pairs({**vars(written), "of": str(target) if scope else "the whole store"}))
 
 
 @command(app, "load", "admin load backup.jsonl --db restored.db")
-def load(target: Target, path: Place, format: Format = None) -> None:
+def load(target: Target, path: Place) -> None:
     """Read an export back, or a folder of Markdown notes; what is there already is skipped.
 
     Entries return to where they came from; notes go to the user. If a tenant or a layer is named, nothing is written
@@ -78,11 +70,11 @@ def load(target: Target, path: Place, format: Format = None) -> None:
     scope = target.scope if target.scope_named else None
     with target.open(new=True, whole=True) as memory, render.progress_bar("loading") as progress:
         try:
-            loaded = memory.admin.load(path, format=format, scope=scope, progress=progress)
+            loaded = memory.admin.load(path, scope=scope, progress=progress)
         except ScopeError:  # notes among the files, and nobody said whose: nothing was changed yet
             if scope is not None:
                 raise
-            loaded = memory.admin.load(path, format=format, scope=target.scope, progress=progress)
+            loaded = memory.admin.load(path, scope=target.scope, progress=progress)
     counts = {name: value for name, value in vars(loaded).items() if name != "problems"}
     target.answer(loaded, render.pairs(counts | ({"not read": "\n".join(loaded.problems)} if loaded.problems else {})))
 

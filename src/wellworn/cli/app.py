@@ -15,7 +15,7 @@ from wellworn.cli.edge import INTERRUPTED, REFUSED, print_error, utf8_streams
 from wellworn.cli.target import with_shared_options
 
 GROUPS = "More"
-FIRST = (
+FIRST = [
     "remember",
     "recall",
     "chat",
@@ -28,32 +28,12 @@ FIRST = (
     "reflect",
     "doctor",
     "demo",
-)
-OTHER_WORDS = {
-    "add": "remember",
-    "ask": "recall",
-    "bank": "tasks",
-    "check": "doctor",
-    "cost": "admin costs",
-    "delete": "forget",
-    "export": "admin export",
-    "history": "show --history",
-    "import": "admin load",
-    "learn": "learning",
-    "load": "admin load",
-    "query": "recall",
-    "remove": "forget",
-    "rm": "forget",
-    "search": "recall",
-    "stats": "admin stats",
-    "store": "remember",
-    "update": "edit",
-}
-"""What people type, and the command they mean."""
+]
+"""The order of the everyday commands in the help."""
 
 
 class Program(TyperGroup):
-    """The root command: it knows other words for its commands, and reports misuse as JSON under --json."""
+    """The root command: it reports misuse as JSON under --json."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:  # as the base class
         given = list(sys.argv[1:] if args is None else args)
@@ -74,11 +54,6 @@ class Program(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         return [*FIRST, *(name for name in self.commands if name not in FIRST)]
-
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:  # typer's classes differ between its versions
-        if args and args[0] in OTHER_WORDS and args[0] not in self.commands:
-            ctx.fail(f"No such command '{args[0]}'. Did you mean 'wellworn {OTHER_WORDS[args[0]]}'?")
-        return super().resolve_command(ctx, args)
 
 
 app = typer.Typer(

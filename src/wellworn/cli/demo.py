@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import re
 import tempfile
-from contextlib import ExitStack
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -19,8 +18,7 @@ from wellworn.cli import render
 from wellworn.cli.edge import reported
 from wellworn.cli.read import EVERYDAY
 from wellworn.cli.target import JsonFlag
-from wellworn.core.errors import InvalidInput
-from wellworn.core.values import Hit, Scope
+from wellworn.core.values import Hit, Receipt, Scope
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -73,9 +71,6 @@ REASONS = {
 
 @app.command("demo", epilog="Example: wellworn demo", rich_help_panel=EVERYDAY)
 def demo(
-    keep: Annotated[
-        Path | None, typer.Option("--keep", metavar="PATH", help="Keep the demo's memory in this new file.")
-    ] = None,
     svg: Annotated[Path | None, typer.Option("--svg", metavar="PATH", help="Record the demo as a picture.")] = None,
     json: JsonFlag = False,
 ) -> None:
@@ -83,27 +78,25 @@ def demo(
     from rich.console import Console
 
     with reported(as_json=json):
-        if keep is not None and keep.exists():
-            raise InvalidInput("--keep", f"{str(keep)!r} exists already", "name a new file")
         page = Console(width=100, record=True, highlight=False) if svg else render.console()
-        shown = tell(Console(quiet=True) if json else page, keep=keep)
+        receipt = tell(Console(quiet=True) if json else page)
         if svg is not None:
             svg.write_text(drawn(page), encoding="utf-8")
         if json:
-            render.print_json(shown)
+            render.print_json({"receipt": receipt})
 
 
-def tell(page: Console, *, keep: Path | None = None) -> dict[str, Any]:
-    """Run the demo and return what it showed; without `keep` nothing is left behind."""
+def tell(page: Console) -> Receipt:
+    """Run the demo and return the receipt of its forget; nothing is left behind."""
     from wellworn.memory import Memory
 
-    with ExitStack() as stack:
-        path = keep or Path(stack.enter_context(tempfile.TemporaryDirectory())) / "memory.db"
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "memory.db"
         with Memory.open(path, clock=lambda: NOW, background=False) as memory:
-            written = _remember(page, memory)
-        memory = stack.enter_context(Memory.open(path, clock=lambda: NOW, background=False))
-        answers = _recall(page, memory)
-        return {"memories": written, "answers": answers, "receipt": _forget(page, memory, path)}
+            _remember(page, memory)
+        with Memory.open(path, clock=lambda: NOW, background=False) as memory:
+            _recall(page, memory)
+            return _forget(page, memory, path)
 
 
 def drawn(page: Console) -> str:
@@ -116,9 +109,8 @@ def _scope(person: str) -> Scope:
     return Scope(tenant="demo", user=person, team="platform")
 
 
-def _remember(page: Console, memory: Memory) -> dict[str, list[str]]:
+def _remember(page: Console, memory: Memory) -> None:
     page.print("[bold]1. Remember conversations.[/] When one ends, what was said becomes memories:")
-    written: dict[str, list[str]] = {}
     for person, talks in TALKS.items():
         for day, turns in talks.items():
             session = memory.session(scope=_scope(person), session_id=f"{person}-{day}")
@@ -127,17 +119,14 @@ def _remember(page: Console, memory: Memory) -> dict[str, list[str]]:
             session.end()
         memory.reflect(scope=_scope(person))
         kept = memory.entries(scope=_scope(person), kind=["fact", "preference", "pattern", "note"], layer="user")
-        written[person] = [entry.text for entry in kept]
         for entry in kept[:2]:
             page.print(f"   [cyan]{person:<5}[/]  {entry.text}", overflow="ellipsis", no_wrap=True)
     memory.remember(TEAM_NOTE, scope=Scope(tenant="demo", team="platform"))
     page.print(f"   [cyan]team [/]  {TEAM_NOTE} [dim](shared by both)[/]")
-    return written
 
 
-def _recall(page: Console, memory: Memory) -> list[dict[str, Any]]:
+def _recall(page: Console, memory: Memory) -> None:
     page.print("\n[bold]2. Recall later,[/] from the file alone, with the reasons for each hit:")
-    answers = []
     for person, question in QUESTIONS:
         recall = memory.recall(question, scope=_scope(person), k=3)
         best = recall.hits[0]
@@ -145,13 +134,11 @@ def _recall(page: Console, memory: Memory) -> list[dict[str, Any]]:
         page.print(f"     [green]{best.entry.text}[/]")
         page.print(f"     [dim]score {best.score:.1f}: {_why(best)}[/]")
         memory.outcome(recall.id, cited=[0], scope=_scope(person))
-        answers.append({"user": person, "question": question, "hits": recall.hits})
     learned = memory.learning.status(scope=_scope("ada")).outcomes
     page.print(
         f"\n[bold]3. Learn.[/] The answers were reported as useful: {learned} outcomes of ada. A learned ranking serves\n"
         "   only once it is proven better than the untrained one."
     )
-    return answers
 
 
 def _why(hit: Hit) -> str:
@@ -160,7 +147,7 @@ def _why(hit: Hit) -> str:
     return ", ".join(f"{REASONS.get(name, name)} {value:+.1f}" for value, name in helpful[:2])
 
 
-def _forget(page: Console, memory: Memory, path: Path) -> Any:  # a receipt
+def _forget(page: Console, memory: Memory, path: Path) -> Receipt:
     receipt = memory.forget(everything=True, scope=_scope("bruno"))
     content = b"".join(file.read_bytes() for file in path.parent.glob(f"{path.name}*")).lower()
     left = [word for word in WORDS_OF_BRUNO if word.encode() in content]

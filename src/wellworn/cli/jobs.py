@@ -11,6 +11,8 @@ from wellworn.cli import options, render
 from wellworn.cli.target import Target, command
 from wellworn.core.errors import InvalidInput
 
+POLL_S = 5.0
+"""Between the looks of `--watch`."""
 app = typer.Typer(no_args_is_help=True, help="Background work: list it, run it, retry it.")
 
 
@@ -36,27 +38,25 @@ def run(
     target: Target,
     llm: options.LlmName = None,
     summarizer: options.SummarizerName = None,
-    idle_minutes: Annotated[
-        float, typer.Option("--idle-minutes", metavar="N", min=0, help="End sessions without a turn for so long.")
-    ] = 30.0,
     watch: Annotated[bool, typer.Option("--watch", help="Keep running as a worker, until Ctrl-C.")] = False,
     all_tenants: Annotated[bool, typer.Option("--all-tenants", help="Of every tenant, with the same models.")] = False,
-    poll: Annotated[float, typer.Option("--poll", metavar="S", min=0.1, help="Seconds between looks.")] = 5.0,
 ) -> None:
     """Run what is due for the tenant: end idle sessions, reflect, summarise, consolidate."""
+<<<<<<< HEAD
     from wellworn.reflection.values import ReflectionSettings
+=======
+>>>>>>> 88e362f (The command line has fewer options: what a person types, not all that the library can do)
     from wellworn.tasks import ReasoningBank
 
-    settings = ReflectionSettings(idle_minutes=idle_minutes)
     tenants = "all" if all_tenants else [target.scope.tenant]
     with (
-        target.open(whole=True, llm=llm, summarizer=summarizer, reflection=settings, tenants=tenants) as memory,
+        target.open(whole=True, llm=llm, summarizer=summarizer, tenants=tenants) as memory,
         render.progress_bar("running jobs") as progress,
     ):
         ReasoningBank(memory)  # consolidations are jobs, too
         done = memory.jobs.run(progress=progress)
         while watch:
-            time.sleep(poll)
+            time.sleep(POLL_S)
             done += memory.jobs.run(progress=progress)
     target.answer({"done": done})
     target.say(f"Ran {render.count(done, 'job')}.")

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -13,28 +11,17 @@ from wellworn.cli import options, render
 from wellworn.cli.edge import confirm, json_lines, read_stdin
 from wellworn.cli.target import Target, command
 from wellworn.core.errors import InvalidInput
-from wellworn.core.plain import to_plain
-from wellworn.core.values import CurvePoint, LearningStatus
+from wellworn.core.values import LearningStatus
 
 app = typer.Typer(no_args_is_help=True, help="What was learned from outcomes: look at it, rebuild it, reset it.")
 
 
 @command(app, "status", "learning status --user ada")
-def status(target: Target, profile: options.ProfileName = "default") -> None:
+def status(target: Target) -> None:
     """Show which ranking serves the user, why, and its weights."""
-    with target.open(profile=profile) as memory:
+    with target.open() as memory:
         found = memory.learning.status()
     target.answer(found, *_status(found, target))
-
-
-@command(app, "curve", "learning curve")
-def curve(target: Target) -> None:
-    """Show how citations, the gain over the untrained ranking and the weights changed over time."""
-    with target.open() as memory:
-        points = memory.learning.curve()
-    target.answer({"curve": points}, _curve_table(points) if points else None)
-    if not points:
-        target.say(f"No outcome yet for {target} in {target.db}.")
 
 
 @command(app, "replay", "learning replay --pairs labelled.jsonl")
@@ -45,7 +32,6 @@ def replay(
         typer.Option("--pairs", metavar="PATH", help='Labelled queries to learn from first; "-" reads standard input.'),
     ] = None,
     whole: Annotated[bool, typer.Option("--whole", help="Also what came before a reset, which is undone.")] = False,
-    profile: options.ProfileName = "default",
 ) -> None:
     """Learn again from the tenant's log, and show where it leads; the same log gives the same weights.
 
@@ -53,36 +39,9 @@ def replay(
     pairs.
     """
     given = None if pairs is None else _pairs(pairs)
-    with target.open(profile=profile) as memory:
+    with target.open() as memory:
         found = memory.learning.relearn(pairs=given, whole=whole)
     target.answer(found, *_status(found, target))
-
-
-@command(app, "practise", "learning practise --user ada --tasks 30")
-def practise(
-    target: Target, tasks: Annotated[int, typer.Option("--tasks", metavar="N", help="Questions at most.")] = 60
-) -> None:
-    """Try ways to search on questions made from the stored entries, once per tenant."""
-    with target.open() as memory:
-        done = memory.learning.practise(tasks=tasks)
-    target.answer({"tasks": done})
-    nothing = "Nothing to practise: it was done before, or the entries are not connected."
-    target.say(f"Practised on {render.count(done, 'question')} of {target}." if done else nothing)
-
-
-@command(app, "export", "learning export weights.json")
-def export(
-    target: Target,
-    path: Annotated[Path | None, typer.Argument(metavar="PATH", help="The file; standard output without it.")] = None,
-) -> None:
-    """Write what was learned as JSON: numbers only, no text."""
-    with target.open() as memory:
-        found = memory.learning.export()
-    if path is not None:
-        path.write_text(json.dumps(to_plain(found), indent=2) + "\n", encoding="utf-8")
-        render.say(f"Wrote {path}.")
-    if path is None or target.json:
-        render.print_json(found)
 
 
 @command(app, "share", "learning share --off --tenant acme")
@@ -129,16 +88,3 @@ def _status(found: LearningStatus, target: Target) -> list[object]:
         render.pairs({"for": str(target), **values}),
         render.table(("weight", "value"), [(name, f"{value:+.3f}") for name, value in found.weights.items()]),
     ]
-
-
-def _curve_table(points: Sequence[CurvePoint]) -> object:
-    series = {
-        "hits cited, %": [100 * point.cited_rate for point in points],
-        "gain over untrained": [point.gain for point in points],
-        "its lower bound": [point.bound for point in points],
-    }
-    for name in dict.fromkeys(name for point in points for name in point.weights):
-        series[f"weight {name}"] = [point.weights.get(name, 0.0) for point in points]
-    rows = [(name, f"{v[0]:+.2f}", render.spark(v), f"{v[-1]:+.2f}") for name, v in series.items()]
-    levels = dict.fromkeys(point.level for point in points)
-    return render.table((f"{len(points)} outcomes, served by {', '.join(levels)}", "first", "", "last"), rows)

@@ -28,16 +28,11 @@ Layers = Annotated[list[str] | None, typer.Option("--layer", metavar="LAYER", he
 Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")]
 
 At = Annotated[str | None, typer.Option("--at", metavar="TIME", help=f"When it happened ({_TIME}).")]
-ValidFrom = Annotated[str | None, typer.Option("--valid-from", metavar="TIME", help="The time from which it holds.")]
-ValidTo = Annotated[str | None, typer.Option("--valid-to", metavar="TIME", help="The time until which it holds.")]
 Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help=f"Only what happened since then ({_TIME}).")]
 Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only what happened before then.")]
 AsOf = Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="Only what held at that time.")]
 
-Confidence = Annotated[float | None, typer.Option("--confidence", metavar="0..1", help="How certain it is.")]
-Trust = Annotated[str | None, typer.Option("--trust", metavar="LEVEL", help="trusted or untrusted.")]
 Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
-ProfileName = Annotated[str, typer.Option("--profile", metavar="NAME", help="The ranking: default or paper.")]
 Recursion = Annotated[
     str,
     typer.Option(
@@ -53,7 +48,7 @@ LlmName = Annotated[
         metavar="NAME",
         envvar="WELLWORN_LLM",
         show_envvar=False,
-        help="openai:MODEL, ollama:MODEL, anthropic:MODEL, local:PATH, or rules for none (env WELLWORN_LLM).",
+        help="openai:MODEL, ollama:MODEL, anthropic:MODEL, or rules for none (env WELLWORN_LLM).",
     ),
 ]
 SummarizerName = Annotated[

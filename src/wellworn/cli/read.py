@@ -35,29 +35,14 @@ def recall(
     since: options.Since = None,
     until: options.Until = None,
     as_of: options.AsOf = None,
-    min_score: Annotated[
-        float | None, typer.Option("--min-score", metavar="N", help="Only hits with this score.")
-    ] = None,
-    profile: options.ProfileName = "default",
-    learning: Annotated[
-        str, typer.Option("--learning", metavar="MODE", help="on, observe (serve the untrained ranking) or off.")
-    ] = "on",
     recursion: options.Recursion = "on",
 ) -> None:
     """Find the memories that answer a question."""
-    with target.open(profile=profile, learning=learning) as memory:
-        filters = options.given(
-            kind=kind,
-            tags=tag,
-            layer=layer,
-            session_id=session_id,
-            since=since,
-            until=until,
-            as_of=as_of,
-            min_score=min_score,
-            recursion=recursion,
-        )
-        found = memory.recall(text_from(query, "QUERY"), k=k, **filters)
+    filters = options.given(
+        kind=kind, tags=tag, layer=layer, session_id=session_id, since=since, until=until, as_of=as_of
+    )
+    with target.open() as memory:
+        found = memory.recall(text_from(query, "QUERY"), k=k, **filters, **options.given(recursion=recursion))
     block = found.context(max_tokens=max_tokens) if context else ""
     if target.json:
         render.print_json({**to_plain(found), **({"context": block} if context else {})})
@@ -65,16 +50,16 @@ def recall(
         render.show(block or None)
     else:
         render.show(render.hit_table(found.hits, explain=explain), render.step_table(found.trace) if explain else None)
-        _say_recall(found, target, learning)
+        _say_recall(found, target)
 
 
-def _say_recall(found: Recall, target: Target, learning: str) -> None:
+def _say_recall(found: Recall, target: Target) -> None:
     how = "" if found.route == "hybrid" else f", route {found.route}"
     entries = render.count(found.searched, "entry", "entries")
     render.say(f"{len(found.hits)} of {entries} for {target}{how}, {1000 * found.cost.seconds:.1f} ms")
     if not found.searched:
         render.say("No entry matches; `wellworn list` shows what there is.")
-    elif found.hits and learning != "off":
+    elif found.hits:
         render.say(f"Useful? Tell it: wellworn outcome --last --cited 0   (recall {found.id})")
 
 
@@ -114,13 +99,12 @@ def list_(
         typer.Option("--state", metavar="STATE", help="Only active, superseded, flagged or pruned; may be repeated."),
     ] = None,
     limit: options.Limit = 50,
-    offset: Annotated[int, typer.Option("--offset", metavar="N", help="Skip this many first.")] = 0,
 ) -> None:
     """List entries, oldest first."""
     with target.open() as memory:
         filters = options.given(kind=kind, tags=tag, session_id=session_id, state=state)
-        entries = memory.entries(limit=limit, offset=offset, **filters)
-    target.answer({"entries": entries, "limit": limit, "offset": offset}, render.entry_table(entries))
+        entries = memory.entries(limit=limit, **filters)
+    target.answer({"entries": entries}, render.entry_table(entries))
     if not entries:
         target.say(f"No entries for {target} in {target.db}.")
 
@@ -131,20 +115,11 @@ def assemble(
     query: options.Query = None,
     max_tokens: Annotated[int, typer.Option("--max-tokens", metavar="N", help="The size of the block.")] = 1500,
     k: Annotated[int, typer.Option("-k", "--k", metavar="N", help="How many hits to choose from.")] = 40,
-    kind: options.Kinds = None,
-    tag: options.Tags = None,
-    layer: options.Layers = None,
-    since: options.Since = None,
-    until: options.Until = None,
     as_of: options.AsOf = None,
-    recursion: options.Recursion = "on",
 ) -> None:
     """Print the block for a prompt whose entries together say most about a question."""
     with target.open() as memory:
-        filters = options.given(
-            kind=kind, tags=tag, layer=layer, since=since, until=until, as_of=as_of, recursion=recursion
-        )
-        found = memory.assemble(text_from(query, "QUERY"), max_tokens=max_tokens, k=k, **filters)
+        found = memory.assemble(text_from(query, "QUERY"), max_tokens=max_tokens, k=k, as_of=as_of)
     if target.json:
         recalls = [{"id": one.id, "route": one.route} for one in found.recalls]
         render.print_json({**vars(found), "recalls": recalls})

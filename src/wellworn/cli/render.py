@@ -26,7 +26,6 @@ PIPED_WIDTH = 120
 
 # C0 and C1 without tab and line feed: a stored escape sequence must not reach the terminal.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
-_BARS = "▁▂▃▄▅▆▇█"
 
 
 def console() -> Console:
@@ -138,14 +137,6 @@ def link_table(links: Iterable[Link]) -> RenderableType | None:
 def version_table(versions: Iterable[Version]) -> RenderableType | None:
     rows = [(version.number, version.changed_at, version.change, version.text) for version in versions]
     return table(("version", "when", "change", "text"), rows)
-
-
-def spark(values: Sequence[float], *, width: int = 40) -> str:
-    """The values as one row of bars, from their smallest to their largest."""
-    low, high = min(values), max(values)
-    places = range(min(width, len(values)))
-    picked = [values[place * len(values) // len(places)] for place in places]
-    return "".join(_BARS[round((value - low) / (high - low or 1.0) * (len(_BARS) - 1))] for value in picked)
 
 
 @contextmanager

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -12,6 +12,7 @@ from wellworn.cli.edge import json_lines, read_stdin, text_from
 from wellworn.cli.read import EVERYDAY
 from wellworn.cli.target import Target, command
 from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.plain import from_plain
 
 if TYPE_CHECKING:
     from wellworn.reflection.values import Reflection
@@ -20,14 +21,12 @@ app = typer.Typer(no_args_is_help=True, help="Dialogues: add turns, end, list, s
 verbs = typer.Typer()
 
 SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="The dialogue's id.")]
-_FIELDS = ("role", "text", "at", "speaker")
 
 
 @dataclass(frozen=True, kw_only=True)
 class GivenTurn:
-    """A turn from outside, and where it came from."""
+    """A turn from outside; the facade checks the values."""
 
-    where: str
     role: str
     text: str
     at: str | None = None
@@ -48,19 +47,19 @@ def add(
     Without ROLE it reads a dialogue from standard input: one JSON object per line with role, text, at, speaker.
     """
     if role is None:
-        turns = [_given_turn(number, line) for number, line in json_lines(read_stdin())]
+        turns = {f"line {number}": _given_turn(f"line {number}", line) for number, line in json_lines(read_stdin())}
     else:
-        turns = [GivenTurn(where="TEXT", role=role, text=text_from(text), at=at, speaker=speaker)]
+        turns = {"TEXT": GivenTurn(role=role, text=text_from(text), at=at, speaker=speaker)}
     if not turns:
         raise InvalidInput("standard input", "holds no turn", 'write one {"role": …, "text": …} per line')
     with target.open(new=True) as memory, render.progress_bar("adding turns") as progress:
         session = memory.session(session_id=session_id)
         ids: list[str] = []
-        for turn in turns:
+        for where, turn in turns.items():
             try:
-                ids.append(session.add(turn.role, turn.text, at=turn.at, speaker=turn.speaker))
+                ids.append(session.add(**vars(turn)))
             except InvalidInput as error:
-                raise InvalidInput(turn.where, str(error), f"{len(ids)} turns before it were added") from error
+                raise InvalidInput(where, str(error), f"{len(ids)} turns before it were added") from error
             progress(len(ids), len(turns))
     target.answer({"session_id": session_id, "ids": ids}, *ids)
     target.say(f"Added {render.count(len(ids), 'turn')} to session {session_id} of {target}.")
@@ -143,14 +142,12 @@ def _say_reflection(reflection: Reflection, target: Target) -> None:
         target.say(f"{reflection.session_id}: rules answered instead of the model: {reflection.fallback}")
 
 
-def _given_turn(number: int, line: dict[str, Any]) -> GivenTurn:
-    """A line of a dialogue with its names and types checked; the facade checks the values."""
-    where = f"line {number}"
-    unknown = sorted(set(line) - set(_FIELDS))
-    if unknown or "role" not in line or "text" not in line:
-        problem = f"has unknown fields {unknown}" if unknown else "has no role or no text"
-        raise InvalidInput(where, problem, f"fields are {', '.join(_FIELDS)}")
-    for name, value in line.items():
-        if not isinstance(value, str) and not (value is None and name in ("at", "speaker")):
-            raise InvalidInput(where, f"{name} must be text, not {type(value).__name__}")
-    return GivenTurn(where=where, **line)
+def _given_turn(where: str, line: dict[str, Any]) -> GivenTurn:
+    """A line of a dialogue with its names and types checked."""
+    names = [each.name for each in fields(GivenTurn)]
+    if unknown := sorted(set(line) - set(names)):
+        raise InvalidInput(where, f"has unknown fields {unknown}", f"fields are {', '.join(names)}")
+    try:
+        return from_plain(GivenTurn, line)
+    except ValueError as error:
+        raise InvalidInput(where, str(error), f"fields are {', '.join(names)}") from None

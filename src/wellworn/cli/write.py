@@ -28,10 +28,7 @@ def remember(
     session_id: options.SessionId = None,
     layer: options.LayerName = None,
     at: options.At = None,
-    valid_from: options.ValidFrom = None,
-    valid_to: options.ValidTo = None,
-    confidence: options.Confidence = None,
-    trust: options.Trust = None,
+    trust: Annotated[str | None, typer.Option("--trust", metavar="LEVEL", help="trusted or untrusted.")] = None,
 ) -> None:
     """Remember a text and print the ids of its entries.
 
@@ -42,18 +39,7 @@ def remember(
     texts = [line for line in given.splitlines() if line.strip()] if lines else [given]
     if not texts:
         raise InvalidInput("TEXT", "is empty", "give it as an argument, or pipe it in")
-    about = options.given(
-        kind=kind,
-        tags=tag,
-        title=title,
-        session_id=session_id,
-        layer=layer,
-        at=at,
-        valid_from=valid_from,
-        valid_to=valid_to,
-        confidence=confidence,
-        trust=trust,
-    )
+    about = options.given(kind=kind, tags=tag, title=title, session_id=session_id, layer=layer, at=at, trust=trust)
     with target.open(new=True) as memory, render.progress_bar("remembering") as progress:
         ids = memory.remember_many(texts, progress=progress, **about)
     target.answer({"ids": ids}, *ids)
@@ -74,27 +60,10 @@ def edit(
     state: Annotated[
         str | None, typer.Option("--state", metavar="STATE", help="active, superseded, flagged or pruned.")
     ] = None,
-    speaker: Annotated[str | None, typer.Option("--speaker", metavar="NAME", help="Who said it.")] = None,
-    at: options.At = None,
-    valid_from: options.ValidFrom = None,
-    valid_to: options.ValidTo = None,
-    confidence: options.Confidence = None,
-    trust: options.Trust = None,
 ) -> None:
     """Change an entry; `show --history` keeps the earlier version."""
-    changes = options.given(
-        text=read_stdin() if text == "-" else text,
-        title=title,
-        tags=tag,
-        kind=kind,
-        state=state,
-        speaker=speaker,
-        at=at,
-        valid_from=valid_from,
-        valid_to=valid_to,
-        confidence=confidence,
-        trust=trust,
-    )
+    text = read_stdin() if text == "-" else text
+    changes = options.given(text=text, title=title, tags=tag, kind=kind, state=state)
     if no_tags:
         changes["tags"] = []
     if not changes:
@@ -158,7 +127,6 @@ def outcome(
     success: Annotated[
         bool | None, typer.Option("--success/--failure", help="How the task ended that the hits were used for.")
     ] = None,
-    profile: options.ProfileName = "default",
 ) -> None:
     """Report how a recall turned out, so that later recalls get better.
 
@@ -169,7 +137,7 @@ def outcome(
     if (recall is None) == (not last):
         raise InvalidInput("outcome", "needs either RECALL or --last", "`wellworn recall` prints the id of each recall")
     places = [] if none else _places(cited)
-    with target.open(profile=profile) as memory:
+    with target.open() as memory:
         id = recall_id(memory, recall)
         counted = memory.outcome(id, cited=places, used=used, ignored=ignored, refined=refined, success=success)
     target.answer({"recall_id": id, "counted": counted})
@@ -182,11 +150,11 @@ Goal = Annotated[str, typer.Argument(metavar="TARGET", help="The entry where it 
 
 
 @command(app, "link", "link 0198c0de-1 supports 0198c0df-2", panel=CONNECT)
-def link(target: Target, source: Source, type: LinkTypeName, goal: Goal, confidence: options.Confidence = None) -> None:
+def link(target: Target, source: Source, type: LinkTypeName, goal: Goal) -> None:
     """Link two entries, read as "SOURCE TYPE TARGET"."""
     with target.open() as memory:
         start, end = entry_ids(memory, (source, goal))
-        made = memory.link(start, end, **options.given(type=type, confidence=confidence))
+        made = memory.link(start, end, **options.given(type=type))
     target.answer(made, render.link_table([made]))
 
 
