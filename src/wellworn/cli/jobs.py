@@ -42,10 +42,6 @@ def run(
     all_tenants: Annotated[bool, typer.Option("--all-tenants", help="Of every tenant, with the same models.")] = False,
 ) -> None:
     """Run what is due for the tenant: end idle sessions, reflect, summarise, consolidate."""
-<<<<<<< HEAD
-    from wellworn.reflection.values import ReflectionSettings
-=======
->>>>>>> 88e362f (The command line has fewer options: what a person types, not all that the library can do)
     from wellworn.tasks import ReasoningBank
 
     tenants = "all" if all_tenants else [target.scope.tenant]
