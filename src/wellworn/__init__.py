@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from wellworn.core.errors import WellwornError as WellwornError
     from wellworn.core.values import CacheLevel as CacheLevel
     from wellworn.core.values import Cost as Cost
-    from wellworn.core.values import CurvePoint as CurvePoint
     from wellworn.core.values import Entry as Entry
     from wellworn.core.values import Factor as Factor
     from wellworn.core.values import Hit as Hit
@@ -89,7 +88,7 @@ __version__ = "0.2.0"
 _NAMES = {
     "aio": "AsyncMemory",
     "core.errors": "BudgetExceeded EmbedderMismatch EmbeddingFailed InvalidInput LeaseLost MissingExtra ModelFailed NotFound PersonalData ReplyUnreadable ScopeError StoreBusy StoreClosed StoreCorrupt StoreError TransferError UnknownKind WellwornError",
-    "core.values": "CacheLevel Cost CurvePoint Entry Factor Hit LearningStatus Link Partition Reasoning ReasoningStep Recall RecallResult Receipt Scope Stats SearchStep Turn Version",
+    "core.values": "CacheLevel Cost Entry Factor Hit LearningStatus Link Partition Reasoning ReasoningStep Recall RecallResult Receipt Scope Stats SearchStep Turn Version",
     "ingest.pii.mask": "Scrub scrub_text",
     "ingest.session": "Session",
     "ingest.validate": "Draft",

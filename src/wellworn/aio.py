@@ -34,7 +34,6 @@ class AsyncSession(AsyncFace[Session]):
 
 class AsyncLearningView(AsyncFace[LearningView]):
     status = threaded(LearningView.status)
-    curve = threaded(LearningView.curve)
     relearn = threaded(LearningView.relearn)
     reset = threaded(LearningView.reset)
     share = threaded(LearningView.share)

@@ -19,7 +19,7 @@ from wellworn.ingest.change import Changer
 from wellworn.ingest.forget import Forgetter
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.scrub import ScrubberSpec, choose_scrubbing
-from wellworn.ingest.validate import checked_flag, checked_fraction
+from wellworn.ingest.validate import checked_flag
 from wellworn.jobs.queue import restart_jobs
 from wellworn.learning.learner import Learner, checked_mode
 from wellworn.learning.log import LearningLog
@@ -34,7 +34,7 @@ from wellworn.store.port import Store
 
 if TYPE_CHECKING:  # loaded where they are used: a plain memory needs none of them
     from wellworn.background import Background
-    from wellworn.learning.reranker import MatrixReranker
+    from wellworn.learning.residual import MatrixReranker
     from wellworn.models.choose import EmbedderSpec, ModelSpec
     from wellworn.models.ledger import Budget, Meter, Prices
     from wellworn.models.port import Embedder, Model
@@ -60,8 +60,6 @@ class Settings(TypedDict, total=False):
     """A YAML file with model prices, instead of the table in the package."""
     learning: LearningMode
     """`on` (the default), `observe` (learn from outcomes, but serve the untrained ranking) or `off`."""
-    explore: float
-    """Share of recalls whose last place tries another candidate, for people who report outcomes. Default 0."""
     prior: str | Path | None
     """Where tenants begin that have learned nothing of their own yet: a file written by `learning.export`, or `dialogue`
     for what labelled conversations between two people taught."""
@@ -102,7 +100,6 @@ class Engine:
         budget: Budget | None = None,
         prices: str | Path | None = None,
         learning: LearningMode = "on",
-        explore: float = 0.0,
         prior: str | Path | None = None,
         profile: str | Profile = "default",
         recursion: RecursionMode | Recursion = "on",
@@ -120,7 +117,6 @@ class Engine:
         self.llm, summaries = _model(llm), _model(summarizer)
         table = None if self.llm is None and summaries is None and prices is None else _prices(prices)
         self.profile, mode = checked_profile(profile), checked_mode(learning)
-        share = checked_fraction("explore", explore)
         self.recursion = recursion_of(recursion, self.profile)
         started = None if prior is None else read_prior(Path(prior), FEATURES)
         in_background = checked_flag("background", background)
@@ -141,7 +137,6 @@ class Engine:
                 names=FEATURES,
                 clock=self.clock,
                 profile=self.profile.name,
-                explore=share,
                 start=started,
                 reranker=_reranker(self.profile, self.store, self.embedder),
             )
@@ -265,6 +260,6 @@ def _reranker(profile: Profile, store: Store, embedder: Embedder | None) -> Matr
     """The optional reranker that a profile names; it needs vectors."""
     if profile.reranker == "linear" or embedder is None:
         return None
-    from wellworn.learning.reranker import MatrixReranker
+    from wellworn.learning.residual import MatrixReranker
 
     return MatrixReranker(store, profile=profile.name, embed=embedder.embed_query, width=embedder.width)

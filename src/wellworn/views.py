@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wellworn.core.values import CacheLevel, CurvePoint, Job, JobState, LearningStatus, Progress, Scope, Stats
+from wellworn.core.values import CacheLevel, Job, JobState, LearningStatus, Progress, Scope, Stats
 from wellworn.engine import Engine
 from wellworn.ingest.validate import (
     TimeLike,
@@ -50,34 +50,26 @@ class LearningView:
         """What serves the scope's home layer now, and on which evidence."""
         return self._engine.trainer.status(self._scope(scope).home())
 
-    def curve(self, *, scope: Scope | None = None) -> list[CurvePoint]:
-        """How learning came to where it is: one point per outcome of the scope's home, replayed from the log."""
-        return self._engine.learner.curve(self._scope(scope).home())
-
     def relearn(
-        self,
-        *,
-        pairs: Iterable[tuple[str, Sequence[str]]] | None = None,
-        whole: bool = False,
-        scope: Scope | None = None,
+        self, *, pairs: Iterable[tuple[str, Sequence[str]]] | None = None, scope: Scope | None = None
     ) -> LearningStatus:
         """Learn the tenant's log since its last reset again: the same log gives the same weights, bit for bit.
 
         `pairs` of a query and the ids of its right entries are learned first, as what all users share. They replace
-        earlier pairs, which stay when none are given. `whole=True` takes resets back and learns the whole log.
+        earlier pairs, which stay when none are given.
         """
         scope = self._scope(scope)
         labelled = None
         if pairs is not None:
             examine = self._engine.searcher.examine
             labelled = [(examine(checked_query(query), scope=scope), checked_ids(ids)) for query, ids in pairs]
-        self._engine.learner.relearn(scope.tenant, labelled, whole=checked_flag("whole", whole))
+        self._engine.learner.relearn(scope.tenant, labelled)
         return self.status(scope=scope)
 
     def reset(self, *, scope: Scope | None = None) -> int:
         """Discard what the tenant's users taught; past outcomes stay in the log and teach no more.
 
-        Returns how many learned states there were. `relearn(whole=True)` takes it back.
+        Returns how many learned states there were.
         """
         from wellworn.search.steps.trainer import drop_searches
 

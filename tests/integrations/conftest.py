@@ -33,5 +33,5 @@ def clock() -> HandClock:
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", background=False, explore=0.0) as opened:
+    with Memory(":memory:", background=False) as opened:
         yield opened

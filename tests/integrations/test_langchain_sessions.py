@@ -54,13 +54,13 @@ def resume(agent: Any, **context: Any) -> Any:
 
 
 def test_a_run_resumed_in_another_process_continues_with_the_memories_it_began_with(tmp_path: Path) -> None:
-    with Memory(tmp_path / "memory.db", background=False, explore=0.0) as memory:
+    with Memory(tmp_path / "memory.db", background=False) as memory:
         memory.remember("Ada's bicycle is a green Brompton.", scope=ADA)
         model = scripted(calling(), citing("green", "A green one."))
         with SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:
             assert "__interrupt__" in start(pausing(model, RMMMiddleware(memory), saver), "Which bicycle?")
             assert turns(memory) == []
-    with Memory(tmp_path / "memory.db", background=False, explore=0.0) as memory:
+    with Memory(tmp_path / "memory.db", background=False) as memory:
         memory.remember("Ada's newer bicycle is a red Brompton.", scope=ADA)
         middleware = RMMMiddleware(memory)
         with SqliteSaver.from_conn_string(str(tmp_path / "threads.db")) as saver:

@@ -23,7 +23,7 @@ QUESTION = "Where does Ada live?"
 
 @pytest.fixture
 def memory(clock: HandClock) -> Iterator[Memory]:
-    with Memory(":memory:", background=False, explore=0.0, clock=clock) as opened:
+    with Memory(":memory:", background=False, clock=clock) as opened:
         yield opened
 
 

@@ -27,7 +27,7 @@ def service() -> Iterator[Service]:
 
 @pytest.fixture
 def memory() -> Iterator[Memory]:
-    with Memory(":memory:", background=False, explore=0.0) as opened:
+    with Memory(":memory:", background=False) as opened:
         ada = opened.for_user("ada")
         ada.session("before").add("user", "I live in Oslo.")
         yield ada

@@ -93,7 +93,7 @@ def test_honest_feedback_is_believed_and_serves_better(noise: tuple[float, float
     assert recall_of(ranker) > recall_of(None) + 0.05
     assert prior.users == 1
     assert user.switches[0] == ("base", "person")
-    assert "beats the base" in user.reasons[0]
+    assert "gain over the base" in user.reasons[0]
 
 
 def test_a_new_user_profits_at_once() -> None:

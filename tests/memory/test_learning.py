@@ -163,9 +163,7 @@ def test_without_learning_there_is_no_recall_to_tell_of(opened: OpenMemory) -> N
     assert mem.learning.status(scope=ADA).mode == "off"
 
 
-@pytest.mark.parametrize(
-    "option", [{"learning": "sometimes"}, {"learning": None}, {"explore": 1.5}, {"explore": -1}, {"explore": True}]
-)
+@pytest.mark.parametrize("option", [{"learning": "sometimes"}, {"learning": None}])
 def test_bad_settings_make_no_file(path: Path, opened: OpenMemory, option: dict[str, Any]) -> None:
     with pytest.raises(InvalidInput):
         opened(path, **option)

@@ -24,7 +24,7 @@ QUERY = "where do bees sleep?"
 
 
 def filled(opened: OpenMemory, location: str | Path) -> Memory:
-    mem = opened(location, embedder=None, explore=0.0)
+    mem = opened(location, embedder=None)
     mem.remember_many([f"bees sleep in place {n}" for n in range(8)], scope=ADA)
     return mem
 

@@ -153,7 +153,7 @@ def planted(opened: OpenMemory) -> OpenMemory:
     """Opens a memory that holds the world for both tenants."""
 
     def open_(location: str | Path = ":memory:", **options: Any) -> Memory:  # the keywords of Memory.open
-        given = {"embedder": None, "explore": 0.0, "durability": "normal", "new_id": ids(), "profile": BLIND, **options}
+        given = {"embedder": None, "durability": "normal", "new_id": ids(), "profile": BLIND, **options}
         mem = opened(location, **given)
         for scope in (ADA, RIVAL):
             fill(mem, scope)
@@ -205,7 +205,7 @@ def test_what_was_observed_serves_once_learning_is_on_and_not_when_off(
     User(mem, ADA, 1).tell(ENOUGH)
     mem.close()
     for mode, rate in (("on", 1.0), ("observe", None), ("off", None)):
-        again = opened(path, embedder=None, learning=mode, explore=0.0, profile=BLIND)
+        again = opened(path, embedder=None, learning=mode, profile=BLIND)
         found = User(again, ADA, 1).recall_rate()
         assert found == 1.0 if rate else found < 0.9
         assert again.learning.status(scope=ADA).serving == ("learned" if rate else "base")
@@ -246,22 +246,6 @@ def test_every_switch_is_an_event(planted: OpenMemory, clock: Clock) -> None:
     assert 0 < event.detail["bound"] < event.detail["gain"]
     assert event.detail["why"]
     assert mem.learning.status(scope=ADA).last_change == event.at
-
-
-def test_the_curve_ends_where_the_status_is(planted: OpenMemory) -> None:
-    mem = planted()
-    User(mem, BEN, 2).tell(3)
-    User(mem, ADA, 1).tell(ENOUGH)
-    points, status = mem.learning.curve(scope=ADA), mem.learning.status(scope=ADA)
-    assert [point.number for point in points] == list(range(1, ENOUGH + 1))
-    last = points[-1]
-    assert (last.gain, last.bound, last.level, last.weights) == (
-        status.gain,
-        status.bound,
-        status.level,
-        status.weights,
-    )
-    assert points[0].level == "base"
 
 
 # -- never worse -------------------------------------------------------------------------------------------------
@@ -382,14 +366,12 @@ def test_relearning_after_reopening_rebuilds_the_same_state(
     interleaved(mem, clock)
     before, order = everyone(mem), User(mem, ADA, 1).order()
     mem.close()
-    again = opened(path, embedder=None, explore=0.0, profile=BLIND)
+    again = opened(path, embedder=None, profile=BLIND)
     assert everyone(again) == before
     assert User(again, ADA, 1).order() == order
     assert again.learning.reset(scope=ADA) == 4  # three people and what they share
     assert everyone(again)[:3] == [{"prior": None, "person": None}] * 3
     assert everyone(again)[3] == before[3]
-    again.learning.relearn(scope=ADA, whole=True)
-    assert everyone(again) == before
 
 
 def test_a_reset_serves_the_base_again_and_keeps_the_log(planted: OpenMemory) -> None:
@@ -403,7 +385,6 @@ def test_a_reset_serves_the_base_again_and_keeps_the_log(planted: OpenMemory) ->
     assert (status.serving, status.outcomes, status.prior_users) == ("base", 0, 0)
     assert ada.order() == before
     assert len(outcomes(mem.engine.store, "acme", limit=1000)) == ENOUGH
-    assert mem.learning.relearn(scope=ADA, whole=True).serving == "learned"
 
 
 def test_what_was_told_before_a_reset_teaches_no_more(planted: OpenMemory, location: str) -> None:
@@ -413,7 +394,6 @@ def test_what_was_told_before_a_reset_teaches_no_more(planted: OpenMemory, locat
     User(mem, EVE, 3).tell(25, inverted)
     mem.learning.reset(scope=BEN)
     assert mem.learning.relearn(scope=ADA).outcomes == 0
-    assert mem.learning.curve(scope=ADA) == []
     for one in (mem, fresh):
         User(one, ADA, 2).tell(20)
         User(one, EVE, 4).tell(ENOUGH)  # trusted after the reset: their lies of before are not learned with it
@@ -425,9 +405,6 @@ def test_what_was_told_before_a_reset_teaches_no_more(planted: OpenMemory, locat
     mem.learning.share(False, scope=ADA)
     mem.learning.share(True, scope=ADA)
     assert everyone(mem) == before
-    assert len(mem.learning.curve(scope=ADA)) == 20
-    assert mem.learning.relearn(scope=ADA, whole=True).outcomes == ENOUGH + 20
-    assert mem.learning.relearn(scope=ADA).outcomes == ENOUGH + 20  # the reset was taken back
 
 
 def test_a_reset_during_a_relearn_is_not_undone(planted: OpenMemory, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -466,7 +443,6 @@ def test_labelled_pairs_outlive_a_relearn_until_others_are_given(planted: OpenMe
     interleaved = User(mem, ADA, 1)
     interleaved.tell(20)
     before = everyone(mem)
-    assert mem.learning.curve(scope=ADA)[-1].weights == mem.learning.status(scope=ADA).weights
     mem.learning.relearn(scope=ADA)
     assert everyone(mem) == before
     mem.learning.share(False, scope=ADA)
@@ -528,7 +504,7 @@ def test_each_profile_learns_by_itself(planted: OpenMemory, path: Path, opened: 
     User(mem, ADA, 1).tell(ENOUGH)
     before = everyone(mem)
     mem.close()
-    bank = opened(path, embedder=None, explore=0.0, profile="reasoningbank")
+    bank = opened(path, embedder=None, profile="reasoningbank")
     assert (bank.learning.status(scope=ADA).outcomes, bank.learning.status(scope=ADA).serving) == (0, "base")
     User(bank, ADA, 2).tell(5)
     theirs = everyone(bank)
@@ -542,45 +518,9 @@ def test_each_profile_learns_by_itself(planted: OpenMemory, path: Path, opened: 
     assert everyone(again) == before
     again.learning.share(False, scope=ADA)
     again.close()
-    bank = opened(path, embedder=None, explore=0.0, profile="reasoningbank")
+    bank = opened(path, embedder=None, profile="reasoningbank")
     assert not bank.learning.status(scope=ADA).shares  # an opt-out is the tenant's, not a profile's
     bank.learning.relearn(scope=ADA)
     User(bank, ADA, 3).tell(ENOUGH)
     assert bank.learning.status(scope=ADA).prior_users == 0
     assert bank.learning.reset(scope=ADA) == 4  # of both profiles, a person and the tenant
-
-
-# -- exploring ---------------------------------------------------------------------------------------------------
-
-
-def test_exploring_changes_only_the_last_slot_and_only_for_people_who_give_outcomes(planted: OpenMemory) -> None:
-    still, trying = planted(explore=0.0), planted(explore=1.0)
-    assert User(still, ADA, 1).order() == User(trying, ADA, 1).order()  # nobody has told anything
-    ask = next(asks(1))
-    for mem in (still, trying):
-        recall = mem.recall(ask.query, scope=ADA)
-        mem.outcome(recall.id, cited=ask.right(recall))
-    plain, tried = User(still, ADA, 1).order(), User(trying, ADA, 1).order()
-    assert [hits[:-1] for hits in plain] == [hits[:-1] for hits in tried]
-    assert sum(a[-1] != b[-1] for a, b in zip(plain, tried, strict=True)) >= 10
-    assert all(len(set(hits)) == K for hits in tried)
-    assert User(trying, ADA, 1).order() == tried  # the same question is tried on the same way
-    assert User(still, BEN, 1).order() == User(trying, BEN, 1).order()
-
-
-def test_who_is_distrusted_is_not_tried_on(planted: OpenMemory) -> None:
-    still, trying = planted(explore=0.0), planted(explore=1.0)
-    for mem in (still, trying):
-        User(mem, ADA, 1).tell(20, inverted)
-    assert User(still, ADA, 1).order() != User(trying, ADA, 1).order()  # too early to tell
-    for mem in (still, trying):
-        User(mem, ADA, 2).tell(40, inverted)
-        assert mem.learning.status(scope=ADA).distrust
-    assert User(still, ADA, 1).order() == User(trying, ADA, 1).order()
-
-
-def test_observing_never_explores(planted: OpenMemory) -> None:
-    still, watching = planted(explore=0.0), planted(explore=1.0, learning="observe")
-    for mem in (still, watching):
-        User(mem, ADA, 1).tell(3)
-    assert User(still, ADA, 1).order() == User(watching, ADA, 1).order()

@@ -102,7 +102,6 @@ CALLS: dict[str, Callable[[Memory, Path], object]] = {
     "edit": lambda m, _: m.edit("x", scope=ADA, text="y"),
     "outcome": lambda m, _: m.outcome("x", cited=[0]),
     "learning.status": lambda m, _: m.learning.status(scope=ADA),
-    "learning.curve": lambda m, _: m.learning.curve(scope=ADA),
     "learning.relearn": lambda m, _: m.learning.relearn(scope=ADA),
     "learning.reset": lambda m, _: m.learning.reset(scope=ADA),
     "learning.share": lambda m, _: m.learning.share(False, scope=ADA),

@@ -31,7 +31,6 @@ def replay(
         str | None,
         typer.Option("--pairs", metavar="PATH", help='Labelled queries to learn from first; "-" reads standard input.'),
     ] = None,
-    whole: Annotated[bool, typer.Option("--whole", help="Also what came before a reset, which is undone.")] = False,
 ) -> None:
     """Learn again from the tenant's log, and show where it leads; the same log gives the same weights.
 
@@ -40,7 +39,7 @@ def replay(
     """
     given = None if pairs is None else _pairs(pairs)
     with target.open() as memory:
-        found = memory.learning.relearn(pairs=given, whole=whole)
+        found = memory.learning.relearn(pairs=given)
     target.answer(found, *_status(found, target))
 
 

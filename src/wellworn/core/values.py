@@ -495,17 +495,3 @@ class LearningStatus:
     weights: dict[str, float]
     searches: Searching | None = None
     """How questions that need several entries are searched; None unless `Recursion(learns=True)`."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class CurvePoint:
-    """The state of learning after one outcome."""
-
-    number: int
-    at: datetime
-    cited_rate: float
-    """Share of the shown that were cited, over the last 20 outcomes."""
-    gain: float
-    bound: float
-    level: str
-    weights: dict[str, float]

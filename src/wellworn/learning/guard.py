@@ -76,6 +76,10 @@ class Evidence(NamedTuple):
         """mean + z standard errors: a lower bound for z < 0, an upper one for z > 0."""
         return self.mean + z * self.error
 
+    def sure(self, z: float) -> float:
+        """The lower bound; 0 below two values."""
+        return self.bound(-z) if self.n >= 2.0 else 0.0
+
     def __str__(self) -> str:
         return f"{self.mean:.2f} ± {self.error:.2f} over {self.n:.0f} outcomes"
 

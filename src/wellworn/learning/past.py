@@ -26,8 +26,8 @@ from wellworn.core.values import KINDS, Entry
 from wellworn.ingest.hashing import hash64, signed64
 from wellworn.ingest.terms import name_hash
 
-MOST_RECALLS = 1000
-"""A person's last recalls that are read from the log."""
+MOST_OUTCOMES = 1000
+"""A person's last outcomes that are read from the log."""
 LEAST_ALIKE = 0.25
 """The square of the similarity from which on two questions count as similar."""
 SAME = 0.64

@@ -9,6 +9,7 @@ row, or most of what is shown, teach nothing. This module knows no store.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -145,7 +146,8 @@ def advance(
     if level == before and not fault:
         return Advanced(prior=prior, person=person)
     person = replace(person, level=level, changed_at=at)
-    return Advanced(prior=prior, person=person, switched=(before, level), why=fault or _reason(prior, person))
+    why = fault or person.distrust() or f"gain over the base: {prior.gain if level == 'prior' else person.guard.gain}"
+    return Advanced(prior=prior, person=person, switched=(before, level), why=why)
 
 
 def serving(prior: Prior, person: Person | None) -> tuple[Level, Ranker | None]:
@@ -203,15 +205,6 @@ def _fault(person: Person) -> str:
     return ""
 
 
-def _reason(prior: Prior, person: Person) -> str:
-    if person.level == "person":
-        return f"own feedback is trusted, and the learned ranking beats the base: gain {person.guard.gain}"
-    distrust = person.distrust()
-    if person.level == "prior":
-        return distrust or f"the tenant's prior beats the base: gain {prior.gain}"
-    return distrust or f"no evidence that the learned ranking beats the base: gain {person.guard.gain}"
-
-
 @dataclass(kw_only=True)
 class Replay:
     """A tenant's log learned from the start, by the same step that learned it as it came.
@@ -222,16 +215,20 @@ class Replay:
 
     prior: Prior
     read: Callable[[int], Iterable[tuple[LoggedOutcome, Example]]]
+    last: int
     people: dict[Partition, Person] = field(default_factory=dict)
-    last: int = 0
     _past: dict[Partition, list[Example]] = field(default_factory=dict)
 
-    def steps(self) -> Iterator[tuple[LoggedOutcome, Example, Person]]:
-        """Learn what has not been learned yet; gives each outcome, its example, and the person after it."""
+    def steps(self) -> Iterator[LoggedOutcome]:
+        """Learn what has not been learned yet, outcome by outcome."""
         for outcome, example in self.read(self.last):
             partition = outcome.recall.partition
             past = self._past.setdefault(partition, [])
             after = advance(self.prior, self.people.get(partition), example, past=past.copy, at=outcome.at)
             past.append(example)
             self.prior, self.people[partition], self.last = after.prior, after.person, outcome.no
-            yield outcome, example, after.person
+            yield outcome
+
+    def finish(self) -> None:
+        """Take the steps that are left."""
+        deque(self.steps(), maxlen=0)

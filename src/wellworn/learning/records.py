@@ -28,8 +28,6 @@ from wellworn.core.values import Partition, filled
 from wellworn.store.port import Record, RecordFilter, StoreReader, Tx, Vector
 
 RECALL, OUTCOME, POLICY = "recall", "outcome", "policy"
-MOST_KINDS = 7
-"""Kinds of outcomes that a recall can have, one of each."""
 PAGE = 500
 """Outcomes read at a time."""
 
@@ -82,7 +80,8 @@ def add_recalls(tx: Tx, recalls: Sequence[LoggedRecall]) -> None:
 
 def logged_recalls(reader: StoreReader, ids: Sequence[str]) -> dict[str, LoggedRecall]:
     """Recalls of the log by id."""
-    return _recalls_from(reader.records(RecordFilter(kinds=[RECALL], keys=ids)))
+    found = reader.records(RecordFilter(kinds=[RECALL], keys=ids)) if ids else []
+    return {record.key: _recall_from(record) for record in found if learning_problem(record) is None}
 
 
 def logged_recall(reader: StoreReader, recall_id: str) -> LoggedRecall | None:
@@ -119,11 +118,6 @@ def _record_of(recall: LoggedRecall) -> Record:
         created_at=recall.at,
         updated_at=recall.at,
     )
-
-
-def _recalls_from(records: Sequence[Record]) -> dict[str, LoggedRecall]:
-    """Those that make sense; `wellworn doctor` finds the others, and nobody learns from them."""
-    return {record.key: _recall_from(record) for record in records if learning_problem(record) is None}
 
 
 def learning_problem(record: Record) -> str | None:
@@ -210,12 +204,9 @@ def outcomes(
     reader: StoreReader, tenant: str, *, partition: Partition | None = None, after: int = 0, limit: int = 1000
 ) -> list[LoggedOutcome]:
     """The outcome log of a tenant, or of one of its partitions, in order, after a number: one page."""
-    if partition is not None and partition.tenant != tenant:
-        return []
-    wanted = RecordFilter(kinds=[OUTCOME], tenant=tenant, partition=partition, order="oldest")
-    while page := reader.records(replace(wanted, after=after, limit=limit)):
-        sound = [record for record in page if learning_problem(record) is None]
-        if found := _outcomes_from(sound, logged_recalls(reader, list({record.body["recall"] for record in sound}))):
+    wanted = RecordFilter(kinds=[OUTCOME], tenant=tenant, partition=partition, order="oldest", limit=limit)
+    while page := reader.records(replace(wanted, after=after)):
+        if found := _with_recalls(reader, page):
             return found
         after = page[-1].no
     return []
@@ -230,50 +221,30 @@ def every_outcome(
         yield from page
 
 
+def recent_outcomes(reader: StoreReader, partition: Partition, *, most: int, after: int = 0) -> list[LoggedOutcome]:
+    """The last outcomes of a partition, with numbers above `after`, in order."""
+    found = reader.records(RecordFilter(kinds=[OUTCOME], partition=partition, after=after, limit=most))
+    return _with_recalls(reader, found[::-1])
+
+
 def last_outcome(reader: StoreReader, tenant: str) -> int:
     """The number of the tenant's last outcome; 0 when there is none."""
     found = reader.records(RecordFilter(kinds=[OUTCOME], tenant=tenant, limit=1))
     return found[0].no if found else 0
 
 
-def recent_outcomes(reader: StoreReader, partition: Partition, *, recalls: int, after: int = 0) -> list[LoggedOutcome]:
-    """The outcomes of a partition's last recalls, with numbers above `after`, in order."""
-    last = reader.records(RecordFilter(kinds=[RECALL], partition=partition, limit=recalls))
-    wanted = RecordFilter(kinds=[OUTCOME], partition=partition, after=after, limit=recalls * MOST_KINDS)
-    found = [record for record in reversed(reader.records(wanted)) if learning_problem(record) is None]
-    of = {record.body["recall"] for record in found}
-    return _outcomes_from(found, _recalls_from([record for record in last if record.key in of]))
-
-
-def _outcomes_from(records: Sequence[Record], recalls: dict[str, LoggedRecall]) -> list[LoggedOutcome]:
-    """Outcomes of these recalls, in the order of their records."""
+def _with_recalls(reader: StoreReader, records: Sequence[Record]) -> list[LoggedOutcome]:
+    """The outcomes in these records, in their order. `wellworn doctor` finds what is damaged; nobody learns from it."""
+    sound = [record for record in records if learning_problem(record) is None]
+    recalls = logged_recalls(reader, list({record.body["recall"] for record in sound}))
     return [
         LoggedOutcome(no=record.no, recall=recall, kind=record.state, value=record.body["value"], at=record.created_at)
-        for record in records
+        for record in sound
         if (recall := recalls.get(record.body["recall"])) is not None
     ]
 
 
 # -- learned states ------------------------------------------------------------------------------------------------
-
-
-def stored_policy(
-    reader: StoreReader, tenant: str, partition: Partition | None, *, profile: str = "default"
-) -> str | None:
-    """The state learned with a profile for a partition, or with None for the tenant as a whole.
-
-    A profile is any text; each has a state of its own.
-    """
-    if partition is not None and partition.tenant != tenant:
-        return None
-    wanted = RecordFilter(kinds=[POLICY], keys=[_key(profile)], tenant=tenant, partition=partition)
-    found = reader.records(wanted if partition is not None else replace(wanted, of_tenant=True))
-    return _state_in(found[0]) if found else None
-
-
-def _state_in(record: Record) -> str | None:
-    """The text of a state; none where it was damaged: the log rebuilds it."""
-    return None if learning_problem(record) else (record.blob or b"").decode(errors="replace")
 
 
 def stored_policies(
@@ -286,24 +257,33 @@ def stored_policies(
     return {key: state for key, state in found.items() if state is not None}
 
 
+def stored_policy(
+    reader: StoreReader, tenant: str, partition: Partition | None, *, profile: str = "default"
+) -> str | None:
+    """The state learned with a profile for a partition, or with None for the tenant as a whole."""
+    wanted = RecordFilter(kinds=[POLICY], keys=[_key(profile)], tenant=tenant, partition=partition)
+    found = reader.records(wanted if partition is not None else replace(wanted, of_tenant=True))
+    return _state_in(found[0]) if found else None
+
+
+def _state_in(record: Record) -> str | None:
+    """The text of a state; none where it was damaged: the log rebuilds it."""
+    return None if learning_problem(record) else (record.blob or b"").decode(errors="replace")
+
+
 def put_policy(tx: Tx, tenant: str, partition: Partition | None, state: str, *, profile: str = "default") -> None:
     """Replace a state. It says itself when it last changed."""
-    if partition is not None and partition.tenant != tenant:
-        raise StoreError(f"partition {partition} is not of tenant {tenant!r}")
-    tx.put_records(
-        [
-            Record(
-                tenant=tenant,
-                partition=partition,
-                kind=POLICY,
-                key=_key(profile),
-                body={"crc": crc32(state.encode())},
-                blob=state.encode(),
-                created_at=EPOCH,
-                updated_at=EPOCH,
-            )
-        ]
+    record = Record(
+        tenant=tenant,
+        partition=partition,
+        kind=POLICY,
+        key=_key(profile),
+        body={"crc": crc32(state.encode())},
+        blob=state.encode(),
+        created_at=EPOCH,
+        updated_at=EPOCH,
     )
+    tx.put_records([record])
 
 
 def drop_policies(tx: Tx, tenant: str, *, profile: str | None = None) -> int:

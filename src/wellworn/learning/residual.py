@@ -12,22 +12,29 @@ The gradients are rank one. With e_i = ∂(Σ advantage · log p)/∂s_i and v =
 
     ΔW_q = η m̂ qᵀ,  m̂ = Σ_i e_i m'_i = v + W_m v            ΔW_m = η q' vᵀ
 
-so q and v say all about a recall while its batch is open, and W is a sum of few outer products. This module does not
-know where vectors come from.
+so q and v say all about a recall while its batch is open, and W is a sum of few outer products.
+
+`MatrixReranker` keeps the matrices of people for the profile `paper`, where they replace the linear correction, without
+prior and guard. With the paper's values that lowers recall; it is here to be compared with. The default loads none of it.
 """
 
 from __future__ import annotations
 
+import base64
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from wellworn.learning.ranker import Array, Flags
-from wellworn.store.port import Vector
+from wellworn.core.values import Partition
+from wellworn.ingest.hashing import hash64
+from wellworn.learning.policy import Replay
+from wellworn.learning.ranker import Array, Flags, example_of
+from wellworn.learning.records import LoggedRecall, drop_policies, put_policy, stored_policy
+from wellworn.store.port import Store, StoreReader, Tx, Vector
 
 CANDIDATES, SHOWN = 20, 5  # K, M
 TAU, ETA, BASELINE, BATCH = 0.5, 1e-3, 0.5, 4
@@ -68,14 +75,14 @@ class Factors(NamedTuple):
         moved: Array = (x @ self.right.T.astype(np.float64)) @ self.left.astype(np.float64)
         return moved
 
-    def grown(self, left: Array, right: Array, cap: int) -> Factors:
-        """W + leftᵀ · right, at most `MAX_NORM` large; beyond `cap` outer products, the nearest matrix of that rank."""
+    def grown(self, left: Array, right: Array) -> Factors:
+        """W + leftᵀ · right, at most `MAX_NORM` large; beyond `RANK` outer products, the nearest matrix of that rank."""
         left, right = np.concatenate([self.left, left]), np.concatenate([self.right, right])  # (r, d) each
-        if len(left) > cap:
+        if len(left) > RANK:
             # leftᵀ = Q_l R_l and rightᵀ = Q_r R_r, so W = Q_l (R_l R_rᵀ) Q_rᵀ: the SVD of the small middle one is W's.
             (q_left, r_left), (q_right, r_right) = np.linalg.qr(left.T), np.linalg.qr(right.T)
             u, size, vt = np.linalg.svd(r_left @ r_right.T)
-            left, right = (q_left @ (u[:, :cap] * size[:cap])).T, vt[:cap] @ q_right.T
+            left, right = (q_left @ (u[:, :RANK] * size[:RANK])).T, vt[:RANK] @ q_right.T
             sign = np.sign(right[np.arange(len(right)), np.abs(right).argmax(axis=1)])  # an SVD leaves it open
             left, right = left * sign[:, None], right * sign[:, None]
         norm = float(np.sqrt(max(((left @ left.T) * (right @ right.T)).sum(), 0.0)))  # ‖W‖² = tr(L Lᵀ R Rᵀ)
@@ -91,7 +98,6 @@ class Residual:
     width: int
     seed: int
     """Below 2³²."""
-    cap: int
     query: Factors
     """Learned part of W_q."""
     memory: Factors
@@ -102,11 +108,11 @@ class Residual:
     """Recalls learned from, those in the unfinished batch included."""
 
     @classmethod
-    def fresh(cls, width: int, *, seed: int, cap: int = RANK) -> Residual:
+    def fresh(cls, width: int, *, seed: int) -> Residual:
         """Nothing learned yet, for vectors of this width."""
         nothing = Factors(*np.zeros((2, 0, width), dtype=np.float32))
         pairs = np.zeros((0, 2, width), dtype=np.float32)
-        return cls(width=width, seed=seed, cap=cap, query=nothing, memory=nothing, open=pairs, steps=0)
+        return cls(width=width, seed=seed, query=nothing, memory=nothing, open=pairs, steps=0)
 
     def scores(self, q: Array, m: Array) -> Array:
         """Equation 1: s (K,) for a query (d,) and candidates (K, d)."""
@@ -136,8 +142,8 @@ class Residual:
         q, v = self.open[:, 0].astype(np.float64), self.open[:, 1].astype(np.float64)  # (n, d) each
         return replace(
             self,
-            query=self.query.grown(eta * (v + self._memory(v)), q, self.cap),
-            memory=self.memory.grown(eta * (q + self._query(q)), v, self.cap),
+            query=self.query.grown(eta * (v + self._memory(v)), q),
+            memory=self.memory.grown(eta * (q + self._query(q)), v),
             open=self.open[:0],
         )
 
@@ -148,11 +154,10 @@ class Residual:
         return _start(self.width, self.seed)[1].of(x) + self.memory.of(x)
 
     def to_bytes(self) -> bytes:
-        """Little-endian: "RRL1"; uint32 width, cap, rank of W_q, rank of W_m, seed; uint64 steps; then float32 rows of
-        `width` numbers: left and right factors of W_q, left and right of W_m, then q, v of each of steps mod 4 recalls.
-        """
+        """Little-endian: "RRL1"; uint32 width, `RANK`, rank of W_q, rank of W_m, seed; uint64 steps; then float32 rows
+        of `width` numbers: left and right factors of W_q, of W_m, then q, v of each of steps mod 4 recalls."""
         ranks = len(self.query.left), len(self.memory.left)
-        header = _HEADER.pack(_MAGIC, self.width, self.cap, *ranks, self.seed, self.steps)
+        header = _HEADER.pack(_MAGIC, self.width, RANK, *ranks, self.seed, self.steps)
         arrays = [*self.query, *self.memory, self.open]
         return header + b"".join(np.ascontiguousarray(array, dtype="<f4").tobytes() for array in arrays)
 
@@ -161,23 +166,16 @@ class Residual:
         """The state that `to_bytes` wrote; ValueError when these bytes are none."""
         if len(data) < _HEADER.size or data[:4] != _MAGIC:
             raise ValueError("not a residual state: it does not begin with RRL1")
-        _, width, cap, rank_q, rank_m, seed, steps = _HEADER.unpack_from(data)
+        _, width, _, rank_q, rank_m, seed, steps = _HEADER.unpack_from(data)
         body = data[_HEADER.size :]
         counts = [rank_q, rank_q, rank_m, rank_m, 2 * (steps % BATCH)]
         if len(body) != 4 * width * sum(counts):
             raise ValueError(f"not a residual state: {len(body)} bytes of rows, {4 * width * sum(counts)} expected")
-        rows = np.frombuffer(body, dtype="<f4").reshape(-1, width)
-        parts = np.split(rows, np.cumsum(counts)[:-1])
-        q_left, q_right, m_left, m_right, pairs = (part.astype(np.float32) for part in parts)
-        return cls(
-            width=width,
-            seed=seed,
-            cap=cap,
-            query=Factors(q_left, q_right),
-            memory=Factors(m_left, m_right),
-            open=pairs.reshape(-1, 2, width),
-            steps=steps,
-        )
+        rows = np.frombuffer(body, dtype="<f4").astype(np.float32).reshape(-1, width)
+        q_left, q_right, m_left, m_right, pairs = np.split(rows, np.cumsum(counts)[:-1])
+        query, memory = Factors(q_left, q_right), Factors(m_left, m_right)
+        pairs = pairs.reshape(-1, 2, width)
+        return cls(width=width, seed=seed, query=query, memory=memory, open=pairs, steps=steps)
 
 
 def chances(scores: Array, *, tau: float = TAU) -> Array:
@@ -203,3 +201,78 @@ def _start(width: int, seed: int) -> tuple[Factors, Factors]:
     spread = (SIGMA / RANK**0.5) ** 0.5
     drawn = np.random.RandomState(seed).normal(0.0, spread, size=(4, RANK, width)).astype(np.float32)
     return Factors(drawn[0], drawn[1]), Factors(drawn[2], drawn[3])
+
+
+def paper_factors(residual: Residual, query: Vector, rows: Vector, recall_id: str) -> list[tuple[str, Array, float]]:
+    """What to add to the cosines of a recall's candidates: name, values and weight of each factor.
+
+    The paper orders by s/τ + g. Shown as s + τ·g, the same order: `residual` is s minus the cosine, `noise` is g. The
+    dice are seeded by the recall's id, so that a run with given ids can be repeated.
+    """
+    q, m = query.astype(np.float64), rows.astype(np.float64)
+    if len(q) != residual.width or not len(m):
+        return []
+    noise = np.random.default_rng(hash64(recall_id)).gumbel(size=len(m))
+    return [("residual", residual.scores(q, m) - m @ q, 1.0), ("noise", noise, TAU)]
+
+
+class MatrixReranker:
+    """Keeps the matrices of people in a store, under the profile's name and `/matrices`."""
+
+    def __init__(self, store: Store, *, profile: str, embed: Callable[[str], Vector], width: int) -> None:
+        self._store = store
+        self._profile = f"{profile}/matrices"
+        self._embed = embed
+        self._width = width
+
+    def embed(self, query: str) -> Vector | None:
+        """The vector of a query; None when its words were forgotten."""
+        return self._embed(query) if query else None
+
+    def serving(self, partition: Partition, reader: StoreReader | None = None) -> Residual:
+        """A person's matrices; a start of their own where there is nothing usable of this width."""
+        text = stored_policy(reader or self._store, partition.tenant, partition, profile=self._profile)
+        try:
+            found = Residual.from_bytes(base64.b64decode(text or ""))
+            return found if found.width == self._width else self._fresh(partition)
+        except ValueError:
+            return self._fresh(partition)
+
+    def learn(self, tx: Tx, recall: LoggedRecall, query: Vector, cited: set[int]) -> None:
+        """Learn one outcome in its transaction."""
+        if recall.query:  # else its words were forgotten meanwhile
+            self._put(tx, recall.partition, self._learned(self.serving(recall.partition, tx), recall, query, cited))
+
+    def relearned(self, replay: Replay) -> dict[Partition, Residual]:
+        """Take the steps of a replay; the matrices after it."""
+        found: dict[Partition, Residual] = {}
+        for one in replay.steps():
+            partition, query = one.recall.partition, self.embed(one.recall.query)
+            if query is not None:
+                before = found.get(partition) or self._fresh(partition)
+                found[partition] = self._learned(before, one.recall, query, set(one.value.get("nos", ())))
+        return found
+
+    def put_all(self, tx: Tx, tenant: str, states: dict[Partition, Residual]) -> None:
+        """Replace the matrices of a tenant's people."""
+        drop_policies(tx, tenant, profile=self._profile)
+        for partition, state in states.items():
+            self._put(tx, partition, state)
+
+    def _learned(self, before: Residual, recall: LoggedRecall, query: Vector, cited: set[int]) -> Residual:
+        """After one more outcome, with what is left of its rows."""
+        vectors = {no: vector for no, (_, vector) in self._store.index_of(recall.nos).items() if vector is not None}
+        nos = [no for no in recall.nos if no in vectors]
+        example = example_of(recall, cited, set(nos))
+        if example is None or len(example.base) != len(nos) or len(query) != before.width:
+            return before
+        q, m = query.astype(np.float64), np.array([vectors[no] for no in nos], dtype=np.float64)
+        return before.updated(q, m, range(example.shown), example.cited)
+
+    def _fresh(self, partition: Partition) -> Residual:
+        who = f"{partition.tenant}\x1f{partition.layer}\x1f{partition.layer_id}"
+        return Residual.fresh(self._width, seed=hash64(who) % 2**32)
+
+    def _put(self, tx: Tx, partition: Partition, state: Residual) -> None:
+        text = base64.b64encode(state.to_bytes()).decode("ascii")
+        put_policy(tx, partition.tenant, partition, text, profile=self._profile)

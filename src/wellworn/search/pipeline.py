@@ -40,8 +40,6 @@ FOLD_DEPTH = 3
 """How many times k are looked at for memories and turns that share a place."""
 TIE_DECIMALS = 3
 """Scores that agree to this many decimals are a tie, which the more specific layer wins."""
-SPARE = 5
-"""Rows ranked beyond those asked for: the last place may try one of them."""
 LOGGED_ROWS = 30
 """Best rows by base score that are logged besides the shown ones: without labels, they correct selection bias."""
 _EPISODE, _SUMMARY = KINDS.index("episode"), KINDS.index("summary")
@@ -88,8 +86,6 @@ class _Seen:
     base: Values
     features: Values
     serving: Serving
-    tried: int | None
-    """How far beyond the last place the candidate is that is tried in it; None: none is."""
 
 
 class Searcher:
@@ -173,7 +169,7 @@ class Searcher:
             ranked, seen = self._corrected(self._learner, ranked, context, ask, ask.home)
             if seen.serving.ranker is not None:
                 ranked = settle(ranked, context)  # what was learned cannot put what was replaced first
-        ranked = self._first(ranked, bank, ask, None if seen is None else seen.tried)
+        ranked = self._first(ranked, bank, ask)
         if ask.filters.min_score is not None:
             ranked = ranked.take(np.flatnonzero(ranked.scores >= ask.filters.min_score))
         return ranked, searched, seen
@@ -220,35 +216,27 @@ class Searcher:
         past = serving.past
         repeated, in_vain = ({}, {}) if past is None else past.values(view.question.terms)
         found = features(view, ranked, base, past, repeated)
-        tried = learner.tried_place(serving, view.question.terms, SPARE)
-        seen = filled(_Seen, rows=ranked.rows, base=base, features=found, serving=serving, tried=tried)
+        seen = filled(_Seen, rows=ranked.rows, base=base, features=found, serving=serving)
         if serving.ranker is not None:
             ranked = ranked.with_factor("learned", serving.ranker.correction(base, found), 1.0)
         if in_vain and serving.outcomes:  # nothing helped when this was asked before: make room for others
             vain = [in_vain.get(no, 0.0) for no in context.bank.named(ranked.rows)[0]]
             ranked = ranked.with_factor("in_vain", np.array(vain), -MAX_CORRECTION)
         if serving.matrices is not None and view.vector is not None:
-            from wellworn.learning.reranker import paper_factors
+            from wellworn.learning.residual import paper_factors
 
             vectors = context.bank.vectors(ranked.rows)
             for name, values, weight in paper_factors(serving.matrices, view.vector, vectors, ask.recall_id):
                 ranked = ranked.with_factor(name, values, weight)
         return ranked, seen
 
-    def _first(self, ranked: Ranked, bank: Bank, ask: _Ask, tried: int | None) -> Ranked:
-        """The best k, in order. Of a memory and the turns it was derived from only the better is kept; the last place
-        may go to a candidate that is tried."""
+    def _first(self, ranked: Ranked, bank: Bank, ask: _Ask) -> Ranked:
+        """The best k, in order. Of a memory and the turns it was derived from only the better is kept."""
         k, kinds = ask.k, ask.filters.kinds
-        wanted = k if tried is None else k + SPARE
         turns = kinds is None or "episode" in kinds
         if ask.home is not None and turns and (bank.column("kind", ranked.rows) == _EPISODE).any():
-            ranked = self._folded(self._ordered(ranked, bank, FOLD_DEPTH * wanted), bank, wanted)
-        else:
-            ranked = self._ordered(ranked, bank, wanted)
-        places = [*range(min(k, len(ranked.rows)))]
-        if tried is not None and k >= 2 and len(ranked.rows) > k + tried:
-            places[-1] = k + tried
-        return ranked.take(places)
+            return self._folded(self._ordered(ranked, bank, FOLD_DEPTH * k), bank, k)
+        return self._ordered(ranked, bank, k)
 
     def _ordered(self, ranked: Ranked, bank: Bank, k: int) -> Ranked:
         """The best k: by score, then the more specific layer, then the older row."""

@@ -168,7 +168,7 @@ def test_a_proven_way_serves_until_learning_is_reset() -> None:
 
 
 def test_only_trusted_feedback_counts_and_what_was_reported_before_counts_then() -> None:
-    with filled(recursion=LEARNS, explore=0.0) as memory:
+    with filled(recursion=LEARNS) as memory:
         for number in range(45):
             found = memory.recall(f"{QUESTION} {number % 7}", scope=SCOPE)
             memory.outcome(found.id, cited=[0] if number % 5 else [0, 1])  # not always the same places

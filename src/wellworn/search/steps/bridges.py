@@ -7,14 +7,11 @@ A source p is a hit that was read; its path are the entries that led to it, and 
     shares(p, r)  = 2 (1 - exp(-½ Σ rarity(n))) over names n of both that the question does not have
     only(p, r)    = shares(p, r) / Σ shares(p, ·): 1 where p leads nowhere else
     named(p, r)   = share of r's subject that is new to the question, if p's text mentions that subject
-    names(p, r)   = share of p's subject that is new to the question, if r's text mentions that subject
     covered(p, r) = Σ idf(t) over the question's terms in p's path and in r / Σ idf(t) over all its terms that are found
-    gain(r)       = 4 rare + 3 asked + max_p  3 shares + 10 only + 4 named + 1 names - 8 covered
-                                          - ½ (score(p₀) - score(p))
+    gain(r)       = 4 rare + 3 asked + max_p  3 shares + 10 only + 4 named - 8 covered - ½ (score(p₀) - score(p))
 
-A name is a word that few rows have, or two words side by side that are written like names and that few rows have together;
-its rarity is 1 in two rows and falls to 0 with the logarithm of their number. The subject of an entry is its title, or else the name that
-its text begins with. Subjects count min(Σ idf / 6, 1), since those of common words are mentioned by chance. `covered`
+A name is a word that few rows have; its rarity is 1 in two rows and falls to 0 with the logarithm of their number. The
+subject of an entry is its title, or else the name that its text begins with. Subjects count min(Σ idf / 6, 1), since those of common words are mentioned by chance. `covered`
 takes from r what its path says already (terms weigh 8 in the score); it counts half for rows that no source leads to.
 
 An entry scores less than the one that led to it, and the best stays where it is. The best rows that sources led to are
@@ -40,16 +37,7 @@ from wellworn.search.context import Check, Rows, SearchContext
 from wellworn.search.partition import NONE
 from wellworn.search.score import Ranked
 
-WEIGHTS = {
-    "rare": 4.0,
-    "asked": 3.0,
-    "shares": 3.0,
-    "named": 4.0,
-    "names": 1.0,
-    "only": 10.0,
-    "covered": -8.0,
-    "detour": -0.5,
-}
+WEIGHTS = {"rare": 4.0, "asked": 3.0, "shares": 3.0, "named": 4.0, "only": 10.0, "covered": -8.0, "detour": -0.5}
 FEW = (16, 3)
 """In how many rows a name may be: if it is written like one, and if not."""
 MOST_NAMES = 200
@@ -198,12 +186,11 @@ class Bridges:
         place = {row: number for number, row in enumerate(rows.tolist())}
         own = np.array([source.score for source in self.sources])
         shares, only = self._shares(rows)
-        named, names = self._mentions(rows)
-        bridged = (shares > 0) | (named > 0) | (names > 0)
+        named = self._named(rows)
+        bridged = (shares > 0) | (named > 0)
         parts = {
             "shares": shares,
             "named": named,
-            "names": names,
             "only": only,
             "covered": np.where(bridged, 1.0, UNBRIDGED) * self._covered(rows) * bridged.any(),
             "detour": (own.max() - own) * np.ones(shares.shape) * bridged.any(),
@@ -232,12 +219,6 @@ class Bridges:
         most = np.where(np.isin(own, like), *FEW)
         for term in own[(counts > 1) & (counts <= most)][:MOST_NAMES].tolist():
             yield rows_with(self._bank, term)
-        common = set(own[counts > FEW[0]].tolist())
-        pairs = [pair for pair in dict.fromkeys(_pairs(entry)) if common.issuperset(pair)]
-        for one, two in pairs[:MOST_NAMES]:
-            having = np.intersect1d(rows_with(self._bank, one), rows_with(self._bank, two))
-            if 1 < len(having) <= FEW[0]:
-                yield having
 
     def _shares(self, rows: Rows) -> tuple[Values, Values]:
         """`shares` plus links, and `only`; each of shape (rows, sources)."""
@@ -269,22 +250,19 @@ class Bridges:
         covered: Values = has @ paths.T
         return covered
 
-    def _mentions(self, rows: Rows) -> tuple[Values, Values]:
-        """`named` and `names` for the rows whose entries were read, each of shape (rows, sources)."""
-        named, names = np.zeros((len(rows), len(self.sources))), np.zeros((len(rows), len(self.sources)))
+    def _named(self, rows: Rows) -> Values:
+        """`named` for the rows whose entries were read, shape (rows, sources)."""
+        named = np.zeros((len(rows), len(self.sources)))
         for place, row in enumerate(rows.tolist()):
-            if (read := self._read.get(row)) is None:
+            read = self._read.get(row)
+            if read is None or not read.new:
                 continue
             self._check()
             for column, source in enumerate(self.sources):
-                other, thread = source.read, source.read.entry.thread
-                if thread is not None and thread == read.entry.thread:
-                    continue
-                if read.new and read.subject in other.text:
+                thread = source.read.entry.thread
+                if (thread is None or thread != read.entry.thread) and read.subject in source.read.text:
                     named[place, column] = read.new
-                if other.new and other.subject in read.text:
-                    names[place, column] = other.new
-        return named, names
+        return named
 
     def _thread(self, row: int) -> tuple[int, int]:
         """The row's partition and its thread there."""
@@ -325,16 +303,6 @@ def _below(base: Values, scores: Values, limit: Values, led: Mask) -> Values:
     squeezed = led & (room > 0) & (over > 0)
     safe = np.where(squeezed, room + over, 1.0)
     return np.where(squeezed, room * over / safe - over, 0.0)
-
-
-def _pairs(entry: Entry) -> Iterator[tuple[int, int]]:
-    """Terms of words side by side that are both written like names."""
-    before: int | None = None
-    for word in _words(entry):
-        found = terms(word) if _is_name(word) else []
-        if before is not None and found:
-            yield before, found[0]
-        before = found[-1] if found and word[-1] not in ".,;:!?)" else None
 
 
 def _words(entry: Entry) -> list[str]:
