@@ -7,18 +7,19 @@ transcripts of Claude Code; what it does not understand of them is left out, bec
 from __future__ import annotations
 
 import functools
-import json
 import logging
 import sys
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.edge import DASH, read_stdin
+from wellworn.cli.edge import DASH
 from wellworn.cli.target import Target, command
+from wellworn.cli.tasks import opened, read_object
 from wellworn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ app = typer.Typer(no_args_is_help=True, help="For agents driven from a shell: be
 TaskId = Annotated[
     str | None, typer.Option("--task-id", metavar="ID", help="The task; by default the session_id of the input.")
 ]
-SHAPES = 'one object, as in {"prompt": …} or {"steps": [{"tool": …, "args": {}, "ok": true}]}'
+SHOWN = ("task_id", "id", "state", "verdict", "entry_ids", "fault")
 SAY = "give --success, --failure or --exit-code, or a step with ok, error or exit_code"
 TaskDomain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="The task's domain, as web.admin.")]
 
@@ -67,17 +68,15 @@ def pre_task(
     Without --query it reads a JSON object from standard input, as Claude Code gives it to UserPromptSubmit hooks.
     Prints nothing if nothing helps. A failing memory is a warning and exit code 0.
     """
-    given = {} if query is not None else _piped()
+    given = {} if query is not None else read_object(DASH)
     asked = query if query is not None else _word(given, "prompt", "query")
     name = task_id or _word(given, "session_id", "task_id") or "task"
     if not asked.strip():
         raise InvalidInput("--query", "is missing", 'give it, or pipe in {"prompt": …}')
-    from wellworn.tasks import ReasoningBank
-
-    with target.open(new=True) as memory:
-        bank = ReasoningBank(memory, scope=target.scope, k=k)
+    with opened(target, new=True) as bank:
         bank.abandon(name, why="another task was begun under its name")
-        work = bank.begin(task_id=name, query=asked[:20_000], agent_id=target.scope.agent or "", domain=domain)
+        agent = target.scope.agent or ""
+        work = bank.begin(task_id=name, query=asked[:20_000], agent_id=agent, domain=domain, k=k)
     if target.json:
         render.print_json({"task_id": name, "id": work.task.id if work.task else "", "hits": work.hits})
     elif work.hits:
@@ -107,32 +106,16 @@ def post_task(
     Without --trajectory-file it reads a JSON object from standard input: a trajectory, or what Claude Code gives to
     Stop hooks, whose transcript is read. A failing memory is a warning and exit code 0.
     """
-    from dataclasses import replace
-
-    from wellworn.tasks import ReasoningBank
-
-    given = _piped() if trajectory_file in (None, DASH) else _from_file(trajectory_file or "")
+    given = read_object(trajectory_file or DASH)
     name = task_id or _word(given, "session_id", "task_id") or "task"
     work = _work(given)
     work = work if exit_code is None else replace(work, exit_code=exit_code)
     work = work if success is None else replace(work, verdict=success)
-    with target.open(new=True, llm=llm) as memory:
-        bank = ReasoningBank(memory, scope=target.scope)
+    with opened(target, new=True, llm=llm) as bank:
         out = _finish(bank, name, work, agent=target.scope.agent or "", domain=domain, model=bool(llm))
         bank.run_due()
     if target.json:
-        render.print_json(
-            None
-            if out is None
-            else {
-                "task_id": name,
-                "id": out.id,
-                "state": out.state,
-                "verdict": out.verdict,
-                "items": list(out.entry_ids),
-                "fault": out.fault,
-            }
-        )
+        render.print_json(out and {name: getattr(out, name) for name in SHOWN})
     elif out is not None:
         render.say(f"{name}: {out.verdict.outcome}, {len(out.entry_ids)} items learned")
     else:
@@ -159,31 +142,6 @@ def _finish(
             remedy = 'begin it with wellworn hook pre-task, or pipe in the work with its "query"'
             raise NotFound("task under way", name, remedy) from None
         return bank.record(work, task_id=name, agent_id=agent, domain=domain)
-
-
-def _piped() -> Mapping[str, Any]:
-    return {} if sys.stdin.isatty() else _object(read_stdin())
-
-
-def _from_file(path: str) -> Mapping[str, Any]:
-    try:
-        return _object(Path(path).read_text("utf-8-sig"), where=path)
-    except OSError as error:
-        raise InvalidInput("--trajectory-file", f"cannot read {path!r}: {error.strerror}") from None
-
-
-def _object(text: str, *, where: str = "standard input") -> Mapping[str, Any]:
-    if not text.strip():
-        return {}
-    try:
-        value = json.loads(text)
-    except (ValueError, RecursionError):
-        raise InvalidInput(where, "is not JSON", SHAPES) from None
-    if isinstance(value, list):
-        return {"steps": value}
-    if not isinstance(value, Mapping):
-        raise InvalidInput(where, f"is a {type(value).__name__}", SHAPES)
-    return value
 
 
 def _word(given: Mapping[str, Any], *names: str) -> str:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,6 +18,7 @@ from wellworn.cli.target import Target, command
 from wellworn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
+    from wellworn.tasks import ReasoningBank
     from wellworn.tasks.sharing import Share
 
 app = typer.Typer(no_args_is_help=True, help="What agents learned from their tasks: strategies and guardrails.")
@@ -28,16 +32,41 @@ WithAgents = Annotated[
 ]
 ToLayer = Annotated[str | None, typer.Option("--to", metavar="LAYER", help="team, org or company of the scope.")]
 
+SHAPES = 'give one object, as in {"prompt": …} or {"query": …, "steps": [{"tool": …, "args": {}, "ok": true}]}'
 BEGIN = "Record a task with ReasoningBank.run_task or `wellworn hook post-task`; --agent names the agent."
+
+
+@contextmanager
+def opened(target: Target, **options: Any) -> Iterator[ReasoningBank]:  # as `Target.open` takes them
+    """The bank of the scope; it takes time to import, and most commands do without it."""
+    from wellworn.tasks import ReasoningBank
+
+    with target.open(**options) as memory:
+        yield ReasoningBank(memory, scope=target.scope)
+
+
+def read_object(file: str) -> Mapping[str, Any]:  # any JSON values
+    """The JSON object of a file, or of standard input; a list is one of steps. Empty where there is nothing."""
+    where = "standard input" if file == DASH else file
+    try:
+        piped = "" if file == DASH and sys.stdin.isatty() else read_stdin() if file == DASH else None
+        text = Path(file).read_text("utf-8-sig") if piped is None else piped
+        value = json.loads(text) if text.strip() else {}
+    except OSError as error:
+        raise InvalidInput("file", f"cannot read {file!r}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise InvalidInput(where, "is not JSON", SHAPES) from None
+    value = {"steps": value} if isinstance(value, list) else value
+    if not isinstance(value, Mapping):
+        raise InvalidInput(where, f"is a {type(value).__name__}", SHAPES)
+    return value
 
 
 @command(app, "status", "tasks status --agent reviewer")
 def status(target: Target) -> None:
     """Show how much was learned, how often it was used, and how tasks went."""
-    from wellworn.tasks import ReasoningBank
-
-    with target.open() as memory:
-        stats = ReasoningBank(memory, scope=target.scope).stats()
+    with opened(target) as bank:
+        stats = bank.stats()
     rate = stats.success_rate
     values = {
         **{name.replace("_", " "): value for name, value in vars(stats).items()},
@@ -57,11 +86,10 @@ def list_(
     limit: options.Limit = 20,
 ) -> None:
     """List strategies and guardrails, the largest first."""
-    from wellworn.tasks import ReasoningBank
     from wellworn.tasks.items import domain_of, stage_of
 
-    with target.open() as memory:
-        found = ReasoningBank(memory, scope=target.scope).items(domain=domain, kind=kind, sort=sort, limit=limit)
+    with opened(target) as bank:
+        found = bank.items(domain=domain, kind=kind, sort=sort, limit=limit)
     about = [(item.kind, domain_of(item.tags), f"{item.confidence:.2f}", item.usage_count) for item in found]
     rows = [(*one, stage_of(item), f"{item.text}\n{item.id}") for one, item in zip(about, found, strict=True)]
     target.answer({"items": found}, render.table(("kind", "domain", "confidence", "used", "stage", "item"), rows))
@@ -73,11 +101,10 @@ def list_(
 @command(app, "show", "tasks show 0198c0de-1")
 def show(target: Target, id: options.EntryId) -> None:
     """Show one strategy or guardrail: what it says, what it rests on, how it did."""
-    from wellworn.tasks import ReasoningBank
     from wellworn.tasks.items import origin_of, stage_of
 
-    with target.open() as memory:
-        entry = ReasoningBank(memory, scope=target.scope).item(entry_id(memory, id))
+    with opened(target) as bank:
+        entry = bank.item(entry_id(bank.memory, id))
     origin, stage = origin_of(entry), stage_of(entry)
     values = {
         "id": entry.id,
@@ -100,17 +127,11 @@ def retrieve(
     domain: Domain = None,
     k: Annotated[int, typer.Option("-k", "--k", metavar="N", min=1, help="How many.")] = 1,
     kind: ItemKind = None,
-    min_confidence: Annotated[
-        float, typer.Option("--min-confidence", metavar="0..1", help="Only items at least this certain.")
-    ] = 0.3,
     explain: Annotated[bool, typer.Option("--explain", help="Show the factors of each score.")] = False,
 ) -> None:
     """Find what helps with a task."""
-    from wellworn.tasks import ReasoningBank
-
-    with target.open() as memory:
-        bank = ReasoningBank(memory, scope=target.scope)
-        recall = bank.retrieve(query, domain=domain, k=k, kind=kind, min_confidence=min_confidence)
+    with opened(target) as bank:
+        recall = bank.retrieve(query, domain=domain, k=k, kind=kind)
     target.answer(recall, render.hit_table(recall.hits, explain=explain))
     if not recall.hits:
         target.say("Nothing helps with that; `wellworn tasks list` shows what was learned.")
@@ -124,11 +145,10 @@ def judge(
     llm: options.LlmName = None,
 ) -> None:
     """Judge whether work succeeded, and why; nothing is stored."""
-    from wellworn.tasks import ReasoningBank
-
-    given = _trajectory(file)
-    with target.open(new=True, llm=llm) as memory:
-        bank = ReasoningBank(memory, scope=target.scope)
+    given = read_object(file)
+    if not given:
+        raise InvalidInput("standard input" if file == DASH else file, "is empty", SHAPES)
+    with opened(target, new=True, llm=llm) as bank:
         verdict = bank.judge(given)
         found = bank.distill(given, verdict).items if items else []
     values = {
@@ -147,10 +167,8 @@ def judge(
 @command(app, "consolidate", "tasks consolidate --agent solver")
 def consolidate(target: Target) -> None:
     """Merge duplicates, resolve contradictions or ask for review, decay, prune, promote."""
-    from wellworn.tasks import ReasoningBank
-
-    with target.open() as memory:
-        run = ReasoningBank(memory, scope=target.scope).consolidate()
+    with opened(target) as bank:
+        run = bank.consolidate()
     rows = [(each.action, each.id, each.other, each.why) for each in run.steps]
     target.answer(run, render.table(("done", "entry", "other", "why"), rows))
     changes = ", ".join(f"{number} {action}" for action, number in run.counts.items()) or "no change"
@@ -171,17 +189,14 @@ def review(
     text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="A better text.")] = None,
 ) -> None:
     """List questions that need a person, or decide one: contradictions and doubtful entries."""
-    from wellworn.tasks import ReasoningBank
-
     if (key is None) != (decide is None):
         raise InvalidInput("review", "needs KEY and --decide together", "give both, or neither to list the questions")
-    with target.open() as memory:
-        reviews = ReasoningBank(memory, scope=target.scope).reviews
+    with opened(target) as bank:
         if key is not None and decide is not None:
-            reviews.decide(key if ":" in key else entry_id(memory, key), decide, keep=keep, text=text)
+            bank.reviews.decide(key if ":" in key else entry_id(bank.memory, key), decide, keep=keep, text=text)
             found = []
         else:
-            found = reviews.questions()
+            found = bank.reviews.questions()
     parts: list[object] = []
     for case in found:
         parts += [render.pairs({"key": case.key, "question": case.question}), render.entry_table(case.entries)]
@@ -199,10 +214,8 @@ def tasks(
     limit: options.Limit = 20,
 ) -> None:
     """List attempts at tasks, newest first: what was asked, how it went, what it taught."""
-    from wellworn.tasks import ReasoningBank
-
-    with target.open() as memory:
-        found = ReasoningBank(memory, scope=target.scope).tasks(state=state, limit=limit)
+    with opened(target) as bank:
+        found = bank.tasks(state=state, limit=limit)
     about = [(task.created_at, task.task_id, task.state, task.verdict and task.verdict.outcome) for task in found]
     rows = [(*one, len(task.entry_ids), task.query) for one, task in zip(about, found, strict=True)]
     target.answer({"tasks": found}, render.table(("when", "task", "state", "verdict", "items", "query"), rows))
@@ -218,10 +231,8 @@ def resume(
     ] = 60.0,
 ) -> None:
     """Finish attempts that a crash interrupted, and abandon those whose work is lost."""
-    from wellworn.tasks import ReasoningBank
-
-    with target.open() as memory:
-        ended = ReasoningBank(memory, scope=target.scope).resume(idle_s=60 * idle_minutes)
+    with opened(target) as bank:
+        ended = bank.resume(idle_s=60 * idle_minutes)
     rows = [(task.task_id, task.state, len(task.entry_ids), task.why) for task in ended]
     target.answer({"resumed": ended}, render.table(("task", "state", "items", "why"), rows))
     if not ended:
@@ -231,10 +242,8 @@ def resume(
 @command(app, "hierarchy", "tasks hierarchy --agent solver")
 def hierarchy(target: Target) -> None:
     """Show items by level of memory: recent, working, older, knowledge, meta, skills."""
-    from wellworn.tasks import ReasoningBank
-
-    with target.open() as memory:
-        levels = ReasoningBank(memory, scope=target.scope).graph.levels()
+    with opened(target) as bank:
+        levels = bank.graph.levels()
     rows = [
         (level, item.kind, f"{item.confidence:.2f}", item.text) for level, items in levels.items() for item in items
     ]
@@ -250,10 +259,8 @@ def walk(
     hops: Annotated[int, typer.Option("--hops", metavar="N", help="Links to follow at most, from 1 to 8.")] = 2,
 ) -> None:
     """Follow the links from one item (entails, contradicts, refines, requires, enables)."""
-    from wellworn.tasks import ReasoningBank
-
-    with target.open() as memory:
-        found = ReasoningBank(memory, scope=target.scope).graph.walk(entry_id(memory, id), hops=hops)
+    with opened(target) as bank:
+        found = bank.graph.walk(entry_id(bank.memory, id), hops=hops)
     rows = [(" → ".join(path.types), f"{path.confidence:.2f}", path.entry.id, path.entry.text) for path in found]
     target.answer({"paths": found}, render.table(("links", "confidence", "id", "item"), rows))
     if not found:
@@ -268,55 +275,32 @@ def share(
     with_: WithAgents = None,
 ) -> None:
     """Copy promoted entries to a team, org or company, or to other agents: scrubbed, without their evidence."""
-    from wellworn.tasks import ReasoningBank
-
-    with target.open() as memory:
-        exact = entry_ids(memory, ids)
-        shares = ReasoningBank(memory, scope=target.scope).sharing.share(exact, layer=to, agents=with_ or [])
+    with opened(target) as bank:
+        shares = bank.sharing.share(entry_ids(bank.memory, ids), layer=to, agents=with_ or [])
     target.answer({"shares": shares}, _share_table(shares))
 
 
 @command(app, "revoke", "tasks revoke 0198c0de-1 --agent solver")
 def revoke(target: Target, id: options.EntryId) -> None:
     """Take back what was shared of an entry."""
-    from wellworn.tasks import ReasoningBank
-
-    with target.open() as memory:
-        ended = ReasoningBank(memory, scope=target.scope).sharing.revoke(entry_id(memory, id))
+    with opened(target) as bank:
+        ended = bank.sharing.revoke(entry_id(bank.memory, id))
     target.answer({"revoked": ended})
     target.say(f"Revoked {render.count(len(ended), 'copy', 'copies')}.")
 
 
 @command(app, "learn-from", "tasks learn-from solver --agent second")
 def learn_from(
-    target: Target,
-    peer: Annotated[str, typer.Argument(metavar="AGENT", help="The agent of the tenant to learn from.")],
-    min_confidence: Annotated[
-        float, typer.Option("--min-confidence", metavar="0..1", help="Only items at least this certain.")
-    ] = 0.8,
-    min_usage: Annotated[int, typer.Option("--min-usage", metavar="N", min=0, help="Only items used this often.")] = 10,
+    target: Target, peer: Annotated[str, typer.Argument(metavar="AGENT", help="The agent of the tenant to learn from.")]
 ) -> None:
     """Copy to the scope's agent what another agent has used and is certain of."""
-    from wellworn.tasks import ReasoningBank
-
-    with target.open() as memory:
-        sharing = ReasoningBank(memory, scope=target.scope).sharing
-        shares = sharing.learn_from_peer(peer, min_confidence=min_confidence, min_usage=min_usage)
+    with opened(target) as bank:
+        shares = bank.sharing.learn_from_peer(peer)
     target.answer({"shares": shares}, _share_table(shares))
     if not shares:
-        target.say(f"Agent {peer} has nothing that certain and that often used; see --min-confidence, --min-usage.")
+        target.say(f"Agent {peer} has nothing that is certain (0.8) and was used often enough (10 times).")
 
 
 def _share_table(shares: list[Share]) -> object:
     rows = [(each.id, f"{each.to.layer} {each.to.layer_id}", each.copy_id, each.refused) for each in shares]
     return render.table(("entry", "to", "copy", "refused because"), rows)
-
-
-def _trajectory(file: str) -> Any:  # any JSON value
-    text = read_stdin() if file == DASH else Path(file).read_text(encoding="utf-8-sig")
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        where = "standard input" if file == DASH else file
-        problem = "is not JSON" if text.strip() else "is empty"
-        raise InvalidInput(where, problem, 'as in {"query": …, "steps": [{"tool": …, "args": {}}]}') from None

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from wellworn.tasks.trajectory import Step, Trajectory, bounded
+from wellworn.tasks.trajectory import Step, Trajectory, bounded, step_of
 
 MAX_BYTES = 50_000_000
 MAX_RESULT_CHARS = 2_000
@@ -38,29 +39,23 @@ def trajectory_in(lines: Iterable[str]) -> Trajectory:
     calls: dict[str, int] = {}
     for message in _messages(lines):
         content = message.get("content")
-        prompt = _prompt(message, content)
-        if prompt:
-            query, steps, calls, said = prompt, [], {}, ""
+        parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
+        parts = [part for part in parts if isinstance(part, Mapping)]
+        kinds = {part.get("type") for part in parts}
+        asked = _texts(parts).strip() if message.get("role") == "user" and "tool_result" not in kinds else ""
+        if asked:
+            query, steps, calls, said = asked, [], {}, ""
             continue
-        for part in content if isinstance(content, list) else [{"type": "text", "text": content}]:
-            if not isinstance(part, Mapping):
-                continue
-            kind = part.get("type")
-            if kind == "text" and message.get("role") == "assistant":
+        for part in parts:
+            if part.get("type") == "text" and message.get("role") == "assistant":
                 said = str(part.get("text") or "")
-            elif kind == "tool_use":
+            elif part.get("type") == "tool_use":
                 calls[str(part.get("id"))] = len(steps)
-                arguments = part.get("input")
-                given = arguments if isinstance(arguments, Mapping) else {}
-                steps.append(
-                    Step(
-                        action=str(part.get("name") or "tool"),
-                        text=said[:MAX_TEXT_CHARS],
-                        arguments={str(name): value for name, value in given.items()},
-                    )
-                )
+                given = part.get("input")
+                step = {"tool": part.get("name") or "tool", "args": given if isinstance(given, Mapping) else {}}
+                steps.append(step_of({**step, "text": said[:MAX_TEXT_CHARS]}))
                 said = ""
-            elif kind == "tool_result" and str(part.get("tool_use_id")) in calls:
+            elif part.get("type") == "tool_result" and str(part.get("tool_use_id")) in calls:
                 place = calls[str(part["tool_use_id"])]
                 steps[place] = _answered(steps[place], part)
     return bounded(Trajectory(query=query, steps=tuple(steps), output=said, trusted=False))
@@ -78,31 +73,15 @@ def _messages(lines: Iterable[str]) -> Iterable[Mapping[str, Any]]:
                 yield message
 
 
-def _prompt(message: Mapping[str, Any], content: object) -> str:
-    """What a person asked; empty when this is no prompt."""
-    if message.get("role") != "user":
-        return ""
-    if isinstance(content, str):
-        return content.strip()
-    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
-    if any(part.get("type") == "tool_result" for part in parts):
-        return ""
-    return "\n".join(str(part.get("text") or "") for part in parts if part.get("type") == "text").strip()
+def _texts(parts: Iterable[Any]) -> str:
+    texts = (part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") == "text")
+    return "\n".join(text for text in texts if isinstance(text, str))
 
 
 def _answered(step: Step, part: Mapping[str, Any]) -> Step:
     content = part.get("content")
-    if isinstance(content, list):
-        texts = [str(one.get("text") or "") for one in content if isinstance(one, Mapping)]
-        content = "\n".join(texts)
-    text = str(content or "")[:MAX_RESULT_CHARS]
-    failed = part.get("is_error") is True
+    text = (_texts(content) if isinstance(content, list) else str(content or ""))[:MAX_RESULT_CHARS]
+    if part.get("is_error") is True:
+        return replace(step, error=text or "error", ok=False)
     ran = step.action in RUNS_COMMANDS  # only a command says that it worked; that a file was read proves nothing
-    return Step(
-        action=step.action,
-        arguments=step.arguments,
-        text=step.text,
-        result="" if failed else text,
-        error=(text or "error") if failed else "",
-        ok=False if failed else True if ran else None,
-    )
+    return replace(step, result=text, ok=True if ran else None)
