@@ -45,9 +45,8 @@ def test_list_filters_and_sorts(taught: Cli) -> None:
     assert {item["kind"] for item in found} == {"strategy", "guardrail"}
     assert len(taught.json("tasks", "list", "--kind", "guardrail", "--domain", "web.*", *CLERK)["items"]) == 1
     assert taught.json("tasks", "list", "--domain", "db", *CLERK)["items"] == []
-    assert len(taught.json("tasks", "list", "--limit", "1", "--sort", "created", *CLERK)["items"]) == 1
+    assert len(taught.json("tasks", "list", "--limit", "1", *CLERK)["items"]) == 1
     assert "create_user" in taught.ok("tasks", "list", *CLERK).out
-    assert taught("tasks", "list", "--sort", "luck", *CLERK).code == 2
     assert "Nothing was learned yet" in taught.ok("tasks", "list", "--agent", "other").err
 
 

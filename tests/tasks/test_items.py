@@ -81,8 +81,9 @@ def test_items_live_with_the_agent_else_at_home() -> None:
 
 def test_an_item_becomes_an_entry_from_which_its_origin_is_read() -> None:
     item = NewItem(kind="guardrail", title="No retries", advice="Do not retry.", evidence="429")
-    origin = Origin(task="t1", agent="a1", domain="web.admin", outcome="failure", by="rules")
-    checked = check(draft_of(item, origin, layer="agent", trusted=True), Scope(tenant="acme", agent="a1"), NOW)
+    origin = Origin(task="t1", agent="a1", outcome="failure", by="rules")
+    draft = draft_of(item, origin, domain="web.admin", layer="agent", trusted=True)
+    checked = check(draft, Scope(tenant="acme", agent="a1"), NOW)
     entry = an_entry(kind=checked.kind, text=checked.text, tags=checked.tags, metadata=checked.metadata)
     assert origin_of(entry) == origin
     assert (checked.confidence, checked.evidence, checked.source) == (0.5, "429", "task")

@@ -32,7 +32,7 @@ def test_parallel_attempts_are_compared_and_the_best_is_named(bank: ReasoningBan
     assert any('post(format="json")' in text and 'failed with format="xml"' in text for text in texts)
     origin = origin_of(bank.item(out.entry_ids[0]))
     assert origin is not None
-    assert (origin.outcome, origin.run, origin.domain) == ("contrast", out.run_id, "api")
+    assert (origin.outcome, origin.run) == ("contrast", out.run_id)
 
 
 def test_a_run_is_recorded_with_its_attempts(bank: ReasoningBank) -> None:

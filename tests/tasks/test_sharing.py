@@ -58,8 +58,8 @@ def test_a_promoted_strategy_goes_to_the_team_without_a_word_of_the_work(mem: Me
     ("numbers", "why"),
     [
         ({"usage_count": 50}, "not promoted"),
-        ({"success_count": 2, "failure_count": 0}, "2 uses with a verdict"),
-        ({"success_count": 20, "failure_count": 15}, "proves a success rate"),
+        ({"success_count": 0, "failure_count": 0}, "0 successes and 0 failures"),
+        ({"success_count": 20, "failure_count": 15}, "not enough evidence"),
     ],
 )
 def test_what_is_not_promoted_or_not_proven_stays(

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 
 from wellworn.tasks import Trajectory, trajectory_of
 from wellworn.tasks.distill import distill
-from wellworn.tasks.judge import SUREST_FAILURE, SUREST_SUCCESS, judge
+from wellworn.tasks.judge import SUREST_FAILURE, SUREST_SUCCESS, answer_of, judge, signs_of
 from wellworn.tasks.shell import read_output
-from wellworn.tasks.signs import answer_of, signs_of
 
 RIGHT = "collected 5 items\n\n===== 5 passed in 0.12s ====="
 WRONG = "tests/test_a.py F....\n\n===== 1 failed, 4 passed in 0.12s ====="
@@ -168,7 +167,7 @@ def test_a_verdict_is_bounded_and_success_needs_a_sign_for_it(steps: list[dict[s
     verdict = judge(trajectory)
     assert 0.5 <= verdict.confidence <= (SUREST_SUCCESS if verdict.success else SUREST_FAILURE)
     if verdict.success:
-        assert any(sign.weight > 0 for sign in signs_of(trajectory))
+        assert any(weight > 0 for weight, _ in signs_of(trajectory))
 
 
 def test_a_closing_remark_after_work_that_says_it_worked_is_no_answer() -> None:

@@ -77,19 +77,13 @@ def status(target: Target) -> None:
         target.say(f"Nothing was learned yet for {target}. {BEGIN}")
 
 
-@command(app, "list", "tasks list --domain 'web.*' --sort usage")
-def list_(
-    target: Target,
-    domain: Domain = None,
-    kind: ItemKind = None,
-    sort: Annotated[str, typer.Option("--sort", metavar="ORDER", help="confidence, usage or created.")] = "confidence",
-    limit: options.Limit = 20,
-) -> None:
-    """List strategies and guardrails, the largest first."""
+@command(app, "list", "tasks list --domain 'web.*'")
+def list_(target: Target, domain: Domain = None, kind: ItemKind = None, limit: options.Limit = 20) -> None:
+    """List strategies and guardrails, the surest first."""
     from wellworn.tasks.items import domain_of, stage_of
 
     with opened(target) as bank:
-        found = bank.items(domain=domain, kind=kind, sort=sort, limit=limit)
+        found = bank.items(domain=domain, kind=kind, limit=limit)
     about = [(item.kind, domain_of(item.tags), f"{item.confidence:.2f}", item.usage_count) for item in found]
     rows = [(*one, stage_of(item), f"{item.text}\n{item.id}") for one, item in zip(about, found, strict=True)]
     target.answer({"items": found}, render.table(("kind", "domain", "confidence", "used", "stage", "item"), rows))

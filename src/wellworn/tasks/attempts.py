@@ -83,10 +83,6 @@ class Work:
         return self.task.task_id
 
     @property
-    def domain(self) -> str:
-        return self.task.domain
-
-    @property
     def number(self) -> int:
         """Which attempt of its run it is, from 1 on."""
         return self.task.number
@@ -163,10 +159,6 @@ class TaskResult:
     @property
     def success(self) -> bool:
         return self.verdict.success
-
-    @property
-    def output(self) -> str:
-        return self.trajectory.output
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,7 +9,7 @@ One sentence per verb; the rules are elsewhere. Safe to share between threads. I
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 from functools import partial
@@ -50,11 +50,6 @@ CONCURRENT = 3
 _ALL = 2**31
 _MOST_TASKS = 10_000
 """The latest attempts that statistics and runs are read from."""
-_ORDERS: dict[str, Callable[[Entry], float]] = {
-    "confidence": lambda entry: entry.confidence,
-    "usage": lambda entry: entry.usage_count,
-    "created": lambda entry: entry.created_at.timestamp(),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,15 +78,9 @@ class ReasoningBank:
     """Learning from tasks on top of a memory."""
 
     def __init__(
-        self,
-        memory: Memory,
-        *,
-        scope: Scope | None = None,
-        k: int = DEFAULT_K,
-        min_confidence: float = MIN_CONFIDENCE,
-        scrubber: ScrubberSpec = "mask",
+        self, memory: Memory, *, scope: Scope | None = None, k: int = DEFAULT_K, scrubber: ScrubberSpec = "mask"
     ) -> None:
-        """`scope` is for calls that name none; `k` and `min_confidence` are the defaults of `retrieve`.
+        """`scope` and `k` are for calls that name none.
 
         Personal data and secrets are taken out of everything that is stored or sent to a model: as the memory does it
         where it does, else by `scrubber`, as `Memory.open` takes it.
@@ -99,7 +88,6 @@ class ReasoningBank:
         self._parts = parts = parts_of(memory, scope, scrubber)
         self.memory = memory
         self._k = checked_k(k)
-        self._min_confidence = checked_fraction("min_confidence", min_confidence)
         self.reviews = Reviews(parts)
         """Questions that people decide."""
         self.sharing = Sharing(parts)
@@ -122,7 +110,7 @@ class ReasoningBank:
         k: int | None = None,
         scope: Scope | None = None,
         kind: str | Sequence[str] | None = None,
-        min_confidence: float | None = None,
+        min_confidence: float = MIN_CONFIDENCE,
     ) -> Recall:
         """The `k` items that help most with a task: of a `domain` (`web.admin`), or of all below one (`web.*`)."""
         return self._found(query, self._parts.ranking.items, domain, k, scope, kind, min_confidence)
@@ -135,9 +123,9 @@ class ReasoningBank:
         k: int | None,
         scope: Scope | None,
         kind: str | Sequence[str] | None = None,
-        min_confidence: float | None = None,
+        min_confidence: float = MIN_CONFIDENCE,
     ) -> Recall:
-        least = self._min_confidence if min_confidence is None else checked_fraction("min_confidence", min_confidence)
+        least = checked_fraction("min_confidence", min_confidence)
         filters = replace(Filters.of(kind=kinds_of(kind), tags=wanted_tags(domain)), min_entry_confidence=least)
         wanted, own = self._k if k is None else k, self._parts.scope(scope)
         return self._parts.searcher.recall(query, scope=own, k=wanted, filters=filters, refine=refine)
@@ -258,16 +246,13 @@ class ReasoningBank:
         scope: Scope | None = None,
         domain: str | None = None,
         kind: str | Sequence[str] | None = None,
-        sort: str = "confidence",
         limit: int = 20,
     ) -> list[Entry]:
-        """Items the scope sees, by falling `confidence`, `usage` or `created`; the newer first where these are equal."""
-        if sort not in _ORDERS:
-            raise InvalidInput("sort", f"{sort!r} is no order", f"use one of {', '.join(_ORDERS)}")
+        """Items the scope sees, the surest first, the newer first where these are equal."""
         own, limit = self._parts.scope(scope), checked_count("limit", limit, least=1)
         kinds, tags = kinds_of(kind), wanted_tags(domain)
         found = self.memory.entries(scope=own, kind=kinds, tags=tags, state=LIVE, limit=_ALL)
-        return sorted(found, key=lambda entry: (_ORDERS[sort](entry), entry.created_at), reverse=True)[:limit]
+        return sorted(found, key=lambda entry: (entry.confidence, entry.created_at), reverse=True)[:limit]
 
     def item(self, id: str, *, scope: Scope | None = None) -> Entry:
         """One item, whatever its state."""

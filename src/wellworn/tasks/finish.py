@@ -1,6 +1,8 @@
 """Attempts brought to their end: distilled, stored, and the items they were given made surer or less sure.
 
 Models are called and texts embedded first. Then one transaction writes all of it: an attempt is finished or as before.
+A new item starts with every word of its task, because a word that never varied may decide ("stable", "nightly"). Only
+when the same calls worked for three tasks of one shape are the words that differ between these left open.
 """
 
 from __future__ import annotations
@@ -10,17 +12,23 @@ from dataclasses import replace
 from datetime import datetime
 
 from wellworn.core.errors import ModelFailed, NotFound, StoreError
-from wellworn.core.values import Entry, Partition
+from wellworn.core.plain import to_plain
+from wellworn.core.values import Entry, Link, Partition
+from wellworn.ingest.remember import keep, strengthened
 from wellworn.learning.outcome import FAILURE_STEP, OutcomeInput, judged
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Selection, Tx
-from wellworn.tasks.calls import followed
+from wellworn.tasks.calls import common_words, followed
+from wellworn.tasks.consolidate import ended, merged
 from wellworn.tasks.distill import Distilled, distill
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.items import (
+    MOST_TASKS,
+    PATTERN,
     NewItem,
     Origin,
     Outcome,
+    Pattern,
     calls_tag,
     content_words,
     domain_of,
@@ -29,7 +37,6 @@ from wellworn.tasks.items import (
     scope_of,
 )
 from wellworn.tasks.judge import Verdict, judge
-from wellworn.tasks.siblings import MOST_TWINS, join, store
 from wellworn.tasks.tasks import Task, TaskMoved, Tasks
 
 REFUTED_STEP = 0.3
@@ -38,6 +45,9 @@ DOUBTED_STEP = 0.05
 """What it loses when its calls worked, and yet the task is said to have failed."""
 ALIKE = 0.5
 """Share of the words that two tasks must have in common for a failure at one to count at the other."""
+SIBLINGS = 3
+"""Different tasks of one shape that it takes to leave a word open."""
+MOST_TWINS = 50
 LOST = "the process ended before the work did"
 _MANY = 10_000
 
@@ -71,15 +81,13 @@ class Finisher:
             for task, used, logged in uses:
                 self._reinforce(tx, task, used, logged)
             ids = tuple(dict.fromkeys(store(tx, record, item, twins, now) for record, item, twins in items))
-            ended = [
-                self._tasks.move_in(tx, task, "reinforced", verdict=verdict, entry_ids=ids)
-                for task, verdict in attempts
-            ]
+            changes = [(task, {"verdict": verdict, "entry_ids": ids}) for task, verdict in attempts]
+            over = [self._tasks.move_in(tx, task, "reinforced", **changed) for task, changed in changes]
             new = len({record.entry.id for record, *_ in items} & set(ids))
             queued = new > 0 and self._added(tx, first.partition, new)
         if queued:
             self._parts.wake()
-        return ended, found
+        return over, found
 
     # -- what it taught ----------------------------------------------------------------------------------------------
 
@@ -90,12 +98,13 @@ class Finisher:
         writer, now, task = self._parts.writer, self._parts.clock(), attempts[0][0]
         verdicts = {verdict.success for _, verdict in attempts}
         outcome: Outcome = "contrast" if len(verdicts) == 2 else "success" if True in verdicts else "failure"
-        origin = Origin(
-            task=task.task_id, agent=task.agent_id, domain=task.domain, outcome=outcome, run=task.run_id, by=found.by
-        )
+        origin = Origin(task=task.task_id, agent=task.agent_id, outcome=outcome, run=task.run_id, by=found.by)
         trusted = all(task.done.trusted for task, _ in attempts)
         joined = [join(item, self._twins(item, task, trusted)) for item in found.items]
-        drafts = [draft_of(item, origin, layer=task.partition.layer, trusted=trusted) for item, _ in joined]
+        drafts = [
+            draft_of(item, origin, domain=task.domain, layer=task.partition.layer, trusted=trusted)
+            for item, _ in joined
+        ]
         entries = [writer.entry(draft, scope_of(task.partition), now) for draft in drafts]
         records = writer.records_of(entries) if entries else []
         return [(record, item, twins) for record, (item, twins) in zip(records, joined, strict=True)]
@@ -188,16 +197,69 @@ class Finisher:
         runs: dict[str, list[Task]] = {}
         for task in reversed([task for task in open_ if task.updated_at <= before]):  # oldest first
             runs.setdefault(task.run_id or task.id, []).append(task)
-        ended: list[Task] = []
+        over: list[Task] = []
         for made in runs.values():
             done = [task for task in made if task.state == "judging"]
             try:
-                ended += [self._tasks.move(task, "abandoned", why=LOST) for task in made if task not in done]
-                ended += self.finish([(task, self.judge(task)) for task in done])[0] if done else []
+                over += [self._tasks.move(task, "abandoned", why=LOST) for task in made if task not in done]
+                over += self.finish([(task, self.judge(task)) for task in done])[0] if done else []
             except TaskMoved:
                 continue
             except (StoreError, ModelFailed):
                 raise
             except Exception as error:  # whatever is wrong with its words
-                ended += [self._tasks.move(task, "abandoned", why=type(error).__name__) for task in done]
-        return ended
+                over += [self._tasks.move(task, "abandoned", why=type(error).__name__) for task in done]
+        return over
+
+
+# -- items with the same calls, learned at different tasks -----------------------------------------------------------
+
+
+def join(item: NewItem, twins: Sequence[Entry]) -> tuple[NewItem, tuple[str, ...]]:
+    """A new item as it is to be stored, and the stored ones with the same calls that it becomes one with."""
+    known = {twin.id: pattern for twin in twins if (pattern := pattern_of(twin)).shape == item.pattern.shape}
+    if item.when is not None or not known:  # a model says itself when it applies
+        return item, ()
+    tasks = tuple(dict.fromkeys(task for one in (*known.values(), item.pattern) for task in one.tasks))[-MOST_TASKS:]
+    if len(tasks) >= SIBLINGS:
+        general = item.pattern.of_task(common_words(item.pattern.shape, tasks))
+        return replace(item, pattern=replace(general, tasks=tasks)), tuple(known)
+    same = [id for id, one in known.items() if one.conditions == item.pattern.conditions]
+    return item, tuple(same[:1])
+
+
+def store(tx: Tx, record: NewEntry, item: NewItem, twins: Sequence[str], now: datetime) -> str:
+    """Write an item, or strengthen one that says it already, which takes its words; others that it stands for end."""
+    new = record.entry
+    known = [one for one in tx.get([new.partition], twins).values() if one.state == "active"]
+    known = known if tx.find_same(new.partition, new.content_hash) is None else []
+    if not known:
+        id = keep(tx, record, now)
+        entry = tx.get([new.partition], [id])[id]
+        tx.update(replace(entry, at=max(now, entry.at)), change=None)
+        return id
+    best, *others = sorted(known, key=lambda one: (-one.usage_count, -one.confidence, one.id))
+    pattern = _with_failed(item.pattern, [pattern_of(entry) for entry in known])
+    kept = replace(
+        strengthened(merged(best, others, now) if others else best, new, now),
+        at=max(now, best.at),
+        metadata={**best.metadata, PATTERN: to_plain(pattern)},
+    )
+    if pattern.conditions == pattern_of(best).conditions:
+        tx.update(kept, change=None)
+    else:
+        said = {name: getattr(new, name) for name in ("text", "title", "token_count", "content_hash")}
+        tx.update(replace(kept, **said), change="generalised", index=record.index, vector=record.vector)
+    audit(tx, Event(at=now, tenant=best.tenant, action="repeat", entry_id=best.id))
+    for entry in others:
+        tx.update(ended(entry, now), change="generalised")
+        tx.add_links([Link(source=best.id, target=entry.id, type="supersedes", created_at=now)])
+    return best.id
+
+
+def _with_failed(pattern: Pattern, others: Sequence[Pattern]) -> Pattern:
+    """With what failed at its siblings, the latest few."""
+    calls = {(call.tool, str(call.args)): call for one in (*others, pattern) for call in one.failed}
+    tasks = dict.fromkeys(task for one in (*others, pattern) for task in one.tasks)
+    failed = tuple(calls.values())[-MOST_TASKS:] if pattern.calls else pattern.failed
+    return replace(pattern, failed=failed, tasks=tuple(tasks)[-MOST_TASKS:])

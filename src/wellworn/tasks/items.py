@@ -36,7 +36,6 @@ ItemKind = Literal["strategy", "guardrail"]
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)
 Outcome = Literal["success", "failure", "contrast"]
 """The work an item was learned from; `contrast`: attempts that succeeded and attempts that failed, together."""
-OUTCOMES: tuple[Outcome, ...] = get_args(Outcome)
 Stage = Literal["stored", "retrieved", "reinforced", "promoted", "pruned"]
 
 START_CONFIDENCE = 0.5
@@ -123,9 +122,8 @@ class NewItem:
 class Origin:
     """Where an item was learned."""
 
-    task: str
+    task: str = ""
     agent: str = ""
-    domain: str = ""
     outcome: Outcome
     run: str = ""
     """The run of several attempts that it came from, if it did."""
@@ -161,22 +159,21 @@ def calls_tag(pattern: Pattern, kind: str) -> list[str]:
     return [CALLS_TAG + key] if (key := pattern.key(kind)) else []
 
 
-def draft_of(item: NewItem, origin: Origin, *, layer: str, trusted: bool) -> Draft:
+def draft_of(item: NewItem, origin: Origin, *, domain: str, layer: str, trusted: bool) -> Draft:
     """An item as a draft to be stored: unproven, resting on its evidence."""
     plain = to_plain(item.pattern) if item.pattern.task or item.pattern.key(item.kind) else None
-    named = {"task": origin.task, "agent": origin.agent, "outcome": origin.outcome, "run": origin.run, "by": origin.by}
     return Draft(
         text=item.text[:MAX_ITEM_CHARS],
         kind=item.kind,
         title=item.title[:MAX_NAME_CHARS],
-        tags=[*domain_tags(origin.domain), *calls_tag(item.pattern, item.kind)][:MAX_TAGS],
+        tags=[*domain_tags(domain), *calls_tag(item.pattern, item.kind)][:MAX_TAGS],
         layer=layer,
         evidence=item.evidence[:MAX_EVIDENCE_CHARS] or None,
         source=SOURCE,
         confidence=item.confidence,
         trust="trusted" if trusted else "untrusted",
         metadata={
-            ORIGIN: {name: value for name, value in named.items() if value},
+            ORIGIN: {name: value for name, value in to_plain(origin).items() if value},
             **({PATTERN: plain} if plain else {}),
         },
     )
@@ -184,12 +181,10 @@ def draft_of(item: NewItem, origin: Origin, *, layer: str, trusted: bool) -> Dra
 
 def origin_of(entry: Entry) -> Origin | None:
     """Where an entry was learned; None when it does not come from the bank."""
-    stored = entry.metadata.get(ORIGIN)
-    if not is_item(entry) or not isinstance(stored, dict) or stored.get("outcome") not in OUTCOMES:
+    try:
+        return from_plain(Origin, entry.metadata.get(ORIGIN) or {}) if is_item(entry) else None
+    except ValueError:
         return None
-    named = {name: str(stored.get(name, "")) for name in ("task", "agent", "run")}
-    by = str(stored.get("by", "rules"))
-    return Origin(**named, domain=domain_of(entry.tags), outcome=stored["outcome"], by=by)
 
 
 def is_item(entry: Entry) -> bool:

@@ -54,16 +54,11 @@ def shown_attempts(attempts: Sequence[tuple[Trajectory, bool]]) -> str:
 
 def _within(lines: list[str], room: int) -> list[str]:
     """The first and the last lines that fit."""
-    if sum(map(len, lines)) <= room:
-        return lines
-    first, last = 0, len(lines)
-    while first < last:
-        take_first = first <= len(lines) - last
-        room -= len(lines[first if take_first else last - 1])
-        if room < 0:
-            break
-        first, last = (first + 1, last) if take_first else (first, last - 1)
-    return [*lines[:first], f"… {last - first} steps left out …", *lines[last:]]
+    kept = list(lines)
+    while kept and sum(map(len, kept)) > room:
+        kept.pop(len(kept) // 2)
+    middle, left = (len(kept) + 1) // 2, len(lines) - len(kept)
+    return [*kept[:middle], f"… {left} steps left out …", *kept[middle:]] if left else kept
 
 
 def _cut(text: str) -> str:

@@ -2,13 +2,12 @@
 
 What moves is a copy. It must have been promoted (for peers: be sure and used enough), passes the scrubber once more,
 and carries no word of the work it came from: its evidence is a count, and its confidence starts at what the counted
-successes prove (the lower end of a Wilson interval), not at what the agent believed. The copy is linked `derived_from`
-the original, and sharing can be revoked.
+successes speak for, not at what the agent believed. The copy is linked `derived_from` the original, and sharing can be
+revoked.
 """
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -26,10 +25,9 @@ from wellworn.tasks.items import CALLS_TAG, ORIGIN, PATTERN, PROMOTED, REVIEWED,
 
 SOURCE = "sharing"
 WIDER_LAYERS = ("team", "org", "company")
-MIN_PROVEN = 0.5
-"""The least success rate that the uses with a verdict must prove."""
+MIN_PROVEN = 0.6
+"""The least success rate that the verdicts must speak for: two successes and no failure are the least evidence."""
 PEER_CONFIDENCE, PEER_USAGE = 0.8, 10
-_Z = 1.645  # one-sided, 95 %
 _MANY = 100_000
 
 
@@ -45,14 +43,8 @@ class Share:
 
 
 def proven_rate(entry: Entry) -> float:
-    """The success rate that an entry's verdicts prove: the lower end of Wilson's interval; 0 without verdicts."""
-    n = entry.success_count + entry.failure_count
-    if n == 0:
-        return 0.0
-    p = entry.success_count / n
-    middle = p + _Z**2 / (2 * n)
-    margin = _Z * math.sqrt(p * (1 - p) / n + _Z**2 / (4 * n**2))
-    return max(0.0, (middle - margin) / (1 + _Z**2 / n))
+    """The success rate that an entry's verdicts speak for: (successes + 1) / (verdicts + 2)."""
+    return (entry.success_count + 1) / (entry.success_count + entry.failure_count + 2)
 
 
 def refusal(entry: Entry, *, promoted: bool) -> str:
@@ -65,9 +57,8 @@ def refusal(entry: Entry, *, promoted: bool) -> str:
         return ""
     if promoted and PROMOTED not in entry.metadata:
         return "is not promoted"
-    judged, rate = entry.success_count + entry.failure_count, proven_rate(entry)
-    proves = f"proves a success rate of {rate:.2f} by {judged} uses with a verdict, and {MIN_PROVEN} is needed"
-    return "" if rate >= MIN_PROVEN else proves
+    counts = f"has {entry.success_count} successes and {entry.failure_count} failures, which is not enough evidence"
+    return "" if proven_rate(entry) >= MIN_PROVEN else counts
 
 
 class Sharing:
