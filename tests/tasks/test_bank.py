@@ -310,7 +310,7 @@ def test_a_scope_without_a_layer_is_refused(bank: ReasoningBank) -> None:
 def test_banks_of_two_agents_and_two_tenants_are_apart(bank: ReasoningBank) -> None:
     bank.run_task(task_id="t", query="q", execute=lambda _: corrected("bob"))
     for other in (Scope(tenant="acme", agent="b1"), Scope(tenant="rival", agent="a1")):
-        assert bank.items(scope=other) == bank.tasks(scope=other) == []
+        assert (bank.items(scope=other), bank.tasks(scope=other)) == ([], [])
         assert bank.stats(scope=other).items == 0
 
 

@@ -50,16 +50,12 @@ class LruCache(Generic[K, V]):
         with self._lock:
             return self._drop(key)
 
-    def pop_where(self, condition: Callable[[K], bool]) -> int:
-        """Drop every value whose key meets the condition; returns how many there were."""
-        with self._lock:
-            going = [key for key in self._values if condition(key)]
-            for key in going:
-                self._drop(key)
-            return len(going)
-
     def clear(self) -> int:
-        return self.pop_where(lambda _: True)
+        """Drop everything; returns how many values there were."""
+        with self._lock:
+            count, self._size = len(self._values), 0
+            self._values.clear()
+            return count
 
     def __len__(self) -> int:
         return len(self._values)
@@ -70,10 +66,6 @@ class LruCache(Generic[K, V]):
     def __iter__(self) -> Iterator[K]:
         with self._lock:
             return iter(list(self._values))
-
-    @property
-    def size(self) -> int:
-        return self._size
 
     def _sized(self, value: V) -> int:
         return 1 if self._size_of is None else self._size_of(value)

@@ -7,7 +7,7 @@ in `ingest.validate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import datetime
 from html import escape
 from typing import Any, Literal, TypeVar, get_args
@@ -54,7 +54,7 @@ AUTOMATIC_LINK_TYPES: tuple[str, ...] = LINK_TYPES[:4]
 
 
 # -- what is remembered ------------------------------------------------------------
-@dataclass(frozen=True, kw_only=True, eq=False)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
     """One remembered thing.
 
@@ -99,11 +99,6 @@ class Entry:
     @property
     def layer(self) -> Layer:
         return self.partition.layer
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Entry):
-            return NotImplemented
-        return all(getattr(self, f.name) == getattr(other, f.name) for f in fields(self))
 
     def __hash__(self) -> int:
         return hash(self.id)

@@ -29,6 +29,7 @@ Array = npt.NDArray[Any]  # of numbers
 Step = Callable[[Array, Array], Array]
 """From the states of the tokens (texts, tokens, width) and their mask (texts, tokens, 1) to one row per text."""
 _BLOCK_BYTES, _BLOCKS = 64 * 1024, 64  # of a file, for its fingerprint
+BATCH = 32
 _KINDS = {"tensor(int64)": np.int64, "tensor(int32)": np.int32}
 
 _POOLINGS: dict[str, Step] = {
@@ -36,7 +37,6 @@ _POOLINGS: dict[str, Step] = {
     "lasttoken": lambda states, mask: np.take_along_axis(states, mask.sum(axis=1, keepdims=True) - 1, axis=1)[:, 0],
     "max": lambda states, mask: np.where(mask, states, -np.inf).max(axis=1),
     "mean": lambda states, mask: (states * mask).sum(axis=1) / mask.sum(axis=1),
-    "mean_sqrt_len": lambda states, mask: (states * mask).sum(axis=1) / np.sqrt(mask.sum(axis=1)),
 }
 _ACTIVATIONS: dict[str, Callable[[Array], Array]] = {"Identity": lambda rows: rows, "Tanh": np.tanh}
 
@@ -47,7 +47,7 @@ class OnnxEmbedder(EmbedderBase):
     Texts and questions get the model's own prompts where it has them. Texts are cut at the model's length limit.
     """
 
-    def __init__(self, folder: str | Path, *, batch_size: int = 32) -> None:
+    def __init__(self, folder: str | Path) -> None:
         if importlib.util.find_spec("onnxruntime") is None:
             raise MissingExtra(f"the embedder 'onnx:{folder}'", "onnx")
         self._file = _model_file(Path(folder).expanduser())
@@ -56,7 +56,6 @@ class OnnxEmbedder(EmbedderBase):
         if not self._tokenizer_file.is_file():
             raise _unreadable(self._folder, "tokenizer.json is missing; save the model's fast tokenizer there")
         self._settings = _read_settings(self._folder)
-        self._batch_size = batch_size
         self._lock = ForkLock()
         self._loaded: tuple[Any, Any] | None = None  # session and tokenizer
         large = self._file.parent.glob(f"{self._file.name}?data")  # where weights are too large for the file
@@ -71,7 +70,7 @@ class OnnxEmbedder(EmbedderBase):
         encoded = tokenizer.encode_batch([text.lower() for text in texts] if settings.lower else texts)
         tokens = [encoding.ids or [settings.pad_id] for encoding in encoded]
         order = sorted(range(len(tokens)), key=lambda place: len(tokens[place]))  # texts of like length pad little
-        batches = [order[start : start + self._batch_size] for start in range(0, len(order), self._batch_size)]
+        batches = [order[start : start + BATCH] for start in range(0, len(order), BATCH)]
         rows: dict[int, Array] = {}
         with ThreadPoolExecutor(min(len(batches), os.cpu_count() or 1)) as pool:
             answers = pool.map(lambda places: self._run(session, [tokens[place] for place in places]), batches)
@@ -139,19 +138,15 @@ class _Settings:
 
 
 def _model_file(given: Path) -> Path:
-    """`model.onnx` where exporters put it, else the only `.onnx` file there."""
+    """`model.onnx` where exporters put it."""
     if given.is_file():
         return given
     if not given.is_dir():
         raise _unreadable(given, "there is no such folder; give one with model.onnx and tokenizer.json")
-    for folder in (given, given / "onnx"):
-        found = sorted(folder.glob("*.onnx"))
-        if found:
-            named = [file for file in found if file.name == "model.onnx"] or found
-            if len(named) > 1:
-                raise _unreadable(given, f"it has no model.onnx but {len(found)} others; name one of them")
-            return named[0]
-    raise _unreadable(given, "it has no model.onnx; export one with `optimum-cli export onnx`")
+    for found in (given / "model.onnx", given / "onnx" / "model.onnx"):
+        if found.is_file():
+            return found
+    raise _unreadable(given, "it has no model.onnx; export one with `optimum-cli export onnx`, or name the file")
 
 
 def _read_settings(folder: Path) -> _Settings:

@@ -18,7 +18,7 @@ import threading
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import pytest
@@ -54,6 +54,7 @@ HERE = make_partition()
 BOB = make_partition("bob")
 RIVAL = make_partition(tenant="rival")
 ALL = Selection()
+T = TypeVar("T")
 
 
 def seq_of(store: Store, partition: Partition = HERE) -> int:
@@ -61,11 +62,15 @@ def seq_of(store: Store, partition: Partition = HERE) -> int:
     return 0 if head is None else head.seq
 
 
+def there(value: T | None) -> T:
+    assert value is not None
+    return value
+
+
 def slim(store: Store, entry_id: str, since: int = 0) -> Slim | None:
     """The entry among what changed since a count, as an index in memory would see it."""
     entry = entry_in(store, entry_id)
-    head = store.heads([entry.partition])[0]
-    assert head is not None
+    head = there(store.heads([entry.partition])[0])
     found = {row.no: row for row in store.delta(head.partition_no, since).rows}
     return found.get(no_of(store, entry_id))
 
@@ -105,10 +110,9 @@ class StoreContract:
         assert store.get([HERE], ["a", "nobody"]) == {"a": full}
         assert store.get([BOB], ["a"]) == {}
         assert store.get(None, ["a"]) == {"a": full}
-        index, vector = store.index_of([first, 99])[first]
-        wanted = make_index(full.text)
+        found, vector = store.index_of([first, 99])[first]
+        index, wanted = there(found), make_index(full.text)
         assert vector is None
-        assert index is not None
         assert (index.terms.tolist(), index.counts.tolist()) == (wanted.terms.tolist(), wanted.counts.tolist())
         assert (index.length, index.chars, index.near) == (wanted.length, wanted.chars, wanted.near)
 
@@ -120,8 +124,7 @@ class StoreContract:
         add(
             store, make_new_entry("c", text="same", state="superseded"), make_new_entry("d", text="same", partition=BOB)
         )
-        found = store.find_same(HERE, entry_in(store, "a").content_hash)
-        assert found is not None
+        found = there(store.find_same(HERE, entry_in(store, "a").content_hash))
         assert found.id == "a"
         assert store.find_same(RIVAL, found.content_hash) is None
 
@@ -133,8 +136,7 @@ class StoreContract:
             make_new_entry("c", state="superseded", session_id="monday"),
             make_new_entry("d", partition=BOB, tags=["x"]),
         )
-        head = store.heads([HERE])[0]
-        assert head is not None
+        head = there(store.heads([HERE])[0])
         for wanted, found in (
             ({"tags": ["x"]}, "ab"),
             ({"tags": ["x", "y"]}, "a"),
@@ -196,19 +198,16 @@ class StoreContract:
         assert store.heads([HERE, BOB]) == [None, None]
         add(store, make_new_entry("a"), make_new_entry("b", partition=BOB))
         first = seq_of(store)
-        row = slim(store, "a")
-        assert row is not None
+        row = there(slim(store, "a"))
         assert (row.kind, row.state, row.length) == ("note", "active", len(["the", "text", "of", "a"]))
         assert slim(store, "a", since=first) is None
         write(store, lambda tx: tx.count_use([no_of(store, "a")], NOON))
-        used = slim(store, "a", since=first)
-        assert used is not None
+        used = there(slim(store, "a", since=first))
         assert used.usage_count == 1
         assert used.index_seq == row.index_seq < used.seq
         bobs = seq_of(store, BOB)
         write(store, lambda tx: tx.remove(HERE, ALL))
-        head = store.heads([HERE])[0]
-        assert head is not None
+        head = there(store.heads([HERE])[0])
         assert store.delta(head.partition_no, used.seq).removed == [row.no]
         assert seq_of(store, BOB) == bobs
         (again,) = add(store, make_new_entry("a"))
@@ -216,8 +215,7 @@ class StoreContract:
 
     def test_a_delta_comes_in_pages(self, store: Store) -> None:
         nos = add(store, *(make_new_entry(f"e{n}") for n in range(5)))
-        head = store.heads([HERE])[0]
-        assert head is not None
+        head = there(store.heads([HERE])[0])
         pages = [store.delta(head.partition_no, 0, after=after, limit=2).rows for after in (0, nos[1], nos[3])]
         assert [[row.no for row in page] for page in pages] == [nos[:2], nos[2:4], nos[4:]]
 
@@ -303,8 +301,7 @@ class StoreContract:
             tx.put_records([make_record("all", session="monday", partition=None, tenant="acme")])
         cut = write(store, lambda tx: tx.remove(HERE, Selection(ids=["b"]), turns=True))
         assert (cut.turns, cut.sessions, cut.cut, cut.records) == (1, 0, ["monday"], {})
-        head = store.session(HERE, "monday")
-        assert head is not None
+        head = there(store.session(HERE, "monday"))
         assert (head.turns, head.reflected) == (1, 1)
         gone = write(store, lambda tx: tx.remove(HERE, Selection(session_id="monday"), turns=True))
         assert (gone.turns, gone.sessions, gone.entries, gone.cut, gone.records) == (1, 1, 1, [], {"task": 2})
@@ -332,8 +329,7 @@ class StoreContract:
             for turn in turns:
                 tx.add_turn(HERE, turn, touched_at=minutes_later(5))
         assert store.turns(HERE, "monday") == turns
-        head = store.session(HERE, "monday")
-        assert head is not None
+        head = there(store.session(HERE, "monday"))
         assert (head.turns, head.reflected, head.touched_at, head.ended_at) == (3, 0, minutes_later(5), None)
         with pytest.raises(StoreError):
             write(store, lambda tx: tx.add_turn(HERE, make_turn(2)))
@@ -341,8 +337,7 @@ class StoreContract:
         ended = store.session(HERE, "monday")
         assert ended == replace(head, reflected=2, ended_at=minutes_later(6))
         write(store, lambda tx: tx.add_turn(HERE, make_turn(3)))
-        opened = store.session(HERE, "monday")
-        assert opened is not None
+        opened = there(store.session(HERE, "monday"))
         assert (opened.turns, opened.ended_at, opened.reflected) == (4, None, 2)
         for name, reflected in (("nobody", 0), ("monday", 5)):
             with pytest.raises(StoreError), store.transact() as tx:
@@ -367,8 +362,7 @@ class StoreContract:
             add(store, make_new_entry("a", vector=make_vector("a")))
         write(store, lambda tx: tx.use_model(MODEL))
         (a, b) = add(store, make_new_entry("a", vector=make_vector("a")), make_new_entry("b"))
-        vector = store.index_of([a])[a][1]
-        assert vector is not None
+        vector = there(store.index_of([a])[a][1])
         assert np.array_equal(vector, make_vector("a"))
         assert [no for no, _ in store.select(None, Selection(without_vector_of=MODEL))] == [b]
         with pytest.raises(StoreError):
@@ -376,10 +370,8 @@ class StoreContract:
         assert (
             write(store, lambda tx: tx.put_index([(b, make_index("words"), make_vector("b")), (99, None, None)])) == 1
         )
-        index, vector = store.index_of([b])[b]
-        assert index is not None
-        assert index.length == 1
-        assert vector is not None
+        index, after = store.index_of([b])[b]
+        assert (there(index).length, there(after).shape) == (1, (MODEL.width,))
         write(store, lambda tx: tx.update(entry_in(store, "b"), change=None, index=make_index("other")))
         assert store.index_of([b])[b][1] is None  # it was of another text
 
@@ -390,8 +382,7 @@ class StoreContract:
         new = make_vector("a", width=OTHER_MODEL.width)
         assert write(store, lambda tx: tx.put_index([(a, None, new)], model=OTHER_MODEL)) == 1
         assert [no for no, _ in store.select(None, Selection(without_vector_of=OTHER_MODEL))] == [b]
-        served = store.index_of([a])[a][1]
-        assert served is not None
+        served = there(store.index_of([a])[a][1])
         assert len(served) == MODEL.width
         write(store, lambda tx: tx.use_model(OTHER_MODEL))
         vectors = {no: vector for no, (_, vector) in store.index_of([a, b]).items()}
@@ -434,8 +425,7 @@ class StoreContract:
         assert put(store, make_record("t", names=("nobody",))) == [None]
         assert put(store, make_record("t", names=("a",))) == [None]  # another tenant's
         put(store, make_record("t", rows=(no + 1,), body={"said": "x"}, blob=b"1"))
-        kept = store.record(HERE, "task", "t")
-        assert kept is not None
+        kept = there(store.record(HERE, "task", "t"))
         assert (kept.body, kept.blob) == ({}, b"1")
 
     def test_records_are_filtered_and_ordered(self, store: Store) -> None:
