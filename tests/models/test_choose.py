@@ -42,6 +42,7 @@ def answer(prompt: str) -> str:
 @pytest.mark.parametrize("spec", [None, "rules", "none"])
 def test_no_model_is_a_choice(spec: str | None) -> None:
     assert choose_model(spec) is None
+    assert spec == "rules" or choose_embedder(spec) is None
 
 
 def test_models_are_chosen_by_name(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -133,16 +134,6 @@ def test_fast_embedders_come_without_a_cache() -> None:
     wide = choose_embedder("hash:512")
     assert isinstance(wide, HashEmbedder)
     assert wide.width == 512
-
-
-@pytest.mark.parametrize("spec", [None, "none"])
-def test_none_means_words_only(spec: str | None) -> None:
-    assert choose_embedder(spec) is None
-
-
-def test_an_embedder_is_taken_as_it_is() -> None:
-    embedder = HashEmbedder(8)
-    assert choose_embedder(embedder) is embedder
 
 
 def test_choosing_does_not_ask_a_provider_for_its_width() -> None:

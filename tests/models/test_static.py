@@ -1,20 +1,16 @@
 from __future__ import annotations
 
-import functools
 import importlib.util
 import logging
 import subprocess
 import sys
-import threading
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from wellworn.core.errors import EmbeddingFailed
-from wellworn.models import static
 from wellworn.models.port import Matrix
 from wellworn.models.static import StaticEmbedder
 
@@ -50,14 +46,6 @@ def test_it_equals_wordllama() -> None:
     np.testing.assert_allclose(StaticEmbedder().embed(TEXTS), wordllama_rows(TEXTS), atol=1e-5)
 
 
-def test_a_very_long_text_is_summed_without_losing_digits() -> None:
-    # 40,000 tokens; one running float32 sum, as in WordLlama, is off by 6e-5 here.
-    weights, tokenizer = StaticEmbedder()._model()
-    text = "long words " * 20_000
-    exact = weights.astype(np.float64)[tokenizer.encode(text, add_special_tokens=False).ids].sum(axis=0)
-    np.testing.assert_allclose(StaticEmbedder().embed_query(text), exact / np.linalg.norm(exact), atol=1e-5)
-
-
 def test_name_and_width_are_known_without_loading() -> None:
     code = (
         "import sys; from wellworn.models.static import StaticEmbedder as S; e = S(); "
@@ -70,12 +58,9 @@ def test_name_and_width_are_known_without_loading() -> None:
 
 def test_a_text_without_tokens_gives_a_zero_row() -> None:
     rows = StaticEmbedder().embed(["", "word", ""])
+    assert StaticEmbedder().embed([]).shape == (0, 256)
     assert not rows[[0, 2]].any()
     assert np.linalg.norm(rows[1]) == pytest.approx(1, abs=1e-6)
-
-
-def test_no_texts_give_no_rows() -> None:
-    assert StaticEmbedder().embed([]).shape == (0, 256)
 
 
 def test_batches_queries_and_single_texts_agree() -> None:
@@ -99,42 +84,19 @@ def test_related_texts_are_nearer_than_unrelated_ones() -> None:
     assert cat @ kitten > cat @ revenue
 
 
-def test_threads_share_one_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    loads: list[Path] = []
-    read = static._read_model.__wrapped__
-
-    @functools.cache
-    def counting(folder: Path) -> tuple[Matrix, Any]:
-        loads.append(folder)
-        return read(folder)
-
-    monkeypatch.setattr(static, "_read_model", counting)
-    rows: list[Matrix] = []
-    threads = [threading.Thread(target=lambda: rows.append(StaticEmbedder().embed(TEXTS[:6]))) for _ in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert len(loads) == 1
-    assert len(rows) == 8
-    assert all(np.array_equal(row, rows[0]) for row in rows)
-
-
 def test_the_tokenizers_cache_can_be_switched_off() -> None:
     # The switch is not part of tokenizers' documented interface: this fails should it disappear.
-    tokenizer = StaticEmbedder()._model()[1]
-    assert hasattr(tokenizer.model, "_resize_cache")
+    from tokenizers.models import Unigram
+
+    assert hasattr(Unigram(), "_resize_cache")
 
 
-def test_missing_weights_are_an_error_that_names_the_remedy(tmp_path: Path) -> None:
+@pytest.mark.parametrize("weights", [None, b"damaged"])
+def test_missing_or_damaged_weights_are_an_error_that_names_the_remedy(tmp_path: Path, weights: bytes | None) -> None:
+    if weights is not None:
+        (tmp_path / "weights").mkdir()
+        (tmp_path / "weights" / "l2_supercat_256.safetensors").write_bytes(weights)
     with pytest.raises(EmbeddingFailed, match=r"l2_supercat_256\.safetensors.*pip install"):
-        StaticEmbedder(tmp_path).embed(["x"])
-
-
-def test_damaged_weights_are_an_error_that_names_the_remedy(tmp_path: Path) -> None:
-    (tmp_path / "weights").mkdir()
-    (tmp_path / "weights" / "l2_supercat_256.safetensors").write_bytes(b"damaged")
-    with pytest.raises(EmbeddingFailed, match="pip install"):
         StaticEmbedder(tmp_path).embed(["x"])
 
 
