@@ -48,7 +48,7 @@ class Lives(RuleBasedStateMachine):
         self.mem = Memory.open(":memory:", embedder="hash:16", background=False, clock=self.clock)
         self.bank = ReasoningBank(self.mem, scope=AGENT)
         parts = parts_of(self.mem, AGENT, "mask")
-        self.tasks = Mortal(parts.store, parts.clock)
+        self.tasks = Mortal(parts.engine.store, parts.engine.clock)
         self.finisher = Finisher(parts, self.tasks, Consolidator(parts).added)
         self.begun: list[Task] = []
         self.number = 0

@@ -55,5 +55,5 @@ def stuck(name: str) -> Trajectory:
 def finishing(bank: ReasoningBank) -> tuple[Tasks, Finisher]:
     """What moves the attempts of a bank on, to stop it anywhere."""
     parts = parts_of(bank.memory, AGENT, "mask")
-    tasks = Tasks(parts.store, parts.clock)
+    tasks = Tasks(parts.engine.store, parts.engine.clock)
     return tasks, Finisher(parts, tasks, Consolidator(parts).added)

@@ -51,9 +51,9 @@ def planned(spec: TaskSpec, scope: Scope, parts: Parts) -> Task:
     task_id, session_id = checked_line("task_id", spec.get("task_id", "")), spec.get("session_id")
     if not task_id.strip():
         raise InvalidInput("task_id", "is empty", "give the task a name; an id will do")
-    now = parts.clock()
+    now = parts.engine.clock()
     return Task(
-        id=parts.new_id(),
+        id=parts.engine.new_id(),
         partition=bank_partition(scope),
         task_id=task_id,
         query=checked_query(spec.get("query", "")),
@@ -271,7 +271,7 @@ class Attempts:
     def several(self, given: Assignment, mode: str, *, most: int, at_once: int = 1) -> RunResult:
         """Attempts at one task: `parallel` ones know nothing of each other, `sequential` ones see those before them and
         end with a success. An interrupted run is abandoned: its attempts cannot be compared."""
-        stop, made, run_id = Flag(), dict[int, TaskResult](), self._parts.new_id()
+        stop, made, run_id = Flag(), dict[int, TaskResult](), self._parts.engine.new_id()
         sequential = mode == "sequential"
 
         def one(number: int) -> None:
@@ -304,7 +304,7 @@ class Attempts:
     def _one(
         self, given: Assignment, run_id: str, mode: str, number: int, previous: tuple[Judged, ...] = ()
     ) -> TaskResult:
-        now, own = self._parts.clock(), self._parts.new_id()
+        now, own = self._parts.engine.clock(), self._parts.engine.new_id()
         plan = replace(given.plan, id=own, run_id=run_id, mode=mode, number=number, created_at=now, updated_at=now)
         return self.run(self.begin(replace(given, plan=plan), previous), given.execute)
 

@@ -95,7 +95,7 @@ class ReasoningBank:
         self.graph = Graph(parts)
         """Levels of memory, and walks over links."""
         self._consolidator = Consolidator(parts)
-        self._tasks = Tasks(parts.store, parts.clock)
+        self._tasks = Tasks(parts.engine.store, parts.engine.clock)
         self._finisher = Finisher(parts, self._tasks, self._consolidator.added)
         self._attempts = Attempts(parts, self._tasks, self._finisher)
         memory.engine.background.handle({JOB: self._consolidator.run_job})
@@ -208,7 +208,7 @@ class ReasoningBank:
         """Whether work succeeded. Nothing is stored."""
         partition = self._parts.partition(scope)
         given = self._parts.scrubbed(trajectory_of(trajectory), partition, asked=True)
-        return judge(given, self._parts.model(partition, None))
+        return judge(given, self._parts.engine.background.model(partition, None))
 
     def distill(self, trajectory: object, verdict: Verdict | bool, *, scope: Scope | None = None) -> Distilled:
         """What work teaches. Nothing is stored."""
@@ -218,14 +218,14 @@ class ReasoningBank:
             verdict = judge(replace(given, verdict=verdict))
         if not isinstance(verdict, Verdict):
             raise InvalidInput("verdict", f"is a {type(verdict).__name__}", "use what `judge` gives, True or False")
-        return distill([(given, verdict)], self._parts.model(partition, None))
+        return distill([(given, verdict)], self._parts.engine.background.model(partition, None))
 
     def resume(self, *, scope: Scope | None = None, idle_s: float = 3600.0) -> list[Task]:
         """Finish attempts that a crash interrupted, and abandon those whose work is lost; returns them as they are.
 
         Only attempts that nothing has happened to for `idle_s` seconds: a younger one may still be under way.
         """
-        before = self._parts.clock() - timedelta(seconds=checked_seconds("idle_s", idle_s))
+        before = self._parts.engine.clock() - timedelta(seconds=checked_seconds("idle_s", idle_s))
         return self._finisher.resume(self._parts.partition(scope), before)
 
     def consolidate(self, *, scope: Scope | None = None) -> Consolidation:

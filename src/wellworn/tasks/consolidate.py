@@ -84,7 +84,7 @@ class Consolidator:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._store = parts.store
+        self._store = parts.engine.store
 
     def run(self, partition: Partition, finish: Callable[[Tx, Consolidation], object] | None = None) -> Consolidation:
         """Consolidate a partition; `finish` is called within the transaction."""
@@ -93,7 +93,9 @@ class Consolidator:
         groups, pairs = _same(seen.values()), _near(self._store, rows)
         with self._store.transact() as tx:
             now = tx.get([partition], [*seen])
-            plan = _Plan(entries={id: entry for id, entry in now.items() if entry == seen[id]}, now=self._parts.clock())
+            plan = _Plan(
+                entries={id: entry for id, entry in now.items() if entry == seen[id]}, now=self._parts.engine.clock()
+            )
             plan.merge(groups, pairs)
             plan.settle(pairs, known=contradicting(tx, seen))
             for id in sorted(plan.entries):
@@ -120,32 +122,32 @@ class Consolidator:
 
     def run_job(self, job: Job) -> None:
         """The handler of the job: the transaction of the run finishes the job too."""
-        self.run(job.partition, lambda tx, run: self._parts.queue.finish(tx, job, dict(run.counts)))
+        self.run(job.partition, lambda tx, run: self._parts.engine.background.queue.finish(tx, job, dict(run.counts)))
 
     def run_due(self, partition: Partition) -> int:
         """Run the consolidations that are queued for a partition, for processes without a worker; returns how many."""
         done = 0
         for job in list_jobs(self._store, partition=partition, kinds=[JOB], states=["queued"]):
-            taken = self._parts.queue.take("due", partition, JOB, job.key, job.payload)
+            taken = self._parts.engine.background.queue.take("due", partition, JOB, job.key, job.payload)
             if taken is not None:
                 try:
                     self.run_job(taken)
                 except Exception as error:
-                    self._parts.queue.fail(taken, error)
+                    self._parts.engine.background.queue.fail(taken, error)
                     raise
                 done += 1
         return done
 
     def added(self, tx: Tx, partition: Partition, number: int) -> bool:
         """Count new items in the transaction that stores them, so that none is missed; whether a job was queued."""
-        now = self._parts.clock()
+        now = self._parts.engine.clock()
         tally = tx.record(partition, TALLY, "new") or Record(
             partition=partition, kind=TALLY, key="new", body={"new": 0, "all": 0}, created_at=now, updated_at=now
         )
         new, total = tally.body["new"] + number, tally.body["all"] + number
         due = new >= EVERY
         tx.put_records([replace(tally, body={"new": 0 if due else new, "all": total}, updated_at=now)])
-        return due and self._parts.queue.add(tx, partition, JOB, f"after {total}", {"after": total})
+        return due and self._parts.engine.background.queue.add(tx, partition, JOB, f"after {total}", {"after": total})
 
 
 # -- what is compared ------------------------------------------------------------------------------------------------
@@ -182,7 +184,8 @@ def _near(store: Store, rows: Sequence[tuple[int, Entry]]) -> list[tuple[str, st
         ids, matrix = [id for id, _ in part], np.array([vector for _, vector in part], dtype=np.float32)
         for start in range(0, len(ids), _BLOCK):  # the whole product of a large bank does not fit into memory
             products = matrix[start : start + _BLOCK] @ matrix.T
-            nearest = np.argsort(-products, axis=1, kind="stable")[:, : NEAREST + 1]
+            most = min(NEAREST, len(ids) - 1)
+            nearest = np.argpartition(-products, most, axis=1)[:, : most + 1]
             for row, columns in enumerate(nearest.tolist(), start=start):
                 for column in columns:
                     alike = float(products[row - start, column])

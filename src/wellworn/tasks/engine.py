@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.cache import LruCache
-from wellworn.core.clock import Clock, NewId, to_micros
+from wellworn.core.clock import to_micros
 from wellworn.core.errors import InvalidInput, ScopeError
 from wellworn.core.values import KINDS, Entry, Partition, Scope
+from wellworn.engine import Engine
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.scrub import ScrubberSpec, Scrubbing, choose_scrubbing
 from wellworn.ingest.terms import terms
 from wellworn.ingest.validate import checked_scope
-from wellworn.jobs.queue import Queue
 from wellworn.learning.learner import Learner
 from wellworn.memory import Memory
-from wellworn.models.port import Model
 from wellworn.search.context import SearchContext
 from wellworn.search.pipeline import Searcher
 from wellworn.search.profiles import PROFILES
 from wellworn.search.score import FEATURES, MICROS_PER_DAY, Ranked
-from wellworn.store.port import Store
 from wellworn.tasks.items import bank_partition, pattern_of
 from wellworn.tasks.shell import programs
 from wellworn.tasks.trajectory import Trajectory, scrubbed
@@ -51,19 +49,13 @@ class Parts:
     """They share the memory's caches and its log. Closing the memory closes them."""
 
     memory: Memory
-    store: Store
+    engine: Engine
     writer: Writer
     searcher: Searcher
     """Ranks by the four factors, whatever the memory itself ranks by."""
     learner: Learner
     """Learns what that ranking lacks, from the outcomes of the bank's recalls."""
     scrubbing: Scrubbing
-    queue: Queue
-    wake: Callable[[], None]
-    """Tells the worker that a job was queued."""
-    model: Callable[[Partition, str | None], Model | None]
-    clock: Clock
-    new_id: NewId
     ranking: ItemRanking
     default: Scope | None
     """The scope of calls that name none."""
@@ -99,16 +91,11 @@ def parts_of(memory: object, scope: Scope | None, scrubber: ScrubberSpec) -> Par
     learned = None if own.mode == "off" else learner
     return Parts(
         memory=memory,
-        store=engine.store,
+        engine=engine,
         writer=engine.writer.under(scrubbing),
         searcher=engine.searcher.under(PROFILES[PROFILE], learned, scrubbing),
         learner=learner,
         scrubbing=scrubbing,
-        queue=engine.background.queue,
-        wake=engine.background.wake,
-        model=engine.background.model,
-        clock=engine.clock,
-        new_id=engine.new_id,
         ranking=ItemRanking(),
         default=None if scope is None else checked_scope(scope),
     )

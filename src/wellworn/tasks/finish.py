@@ -67,16 +67,16 @@ class Finisher:
 
     def judge(self, task: Task) -> Verdict:
         """Whether the work of an attempt succeeded."""
-        return judge(task.done, self._parts.model(task.partition, task.session_id))
+        return judge(task.done, self._parts.engine.background.model(task.partition, task.session_id))
 
     def finish(self, attempts: Sequence[JudgedTask]) -> tuple[list[Task], Distilled]:
         """Attempts at one task, compared where there are several, distilled, stored and reinforced."""
         first = attempts[0][0]
-        model = self._parts.model(first.partition, first.session_id)
+        model = self._parts.engine.background.model(first.partition, first.session_id)
         found = distill([(task.done, verdict) for task, verdict in attempts], model)
         items = self._items(attempts, found)
         uses = [(task, used := self._uses(task, verdict), self._log(task, used)) for task, verdict in attempts]
-        now = self._parts.clock()
+        now = self._parts.engine.clock()
         with self._parts.writer.transact() as tx:
             for task, used, logged in uses:
                 self._reinforce(tx, task, used, logged)
@@ -86,7 +86,7 @@ class Finisher:
             new = len({record.entry.id for record, *_ in items} & set(ids))
             queued = new > 0 and self._added(tx, first.partition, new)
         if queued:
-            self._parts.wake()
+            self._parts.engine.background.wake()
         return over, found
 
     # -- what it taught ----------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ class Finisher:
         self, attempts: Sequence[JudgedTask], found: Distilled
     ) -> list[tuple[NewEntry, NewItem, tuple[str, ...]]]:
         """The items as they are to be stored, each with the stored ones that it joins. Texts are embedded here."""
-        writer, now, task = self._parts.writer, self._parts.clock(), attempts[0][0]
+        writer, now, task = self._parts.writer, self._parts.engine.clock(), attempts[0][0]
         verdicts = {verdict.success for _, verdict in attempts}
         outcome: Outcome = "contrast" if len(verdicts) == 2 else "success" if True in verdicts else "failure"
         origin = Origin(task=task.task_id, agent=task.agent_id, outcome=outcome, run=task.run_id, by=found.by)
@@ -113,7 +113,7 @@ class Finisher:
         """Stored items with the same calls, of the same domain and trust."""
         tags, trust = calls_tag(item.pattern, item.kind), "trusted" if trusted else "untrusted"
         chosen = Selection(kinds=[item.kind], states=["active"], tags=tags)
-        rows = self._parts.store.select([task.partition], chosen, limit=MOST_TWINS) if tags else []
+        rows = self._parts.engine.store.select([task.partition], chosen, limit=MOST_TWINS) if tags else []
         return [one for _, one in rows if one.trust == trust and domain_of(one.tags) == task.domain]
 
     # -- what it was given -------------------------------------------------------------------------------------------
@@ -124,7 +124,7 @@ class Finisher:
         An item whose advice was followed and failed loses whatever the verdict. An unsure verdict is about none.
         """
         uses: dict[str, Use] = {}
-        there = self._parts.store.get(None, task.shown)
+        there = self._parts.engine.store.get(None, task.shown)
         for place, id in enumerate(task.shown):
             entry = there.get(id)
             if entry is None or (task.done.used is not None and place not in task.done.used):
@@ -159,7 +159,7 @@ class Finisher:
 
     def _reinforce(self, tx: Tx, task: Task, uses: Mapping[str, Use], logged: bool) -> None:
         """One more use of each item, unless the log counted it as cited, and what the work says about it."""
-        now, there = self._parts.clock(), tx.get(None, [*uses])
+        now, there = self._parts.engine.clock(), tx.get(None, [*uses])
         for id, (success, step) in uses.items():
             entry = there.get(id)
             if entry is None:
@@ -176,7 +176,7 @@ class Finisher:
 
     def _doubt_twins(self, tx: Tx, task: Task, refuted: Entry) -> None:
         """Items that say the same calls at much the same words were refuted too: each would fail in its turn."""
-        now, said = self._parts.clock(), set(content_words(task.query))
+        now, said = self._parts.engine.clock(), set(content_words(task.query))
         tags = calls_tag(pattern_of(refuted), refuted.kind)
         chosen = Selection(kinds=[refuted.kind], states=["active"], tags=tags)
         for _, twin in tx.select([refuted.partition], chosen, limit=MOST_TWINS):

@@ -58,7 +58,7 @@ class Graph:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._store = parts.store
+        self._store = parts.engine.store
 
     def levels(self, *, scope: Scope | None = None) -> dict[str, list[Entry]]:
         """Every active item by level, each in exactly one, by falling confidence, then by age."""
@@ -77,7 +77,7 @@ class Graph:
         if promoted:
             procedural = promoted["to"] == "procedural"
             return "procedural.skills" if procedural else "semantic.meta" if about >= 2 else "semantic.knowledge"
-        age = self._parts.clock() - entry.created_at
+        age = self._parts.engine.clock() - entry.created_at
         return "episodic.recent" if age <= RECENT else "episodic.working" if age <= WORKING else "episodic.older"
 
     def walk(self, id: str, *, scope: Scope | None = None, hops: int = 2) -> list[Path]:

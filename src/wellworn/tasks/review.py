@@ -57,7 +57,7 @@ class Reviews:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._store = parts.store
+        self._store = parts.engine.store
 
     def questions(self, *, scope: Scope | None = None) -> list[Review]:
         """Contradictions first, then doubtful items; each by its key."""
@@ -110,7 +110,7 @@ class Reviews:
         return asked[0]
 
     def _judge(self, scope: Scope, entry: Entry, decision: str, text: str | None) -> None:
-        read = {**entry.metadata, REVIEWED: self._parts.clock().isoformat()}
+        read = {**entry.metadata, REVIEWED: self._parts.engine.clock().isoformat()}
         if decision == "incorrect":
             self._parts.memory.edit(entry.id, scope=scope, state="pruned")
         elif decision == "correct":
@@ -124,7 +124,7 @@ class Reviews:
 
     def _close(self, partition: Partition, ids: Set[str], decision: str) -> None:
         """What no other question is about is active again."""
-        now = self._parts.clock()
+        now = self._parts.engine.clock()
         with self._store.transact() as tx:
             near = {id for pair in contradicting(tx, ids) for id in pair} | ids
             pairs = contradicting(tx, near) - {frozenset(ids)}

@@ -66,7 +66,7 @@ class Sharing:
 
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
-        self._store = parts.store
+        self._store = parts.engine.store
 
     def share(
         self, ids: Sequence[str], *, layer: str | None = None, agents: Sequence[str] = (), scope: Scope | None = None
@@ -109,7 +109,7 @@ class Sharing:
     def _copy(self, entry: Entry, to: Partition, refused: str) -> Share:
         if refused or to == entry.partition:
             return Share(id=entry.id, to=to, refused=refused or "is there already")
-        now, writer = self._parts.clock(), self._parts.writer
+        now, writer = self._parts.engine.clock(), self._parts.writer
         (record,) = writer.records_of([writer.entry(self._draft(entry, to), scope_of(to), now)])
         with writer.transact() as tx:
             same = tx.find_same(to, record.entry.content_hash)
@@ -139,7 +139,7 @@ class Sharing:
         judged, pattern = entry.success_count + entry.failure_count, pattern_of(entry)
         origin = entry.metadata.get(ORIGIN, {})
         proven = entry.confidence if REVIEWED in entry.metadata else min(entry.confidence, proven_rate(entry))
-        moved = {"id": entry.id, "from": entry.partition.layer_id, "at": self._parts.clock().isoformat()}
+        moved = {"id": entry.id, "from": entry.partition.layer_id, "at": self._parts.engine.clock().isoformat()}
         return Draft(
             text=entry.text,
             kind=entry.kind,
@@ -162,7 +162,7 @@ class Sharing:
         entry = self._store.get(self._parts.scope(scope).partitions(), [id]).get(id)
         if entry is None:
             raise NotFound("entry", id)
-        now, ended = self._parts.clock(), []
+        now, ended = self._parts.engine.clock(), []
         with self._store.transact() as tx:
             shares = RecordFilter(partition=entry.partition, kinds=[SHARE], states=["shared"], limit=_MANY)
             for share in [one for one in self._store.records(shares) if one.body["id"] == id]:
