@@ -54,7 +54,6 @@ if TYPE_CHECKING:
     from wellworn.core.values import Stats as Stats
     from wellworn.core.values import Turn as Turn
     from wellworn.core.values import Version as Version
-    from wellworn.ingest.pii.mask import Scrub as Scrub
     from wellworn.ingest.pii.mask import scrub_text as scrub_text
     from wellworn.ingest.session import Session as Session
     from wellworn.ingest.validate import Draft as Draft
@@ -89,7 +88,7 @@ _NAMES = {
     "aio": "AsyncMemory",
     "core.errors": "BudgetExceeded EmbedderMismatch EmbeddingFailed InvalidInput LeaseLost MissingExtra ModelFailed NotFound PersonalData ReplyUnreadable ScopeError StoreBusy StoreClosed StoreCorrupt StoreError TransferError UnknownKind WellwornError",
     "core.values": "CacheLevel Cost Entry Factor Hit LearningStatus Link Partition Reasoning ReasoningStep Recall RecallResult Receipt Scope Stats SearchStep Turn Version",
-    "ingest.pii.mask": "Scrub scrub_text",
+    "ingest.pii.mask": "scrub_text",
     "ingest.session": "Session",
     "ingest.validate": "Draft",
     "integrations.loop": "MemoryMiddleware MiddlewareContext create_memory_middleware format_memory_context",

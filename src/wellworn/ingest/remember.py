@@ -27,7 +27,7 @@ from wellworn.core.values import MAX_NAME_CHARS, Entry, Link, LinkType, Partitio
 from wellworn.ingest.chunk import STEP, chunk
 from wellworn.ingest.hashing import content_hash, thread_of
 from wellworn.ingest.outdate import replace_older
-from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json, texts_in
+from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json
 from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check
 from wellworn.models.port import Embedder, check_served
@@ -79,9 +79,6 @@ class Writer:
     def remember(self, drafts: Sequence[Draft], *, scope: Scope, progress: Progress | None = None) -> list[str]:
         """Store the drafts and return the ids of their entries in order; nothing is stored if any draft is bad."""
         now = self.clock()
-        if len(drafts) > 1 and self.scrubbing.on:
-            texts = texts_in([[draft.text, draft.title, draft.evidence, draft.metadata] for draft in drafts])
-            self.scrubbing.expect(scope.home(), texts)
         checked = [self._checked(number, draft, scope, now, len(drafts)) for number, draft in enumerate(drafts)]
         entries = [entry for draft in checked for entry in self._chunked(draft)]
         if progress is not None:

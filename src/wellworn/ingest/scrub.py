@@ -6,19 +6,16 @@ loaded only when scrubbing is switched on.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias, Union
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias, Union
 
 from wellworn.core.clock import Clock
 from wellworn.core.values import Partition
 from wellworn.store.port import Store, Tx
 
-if TYPE_CHECKING:
-    from wellworn.ingest.pii.mask import Scrub
-
 Scrubber = Callable[[str], str]
-ScrubberSpec: TypeAlias = Union[str, "Scrub", Scrubber, "Scrubbing"]
-"""A mode's name, settings, or a function from text to text."""
+ScrubberSpec: TypeAlias = Union[str, Scrubber, "Scrubbing"]
+"""A mode's name, or a function from text to text."""
 
 
 def keep_all(text: str) -> str:
@@ -49,9 +46,6 @@ class Scrubbing:
         """For what a model reads: never refuses; not for inside a transaction."""
         return self._scrubber
 
-    def expect(self, partition: Partition, texts: Iterator[str]) -> None:
-        """Many texts follow: what they need is prepared at once."""
-
     def settle(self, tx: Tx) -> None:
         """Record, with whatever is being written, how much was taken out since the last time."""
 
@@ -64,14 +58,17 @@ NO_SCRUBBING = Scrubbing()
 
 
 def choose_scrubbing(spec: ScrubberSpec, store: Store, *, clock: Clock) -> Scrubbing:
-    """The scrubbing for `off`, `mask`, `reject`, a `Scrub` or a function from text to text."""
+    """The scrubbing for `off`, `mask`, `strict`, `reject` or a function from text to text."""
     if spec == "off" or spec is keep_all:
         return NO_SCRUBBING
     if isinstance(spec, Scrubbing):
         return spec
-    from wellworn.ingest.pii.mask import scrubbing_of
+    if callable(spec):
+        return Scrubbing(spec)
+    from wellworn.ingest.pii.mask import RuleScrubbing, check_mode
 
-    return scrubbing_of(spec, store, clock=clock)
+    check_mode(spec)
+    return RuleScrubbing(spec, store, clock=clock)
 
 
 def scrubbed_json(value: Any, scrub: Scrubber) -> Any:  # any JSON value, here and there
@@ -91,16 +88,3 @@ def _scrubbed_field(name: str, value: Any, scrub: Scrubber) -> Any:
     field = scrub(f'{before}{value}"')
     whole = field.startswith(before) and field.endswith('"') and '"' not in value
     return field[len(before) : -1] if whole else scrub(value)
-
-
-def texts_in(value: Any) -> Iterator[str]:
-    """Every text in a JSON value."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, Mapping):
-        for key, one in value.items():
-            yield key
-            yield from texts_in(one)
-    elif isinstance(value, list | tuple):
-        for one in value:
-            yield from texts_in(one)

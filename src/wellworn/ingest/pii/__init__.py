@@ -1,1 +1,1 @@
-"""Personal data and secrets: what is found (`detectors`, `secrets`, `named`, `strict`, `find`) and what replaces it (`mask`)."""
+"""Personal data and secrets: what is found (`find`, `secrets`) and what replaces it (`mask`)."""
