@@ -25,11 +25,11 @@ from wellworn.ingest.validate import (
     checked_session_id,
 )
 from wellworn.jobs.queue import list_jobs
-from wellworn.models.ledger import Spent, spent
 from wellworn.models.port import Embedder
 from wellworn.store.events import Event, events
 
 if TYPE_CHECKING:
+    from wellworn.models.ledger import Spent
     from wellworn.models.port import Model
     from wellworn.ops.doctor import Report
     from wellworn.ops.reembed import Reembedded
@@ -174,6 +174,8 @@ class AdminView:
         self, *, since: TimeLike = None, by: Sequence[str] = ("purpose", "model"), scope: Scope | None = None
     ) -> list[Spent]:
         """What the tenant's model calls cost, added up `by` any of `purpose`, `model`, `day`, `tenant`."""
+        from wellworn.models.ledger import spent
+
         tenant = self._scope(scope).tenant
         return spent(self._engine.store, tenant, since=as_time("since", since), by=checked_groups(by))
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from html import escape
 from typing import Any, Literal, TypeVar, get_args
 
 from wellworn.core.fence import Item, fenced_block, fenced_lines
@@ -277,6 +276,8 @@ class Recall:
 
     def _repr_html_(self) -> str:
         """The same as a table, for notebooks."""
+        from html import escape
+
         rows = "".join(
             f"<tr><td>{place}</td><td>{hit.score:.3f}</td><td>{hit.entry.at:%Y-%m-%d}</td>"
             f"<td style='text-align:left'>{escape(_in_short(hit, 300))}</td></tr>"
