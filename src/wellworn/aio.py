@@ -38,7 +38,6 @@ class AsyncLearningView(AsyncFace[LearningView]):
     reset = threaded(LearningView.reset)
     share = threaded(LearningView.share)
     export = threaded(LearningView.export)
-    load = threaded(LearningView.load)
     practise = threaded(LearningView.practise)
 
 

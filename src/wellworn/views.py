@@ -5,7 +5,7 @@ Each view holds the engine and the way to fill in the scope; it has no rule of i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -48,7 +48,7 @@ class LearningView:
 
     def status(self, *, scope: Scope | None = None) -> LearningStatus:
         """What serves the scope's home layer now, and on which evidence."""
-        return self._engine.trainer.status(self._scope(scope).home())
+        return self._engine.learner.status(self._scope(scope).home())
 
     def relearn(
         self, *, pairs: Iterable[tuple[str, Sequence[str]]] | None = None, scope: Scope | None = None
@@ -84,12 +84,6 @@ class LearningView:
     def export(self, *, scope: Scope | None = None) -> dict[str, Any]:
         """What was learned for the tenant and the scope's home, as JSON: numbers only."""
         return self._engine.learner.export(self._scope(scope).home())
-
-    def load(self, state: Mapping[str, Any], *, scope: Scope | None = None) -> LearningStatus:
-        """Replace what was learned by what `export` returned; parts it does not have stay."""
-        scope = self._scope(scope)
-        self._engine.learner.load(scope.home(), dict(state))
-        return self.status(scope=scope)
 
     def practise(self, *, tasks: int = 60, scope: Scope | None = None) -> int:
         """Try every way of searching on questions made from the scope's own entries; returns how many there were.

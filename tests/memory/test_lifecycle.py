@@ -108,7 +108,6 @@ CALLS: dict[str, Callable[[Memory, Path], object]] = {
     "learning.export": lambda m, _: m.learning.export(scope=ADA),
     "assemble": lambda m, _: m.assemble("x", scope=ADA),
     "learning.practise": lambda m, _: m.learning.practise(scope=ADA),
-    "learning.load": lambda m, _: m.learning.load({}, scope=ADA),
     "reason": lambda m, _: m.reason("x", scope=ADA),
     "reflect": lambda m, _: m.reflect(scope=ADA),
     "jobs.list": lambda m, _: m.jobs.list(scope=ADA),

@@ -37,7 +37,6 @@ def test_the_budget_holds_more_budget_loses_nothing_and_equal_inputs_give_equal_
         assert len(context.hits) + len(context.left_out) == len(found.hits)
         assert context.text.count("\n[") == len(context.hits)
     assert {hit.entry.id for hit in less.hits} <= {hit.entry.id for hit in more.hits}
-    assert less.covered <= more.covered + 1e-9
     again = assemble(QUESTION, [found], max_tokens=more.max_tokens)
     assert again == more
 
@@ -52,7 +51,6 @@ def test_what_adds_is_chosen_before_more_of_the_same() -> None:
     chosen = [hit.entry.text for hit in context.hits]
     assert any("orbit" in one for one in chosen[:2])
     assert "orbit" not in found.hits[1].entry.text  # the best two by score would not have had it
-    assert context.covered == pytest.approx(1.0)
 
 
 def test_what_says_nothing_new_is_left_out_and_what_does_not_fit_too() -> None:
@@ -116,7 +114,7 @@ def test_a_bad_budget_is_refused_before_anything_is_asked(budget: Any) -> None:
 def test_an_empty_memory_gives_an_empty_context() -> None:
     with Memory.open(":memory:", embedder=None) as memory:
         context = memory.assemble("anything at all", scope=SCOPE)
-        assert (len(context), context.text, context.left_out, context.covered) == (0, "", (), 0.0)
+        assert (len(context), context.text, context.left_out) == (0, "", ())
 
 
 @pytest.mark.parametrize("embedder", [None, "none"])

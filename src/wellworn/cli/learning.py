@@ -81,8 +81,7 @@ def _pairs(path: str) -> list[tuple[str, list[str]]]:
 
 
 def _status(found: LearningStatus, target: Target) -> list[object]:
-    tables = ("weights", "searches")
-    values = {name.replace("_", " "): value for name, value in vars(found).items() if name not in tables}
+    values = {name.replace("_", " "): value for name, value in vars(found).items() if name != "weights"}
     return [
         render.pairs({"for": str(target), **values}),
         render.table(("weight", "value"), [(name, f"{value:+.3f}") for name, value in found.weights.items()]),

@@ -451,16 +451,6 @@ class Stats:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Searching:
-    """How questions that need several entries are searched, where the search policy learns."""
-
-    serves: str
-    """The way that serves: `planner` until another is proven."""
-    rewards: dict[str, float]
-    """Mean reward of each way that was tried."""
-
-
-@dataclass(frozen=True, kw_only=True)
 class LearningStatus:
     """How far learning has come for a scope's home, and what serves it."""
 
@@ -489,5 +479,3 @@ class LearningStatus:
     """Whether the tenant's users learn from each other."""
     last_change: datetime | None
     weights: dict[str, float]
-    searches: Searching | None = None
-    """How questions that need several entries are searched; None unless `Recursion(learns=True)`."""

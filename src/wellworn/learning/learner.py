@@ -352,16 +352,6 @@ class Learner:
         found = {"prior": texts.get((self.profile, None)), "person": texts.get((self.profile, partition))}
         return {name: None if text is None else json.loads(text) for name, text in found.items()}
 
-    def load(self, partition: Partition, state: dict[str, Any]) -> None:
-        """Replace states by exported ones; parts that are missing stay."""
-        prior = loads_state(Prior, json.dumps(state.get("prior")), self.names)
-        person = loads_state(Person, json.dumps(state.get("person")), self.names)
-        with self._store.transact() as tx:
-            if prior is not None:
-                self._put(tx, partition.tenant, None, prior)
-            if person is not None:
-                self._put(tx, partition.tenant, partition, person)
-
     # -- states --------------------------------------------------------------------------------------------------
 
     def _read(self, reader: StoreReader, partition: Partition) -> _Held:

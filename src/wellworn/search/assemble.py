@@ -2,10 +2,10 @@
 
 For candidates with relevance ρ (score / best score), the question's terms Q and all terms T, a chosen set S has
 
-    value(S) = 0.1 Σ w(t) over t in Q that S has  +  0.1 Σ u(t) over t in T that S has  +  Σ ρ(e) / Σ ρ over e in S
+    value(S) = Σ v(t) over t in T that S has  +  Σ ρ(e) / Σ ρ over e in S        v = 0.1 w + 0.1 u
 
-w and u each add up to 1; w(t) is the idf among the candidates, u(t) the idf times the best ρ of an entry that has t.
-All three are coverage or sums, so value is monotone and submodular. A greedy pass takes the entry that adds most per
+w and u each add up to 1; w(t) is the idf among the candidates for t in Q, u(t) the idf times the best ρ of an entry that
+has t. Both sums are coverage, so value is monotone and submodular. A greedy pass takes the entry that adds most per
 fourth root of its tokens: per token, tiny entries would win; by value alone, long ones. The order does not depend on the
 budget. A budget takes as many entries from its beginning as fit, and cuts the next one if enough room is left; so a
 larger budget has everything that a smaller one has. Knows neither stores nor how entries were found.
@@ -14,18 +14,18 @@ larger budget has everything that a smaller one has. Knows neither stores nor ho
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.fence import CLOSING, OPENING, fenced_lines
+from wellworn.core.fence import CLOSING, OPENING, fenced_block, fenced_lines
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Hit, Recall, fence_item
 from wellworn.ingest.terms import read_question, record_of
 
 ASKED, SAID, PER_TOKENS = 0.1, 0.1, 0.25
 LEAST_NEW = 0.1
-"""An entry adds nothing new if less than this share of its words, by weight, is new and none of the question's is."""
+"""An entry adds nothing new if less than this share of its words, by weight, is new."""
 LEAST_CUT = 20
 """An entry that does not fit is cut only if at least this many tokens are left."""
 _ROOM = 10**9
@@ -43,17 +43,12 @@ class LeftOut:
 class Assembled:
     """A context: its entries in order, what was left out, and the recalls it came from."""
 
-    question: str
     hits: tuple[Hit, ...]
     left_out: tuple[LeftOut, ...]
     text: str
     """The fenced block for a prompt, numbered from 0 as in `hits`; empty when nothing fits."""
     tokens: int
     max_tokens: int
-    cut: bool
-    """Whether the last entry is cut."""
-    covered: float
-    """The share of the question's words, by weight, that its uncut entries have."""
     recalls: tuple[Recall, ...]
 
     def __len__(self) -> int:
@@ -90,10 +85,7 @@ def checked_budget(max_tokens: object) -> None:
 def assemble(question: str, recalls: Sequence[Recall], *, max_tokens: int) -> Assembled:
     """A context from what recalls found."""
     checked_budget(max_tokens)
-    pool = _candidates(recalls)
-    asked = frozenset(read_question(question).terms)
-    weights = _weights(pool, asked)
-    order, rest = _greedy(pool, *weights)
+    order, rest = _greedy(question, _candidates(recalls))
     room = max_tokens - count_tokens(OPENING) - count_tokens(CLOSING)
     taken: list[_Candidate] = []
     for one in order:
@@ -102,27 +94,18 @@ def assemble(question: str, recalls: Sequence[Recall], *, max_tokens: int) -> As
         room -= one.cost
         taken.append(one)
     hits, beyond = _in_order([one.hit for one in taken]), order[len(taken) :]
-    cut = bool(beyond) and room >= LEAST_CUT
-    if cut:
-        hits.append(beyond[0].hit)
-    left = [LeftOut(entry=one.hit.entry, why="budget") for one in beyond[int(cut) :]]
+    if beyond and room >= LEAST_CUT:
+        hits.append(beyond.pop(0).hit)
+    left = [LeftOut(entry=one.hit.entry, why="budget") for one in beyond]
     left += [LeftOut(entry=one.hit.entry, why="nothing new") for one in rest]
-    lines = (
-        fenced_lines([fence_item(hit.entry, outdated=hit.outdated) for hit in hits], max_tokens=max_tokens)
-        if hits
-        else []
-    )
-    text = "\n".join([OPENING, *lines, CLOSING]) if lines else ""
-    has = frozenset[int]().union(*(one.terms for one in taken)) if taken else frozenset[int]()
+    items = [fence_item(hit.entry, outdated=hit.outdated) for hit in hits]
+    text = fenced_block(items, max_tokens=max_tokens)
     return Assembled(
-        question=question,
         hits=tuple(hits),
         left_out=tuple(left),
         text=text,
         tokens=count_tokens(text),
         max_tokens=max_tokens,
-        cut=cut,
-        covered=min(1.0, _sum(weights[0], has)),
         recalls=tuple(recalls),
     )
 
@@ -147,46 +130,36 @@ def _candidates(recalls: Sequence[Recall]) -> list[_Candidate]:
     return sorted(found.values(), key=lambda one: (-one.relevance, one.hit.entry.id))
 
 
-def _weights(pool: Sequence[_Candidate], asked: frozenset[int]) -> tuple[dict[int, float], dict[int, float], float]:
-    """w, u and Σ ρ."""
-    count: dict[int, int] = {}
+def _weights(question: str, pool: Sequence[_Candidate]) -> dict[int, float]:
+    """v of each term."""
     best: dict[int, float] = {}
+    count: dict[int, int] = {}
     for one in pool:
-        for term in one.terms:
+        for term in sorted(one.terms):
             count[term] = count.get(term, 0) + 1
             best[term] = max(best.get(term, 0.0), one.relevance)
     idf = {term: math.log(1 + len(pool) / n) for term, n in count.items()}
-    never = math.log(1 + 2 * max(len(pool), 1))  # asked for, and in no candidate
-    return (
-        _parts({term: idf.get(term, never) for term in sorted(asked)}),
-        _parts({term: idf[term] * best[term] for term in sorted(idf)}),
-        sum(one.relevance for one in pool),
-    )
+    asked = {term: idf[term] for term in dict.fromkeys(read_question(question).terms) if term in idf}
+    said = {term: idf[term] * best[term] for term in idf}
+    all_asked, all_said = math.fsum(asked.values()) or 1.0, math.fsum(said.values()) or 1.0
+    return {term: ASKED * asked.get(term, 0.0) / all_asked + SAID * said[term] / all_said for term in idf}
 
 
-def _parts(values: dict[int, float]) -> dict[int, float]:
-    total = sum(values.values())
-    return {term: value / total for term, value in values.items()} if total else {}
+def _sum(weights: Mapping[int, float], terms: frozenset[int]) -> float:
+    return math.fsum(weights[term] for term in terms)
 
 
-def _sum(weights: dict[int, float], terms: frozenset[int]) -> float:
-    return math.fsum(weights.get(term, 0.0) for term in terms)
-
-
-def _greedy(
-    pool: Sequence[_Candidate], asked: dict[int, float], said: dict[int, float], relevance: float
-) -> tuple[list[_Candidate], list[_Candidate]]:
+def _greedy(question: str, pool: Sequence[_Candidate]) -> tuple[list[_Candidate], list[_Candidate]]:
     """The entries in the order they are taken, and those that add nothing new, best first."""
+    weights, total = _weights(question, pool), sum(one.relevance for one in pool) or 1.0
     left, taken, has = list(pool), list[_Candidate](), frozenset[int]()
     while True:
         best, most = -1, -1.0
         for place, one in enumerate(left):
-            new = one.terms - has
-            wanted, more = _sum(asked, new), _sum(said, new)
-            if not wanted and more < LEAST_NEW * _sum(said, one.terms):
+            more = _sum(weights, one.terms - has)
+            if taken and more < LEAST_NEW * _sum(weights, one.terms):
                 continue
-            value = ASKED * wanted + SAID * more + (one.relevance / relevance if relevance else 0.0)
-            value /= one.cost**PER_TOKENS
+            value = (more + one.relevance / total) / one.cost**PER_TOKENS
             if value > most:  # of equals the more relevant, which comes first
                 best, most = place, value
         if best < 0:

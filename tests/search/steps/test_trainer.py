@@ -160,9 +160,6 @@ def test_a_proven_way_serves_until_learning_is_reset() -> None:
         assert memory.recall(QUESTION, scope=SCOPE, recursion="always").route == "recursive"
         trainer(memory).begin(HOME, proven("turns"))
         assert memory.recall(QUESTION, scope=SCOPE).trace[1].detail == "turns=True"
-        searches = memory.learning.status(scope=SCOPE).searches
-        assert searches is not None
-        assert searches.serves == "turns"
         memory.learning.reset(scope=SCOPE)
         assert len(memory.recall(QUESTION, scope=SCOPE).trace) == 3
 

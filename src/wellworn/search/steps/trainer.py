@@ -24,7 +24,7 @@ from typing import get_args
 from wellworn.core.clock import Clock
 from wellworn.core.errors import WellwornError
 from wellworn.core.plain import from_plain, to_plain
-from wellworn.core.values import Entry, LearningStatus, Partition, Recall, Scope, Searching, SearchStep
+from wellworn.core.values import Entry, Partition, Recall, Scope, SearchStep
 from wellworn.ingest.hashing import hash64
 from wellworn.ingest.terms import words
 from wellworn.learning.guard import Evidence
@@ -202,12 +202,6 @@ class CombinedMemoryTrainer:
         now, body = self._clock(), to_plain(policy)
         with self._store.transact() as tx:
             tx.put_records([Record(partition=home, kind=BEGUN, key=BEGUN, body=body, created_at=now, updated_at=now)])
-
-    def status(self, home: Partition) -> LearningStatus:
-        policy = self.policy(home)
-        rewards = {choice: seen.mean for choice, seen in policy.rewards.items()}
-        searches = Searching(serves=policy.serves(), rewards=rewards)
-        return replace(self._learner.status(home), searches=searches)
 
 
 def drop_searches(store: Store, tenant: str) -> None:
