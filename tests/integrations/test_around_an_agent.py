@@ -307,15 +307,17 @@ def test_and_after_every_n_turns() -> None:
     assert "dog" not in str(parts.model.seen[-1][-1].content).split("history")[0]
 
 
-def test_nothing_waits_where_no_session_ends_by_itself() -> None:
+def test_turns_wait_for_an_end_unless_there_is_no_reflection() -> None:
     parts = Parts(model=extracting("The user has a dog."))
-    for settings in ({"enable_prospective_reflection": False}, {"reflection": ReflectionSettings(idle_minutes=None)}):
-        agent = agent_of(scripted("Noted."), parts.middleware(**settings))
-        ask(agent, "I have a dog.")
-        assert parts.store.search(("rmm", "ada", "sessions")) == []
+    agent = agent_of(scripted("Noted."), parts.middleware(enable_prospective_reflection=False))
+    ask(agent, "I have a cow.", is_session_end=True)
+    assert parts.store.search(("rmm", "ada", "sessions")) == []
+    agent = agent_of(scripted("Noted."), parts.middleware(reflection=ReflectionSettings(idle_minutes=None)))
+    ask(agent, "I have a dog.")
     ask(agent, "It barks.", is_session_end=True)
     assert "I have a dog." in str(parts.model.seen[0][-1].content)
     assert parts.texts() == ["The user has a dog."]
+    assert parts.store.search(("rmm", "ada", "sessions")) == []
 
 
 def test_reflection_on_parts_in_the_background() -> None:
@@ -337,7 +339,8 @@ def test_reflection_on_parts_in_the_background() -> None:
     gate.set()
     middleware.wait()
     assert parts.texts() == ["The user has a dog."]
-    middleware.end_session(thread("t1"), agent=agent)
+    middleware.end_session("ada", "t1")
+    middleware.wait()
     assert "It barks." in str(parts.model.seen[-1][-1].content)  # what came meanwhile is read next time
     assert "I have a dog." not in str(parts.model.seen[-1][-1].content)
 

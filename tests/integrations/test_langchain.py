@@ -20,9 +20,6 @@ from integrations.world import ADA, SYSTEM, agent_of, ask, citing, scripted, sho
 from wellworn import InvalidInput, Memory, Scope
 from wellworn.integrations.langchain import NOTE, RMMContext, RMMMiddleware
 from wellworn.integrations.langchain_stream import CITE
-from wellworn.integrations.rmm_bank import Retrieved
-from wellworn.integrations.rmm_parts import PartsBank
-from wellworn.integrations.support import Faults
 
 BIKE = "Ada's bicycle is a green Brompton."
 QUESTION = "Which bicycle do I have?"
@@ -65,37 +62,24 @@ async def test_the_same_from_an_event_loop(memory: Memory) -> None:
     assert not middleware.faults
 
 
-class WatchedBank(PartsBank):
-    """A bank that notes which thread each call runs on."""
+async def test_nothing_of_memory_runs_on_the_event_loop(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
+    memory.remember(BIKE, scope=ADA)
+    threads = set()
 
-    def __init__(self) -> None:
-        self.faults = Faults()
-        self.calls: dict[str, int] = {}
+    def watched(call: Any) -> Any:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            threads.add((call.__name__, threading.get_ident()))
+            return call(*args, **kwargs)
 
-    def recall(self, *args: Any, **kwargs: Any) -> Retrieved:
-        self.calls["recall"] = threading.get_ident()
-        return Retrieved(recall_id="r", ids=["a"], block="<memories>\n[0] x\n</memories>", shown=1)
+        return run
 
-    def show_again(self, *args: Any) -> str:
-        raise AssertionError("the block is at hand")
-
-    def learn(self, *args: Any) -> None:
-        self.calls["learn"] = threading.get_ident()
-
-    def store(self, *args: Any) -> None:
-        self.calls["store"] = threading.get_ident()
-
-    def end(self, *args: Any, wait: bool = False) -> None:
-        self.calls["end"] = threading.get_ident()
-
-
-async def test_no_call_of_a_bank_runs_on_the_event_loop() -> None:
-    bank = WatchedBank()
-    agent = agent_of(scripted("Yes. [0]"), RMMMiddleware(bank))
+    for name in ("recall", "get", "outcome", "session"):
+        monkeypatch.setattr(memory, name, watched(getattr(memory, name)))
+    agent = agent_of(scripted("Yes. [0]"), RMMMiddleware(memory))
     context = {"user_id": "ada", "is_session_end": True}
-    await agent.ainvoke({"messages": [HumanMessage("q")]}, thread("t1"), context=context)
-    assert set(bank.calls) == {"recall", "learn", "store", "end"}
-    assert threading.get_ident() not in bank.calls.values()
+    await agent.ainvoke({"messages": [HumanMessage(QUESTION)]}, thread("t1"), context=context)
+    assert {name for name, _ in threads} == {"recall", "get", "outcome", "session"}
+    assert threading.get_ident() not in {ident for _, ident in threads}
 
 
 def test_a_tool_loop_recalls_once_and_every_call_sees_the_same_block(memory: Memory) -> None:
@@ -163,6 +147,36 @@ def test_a_session_that_the_model_still_sees_is_not_recalled(memory: Memory) -> 
     ask(agent, QUESTION)  # trimmed from the messages: now too
     assert any("green Brompton" in line for line in shown(model.seen[3]))
     assert turns(memory)[-2:] == [("user", QUESTION), ("assistant", "Noted.")]
+
+
+NOTHING = "<memories>Nothing relevant is remembered.</memories>\n\n"
+
+
+@pytest.mark.parametrize(("least", "before"), [(0.15, NOTHING), (0, "<memories note=")])
+def test_a_recall_without_an_answer_shows_no_strangers_and_says_so(memory: Memory, least: float, before: str) -> None:
+    memory.remember("Ada lives in Oslo.", scope=ADA)
+    model = scripted("No idea. [NO_CITE]")
+    middleware = RMMMiddleware(memory, min_confidence=least)
+    agent, strange = agent_of(model, middleware), "What is the boiling point of tungsten?"
+    assert ask(agent, strange) == "No idea."
+    assert str(model.seen[0][1].content).startswith(before)
+    assert agent.get_state(thread("t1")).values["messages"][0].content == strange
+    assert memory.learning.status(scope=ADA).outcomes == (0 if least else 1)
+    assert not middleware.faults
+    ask(agent, strange, user="ben", on="t2")
+    assert model.seen[1][1].content == strange  # nothing was ever remembered
+
+
+def test_what_is_outdated_is_marked(memory: Memory) -> None:
+    session = memory.session("s", scope=ADA)
+    session.add("user", "I live in Oslo.")
+    session.add("user", "I moved to Bergen last week.")
+    model = scripted("In Bergen. [0]")
+    ask(agent_of(model, RMMMiddleware(memory)), "Where do I live?")
+    first, *others = shown(model.seen[0])
+    assert "Bergen" in first
+    assert "outdated" not in first
+    assert any("outdated since" in line and "Oslo" in line for line in others)
 
 
 # -- what teaches ------------------------------------------------------------------------------------------------

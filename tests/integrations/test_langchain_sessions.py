@@ -107,7 +107,7 @@ def test_a_session_over_several_runs_becomes_memories_once() -> None:
         ask(agent, text, is_session_end=text == "Good bye.")
     asked = str(parts.model.seen[0][-1].content)
     assert all(text in asked for text in ("I ride a bicycle.", "It is green.", "Good bye."))
-    assert middleware.end_session(thread("t1"), agent=agent)  # nothing new: the model is not asked again
+    middleware.end_session("ada", "t1")  # nothing new: the model is not asked again
     assert len(parts.model.seen) == 1
     ask(agent, "I drink oolong.", is_session_end=True)  # the next session of the thread
     asked = str(parts.model.seen[1][-1].content)
@@ -121,16 +121,16 @@ def test_without_an_end_nothing_is_extracted_until_it_is_asked_for(memory: Memor
     agent = agent_of(scripted("Noted."), middleware)
     ask(agent, "I live in Oslo.")
     assert memory.jobs.list(scope=ADA) == []
-    assert middleware.end_session(thread("t1"), agent=agent)
+    middleware.end_session("ada", "t1")
     assert [job.kind for job in memory.jobs.list(scope=ADA)] == ["reflect"]
 
 
-async def test_an_interrupted_run_is_ended_from_outside() -> None:
+async def test_a_session_is_ended_from_outside() -> None:
     parts, saver = Parts(model=extracting("The user rides a bicycle.")), InMemorySaver()
     agent = pausing(scripted("Noted.", calling()), parts.middleware(), saver)
     await agent.ainvoke({"messages": [HumanMessage("I ride a bicycle.")]}, thread("t1"), context=WHO)
     await agent.ainvoke({"messages": [HumanMessage("What time is it?")]}, thread("t1"), context=WHO)
-    assert await parts.middleware().aend_session(thread("t1"), agent=agent)
+    parts.middleware().end_session("ada", "t1")
     assert parts.texts() == ["The user rides a bicycle."]
 
 
@@ -139,10 +139,10 @@ def test_an_end_that_fails_says_so(memory: Memory) -> None:
     agent = agent_of(scripted("Noted."), middleware)
     ask(agent, "I live in Oslo.")
     memory.close()
-    assert not middleware.end_session(thread("t1"), agent=agent)
+    middleware.end_session("ada", "t1")
     assert middleware.faults == {"reflect": 1}
-    with pytest.raises(InvalidInput, match="without a session"):
-        middleware.end_session(thread("unknown"), agent=agent)
+    with pytest.raises(InvalidInput, match="not a user"):
+        middleware.end_session("", "t1")
 
 
 def test_without_prospective_reflection_an_end_starts_nothing(memory: Memory) -> None:

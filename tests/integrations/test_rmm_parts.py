@@ -14,10 +14,9 @@ from langgraph.store.memory import InMemoryStore
 from langgraph.store.sqlite import SqliteStore
 
 from integrations.world import Parts, Words, agent_of, ask, citing, extracting, scripted, shown, thread
-from wellworn import InvalidInput, Memory
+from wellworn import InvalidInput, Memory, Scope
 from wellworn.integrations.langchain import RerankerConfig, create_rmm_middleware
 from wellworn.integrations.langgraph_store import WellwornStore
-from wellworn.integrations.rmm_bank import RMMUser
 from wellworn.integrations.rmm_parts import label_of
 
 PLACES = ["Ada lives in Oslo.", "Ada works in Bergen.", "Ada was born in Bonn.", "Ada studied in Lund."]
@@ -77,7 +76,7 @@ def test_a_memory_without_evidence_is_rejected() -> None:
 
 
 def test_of_the_k_nearest_m_are_shown() -> None:
-    parts = Parts(config={"sample": False, "top_k": 3, "top_m": 2})
+    parts = Parts(config={"temperature": 0.001, "top_k": 3, "top_m": 2})
     parts.remember(*PLACES)
     model = scripted("Yes. [0]")
     agent = agent_of(model, parts.middleware())
@@ -103,7 +102,7 @@ def test_memories_are_drawn_by_their_scores_and_a_seed_repeats_the_draw() -> Non
 
 
 def test_a_batch_is_applied_when_full_or_when_the_session_ends() -> None:
-    parts = Parts(config={"sample": False, "top_m": 2})
+    parts = Parts(config={"temperature": 0.001, "top_m": 2})
     parts.remember(*PLACES)
     agent = agent_of(scripted(citing("Oslo")), parts.middleware())
     steps: list[tuple[int, int]] = []
@@ -144,9 +143,7 @@ def test_citations_raise_the_score_of_what_helps_and_a_new_middleware_continues(
     untrained, early, late = learned(1), learned(15), learned(16)  # the first waits for its batch
     assert untrained < early < late
     assert late > 0
-    weights = parts.weights()
-    assert weights is not None
-    assert weights.turns == 32
+    assert parts.residual().steps == 32
 
 
 def unit(vector: list[float]) -> np.ndarray[Any, np.dtype[np.float64]]:
@@ -222,7 +219,7 @@ def test_any_base_store_holds_what_was_learned(kind: str, tmp_path: Path) -> Non
 
 def test_labels_take_any_id_and_no_two_are_alike() -> None:
     ids = ["a.b", "a%2Eb", "a/b", "a b", "ä", "a:b", "~x", "x" * 250, "x" * 249 + "y", ".", "b"]
-    users = [RMMUser(tenant=tenant, user=user) for user in ids for tenant in ("default", "a")]
+    users = [Scope(tenant=tenant, user=user) for user in ids for tenant in ("default", "a")]
     labels = [label_of(user) for user in users]
     assert len(set(labels)) == len(users)
     assert all("." not in label and 0 < len(label) < 100 for label in labels)
@@ -256,6 +253,5 @@ def test_the_defaults_are_the_papers() -> None:
     config = RerankerConfig()
     assert (config.top_k, config.top_m) == (20, 5)
     assert (config.temperature, config.learning_rate) == (0.5, 1e-3)
-    assert (RerankerConfig.paper().baseline, RerankerConfig.paper().scale) == (0.5, 1.0)
     defaults = create_rmm_middleware.__kwdefaults__ or {}
     assert defaults["enable_prospective_reflection"] is defaults["enable_retrospective_reflection"] is True

@@ -24,10 +24,9 @@ from langgraph.store.memory import InMemoryStore
 from pydantic import PrivateAttr
 
 from wellworn import Memory, Scope
-from wellworn.core.plain import from_plain
+from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import Entry
 from wellworn.integrations.langchain import RerankerConfig, RMMContext, RMMMiddleware, create_rmm_middleware
-from wellworn.integrations.rmm_bank import RMMUser
 from wellworn.integrations.rmm_parts import MemoryRecord, RerankerWeights, label_of
 from wellworn.learning.residual import Residual
 
@@ -211,7 +210,8 @@ class Parts:
     store: BaseStore = field(default_factory=InMemoryStore)
     model: Scripted = field(default_factory=extracting)
     vectors: InMemoryVectorStore = field(init=False)
-    config: dict[str, Any] = field(default_factory=lambda: {"sample": False})
+    config: dict[str, Any] = field(default_factory=lambda: {"temperature": 0.001})
+    """By default chance decides nothing."""
 
     def __post_init__(self) -> None:
         self.vectors = InMemoryVectorStore(self.embeddings)
@@ -228,16 +228,18 @@ class Parts:
 
     def remember(self, *texts: str, user: str = "ada") -> None:
         """Put memories there as the end of a session would."""
-        who = RMMUser(tenant="default", user=user)
+        who = Scope(user=user)
         for text in texts:
             times: dict[str, Any] = dict.fromkeys(("at", "created_at", "updated_at", "valid_from"), NOW)
-            entry = Entry(id=str(uuid4()), partition=who.scope.home(), kind="fact", text=text, **times)
+            entry = Entry(id=str(uuid4()), partition=who.home(), kind="fact", text=text, **times)
             vector = np.asarray(self.embeddings.embed_query(text), dtype="<f4").tobytes()
-            self.vectors.add_documents([MemoryRecord(entry=entry, embedding=vector).document(label_of(who))])
+            record = MemoryRecord(entry=entry, embedding=vector)
+            self.vectors.add_documents([record.document(label_of(who))])
+            self.store.put(("rmm", label_of(who), "memories"), entry.id, to_plain(record), index=False)
 
     def records(self, user: str = "ada") -> list[Entry]:
         """The memories of a user, from the vector store."""
-        label = label_of(RMMUser(tenant="default", user=user))
+        label = label_of(Scope(user=user))
         found = [one["metadata"] for one in self.vectors.store.values() if one["metadata"]["rmm_user"] == label]
         return [from_plain(MemoryRecord, json.loads(one["rmm_record"])).entry for one in found]
 
@@ -245,7 +247,7 @@ class Parts:
         return sorted(entry.text for entry in self.records(user))
 
     def weights(self, user: str = "ada") -> RerankerWeights | None:
-        item = self.store.get(("rmm", label_of(RMMUser(tenant="default", user=user)), "weights"), "reranker")
+        item = self.store.get(("rmm", label_of(Scope(user=user)), "weights"), "reranker")
         return None if item is None else from_plain(RerankerWeights, item.value)
 
     def residual(self, user: str = "ada") -> Residual:

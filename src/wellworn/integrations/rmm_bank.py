@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from hashlib import blake2b
+from datetime import datetime
 
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.fence import fenced_block
@@ -36,51 +36,32 @@ class RMMContext:
     """Overrides the tenant of the middleware."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class RMMUser:
-    """Whose memories a call reads and writes."""
-
-    tenant: str
-    user: str
-
-    @property
-    def key(self) -> str:
-        """A short text that identifies this user in the agent's state."""
-        return blake2b(f"{self.tenant}\x1f{self.user}".encode(), digest_size=12).hexdigest()
-
-    @property
-    def scope(self) -> Scope:
-        return Scope(tenant=self.tenant, user=self.user)
-
-
-def user_of(user_id: object, tenant: str) -> RMMUser:
-    """Return the user with this id, or raise an error that says how a run names its user."""
+def user_of(user_id: object, tenant: str) -> Scope:
+    """Return the scope of a user, or raise an error that says how a run names its user."""
     if not isinstance(user_id, str) or not user_id.strip():
         remedy = "give context={'user_id': …} or config={'configurable': {'user_id': …}} to the run"
         raise InvalidInput("user_id", f"{user_id!r} is not a user", remedy)
-    named = RMMUser(tenant=tenant, user=user_id)
-    named.scope.home()  # raises for a name that no scope accepts
-    return named
+    return Scope(tenant=tenant, user=user_id)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Utterance:
-    """One turn of a dialogue, as the agent's messages hold it."""
+    """One turn of a dialogue."""
 
     role: str
     text: str
-    message_id: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class Retrieved:
-    """The memories recalled for a question, with the block that shows the first of them."""
+    """The memories recalled for a question, those shown first."""
 
-    recall_id: str
+    id: str
+    at: datetime
     ids: list[str]
-    """Those in the block come first."""
-    block: str
     shown: int
+    nothing: bool = False
+    """Whether the model is told that nothing relevant is remembered."""
 
 
 class WellwornBank:
@@ -89,65 +70,68 @@ class WellwornBank:
     Every call names its user, and no call sees another user's memories.
     """
 
-    def __init__(self, memory: Memory, *, top_m: int, max_tokens: int, min_score: float | None) -> None:
+    def __init__(self, memory: Memory, *, top_m: int, max_tokens: int, min_confidence: float) -> None:
         self.faults = Faults()
         self._memory = memory
         self._top_m = top_m
         self._max_tokens = max_tokens
-        self._min_score = min_score
+        self._min_confidence = min_confidence
 
-    def recall(self, user: RMMUser, question: str, *, except_session: str | None) -> Retrieved:
+    def recall(self, user: Scope, question: str, *, except_session: str | None) -> Retrieved:
         """Find and rank memories for a question, without those of a session that the model already sees."""
         found = self._memory.recall(
             question[:MAX_QUERY_CHARS],
-            scope=user.scope,
+            scope=user,
             k=self._top_m,
-            min_score=self._min_score,
+            min_confidence=self._min_confidence,
             except_session=except_session,
         )
         return Retrieved(
-            recall_id=found.id,
+            id=found.id,
+            at=self._memory.engine.clock(),
             ids=[hit.entry.id for hit in found.hits],
-            block=found.context(max_tokens=self._max_tokens),
             shown=found.shown(max_tokens=self._max_tokens),
+            nothing=self._min_confidence > 0 and found.searched > 0 and not found.hits,
         )
 
-    def show_again(self, user: RMMUser, ids: Sequence[str]) -> str:
-        """Rebuild the block of an earlier recall from the ids it showed, in a process that does not have it."""
-        entries = [self._memory.get(id, scope=user.scope) for id in ids]
-        return rendered(entries, max_tokens=self._max_tokens)[0]
+    def block(self, user: Scope, recalled: Retrieved) -> str:
+        """Return the block that shows the memories of a recall, the same in a later process."""
+        entries = [self._memory.get(id, scope=user) for id in recalled.ids[: recalled.shown]]
+        return block_of(entries, max_tokens=self._max_tokens, now=recalled.at)
 
-    def learn(self, user: RMMUser, question: str, recalled: Retrieved, cited: Sequence[int]) -> None:
+    def learn(self, user: Scope, question: str, recalled: Retrieved, cited: Sequence[int]) -> None:
         """Learn that the answer cited these places of the block, and not the others."""
         if recalled.shown < len(recalled.ids):  # some did not fit: that they were not cited says nothing
             return
         with suppress(NotFound):  # learning is off, or the recall was forgotten
-            self._memory.outcome(recalled.recall_id, cited=cited, scope=user.scope)
+            self._memory.outcome(recalled.id, cited=cited, scope=user)
 
-    def store(self, user: RMMUser, session_id: str, turns: Sequence[Utterance]) -> None:
+    def add_turns(self, user: Scope, session_id: str, turns: Sequence[Utterance]) -> None:
         """Store turns of a session."""
-        session = self._memory.session(session_id, scope=user.scope)
+        session = self._memory.session(session_id, scope=user)
         session.add_turns([(turn.role, turn.text) for turn in turns], tags=["conversation"])
 
-    def end(self, user: RMMUser, session_id: str, turns: Sequence[Utterance], *, wait: bool = False) -> None:
-        """End a session, given the turns that the agent's state holds: what was said becomes memories, once."""
+    def end(self, user: Scope, session_id: str) -> None:
+        """End a session: what was said becomes memories, once."""
         with suppress(NotFound):  # nothing was said yet
-            self._memory.session(session_id, scope=user.scope).end()
+            self._memory.session(session_id, scope=user).end()
 
-    def entries(self, user: RMMUser) -> list[Entry]:
+    def entries(self, user: Scope) -> list[Entry]:
         """What is remembered of a user, the turns of dialogues included."""
-        return self._memory.entries(scope=user.scope, layer="user", limit=_EVERYTHING)
+        return self._memory.entries(scope=user, layer="user", limit=_EVERYTHING)
 
-    def forget(self, user: RMMUser, ids: Sequence[str] | None) -> int:
+    def forget(self, user: Scope, ids: Sequence[str] | None) -> int:
         """Remove memories of a user for good; without ids all of them."""
-        return self._memory.forget(ids, everything=ids is None, scope=user.scope).entries
+        return self._memory.forget(ids, everything=ids is None, scope=user).entries
 
-    def rebuild(self, user: RMMUser) -> int:
+    def rebuild(self, user: Scope) -> int:
         """Do nothing: a `Memory` keeps its own index, and `wellworn doctor` mends it."""
         return len(self.entries(user))
 
 
-def rendered(entries: Sequence[Entry], *, max_tokens: int) -> tuple[str, int]:
-    """Return the block, one entry on a line, and how many of the entries it shows: always the first ones."""
-    block = fenced_block([fence_item(entry) for entry in entries], max_tokens=max_tokens)
-    return block, max(0, block.count("\n") - 1)
+def block_of(entries: Sequence[Entry], *, max_tokens: int, now: datetime) -> str:
+    """Return the block, one entry on a line; what does not hold any more is marked."""
+    return fenced_block(
+        [fence_item(one, outdated=one.valid_to is not None and one.valid_to <= now) for one in entries],
+        max_tokens=max_tokens,
+    )

@@ -39,12 +39,12 @@ from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput
 from wellworn.core.locks import ForkLock
 from wellworn.core.plain import from_plain, to_plain
-from wellworn.core.values import Entry, Turn
+from wellworn.core.values import Entry, Scope, Turn
 from wellworn.core.wellformed import well_formed
-from wellworn.ingest.validate import checked_flag, checked_k
-from wellworn.integrations.rmm_bank import Retrieved, RMMUser, Utterance, rendered
+from wellworn.ingest.validate import checked_k
+from wellworn.integrations.rmm_bank import Retrieved, Utterance, block_of
 from wellworn.integrations.support import Faults
-from wellworn.learning.residual import BASELINE, CANDIDATES, ETA, SHOWN, TAU, Rates, Residual, sample
+from wellworn.learning.residual import CANDIDATES, ETA, SHOWN, TAU, Rates, Residual, sample
 from wellworn.models.langchain import LangChainModel
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Proposal, decide
@@ -75,33 +75,25 @@ _LOCKS = 64
 
 @dataclass(frozen=True, kw_only=True)
 class RerankerConfig:
-    """The numbers of the reranker. Top-K, Top-M, τ and η are the paper's; `scale` and `baseline` are not, since its own
-    do harm (see `paper`)."""
+    """The numbers of the reranker. Top-K, Top-M, τ and η are the paper's; its own `scale`, 1, and `baseline`, 0.5, do
+    harm."""
 
     top_k: int = CANDIDATES
     """How many candidates come from the vector store."""
     top_m: int = SHOWN
     """How many of these are shown."""
     temperature: float = TAU
-    """τ: the lower, the less chance decides."""
+    """τ: the lower, the less chance decides which are shown (Equation 2)."""
     learning_rate: float = ETA
     """η."""
     baseline: float | None = None
     """b, which a reward of +1 or -1 is compared with; None takes the running mean of this user's rewards."""
     scale: float = 20.0
     """Multiplies the scores. Cosines differ by tenths: at 1.0 the noise of Equation 2 drowns them."""
-    sample: bool = True
-    """Whether memories are drawn at random (Equation 2), or the best by score are shown."""
     seed: int | None = None
     """Of the random numbers."""
 
-    @classmethod
-    def paper(cls) -> RerankerConfig:
-        """Every number as in the paper: b = 0.5, and scores as they are."""
-        return cls(baseline=BASELINE, scale=1.0)
-
     def __post_init__(self) -> None:
-        checked_flag("sample", self.sample)
         if checked_k(self.top_m) > checked_k(self.top_k):
             raise InvalidInput("top_m", f"{self.top_m} is more than top_k, {self.top_k}", "show at most what is found")
         for name in ("temperature", "learning_rate", "scale"):
@@ -135,72 +127,52 @@ class RerankerWeights:
     turns: int = 0
 
 
-def label_of(user: RMMUser) -> str:
-    """Return the user as one label of a namespace. Any id is allowed, and no two users share a label."""
-    names = [user.user] if user.tenant == "default" else [user.tenant, user.user]
-    label = ":".join(quote(name, safe="").replace(".", "%2E").replace("~", "%7E") for name in names)
-    if len(label) <= _LONGEST_LABEL:
-        return label
-    return "~" + sha256(f"{user.tenant}\x1f{user.user}".encode()).hexdigest()
-
-
 @dataclass(frozen=True, kw_only=True)
 class PendingSession:
     """What was said in a session and has not become memories yet."""
 
     at: datetime
-    done: str = ""
-    """The last message that was reflected on."""
     turns: tuple[Utterance, ...] = ()
-    waits: bool = False
-    """Whether there are turns; a store can look for it."""
-
-    def with_turns(self, turns: Sequence[Utterance], at: datetime) -> PendingSession:
-        """Add those turns that are new: later than `done`, and not among the waiting ones."""
-        last = max((n for n, turn in enumerate(turns) if self.done and turn.message_id == self.done), default=-1)
-        known = {turn.message_id for turn in self.turns if turn.message_id}
-        new = [turn for turn in turns[last + 1 :] if turn.message_id not in known]
-        return replace(self, turns=(*self.turns, *new), at=at, waits=True) if new else self
 
 
+def label_of(user: Scope) -> str:
+    """Return the user as one label of a namespace. Any id is allowed, and no two users share a label."""
+    names = [*([] if user.tenant == "default" else [user.tenant]), *user.ids("user")]
+    label = ":".join(quote(name, safe="").replace(".", "%2E").replace("~", "%7E") for name in names)
+    whole = "\x1f".join([user.tenant, *user.ids("user")])
+    return label if len(label) <= _LONGEST_LABEL else "~" + sha256(whole.encode()).hexdigest()
+
+
+@dataclass(kw_only=True, eq=False)
 class PartsBank:
     """Safe to share between threads: what one user teaches in several sessions at once is all counted."""
 
-    def __init__(
-        self,
-        *,
-        vector_store: VectorStore,
-        embeddings: Embeddings,
-        store: BaseStore,
-        model: BaseChatModel,
-        config: RerankerConfig,
-        max_tokens: int,
-        learns: bool,
-        search_kwargs: SearchKwargs | None,
-        reflection: ReflectionSettings | None,
-        background: bool,
-        clock: Clock,
-    ) -> None:
-        _check("vector_store", vector_store, VectorStore, "give a LangChain VectorStore")
-        _check("embeddings", embeddings, Embeddings, "give a LangChain Embeddings")
-        _check("store", store, BaseStore, "give a LangGraph BaseStore, such as InMemoryStore() or WellwornStore(…)")
-        _check("summarization_model", model, BaseChatModel, "give a LangChain chat model")
-        _check("reranker_config", config, RerankerConfig, "give a RerankerConfig")
-        _check("reflection", reflection or ReflectionSettings(), ReflectionSettings, "give ReflectionSettings(…)")
+    vector_store: VectorStore
+    embeddings: Embeddings
+    store: BaseStore
+    summarization_model: BaseChatModel
+    reranker_config: RerankerConfig
+    max_tokens: int
+    learns: bool
+    reflects: bool
+    search_kwargs: SearchKwargs | None
+    reflection: ReflectionSettings
+    background: bool
+    clock: Clock
+
+    def __post_init__(self) -> None:
+        _check("vector_store", self.vector_store, VectorStore, "give a LangChain VectorStore")
+        _check("embeddings", self.embeddings, Embeddings, "give a LangChain Embeddings")
+        _check("store", self.store, BaseStore, "give a LangGraph BaseStore, such as InMemoryStore()")
+        _check("summarization_model", self.summarization_model, BaseChatModel, "give a LangChain chat model")
+        _check("reranker_config", self.reranker_config, RerankerConfig, "give a RerankerConfig")
+        _check("reflection", self.reflection, ReflectionSettings, "give ReflectionSettings(…)")
+        self.clock = aware(self.clock)
         self.faults = Faults()
-        self._index = vector_store
-        self._embeddings = embeddings
-        self._store = store
-        self._model = LangChainModel(model)
-        self._config = config
-        self._width = _common_width(embeddings, vector_store)
-        self._max_tokens = max_tokens
-        self._learns = learns
-        self._search_kwargs = search_kwargs
-        self._settings = ReflectionSettings() if reflection is None else reflection
-        self._pool = ThreadPoolExecutor(1, "wellworn-reflection") if background else None
-        self._clock = aware(clock)
-        self._random = np.random.default_rng(config.seed)
+        self._model = LangChainModel(self.summarization_model)
+        self._width = _common_width(self.embeddings, self.vector_store)
+        self._pool = ThreadPoolExecutor(1, "wellworn-reflection") if self.background else None
+        self._random = np.random.default_rng(self.reranker_config.seed)
         self._random_lock = ForkLock()
         self._locks, self._reflecting = [[ForkLock() for _ in range(_LOCKS)] for _ in range(2)]
         self._recalls: LruCache[str, tuple[Numbers, list[MemoryRecord]]] = LruCache(_MAX_WAITING)
@@ -208,93 +180,97 @@ class PartsBank:
 
     # -- recall --------------------------------------------------------------------------------------------------
 
-    def recall(self, user: RMMUser, question: str, *, except_session: str | None) -> Retrieved:
-        label, vector = label_of(user), self._embeddings.embed_query(question)
-        found = self._nearest(label, question, vector, self._config.top_k)
-        ranked = [one for one in found if except_session is None or one.entry.session_id != except_session]
+    def recall(self, user: Scope, question: str, *, except_session: str | None) -> Retrieved:
+        label, vector = label_of(user), self.embeddings.embed_query(question)
+        ranked = [
+            one
+            for one in self._nearest(label, question, vector, self.reranker_config.top_k)
+            if except_session is None or one.entry.session_id != except_session
+        ]
         with self.faults.guarded("rerank"):
             ranked = self._reranked(label, _unit(vector), ranked)
-        top = [record.entry for record in ranked[: self._config.top_m]]
-        block, shown = rendered(top, max_tokens=self._max_tokens)
-        recall_id = uuid4().hex
-        self._recalls.put(recall_id, (_unit(vector), ranked))
-        return Retrieved(recall_id=recall_id, ids=[record.entry.id for record in ranked], block=block, shown=shown)
+        id = uuid4().hex
+        self._recalls.put(id, (_unit(vector), ranked))
+        at, ids = self.clock(), [one.entry.id for one in ranked]
+        block = self._block(ranked[: self.reranker_config.top_m], at)
+        return Retrieved(id=id, at=at, ids=ids, shown=max(0, block.count("\n") - 1))
 
-    def show_again(self, user: RMMUser, ids: Sequence[str]) -> str:
-        records = self._by_ids(label_of(user), ids)
+    def block(self, user: Scope, recalled: Retrieved) -> str:
+        records = self._recalled(user, recalled.id, recalled.ids[: recalled.shown])
+        return self._block(records[: recalled.shown], recalled.at)
+
+    def _block(self, records: Sequence[MemoryRecord], at: datetime) -> str:
+        return block_of([one.entry for one in records], max_tokens=self.max_tokens, now=at)
+
+    def _recalled(self, user: Scope, id: str, ids: Sequence[str]) -> list[MemoryRecord]:
+        """Return the memories of a recall, also of another process."""
+        known = self._recalls.get(id)
+        if known is not None:
+            return known[1]
+        found = [self.store.get((_ROOT, label_of(user), "memories"), one) for one in ids]
+        records = [from_plain(MemoryRecord, item.value) for item in found if item is not None]
         if len(records) < len(ids):
-            raise LookupError("a memory that was shown is gone")
-        return rendered([record.entry for record in records], max_tokens=self._max_tokens)[0]
+            raise LookupError("a memory that was recalled is gone")
+        return records
 
     def _nearest(self, label: str, text: str, vector: Sequence[float], k: int) -> list[MemoryRecord]:
         """Return a user's k nearest memories. Look further if the vector store holds many of other users."""
-        kwargs = dict(self._search_kwargs(label)) if self._search_kwargs is not None else {}
+        kwargs = dict(self.search_kwargs(label)) if self.search_kwargs is not None else {}
         limit = k
         while True:
             try:
-                documents = self._index.similarity_search_by_vector([*vector], k=limit, **kwargs)
+                documents = self.vector_store.similarity_search_by_vector([*vector], k=limit, **kwargs)
             except NotImplementedError:  # it can only be asked in words
-                documents = self._index.similarity_search(text, k=limit, **kwargs)
-            own = _records(documents, label)
+                documents = self.vector_store.similarity_search(text, k=limit, **kwargs)
+            own = {one.metadata[ID]: one.metadata[RECORD] for one in documents if one.metadata.get(USER) == label}
             if len(own) >= k or len(documents) < limit or limit >= _MAX_SEARCHED:
                 break
             limit = min(4 * limit, _MAX_SEARCHED)
-        if not own and documents and self._store.search((_ROOT, label, "memories"), limit=1):
+        if not own and documents and self.store.search((_ROOT, label, "memories"), limit=1):
             self.faults.note(
                 "recall",
                 f"of {len(documents)} documents that the vector store found, none is this user's",
                 "narrow its search with search_kwargs=lambda label: {'filter': {'rmm_user': label}}",
             )
-        return [*own.values()][:k]
-
-    def _by_ids(self, label: str, ids: Sequence[str]) -> list[MemoryRecord]:
-        """Return those of these memories that are there, in this order."""
-        found = _records(self._index.get_by_ids([*ids]), label)
-        return [found[id] for id in ids if id in found]
+        return [from_plain(MemoryRecord, json.loads(record)) for record in [*own.values()][:k]]
 
     def _reranked(self, label: str, query: Numbers, records: list[MemoryRecord]) -> list[MemoryRecord]:
         """Equations 1 and 2: put the memories to show first; the others stay in the order of the vector store."""
-        if not records:
-            return []
+        if not records or not self.learns:
+            return records
+        config = self.reranker_config
         scores = Residual.from_bytes(self._weights(label).state).scores(query, self._matrix(records))
         if not np.isfinite(scores).all():
             raise ValueError("a score is not a number")
-        if self._config.sample and self._learns:
-            with self._random_lock:
-                top = sample(scores, self._config.top_m, self._random, tau=self._config.temperature)
-            top.sort(key=lambda place: -scores[place])
-        else:
-            top = np.argsort(-scores, kind="stable")[: self._config.top_m].tolist()
+        with self._random_lock:
+            top = sample(scores, config.top_m, self._random, tau=config.temperature)
+        top.sort(key=lambda place: -scores[place])
         return [records[n] for n in top] + [one for n, one in enumerate(records) if n not in top]
 
     def _matrix(self, records: Sequence[MemoryRecord]) -> Numbers:
         """Return the vectors at length `scale`, shape (K, d): scores, and what they teach, grow with it."""
-        return np.stack([record.vector for record in records]) * self._config.scale
+        return np.stack([record.vector for record in records]) * self.reranker_config.scale
 
     # -- learning ------------------------------------------------------------------------------------------------
 
-    def learn(self, user: RMMUser, question: str, recalled: Retrieved, cited: Sequence[int]) -> None:
-        ids, shown = recalled.ids, recalled.shown
-        if not self._learns or shown < min(len(ids), self._config.top_m):  # some did not fit: silence says nothing
+    def learn(self, user: Scope, question: str, recalled: Retrieved, cited: Sequence[int]) -> None:
+        ids, shown, label = recalled.ids, recalled.shown, label_of(user)
+        if not self.learns or shown < min(
+            len(ids), self.reranker_config.top_m
+        ):  # some did not fit: silence says nothing
             return
-        label = label_of(user)
-        query, records = self._recalls.pop(recalled.recall_id) or (  # the recall of another process
-            _unit(self._embeddings.embed_query(question)),
-            self._by_ids(label, ids),
-        )
-        if len(records) < len(ids):  # one was replaced meanwhile
-            return
+        records, known = self._recalled(user, recalled.id, ids), self._recalls.pop(recalled.id)
+        query = _unit(self.embeddings.embed_query(question)) if known is None else known[0]
         flags = np.array([place in cited for place in range(shown)])
         with self._lock(label):
             old = self._weights(label)
-            turns, reward = old.turns + 1, 2.0 * float(flags.mean()) - 1.0
-            mean = old.mean + (reward - old.mean) / min(turns, _MEAN_OVER)
-            residual = Residual.from_bytes(old.state)
+            residual, reward = Residual.from_bytes(old.state), 2.0 * float(flags.mean()) - 1.0
+            mean = old.mean + (reward - old.mean) / min(old.turns + 1, _MEAN_OVER)
             grown = residual.updated(query, self._matrix(records), range(shown), flags, rates=self._rates(mean))
-            self._save(label, RerankerWeights(state=grown.to_bytes(), mean=mean, turns=turns))
+            self._save(label, RerankerWeights(state=grown.to_bytes(), mean=mean, turns=old.turns + 1))
 
     def _rates(self, mean: float) -> Rates:
-        config = self._config
+        config = self.reranker_config
         baseline = mean if config.baseline is None else config.baseline
         return Rates(tau=config.temperature, eta=config.learning_rate, baseline=baseline)
 
@@ -302,7 +278,7 @@ class PartsBank:
         """Load what a user has taught; start anew if there is nothing usable of this width."""
         weights = self._unsaved.get(label)
         with self.faults.guarded("weights"), suppress(ValueError):  # damaged
-            item = None if weights is not None else self._store.get((_ROOT, label, "weights"), "reranker")
+            item = None if weights is not None else self.store.get((_ROOT, label, "weights"), "reranker")
             if item is not None:
                 weights = from_plain(RerankerWeights, item.value)
         if weights is not None and Residual.from_bytes(weights.state).width == self._width:
@@ -314,8 +290,7 @@ class PartsBank:
         """Write every turn, an unfinished batch too. If the store fails, learning continues in memory."""
         self._unsaved.put(label, weights)
         with self.faults.guarded("weights"):
-            value = to_plain(weights) | {"updated_at": self._clock().isoformat()}
-            self._store.put((_ROOT, label, "weights"), "reranker", value, index=False)
+            self._put(label, "weights", "reranker", weights)
             self._unsaved.pop(label)
 
     def _lock(self, label: str) -> ForkLock:
@@ -323,147 +298,77 @@ class PartsBank:
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
-    def store(self, user: RMMUser, session_id: str, turns: Sequence[Utterance]) -> None:
+    def add_turns(self, user: Scope, session_id: str, turns: Sequence[Utterance]) -> None:
         """Let turns wait for reflection, which starts when there are `every_turns`, or after `idle_minutes`."""
-        label, now = label_of(user), self._clock()
-        idle, every = self._settings.idle_minutes, self._settings.every_turns
-        if idle is None and every is None:  # the end of a session brings its turns along
+        if not self.reflects:
             return
-        for item in [] if idle is None else self._items(label, "sessions", waits=True):
+        label, now, idle = label_of(user), self.clock(), self.reflection.idle_minutes
+        for item in [] if idle is None else self._items(label, "sessions"):
             if now - from_plain(PendingSession, item.value).at >= timedelta(minutes=idle or 0.0):
-                self._start(user, item.key)
+                self.end(user, item.key)
         with self._lock(label):
-            grown = self._pending(label, session_id).with_turns(turns, now)
-            self._put(label, "sessions", _key_of(session_id), grown)
-        if every is not None and len(grown.turns) >= every:
-            self._start(user, session_id)
+            waiting = (*self._waiting(label, session_id), *turns)
+            self._put(label, "sessions", session_id, PendingSession(at=now, turns=waiting))
+        if self.reflection.every_turns is not None and len(waiting) >= self.reflection.every_turns:
+            self.end(user, session_id)
 
-    def end(self, user: RMMUser, session_id: str, turns: Sequence[Utterance], *, wait: bool = False) -> None:
+    def end(self, user: Scope, session_id: str) -> None:
         """Turn what was said since the last end into memories, and apply an unfinished batch of learning."""
-        label = label_of(user)
-        with self._lock(label):
-            pending = self._pending(label, session_id)
-            grown = pending.with_turns(turns, self._clock())
-            if grown != pending:
-                self._put(label, "sessions", _key_of(session_id), grown)
-        if wait:
-            self._end(user, session_id)
-        else:
-            self._start(user, session_id)
 
-    def wait(self) -> None:
-        """Wait for the reflection that runs in the background."""
-        if self._pool is not None:
-            self._pool.submit(lambda: None).result()
-
-    def _start(self, user: RMMUser, session_id: str) -> None:
         def work() -> None:
             with self.faults.guarded("reflect"):
-                self._end(user, session_id)
+                label = label_of(user)
+                with self._reflecting[hash(label) % _LOCKS]:  # not the other lock: nobody waits for our model
+                    self._reflect(user, label, session_id)
+                with self._lock(label):
+                    old = self._weights(label)
+                    settled = Residual.from_bytes(old.state).settled(rates=self._rates(old.mean)).to_bytes()
+                    if settled != old.state:
+                        self._save(label, replace(old, state=settled))
 
         if self._pool is None:
             work()
         else:
             self._pool.submit(work)
 
-    def _end(self, user: RMMUser, session_id: str) -> None:
-        label = label_of(user)
-        with self._reflecting[hash(label) % _LOCKS]:  # not the other lock: nobody waits for our model
-            self._reflect(user, label, session_id)
-        with self._lock(label):
-            if self._learns:
-                old = self._weights(label)
-                settled = Residual.from_bytes(old.state).settled(rates=self._rates(old.mean)).to_bytes()
-                if settled != old.state:
-                    self._save(label, replace(old, state=settled))
+    def wait(self) -> None:
+        """Wait for the reflection that runs in the background."""
+        if self._pool is not None:
+            self._pool.submit(lambda: None).result()
 
-    def _reflect(self, user: RMMUser, label: str, session_id: str) -> None:
-        pending = self._pending(label, session_id)
-        if not pending.turns:
-            return
+    def _reflect(self, user: Scope, label: str, session_id: str) -> None:
+        turns = self._waiting(label, session_id)
         # In a context of its own, so that calls of our model are not part of the agent's stream.
-        added, retired = contextvars.Context().run(self._changes, user, label, session_id, pending.turns)
+        added, retired = contextvars.Context().run(self._changes, user, label, session_id, turns) if turns else ([], [])
         try:
             self._add(label, added)
             with self._lock(label):
-                later = self._pending(label, session_id).turns[len(pending.turns) :]
-                done = PendingSession(at=pending.at, done=pending.turns[-1].message_id)
-                self._put(label, "sessions", _key_of(session_id), done.with_turns(later, pending.at))
+                later = self._waiting(label, session_id)[len(turns) :]
+                if later:
+                    self._put(label, "sessions", session_id, PendingSession(at=self.clock(), turns=later))
+                else:
+                    self.store.delete((_ROOT, label, "sessions"), session_id)
         except Exception:
             with suppress(Exception):
                 self._remove(label, [record.entry.id for record in added])
             raise
         self._remove(label, retired)
 
-    def _pending(self, label: str, session_id: str) -> PendingSession:
-        item = self._store.get((_ROOT, label, "sessions"), _key_of(session_id))
-        return PendingSession(at=self._clock()) if item is None else from_plain(PendingSession, item.value)
-
-    # -- care ----------------------------------------------------------------------------------------------------
-
-    def entries(self, user: RMMUser) -> list[Entry]:
-        """The memories of a user."""
-        items = self._items(label_of(user), "memories")
-        return [from_plain(MemoryRecord, item.value).entry for item in items]
-
-    def forget(self, user: RMMUser, ids: Sequence[str] | None) -> int:
-        """Remove memories of a user for good; without ids all of them, with what was learned and what waits."""
-        label = label_of(user)
-        with self._lock(label):
-            gone = [item.key for item in self._items(label, "memories") if ids is None or item.key in ids]
-            self._remove(label, gone)
-            if ids is None:
-                for item in self._items(label, "sessions") + self._items(label, "weights"):
-                    self._store.delete(item.namespace, item.key)
-                self._unsaved.pop(label)
-        return len(gone)
-
-    def rebuild(self, user: RMMUser) -> int:
-        """Put the memories of a user into the vector store again, with new vectors; returns how many there are."""
-        label = label_of(user)
-        with self._lock(label):
-            records = self._embedded_records(self.entries(user))
-            with suppress(Exception):  # some refuse to add an id that is there, others to delete one that is not
-                self._index.delete([record.entry.id for record in records])
-            self._add(label, records)
-        return len(records)
-
-    def _items(self, label: str, kind: str, **filter: Any) -> list[Item]:
-        """Everything under a namespace, read in pages."""
-        found: list[Item] = []
-        while page := self._store.search((_ROOT, label, kind), filter=filter, limit=_PAGE, offset=len(found)):
-            found += page
-        return found
-
-    def _put(self, label: str, kind: str, key: str, value: object) -> None:
-        self._store.put((_ROOT, label, kind), key, to_plain(value), index=False)
-
-    def _add(self, label: str, records: Sequence[MemoryRecord]) -> None:
-        for record in records:
-            self._put(label, "memories", record.entry.id, record)
-        if records:
-            documents = [record.document(label) for record in records]
-            self._index.add_documents(documents, ids=[record.entry.id for record in records])
-
-    def _remove(self, label: str, ids: Sequence[str]) -> None:
-        if ids:
-            self._index.delete([*ids])
-            for id in ids:
-                self._store.delete((_ROOT, label, "memories"), id)
-
-    # -- reflection ----------------------------------------------------------------------------------------------
+    def _waiting(self, label: str, session_id: str) -> tuple[Utterance, ...]:
+        item = self.store.get((_ROOT, label, "sessions"), session_id)
+        return () if item is None else from_plain(PendingSession, item.value).turns
 
     def _changes(
-        self, user: RMMUser, label: str, session_id: str, spoken: Sequence[Utterance]
+        self, user: Scope, label: str, session_id: str, spoken: Sequence[Utterance]
     ) -> tuple[list[MemoryRecord], list[str]]:
         """Return the memories to add and the ids of those to remove. Calls the models, writes nothing."""
-        now = self._clock()
+        now = self.clock()
+        times: dict[str, Any] = dict.fromkeys(("at", "created_at", "updated_at", "valid_from"), now)
         turns = [
             Turn(session_id=session_id, number=number, role=one.role, text=one.text, at=now)
             for number, one in enumerate(spoken)
         ]
-        extract = by_model(self._model)
-        found: list[Candidate] = []
+        extract, found = by_model(self._model), list[Candidate]()
         for window in windows(turns):
             found += extract(window, user=None).candidates
         candidates = group_same(found)
@@ -474,48 +379,89 @@ class PartsBank:
             for one, records in zip(candidates, near, strict=True)
         ]
         added: list[Entry] = []
-        retired: list[str] = []
+        retired: dict[str, None] = {}
         for decision in decide(proposals, self._model):
-            old = decision.old if decision.old is not None and decision.old.id not in retired else None
+            olds = [old for old in decision.olds if old.id not in retired]
             if decision.action == "same":
                 continue
+            evidence = evidence_of(turns[n] for n in decision.candidate.turns)
+            text, kind = decision.candidate.summary, decision.candidate.kind
+            if decision.action == "merge" and olds:
+                text, kind, evidence = decision.text, olds[0].kind, f"{olds[0].evidence}\n{evidence}"
             new = Entry(
                 id=str(uuid4()),
-                partition=user.scope.home(),
-                kind=decision.candidate.kind,
-                text=well_formed(decision.candidate.summary),
-                evidence=evidence_of(turns[n] for n in decision.candidate.turns),
+                partition=user.home(),
+                kind=kind,
+                text=well_formed(text),
+                evidence=evidence[:_MAX_EVIDENCE_CHARS],
                 session_id=session_id,
                 turn_refs=[*decision.candidate.turns],
                 source="reflection",
-                at=now,
-                created_at=now,
-                updated_at=now,
-                valid_from=now,
+                **times,
             )
-            if decision.action == "merge" and old is not None:
-                new = replace(new, text=decision.text, evidence=f"{old.evidence}\n{new.evidence}", kind=old.kind)
-            added.append(replace(new, evidence=new.evidence[:_MAX_EVIDENCE_CHARS]))
-            if decision.action in ("merge", "supersede", "correct") and old is not None:
-                retired.append(old.id)  # at most once
-        return self._embedded_records(added), retired
+            added.append(new)
+            retired |= dict.fromkeys(old.id for old in olds)
+        return self._embedded_records(added), [*retired]
+
+    # -- care ----------------------------------------------------------------------------------------------------
+
+    def entries(self, user: Scope) -> list[Entry]:
+        """The memories of a user."""
+        items = self._items(label_of(user), "memories")
+        return [from_plain(MemoryRecord, item.value).entry for item in items]
+
+    def forget(self, user: Scope, ids: Sequence[str] | None) -> int:
+        """Remove memories of a user for good; without ids all of them, with what was learned and what waits."""
+        label = label_of(user)
+        with self._lock(label):
+            gone = [item.key for item in self._items(label, "memories") if ids is None or item.key in ids]
+            self._remove(label, gone)
+            if ids is None:
+                for item in self._items(label, "sessions") + self._items(label, "weights"):
+                    self.store.delete(item.namespace, item.key)
+                self._unsaved.pop(label)
+            self._recalls.clear()
+        return len(gone)
+
+    def rebuild(self, user: Scope) -> int:
+        """Put the memories of a user into the vector store again, with new vectors; returns how many there are."""
+        label = label_of(user)
+        with self._lock(label):
+            records = self._embedded_records(self.entries(user))
+            with suppress(Exception):  # some refuse to add an id that is there, others to delete one that is not
+                self.vector_store.delete([record.entry.id for record in records])
+            self._add(label, records)
+        return len(records)
+
+    def _items(self, label: str, kind: str) -> list[Item]:
+        """Everything under a namespace, read in pages."""
+        found: list[Item] = []
+        while page := self.store.search((_ROOT, label, kind), limit=_PAGE, offset=len(found)):
+            found += page
+        return found
+
+    def _put(self, label: str, kind: str, key: str, value: object) -> None:
+        self.store.put((_ROOT, label, kind), key, to_plain(value), index=False)
+
+    def _add(self, label: str, records: Sequence[MemoryRecord]) -> None:
+        for record in records:
+            self._put(label, "memories", record.entry.id, record)
+        if records:
+            documents = [record.document(label) for record in records]
+            self.vector_store.add_documents(documents, ids=[record.entry.id for record in records])
+
+    def _remove(self, label: str, ids: Sequence[str]) -> None:
+        if ids:
+            self.vector_store.delete([*ids])
+            for id in ids:
+                self.store.delete((_ROOT, label, "memories"), id)
 
     def _embedded_records(self, entries: Sequence[Entry]) -> list[MemoryRecord]:
         packed = [np.asarray(vector, "<f4").tobytes() for vector in self._embedded([entry.text for entry in entries])]
         return [MemoryRecord(entry=e, embedding=v) for e, v in zip(entries, packed, strict=True)]
 
     def _embedded(self, texts: list[str]) -> list[list[float]]:
-        return self._embeddings.embed_documents(texts) if texts else []
-
-
-def _key_of(session_id: str) -> str:
-    return session_id.replace("\x00", "")
-
-
-def _records(documents: Sequence[Document], label: str) -> dict[str, MemoryRecord]:
-    """Return the memories in documents by id, in order, without those of other users."""
-    own = [one for one in documents if one.metadata.get(USER) == label]
-    return {one.metadata[ID]: from_plain(MemoryRecord, json.loads(one.metadata[RECORD])) for one in own}
+        return self.embeddings.embed_documents(texts) if texts else []
 
 
 def _check(name: str, value: object, kind: type, remedy: str) -> None:

@@ -391,7 +391,7 @@ def _misplaced(embedder: Embedder | None, page: _Page, stored: _Stored, every: i
     if embedder is None:
         return []
     model = model_of(embedder)
-    there = [(no, entry, stored[no][1]) for no, entry in page[::every] if no in stored]
+    there = [(no, entry, stored[no][1]) for no, entry in page[::every] if no in stored and entry.state != "pruned"]
     given = [
         (no, entry, vector) for no, entry, vector in there if vector is not None and not _vector_problem(vector, model)
     ]
