@@ -4,10 +4,15 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import time
 from collections.abc import Callable
+from functools import partial
 
-from wellworn import Memory, Scope
+import pytest
+
+from wellworn import Memory, Scope, StoreError
+from wellworn.core.locks import patience
 from wellworn.jobs import Queue, Worker
 from wellworn.jobs.queue import list_jobs
 from wellworn.store.sqlite import SqliteStore
@@ -95,8 +100,58 @@ def jobs(location: str) -> None:
     assert worker.stop()
 
 
+def busy(location: str) -> None:
+    """Forks while threads recall, remember and write the log of recalls all the time."""
+    mem = Memory.open(location, embedder="hash:8", background=False)
+    mem.remember("before the fork", scope=ADA)
+    stop = threading.Event()
+
+    def say(n: int) -> None:
+        with patience(20):  # far less than a child waits that inherited a lock
+            mem.remember(f"child {n} says so", scope=ADA)
+
+    def work(name: int) -> None:
+        number = 0
+        while not stop.is_set():
+            number += 1
+            mem.recall("fork", scope=ADA)
+            mem.remember(f"thread {name} says {number}", scope=ADA)
+            mem.engine.learner.log.flush()
+
+    threads = [threading.Thread(target=work, args=(name,)) for name in range(2)]
+    for thread in threads:
+        thread.start()
+    for n in range(40):
+        wait_for(in_child(partial(say, n)), 60)
+    stop.set()
+    for thread in threads:
+        thread.join()
+    texts = {entry.text for entry in mem.entries(scope=ADA, limit=100_000)}
+    assert texts >= {f"child {n} says so" for n in range(40)}
+    assert mem.verify().ok, str(mem.verify())
+
+
+def inside(location: str) -> None:
+    """A child of a fork within a transaction cannot use the file, and says why; the parent goes on."""
+    mem = Memory.open(location, embedder="hash:8", background=False)
+    mem.remember("before the fork", scope=ADA)
+
+    def work() -> None:
+        with pytest.raises(StoreError, match="forked while"):
+            mem.remember("in the child", scope=ADA)
+        with pytest.raises(StoreError, match="forked while"):
+            Memory.open(location, embedder="hash:8")
+
+    with mem.engine.store.transact():
+        pid = in_child(work)
+    wait_for(pid, 60)
+    mem.remember("after the fork", scope=ADA)
+    assert len(mem.entries(scope=ADA)) == 2
+    assert mem.verify().ok, str(mem.verify())
+
+
 if __name__ == "__main__":
-    if sys.argv[2] == "jobs":
-        jobs(sys.argv[1])
+    if sys.argv[2] in ("jobs", "busy", "inside"):
+        {"jobs": jobs, "busy": busy, "inside": inside}[sys.argv[2]](sys.argv[1])
     else:
         plain(sys.argv[1], sys.argv[2])

@@ -5,12 +5,12 @@ A name may make the library download the model; nothing else here touches the ne
 
 from __future__ import annotations
 
-import threading
 from typing import Any
 
 import numpy.typing as npt
 
 from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra
+from wellworn.core.locks import ForkLock
 from wellworn.models.base import EmbedderBase
 
 
@@ -32,7 +32,7 @@ class SentenceTransformersEmbedder(EmbedderBase):
         self._batch_size = batch_size
         self._encode_text = getattr(model, "encode_document", model.encode)  # sentence-transformers >= 5
         self._encode_query = getattr(model, "encode_query", model.encode)
-        self._lock = threading.Lock()  # its tokenizer raises "Already borrowed" when two threads meet
+        self._lock = ForkLock()  # its tokenizer raises "Already borrowed" when two threads meet
 
     def _ask(self, texts: list[str], *, query: bool) -> npt.ArrayLike:
         encode = self._encode_query if query else self._encode_text

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import importlib.util
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from wellworn.core.errors import EmbeddingFailed
+from wellworn.core.locks import ForkLock
 from wellworn.core.wellformed import well_formed
 from wellworn.models.port import Matrix, unit_rows
 
@@ -25,7 +25,7 @@ WIDTH = 256
 
 _BATCH = 1024
 _MAX_TOKENS_AT_ONCE = 2048  # bounds the memory a very long text takes, and the rounding of its sum
-_loading = threading.Lock()
+_loading = ForkLock()
 
 
 class StaticEmbedder:

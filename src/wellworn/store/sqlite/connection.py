@@ -1,25 +1,40 @@
 """Connections to one SQLite file: one writer, pooled readers, driver errors translated.
 
-Write-ahead logging, so readers never wait for the writer. Knows nothing about what the tables mean.
+Write-ahead logging while the file is open, so readers never wait for the writer. The last one to close it moves the
+log into the file and turns logging off, so a file at rest is one file, whole, and can be read from a read-only disk.
+A file that says it has a log and has none was therefore copied while somebody used it. Knows nothing about what the
+tables mean.
+
+SQLite must not be carried through a fork: a child would inherit locks that it does not hold. So a fork waits until no
+thread is inside SQLite and closes every connection first; parent and child each open their own again.
 """
 
 from __future__ import annotations
 
+import logging
 import os
 import sqlite3
+import stat
 import threading
 import time
+import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
+from urllib.parse import quote
 
 from wellworn.core.errors import InvalidInput, StoreBusy, StoreClosed, StoreCorrupt, StoreError
-from wellworn.store.sqlite.schema import migrate
+from wellworn.core.locks import patience_left
+from wellworn.store.sqlite.schema import LONE, MIGRATIONS, migrate, version_of
 
 BUSY_TIMEOUT_S = 60.0
 CHECKPOINT_TIMEOUT_S = 1.0
+FORK_WAIT_S = 30.0
 MAX_IDLE_READERS = 8
+_FIRST_LOCK_BYTE, _LOCK_BYTES = 0x40000000, 512
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
+
+_logger = logging.getLogger(__name__)
 
 
 @contextmanager
@@ -35,7 +50,7 @@ def _translation(error: sqlite3.Error) -> StoreError:
     text = str(error)
     if isinstance(error, sqlite3.OperationalError):
         if "locked" in text or "busy" in text:
-            return StoreBusy(f"another writer held the file for over {BUSY_TIMEOUT_S:.0f} s ({text})")
+            return StoreBusy(f"another writer held the file for too long ({text})")
         return StoreError(f"the store could not be read or written: {text}")
     if isinstance(error, sqlite3.IntegrityError):
         return StoreError(f"refused by the store: {text}")
@@ -53,23 +68,63 @@ class Connections:
         self._path = path
         self._synchronous = _SYNCHRONOUS[durability]
         self._closed = False
-        self._start()
-        with translated():
-            _enter_wal(self._writer)
-            self.was_former = migrate(self._writer)
-
-    def _start(self) -> None:
-        self._pid = os.getpid()
+        self.was_former = False
+        self.log_missing = False
+        """Whether the file was copied while it was in use, without its log: what was written last may be missing."""
+        self.read_only = False
+        shared = next((one for one in _open_files if one.is_of(path)), None)
+        if shared is None:
+            self.read_only = _look_at(path)
+            self.log_missing = not self.read_only and _lacks_log(path)
+        else:  # looked at already; opening and closing it beside SQLite would drop the locks of this process
+            self.read_only, self.log_missing = shared.read_only, shared.log_missing
+        if self.log_missing:
+            _logger.warning("%s was copied while in use, without its -wal file: run `wellworn doctor`", path)
         self._write_lock = threading.RLock()
         self._pool_lock = threading.Lock()
-        self._idle: list[sqlite3.Connection] = []
+        self._held = _Held()
+        self._inode = (0, 0)
+        weakref.finalize(self, self._held.close_if_unused)
+        _open_files.add(self)
+        with _gate:
+            self._start()
+
+    def _start(self) -> None:
+        """Open the writer, for the first time or after a fork."""
+        now = _inode_of(self._path)
+        if now in _spoiled:
+            raise StoreError(
+                f"this process was forked while {str(self._path)!r} was being read or written; fork when nothing is "
+                "under way, or start processes with spawn"
+            )
+        if self._inode not in ((0, 0), now):
+            raise self._replaced()
+        self._inode = now
+        self._held.pid = os.getpid()
         with translated():
-            self._writer = self._connect()
+            self._held.seals = not (self.log_missing or self.read_only or self._synchronous == "OFF")
+            writer = self._connect()
+            self._held.writer = writer
+            if self.read_only:
+                if version_of(writer) != len(MIGRATIONS):
+                    raise StoreError(f"{str(self._path)!r} is of an older release and cannot be changed; copy it first")
+                return
+            writer.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; has no effect on any other
+            self.was_former = migrate(writer) or self.was_former
+            _enter_wal(writer)
 
     def _connect(self) -> sqlite3.Connection:
+        how = f"?mode={'ro' if self.read_only else 'rw'}"
+        if self.read_only and not _beside(self._path, "-wal").exists():
+            how += "&immutable=1"  # nothing can change it, and there may be no place for lock files
         try:
             connection = sqlite3.connect(
-                self._path, isolation_level=None, check_same_thread=False, timeout=BUSY_TIMEOUT_S, cached_statements=256
+                f"file:{quote(str(self._path.absolute()))}{how}",
+                uri=True,
+                isolation_level=None,
+                check_same_thread=False,
+                timeout=BUSY_TIMEOUT_S,
+                cached_statements=256,
             )
         except sqlite3.OperationalError as error:
             raise StoreError(f"cannot open {str(self._path)!r}: {error}; check that the folder exists") from error
@@ -84,16 +139,22 @@ class Connections:
             connection.execute(f"PRAGMA {pragma}")
         return connection
 
+    def is_of(self, path: Path) -> bool:
+        """Whether this is an open file of that path."""
+        return not self._closed and self._inode == _inode_of(path)
+
     def check_open(self) -> None:
         if self._closed:
             raise StoreClosed("this memory was closed; open it again")
 
-    def _alive(self) -> None:
+    def alive(self) -> None:
+        """Raise when closed; open the connections again after a fork. Call it inside the gate."""
         self.check_open()
-        if os.getpid() != self._pid:
-            # After a fork the parent's connections must be neither used nor closed here: keep them, unused.
-            self._of_parent = (self._writer, self._idle)
-            self._start()
+        if self._held.writer is None:
+            with self._write_lock:
+                if self._held.writer is None:
+                    self.check_open()
+                    self._start()
 
     def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """One write transaction, serialised over threads and processes; rolled back when the block raises."""
@@ -111,39 +172,213 @@ class Connections:
             connection.execute("SELECT 1 FROM sqlite_master LIMIT 1").fetchone()  # BEGIN alone does not fix the moment
             yield connection
 
-    def _give_back(self, connection: sqlite3.Connection) -> None:
+    def check_there(self) -> None:
+        """Raise when the file was deleted or replaced: what is written now would be lost."""
+        if _inode_of(self._path) != self._inode:
+            raise self._replaced()
+
+    def _replaced(self) -> StoreError:
+        return StoreError(
+            f"{str(self._path)!r} was deleted or replaced while it was open; nothing was written. Close this memory and "
+            "open it again"
+        )
+
+    def take_writer(self) -> sqlite3.Connection:
+        """The writer, for one transaction; waits for its turn no longer than the present call may."""
+        wait_s = patience_left(BUSY_TIMEOUT_S)
+        began = time.monotonic()
+        if not self._write_lock.acquire(timeout=wait_s):
+            raise StoreBusy(f"another thread held the file for over {wait_s:.1f} s")
+        try:
+            self.alive()  # it may have been closed while we waited
+            db = self._held.writer
+            if self.read_only or db is None:
+                raise StoreError(f"{str(self._path)!r} can only be read; check the rights of the file and its folder")
+            if db.in_transaction:
+                raise StoreError("a transaction is open in this thread already")
+            if wait_s == BUSY_TIMEOUT_S:
+                db.execute("BEGIN IMMEDIATE")
+            else:
+                with _busy_timeout(db, max(0.0, wait_s - (time.monotonic() - began))):
+                    db.execute("BEGIN IMMEDIATE")
+            self._held.writing = True
+        except BaseException:
+            self._write_lock.release()
+            raise
+        return db
+
+    def give_writer_back(self) -> None:
+        self._held.writing = False
+        self._write_lock.release()
+
+    def take_reader(self) -> sqlite3.Connection:
+        self.alive()
         with self._pool_lock:
-            if not self._closed and len(self._idle) < MAX_IDLE_READERS:
-                self._idle.append(connection)
+            self._held.readers += 1
+            idle = self._held.idle.pop() if self._held.idle else None
+        if idle is not None:
+            return idle
+        try:
+            return self._connect()
+        except BaseException:
+            self._held.readers -= 1
+            raise
+
+    def give_reader_back(self, connection: sqlite3.Connection) -> None:
+        with self._pool_lock:
+            self._held.readers -= 1
+            if not self._closed and len(self._held.idle) < MAX_IDLE_READERS:
+                self._held.idle.append(connection)
                 return
-        connection.close()
+        _close(connection, seal=self._closed and self._held.seals)  # it may be the last one
 
     def checkpoint(self) -> bool:
         """Move the log into the file and empty it, so that nothing removed stays readable there.
 
         False when someone's open read kept the log in use for all of a second; the next checkpoint will do it.
         """
-        self._alive()
-        with self._write_lock, translated():
-            self._writer.execute(f"PRAGMA busy_timeout = {int(CHECKPOINT_TIMEOUT_S * 1000)}")
-            try:
-                busy, _, _ = self._writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            finally:
-                self._writer.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
+        with _gate:
+            self.alive()
+            writer = self._held.writer
+            with self._write_lock, translated():
+                if writer is None or self.read_only:
+                    return False
+                with _busy_timeout(writer, CHECKPOINT_TIMEOUT_S):
+                    busy, _, _ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return not busy
 
+    def accept_loss(self) -> None:
+        """Take the file as it is, although its log is missing."""
+        self.log_missing = False
+        self._held.seals = self._synchronous != "OFF"
+
     def close(self) -> None:
-        if self._closed:
-            return
         with self._write_lock, self._pool_lock:
             self._closed = True
-            if os.getpid() == self._pid:
-                for connection in (*self._idle, self._writer):
-                    connection.close()
-            self._idle = []
+            self._held.close()
+
+    def let_go(self) -> None:
+        """Close every connection before a fork; the next use opens them again."""
+        self._held.close()
+
+    def begin_anew(self, *, clean: bool) -> None:
+        """In the child of a fork: nothing is open here. Without a clean fork SQLite's state is that of the parent."""
+        if not clean and self._held.writer is not None:
+            _spoiled.add(self._inode)
+            _of_parent.append((self._held.writer, self._held.idle))  # neither used nor closed here
+            self._held.writer, self._held.idle = None, []
+        self._write_lock, self._pool_lock = threading.RLock(), threading.Lock()
 
 
-# Classes, not generators: those took as long as the statements that begin and end a transaction.
+class _Held:
+    """What is open in a process; apart from `Connections`, so that it can be closed when those are gone."""
+
+    def __init__(self) -> None:
+        self.pid = os.getpid()
+        self.writer: sqlite3.Connection | None = None
+        self.idle: list[sqlite3.Connection] = []
+        self.seals = False
+        self.readers = 0
+        """Connections that are in use now."""
+        self.writing = False
+
+    def close_if_unused(self) -> None:
+        """When nobody refers to it any more, or when the program ends: then a thread may still be at work."""
+        if not (self.readers or self.writing):
+            self.close()
+
+    def close(self) -> None:
+        """Close all, in the process that opened it."""
+        writer, idle, self.writer, self.idle = self.writer, self.idle, None, []
+        if os.getpid() == self.pid:
+            for connection in idle:
+                connection.close()
+            if writer is not None:
+                _close(writer, seal=self.seals)
+
+
+def _close(connection: sqlite3.Connection, *, seal: bool) -> None:
+    """Close a connection; with `seal`, leave one whole file behind if nobody else has it open."""
+    with suppress(sqlite3.Error):
+        if seal:
+            connection.execute("PRAGMA busy_timeout = 0")
+            connection.execute("PRAGMA journal_mode = DELETE")
+    with suppress(sqlite3.Error):
+        connection.close()
+
+
+# -- forks ---------------------------------------------------------------------------------------------------------
+
+
+class _Gate:
+    """Threads that are inside SQLite. A fork shuts the gate: who is inside may finish, nobody else comes in."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition(threading.Lock())
+        self._inside: dict[int, int] = {}
+        self._shut = 0
+
+    def __enter__(self) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            while self._shut and me not in self._inside:
+                self._changed.wait()
+            self._inside[me] = self._inside.get(me, 0) + 1
+
+    def __exit__(self, *error: object) -> None:
+        me = threading.get_ident()
+        with self._changed:
+            self._inside[me] -= 1
+            if not self._inside[me]:
+                del self._inside[me]
+            if self._shut:
+                self._changed.notify_all()
+
+    def shut(self) -> bool:
+        """Wait until nobody is inside; False when that took too long, or when it is this thread that is."""
+        me = threading.get_ident()
+        with self._changed:
+            self._shut += 1
+            self._changed.wait_for(lambda: not self._inside.keys() - {me}, FORK_WAIT_S)
+            return not self._inside
+
+    def open(self) -> None:
+        with self._changed:
+            self._shut -= 1
+            self._changed.notify_all()
+
+    def forget(self) -> None:
+        """In the child of a fork, where no other thread is."""
+        self._changed, self._inside, self._shut = threading.Condition(threading.Lock()), {}, 0
+
+
+_gate = _Gate()
+_open_files: weakref.WeakSet[Connections] = weakref.WeakSet()
+_spoiled: set[tuple[int, int]] = set()
+"""Files that the parent was reading or writing when this process was forked."""
+_of_parent: list[object] = []
+_clean_fork = True
+
+
+def _before_fork() -> None:
+    global _clean_fork
+    _clean_fork = _gate.shut()
+    if _clean_fork:
+        for connections in [*_open_files]:
+            connections.let_go()
+
+
+def _after_fork_in_child() -> None:
+    _gate.forget()
+    for connections in [*_open_files]:
+        connections.begin_anew(clean=_clean_fork)
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_parent=_gate.open, after_in_child=_after_fork_in_child)
+
+
+# -- transactions and reads: classes, because generators took as long as the statements around a transaction -------
 
 
 class _Writing:
@@ -153,18 +388,11 @@ class _Writing:
         self._connections = connections
 
     def __enter__(self) -> sqlite3.Connection:
-        connections = self._connections
-        connections._alive()
-        self._lock = connections._write_lock
-        self._lock.acquire()
+        _gate.__enter__()
         try:
-            connections._alive()  # it may have been closed while we waited
-            self._db = connections._writer
-            if self._db.in_transaction:
-                raise StoreError("a transaction is open in this thread already")
-            self._db.execute("BEGIN IMMEDIATE")
+            self._db = self._connections.take_writer()
         except BaseException as error:
-            self._lock.release()
+            _gate.__exit__()
             if isinstance(error, sqlite3.Error):
                 raise _translation(error) from error
             raise
@@ -173,6 +401,7 @@ class _Writing:
     def __exit__(self, type_: object, error: BaseException | None, trace: object) -> None:
         try:
             if error is None:
+                self._connections.check_there()
                 self._db.execute("COMMIT")
         except sqlite3.Error as failed:
             raise _translation(failed) from failed
@@ -180,7 +409,8 @@ class _Writing:
             try:
                 _roll_back(self._db)
             finally:
-                self._lock.release()
+                self._connections.give_writer_back()
+                _gate.__exit__()
         if isinstance(error, sqlite3.Error):
             raise _translation(error) from error
 
@@ -192,15 +422,15 @@ class _Reading:
         self._connections = connections
 
     def __enter__(self) -> sqlite3.Connection:
-        connections = self._connections
-        connections._alive()
-        with connections._pool_lock:
-            idle = connections._idle.pop() if connections._idle else None
-        if idle is None:
-            with translated():
-                idle = connections._connect()
-        self._db = idle
-        return idle
+        _gate.__enter__()
+        try:
+            self._db = self._connections.take_reader()
+        except BaseException as error:
+            _gate.__exit__()
+            if isinstance(error, sqlite3.Error):
+                raise _translation(error) from error
+            raise
+        return self._db
 
     def __exit__(self, type_: object, error: BaseException | None, trace: object) -> None:
         try:
@@ -208,7 +438,8 @@ class _Reading:
         except sqlite3.Error as failed:
             raise _translation(failed) from failed
         finally:
-            self._connections._give_back(self._db)
+            self._connections.give_reader_back(self._db)
+            _gate.__exit__()
         if isinstance(error, sqlite3.Error):
             raise _translation(error) from error
 
@@ -217,6 +448,15 @@ def _roll_back(connection: sqlite3.Connection) -> None:
     """End a transaction that is still open; SQLite ends some by itself when they fail."""
     if connection.in_transaction:
         connection.execute("ROLLBACK")
+
+
+@contextmanager
+def _busy_timeout(connection: sqlite3.Connection, seconds: float) -> Iterator[None]:
+    connection.execute(f"PRAGMA busy_timeout = {int(seconds * 1000)}")
+    try:
+        yield
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {int(BUSY_TIMEOUT_S * 1000)}")
 
 
 def _enter_wal(connection: sqlite3.Connection) -> None:
@@ -234,3 +474,73 @@ def _enter_wal(connection: sqlite3.Connection) -> None:
             if time.monotonic() > deadline:
                 raise StoreError(f"the file system does not allow write-ahead logging (mode {mode})")
         time.sleep(0.01)
+
+
+# -- the file before SQLite has it -----------------------------------------------------------------------------------
+
+
+def _look_at(path: Path) -> bool:
+    """Make the file when it is new, readable by its owner only; refuse one that is not ours, without touching it.
+
+    Says whether it can only be read.
+    """
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        try:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT, 0o600))
+        except OSError as error:
+            reason = f"{error.strerror or error}; check that the folder exists and can be written to"
+            raise StoreError(f"cannot open {str(path)!r}: {reason}") from error
+        return False
+    except OSError as error:
+        raise StoreError(f"cannot open {str(path)!r}: {error.strerror or error}") from error
+    if not stat.S_ISREG(found.st_mode):
+        raise StoreError(f"cannot open {str(path)!r}: it is not a file; give another path")
+    if not os.access(path, os.R_OK):
+        raise StoreError(f"cannot open {str(path)!r}: this user may not read it")
+    if found.st_size:
+        how = "mode=ro" if _beside(path, "-wal").exists() else "mode=ro&immutable=1"
+        with translated():
+            connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{how}", uri=True, timeout=BUSY_TIMEOUT_S)
+            try:
+                version_of(connection)
+            finally:
+                connection.close()
+    return not (os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK))
+
+
+def _lacks_log(path: Path) -> bool:
+    """Whether the file says that it has a log, there is none, and nobody has it open: it was copied alone."""
+
+    def alone() -> bool:
+        file.seek(0)
+        header = file.read(100)
+        logs, version = header[18:20] == b"\x02\x02", int.from_bytes(header[60:64])
+        return logs and version >= LONE and not _beside(path, "-wal").exists()
+
+    with path.open("r+b", buffering=0) as file:
+        return alone() and _can_lock(file.fileno()) and alone()
+
+
+def _can_lock(handle: int) -> bool:
+    """Whether no other process has the file open by SQLite, which locks these bytes."""
+    try:
+        import fcntl
+
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB, _LOCK_BYTES, _FIRST_LOCK_BYTE)
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+def _beside(path: Path, suffix: str) -> Path:
+    return path.with_name(path.name + suffix)
+
+
+def _inode_of(path: Path) -> tuple[int, int]:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return (-1, -1)
+    return (found.st_dev, found.st_ino)

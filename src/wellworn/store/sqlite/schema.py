@@ -156,8 +156,14 @@ def create(connection: sqlite3.Connection) -> None:
         connection.execute(statement)
 
 
-MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (create,)
+def close_as_one_file(connection: sqlite3.Connection) -> None:
+    """Changes no table: from now on a file that is closed has no log, see `connection`."""
+
+
+MIGRATIONS: tuple[Callable[[sqlite3.Connection], None], ...] = (create, close_as_one_file)
 """Migration n is the n-th function, from 1. Never change one that was released; add the next."""
+LONE = 2
+"""The first schema whose files are one file when they are closed."""
 
 
 def migrate(connection: sqlite3.Connection) -> bool:
@@ -167,7 +173,7 @@ def migrate(connection: sqlite3.Connection) -> bool:
     """
     connection.execute("BEGIN IMMEDIATE")
     try:
-        found = version = _version(connection)
+        found = version = version_of(connection)
         if version == FORMER:
             from wellworn.store.sqlite.former import convert
 
@@ -185,8 +191,8 @@ def migrate(connection: sqlite3.Connection) -> bool:
     return found == FORMER
 
 
-def _version(connection: sqlite3.Connection) -> int:
-    """The number of the last migration that the file has had; `FORMER` for a file of recollect 0.1."""
+def version_of(connection: sqlite3.Connection) -> int:
+    """The number of the last migration that the file has had; `FORMER` for a file of recollect 0.1. Only reads."""
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     (application,) = connection.execute("PRAGMA application_id").fetchone()
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()

@@ -19,6 +19,14 @@ from wellworn.store.sqlite.damage import Damage
 from wellworn.store.sqlite.reader import SqliteReader
 from wellworn.store.sqlite.tx import SqliteTx
 
+_LOG_MISSING = Flaw(
+    check="log",
+    subject="file",
+    problem="it was copied while in use, without its -wal file: what was written last may be missing; copy it again with "
+    "`wellworn backup create`, or accept the loss with `wellworn doctor --repair`",
+    repairable=True,
+)
+
 
 class SqliteStore(SqliteReader, Store):
     """A memory in one file. Several threads and processes may use it at once.
@@ -55,11 +63,14 @@ class SqliteStore(SqliteReader, Store):
 
     def check(self, *, mend: bool = False) -> list[Flaw]:
         self.damage.clear()
+        missing = [_LOG_MISSING] if self._connections.log_missing else []
         if mend:
             with self._connections.writing() as db:
-                return mend_tables(db)
+                mended = mend_tables(db)
+            self._connections.accept_loss()
+            return [*missing, *mended]
         with self._reading(snapshot=True) as db:
-            return list(check_tables(db))
+            return [*missing, *check_tables(db)]
 
     def scrub(self) -> bool:
         return self._connections.checkpoint()

@@ -1,0 +1,150 @@
+"""The file itself: copied, deleted, replaced, foreign, private, read-only."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from wellworn import Memory, Scope, StoreCorrupt, StoreError
+
+ADA = Scope(user="ada")
+
+
+def remembered(path: Path, text: str = "The harbour opens at six.") -> Memory:
+    memory = Memory(path, embedder="hash", background=False)
+    memory.remember(text, scope=ADA)
+    return memory
+
+
+def header(path: Path) -> bytes:
+    """The bytes that say whether the file has a log. Read by a process of its own: see `connection`."""
+    return subprocess.run(["head", "-c", "20", path], capture_output=True, check=True).stdout[18:]
+
+
+def test_a_closed_file_is_one_file_also_when_nobody_closed_it(tmp_path: Path) -> None:
+    remembered(tmp_path / "a.db").close()
+    program = "import sys; from wellworn import Memory; m = Memory(sys.argv[1], embedder='hash'); m.for_user('a').remember('x')"
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "b.db")], check=True)
+    for name in ("a.db", "b.db"):
+        assert header(tmp_path / name) == b"\x01\x01"
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["a.db", "b.db"]
+
+
+def test_a_file_that_was_copied_without_its_log_says_so_until_that_is_accepted(tmp_path: Path) -> None:
+    copy = tmp_path / "copy.db"
+    with remembered(tmp_path / "a.db") as memory:
+        subprocess.run(["cp", tmp_path / "a.db", copy], check=True)
+        assert memory.verify().ok
+    for _ in range(2):
+        with Memory(copy, embedder="hash", background=False) as memory:
+            assert [flaw.check for flaw in memory.verify().flaws] == ["log"]
+            assert "-wal" in memory.verify().flaws[0].problem
+    with Memory(copy, embedder="hash", background=False) as memory:
+        assert [flaw.check for flaw in memory.admin.repair().mended] == ["log"]
+    with Memory(copy, embedder="hash", background=False) as memory:
+        assert memory.verify().ok
+
+
+def test_a_killed_process_leaves_its_log_and_nothing_is_missing(tmp_path: Path) -> None:
+    program = (
+        "import os, sys; from wellworn import Memory; m = Memory(sys.argv[1], embedder='hash'); "
+        "m.for_user('ada').remember('The pilot boards at noon.'); os._exit(1)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(tmp_path / "a.db")], check=False)
+    with Memory(tmp_path / "a.db", embedder="hash", background=False) as memory:
+        assert memory.verify().ok
+        assert len(memory.entries(scope=ADA)) == 1
+
+
+@pytest.mark.parametrize("harm", ["deleted", "replaced"])
+def test_a_file_that_is_gone_or_another_is_noticed_before_a_write_is_acknowledged(tmp_path: Path, harm: str) -> None:
+    path = tmp_path / "a.db"
+    with remembered(path) as memory:
+        if harm == "replaced":
+            remembered(tmp_path / "b.db").close()
+            os.replace(tmp_path / "b.db", path)
+        else:
+            path.unlink()
+        for _ in range(2):
+            with pytest.raises(StoreError, match="deleted or replaced"):
+                memory.remember("This would be lost.", scope=ADA)
+
+
+def foreign_tables(path: Path) -> None:
+    with sqlite3.connect(path) as db:
+        db.execute("CREATE TABLE birds (name TEXT)")
+    db.close()
+
+
+def foreign_log(path: Path) -> None:
+    """Left open with its log, as by a program that was killed."""
+    program = (
+        "import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None); "
+        "db.execute('PRAGMA journal_mode = WAL'); db.execute('CREATE TABLE birds (name TEXT)'); os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", program, str(path)], check=True)
+
+
+@pytest.mark.parametrize("make", [foreign_tables, foreign_log, lambda path: path.write_bytes(b"no database " * 500)])
+def test_a_foreign_file_is_refused_and_left_byte_for_byte(tmp_path: Path, make: Callable[[Path], None]) -> None:
+    path = tmp_path / "birds.db"
+    make(path)
+    before = {one.name: one.read_bytes() for one in tmp_path.iterdir() if not one.name.endswith("-shm")}
+    with pytest.raises(StoreCorrupt):
+        Memory(path, embedder="hash")
+    assert {one.name: one.read_bytes() for one in tmp_path.iterdir() if not one.name.endswith("-shm")} == before
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, Path("/dev/null")):
+        with pytest.raises(StoreError, match="not a file"):
+            Memory(path, embedder="hash")
+
+
+def test_new_files_are_for_their_owner_only(tmp_path: Path) -> None:
+    before = os.umask(0)
+    try:
+        with remembered(tmp_path / "a.db") as memory:
+            memory.admin.export(tmp_path / "out.jsonl")
+            memory.admin.export(tmp_path / "folder")
+            modes = {one.name: one.stat().st_mode & 0o077 for one in tmp_path.rglob("*") if one.is_file()}
+    finally:
+        os.umask(before)
+    assert {"a.db", "a.db-wal", "a.db-shm", "out.jsonl"} <= modes.keys()
+    assert set(modes.values()) == {0}
+
+
+def test_a_file_that_cannot_be_changed_opens_for_reading() -> None:
+    """As a user without rights, in a child, because root may write everywhere."""
+    folder = Path(tempfile.mkdtemp(prefix="wellworn-test-"))
+    path = folder / "a.db"
+    remembered(path).close()
+    path.chmod(0o444)
+    folder.chmod(0o555)
+    child = os.fork()
+    if child == 0:
+        try:
+            if os.getuid() == 0:
+                os.setuid(65534)
+            with Memory(path, embedder="hash", background=False) as memory:
+                assert memory.recall("harbour", scope=ADA).hits
+                assert memory.verify().ok
+                with pytest.raises(StoreError, match="can only be read"):
+                    memory.remember("The pilot boards at noon.", scope=ADA)
+        except BaseException as error:
+            print(f"child: {error!r}", file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    folder_left = os.waitpid(child, 0)[1]
+    folder.chmod(0o755)
+    assert (folder_left, [one.name for one in folder.iterdir()]) == (0, ["a.db"])
+    path.unlink()
+    folder.rmdir()
