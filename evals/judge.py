@@ -24,7 +24,7 @@ from evals.report import Report, Steps, Table, interval
 from wellworn import Memory, Scope
 from wellworn.core.values import Progress
 from wellworn.tasks import ReasoningBank, Step, Trajectory, trajectory_of
-from wellworn.tasks.items import origin_of
+from wellworn.tasks.items import ORIGIN
 from wellworn.tasks.judge import Verdict, judge
 
 SCOPE = Scope(tenant="eval", agent="reader")
@@ -114,7 +114,7 @@ def _siblings(name: str, traces: Sequence[Trace], embedder: str, steps: Steps) -
             bank.record(one.trajectory, task_id=one.task, verdict=one.success)
         for one in rest:
             hits = bank.retrieve(one.trajectory.query, k=DEPTH).hits
-            tasks = list(dict.fromkeys(origin.task for hit in hits if (origin := origin_of(hit.entry))))
+            tasks = list(dict.fromkeys(hit.entry.metadata[ORIGIN]["task"] for hit in hits))
             ranks.append((one.task, 1 + tasks.index(one.task) if one.task in tasks else DEPTH + 1))
         embed = memory.engine.embedder
         words = None if embed is None or not rest else embed.embed([one.trajectory.query for one in first.values()])

@@ -14,7 +14,7 @@ from wellworn.models import ScriptedModel
 from wellworn.models.port import Request
 from wellworn.tasks import ReasoningBank, Work
 from wellworn.tasks.engine import parts_of
-from wellworn.tasks.items import origin_of, stage_of
+from wellworn.tasks.items import stage_of
 from wellworn.tasks.tasks import TaskMoved
 
 from .world import AGENT, Clock, a_call, a_try, corrected, finishing, stuck
@@ -40,9 +40,7 @@ def test_a_task_is_retrieved_run_judged_distilled_and_reinforced(bank: Reasoning
     entry = bank.item(hit.entry.id)
     assert (entry.usage_count, entry.success_count, entry.failure_count) == (1, 1, 0)
     assert stage_of(entry) == "reinforced"
-    origin = origin_of(entry)
-    assert origin is not None
-    assert (origin.task, origin.agent, origin.outcome) == ("t1", "a1", "success")
+    assert entry.metadata["origin"] == {"task": "t1", "agent": "a1", "outcome": "success", "by": "rules"}
     assert entry.partition.layer == "agent"
     assert entry.confidence == pytest.approx(0.5 + 0.05)
     assert second.entry_ids != first.entry_ids, "two tasks do not tell which of their words decide"

@@ -20,7 +20,6 @@ from wellworn.tasks.items import (
     domain_tags,
     draft_of,
     kinds_of,
-    origin_of,
     stage_of,
     wanted_tags,
 )
@@ -79,21 +78,14 @@ def test_items_live_with_the_agent_else_at_home() -> None:
     assert bank_partition(Scope(tenant="acme", user="ada", team="t")).layer == "user"
 
 
-def test_an_item_becomes_an_entry_from_which_its_origin_is_read() -> None:
+def test_an_item_becomes_an_entry_that_tells_its_origin() -> None:
     item = NewItem(kind="guardrail", title="No retries", advice="Do not retry.", evidence="429")
     origin = Origin(task="t1", agent="a1", outcome="failure", by="rules")
     draft = draft_of(item, origin, domain="web.admin", layer="agent", trusted=True)
     checked = check(draft, Scope(tenant="acme", agent="a1"), NOW)
-    entry = an_entry(kind=checked.kind, text=checked.text, tags=checked.tags, metadata=checked.metadata)
-    assert origin_of(entry) == origin
+    assert checked.metadata["origin"] == {"task": "t1", "agent": "a1", "outcome": "failure", "by": "rules"}
     assert (checked.confidence, checked.evidence, checked.source) == (0.5, "429", "task")
     assert checked.tags == ["domain:web.admin", "domain:web.admin.*", "domain:web.*"]
-
-
-def test_other_entries_have_no_origin() -> None:
-    assert origin_of(an_entry(metadata={})) is None
-    assert origin_of(an_entry(metadata={"origin": {"outcome": "luck"}})) is None
-    assert origin_of(an_entry(kind="fact", metadata={"origin": {"outcome": "success"}})) is None
 
 
 def test_kinds_of_items() -> None:

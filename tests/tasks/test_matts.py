@@ -10,7 +10,6 @@ import pytest
 
 from wellworn import BudgetExceeded, InvalidInput
 from wellworn.tasks import ReasoningBank, Work, finish
-from wellworn.tasks.items import origin_of
 
 from .world import Clock, a_call, a_try
 
@@ -30,9 +29,8 @@ def test_parallel_attempts_are_compared_and_the_best_is_named(bank: ReasoningBan
     assert all(attempt.state == "reinforced" for attempt in out.attempts)
     texts = [bank.item(id).text for id in out.entry_ids]
     assert any('post(format="json")' in text and 'failed with format="xml"' in text for text in texts)
-    origin = origin_of(bank.item(out.entry_ids[0]))
-    assert origin is not None
-    assert (origin.outcome, origin.run) == ("contrast", out.run_id)
+    origin = bank.item(out.entry_ids[0]).metadata["origin"]
+    assert (origin["outcome"], origin["run"]) == ("contrast", out.run_id)
 
 
 def test_a_run_is_recorded_with_its_attempts(bank: ReasoningBank) -> None:

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn.tasks import Trajectory, trajectory_of
-from wellworn.tasks.distill import distill
 from wellworn.tasks.judge import SUREST_FAILURE, SUREST_SUCCESS, answer_of, judge, signs_of
 from wellworn.tasks.shell import read_output
 
@@ -178,33 +177,3 @@ def test_a_closing_remark_after_work_that_says_it_worked_is_no_answer() -> None:
 
 def shell(command: str, code: int = 0, result: str = "") -> dict[str, object]:
     return {"tool": "bash", "args": {"command": command}, "exit_code": code, "result": result}
-
-
-@pytest.mark.parametrize("look", ["ls", "cat Makefile", "git status", "pwd", "cd .. && ls -la | head", "echo done"])
-@pytest.mark.parametrize(
-    "failed", ["make all", "npm install && npm test", "sudo pip install x", "cd app && ./build.sh"]
-)
-def test_looking_around_after_a_failed_command_proves_nothing(failed: str, look: str) -> None:
-    verdict = judge(tried(shell(failed, 2), shell(look), output="All done."))
-    assert (verdict.success, verdict.teaches) == (False, True)
-    assert not judge(tried(shell(look))).teaches
-    assert not any(item.kind == "strategy" for item in distill([(tried(shell(failed, 2), shell(look)), verdict)]).items)
-
-
-@pytest.mark.parametrize(
-    ("failed", "worked"),
-    [
-        ("make all", "make all"),
-        ("pytest tests/parse", "pytest tests/parser -x"),
-        ("cd app && npm test", "CI=1 npm test 2>&1 | tail -5"),
-        ("git push", "git pull && git push"),
-    ],
-)
-def test_the_same_command_that_works_at_last_is_a_success(failed: str, worked: str) -> None:
-    assert judge(tried(shell(failed, 1), shell("ls"), shell(worked), shell("ls"))).success
-    assert not judge(tried(shell(worked), shell(failed, 1))).success
-
-
-def test_another_command_that_works_leaves_it_open() -> None:
-    verdict = judge(tried(shell("npm test", 1), shell("npm install")))
-    assert (verdict.success, verdict.teaches) == (False, False)

@@ -92,28 +92,6 @@ def list_(target: Target, domain: Domain = None, kind: ItemKind = None, limit: o
         target.say(filtered if domain or kind else f"Nothing was learned yet for {target}. {BEGIN}")
 
 
-@command(app, "show", "tasks show 0198c0de-1")
-def show(target: Target, id: options.EntryId) -> None:
-    """Show one strategy or guardrail: what it says, what it rests on, how it did."""
-    from wellworn.tasks.items import origin_of, stage_of
-
-    with opened(target) as bank:
-        entry = bank.item(entry_id(bank.memory, id))
-    origin, stage = origin_of(entry), stage_of(entry)
-    values = {
-        "id": entry.id,
-        "kind": entry.kind,
-        "title": entry.title,
-        "text": entry.text,
-        "evidence": entry.evidence,
-        "stage": stage,
-        "confidence": f"{entry.confidence:.2f}",
-        "used": f"{entry.usage_count} ({entry.success_count} successes, {entry.failure_count} failures)",
-        **({} if origin is None else {name: value for name, value in vars(origin).items() if value}),
-    }
-    target.answer({"item": entry, "origin": origin, "stage": stage}, render.pairs(values))
-
-
 @command(app, "retrieve", "tasks retrieve 'create a user' --domain web.admin")
 def retrieve(
     target: Target,
@@ -188,9 +166,7 @@ def review(
     with opened(target) as bank:
         if key is not None and decide is not None:
             bank.reviews.decide(key if ":" in key else entry_id(bank.memory, key), decide, keep=keep, text=text)
-            found = []
-        else:
-            found = bank.reviews.questions()
+        found = [] if key else bank.reviews.questions()
     parts: list[object] = []
     for case in found:
         parts += [render.pairs({"key": case.key, "question": case.question}), render.entry_table(case.entries)]

@@ -179,14 +179,6 @@ def draft_of(item: NewItem, origin: Origin, *, domain: str, layer: str, trusted:
     )
 
 
-def origin_of(entry: Entry) -> Origin | None:
-    """Where an entry was learned; None when it does not come from the bank."""
-    try:
-        return from_plain(Origin, entry.metadata.get(ORIGIN) or {}) if is_item(entry) else None
-    except ValueError:
-        return None
-
-
 def is_item(entry: Entry) -> bool:
     """Whether an entry is a strategy or a guardrail, whoever stored it."""
     return entry.kind in ITEM_KINDS
