@@ -324,9 +324,9 @@ class RecallResult:
     """What came of working on a question by programs (`wellworn.search.steps.repl`)."""
 
     content: str | None
-    """The answer; when there is none, what plain search found; None when that found nothing."""
+    """The answer; None when there is none."""
     chunk_ids: list[str]
-    """The entries it rests on: those that the answer names, else what was read, then what plain search found."""
+    """The entries it rests on: those that the answer names, else what was read."""
     confidence: float
     iterations_used: int
     problem: str = ""

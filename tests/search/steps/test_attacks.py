@@ -1,4 +1,4 @@
-"""Whatever a program does, the host is unharmed and the caller gets what plain search finds."""
+"""Whatever a program does, the host is unharmed and the caller gets the chain of evidence without it."""
 
 from __future__ import annotations
 
@@ -86,7 +86,6 @@ def test_an_attack_is_contained(name: str, tmp_path: Path, monkeypatch: pytest.M
     with filled(recursion=Recursion(models=Models(root=model, repl=LIMITS))) as memory:
         (theirs,) = memory.remember(SECRET, scope=BOB, tags=["bobs"])
         scripts["repl"] = f"```python\n{ATTACKS[name].replace('BOBS_ID', theirs)}\n```"
-        plain = [hit.entry.id for hit in memory.recall(QUESTION, scope=SCOPE, k=5, recursion="off").hits]
         me = psutil.Process(os.getpid())
         mine = {child.pid for child in me.children()}  # of other tests in this process
         before = me.memory_info().rss
@@ -96,9 +95,8 @@ def test_an_attack_is_contained(name: str, tmp_path: Path, monkeypatch: pytest.M
         assert me.memory_info().rss - before < GROWTH_BYTES
         assert result.problem
         assert result.confidence == 0.0
-        assert set(plain) <= set(result.chunk_ids), "plain search, and what was read"
         assert theirs not in result.chunk_ids
-        assert "secret" not in str(result.content)
+        assert result.content is None
         assert not any("secret" in message.text for request in model.requests for message in request.messages)
         assert memory.recall(QUESTION, scope=SCOPE).hits, "the memory goes on working"
     assert not list(tmp_path.iterdir())

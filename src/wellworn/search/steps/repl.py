@@ -2,7 +2,7 @@
 
 For questions over more text than a model reads at once. Off by default. Programs run in `sandbox`, see summaries first
 and full texts on demand, and only what the question's scope, time and filters let through. Whatever goes wrong, the
-caller gets what was read so far and what plain search finds.
+caller gets what was read so far.
 """
 
 from __future__ import annotations
@@ -27,8 +27,6 @@ PROGRAM_TOKENS, QUERY_TOKENS = 1_500, 500
 """What a model may answer with a program, and to a query of one."""
 SHOWN = 10
 """Hits whose summaries the model begins with."""
-FELL_BACK = 5
-"""Hits of plain search when there is no answer."""
 OUTPUT_CHARS, PREVIEW_CHARS = 6_000, 120
 """Of what a program printed that the model is shown, and of an entry in a summary."""
 _MOST_QUERIES, _MOST_LISTED, _MOST_CHARS = 64, 500, 100_000
@@ -82,7 +80,7 @@ class Repl:
         self._rounds = 0
 
     def recall(self, question: str) -> RecallResult:
-        """The answer that programs found, or what plain search finds."""
+        """The answer that programs found, or why there is none and what was read."""
         try:
             problem = self._work(question) or f"no answer after {self._limits.iterations} rounds"
         except LimitMet as limit:
@@ -93,7 +91,11 @@ class Repl:
             problem = str(stop)
         except Exception as error:  # models, and what they write, may do anything
             problem = f"failed: {type(error).__name__}"
-        return self._final if self._final is not None else self._fallen_back(question, problem)
+        if self._final is not None:
+            return self._final
+        return RecallResult(
+            content=None, chunk_ids=[*self._read], confidence=0.0, iterations_used=self._rounds, problem=problem
+        )
 
     def _work(self, question: str) -> str:
         """Run round after round; returns why it stopped without an answer."""
@@ -199,17 +201,6 @@ class Repl:
             "tokens": entry.token_count,
             "preview": flat if len(flat) <= PREVIEW_CHARS else flat[:PREVIEW_CHARS] + "…",
         }
-
-    def _fallen_back(self, question: str, problem: str) -> RecallResult:
-        entries = dict(self._read)
-        entries |= {hit.entry.id: hit.entry for hit in self._library.search(question, FELL_BACK).hits}
-        return RecallResult(
-            content="\n".join(entry.text for entry in entries.values()) or None,
-            chunk_ids=list(entries),
-            confidence=0.0,
-            iterations_used=self._rounds,
-            problem=problem,
-        )
 
 
 def opening(question: str, size: int, summaries: Sequence[Summary]) -> tuple[Message, Message]:

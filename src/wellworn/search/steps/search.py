@@ -250,17 +250,6 @@ def _recent(action: FilterByRecency, state: _State) -> int:
 # -- recalls and reasoning --------------------------------------------------------------------------------------------
 
 
-@dataclass(kw_only=True)
-class _Planned:
-    """A plan, who plans its sub-questions, and what was used to make it."""
-
-    plan: Plan
-    planner: Planner
-    usage: Usage
-    calls: Calls
-    steps: Sequence[SearchStep] = ()
-
-
 class StepSearch:
     """Answers questions by plans."""
 
@@ -291,41 +280,43 @@ class StepSearch:
     def attempt(self, query: str, choice: Choice, *, scope: Scope, k: int, filters: Filters) -> tuple[Recall, int]:
         """A search by a choice, and the tokens it used."""
         search = partial(self._searcher.recall, query, scope=scope, k=k, filters=filters)
-        planned = None if choice == "plain" else self._planned(query, choice, scope)
+        usage = Usage(self._recursion.limits)
+        calls = self._calls(usage)
+        planned = None if choice == "plain" else self._planned(query, choice, scope, usage, calls)
         if planned is None:
             return search(), 0
-        executor = Executor(planned.plan, planned.planner, planned.usage)
+        plan, planner, steps = planned
+        executor = Executor(plan, planner, usage)
         found = search(refine=executor)
-        found = replace(found, route=ROUTE, trace=(*planned.steps, *executor.steps))
-        last = next((one for one in reversed(planned.plan) if isinstance(one, Aggregate)), Aggregate())
+        found = replace(found, route=ROUTE, trace=(*steps, *executor.steps))
+        last = next((one for one in reversed(plan) if isinstance(one, Aggregate)), Aggregate())
         if last.strategy != "combine":
             from wellworn.search.steps.reason import digest_of
 
-            digest = digest_of(found, last.strategy, executor.sides, self._root(scope.home()), planned.calls)
+            digest = digest_of(found, last.strategy, executor.sides, self._root(scope.home()), calls)
             found = replace(found, digest=digest)
-        return replace(found, cost=planned.calls.added_to(found.cost)), planned.usage.tokens
+        return replace(found, cost=calls.added_to(found.cost)), usage.tokens
 
-    def _planned(self, query: str, choice: Choice, scope: Scope) -> _Planned | None:
-        """The plan of a choice; None where a planner fails."""
-        usage, models, access = Usage(self._recursion.limits), self._recursion.models, self._access
-        planned = _Planned(plan=TURNS, planner=self._planner, usage=usage, calls=self._calls(usage))
+    def _planned(
+        self, query: str, choice: Choice, scope: Scope, usage: Usage, calls: Calls
+    ) -> tuple[Plan, Planner, Sequence[SearchStep]] | None:
+        """The plan of a choice, who plans its sub-questions, and the steps of planning; None where a planner fails."""
         if choice == "turns":
-            return planned
+            return TURNS, self._planner, ()
+        models, access = self._recursion.models, self._access
         layers: list[Layer] = [partition.layer for partition in scope.partitions()]
         try:
             if models is None or access is None:
-                planned.plan = _made(self._planner, usage, query, layers, 0)
-                return planned
+                return _made(self._planner, usage, query, layers, 0), self._planner, ()
             from wellworn.search.steps.planner import ModelPlanner
 
             root, sub = (access.metered(model, scope.home()) for model in (models.for_root, models.for_sub))
-            planner = ModelPlanner(root, sub, planned.calls, rules=self._planner, limits=usage.limits)
-            planned.plan = planner.plan(query, shape_of(query), layers=layers, depth=0)
+            planner = ModelPlanner(root, sub, calls, rules=self._planner, limits=usage.limits)
+            plan = planner.plan(query, shape_of(query), layers=layers, depth=0)
         except Exception:  # a planner may be anybody's code
             return None
         usage.restart_clock()  # models have their own time
-        planned.planner, planned.steps = planner, planner.steps
-        return planned
+        return plan, planner, planner.steps
 
     def reason(self, question: str, library: Library, *, k: int) -> Reasoning:
         """The chain of evidence for a question, following turns of dialogues too.
