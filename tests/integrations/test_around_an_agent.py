@@ -193,19 +193,6 @@ class Home(BaseModel):
     city: str
 
 
-def test_a_middleware_that_asks_for_structure_gets_no_rule_to_cite(memory: Memory) -> None:
-    class Structures(AgentMiddleware[Any, Any]):
-        def wrap_model_call(self, request: Any, handler: Any) -> Any:
-            return handler(request.override(response_format=ProviderStrategy(Home)))
-
-    memory.remember("Ada lives in Oslo.", scope=ADA)
-    model = scripted('{"city": "Oslo"}')
-    agent = agent_of(model, RMMMiddleware(memory), middleware=[Structures()])
-    ask(agent, "Where do I live?")
-    assert "NO_CITE" not in str(model.seen[0][0].content)
-    assert shown(model.seen[0])
-
-
 # -- sub-agents and structured answers ---------------------------------------------------------------------------
 
 

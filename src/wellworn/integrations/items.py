@@ -1,8 +1,7 @@
 """Items: JSON values under keys, stored as entries of a memory. The LangGraph store and the vector store use them.
 
-An item is one entry for each piece of text that it is found by, or a single entry that is never recalled. All carry
-the item's id as their session, so that the item is selected as a whole. The first has the item's id as its own, the
-value as its evidence and the key in its metadata. A put is one transaction. Knows no framework.
+An item is one entry: its text is what the item is found by, its evidence is the value, its metadata has the key. An
+item that nothing should find is never recalled. A put is one transaction. Knows no framework.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,7 +23,7 @@ from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Hit, Partition
 from wellworn.core.wellformed import well_formed
 from wellworn.engine import Engine
-from wellworn.ingest.hashing import hash_of, thread_of
+from wellworn.ingest.hashing import hash_of
 from wellworn.ingest.scrub import scrubbed_json
 from wellworn.ingest.terms import record_of
 from wellworn.ingest.validate import MAX_TEXT_BYTES
@@ -62,7 +62,7 @@ class PutItem:
     partition: Partition
     key: str
     value: Mapping[str, Any] | None
-    texts: Sequence[str] = ()
+    text: str = ""
     """What a search finds it by."""
 
 
@@ -163,11 +163,8 @@ def _holds(value: Any, name: str, operand: Any) -> bool:
 
 def item_id(partition: Partition, key: str) -> str:
     """Return the id of the item under a key, which follows from its place: a UUID, like every entry's."""
-    return _piece_id("\x1f".join((partition.tenant, partition.layer, partition.layer_id, key)), 0)
-
-
-def _piece_id(name: str, number: int) -> str:
-    digest = hashlib.blake2b(f"{number}\x1f{name}".encode(), digest_size=16, person=_ID_SALT).digest()
+    name = "\x1f".join(("0", partition.tenant, partition.layer, partition.layer_id, key))
+    digest = hashlib.blake2b(name.encode(), digest_size=16, person=_ID_SALT).digest()
     return str(uuid.UUID(bytes=digest, version=5))
 
 
@@ -192,39 +189,28 @@ def is_valid(entry: Entry, now: datetime) -> bool:
     return entry.valid_to is None or now < entry.valid_to
 
 
-def _entries_of(put: PutItem, now: datetime, at: datetime, source: str) -> list[Entry]:
+def _entry_of(put: PutItem, now: datetime, at: datetime, source: str) -> Entry:
     own_id = item_id(put.partition, put.key)
-    found_by = [text for text in map(_readable, put.texts) if text.strip()]
-    texts = found_by or [_readable(put.key).strip() or "-"]
-    thread = thread_of("item", own_id) if len(texts) > 1 else None
-    entries = [
-        Entry(
-            id=_piece_id(own_id, number) if number else own_id,
-            partition=put.partition,
-            kind="episode",
-            text=text,
-            evidence=text,
-            source=source,
-            session_id=own_id,
-            turn_refs=[number],  # so that two items may say the same
-            thread=thread,
-            position=None if thread is None else number,
-            token_count=count_tokens(text),
-            content_hash=hash_of(text, kind="episode", session_id=own_id, turn_refs=[number]),
-            at=at,
-            created_at=now,
-            updated_at=now,
-            valid_from=now,
-        )
-        for number, text in enumerate(texts)
-    ]
-    head = replace(entries[0], evidence=encoded(put.value or {}), metadata={"key": put.key})
-    return [head if found_by else replace(head, state="pruned"), *entries[1:]]
-
-
-def _readable(text: str) -> str:
-    """Return text that an entry may have. Only the index sees it; the value is stored as it is."""
-    return well_formed(text).replace("\x00", " ")
+    found_by = well_formed(put.text).replace("\x00", " ")
+    text = found_by if found_by.strip() else well_formed(put.key).replace("\x00", " ").strip() or "-"
+    return Entry(
+        id=own_id,
+        partition=put.partition,
+        kind="episode",
+        text=text,
+        evidence=encoded(put.value or {}),
+        source=source,
+        session_id=own_id,
+        turn_refs=[0],  # so that two items may say the same
+        token_count=count_tokens(text),
+        content_hash=hash_of(text, kind="episode", session_id=own_id, turn_refs=[0]),
+        state="active" if found_by.strip() else "pruned",
+        at=at,
+        created_at=now,
+        updated_at=now,
+        valid_from=now,
+        metadata={"key": put.key},
+    )
 
 
 # -- storing and finding -----------------------------------------------------------------------------------------
@@ -252,22 +238,14 @@ class Items:
     def search(
         self, query: str, *, partitions: Sequence[Partition], want: int, keep: Callable[[StoredItem], bool]
     ) -> list[tuple[StoredItem, float]]:
-        """Return the best items for a query, each with the score of its best piece."""
-        items: dict[str, StoredItem | None] = {}
-        best: dict[str, str] = {}
+        """Return the best items for a query, each with its score."""
 
-        def hits(k: int) -> Iterator[Hit]:
-            for page in self._searcher.search(query, partitions=partitions, k=k, page=max(_FIRST_HITS, want)):
-                yield from page
+        def hits(k: int) -> Iterable[Hit]:
+            pages = self._searcher.search(query, partitions=partitions, k=k, page=max(_FIRST_HITS, want))
+            return chain.from_iterable(pages)
 
         def accepted(hit: Hit) -> tuple[StoredItem, float] | None:
-            id = hit.entry.session_id
-            if id is None or best.setdefault(id, hit.entry.id) != hit.entry.id:
-                return None
-            if id not in items:
-                heads = [hit.entry] if hit.entry.id == id else self._store.get([hit.entry.partition], [id]).values()
-                items[id] = next(self._valid(heads), None)
-            item = items[id]
+            item = next(self._valid([hit.entry]), None)
             return None if item is None or not keep(item) else (item, hit.score)
 
         return first_accepted(hits, accepted, want)
@@ -291,8 +269,8 @@ class Items:
         if not stored and not there:
             return
         with self._writer.transact() as tx:
-            for records in stored:
-                _write(tx, records, now)
+            for record in stored:
+                _write(tx, record, now)
             for entry in there.values():
                 _remove(tx, entry, now)
         if there:  # gone from memory and from the file's own bytes
@@ -316,21 +294,18 @@ class Items:
             if item is not None:
                 yield item
 
-    def _records(self, puts: Sequence[PutItem], now: datetime) -> list[list[NewEntry]]:
+    def _records(self, puts: Sequence[PutItem], now: datetime) -> list[NewEntry]:
         """Return what to write for each item. Embeds all at once, so never call it inside a transaction."""
-        items = []
+        entries = []
         for number, put in enumerate(puts):
             if self._writer.scrubbing.on:
                 scrub = self._writer.scrubber(put.partition)
-                put = replace(put, value=scrubbed_json(put.value, scrub), texts=[*map(scrub, put.texts)])
+                put = replace(put, value=scrubbed_json(put.value, scrub), text=scrub(put.text))
             # A microsecond apart, so that those of one batch are newest in the order they were put.
-            items.append(_entries_of(put, now, now + timedelta(microseconds=number), self._source))
-        found = [entry for entries in items for entry in entries if entry.state == "active"]
+            entries.append(_entry_of(put, now, now + timedelta(microseconds=number), self._source))
+        found = [entry for entry in entries if entry.state == "active"]
         ready = {record.entry.id: record for record in (self._writer.records_of(found) if found else ())}
-        return [
-            [ready.get(e.id) or NewEntry(entry=e, index=record_of(e), vector=self._no_vector) for e in entries]
-            for entries in items
-        ]
+        return [ready.get(e.id) or NewEntry(entry=e, index=record_of(e), vector=self._no_vector) for e in entries]
 
 
 def first_accepted(find: Callable[[int], Iterable[T]], accept: Callable[[T], R | None], want: int) -> list[R]:
@@ -344,15 +319,14 @@ def first_accepted(find: Callable[[int], Iterable[T]], accept: Callable[[T], R |
         k *= _GROWTH
 
 
-def _write(tx: Tx, records: Sequence[NewEntry], now: datetime) -> None:
+def _write(tx: Tx, record: NewEntry, now: datetime) -> None:
     """Write an item in the place of the one under its key, if there is one."""
-    head = records[0].entry
+    head = record.entry
     before = tx.get([head.partition], [head.id]).get(head.id)
     if before is not None and is_valid(before, now):
-        records = [replace(record, entry=_continued(record.entry, before)) for record in records]
-    tx.remove(head.partition, Selection(session_id=head.id))  # with pieces that lost their head from outside
-    for record in records:
-        tx.add(record)
+        record = replace(record, entry=_continued(head, before))
+    tx.remove(head.partition, Selection(session_id=head.id))  # an older release wrote several entries for an item
+    tx.add(record)
     audit(tx, Event(at=now, tenant=head.tenant, action="remember" if before is None else "edit", entry_id=head.id))
 
 
@@ -368,6 +342,5 @@ def _continued(entry: Entry, before: Entry) -> Entry:
 
 
 def _remove(tx: Tx, head: Entry, now: datetime) -> None:
-    """Remove an item with all its pieces."""
     if tx.remove(head.partition, Selection(session_id=head.id)).entries:
         audit(tx, Event(at=now, tenant=head.tenant, action="forget", entry_id=head.id))

@@ -16,7 +16,7 @@ from typing import Any, TypeVar, cast
 
 from langchain.agents.middleware.types import ModelRequest
 from langchain_core.language_models.chat_models import BaseChatModel
-from langchain_core.messages import AIMessage, BaseMessage, SystemMessage
+from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatGenerationChunk, ChatResult
 
 from wellworn.core.citations import CitationReader
@@ -152,10 +152,7 @@ class GatedStream:
 
 
 class GatedRequest(ModelRequest[Any]):
-    """A request whose model passes the gate, also when a middleware further in puts another model into it.
-
-    A model that cannot pass the gate, and structured output, are not asked for citations.
-    """
+    """A request whose model passes the gate, also when a middleware further in puts another model into it."""
 
     _gate: CitationGate
 
@@ -177,23 +174,11 @@ class GatedRequest(ModelRequest[Any]):
     def _close(self) -> None:
         if can_cite(self):
             object.__setattr__(self, "model", gated_model(self.model, self._gate))
-        elif self.system_message is not None:
-            object.__setattr__(self, "system_message", _without_rule(self.system_message))
 
 
 def can_cite(request: ModelRequest[Any]) -> bool:
     """Whether citations can be asked for. They would break structured output, which is parsed before it comes here."""
     return request.response_format is None and isinstance(request.model, BaseChatModel)
-
-
-def _without_rule(system: SystemMessage) -> SystemMessage:
-    if isinstance(system.content, str):
-        return system.model_copy(update={"content": system.content.replace(CITE, "").rstrip()})
-    blocks = [
-        {**one, "text": _text_in(one).replace(CITE, "")} if isinstance(one, dict) and _is_text(one) else one
-        for one in system.content
-    ]
-    return system.model_copy(update={"content": blocks})
 
 
 # -- the model ---------------------------------------------------------------------------------------------------

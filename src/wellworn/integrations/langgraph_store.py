@@ -14,7 +14,6 @@ from typing import Any
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import MAX_NAME_CHARS, Layer, Partition, Scope
 from wellworn.core.wellformed import well_formed
-from wellworn.ingest.chunk import chunk
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_count
 from wellworn.integrations.items import Items, PutItem, StoredItem, check_filter, encoded, matches
 from wellworn.integrations.support import checked_memory
@@ -99,7 +98,7 @@ class WellwornStore(BaseStore):
             partition=self._partition(op.namespace),
             key=op.key,
             value=op.value,
-            texts=[] if op.value is None else _texts(op.value, paths),
+            text="" if op.value is None else _text(op.value, paths),
         )
 
     def _search(self, op: SearchOp) -> list[tuple[StoredItem, float | None]]:
@@ -177,14 +176,13 @@ def _checked_paths(name: str, paths: object) -> list[str]:
     return list(paths)
 
 
-def _texts(value: Mapping[str, Any], paths: Sequence[str]) -> list[str]:
-    """Return the chunks of the text at each path."""
+def _text(value: Mapping[str, Any], paths: Sequence[str]) -> str:
+    """Return the text at these paths, one below the other."""
     try:
-        texts = [text for path in paths for text in get_text_at_path(value, path) if text]
+        return "\n".join(text for path in paths for text in get_text_at_path(value, path) if text)
     except (TypeError, ValueError, RecursionError):
         encoded(value)  # says what is wrong with it
         raise
-    return [piece.text for text in texts for piece in chunk(text)]
 
 
 def _namespace(partition: Partition) -> Namespace:

@@ -1,4 +1,4 @@
-"""A LangChain `VectorStore` on a memory: documents by id, searched by words and meaning, or by vectors alone.
+"""A LangChain `VectorStore` on a memory: documents by id, searched by words and meaning.
 
 Translates LangChain's methods; `items` knows how documents are stored. The async methods are LangChain's own, which run
 these on threads. Needs the extra `langchain`.
@@ -7,9 +7,9 @@ these on threads. Needs the extra `langchain`.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any
 
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import Entry, Hit, Scope
@@ -29,20 +29,17 @@ from wellworn.integrations.items import (
 from wellworn.integrations.support import checked_memory
 from wellworn.memory import Memory
 from wellworn.models.choose import choose_embedder
-from wellworn.models.port import Embedder, check_served, unit_rows
-from wellworn.search.pipeline import Near
+from wellworn.models.port import Embedder, check_served
 
 try:
     from langchain_core.documents import Document
     from langchain_core.embeddings import Embeddings
-    from langchain_core.runnables import run_in_executor
     from langchain_core.vectorstores import VectorStore
 except ModuleNotFoundError as error:
     raise MissingExtra("WellwornVectorStore", "langchain") from error
 
 Filter = Mapping[str, Any]
 """Fields of the metadata with their values or operators."""
-F = TypeVar("F", Hit, Near)
 
 DEFAULT_SCOPE = Scope(tenant="default", project="langchain")
 BATCH = 512
@@ -67,7 +64,7 @@ class WellwornVectorStore(VectorStore):
         self._scope = checked_scope(scope or memory.scope or DEFAULT_SCOPE)
         self._partitions = self._scope.partitions()
         self._home = self._scope.home()
-        self._store, self._searcher, self._embedder = engine.store, engine.searcher, engine.embedder
+        self._store, self._searcher = engine.store, engine.searcher
         self._items = Items(engine, source="langchain")
         self._embedding = embedding
 
@@ -94,7 +91,7 @@ class WellwornVectorStore(VectorStore):
                 raise InvalidInput(name, f"are {len(given)} for {len(texts)} texts", "give one for each, or none")
         named = [str(uuid.uuid4()) if id is None else checked_key(id) for id in ids or [None] * len(texts)]
         puts = [
-            PutItem(partition=self._home, key=id, value={"page_content": text, "metadata": metadata}, texts=[text])
+            PutItem(partition=self._home, key=id, value={"page_content": text, "metadata": metadata}, text=text)
             for text, metadata, id in zip(texts, metadatas or [{}] * len(texts), named, strict=True)
         ]
         for start in range(0, len(puts), BATCH):
@@ -137,56 +134,19 @@ class WellwornVectorStore(VectorStore):
     ) -> list[tuple[Document, float]]:
         """Return the k best documents for a text, each with the score it was ranked by; higher is better."""
         _refuse(kwargs)
-        if not query.strip():
-            return self._similar(query, k, filter)
+        if filter is not None and not isinstance(filter, Mapping):
+            raise InvalidInput("filter", f"a {type(filter).__name__} will not do", "use {'field': value}")
+        check_filter(filter)
 
         def find(n: int) -> Iterable[Hit]:
             asked = query[:MAX_QUERY_CHARS]
             return chain.from_iterable(self._searcher.search(asked, partitions=self._partitions, k=n, page=PAGE))
 
-        return [(document, hit.score) for document, hit in self._filtered(find, k, filter)]
+        def accepted(hit: Hit) -> tuple[Document, float] | None:
+            document = _document(hit.entry)
+            return (document, hit.score) if matches(document.metadata, filter or {}) else None
 
-    def similarity_search_by_vector(
-        self, embedding: list[float], k: int = 4, filter: Filter | None = None, **kwargs: Any
-    ) -> list[Document]:
-        """Return the k documents whose vectors are nearest to this one."""
-        _refuse(kwargs)
-        return [document for document, _ in self._near(embedding, k, filter)]
-
-    def _similarity_search_with_relevance_scores(
-        self, query: str, k: int = 4, **kwargs: Any
-    ) -> list[tuple[Document, float]]:
-        """Rank by the cosine: a threshold needs a scale from 0 (unlike) to 1 (equal)."""
-        found = self._similar(query, k, kwargs.pop("filter", None))
-        _refuse(kwargs)
-        return [(document, min(1.0, max(0.0, cosine))) for document, cosine in found]
-
-    async def _asimilarity_search_with_relevance_scores(
-        self, query: str, k: int = 4, **kwargs: Any
-    ) -> list[tuple[Document, float]]:  # the one async method without a default of its own
-        return await run_in_executor(None, self._similarity_search_with_relevance_scores, query, k, **kwargs)
-
-    def _similar(self, query: str, k: int, filter: Filter | None) -> list[tuple[Document, float]]:
-        vector = self._searcher.vector_of(query, partitions=self._partitions)
-        near = self._near([] if vector is None else vector.tolist(), k, filter)
-        return [(document, found.cosine) for document, found in near]
-
-    def _near(self, embedding: Sequence[float], k: int, filter: Filter | None) -> list[tuple[Document, Near]]:
-        if self._embedder is None:
-            raise InvalidInput("embedding", "this memory goes by words only", "open it with an embedder")
-        (vector,) = unit_rows([embedding], width=self._embedder.width, name=self._embedder.name)
-        return self._filtered(lambda n: self._searcher.nearest(vector, partitions=self._partitions, k=n), k, filter)
-
-    def _filtered(self, find: Callable[[int], Iterable[F]], k: int, filter: Filter | None) -> list[tuple[Document, F]]:
-        if filter is not None and not isinstance(filter, Mapping):
-            raise InvalidInput("filter", f"a {type(filter).__name__} will not do", "use {'field': value}")
-        check_filter(filter)
-
-        def accepted(one: F) -> tuple[Document, F] | None:
-            document = _document(one.entry)
-            return (document, one) if matches(document.metadata, filter or {}) else None
-
-        return first_accepted(find, accepted, checked_count("k", k))
+        return first_accepted(find, accepted, checked_count("k", k)) if query.strip() else []
 
     @classmethod
     def from_texts(
