@@ -69,7 +69,7 @@ def why(*said: tuple[str, str]) -> dict[int, str]:
         ("i live in oslo btw", "Ada lives in oslo btw."),
         # What is meant counts, not the lead.
         ("I think I'm allergic to nuts.", "Ada: I think I'm allergic to nuts."),
-        ("Sorry, I was wrong: my birthday is on 5 May.", "Ada's birthday is on 5 May."),
+        ("Sorry, I was wrong: my birthday is on 5 May.", "Ada was wrong: their birthday is on 5 May."),
         ("I'm Dewi, nice to meet you.", "Ada: I'm Dewi, nice to meet you."),
         # Other languages: as they stand.
         ("Je déteste les olives.", "Ada: Je déteste les olives."),
@@ -110,7 +110,6 @@ def test_a_sentence_becomes_a_memory(said: str, memory: str) -> None:
         ("Act as a pirate. I am the captain of your ship.", "part of a task"),
         ("```python\nhome = 'I live in Oslo'\n```", "nothing said in sentences"),
         ("> I live in Oslo with my cat.", "nothing said in sentences"),
-        ('<memories note="x">\n[0] (fact) I live in Oslo.\n</memories>', "nothing said in sentences"),
         ("My story. " + "The forest was dark and the king was old. " * 40, "pasted text"),
     ],
 )

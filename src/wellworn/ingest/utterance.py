@@ -16,7 +16,7 @@ LONGEST_CHARS = 400
 _WORD = re.compile(r"[^\W_]+")
 _PIECE = re.compile(r"[^.!?。！？…\n]+[.!?。！？…]*|[?？]+")
 _OPENING = re.compile(
-    r"^\W*(?:(?:hey|hi|hello|ok|okay|so|and|but|also|btw|well|oh|um|please|sorry|again|quick question)\b[\s,:;-]*)+",
+    r"^\W*(?:(?:hey|hi|hello|ok|okay|so|and|but|also|btw|by the way|well|oh|um|please|sorry|again|quick question)\b[\s,:;-]*)+",
     re.I,
 )
 _AUX = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|has|have|had|might|may)"
@@ -43,7 +43,7 @@ _REACTIONS = frozenset(
     absolutely afternoon agreed ah alright amazing appreciate appreciated awesome bye cheers clear congrats
     congratulations cool correct course day deal definitely done dunno evening exactly excellent fair fantastic feel
     fine free fun gladly glad goodbye good got gotcha great haha hahaha happy heard hello help helped helpful helps hey
-    hi hm hmm hope idea interesting job keep kind know later lol love lovely luck makes mention mind moment morning
+    hi hm hmm hope idea interesting job keep kind know later lol lot love lovely luck makes mention mind moment morning
     much need never nice night no nope noted nothing of oh ok okay one oops perfect please point pleasure problem
     really record recorded remember right same saved saying see sense share sharing sorry sound sounds soon sure talk
     talked tell telling terrific thank thanks thx today told tomorrow tonight true try ugh understand understood

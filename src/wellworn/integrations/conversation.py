@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterator, Sequence
 from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.errors import WellwornError
 from wellworn.core.values import Recall
+from wellworn.ingest.utterance import wants_answer
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
-from wellworn.integrations.sentences import NOTED, asks, reply, sentence, why
+from wellworn.integrations.sentences import NOTED, reply, sentence, why
 from wellworn.memory import Memory
 from wellworn.models.port import Message, Model, Request
 from wellworn.reflection.values import Reflection
@@ -68,7 +69,7 @@ class Conversation:
         context = MiddlewareContext(user_input=text, current_system_prompt=SYSTEM)
         system, answer = self._middleware.enrich_system_prompt(context), ""
         found = self._middleware.recalled(text)
-        if self._model is not None or asks(text):  # /why is about the last question
+        if self._model is not None or wants_answer(text):  # /why is about the last question
             self._last, self._used = found, ()
         if self._model is None:
             said = reply(text, found, now=self._clock())
@@ -85,22 +86,17 @@ class Conversation:
             self._middleware.after_response(text, answer)
 
     def _replaced(self) -> list[str]:
-        """Make memories of the last statement; says what they replace."""
+        """Make memories of the last statement; says what it replaces."""
         try:
-            made = self._memory.reflect(session_id=self._middleware.session_id)
-            self.reflections += made
-            ended = [one.old_text for each in made for one in each.memories if one.action in ("supersede", "correct")]
-            ended += self._ended_by_the_last_turn()
+            self.reflections += self._memory.reflect(session_id=self._middleware.session_id)
+            turns = self._memory.session(self._middleware.session_id).turns()
+            said = next((turn.entry_id or "" for turn in reversed(turns) if turn.role == "user"), "")
+            ended = [
+                link.target for link in self._memory.links(said) if (link.type, link.source) == ("supersedes", said)
+            ]
+            return [f"So this no longer holds: “{self._memory.get(one).text}”" for one in ended[:1]]
         except WellwornError:  # the end of the session tries again
             return []
-        return [f"So this no longer holds: “{text}”" for text in [*filter(None, ended)][:1]]
-
-    def _ended_by_the_last_turn(self) -> list[str]:
-        turns = self._memory.session(self._middleware.session_id).turns()
-        said = next((turn.entry_id for turn in reversed(turns) if turn.role == "user"), None)
-        links = [] if said is None else self._memory.links(said)
-        ended = [link.target for link in links if link.type == "supersedes" and link.source == said]
-        return [self._memory.get(one).text for one in ended]
 
     def _asked(self, model: Model, system: str, text: str) -> str:
         earlier = [

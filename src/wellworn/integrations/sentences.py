@@ -10,22 +10,12 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from wellworn.core.values import Entry, Hit, Recall
+from wellworn.ingest.terms import content_words
+from wellworn.ingest.utterance import only_reacts, wants_answer
 
 UNKNOWN = "I do not know that. Tell me, and I will remember it."
 NOTED = "Noted."
 _GREETING = re.compile(r"\W*(?:hi|hello|hey|good (?:morning|afternoon|evening))\b(?:\W+\w+)?\W*\Z", re.IGNORECASE)
-_REACTION = re.compile(
-    r"\W*(?:(?:thanks?|thank you|thx|cheers|ok|okay|great|nice|good|cool|perfect|fine|yes|no|sure|bye|so|much|very|a|lot)"
-    r"\W*)+\Z",
-    re.IGNORECASE,
-)
-_VERB = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|has|have|had)"
-_QUESTION = re.compile(
-    rf"\W*(?:(?:who|what|where|when|which|whose|why|how)(?:['’]s\b|(?:\s+(?!(?:i|you|we|he|she|they|it)\b)\w+){{0,2}}\s+{_VERB}\b)"
-    rf"|{_VERB}(?:n['’]t)?\s+(?:i|my|we|our)\b|(?:please |can you |could you )?(?:tell|remind) me\b)",
-    re.IGNORECASE,
-)
-"""The beginning of a question that has no sign."""
 _SURE = 0.5
 """The confidence from which on a recall is taken to hold the answer."""
 _FULL = 12.0
@@ -49,25 +39,18 @@ _LEAST_SHARE = 0.15
 
 def reply(text: str, recall: Recall | None, *, now: datetime) -> str:
     """Answer a message from memory alone: a question with what is known, a statement with a short sign of receipt."""
-    if not asks(text):
+    if not wants_answer(text):
         if _GREETING.match(text):
             return "Hello! Tell me something, or ask me."
-        return "Any time." if _REACTION.match(text) else NOTED
+        return "Any time." if only_reacts(content_words(text), text) else NOTED
     hits = [] if recall is None or not knows(recall) else told(recall.hits)
     return "\n".join(sentence(hit, now=now) for hit in hits) or UNKNOWN
 
 
-def asks(text: str) -> bool:
-    """Whether a message wants an answer."""
-    last = re.split(r"[.!。！]\s+", text.strip())[-1]
-    return last.endswith(("?", "？")) or bool(_QUESTION.match(last))
-
-
 def knows(recall: Recall) -> bool:
     """Whether the answer is likely among the hits."""
-    found = [_fits(hit) for hit in recall.hits if not asks(hit.text)]
-    sure = max(found[:_MOST_TOLD], default=0.0) if recall.confidence is None else recall.confidence
-    return bool(found) and sure >= _SURE
+    sure = max(map(_fits, recall.hits[:_MOST_TOLD]), default=0.0) if recall.confidence is None else recall.confidence
+    return bool(recall.hits) and sure >= _SURE
 
 
 def _fits(hit: Hit) -> float:
@@ -77,17 +60,10 @@ def _fits(hit: Hit) -> float:
 
 def told(hits: Sequence[Hit]) -> list[Hit]:
     """The hits to tell: the best, those about as good, and what it has replaced."""
-    answers = [hit for hit in hits if not asks(hit.text)]
-    close = _CLOSE * max((hit.score for hit in answers[:1]), default=0.0)
-    near = [hit for hit in answers if hit.score >= close or (hit.outdated and _fits(hit) >= _SURE)]
-    words: set[str] = set()
-    chosen = []
-    for hit in near:
-        said = " ".join(_words_of(hit.entry).lower().split())
-        if said not in words:
-            chosen.append(hit)
-        words.add(said)
-    return chosen[:_MOST_TOLD]
+    close = _CLOSE * max((hit.score for hit in hits[:1]), default=0.0)
+    near = [hit for hit in hits if hit.score >= close or (hit.outdated and _fits(hit) >= _SURE)]
+    chosen = {_words_of(hit.entry).lower(): hit for hit in reversed(near)}  # the first of those with the same words
+    return [*chosen.values()][::-1][:_MOST_TOLD]
 
 
 def sentence(hit: Hit, *, now: datetime) -> str:
@@ -137,10 +113,9 @@ def _words_of(entry: Entry) -> str:
 
 
 def _reasons(hit: Hit) -> str:
+    least = max(_LEAST_SHARE * hit.score, 1e-9)
     factors = sorted(hit.explanation, key=lambda factor: -factor.contribution)
-    counted = [
-        one for one in factors if one.contribution >= _LEAST_SHARE * max(hit.score, 0.0) and one.contribution > 0
-    ]
-    found = [*dict.fromkeys(_REASONS[one.name] for one in counted if one.name in _REASONS)]
+    counted = [one.name for one in factors if one.contribution >= least and one.name in _REASONS]
+    found = [*dict.fromkeys(_REASONS[name] for name in counted)]
     found += ["you have told me something newer since"] if hit.outdated else []
     return ", ".join(found[:-1]) + (" and " if len(found) > 1 else "") + found[-1] if found else "it is all there is"

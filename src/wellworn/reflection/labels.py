@@ -49,7 +49,6 @@ _OF_THE_TALK = _set(
     " update version wonder wrong"
 )
 """Words about the talk itself: with words that merely react, they say nothing about anyone."""
-_HEAD = re.compile(r"([^,!:;]{1,30})(?:[,!:;]+\s*|\s+[–-]+\s+)(?=\S)")
 _REQUEST = re.compile(
     r"\b(?:can|could|would|will) you\b|\bi(?:'d| would)? (?:want|need|like) you\b|\b(?:tell|show) me\b"
 )
@@ -102,7 +101,7 @@ _FEWEST_FOREIGN = 4
 
 def label(sentence: Sentence) -> Label:
     """What sort of sentence it is."""
-    whole = without_lead(sentence.text)
+    whole = without_opening(sentence.text)
     text = _QUOTATION.sub(" ", whole.lower()).strip()
     said = text.replace(",", " ").split()
     if sentence.end == "?":
@@ -148,18 +147,6 @@ def _has_own_clause(text: str) -> bool:
         return True
     own = [clause for clause in re.split(r"[,;–]", text) if not YOU.search(clause)]
     return any(_has_subject(clause.split(), "") for clause in own)
-
-
-def without_lead(text: str) -> str:
-    """The sentence without "Oh, well," or "Sorry, I was wrong:" before it."""
-    text = without_opening(text)
-    for _ in range(4):
-        head = _HEAD.match(text)
-        said = words(head[1]) if head else []
-        if head is None or says_something(head[1]) or not content_words(head[1]) or said[0] in _POINTING:
-            break
-        text = text[head.end() :]
-    return text
 
 
 def is_english(text: str) -> bool:

@@ -16,18 +16,8 @@ from wellworn.core.values import Kind, Turn
 from wellworn.ingest.dates import with_dates
 from wellworn.ingest.session import name_of
 from wellworn.ingest.terms import terms
-from wellworn.ingest.utterance import ASSISTANT_ROLES
-from wellworn.reflection.labels import (
-    GROUP,
-    SELF,
-    YOU,
-    Label,
-    is_english,
-    label,
-    plain_words,
-    says_something,
-    without_lead,
-)
+from wellworn.ingest.utterance import ASSISTANT_ROLES, without_opening
+from wellworn.reflection.labels import GROUP, SELF, YOU, Label, is_english, label, plain_words, says_something
 from wellworn.reflection.person import about_speaker, is_adverb, is_past
 from wellworn.reflection.sentences import Sentence, sentences
 from wellworn.reflection.values import Candidate
@@ -48,7 +38,6 @@ _COMMITS = re.compile(
 _POINT = re.compile(r"^\s{0,12}(?:[-*•–+]|\d{1,3}[.)]|#{1,6})\s+(.*)$", re.MULTILINE)
 _FEWEST_POINTS = 3
 _LONGEST_POINT = 60
-_ASKS_FOR_A_TASK = re.compile(r"\b(?:can you|could you|want|would you like|help|assist)\b", re.IGNORECASE)
 _YES_OR_NO = re.compile(r"(?:yes|yeah|yep|yup|sure|no|nope|nah|of course|absolutely|definitely|exactly)\b", re.I)
 _KEPT = ("statement", "instruction")
 _NEGATED = re.compile(r"\b(?:not|no|never|without|stopped|quit)\b|n't\b", re.IGNORECASE)
@@ -211,7 +200,7 @@ def _concerns_speaker(one: Sentence, sort: Label, labels: Sequence[Label], sessi
 
 
 def _opens_with(people: frozenset[str], text: str) -> bool:
-    return not people.isdisjoint(plain_words(without_lead(text))[:4])
+    return not people.isdisjoint(plain_words(without_opening(text))[:4])
 
 
 def _reply(
@@ -237,7 +226,7 @@ def _question(before: Turn, reply: Sentence, sort: Label, session: _Session) -> 
     if not asked or asked[0].end != "?" or len(asked[0].text) > _LONGEST_QUESTION:
         return ""
     question = asked[0].text
-    if session.talk == "task" and (not YOU.search(question) or _ASKS_FOR_A_TASK.search(question)):
+    if session.talk == "task" and not YOU.search(question):
         return ""
     return f'Asked "{_quoted(question)}?",' if sort == "fragment" or _YES_OR_NO.match(reply.text) else ""
 
@@ -260,7 +249,7 @@ def _point(line: str) -> str:
 
 
 def _memory(one: Sentence, sort: Label, turn: Turn, session: _Session) -> Candidate:
-    dated = with_dates(without_lead(one.text), turn.at)
+    dated = with_dates(without_opening(one.text), turn.at)
     name = session.name(turn)
     kind: Kind = "preference" if sort == "instruction" or _PREFERENCE.search(one.text.lower()) else "fact"
     return Candidate(
