@@ -104,10 +104,6 @@ class OpenAIEmbedder(EmbedderBase):
         self._dimensions = {"dimensions": width} if width and model.startswith(_SHORTENABLE) else {}
         self.endpoint = Endpoint(OPENAI, base_url=base_url, api_key=api_key, timeout_s=timeout_s, retries=retries)
 
-    def close(self) -> None:
-        """Close the connections. Closing twice is fine."""
-        self.endpoint.close()
-
     def _ask(self, texts: list[str], *, query: bool) -> npt.ArrayLike:
         vectors: list[Any] = []
         for start in range(0, len(texts), BATCH):

@@ -93,12 +93,8 @@ class Endpoint:
         """What to do about a status."""
         self._retries = retries
         self.client = httpx.Client(base_url=base, auth=auth, headers=service.headers(self._key), timeout=timeout_s)
-        # Sockets close when the endpoint is closed or no longer referenced, and at exit at the latest.
-        self._finalizer = weakref.finalize(self, self.client.close)
-
-    def close(self) -> None:
-        """Close the connections. Closing twice is fine."""
-        self._finalizer()
+        # Sockets close when the endpoint is no longer referenced, and at exit at the latest.
+        weakref.finalize(self, self.client.close)
 
     def post(self, path: str, body: Mapping[str, Any]) -> Any:  # whatever JSON the service sent
         """The first successful answer of several attempts, or `HttpFailure`."""
@@ -166,10 +162,6 @@ class HttpModel(ModelBase):
         self.endpoint = Endpoint(self.service, base_url=base_url, api_key=api_key, timeout_s=timeout_s, retries=retries)
         self._model = model
         self._without: Without = frozenset()
-
-    def close(self) -> None:
-        """Close the connections. Closing twice is fine."""
-        self.endpoint.close()
 
     def _ask(self, request: Request) -> Completion:
         without = self._without

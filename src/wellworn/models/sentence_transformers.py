@@ -21,7 +21,7 @@ class SentenceTransformersEmbedder(EmbedderBase):
     """
 
     # Any: a SentenceTransformer, whose package is optional.
-    def __init__(self, model: str | Any, *, name: str | None = None, batch_size: int = 64) -> None:
+    def __init__(self, model: str | Any, *, name: str | None = None) -> None:
         if isinstance(model, str):
             name, model = name or model, _load(model)
         if not name:
@@ -29,7 +29,6 @@ class SentenceTransformersEmbedder(EmbedderBase):
                 "name", "a loaded model does not know its name", "give one, as in name='all-MiniLM-L6-v2'"
             )
         super().__init__(f"sentence-transformers:{name}")
-        self._batch_size = batch_size
         self._encode_text = getattr(model, "encode_document", model.encode)  # sentence-transformers >= 5
         self._encode_query = getattr(model, "encode_query", model.encode)
         self._lock = ForkLock()  # its tokenizer raises "Already borrowed" when two threads meet
@@ -37,9 +36,7 @@ class SentenceTransformersEmbedder(EmbedderBase):
     def _ask(self, texts: list[str], *, query: bool) -> npt.ArrayLike:
         encode = self._encode_query if query else self._encode_text
         with self._lock:
-            answer: npt.ArrayLike = encode(
-                texts, batch_size=self._batch_size, show_progress_bar=False, convert_to_numpy=True
-            )
+            answer: npt.ArrayLike = encode(texts, batch_size=64, show_progress_bar=False, convert_to_numpy=True)
         return answer
 
 
