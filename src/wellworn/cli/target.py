@@ -24,8 +24,6 @@ if TYPE_CHECKING:
 
 DEFAULT_USER = "me"
 PANEL = "Which memory"
-SEVERAL = 8
-"""How many matches of an ambiguous id are listed."""
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document; errors too.", show_default=False)]
 

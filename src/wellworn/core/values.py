@@ -417,7 +417,7 @@ class CacheLevel:
     """What one level of the embedding cache was asked for and had, in this process."""
 
     level: str
-    """`l1` (process), `l2` (file) or `l3` (Redis)."""
+    """`process` or `redis`."""
     hits: int
     misses: int
     errors: int = 0
