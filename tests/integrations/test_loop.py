@@ -37,8 +37,8 @@ def asked(text: str, *, history: str = "", turn: int = 0) -> MiddlewareContext:
     return MiddlewareContext(user_input=text, current_system_prompt=SYSTEM, conversation_history=history, turn=turn)
 
 
-def made(memory: Memory, clock: HandClock, **settings: Any) -> MemoryMiddleware:
-    return create_memory_middleware(memory, **{"scope": ADA, "session_id": "s1", "clock": clock, **settings})
+def made(memory: Memory, **settings: Any) -> MemoryMiddleware:
+    return create_memory_middleware(memory, **{"scope": ADA, "session_id": "s1", **settings})
 
 
 def turns(memory: Memory, session_id: str = "s1") -> list[tuple[str, str]]:
@@ -58,11 +58,11 @@ def answered(middleware: MemoryMiddleware, question: str, looks_for: str) -> tup
 
 
 def test_an_agent_remembers_cites_and_learns_over_sessions(memory: Memory, clock: HandClock) -> None:
-    monday = made(memory, clock, session_id="monday")
+    monday = made(memory, session_id="monday")
     assert answered(monday, "My bicycle is a green Brompton.", "bicycle") == (SYSTEM, "About bicycle: noted.")
     answered(monday, "My sister Mia is a nurse in Bergen.", "nurse")
     clock.forward(60 * 24 * 4)
-    friday = made(memory, clock, session_id="friday")
+    friday = made(memory, session_id="friday")
     prompt, answer = answered(friday, "Which bicycle do I have?", "Brompton")
     assert answer == "About Brompton: noted."
     assert prompt.startswith(f"{SYSTEM}\n\n{friday.rule}\n\n<memory-context>\n")
@@ -82,7 +82,7 @@ def test_an_agent_remembers_cites_and_learns_over_sessions(memory: Memory, clock
 
 
 def test_later_turns_of_a_question_see_the_same_prompt(oslo: Memory, clock: HandClock) -> None:
-    middleware = made(oslo, clock)
+    middleware = made(oslo)
     first = middleware.enrich_system_prompt(asked(QUESTION, turn=1))
     oslo.remember("Ada lives in Oslo, in the north of it.", scope=ADA)
     clock.forward(1)
@@ -90,43 +90,43 @@ def test_later_turns_of_a_question_see_the_same_prompt(oslo: Memory, clock: Hand
     assert middleware.enrich_system_prompt(asked(QUESTION, turn=1)) != first  # asked again
 
 
-def test_without_input_the_end_of_the_history_is_the_query(oslo: Memory, clock: HandClock) -> None:
-    middleware = made(oslo, clock)
+def test_without_input_the_end_of_the_history_is_the_query(oslo: Memory) -> None:
+    middleware = made(oslo)
     assert "Oslo" in middleware.enrich_system_prompt(asked(" ", history=f"user: {QUESTION}"))
     assert middleware.enrich_system_prompt(asked(" ")) == SYSTEM
     assert not middleware.faults
 
 
-def test_settings_decide_how_many_and_which_are_shown(memory: Memory, clock: HandClock) -> None:
+def test_settings_decide_how_many_and_which_are_shown(memory: Memory) -> None:
     memory.remember_many([f"Ada's bicycle number {n} is green." for n in range(9)], scope=ADA)
     question = asked("Which bicycle does Ada have?")
-    assert made(memory, clock).enrich_system_prompt(question).count("<entry ") == 5
-    assert made(memory, clock, max_results=2).enrich_system_prompt(question).count("<entry ") == 2
-    natural = made(memory, clock, format="natural", tag="notes").enrich_system_prompt(question)
+    assert made(memory).enrich_system_prompt(question).count("<entry ") == 5
+    assert made(memory, max_results=2).enrich_system_prompt(question).count("<entry ") == 2
+    natural = made(memory, format="natural", tag="notes").enrich_system_prompt(question)
     assert "\n<notes>\n[0] (note, just now, relevance 0." in natural
-    assert made(memory, clock, scope=BEN).enrich_system_prompt(question) == SYSTEM
-    bound = create_memory_middleware(memory.for_scope(ADA), clock=clock)
+    assert made(memory, scope=BEN).enrich_system_prompt(question) == SYSTEM
+    bound = create_memory_middleware(memory.for_scope(ADA))
     assert bound.enrich_system_prompt(question).count("<entry ") == 5
 
 
-def test_a_recall_without_an_answer_shows_no_strangers_and_says_so(oslo: Memory, clock: HandClock) -> None:
+def test_a_recall_without_an_answer_shows_no_strangers_and_says_so(oslo: Memory) -> None:
     strange = asked("What is the boiling point of tungsten?")
     for settings in ({}, {"min_score": 1e6, "min_confidence": 0.01}):
-        middleware = made(oslo, clock, **settings)
+        middleware = made(oslo, **settings)
         prompt = middleware.enrich_system_prompt(strange)
         assert prompt == f"{SYSTEM}\n\n<memory-context>Nothing relevant is remembered.</memory-context>"
         middleware.after_response(strange.user_input, "I do not know. [NO_CITE]")
     assert oslo.learning.status(scope=ADA).outcomes == 0
-    assert "Oslo" in made(oslo, clock, min_confidence=0).enrich_system_prompt(strange)
-    assert made(oslo, clock, min_confidence=0, min_score=1e6).enrich_system_prompt(strange) == SYSTEM
-    assert made(oslo, clock, scope=BEN).enrich_system_prompt(strange) == SYSTEM  # nothing was ever remembered
+    assert "Oslo" in made(oslo, min_confidence=0).enrich_system_prompt(strange)
+    assert made(oslo, min_confidence=0, min_score=1e6).enrich_system_prompt(strange) == SYSTEM
+    assert made(oslo, scope=BEN).enrich_system_prompt(strange) == SYSTEM  # nothing was ever remembered
 
 
 # -- what is stored and learned ----------------------------------------------------------------------------------
 
 
-def test_citations_teach_once_and_without_storing_too(oslo: Memory, clock: HandClock) -> None:
-    middleware = made(oslo, clock, store_responses=False)
+def test_citations_teach_once_and_without_storing_too(oslo: Memory) -> None:
+    middleware = made(oslo, store_responses=False)
     middleware.enrich_system_prompt(asked(QUESTION))
     for _ in range(2):
         middleware.after_response(QUESTION, "In Oslo. [0]")
@@ -135,25 +135,25 @@ def test_citations_teach_once_and_without_storing_too(oslo: Memory, clock: HandC
 
 
 @pytest.mark.parametrize("answer", ["In Oslo.", "Use arr[0]", "In Oslo. [7]", "In Oslo. [0, 7]", "x = [0]"])
-def test_an_answer_without_a_valid_citation_teaches_nothing(oslo: Memory, clock: HandClock, answer: str) -> None:
-    middleware = made(oslo, clock)
+def test_an_answer_without_a_valid_citation_teaches_nothing(oslo: Memory, answer: str) -> None:
+    middleware = made(oslo)
     middleware.enrich_system_prompt(asked(QUESTION))
     middleware.after_response(QUESTION, answer)
     assert oslo.learning.status(scope=ADA).outcomes == 0
     assert not middleware.faults
 
 
-def test_silence_about_a_memory_that_did_not_fit_teaches_nothing(memory: Memory, clock: HandClock) -> None:
+def test_silence_about_a_memory_that_did_not_fit_teaches_nothing(memory: Memory) -> None:
     memory.remember_many([f"Ada's bicycle number {n} is {'very ' * 20}green." for n in range(5)], scope=ADA)
-    middleware = made(memory, clock, max_chars=400)
+    middleware = made(memory, max_chars=400)
     assert 0 < middleware.enrich_system_prompt(asked("Which bicycle?")).count("<entry ") < 5
     middleware.after_response("Which bicycle?", "The green one. [0]")
     assert memory.learning.status(scope=ADA).outcomes == 0
     assert turns(memory)[-1] == ("assistant", "The green one.")
 
 
-def test_without_citations_nothing_is_asked_for_numbered_or_stripped(oslo: Memory, clock: HandClock) -> None:
-    middleware = made(oslo, clock, citations=False)
+def test_without_citations_nothing_is_asked_for_numbered_or_stripped(oslo: Memory) -> None:
+    middleware = made(oslo, citations=False)
     prompt = middleware.enrich_system_prompt(asked(QUESTION))
     assert "NO_CITE" not in prompt
     assert '<entry topic="note"' in prompt
@@ -162,8 +162,8 @@ def test_without_citations_nothing_is_asked_for_numbered_or_stripped(oslo: Memor
     assert oslo.learning.status(scope=ADA).outcomes == 0
 
 
-def test_odd_texts_are_stored_as_far_as_they_can_be(memory: Memory, clock: HandClock) -> None:
-    middleware = made(memory, clock)
+def test_odd_texts_are_stored_as_far_as_they_can_be(memory: Memory) -> None:
+    middleware = made(memory)
     for question in ("a\x00b", "half \ud83d", "long " * 10_000):
         middleware.enrich_system_prompt(asked(question))
         middleware.after_response(question, "")
@@ -172,10 +172,10 @@ def test_odd_texts_are_stored_as_far_as_they_can_be(memory: Memory, clock: HandC
 
 
 @pytest.mark.parametrize("learning", ["on", "off"])
-def test_a_recall_that_is_not_known_any_more_is_no_fault(clock: HandClock, learning: Any) -> None:
+def test_a_recall_that_is_not_known_any_more_is_no_fault(learning: Any) -> None:
     with Memory(":memory:", learning=learning, background=False) as memory:
         memory.remember("Ada lives in Oslo.", scope=ADA)
-        middleware = made(memory, clock)
+        middleware = made(memory)
         middleware.enrich_system_prompt(asked(QUESTION))
         memory.forget(scope=ADA, everything=True)
         middleware.after_response(QUESTION, "In Oslo. [0]")
@@ -189,21 +189,21 @@ def test_a_recall_that_is_not_known_any_more_is_no_fault(clock: HandClock, learn
 def test_the_memorys_own_settings_start_reflection(clock: HandClock) -> None:
     settings = ReflectionSettings(every_turns=4)
     with Memory(":memory:", background=False, reflection=settings, clock=clock) as memory:
-        middleware = made(memory, clock)
+        middleware = made(memory)
         for n in range(2):
             assert memory.jobs.list(scope=ADA) == []
             middleware.after_response(f"I live in Oslo, at number {n}.", "Noted.")
         assert [job.kind for job in memory.jobs.list(scope=ADA)] == ["reflect"]
 
 
-def test_a_threshold_starts_it_also_with_one_middleware_for_each_request(memory: Memory, clock: HandClock) -> None:
+def test_a_threshold_starts_it_also_with_one_middleware_for_each_request(memory: Memory) -> None:
     for n in range(5):
-        made(memory, clock, auto_summarize_threshold=4).after_response(f"I live in Oslo, at number {n}.", "Noted.")
+        made(memory, auto_summarize_threshold=4).after_response(f"I live in Oslo, at number {n}.", "Noted.")
     assert len(memory.jobs.list(scope=ADA)) == 2
 
 
-def test_ending_the_session_starts_it_and_an_empty_session_has_no_end(memory: Memory, clock: HandClock) -> None:
-    middleware = made(memory, clock)
+def test_ending_the_session_starts_it_and_an_empty_session_has_no_end(memory: Memory) -> None:
+    middleware = made(memory)
     middleware.end_session()
     assert memory.jobs.list(scope=ADA) == []
     middleware.after_response("I live in Oslo.", "Noted.")
@@ -229,10 +229,8 @@ class Failing:
         return [[1.0, float(len(text)), 0.5] for text in given]
 
 
-def test_an_agent_continues_although_its_memory_is_closed(
-    oslo: Memory, clock: HandClock, caplog: pytest.LogCaptureFixture
-) -> None:
-    middleware = made(oslo, clock)
+def test_an_agent_continues_although_its_memory_is_closed(oslo: Memory, caplog: pytest.LogCaptureFixture) -> None:
+    middleware = made(oslo)
     middleware.enrich_system_prompt(asked(QUESTION))
     oslo.close()
     with caplog.at_level(logging.WARNING):
@@ -243,12 +241,10 @@ def test_an_agent_continues_although_its_memory_is_closed(
     assert all("StoreClosed" in record.getMessage() for record in caplog.records)
 
 
-def test_a_failing_embedder_is_logged_without_text_or_secret(
-    clock: HandClock, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_failing_embedder_is_logged_without_text_or_secret(caplog: pytest.LogCaptureFixture) -> None:
     embedder = Failing()
     with Memory(":memory:", embedder=embedder, background=False) as memory:
-        middleware = made(memory, clock)
+        middleware = made(memory)
         middleware.after_response("I live in Oslo.", "Noted.")
         middleware.enrich_system_prompt(asked(" ", history="Where in Oslo?"))
         embedder.broken = True
@@ -265,9 +261,9 @@ def test_a_failing_embedder_is_logged_without_text_or_secret(
 
 
 def test_turns_that_cannot_be_stored_cost_no_citation_and_the_other_way_round(
-    oslo: Memory, clock: HandClock, monkeypatch: pytest.MonkeyPatch
+    oslo: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    middleware = made(oslo, clock)
+    middleware = made(oslo)
     for verb, step in (("session", "store"), ("outcome", "learn")):
         middleware.enrich_system_prompt(asked(QUESTION))
         with monkeypatch.context() as patch:
@@ -297,24 +293,24 @@ def test_turns_that_cannot_be_stored_cost_no_citation_and_the_other_way_round(
         ("citations", "yes"),
     ],
 )
-def test_a_wrong_setting_is_an_error_at_once(memory: Memory, clock: HandClock, name: str, value: object) -> None:
+def test_a_wrong_setting_is_an_error_at_once(memory: Memory, name: str, value: object) -> None:
     with pytest.raises(InvalidInput):
-        made(memory, clock, **{name: value})
+        made(memory, **{name: value})
 
 
-def test_only_a_memory_and_only_text_will_do(memory: Memory, clock: HandClock) -> None:
+def test_only_a_memory_and_only_text_will_do(memory: Memory) -> None:
     with pytest.raises(InvalidInput, match="AsyncMemory"):
         create_memory_middleware(AsyncMemory(memory), scope=ADA)  # type: ignore[arg-type]
     with pytest.raises(InvalidInput, match="response: must be text"):
-        made(memory, clock).after_response("Hi.", ["Hello."])  # type: ignore[arg-type]
+        made(memory).after_response("Hi.", ["Hello."])  # type: ignore[arg-type]
 
 
 # -- threads and event loops -------------------------------------------------------------------------------------
 
 
-def test_threads_share_a_middleware(memory: Memory, clock: HandClock) -> None:
+def test_threads_share_a_middleware(memory: Memory) -> None:
     memory.remember_many([f"Fact number {n} is about item{n}." for n in range(8)], scope=ADA)
-    middleware = made(memory, clock)
+    middleware = made(memory)
 
     def ask(n: int) -> bool:
         question = f"What is item{n} about?"
@@ -328,11 +324,11 @@ def test_threads_share_a_middleware(memory: Memory, clock: HandClock) -> None:
     assert not middleware.faults
 
 
-async def test_nothing_runs_on_the_event_loop(clock: HandClock) -> None:
+async def test_nothing_runs_on_the_event_loop() -> None:
     embedder = Failing()
     with Memory(":memory:", embedder=embedder, background=False) as memory:
         embedder.threads.clear()
-        middleware = made(memory, clock)
+        middleware = made(memory)
         await middleware.aafter_response("I live in Oslo.", "Noted.")
         assert "Oslo" in await middleware.aenrich_system_prompt(asked("Where do I live?"))
         await middleware.aafter_response("Where do I live?", "In Oslo. [0]")

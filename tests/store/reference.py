@@ -132,7 +132,6 @@ class Reads(StoreReader):
             and (wanted.states is None or entry.state in wanted.states)
             and {*entry.tags}.issuperset(wanted.tags or ())
             and (wanted.content_hash is None or (entry.content_hash == wanted.content_hash and entry.state in LIVE))
-            and (wanted.ended_by is None or (entry.valid_to is not None and entry.valid_to <= wanted.ended_by))
             and lacking
         )
 

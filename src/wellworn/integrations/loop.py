@@ -17,7 +17,7 @@ from functools import partial
 
 from wellworn.core.cache import LruCache
 from wellworn.core.citations import Citation, read_citation
-from wellworn.core.clock import Clock, TimeOrderedIds, aware, system_clock
+from wellworn.core.clock import TimeOrderedIds
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.fence import NOTHING
 from wellworn.core.locks import ForkLock
@@ -105,7 +105,6 @@ class MemoryMiddleware:
         session_id: str | None = None,
         auto_summarize_threshold: int | None = None,
         citations: bool = True,
-        clock: Clock = system_clock,
     ) -> None:
         bound = checked_memory(memory).scope
         scope = checked_scope(bound if scope is None else scope)
@@ -129,7 +128,7 @@ class MemoryMiddleware:
         self._stores = checked_flag("store_responses", store_responses)
         self._threshold = auto_summarize_threshold
         self._citations = citations
-        self._clock = aware(clock)
+        self._clock = memory.engine.clock
         self._pending: LruCache[str, _Shown] = LruCache(_MAX_PENDING)
         self._faults = Faults()
         self._lock = ForkLock()

@@ -132,22 +132,6 @@ class Bank:
         rows = np.flatnonzero(np.concatenate([np.zeros(0, dtype=bool), *firsts]))
         return rows[np.lexsort((self.column("no", rows), self.column("at", rows)))[::-1]] if len(rows) else rows
 
-    def nearest(self, vector: Vector, moment: datetime, k: int) -> tuple[Rows, Vector]:
-        """The k rows valid at a moment whose vectors have the highest cosine with this one, and those cosines.
-
-        Of two that are equally near the one stored first comes first.
-        """
-        if not self.partitions or k < 1:
-            return np.empty(0, dtype=np.intp), np.empty(0, dtype=np.float32)
-        score = np.concatenate([partition.vectors @ vector for partition in self.partitions])
-        live = self.live(moment)
-        rows = np.flatnonzero(np.concatenate([one.alive for one in self.partitions]) if live is None else live)
-        if k < len(rows):
-            least = np.partition(score[rows], len(rows) - k)[len(rows) - k]
-            rows = rows[score[rows] >= least]  # more than k when several are as near as the last
-        rows = rows[np.lexsort((self.column("no", rows), -score[rows]))[:k]]
-        return rows, score[rows]
-
 
 def _valid(partition: PartitionIndex, micros: int) -> Mask:
     valid: Mask = partition.alive & (partition.valid_from <= micros) & (micros < partition.valid_to)

@@ -57,15 +57,6 @@ def checked_profile(profile: str | Profile) -> Profile:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Near:
-    """An entry with its vector and the cosine of that with the one asked for."""
-
-    entry: Entry
-    cosine: float
-    vector: Vector
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
 class _Ask:
     """One question, checked and scrubbed."""
 
@@ -332,19 +323,6 @@ class Searcher:
             part = slice(start, start + page)
             yield self._hits(ranked.take(np.arange(len(nos))[part]), nos[part], seqs[part])
 
-    def nearest(self, vector: Vector, *, partitions: Sequence[Partition], k: int) -> list[Near]:
-        """The k entries of these partitions whose vectors are nearest to a unit vector."""
-        with self.ram.bank(partitions) as (bank, _):
-            rows, cosines = bank.nearest(vector, self._clock(), k)
-            nos, seqs = bank.named(rows)
-            vectors = bank.vectors(rows) if len(rows) else np.empty((0, len(vector)), dtype=np.float32)
-        entries = self.ram.entries.read(nos, seqs)
-        return [
-            Near(entry=entries[no], cosine=cosine, vector=own)
-            for no, cosine, own in zip(nos, cosines.tolist(), vectors, strict=True)
-            if no in entries
-        ]
-
     def newest(self, *, partitions: Sequence[Partition], page: int) -> Iterator[list[Entry]]:
         """Entries of these partitions that begin a thread or have none, newest first, in any state, page by page."""
         with self.ram.bank(partitions) as (bank, _):
@@ -380,10 +358,6 @@ class Searcher:
         with self.ram.bank(scope.partitions()) as (bank, partitions):
             ranked, _, seen = self._rank(ask, bank, partitions)
             return None if seen is None or not len(ranked.rows) else self._logged(ask, ranked, seen, bank)
-
-    def vector_of(self, query: str, *, partitions: Sequence[Partition]) -> Vector | None:
-        """The vector of a question, scrubbed first; None without an embedder."""
-        return self._embed(self.scrubbed(query, partitions[0] if partitions else None))
 
     def scrubbed(self, query: str, partition: Partition | None) -> str:
         """The query as it may be embedded elsewhere and logged: also as what it asks for is stored."""

@@ -143,8 +143,6 @@ class Selection:
     states: Sequence[str] | None = None
     content_hash: str | None = None
     """The active or flagged entry with this hash; a partition has at most one."""
-    ended_by: datetime | None = None
-    """Their validity ended at this moment or before."""
     without_vector_of: EmbeddingModel | None = None
 
 

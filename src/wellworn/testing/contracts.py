@@ -145,8 +145,6 @@ class StoreContract:
             ({"kinds": []}, ""),
             ({"states": ["superseded"]}, "c"),
             ({"ids": ["c", "d", "a"]}, "ac"),
-            ({"ended_by": minutes_later(5)}, "b"),
-            ({"ended_by": minutes_later(4)}, ""),
             ({"tags": ["x"], "session_id": "monday"}, "a"),
         ):
             selection = Selection(**wanted)

@@ -210,9 +210,6 @@ class SqliteReader(StoreReader):
         if selection.session_id is not None:
             where.append("e.session_id = ?")
             values.append(selection.session_id)
-        if selection.ended_by is not None:
-            where.append("e.valid_to <= ?")
-            values.append(to_micros(selection.ended_by))
         for tag in selection.tags or ():
             where.append(
                 "EXISTS (SELECT 1 FROM entry_tags t WHERE t.partition = e.partition AND t.tag = ? AND t.entry = e.no)"
