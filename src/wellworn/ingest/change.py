@@ -83,23 +83,19 @@ class Changer:
         with self._store.transact() as tx:
             old, new = _one(tx, old_id, scope), _one(tx, new_id, scope)
             state = "pruned" if wrong else "superseded"
-            if old.state == state and moment is None and self._superseded_by(old_id, new_id):
+            drawn = {(link.source, link.target, link.type) for link in self._store.links([old_id])}
+            if old.state == state and moment is None and (new_id, old_id, "supersedes") in drawn:
                 return old  # done before
             self._refuse_ring(new_id, old_id, "supersedes")
             return outdate(tx, old, new, self._clock(), at=moment, wrong=wrong)
-
-    def _superseded_by(self, old_id: str, new_id: str) -> bool:
-        return any(
-            (link.source, link.target, link.type) == (new_id, old_id, "supersedes")
-            for link in self._store.links([old_id])
-        )
 
     def link(self, source: str, target: str, type_: str, *, scope: Scope, confidence: float) -> Link:
         """The link as it stands: drawn now, or before. A link drawn by hand replaces an automatic one."""
         source, target = checked_id(source), checked_id(target)
         if source == target:
             raise InvalidInput("link", f"entry {source!r} cannot be linked to itself")
-        link = self._link(source, target, type_, confidence)
+        sure, now = checked_fraction("confidence", confidence), self._clock()
+        link = Link(source=source, target=target, type=checked_link_type(type_), created_at=now, confidence=sure)
         with self._store.transact() as tx:
             first = _one(tx, source, scope)
             _one(tx, target, scope)
@@ -159,15 +155,6 @@ class Changer:
         if entry is None:
             raise NotFound("entry", entry_id)
         return entry
-
-    def _link(self, source: str, target: str, type_: str, confidence: float) -> Link:
-        return Link(
-            source=source,
-            target=target,
-            type=checked_link_type(type_),
-            created_at=self._clock(),
-            confidence=checked_fraction("confidence", confidence),
-        )
 
 
 def _one(tx: Tx, entry_id: str, scope: Scope) -> Entry:

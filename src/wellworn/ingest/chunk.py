@@ -15,9 +15,8 @@ from dataclasses import dataclass, field
 
 from wellworn.core.tokens import count_tokens
 
-SECTION_TOKENS = 200
-"""From this size on a piece ends before the next heading."""
 LEAST_TOKENS = 200
+"""From this size on a piece ends before the next heading, or at a paragraph."""
 TARGET_TOKENS = 250
 MOST_TOKENS = 300
 MAX_TOKENS = 500
@@ -168,13 +167,13 @@ def _short_enough(sentence: str) -> list[str]:
 
 
 def _packed(parts: Iterator[_Part]) -> list[_Piece]:
-    """Parts joined into pieces: closed before a heading from 100 tokens on, at a paragraph's end from 200, at a
-    sentence's from 250."""
+    """Parts joined into pieces: closed before a heading or at a paragraph's end from 200 tokens on, at a sentence's from
+    250."""
     pieces = [_Piece()]
     for part in parts:
         piece = pieces[-1]
         alone = part.fence or (piece.parts and piece.parts[-1].fence)
-        least = SECTION_TOKENS if part.heading and not (piece.parts and piece.parts[-1].heading) else 10**9
+        least = LEAST_TOKENS if part.heading and not (piece.parts and piece.parts[-1].heading) else 10**9
         if piece.parts and (alone or piece.size >= least or piece.size + part.tokens > MOST_TOKENS):
             piece = _Piece()
             pieces.append(piece)
