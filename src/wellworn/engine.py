@@ -7,12 +7,14 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
+from contextlib import suppress
+from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict
 
-from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, system_clock
-from wellworn.core.errors import InvalidInput, StoreClosed
+from wellworn.core.clock import EPOCH, Clock, NewId, SteadyClock, TimeOrderedIds, system_clock
+from wellworn.core.errors import InvalidInput, StoreClosed, StoreError
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import Durability, LearningMode, Partition, RecursionMode
 from wellworn.ingest.change import Changer
@@ -30,7 +32,7 @@ from wellworn.search.score import FEATURES
 from wellworn.search.steps.router import Recursion, Router, recursion_of
 from wellworn.search.truth import Truth
 from wellworn.store.choose import choose_store
-from wellworn.store.port import Store
+from wellworn.store.port import RecordFilter, Store
 
 if TYPE_CHECKING:  # loaded where they are used: a plain memory needs none of them
     from wellworn.background import Background
@@ -121,15 +123,15 @@ class Engine:
         started = None if prior is None else read_prior(Path(prior), FEATURES)
         in_background = checked_flag("background", background)
         served = _tenants(tenants)
-        self.clock = aware(clock)
         self.new_id = new_id or TimeOrderedIds()
         self.store = choose_store(location, durability=durability)
+        self.clock = SteadyClock(clock, _last_write(self.store))
         try:
             if not reembedding and self.embedder is not None:
                 from wellworn.ops.reembed import adopt_model
 
                 adopt_model(self.store, self.embedder)
-            self.scrubbing = choose_scrubbing(scrubber, self.store, clock=clock)
+            self.scrubbing = choose_scrubbing(scrubber, self.store, clock=self.clock)
             log = LearningLog(self.store)
             self.learner = Learner(
                 log,
@@ -230,6 +232,14 @@ def _tenants(tenants: Sequence[str] | Literal["all"] | None) -> Sequence[str] | 
     if isinstance(tenants, str) or not all(isinstance(one, str) and one for one in tenants):
         raise InvalidInput("tenants", f"{tenants!r:.80} is not a list of tenants", "use ['acme', …] or 'all'")
     return [*tenants]
+
+
+def _last_write(store: Store) -> datetime:
+    """When the last record was made, as every write makes one."""
+    with suppress(StoreError):
+        for record in store.records(RecordFilter(limit=1)):
+            return record.created_at
+    return EPOCH
 
 
 def _embedder(spec: EmbedderSpec) -> Embedder | None:

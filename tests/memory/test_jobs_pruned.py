@@ -17,8 +17,10 @@ def test_jobs_that_were_done_a_week_ago_are_dropped_where_work_is_done() -> None
             session.add("user", "My sister Mia has a cat called Momo.")
             session.end()
             mem.jobs.run()
-            clock.forward(days=8)
-            mem.jobs.run()
+            for step in (8, 2):  # one jump of the clock deletes nothing
+                clock.forward(days=step)
+                assert [job.kind for job in mem.jobs.list(scope=ADA)] == ["reflect"]
+                mem.jobs.run()
             assert [job.kind for job in mem.jobs.list(scope=ADA)] == left
             assert mem.reflect(scope=ADA) == []  # what is done is not done again
     with pytest.raises(InvalidInput, match="keep_jobs_days"):

@@ -237,7 +237,10 @@ def chosen(record: Record, wanted: RecordFilter) -> bool:
         and (wanted.since is None or record.created_at >= wanted.since)
         and (wanted.before is None or record.updated_at < wanted.before)
         and (wanted.tenants is None or record.tenant in wanted.tenants)
-        and (wanted.due_by is None or (record.due_at is not None and record.due_at <= wanted.due_by))
+        and (
+            wanted.due_by is None
+            or (record.due_at is not None and (record.due_at <= wanted.due_by or record.updated_at > wanted.due_by))
+        )
         and record.no > wanted.after
     )
 

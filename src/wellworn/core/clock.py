@@ -34,6 +34,24 @@ def aware(clock: Clock) -> Clock:
     return clock if clock is system_clock else tell
 
 
+STEP_BACK = timedelta(days=1)
+
+
+class SteadyClock:
+    """A clock that does not go back: a step back of less than a day is waited out, so that what was just written is
+    not in the future. A larger step is believed: the clock was wrong before."""
+
+    def __init__(self, clock: Clock, last: datetime) -> None:
+        self._clock = aware(clock)
+        self._last = last
+
+    def __call__(self) -> datetime:
+        now = self._clock()
+        if not self._last - STEP_BACK < now < self._last:
+            self._last = now
+        return self._last
+
+
 def to_micros(moment: datetime) -> int:
     """Microseconds since 1970, exact (no float in between)."""
     return (moment - EPOCH) // _MICROSECOND

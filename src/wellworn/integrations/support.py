@@ -14,12 +14,15 @@ from contextlib import AbstractContextManager, contextmanager
 from typing import Any, ParamSpec, TypeVar, cast
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import ForkLock, patience
 from wellworn.core.wellformed import well_formed
 from wellworn.memory import Memory
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+WAIT_S = {"start": 0.75, "store": 0.75, "recall": 0.2, "learn": 0.2}
+"""How long each step of a turn may wait for a locked file: less than two seconds in all."""
 
 _logger = logging.getLogger("wellworn.integrations")
 
@@ -53,7 +56,8 @@ class Faults:
     @contextmanager
     def _guard(self, step: str) -> Iterator[None]:
         try:
-            yield
+            with patience(WAIT_S.get(step, float("inf"))):
+                yield
         except Exception as error:
             self.note(step, type(error).__name__, error.remedy if isinstance(error, InvalidInput) else "")
 

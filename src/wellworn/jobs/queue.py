@@ -24,6 +24,7 @@ from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, from_micros
 from wellworn.core.errors import InvalidInput, LeaseLost, NotFound, StoreCorrupt, StoreError
 from wellworn.core.values import JOB_STATES, Job, JobState, Partition
 from wellworn.jobs.failures import is_permanent, told
+from wellworn.store.events import trusted_now
 from wellworn.store.port import Record, RecordFilter, Store, StoreReader, Tx
 
 JOB = "job"
@@ -237,6 +238,9 @@ class Queue:
         now = self._clock()
         with self.store.transact() as tx:
             for job in _due(tx, now, tenants):
+                back = timedelta(seconds=lease_s)
+                if job.lease_until is not None and job.lease_until > now and job.updated_at - now < back:
+                    continue  # it runs; the clock has gone back by less than a lease
                 if kinds is not None and job.kind not in kinds:
                     continue
                 if job.attempts < self._max_attempts:
@@ -349,9 +353,14 @@ class Queue:
 
         They were kept as the record that something is done; whoever would queue it again finds that out by itself.
         """
-        before = self._clock() - timedelta(days=days)
-        with self.store.transact() as tx:
-            return tx.drop_records(RecordFilter(kinds=[JOB], tenants=tenants, states=["done"], before=before))
+        now, dropped = self._clock(), 0
+        if tenants is None:
+            tenants = [*dict.fromkeys(partition.tenant for partition in self.store.partitions())]
+        for tenant in tenants:
+            with self.store.transact() as tx:
+                before = trusted_now(tx, tenant, now) - timedelta(days=days)
+                dropped += tx.drop_records(RecordFilter(kinds=[JOB], tenant=tenant, states=["done"], before=before))
+        return dropped
 
     def retry(self, id: str, *, tenant: str | None = None) -> Job:
         """Queue a dead job again with all its attempts, or let one that waits be due at once."""

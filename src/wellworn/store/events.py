@@ -1,10 +1,14 @@
-"""The audit log: events as records of kind `event`. They hold ids and numbers, never text, and are never changed."""
+"""The audit log, and the time that deleting by age may trust.
+
+Events are records of kind `event`. They hold ids and numbers, never text, and are never changed.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
+from wellworn.core.clock import from_micros, to_micros
 from wellworn.store.port import Record, RecordFilter, StoreReader, Tx
 
 EVENT = "event"
@@ -43,3 +47,34 @@ def events(reader: StoreReader, tenant: str, *, limit: int | None = None) -> lis
         )
         for record in reader.records(RecordFilter(tenant=tenant, kinds=[EVENT], limit=limit))
     ]
+
+
+# -- the time that deleting by age may trust ---------------------------------------------------------------------------
+
+CLOCK = "clock"
+"""The kind of record that holds what was seen of the clock, one a tenant."""
+JUMP = timedelta(days=1)
+
+
+def trusted_now(tx: Tx, tenant: str, now: datetime) -> datetime:
+    """The time by which things may be deleted for their age: never one that rests on a single jump of the clock.
+
+    A step forward of more than a day since the clock was last looked at is a jump. It is believed when the clock is
+    seen a day further on without having gone back. Until then, and while the clock is behind, the time stands still.
+    The first look at a store is a jump, too.
+    """
+    at = to_micros(now)
+    found = next(iter(tx.records(RecordFilter(tenant=tenant, kinds=[CLOCK], of_tenant=True, limit=1))), None)
+    body = {"trusted": 0, "seen": 0, "jump": 0} if found is None else found.body
+    trusted, seen, jump = int(body["trusted"]), int(body["seen"]), int(body["jump"])
+    day = JUMP // timedelta(microseconds=1)
+    if jump and at - jump >= day:
+        trusted, jump = max(trusted, jump), 0
+    if at < seen or at - seen > day:
+        jump = at if at > trusted else 0
+    elif not jump:
+        trusted = max(trusted, at)
+    body = {"trusted": trusted, "seen": at, "jump": jump}
+    if found is None or body != found.body:
+        tx.put_records([Record(tenant=tenant, kind=CLOCK, key=CLOCK, body=body, created_at=now, updated_at=now)])
+    return from_micros(trusted)

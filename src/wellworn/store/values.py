@@ -224,7 +224,8 @@ class RecordFilter:
     before: datetime | None = None
     """Last changed before this moment."""
     due_by: datetime | None = None
-    """With a due time, and that has come at this moment."""
+    """With a due time that has come at this moment; or last changed after this moment, since then the clock has gone
+    back and its due time says nothing."""
     after: int = 0
     """With a higher number."""
     order: Literal["oldest", "newest", "due"] = "newest"

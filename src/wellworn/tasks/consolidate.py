@@ -21,7 +21,7 @@ import numpy.typing as npt
 from wellworn.core.clock import to_micros
 from wellworn.core.values import Entry, Job, Link, LinkType, Partition
 from wellworn.jobs.queue import list_jobs
-from wellworn.store.events import Event, audit
+from wellworn.store.events import Event, audit, trusted_now
 from wellworn.store.port import Record, Selection, Store, StoreReader, Tx
 from wellworn.tasks.advice import advice_of, contradiction, duplicates
 from wellworn.tasks.engine import Parts
@@ -93,8 +93,11 @@ class Consolidator:
         groups, pairs = _same(seen.values()), _near(self._store, rows)
         with self._store.transact() as tx:
             now = tx.get([partition], [*seen])
+            moment = self._parts.engine.clock()
             plan = _Plan(
-                entries={id: entry for id, entry in now.items() if entry == seen[id]}, now=self._parts.engine.clock()
+                entries={id: entry for id, entry in now.items() if entry == seen[id]},
+                now=moment,
+                trusted=trusted_now(tx, partition.tenant, moment),
             )
             plan.merge(groups, pairs)
             plan.settle(pairs, known=contradicting(tx, seen))
@@ -244,6 +247,8 @@ class _Plan:
 
     entries: dict[str, Entry]
     now: datetime
+    trusted: datetime
+    """What age is measured by: one jump of the clock must not make everything old."""
     links: list[Link] = field(default_factory=list)
     steps: list[ConsolidationStep] = field(default_factory=list)
 
@@ -296,13 +301,13 @@ class _Plan:
         entry = self.entries[id]
         if entry.state != "active":
             return
-        spans = max(0, (self.now - entry.updated_at) // timedelta(days=DECAY_DAYS))
+        spans = max(0, (self.trusted - entry.updated_at) // timedelta(days=DECAY_DAYS))
         floor = min(entry.confidence, DECAY_FLOOR)
         sure = max(floor, round(entry.confidence * DECAY_RATE**spans, 6)) if spans else entry.confidence
         if sure != entry.confidence:  # a change: the next span begins now
             entry = self._change(entry, confidence=sure)
             self._say("decay", id)
-        old = self.now - entry.created_at > timedelta(days=PRUNE_DAYS)
+        old = self.trusted - entry.created_at > timedelta(days=PRUNE_DAYS)
         if old and entry.usage_count == 0 and sure < PRUNE_CONFIDENCE:
             self._change(entry, state="pruned")
             self._say("prune", id)

@@ -157,14 +157,13 @@ def _conditions(wanted: RecordFilter, keys: Sequence[str] | None = None) -> tupl
 def _times(wanted: RecordFilter, values: list[Any]) -> str:
     """Conditions on times and the number."""
     where = " AND r.due_at IS NOT NULL" if wanted.order == "due" else ""
-    for column, moment in (
-        ("created_at >=", wanted.since),
-        ("updated_at <", wanted.before),
-        ("due_at <=", wanted.due_by),
-    ):
+    for column, moment in (("created_at >=", wanted.since), ("updated_at <", wanted.before)):
         if moment is not None:
             where += f" AND r.{column} ?"
             values.append(to_micros(moment))
+    if wanted.due_by is not None:
+        where += " AND r.due_at IS NOT NULL AND (r.due_at <= ? OR r.updated_at > ?)"
+        values += [to_micros(wanted.due_by)] * 2
     if wanted.after:
         where += " AND r.no > ?"
         values.append(wanted.after)
