@@ -359,7 +359,7 @@ def question_of(messages: Sequence[AnyMessage]) -> HumanMessage | None:
 def turn_of(state: object, question: HumanMessage | None, user: Scope) -> TurnState | None:
     """Return what was recalled for this question of this user, if anything."""
     turn, session = cast("RMMState", state).get("rmm_turn"), cast("RMMState", state).get("rmm_session")
-    known = turn and session and question is not None and turn["question"] == question.id
+    known = turn and "at" in turn and question is not None and turn["question"] == question.id  # not of 0.1
     return turn if known and session and _owner(session) == user else None
 
 
