@@ -54,7 +54,7 @@ def test_a_model_writes_memories_that_name_their_turns(location: str, opened: Op
     episodes = {e.id for e in mem.entries(scope=ADA, kind="episode", session_id="monday") if e.turn_refs[0] in (0, 2)}
     derived = {link.target for link in mem.links(second.id, scope=ADA) if link.type == "derived_from"}
     assert derived == episodes
-    assert (report.cost.model_calls, report.by) == (1, "scripted")
+    assert report.by == "scripted"
     assert mem.verify().ok
 
 

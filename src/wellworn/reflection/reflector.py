@@ -5,18 +5,17 @@ Works with a model or without one. When it runs is decided in `service`.
 
 from __future__ import annotations
 
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 
 from wellworn.core.errors import NotFound
-from wellworn.core.values import Cost, Entry, Partition, Trust, Turn
+from wellworn.core.values import Entry, Partition, Trust, Turn
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.session import name_of
 from wellworn.models.ledger import Meter
-from wellworn.models.port import Model, Reply, Request
+from wellworn.models.port import Model
 from wellworn.reflection.apply import ChangedMeanwhile, drafted, prepare, scope_of, write
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Proposal, UpdateDecision, decide
@@ -52,32 +51,6 @@ class Read:
     """Turns of the stretch that nobody said: system text, tool output, recalled memories."""
 
 
-class Tally:
-    """A metered model that also counts what this piece of work asks of it."""
-
-    def __init__(self, meter: Meter) -> None:
-        self._meter = meter
-        self._replies: list[Reply] = []
-
-    @property
-    def name(self) -> str:
-        return self._meter.name
-
-    def complete(self, request: Request) -> Reply:
-        self._replies.append(self._meter.complete(request))
-        return self._replies[-1]
-
-    def cost(self) -> Cost:
-        """Calls, tokens and price so far."""
-        tokens = [(reply.input_tokens, reply.output_tokens) for reply in self._replies]
-        return Cost(
-            model_calls=len(tokens),
-            input_tokens=sum(read for read, _ in tokens),
-            output_tokens=sum(written for _, written in tokens),
-            usd=sum(self._meter.prices.usd(self.name, read, written) for read, written in tokens),
-        )
-
-
 class Reflector:
     """Turns sessions into memories."""
 
@@ -89,11 +62,9 @@ class Reflector:
 
     def reflect(self, partition: Partition, session_id: str, start: int, stop: int, *, finish: Finish) -> Reflection:
         """Reflect on turns [start, stop); all of it is written at once, with `finish`."""
-        began = time.perf_counter()
         read = self._read(partition, session_id, start, stop)
         model = self._model_for(partition, session_id)
-        tally = None if model is None else Tally(model)
-        found = self._propose(read, partition, tally)
+        found = self._propose(read, partition, model)
         by_number = {turn.number: turn for turn in read.turns}
         drafts = drafted(
             found.candidates,
@@ -118,9 +89,8 @@ class Reflector:
             seq, before = self._seq(partition), proposals
             proposals = [self._proposal(number, drafts, found.candidates, partition) for number in range(len(drafts))]
             if proposals != before:  # a model is asked again only where there is something else to decide on
-                decisions = decide(proposals, tally)
+                decisions = decide(proposals, model)
             steps = prepare(decisions, drafts, self._writer, by_number)
-            spent = Cost() if tally is None else tally.cost()
             try:
                 with self._writer.transact() as tx:
                     # Someone wrote to the partition since: perhaps the same memory. Look again, but not for ever.
@@ -129,8 +99,7 @@ class Reflector:
                             f"the partition of {partition.layer} {partition.layer_id} was written to meanwhile"
                         )
                     now = self._writer.clock()
-                    cost = replace(spent, seconds=time.perf_counter() - began)
-                    written = replace(report, memories=write(tx, steps, now), cost=cost)
+                    written = replace(report, memories=write(tx, steps, now))
                     _note(tx, partition, written, now)
                     finish(tx, written)
                 return written

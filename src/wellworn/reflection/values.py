@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.values import Cost, Kind
+from wellworn.core.values import Kind
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,6 @@ class Reflection:
     """The model that extracted, or `rules`."""
     fallback: str = ""
     """Why rules answered although there is a model."""
-    cost: Cost = field(default_factory=Cost)
 
     def counts(self) -> dict[str, int]:
         """How many memories by what was done with them."""
