@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # loaded where they are used: a plain memory needs none of th
     from wellworn.reflection.values import ReflectionSettings
     from wellworn.search.steps.limits import ModelAccess
     from wellworn.search.steps.trainer import CombinedMemoryTrainer
+    from wellworn.store.sqlite.driver import Key
 
 
 class Settings(TypedDict, total=False):
@@ -83,6 +84,10 @@ class Settings(TypedDict, total=False):
     durability: Durability
     """`full` (the default: an acknowledged write survives a power cut) or `normal` (it survives a crash of the
     process, not of the machine; faster)."""
+    key: Key | None
+    """Encrypts the whole file: a passphrase, 32 bytes, 64 hexadecimal digits, a `Path` to a file that holds one, or a
+    function that returns one. Default: WELLWORN_KEY, or the file named by WELLWORN_KEY_FILE; without them the file is
+    plain."""
     clock: Clock
     new_id: NewId | None
     reembedding: bool
@@ -110,6 +115,7 @@ class Engine:
         tenants: Sequence[str] | Literal["all"] | None = None,
         scrubber: ScrubberSpec = "off",
         durability: Durability = "full",
+        key: Key | None = None,
         clock: Clock = system_clock,
         new_id: NewId | None = None,
         reembedding: bool = False,
@@ -124,7 +130,7 @@ class Engine:
         in_background = checked_flag("background", background)
         served = _tenants(tenants)
         self.new_id = new_id or TimeOrderedIds()
-        self.store = choose_store(location, durability=durability)
+        self.store = choose_store(location, durability=durability, key=key)
         self.clock = SteadyClock(clock, _last_write(self.store))
         try:
             if not reembedding and self.embedder is not None:

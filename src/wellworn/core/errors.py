@@ -17,6 +17,7 @@
     └── StoreError            the storage engine failed
         ├── StoreBusy         another writer held the file for longer than the time-out
         ├── StoreCorrupt      the file is not a readable wellworn store
+        ├── WrongKey          the file is encrypted with another key, or not encrypted
         └── StoreClosed       the memory was closed
 
 A message names the value and the remedy. Driver errors never escape a store: they arrive as `StoreError`.
@@ -131,6 +132,10 @@ class StoreBusy(StoreError):
 
 class StoreCorrupt(StoreError):
     """The file is not a readable wellworn store."""
+
+
+class WrongKey(StoreError):
+    """The key does not open the file."""
 
 
 class StoreClosed(StoreError):

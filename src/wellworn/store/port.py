@@ -290,6 +290,8 @@ class Store(StoreReader):
 
     location: str
     """What the user opened: a path, a URL or `:memory:`."""
+    encrypted: bool = False
+    """Whether the files are unreadable without a key."""
     stale_index: bool = False
     """Whether the index records are those of an earlier release, so that `repair` should write them anew."""
 

@@ -21,10 +21,10 @@ import weakref
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
-from urllib.parse import quote
 
 from wellworn.core.errors import InvalidInput, StoreBusy, StoreClosed, StoreCorrupt, StoreError
 from wellworn.core.locks import patience_left
+from wellworn.store.sqlite.driver import connect
 from wellworn.store.sqlite.schema import LONE, MIGRATIONS, migrate, version_of
 
 BUSY_TIMEOUT_S = 60.0
@@ -55,17 +55,19 @@ def _translation(error: sqlite3.Error) -> StoreError:
     if isinstance(error, sqlite3.IntegrityError):
         return StoreError(f"refused by the store: {text}")
     if isinstance(error, sqlite3.DatabaseError):
-        return StoreCorrupt(f"the file is damaged or no SQLite file: {text}")
+        hint = "; if it is encrypted, give its key" if "not a database" in text else ""
+        return StoreCorrupt(f"the file is damaged or no SQLite file: {text}{hint}")
     return StoreError(f"the store failed: {text}")
 
 
 class Connections:
     """The connections of one open file in this process. A forked child gets its own."""
 
-    def __init__(self, path: Path, *, durability: str) -> None:
+    def __init__(self, path: Path, *, durability: str, secret: bytes | None = None) -> None:
         if durability not in _SYNCHRONOUS:
             raise InvalidInput("durability", f"{durability!r} is unknown", f"use one of {', '.join(_SYNCHRONOUS)}")
         self._path = path
+        self._secret = secret
         self._synchronous = _SYNCHRONOUS[durability]
         self._closed = False
         self.was_former = False
@@ -74,8 +76,8 @@ class Connections:
         self.read_only = False
         shared = next((one for one in _open_files if one.is_of(path)), None)
         if shared is None:
-            self.read_only = _look_at(path)
-            self.log_missing = not self.read_only and _lacks_log(path)
+            self.read_only = _look_at(path, secret)
+            self.log_missing = not self.read_only and secret is None and _lacks_log(path)
         else:  # looked at already; opening and closing it beside SQLite would drop the locks of this process
             self.read_only, self.log_missing = shared.read_only, shared.log_missing
         if self.log_missing:
@@ -118,9 +120,10 @@ class Connections:
         if self.read_only and not _beside(self._path, "-wal").exists():
             how += "&immutable=1"  # nothing can change it, and there may be no place for lock files
         try:
-            connection = sqlite3.connect(
-                f"file:{quote(str(self._path.absolute()))}{how}",
-                uri=True,
+            connection = connect(
+                self._path,
+                self._secret,
+                how,
                 isolation_level=None,
                 check_same_thread=False,
                 timeout=BUSY_TIMEOUT_S,
@@ -479,7 +482,7 @@ def _enter_wal(connection: sqlite3.Connection) -> None:
 # -- the file before SQLite has it -----------------------------------------------------------------------------------
 
 
-def _look_at(path: Path) -> bool:
+def _look_at(path: Path, secret: bytes | None) -> bool:
     """Make the file when it is new, readable by its owner only; refuse one that is not ours, without touching it.
 
     Says whether it can only be read.
@@ -500,9 +503,9 @@ def _look_at(path: Path) -> bool:
     if not os.access(path, os.R_OK):
         raise StoreError(f"cannot open {str(path)!r}: this user may not read it")
     if found.st_size:
-        how = "mode=ro" if _beside(path, "-wal").exists() else "mode=ro&immutable=1"
+        how = "?mode=ro" if _beside(path, "-wal").exists() else "?mode=ro&immutable=1"
         with translated():
-            connection = sqlite3.connect(f"file:{quote(str(path.absolute()))}?{how}", uri=True, timeout=BUSY_TIMEOUT_S)
+            connection = connect(path, secret, how, timeout=BUSY_TIMEOUT_S)
             try:
                 version_of(connection)
             finally:

@@ -16,6 +16,7 @@ from wellworn.store.port import Flaw, Store, StoreReader, Tx
 from wellworn.store.sqlite.check import check_tables, mend_tables
 from wellworn.store.sqlite.connection import Connections, translated
 from wellworn.store.sqlite.damage import Damage
+from wellworn.store.sqlite.driver import Key, key_of
 from wellworn.store.sqlite.reader import SqliteReader
 from wellworn.store.sqlite.tx import SqliteTx
 
@@ -35,7 +36,7 @@ class SqliteStore(SqliteReader, Store):
     process. It is a real file because only a file gives readers a snapshot while somebody writes.
     """
 
-    def __init__(self, path: str | Path, *, durability: str = "full") -> None:
+    def __init__(self, path: str | Path, *, durability: str = "full", key: Key | None = None) -> None:
         self.location = str(path)
         self._path = Path(path)
         self._drop_files: Callable[[], object] = lambda: None
@@ -44,7 +45,9 @@ class SqliteStore(SqliteReader, Store):
             self._path = Path(folder) / "memory.db"
             self._drop_files = weakref.finalize(self, _drop_folder, folder, os.getpid())
         self.damage = Damage()
-        self._connections = Connections(self._path, durability=durability)
+        self._secret = key_of(key)
+        self.encrypted = self._secret is not None
+        self._connections = Connections(self._path, durability=durability, secret=self._secret)
         self.stale_index = self._connections.was_former
 
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[sqlite3.Connection]:

@@ -1,0 +1,138 @@
+"""Which library opens a file: Python's own SQLite, or SQLCipher for one that is encrypted as a whole.
+
+A key is 32 bytes, given as such or as 64 hexadecimal digits, or any passphrase; scrypt makes a key of a passphrase, with
+the salt that stands in the first bytes of every encrypted file. Errors of SQLCipher arrive as those of `sqlite3`, so that
+nobody else needs to know which library it is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache, lru_cache
+from pathlib import Path
+from typing import Any
+
+from wellworn.core.errors import InvalidInput, MissingExtra, WrongKey
+
+Key = str | bytes | Path | Callable[[], str | bytes]
+"""A passphrase, 32 bytes or 64 hexadecimal digits; a file that holds it; or a function that returns it."""
+PLAIN_HEADER = b"SQLite format 3\x00"
+_SALT_BYTES = 16
+_NEW_SALTS: dict[tuple[int, Path], bytes] = {}
+"""By process and path: the same for every connection to a file that is being made."""
+
+
+def key_of(key: Key | None) -> bytes | None:
+    """The secret that a setting means: given, read from a file, or asked of a function. None: there is none."""
+    if key is None:
+        return None
+    if callable(key):
+        key = key()
+    if isinstance(key, Path):
+        try:
+            key = key.read_bytes().strip()
+        except OSError as error:
+            raise InvalidInput(
+                "key", f"{str(key)!r} cannot be read: {error.strerror}", "name a file that holds the key"
+            ) from error
+    secret = key.encode() if isinstance(key, str) else key
+    if not isinstance(secret, bytes) or len(secret) < 8:
+        raise InvalidInput("key", "has fewer than 8 characters", "use a passphrase, or 64 hexadecimal digits")
+    return secret
+
+
+def connect(path: Path, secret: bytes | None, how: str = "", **options: Any) -> sqlite3.Connection:  # options of sqlite3.connect
+    """A connection to a file; nothing is read of it yet."""
+    if secret is None:
+        return sqlite3.connect(path, **options)
+    connection: sqlite3.Connection = _cipher().connect(str(path), factory=_classes()[0], **options)
+    connection.execute("PRAGMA cipher_log_level = NONE")
+    connection.execute(f"PRAGMA key = \"x'{raw_key(path, secret)}'\"")
+    return connection
+
+
+def raw_key(path: Path, secret: bytes) -> str:
+    """Key and salt of a file, as SQLCipher wants them. A new file gets a new salt."""
+    salt = b""
+    if path.exists():
+        with path.open("rb") as file:
+            salt = file.read(_SALT_BYTES)
+    if salt == PLAIN_HEADER:
+        raise WrongKey(
+            f"{str(path)!r} is not encrypted: open it without a key, or encrypt it with `wellworn admin rekey`"
+        )
+    if len(salt) < _SALT_BYTES:
+        salt = _NEW_SALTS.setdefault((os.getpid(), path), os.urandom(_SALT_BYTES))
+    return _derived(secret, salt) + salt.hex()
+
+
+@lru_cache(maxsize=64)
+def _derived(secret: bytes, salt: bytes) -> str:
+    if re.fullmatch(rb"[0-9a-fA-F]{64}", secret):
+        return secret.decode().lower()
+    if len(secret) == 32:
+        return secret.hex()
+    return hashlib.scrypt(secret, salt=salt, n=2**14, r=8, p=1, dklen=32).hex()
+
+
+def explained(path: Path, secret: bytes | None, error: Exception) -> Exception:
+    """What a file that cannot be opened most likely is."""
+    if "not a database" not in str(error):
+        return error
+    if secret is not None:
+        return WrongKey(f"the key does not open {str(path)!r}: check the key, WELLWORN_KEY or WELLWORN_KEY_FILE")
+    return error
+
+
+def _cipher() -> Any:  # the module has no types
+    try:
+        from sqlcipher3 import dbapi2
+    except ImportError:
+        raise MissingExtra("an encrypted store", "encryption") from None
+    return dbapi2
+
+
+@contextmanager
+def _as_sqlite3(errors: Any) -> Iterator[None]:  # exception classes of the module
+    try:
+        yield
+    except errors.Error as error:
+        raise getattr(sqlite3, type(error).__name__, sqlite3.DatabaseError)(*error.args) from error
+
+
+@cache
+def _classes() -> tuple[Any, Any]:
+    """Connection and cursor of SQLCipher whose errors are those of `sqlite3`."""
+    module = _cipher()
+
+    class CipherCursor(module.Cursor):  # type: ignore[misc]  # a class without types
+        def execute(self, *args: Any) -> Any:
+            with _as_sqlite3(module):
+                return super().execute(*args)
+
+        def executemany(self, *args: Any) -> Any:
+            with _as_sqlite3(module):
+                return super().executemany(*args)
+
+        def fetchone(self) -> Any:
+            with _as_sqlite3(module):
+                return super().fetchone()
+
+        def fetchall(self) -> Any:
+            with _as_sqlite3(module):
+                return super().fetchall()
+
+        def __next__(self) -> Any:
+            with _as_sqlite3(module):
+                return super().__next__()
+
+    class CipherConnection(module.Connection):  # type: ignore[misc]  # a class without types
+        def cursor(self, factory: Any = CipherCursor) -> Any:
+            return super().cursor(factory)
+
+    return CipherConnection, CipherCursor
