@@ -6,6 +6,7 @@ Each view holds the engine and the way to fill in the scope; it has no rule of i
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,6 +32,7 @@ from wellworn.store.events import Event, events
 if TYPE_CHECKING:
     from wellworn.models.ledger import Spent
     from wellworn.models.port import Model
+    from wellworn.ops.backup import BackedUp
     from wellworn.ops.doctor import Report
     from wellworn.ops.reembed import Reembedded
     from wellworn.ops.transfer import Loaded, Written
@@ -187,6 +189,19 @@ class AdminView:
         self._engine.searcher.drop_ram()
         return report
 
+    def backup(
+        self, folder: str | Path | None = None, *, keep: int | None = None, every: timedelta | None = None
+    ) -> BackedUp:
+        """Write a compressed backup of the whole store, as it is now, and check it by restoring it.
+
+        `folder` is `<file>.backups` by default. With `keep`, only the newest so many stay. With `every`, nothing is done
+        while the last backup is younger than that. `ops.backup` has `check`, `restore` and `list_backups`.
+        """
+        from wellworn.ops.backup import create
+
+        place = None if folder is None else Path(folder)
+        return create(self._engine.store, place, now=self._engine.clock(), keep=keep, every=every)
+
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
         """Give every entry a vector of this memory's embedder, then serve those; can be stopped and resumed."""
         from wellworn.ops.reembed import reembed
@@ -199,10 +214,15 @@ class AdminView:
         *,
         format: str | None = None,
         vectors: bool = True,
+        plain: bool = False,
         progress: Progress | None = None,
         scope: Scope | None = None,
     ) -> Written:
-        """Write everything, or one scope, to a `.jsonl` file, lossless, or to a folder of Markdown files."""
+        """Write everything, or one scope, to a `.jsonl` file, lossless, or to a folder of Markdown files.
+
+        Exports are not encrypted, so that of an encrypted store needs `plain=True`. Of a damaged store everything that
+        can be read is written; `unreadable` counts the rest.
+        """
         from wellworn.ops.transfer import export_to
 
         return export_to(
@@ -211,6 +231,7 @@ class AdminView:
             format=format,
             scope=self._optional(scope),
             vectors=vectors,
+            plain=checked_flag("plain", plain),
             clock=self._engine.clock,
             progress=progress,
         )

@@ -67,11 +67,47 @@ def test_a_damaged_store_fails_until_repaired(filled: Cli) -> None:
     connection.close()
     broken = filled("doctor")
     assert broken.code == 1
-    assert "wellworn admin repair" in broken.out
-    repaired = filled.ok("admin", "repair")
+    assert "wellworn doctor --repair" in broken.out
+    repaired = filled.ok("doctor", "--repair")
     assert "repaired" in repaired.out
     assert "no flaws" in repaired.err
     assert filled("doctor", "--json").json["flaws"] == []
+
+
+def test_backups_are_made_listed_verified_and_restored(filled: Cli, tmp_path: Path) -> None:
+    made = filled.json("backup", "create", "--keep", "2")["made"]
+    assert [one["path"] for one in filled.json("backup", "list")["backups"]] == [made["path"]]
+    assert "yes" in filled.ok("backup", "verify", made["path"]).out
+    assert filled.json("backup", "create", "--every", "24")["made"] is None
+    refused = filled("backup", "restore", made["path"])
+    assert refused.code == 2
+    assert "--force" in refused.err
+    filled.ok("backup", "restore", made["path"], "--db", str(tmp_path / "restored.db"))
+    filled.ok("backup", "restore", made["path"], "--force")
+
+
+def test_a_file_is_encrypted_and_its_key_changed(filled: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("sqlcipher3", reason="the extra `encryption` is not installed")
+    for name in ("first", "second"):
+        (tmp_path / name).write_text(f"the {name} passphrase")
+        filled.ok("admin", "rekey", "--new-key-file", str(tmp_path / name))
+        refused = filled("admin", "stats")
+        assert refused.code == 2
+        monkeypatch.setenv("WELLWORN_KEY_FILE", str(tmp_path / name))
+        assert filled.json("admin", "stats", "--user", "ada")["entries"]
+    refused = filled("admin", "export", str(tmp_path / "out.jsonl"))
+    assert "--plain" in refused.err
+    filled.ok("admin", "export", str(tmp_path / "out.jsonl"), "--plain")
+
+
+def test_a_file_that_cannot_be_opened_is_reported_exported_and_rescued(filled: Cli, tmp_path: Path) -> None:
+    path = Path(filled.db)
+    path.write_bytes(b"no header at all" + path.read_bytes()[16:])
+    assert filled("doctor", "--json").json["flaws"][0]["check"] == "pages"
+    filled.ok("admin", "export", str(tmp_path / "out.jsonl"))
+    rescued = filled.ok("doctor", "--repair")
+    assert "Copied" in rescued.err
+    assert filled.json("recall", "tea", "--user", "ada")["hits"]
 
 
 def test_reembed_moves_the_store_to_another_embedder(filled: Cli) -> None:

@@ -97,6 +97,7 @@ app.add_typer(learning.app, name="learning", rich_help_panel=GROUPS)
 app.add_typer(tasks.app, name="tasks", rich_help_panel=GROUPS)
 app.add_typer(jobs.app, name="jobs", rich_help_panel=GROUPS)
 app.add_typer(admin.app, name="admin", rich_help_panel=GROUPS)
+app.add_typer(admin.backup_app, name="backup", rich_help_panel=GROUPS)
 app.add_typer(hook.app, name="hook", rich_help_panel=GROUPS)
 
 

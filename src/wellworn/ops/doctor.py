@@ -35,9 +35,11 @@ whole store. Repair removes no entry.
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -63,6 +65,8 @@ from wellworn.store.port import (
     Tx,
     Vector,
 )
+from wellworn.store.sqlite.driver import Key, key_of
+from wellworn.store.sqlite.salvage import Salvaged, salvage
 
 SAMPLE = 200
 """How many vectors are made again to compare, where making them costs time or money."""
@@ -126,6 +130,20 @@ def repair(store: Store, embedder: Embedder | None, *, progress: Progress | None
     after = verify(store, embedder, progress=half(1))
     gone = [flaw for flaw in dict.fromkeys([*before.flaws, *mended]) if flaw not in after.flaws]
     return Report(flaws=after.flaws, mended=gone, checked=after.checked)
+
+
+def rescue(location: str | Path, key: Key | None = None, *, progress: Progress | None = None) -> tuple[Salvaged, Path]:
+    """Put a copy with everything readable in the place of a file with broken pages; returns what was copied, and the
+    name under which the damaged file is kept. Close every memory on it first."""
+    path = Path(location)
+    made, kept = path.with_name(f".{path.name}.salvaged.part"), path.with_name(f"{path.name}.damaged")
+    made.unlink(missing_ok=True)
+    salvaged = salvage(path, made, secret=key_of(key), progress=progress)
+    for ending in ("", "-wal", "-shm"):
+        if Path(f"{path}{ending}").exists():
+            os.replace(f"{path}{ending}", f"{kept}{ending}")
+    os.replace(made, path)
+    return salvaged, kept
 
 
 # -- verification ------------------------------------------------------------------------------------------------

@@ -6,17 +6,21 @@ to its home partition, with their ids where those are free and new ones where no
 
 from __future__ import annotations
 
+import tempfile
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 from wellworn.core.clock import Clock
-from wellworn.core.errors import InvalidInput, TransferError
-from wellworn.core.values import Progress, Scope
+from wellworn.core.errors import InvalidInput, StoreCorrupt, TransferError
+from wellworn.core.values import Partition, Progress, Scope
 from wellworn.ingest.remember import Writer
 from wellworn.ops.bundle import Loaded, Written, admit
 from wellworn.ops.jsonl import export_file, read_file
 from wellworn.ops.markdown import export_folder, load_folder
 from wellworn.store.port import Store
+from wellworn.store.sqlite.store import SqliteStore
 
 __all__ = ["FORMATS", "Loaded", "Written", "export_to", "load_from"]
 
@@ -31,6 +35,7 @@ def export_to(
     scope: Scope | None,
     vectors: bool,
     clock: Clock,
+    plain: bool = False,
     progress: Progress | None = None,
 ) -> Written:
     """Write the whole store, or the partitions a scope sees, to a file or folder.
@@ -38,11 +43,42 @@ def export_to(
     Without a format, a name that ends in `.jsonl` is a JSONL file, and a name without an ending a Markdown folder.
     """
     chosen = _checked_format(format) or _format_of(path)
+    if store.encrypted and not plain:
+        problem = "this store is encrypted and an export would not be"
+        raise InvalidInput("plain", problem, "make a backup, or say plain=True (--plain)")
     seen = None if scope is None else frozenset(scope.partitions())
+    options: dict[str, Any] = {"seen": seen, "chosen": chosen, "vectors": vectors, "now": clock(), "progress": progress}
+    try:
+        return _exported(store, path, **options)
+    except StoreCorrupt:
+        if not isinstance(store, SqliteStore):
+            raise
+    with tempfile.TemporaryDirectory(prefix="wellworn-") as folder:  # broken pages: what is readable of the file
+        copy = Path(folder) / "salvaged.db"
+        lost = store.salvage_to(copy).lost
+        salvaged = store.like(copy)
+        try:
+            salvaged.check(mend=True)
+            written = _exported(salvaged, path, **options)
+        finally:
+            salvaged.close()
+    return replace(written, unreadable=written.unreadable + sum(lost.values()))
+
+
+def _exported(
+    store: Store,
+    path: Path,
+    *,
+    seen: frozenset[Partition] | None,
+    chosen: str,
+    vectors: bool,
+    now: datetime,
+    progress: Progress | None,
+) -> Written:
     with store.snapshot() as reader:  # others may write meanwhile
         partitions = [partition for partition in reader.partitions() if seen is None or partition in seen]
         if chosen == "jsonl":
-            done = export_file(reader, path, partitions=partitions, vectors=vectors, now=clock(), progress=progress)
+            done = export_file(reader, path, partitions=partitions, vectors=vectors, now=now, progress=progress)
         else:
             done = export_folder(reader, path, partitions=partitions, progress=progress)
     return replace(done, unreadable=done.unreadable + len(store.damaged()))

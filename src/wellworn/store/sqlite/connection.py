@@ -250,6 +250,18 @@ class Connections:
                     busy, _, _ = writer.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
         return not busy
 
+    def rekey(self, raw: str) -> None:
+        """Encrypt every page with another key, and close: whoever goes on opens the file again."""
+        with _gate:
+            self.alive()
+            writer = self._held.writer
+            with self._write_lock, translated():
+                if writer is None or self.read_only:
+                    raise StoreError(f"{str(self._path)!r} cannot be changed; its key stays")
+                writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+                writer.execute(f"PRAGMA rekey = \"x'{raw}'\"")
+        self.close()
+
     def accept_loss(self) -> None:
         """Take the file as it is, although its log is missing."""
         self.log_missing = False

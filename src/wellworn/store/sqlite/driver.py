@@ -12,10 +12,11 @@ import os
 import re
 import sqlite3
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from wellworn.core.errors import InvalidInput, MissingExtra, WrongKey
 
@@ -46,13 +47,18 @@ def key_of(key: Key | None) -> bytes | None:
     return secret
 
 
-def connect(path: Path, secret: bytes | None, how: str = "", **options: Any) -> sqlite3.Connection:  # options of sqlite3.connect
-    """A connection to a file; nothing is read of it yet."""
+def connect(
+    path: Path, secret: bytes | None, how: str = "", **options: Any
+) -> sqlite3.Connection:  # options of sqlite3.connect
+    """A connection to a file; nothing is read of it yet. `how` is the query of a URI, as in `?mode=ro`."""
+    name = f"file:{quote(str(path.absolute()))}{how}"
     if secret is None:
-        return sqlite3.connect(path, **options)
-    connection: sqlite3.Connection = _cipher().connect(str(path), factory=_classes()[0], **options)
+        plain: sqlite3.Connection = sqlite3.connect(name, uri=True, **options)
+        return plain
+    raw = raw_key(path, secret)
+    connection: sqlite3.Connection = _cipher().connect(name, uri=True, factory=_classes()[0], **options)
     connection.execute("PRAGMA cipher_log_level = NONE")
-    connection.execute(f"PRAGMA key = \"x'{raw_key(path, secret)}'\"")
+    connection.execute(f"PRAGMA key = \"x'{raw}'\"")
     return connection
 
 
@@ -78,6 +84,22 @@ def _derived(secret: bytes, salt: bytes) -> str:
     if len(secret) == 32:
         return secret.hex()
     return hashlib.scrypt(secret, salt=salt, n=2**14, r=8, p=1, dklen=32).hex()
+
+
+def encrypt_file(path: Path, secret: bytes) -> None:
+    """Encrypt a plain file that nobody else has open. It is replaced when the encrypted copy is whole; the blocks of the
+    old file may stay readable on the disk until something else is written there."""
+    made = path.with_name(f".{path.name}.encrypting.part")
+    made.unlink(missing_ok=True)
+    with closing(_cipher().connect(str(path), factory=_classes()[0], isolation_level=None)) as db:
+        db.execute("PRAGMA journal_mode = DELETE")  # nothing may stay in a log beside it
+        numbers = {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")}
+        db.execute(f"ATTACH DATABASE ? AS copy KEY \"x'{raw_key(made, secret)}'\"", (str(made),))
+        db.execute("SELECT sqlcipher_export('copy')").fetchall()
+        for name, number in numbers.items():
+            db.execute(f"PRAGMA copy.{name} = {number}")
+    made.chmod(0o600)
+    os.replace(made, path)
 
 
 def explained(path: Path, secret: bytes | None, error: Exception) -> Exception:
@@ -108,9 +130,9 @@ def _as_sqlite3(errors: Any) -> Iterator[None]:  # exception classes of the modu
 @cache
 def _classes() -> tuple[Any, Any]:
     """Connection and cursor of SQLCipher whose errors are those of `sqlite3`."""
-    module = _cipher()
+    module: Any = _cipher()
 
-    class CipherCursor(module.Cursor):  # type: ignore[misc]  # a class without types
+    class CipherCursor(module.Cursor):  # type: ignore[misc]  # a module without types
         def execute(self, *args: Any) -> Any:
             with _as_sqlite3(module):
                 return super().execute(*args)
@@ -131,7 +153,7 @@ def _classes() -> tuple[Any, Any]:
             with _as_sqlite3(module):
                 return super().__next__()
 
-    class CipherConnection(module.Connection):  # type: ignore[misc]  # a class without types
+    class CipherConnection(module.Connection):  # type: ignore[misc]  # a module without types
         def cursor(self, factory: Any = CipherCursor) -> Any:
             return super().cursor(factory)
 

@@ -8,16 +8,18 @@ import sqlite3
 import tempfile
 import weakref
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 
+from wellworn.core.errors import StoreCorrupt, WrongKey
 from wellworn.store.port import Flaw, Store, StoreReader, Tx
 from wellworn.store.sqlite.check import check_tables, mend_tables
 from wellworn.store.sqlite.connection import Connections, translated
 from wellworn.store.sqlite.damage import Damage
-from wellworn.store.sqlite.driver import Key, key_of
+from wellworn.store.sqlite.driver import Key, connect, explained, key_of, raw_key
 from wellworn.store.sqlite.reader import SqliteReader
+from wellworn.store.sqlite.salvage import Salvaged, salvage
 from wellworn.store.sqlite.tx import SqliteTx
 
 _LOG_MISSING = Flaw(
@@ -47,7 +49,10 @@ class SqliteStore(SqliteReader, Store):
         self.damage = Damage()
         self._secret = key_of(key)
         self.encrypted = self._secret is not None
-        self._connections = Connections(self._path, durability=durability, secret=self._secret)
+        try:
+            self._connections = Connections(self._path, durability=durability, secret=self._secret)
+        except StoreCorrupt as error:
+            raise explained(self._path, self._secret, error) from error
         self.stale_index = self._connections.was_former
 
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[sqlite3.Connection]:
@@ -74,6 +79,30 @@ class SqliteStore(SqliteReader, Store):
             return [*missing, *mended]
         with self._reading(snapshot=True) as db:
             return [*missing, *check_tables(db)]
+
+    def copy_to(self, path: Path) -> int:
+        """Write one moment of the store to a new file, encrypted as this one is; returns its number of entries."""
+        with self._reading() as db:
+            db.execute("VACUUM INTO ?", (str(path),))
+        path.chmod(0o600)
+        with closing(connect(path, self._secret)) as copy, translated():
+            return int(copy.execute("SELECT count(*) FROM entries").fetchone()[0])
+
+    def like(self, path: Path) -> SqliteStore:
+        """A store at another path, with the same key."""
+        return SqliteStore(path, durability="normal", key=self._secret)
+
+    def salvage_to(self, path: Path) -> Salvaged:
+        """Copy what is readable of a damaged file into a new one."""
+        return salvage(self._path, path, secret=self._secret)
+
+    def rekey(self, key: Key) -> None:
+        """Encrypt an encrypted store with another key, in one transaction."""
+        secret = key_of(key)
+        if secret is None or self._secret is None:
+            raise WrongKey("only an encrypted store can be given another key in place")
+        self._connections.rekey(raw_key(self._path, secret))
+        self._secret = secret
 
     def scrub(self) -> bool:
         return self._connections.checkpoint()

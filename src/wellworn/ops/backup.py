@@ -1,0 +1,221 @@
+"""Backups of a store in use: one compressed file each, checked by restoring it before it counts.
+
+    {"wellworn_backup": 1, "name": "memory", "created_at": "…", "bytes": …, "sha256": "…", "encrypted": false, …}
+    <gzip of the database file>
+
+The first line is JSON; what follows can be read without wellworn (`tail -n +2 FILE | gunzip > memory.db`). The copy is
+one moment of the store and holds nothing that was forgotten. That of an encrypted store is encrypted with the same key.
+Backups that were made before the last erasure of a person are removed once a newer one is checked.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import BinaryIO
+
+from wellworn.core.errors import InvalidInput, StoreError, TransferError
+from wellworn.core.plain import from_plain, to_plain
+from wellworn.ops.doctor import verify
+from wellworn.ops.files import beside
+from wellworn.store.events import EVENT
+from wellworn.store.port import RecordFilter, Store
+from wellworn.store.sqlite.store import SqliteStore
+
+VERSION = 1
+ENDING = ".backup"
+ERASE = "erase"
+"""The action of the events that erasures write."""
+_CHUNK = 1 << 20
+_MOST_HEADER = 10_000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Backup:
+    """One backup: where it is, when it was made, and what is in it."""
+
+    path: str
+    name: str
+    created_at: datetime
+    entries: int
+    bytes: int
+    """Of the database."""
+    sha256: str
+    encrypted: bool
+
+
+@dataclass(frozen=True, kw_only=True)
+class BackedUp:
+    """What `create` did: the new backup (None when none was due) and the older ones that it removed."""
+
+    made: Backup | None
+    removed: tuple[str, ...] = ()
+    kept: int = 0
+
+
+def folder_of(location: str | Path) -> Path:
+    """Where the backups of a file lie unless another folder is named: beside it."""
+    return Path(f"{location}.backups")
+
+
+def create(
+    store: Store, folder: Path | None = None, *, now: datetime, keep: int | None = None, every: timedelta | None = None
+) -> BackedUp:
+    """Make a backup and check it. With `keep`, only so many stay; with `every`, one is made only when the last is that
+    old, so that a schedule may ask often."""
+    if not isinstance(store, SqliteStore) or store.location == ":memory:":
+        raise InvalidInput("backup", f"{store.location!r} is not a file", "open the memory with a path")
+    folder, name = folder or folder_of(store.location), Path(store.location).stem
+    if keep is not None and keep < 1:
+        raise InvalidInput("keep", f"{keep} would keep none", "give at least 1")
+    before = list_backups(folder, name)
+    if every is not None and before and now - before[0].created_at < every:
+        return BackedUp(made=None, kept=len(before))
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _sweep(folder)
+    except OSError as error:
+        raise TransferError(f"cannot write to {folder}: {error.strerror or error}") from error
+    made = _made(store, folder, name, now)
+    try:
+        check(Path(made.path), open_store=store.like)
+    except (TransferError, StoreError):
+        Path(made.path).unlink(missing_ok=True)
+        raise
+    erased = _last_erasure(store)
+    old = [
+        one for place, one in enumerate(before, 2) if (keep and place > keep) or (erased and one.created_at < erased)
+    ]
+    for one in old:
+        Path(one.path).unlink(missing_ok=True)
+    return BackedUp(made=made, removed=tuple(one.path for one in old), kept=len(before) - len(old) + 1)
+
+
+def list_backups(folder: Path, name: str | None = None) -> list[Backup]:
+    """The backups in a folder, newest first: of one store, or of all. Other files are passed over."""
+    found: list[Backup] = []
+    for path in sorted(folder.glob(f"*{ENDING}")) if folder.is_dir() else ():
+        try:
+            found.append(_header(path))
+        except TransferError:
+            continue
+    return sorted((one for one in found if name in (None, one.name)), key=lambda one: one.created_at, reverse=True)
+
+
+def check(path: Path, *, open_store: Callable[[Path], SqliteStore] = SqliteStore) -> Backup:
+    """Restore a backup into a temporary file and verify everything in it; damage is an error that says what is wrong."""
+    with _unpacked(path, None) as (header, file):
+        store = open_store(file)
+        try:
+            report = verify(store, None)
+            entries = store.counts(store.partitions())["entries"]
+        finally:
+            store.close()
+    broken = [flaw for flaw in report.flaws if flaw.check in ("pages", "readable")]
+    if broken or entries != header.entries:
+        problem = f"{broken[0].subject}: {broken[0].problem}" if broken else f"{entries} of {header.entries} entries"
+        raise TransferError(f"{path} does not restore to what was backed up: {problem}")
+    return header
+
+
+def restore(path: Path, target: Path, *, force: bool = False) -> Backup:
+    """Write the database of a backup to a file. One that is there stays unless `force` is given; then it is kept as
+    `<file>.before-restore`."""
+    if target.exists() and not force:
+        raise TransferError(f"{target} is there already; name another file, or use --force to replace it")
+    with _unpacked(path, target.parent) as (header, file):
+        if target.exists():
+            os.replace(target, f"{target}.before-restore")
+        for ending in ("-wal", "-shm"):  # of the file that is replaced: they must not be applied to this one
+            if Path(f"{target}{ending}").exists():
+                os.replace(f"{target}{ending}", f"{target}.before-restore{ending}")
+        os.replace(file, target)
+    return header
+
+
+def _made(store: SqliteStore, folder: Path, name: str, now: datetime) -> Backup:
+    path = folder / f"{name}-{now:%Y%m%dT%H%M%S%fZ}{ENDING}"
+    with tempfile.TemporaryDirectory(dir=folder, prefix=".making-", suffix=".part") as scratch:
+        copy = Path(scratch) / "copy.db"
+        entries = store.copy_to(copy)
+        with copy.open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+        backup = Backup(
+            path=str(path),
+            name=name,
+            created_at=now,
+            entries=entries,
+            bytes=copy.stat().st_size,
+            sha256=digest,
+            encrypted=store.encrypted,
+        )
+        values = {key: value for key, value in to_plain(backup).items() if key != "path"}
+        with beside(path) as out, copy.open("rb") as file:
+            out.write(json.dumps({"wellworn_backup": VERSION, **values}).encode() + b"\n")
+            with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=6, mtime=0) as packed:
+                shutil.copyfileobj(file, packed, _CHUNK)
+    return backup
+
+
+def _header(path: Path) -> Backup:
+    try:
+        with path.open("rb") as file:
+            return _read_header(file, path)
+    except OSError as error:
+        raise TransferError(f"cannot read {path}: {error.strerror or error}") from error
+
+
+def _read_header(file: BinaryIO, path: Path) -> Backup:
+    try:
+        values = json.loads(file.readline(_MOST_HEADER))
+        version = values.pop("wellworn_backup")
+        backup = from_plain(Backup, {**values, "path": str(path)})
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise TransferError(f"{path} is not a wellworn backup: its first line does not say so") from None
+    if version != VERSION:
+        raise TransferError(f"{path} is of backup version {version!r:.20}; this release reads version {VERSION}")
+    return backup
+
+
+@contextmanager
+def _unpacked(path: Path, beside_: Path | None) -> Iterator[tuple[Backup, Path]]:
+    """The database of a backup in a temporary file, if it is what was backed up."""
+    try:
+        with tempfile.TemporaryDirectory(dir=beside_, prefix=".restoring-", suffix=".part") as scratch:
+            target, digest = Path(scratch) / "memory.db", hashlib.sha256()
+            with path.open("rb") as file:
+                header = _read_header(file, path)
+                with gzip.GzipFile(fileobj=file) as packed, target.open("wb") as out:
+                    while chunk := packed.read(_CHUNK):
+                        digest.update(chunk)
+                        out.write(chunk)
+                    os.fchmod(out.fileno(), 0o600)
+                    os.fsync(out.fileno())
+            if digest.hexdigest() != header.sha256:
+                raise TransferError(f"{path} is damaged: its content does not have the hash that its first line states")
+            yield header, target
+    except (OSError, EOFError) as error:
+        raise TransferError(f"cannot restore {path}: {getattr(error, 'strerror', None) or error}") from error
+    except zlib.error as error:
+        raise TransferError(f"{path} is damaged: {error}") from error
+
+
+def _last_erasure(store: Store) -> datetime | None:
+    found = store.records(RecordFilter(kinds=[EVENT], states=[ERASE], limit=1))
+    return found[0].created_at if found else None
+
+
+def _sweep(folder: Path) -> None:
+    """Remove what a crash left behind."""
+    for path in folder.glob(".*.part"):
+        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)
