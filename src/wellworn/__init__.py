@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from wellworn.core.errors import TransferError as TransferError
     from wellworn.core.errors import UnknownKind as UnknownKind
     from wellworn.core.errors import WellwornError as WellwornError
+    from wellworn.core.errors import WrongKey as WrongKey
     from wellworn.core.values import CacheLevel as CacheLevel
     from wellworn.core.values import Cost as Cost
     from wellworn.core.values import Entry as Entry
@@ -86,7 +87,7 @@ __version__ = "0.2.0"
 
 _NAMES = {
     "aio": "AsyncMemory",
-    "core.errors": "BudgetExceeded EmbedderMismatch EmbeddingFailed InvalidInput LeaseLost MissingExtra ModelFailed NotFound PersonalData ReplyUnreadable ScopeError StoreBusy StoreClosed StoreCorrupt StoreError TransferError UnknownKind WellwornError",
+    "core.errors": "BudgetExceeded EmbedderMismatch EmbeddingFailed InvalidInput LeaseLost MissingExtra ModelFailed NotFound PersonalData ReplyUnreadable ScopeError StoreBusy StoreClosed StoreCorrupt StoreError TransferError UnknownKind WellwornError WrongKey",
     "core.values": "CacheLevel Cost Entry Factor Hit LearningStatus Link Partition Reasoning ReasoningStep Recall RecallResult Receipt Scope Stats SearchStep Turn Version",
     "ingest.pii.mask": "scrub_text",
     "ingest.session": "Session",
