@@ -4,7 +4,7 @@ must not be."""
 from __future__ import annotations
 
 import random
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -16,15 +16,14 @@ from wellworn.ops.doctor import rescue
 from wellworn.store.sqlite import SqliteStore
 from wellworn.store.sqlite.driver import encrypt_file, key_of
 
-from .conftest import ADA, EVE, Ticking, fill
+from .conftest import ADA, EVE, fill
 
 KEY = "correct horse battery staple"
 PLANTED = "Zwölfuhrläuten planted text"
 
 
 def opened(path: Path, key: str | None = None) -> Memory:
-    clock = Ticking(datetime(2026, 6, 1, tzinfo=UTC))
-    return Memory(path, embedder="hash", background=False, durability="normal", key=key, clock=clock)
+    return Memory(path, embedder="hash", background=False, durability="normal", key=key)
 
 
 @pytest.fixture
@@ -59,7 +58,7 @@ def test_only_so_many_are_kept_and_none_is_made_too_early(filled: Path) -> None:
         assert [one.kept for one in made] == [1, 2, 2, 2]
         assert made[-1].made is not None
         assert memory.admin.backup(every=timedelta(days=1)).made is None
-        assert memory.admin.backup(every=timedelta(seconds=1)).made is not None
+        assert memory.admin.backup(every=timedelta(microseconds=1)).made is not None
         with pytest.raises(InvalidInput, match="at least 1"):
             memory.admin.backup(keep=0)
     with pytest.raises(InvalidInput, match="not a file"):

@@ -144,7 +144,8 @@ def restore(path: Path, target: Path, *, force: bool = False) -> Backup:
 
 
 def _made(store: SqliteStore, folder: Path, name: str, now: datetime) -> Backup:
-    path = folder / f"{name}-{now:%Y%m%dT%H%M%S%fZ}{ENDING}"
+    while (path := folder / f"{name}-{now:%Y%m%dT%H%M%S%fZ}{ENDING}").exists():
+        now += timedelta(microseconds=1)
     with tempfile.TemporaryDirectory(dir=folder, prefix=".making-", suffix=".part") as scratch:
         copy = Path(scratch) / "copy.db"
         entries = store.copy_to(copy)
