@@ -54,6 +54,7 @@ class State:
     turns: dict[tuple[Partition, str], dict[int, Turn]] = field(default_factory=dict)
     records: dict[int, Record] = field(default_factory=dict)
     removed: dict[int, list[tuple[int, int]]] = field(default_factory=lambda: defaultdict(list))
+    hidden: dict[int, Removed] = field(default_factory=dict)
     model: EmbeddingModel | None = None
     last: Counter[str] = field(default_factory=Counter)
     """The numbers given last."""
@@ -405,6 +406,12 @@ class ReferenceTx(Reads, Tx):
         self._changed.pop(partition, None)
         return replace(removed, records=Counter(removed.records) + left)
 
+    def hide_partition(self, partition: Partition) -> tuple[int, list[str]]:
+        number = self.state.heads[partition][0]
+        removed = self.drop_partition(partition)
+        self.state.hidden[number] = replace(removed, ids=[])
+        return number, removed.ids
+
     def put_index(
         self, rows: Sequence[tuple[int, IndexRecord | None, Vector | None]], *, model: EmbeddingModel | None = None
     ) -> int:
@@ -537,6 +544,9 @@ class ReferenceStore(Reads, Store):
     @contextmanager
     def snapshot(self) -> Iterator[StoreReader]:
         yield ReferenceTx(copy.deepcopy(self.state))
+
+    def clear_hidden(self, number: int) -> Removed:
+        return self.state.hidden.pop(number, Removed())
 
     def check(self, *, mend: bool = False) -> list[Flaw]:
         return []

@@ -33,6 +33,8 @@ _UNCOUNTED = ("outcome", "policy", "spent")
 """Kinds that a receipt does not count: they belong to a recall, or are sums."""
 _NUMBERS = ("entries", "index_records", "vectors", "links", "versions", "turns", "sessions")
 _PAGE = 500
+MOST_AT_ONCE = 2_000
+"""Entries that are removed in one transaction; more are hidden first and then removed in slices."""
 _ALL = 1_000_000
 
 
@@ -86,14 +88,14 @@ class Forgetter:
         partitions = scope.partitions() if ids is not None else [home]
         with self._store.transact() as tx:
             committed = self._before(tx) if self._before is not None else None
-            now = self._clock()
+            now, hidden = self._clock(), None
             if ids is not None:
                 removed, copied = self._by_ids(tx, partitions, checked_ids(ids), bool(turns), now)
             elif session_id is not None:
                 removed, copied = self._by_session(tx, home, checked_session_id(session_id), turns is not False, now)
             else:
                 copied = self._remove_copies(tx, [home], self._ids(home, Selection(kinds=SHAREABLE)), now)
-                removed = [drop_elsewhere(tx, self._store, home, None), tx.drop_partition(home)]
+                removed, hidden = self._whole(tx, home)
             parts = [*removed, *copied.values()]
             counted = _counted(parts)
             if any(counted.values()):
@@ -101,6 +103,10 @@ class Forgetter:
                 audit(tx, replace(event, detail={name: number for name, number in counted.items() if number}))
         if committed is not None:
             committed()
+        if hidden is not None:  # nobody sees it any more
+            rest = self._store.clear_hidden(hidden)
+            parts.append(replace(rest, entries=0))
+            counted = _counted(parts)
         if not any(counted.values()):
             return Receipt(at=now, partitions=partitions, kept=self._kept(scope, partitions))
         touched = [*dict.fromkeys([*partitions, *copied])]
@@ -114,6 +120,15 @@ class Forgetter:
             scrubbed=self._store.scrub(),
             kept=self._kept(scope, partitions),
         )
+
+    def _whole(self, tx: Tx, home: Partition) -> tuple[list[Removed], int | None]:
+        """Remove a partition here; or hide a large one, to be removed in slices: its number is returned then."""
+        elsewhere = drop_elsewhere(tx, self._store, home, None)
+        (head,) = tx.heads([home])
+        if head is None or len(tx.rows(Selection(), partition_no=head.partition_no)) <= MOST_AT_ONCE:
+            return [elsewhere, tx.drop_partition(home)], None
+        number, ids = tx.hide_partition(home)
+        return [elsewhere, Removed(ids=ids, entries=len(ids))], number
 
     def _by_ids(
         self, tx: Tx, partitions: Sequence[Partition], ids: list[str], turns: bool, now: datetime

@@ -227,6 +227,13 @@ class Tx(StoreReader):
         """The partition itself, its name included, with all that is on it."""
 
     @abstractmethod
+    def hide_partition(self, partition: Partition) -> tuple[int, list[str]]:
+        """Take a partition with all that is on it out of sight at once, however large it is; its name is free again.
+
+        Returns a number for `Store.clear_hidden`, which removes it for good, and the ids of its entries.
+        """
+
+    @abstractmethod
     def put_index(
         self, rows: Sequence[tuple[int, IndexRecord | None, Vector | None]], *, model: EmbeddingModel | None = None
     ) -> int:
@@ -307,6 +314,13 @@ class Store(StoreReader):
     def damaged(self) -> dict[str, str]:
         """Rows that could not be read since the store was opened or last checked, and why: reads leave them out."""
         return {}
+
+    @abstractmethod
+    def clear_hidden(self, number: int) -> Removed:
+        """Remove a hidden partition in short transactions, between which others can write; returns what that took.
+
+        One that a crash left behind is removed when the store is next opened.
+        """
 
     @abstractmethod
     def check(self, *, mend: bool = False) -> list[Flaw]:

@@ -321,6 +321,20 @@ class StoreContract:
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
+    def test_a_hidden_partition_is_out_of_sight_at_once_and_then_removed(self, store: Store) -> None:
+        write(store, lambda tx: tx.add(make_new_entry("a")))
+        write(store, lambda tx: tx.add_turn(HERE, make_turn(0)))
+        write(store, lambda tx: tx.put_records([make_record("t")]))
+        no = store.select(None, ALL)[0][0]
+        number, ids = write(store, lambda tx: tx.hide_partition(HERE))
+        assert ids == ["a"]
+        assert (store.partitions(), store.sessions(), keys(store), store.heads([HERE])) == ([], [], [], [None])
+        assert (store.select(None, ALL), store.get(None, ["a"]), store.alive([no])) == ([], {}, set())
+        write(store, lambda tx: tx.add(make_new_entry("b")))  # the name is free
+        removed = store.clear_hidden(number)
+        assert (removed.entries, removed.turns, removed.sessions, removed.records["task"]) == (1, 1, 1, 1)
+        assert (store.clear_hidden(number), ids_on(store, HERE), store.check()) == (Removed(), ["b"], [])
+
     def test_a_session_and_its_turns(self, store: Store) -> None:
         turns = [make_turn(0, speaker="Ada"), make_turn(2)]
         with store.transact() as tx:

@@ -31,6 +31,7 @@ BUSY_TIMEOUT_S = 60.0
 CHECKPOINT_TIMEOUT_S = 1.0
 FORK_WAIT_S = 30.0
 MAX_IDLE_READERS = 8
+PAGES_AT_ONCE = 1_000
 _FIRST_LOCK_BYTE, _LOCK_BYTES = 0x40000000, 512
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
 
@@ -261,6 +262,16 @@ class Connections:
                 writer.execute("PRAGMA wal_checkpoint(TRUNCATE)")
                 writer.execute(f"PRAGMA rekey = \"x'{raw}'\"")
         self.close()
+
+    def return_space(self) -> None:
+        """Give pages that nothing uses back to the disk, some at a time; a file of an older release keeps them."""
+        free = 1
+        while free:
+            with self.writing() as db:
+                db.execute(f"PRAGMA incremental_vacuum({PAGES_AT_ONCE})").fetchall()
+                before, free = free, int(db.execute("PRAGMA freelist_count").fetchone()[0])
+                if free == before:
+                    return
 
     def accept_loss(self) -> None:
         """Take the file as it is, although its log is missing."""

@@ -58,6 +58,9 @@ _SHARING_A_SKETCH = " UNION ALL ".join(
 )
 _HEAD = "s.tenant, s.layer, s.layer_id, n.session_id, n.turns, n.reflected, n.touched_at, n.ended_at"
 
+HIDDEN = ""
+"""The tenant of partitions that are being removed: a name that no scope can have."""
+BEING_REMOVED = f"(SELECT no FROM partitions WHERE tenant = '{HIDDEN}')"
 MOST_HEADS = 8
 """Partitions asked for in one statement: as many as a scope has, and one."""
 RECENT_PER_TAG = 64
@@ -94,7 +97,7 @@ class SqliteReader(StoreReader):
     # -- partitions ----------------------------------------------------------------------------------------------
 
     def partitions(self, tenant: str | None = None, *, layer: Layer | None = None, prefix: str = "") -> list[Partition]:
-        where, values = "WHERE 1", list[str | bytes]()
+        where, values = f"WHERE tenant <> '{HIDDEN}'", list[str | bytes]()
         for column, wanted in (("tenant", tenant), ("layer", layer)):
             if wanted is not None:
                 where += f" AND {column} = ?"
@@ -199,6 +202,8 @@ class SqliteReader(StoreReader):
         ):
             if wanted is not None:
                 where.append(f"{column} {in_list(wanted, values)}")
+        if partitions is None:
+            where.append(f"e.partition NOT IN {BEING_REMOVED}")
         if selection.content_hash is not None:
             where.append("e.content_hash = ? AND e.state IN ('active', 'flagged')")
             values.append(selection.content_hash)
@@ -368,7 +373,7 @@ class SqliteReader(StoreReader):
         idle_since: datetime | None = None,
         limit: int | None = None,
     ) -> list[SessionHead]:
-        where, values, order, index = "1", list[Any](), "n.no", ""
+        where, values, order, index = f"s.tenant <> '{HIDDEN}'", list[Any](), "n.no", ""
         if partition is not None:
             where += " AND s.tenant = ? AND s.layer = ? AND s.layer_id = ?"
             values += [partition.tenant, partition.layer, partition.layer_id]

@@ -110,10 +110,12 @@ def put(db: sqlite3.Connection, partition_no: int | None, record: Record, *, onl
     return no
 
 
-def blank(db: sqlite3.Connection, tenant: str, gone: set[int]) -> None:
-    """Empty the bodies of the tenant's records that tell of one of these rows."""
+def blank(db: sqlite3.Connection, tenant: str, gone: set[int], *, but: int = 0) -> None:
+    """Empty the bodies of the tenant's records that tell of one of these rows; `but` names a partition that goes whole."""
     rows = db.execute(
-        "SELECT no, rows FROM records INDEXED BY records_with_rows WHERE tenant = ? AND rows IS NOT NULL", (tenant,)
+        "SELECT no, rows FROM records INDEXED BY records_with_rows WHERE tenant = ? AND rows IS NOT NULL "
+        "AND (partition IS NULL OR partition <> ?)",
+        (tenant, but),
     ).fetchall()
     about = [(no,) for no, blob in rows if not gone.isdisjoint(_unpacked(blob))]
     db.executemany("UPDATE records SET body = '{}', rows = NULL WHERE no = ?", about)
@@ -151,6 +153,8 @@ def _conditions(wanted: RecordFilter, keys: Sequence[str] | None = None) -> tupl
     if wanted.session is not None:
         where += " AND r.session = ?"
         values.append(wanted.session)
+    if partition is None:
+        where += " AND ifnull(r.partition, 0) NOT IN (SELECT no FROM partitions WHERE tenant = '')"  # being removed
     return index, where + _times(wanted, values), values
 
 
@@ -183,7 +187,11 @@ def _rows_named(db: sqlite3.Connection, record: Record) -> list[int] | None:
 
 def _all_there(db: sqlite3.Connection, rows: Sequence[int]) -> bool:
     values = list[Any]()
-    found = db.execute(f"SELECT count(*) FROM entries WHERE no {in_list([*{*rows}], values)}", values).fetchone()
+    found = db.execute(
+        f"SELECT count(*) FROM entries WHERE no {in_list([*{*rows}], values)} "
+        "AND partition NOT IN (SELECT no FROM partitions WHERE tenant = '')",
+        values,
+    ).fetchone()
     return bool(found[0] == len({*rows}))
 
 

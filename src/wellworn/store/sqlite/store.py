@@ -7,21 +7,23 @@ import shutil
 import sqlite3
 import tempfile
 import weakref
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 from types import TracebackType
 
 from wellworn.core.errors import StoreCorrupt, WrongKey
-from wellworn.store.port import Flaw, Store, StoreReader, Tx
+from wellworn.store.port import Flaw, Removed, Store, StoreReader, Tx
 from wellworn.store.sqlite.check import check_tables, mend_tables
 from wellworn.store.sqlite.connection import Connections, translated
 from wellworn.store.sqlite.damage import Damage
 from wellworn.store.sqlite.driver import Key, connect, explained, key_of, raw_key
-from wellworn.store.sqlite.reader import SqliteReader
+from wellworn.store.sqlite.reader import BEING_REMOVED, SqliteReader
 from wellworn.store.sqlite.salvage import Salvaged, salvage
 from wellworn.store.sqlite.tx import SqliteTx
 
+_SUMMED = ("entries", "index_records", "vectors", "links", "versions", "turns", "sessions")
 _LOG_MISSING = Flaw(
     check="log",
     subject="file",
@@ -54,6 +56,9 @@ class SqliteStore(SqliteReader, Store):
         except StoreCorrupt as error:
             raise explained(self._path, self._secret, error) from error
         self.stale_index = self._connections.was_former
+        if not self._connections.read_only:
+            for number in self._hidden():
+                self.clear_hidden(number)
 
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[sqlite3.Connection]:
         return self._connections.snapshot() if snapshot else self._connections.reading()
@@ -68,6 +73,24 @@ class SqliteStore(SqliteReader, Store):
 
     def damaged(self) -> dict[str, str]:
         return self.damage.rows()
+
+    def _hidden(self) -> list[int]:
+        """Partitions that a crash left half removed."""
+        with self._reading() as db:
+            return [no for (no,) in db.execute(BEING_REMOVED[1:-1])]
+
+    def clear_hidden(self, number: int) -> Removed:
+        parts = []
+        while True:
+            with self._connections.writing() as db:
+                part = SqliteTx(db, self.damage).clear_slice(number)
+            if part is None:
+                break
+            parts.append(part)
+        self._connections.return_space()
+        sums = {name: sum(getattr(part, name) for part in parts) for name in _SUMMED}
+        told = sum((Counter(part.records) for part in parts), Counter[str]())
+        return Removed(**sums, records=told)
 
     def check(self, *, mend: bool = False) -> list[Flaw]:
         self.damage.clear()

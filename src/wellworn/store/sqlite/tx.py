@@ -9,6 +9,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import replace as replace_fields
 from datetime import datetime
 from typing import Any
 
@@ -30,9 +31,11 @@ from wellworn.store.port import (
 )
 from wellworn.store.sqlite import records
 from wellworn.store.sqlite.damage import Damage, fetched
-from wellworn.store.sqlite.reader import SqliteReader
+from wellworn.store.sqlite.reader import BEING_REMOVED, HIDDEN, SqliteReader
 from wellworn.store.sqlite.rows import ENTRY_COLUMNS, entry_row, in_list, index_row, snapshot_of, update_of, vector_blob
 
+SLICE = 1_000
+"""Rows that are removed at a time from a hidden partition."""
 MOST_JOINED = 500
 """Row numbers that are looked up in one join."""
 _INSERT_ENTRY = (
@@ -218,7 +221,7 @@ class SqliteTx(SqliteReader, Tx):
                 known.update(dict.fromkeys(unknown, likely))
             else:
                 values = list[Any]()
-                where = f"no {in_list(unknown, values)}"
+                where = f"no {in_list(unknown, values)} AND partition NOT IN {BEING_REMOVED}"
                 known.update(self._db.execute(f"SELECT no, partition FROM entries WHERE {where}", values))
         return {no: known[no] for no in nos if no in known}
 
@@ -243,16 +246,22 @@ class SqliteTx(SqliteReader, Tx):
             return said
         self._latest.clear()
         seq = self._seq(partition_no)
+        removed = self._remove_rows(rows)
+        self._db.executemany("INSERT INTO removed VALUES (?, ?, ?)", [(partition_no, seq, no) for no, _ in rows])
+        records.blank(self._db, partition.tenant, {no for no, _ in rows})
+        told = Counter(said.records) + Counter(removed.records)
+        return replace_fields(removed, records=told, turns=said.turns, sessions=said.sessions, cut=said.cut)
+
+    def _remove_rows(self, rows: Sequence[tuple[int, str]]) -> Removed:
+        """Entries by row number and id, with all that hangs on them."""
         hanging = [0, 0, 0, 0]
-        gone = Counter[str](said.records)
+        gone = Counter[str]()
         for no, entry_id in rows:
             hanging = [a + b for a, b in zip(hanging, self._db.execute(_HANGING_ON, (no,)).fetchone(), strict=True)]
             gone += records.drop_counted(self._db, "no IN (SELECT record FROM record_entries WHERE entry = ?)", (no,))
             self._db.execute("DELETE FROM entries WHERE no = ?", (no,))
             self._nos.pop(entry_id, None)
             self._partition_of.pop(no, None)
-            self._db.execute("INSERT INTO removed VALUES (?, ?, ?)", (partition_no, seq, no))
-        records.blank(self._db, partition.tenant, {no for no, _ in rows})
         index_records, vectors, links, versions = hanging
         return Removed(
             ids=[entry_id for _, entry_id in rows],
@@ -261,11 +270,43 @@ class SqliteTx(SqliteReader, Tx):
             vectors=vectors,
             links=links,
             versions=versions,
-            turns=said.turns,
-            sessions=said.sessions,
             records=gone,
-            cut=said.cut,
         )
+
+    def hide_partition(self, partition: Partition) -> tuple[int, list[str]]:
+        partition_no = self._number(self._db, partition)
+        rows = self._db.execute("SELECT no, id FROM entries WHERE partition = ?", (partition_no,)).fetchall()
+        self._db.execute(
+            "UPDATE partitions SET tenant = ?, layer = '', layer_id = no, seq = seq + 1 WHERE no = ?",
+            (HIDDEN, partition_no),
+        )
+        records.blank(self._db, partition.tenant, {no for no, _ in rows}, but=partition_no)
+        self._numbers.clear()
+        self._seqs.clear()
+        self._nos.clear()
+        self._partition_of.clear()
+        self._latest.clear()
+        return partition_no, [entry_id for _, entry_id in rows]
+
+    def clear_slice(self, partition_no: int) -> Removed | None:
+        """Remove a part of a hidden partition; None when nothing of it is left."""
+        some = f"(SELECT no FROM {{}} LIMIT {SLICE})"
+        rows = self._db.execute(
+            f"SELECT no, id FROM entries WHERE partition = ? LIMIT {SLICE}", (partition_no,)
+        ).fetchall()
+        if rows:
+            return self._remove_rows(rows)
+        of_sessions = some.format("turns WHERE session IN (SELECT no FROM sessions WHERE partition = ?)")
+        turns = self._db.execute(f"DELETE FROM turns WHERE no IN {of_sessions}", (partition_no,)).rowcount
+        if turns:
+            return Removed(turns=turns)
+        of_partition = some.format("records WHERE partition = ?")
+        told = records.drop_counted(self._db, f"no IN {of_partition}", (partition_no,))
+        if told:
+            return Removed(records=told)
+        sessions = self._db.execute("DELETE FROM sessions WHERE partition = ?", (partition_no,)).rowcount
+        gone = self._db.execute("DELETE FROM partitions WHERE no = ?", (partition_no,)).rowcount
+        return Removed(sessions=sessions) if gone else None
 
     def _remove_turns(self, partition: Partition, partition_no: int, selection: Selection) -> Removed:
         """Turns, the sessions that have none left, and records that tell of those."""
