@@ -38,7 +38,7 @@ def forgotten(path: Path, clock: Clock) -> Receipt:
     with filled(path, clock) as memory:
         receipt = memory.forget(everything=True, scope=ADA)
         assert memory.recall("coral tea", scope=ADA).hits == []
-        assert memory.entries(scope=ADA) == memory.sessions(scope=ADA) == memory.jobs.list(scope=ADA) == []
+        assert not [*memory.entries(scope=ADA), *memory.sessions(scope=ADA), *memory.jobs.list(scope=ADA)]
         assert [entry.text for entry in memory.entries(scope=BEN)] == ["Ben keeps the keys."]
         assert memory.verify().ok
         return receipt
@@ -82,7 +82,7 @@ def test_a_crash_between_slices_shows_nothing_and_the_next_open_finishes(
     with pytest.raises(ZeroDivisionError):
         memory.forget(everything=True, scope=ADA)
     assert memory.recall("coral tea", scope=ADA).hits == []
-    assert memory.entries(scope=ADA) == memory.sessions(scope=ADA) == memory.jobs.list(scope=ADA) == []
+    assert not [*memory.entries(scope=ADA), *memory.sessions(scope=ADA), *memory.jobs.list(scope=ADA)]
     memory.admin.export(tmp_path / "out.jsonl")
     assert b"coral" not in (tmp_path / "out.jsonl").read_bytes()
     memory.remember("Ada is back.", scope=ADA)
