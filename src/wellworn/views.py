@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from wellworn.ops.backup import BackedUp
     from wellworn.ops.doctor import Report
     from wellworn.ops.reembed import Reembedded
+    from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt
     from wellworn.ops.transfer import Loaded, Written
 
 FillIn = Callable[[Scope | None], Scope]
@@ -201,6 +202,31 @@ class AdminView:
 
         place = None if folder is None else Path(folder)
         return create(self._engine.store, place, now=self._engine.clock(), keep=keep, every=every)
+
+    def retention(self, policy: RetentionPolicy | None = None, *, scope: Scope | None = None) -> RetentionPolicy:
+        """How long the tenant keeps entries by kind, and recalls without an outcome; with a policy, set it."""
+        from wellworn.ops.retention import retention_of, set_retention
+
+        store, tenant = self._engine.store, self._scope(scope).tenant
+        if policy is not None:
+            set_retention(store, tenant, policy, self._engine.clock())
+        return retention_of(store, tenant)
+
+    def expire(self, *, scope: Scope | None = None) -> Expired:
+        """Forget what the tenant's retention policy no longer keeps. Run it from a schedule."""
+        from wellworn.ops.retention import expire
+
+        self._engine.learner.log.flush()
+        return expire(self._engine, self._scope(scope).tenant)
+
+    def erase(self, *, key: bytes | None = None, scope: Scope | None = None) -> SignedReceipt:
+        """Erase the person (or other home layer) of the scope, with everything derived, and return a signed receipt.
+
+        `ops.retention.receipt_holds` checks one. Older backups are removed by the next `backup`.
+        """
+        from wellworn.ops.retention import erase
+
+        return erase(self._engine, self._scope(scope), key=key)
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
         """Give every entry a vector of this memory's embedder, then serve those; can be stopped and resumed."""

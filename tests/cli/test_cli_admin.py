@@ -119,3 +119,12 @@ def test_reembed_moves_the_store_to_another_embedder(filled: Cli) -> None:
     assert filled.json("admin", "stats", "--embedder", "hash:64")["width"] == 64
     assert filled.json("recall", "tea", "--user", "ada", "--embedder", "hash:64")["hits"]
     assert filled.json("doctor", "--embedder", "hash:64")["flaws"] == []
+
+
+def test_old_kinds_expire_and_a_person_is_erased(filled: Cli) -> None:
+    assert filled.json("admin", "expire", "--keep", "episode=30", "--user", "ada")["entries"] == 0
+    assert "KIND=DAYS" in filled("admin", "expire", "--keep", "episode").err
+    signed = filled.json("admin", "erase", "--user", "ada", "--yes")
+    assert signed["receipt"]["person"]["id"] == "ada"
+    assert len(signed["signature"]) == 64
+    assert filled.json("admin", "stats", "--user", "ada")["entries"] == 0

@@ -16,7 +16,7 @@ from wellworn.cli import options, render
 from wellworn.cli.edge import FAILED
 from wellworn.cli.read import EVERYDAY
 from wellworn.cli.target import Target, command
-from wellworn.core.errors import ScopeError, StoreCorrupt
+from wellworn.core.errors import InvalidInput, ScopeError, StoreCorrupt
 
 if TYPE_CHECKING:
     from wellworn.memory import Memory
@@ -196,6 +196,42 @@ def events(target: Target, limit: options.Limit = 50) -> None:
         found = memory.admin.events(limit=limit)
     rows = [(event.at, event.action, event.entry_id, event.detail) for event in found]
     target.answer({"events": found}, render.table(("when", "action", "entry", "detail"), rows))
+
+
+@command(app, "expire", "admin expire --keep episode=90 --tenant acme")
+def expire(
+    target: Target,
+    keep: Annotated[
+        list[str] | None,
+        typer.Option("--keep", metavar="KIND=DAYS", help="Set how long a kind is kept; may be repeated. Stays set."),
+    ] = None,
+) -> None:
+    """Forget what the tenant's retention policy no longer keeps; run it from a schedule."""
+    from wellworn.ops.retention import RetentionPolicy
+
+    kinds: dict[str, float] = {}
+    for one in keep or ():
+        kind, _, days = one.partition("=")
+        try:
+            kinds[kind] = float(days)
+        except ValueError:
+            raise InvalidInput("--keep", f"{one!r} is not KIND=DAYS", "as in --keep episode=90") from None
+    with target.open() as memory, render.progress_bar("expiring"):
+        if kinds:
+            before = memory.admin.retention()
+            memory.admin.retention(RetentionPolicy(kinds={**before.kinds, **kinds}, recalls=before.recalls))
+        done = memory.admin.expire()
+    target.answer(done, render.pairs(vars(done)))
+
+
+@command(app, "erase", "admin erase --user ada --yes")
+def erase(target: Target, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
+    """Erase a person with everything derived, and print a signed receipt. Older backups go with the next backup."""
+    if not yes:
+        typer.confirm(f"Erase everything of {target}?", abort=True, err=True)
+    with target.open() as memory, render.progress_bar("erasing"):
+        signed = memory.admin.erase()
+    target.answer(signed, render.pairs({**signed.receipt, "signature": signed.signature}))
 
 
 # -- backups -----------------------------------------------------------------------------------------------------

@@ -1,0 +1,151 @@
+"""How long things are kept, and erasing a person with a receipt that can be checked later.
+
+A policy belongs to a tenant: days by kind of entry, and days for logged recalls that nobody reported an outcome of.
+Recalls with outcomes stay, since learning is replayed from them; events and model calls hold no text and stay too.
+
+An erasure forgets everything of a person's layer, what was derived from it and copied elsewhere, and learns the tenant's
+shared numbers again without them. Backups made before are removed by the next `backup create`. The receipt is signed
+(HMAC-SHA256) with a key that is given, or one that the store keeps for the tenant.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from wellworn.core.errors import InvalidInput
+from wellworn.core.plain import from_plain, to_plain
+from wellworn.core.values import KINDS, Receipt, Scope
+from wellworn.engine import Engine
+from wellworn.ops.backup import ERASE
+from wellworn.ops.bundle import pages
+from wellworn.store.events import Event, audit
+from wellworn.store.port import Record, RecordFilter, Store
+
+RETENTION, RECEIPT_KEY = "retention", "receipt_key"
+"""Kinds of records of a tenant."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RetentionPolicy:
+    """How many days a tenant keeps things; what is not named is kept."""
+
+    kinds: dict[str, float] = field(default_factory=dict)
+    """Days by kind of entry, from when it happened."""
+    recalls: float | None = None
+    """Days of logged recalls without an outcome."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Expired:
+    """What was removed because its time was over."""
+
+    entries: int = 0
+    recalls: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class SignedReceipt:
+    """What an erasure removed, and a signature over it."""
+
+    receipt: dict[str, Any]
+    signature: str
+
+
+def retention_of(store: Store, tenant: str) -> RetentionPolicy:
+    """The policy of a tenant; without one, everything is kept."""
+    found = store.records(RecordFilter(kinds=[RETENTION], tenant=tenant, of_tenant=True, keys=[RETENTION]))
+    return from_plain(RetentionPolicy, found[0].body) if found else RetentionPolicy()
+
+
+def set_retention(store: Store, tenant: str, policy: RetentionPolicy, now: datetime) -> None:
+    """Keep a policy for a tenant, in the place of the one before."""
+    unknown = sorted(policy.kinds.keys() - {*KINDS})
+    if unknown:
+        raise InvalidInput("kinds", f"{unknown[0]!r} is not a kind of entry", f"use {', '.join(KINDS)}")
+    days = [*policy.kinds.values(), *([] if policy.recalls is None else [policy.recalls])]
+    if any(not isinstance(one, int | float) or not 0 < one < 100_000 for one in days):
+        raise InvalidInput("days", f"{days} are not all positive numbers", "leave a kind out to keep it")
+    body = to_plain(policy)
+    with store.transact() as tx:
+        tx.put_records(
+            [Record(tenant=tenant, kind=RETENTION, key=RETENTION, body=body, created_at=now, updated_at=now)]
+        )
+
+
+def expire(engine: Engine, tenant: str) -> Expired:
+    """Forget the tenant's entries, and drop its logged recalls, whose time is over."""
+    store, now = engine.store, engine.clock()
+    policy, entries, recalls = retention_of(store, tenant), 0, 0
+    for partition in store.partitions(tenant) if policy.kinds else ():
+        scope = Scope(tenant=tenant, **{partition.layer: partition.layer_id})
+        for page in [*pages(store, partition)]:
+            old = [
+                entry.id
+                for _, entry in page
+                if entry.kind in policy.kinds and now - entry.at > timedelta(days=policy.kinds[entry.kind])
+            ]
+            if old:
+                removed = engine.forgetter.forget(
+                    scope=scope, ids=old, session_id=None, everything=False, layer=None, turns=True
+                )
+                entries += removed.entries
+    if policy.recalls is not None:
+        before = now - timedelta(days=policy.recalls)
+        told = {one.body.get("recall") for one in store.records(RecordFilter(kinds=["outcome"], tenant=tenant))}
+        logged = store.records(RecordFilter(kinds=["recall"], tenant=tenant, before=before))
+        keys = [one.key for one in logged if one.key not in told]
+        with store.transact() as tx:
+            for start in range(0, len(keys), 500):
+                wanted = RecordFilter(kinds=["recall"], tenant=tenant, keys=keys[start : start + 500])
+                recalls += tx.drop_records(wanted)
+    return Expired(entries=entries, recalls=recalls)
+
+
+def erase(engine: Engine, scope: Scope, *, key: bytes | None = None) -> SignedReceipt:
+    """Forget everything of the scope's home layer, and sign what was done."""
+    forgotten: Receipt = engine.forgetter.forget(
+        scope=scope, ids=None, session_id=None, everything=True, layer=None, turns=None
+    )
+    engine.learner.relearn(scope.tenant)
+    home, store = scope.home(), engine.store
+    with store.transact() as tx:
+        audit(tx, Event(at=forgotten.at, tenant=scope.tenant, action=ERASE, detail={"entries": forgotten.entries}))
+    store.scrub()
+    about = {name: value for name, value in to_plain(forgotten).items() if name != "ids"}
+    about |= {"ids": len(forgotten.ids), "person": {"tenant": home.tenant, "layer": home.layer, "id": home.layer_id}}
+    about["backups"] = "older backups are removed by the next `wellworn backup create`"
+    return SignedReceipt(receipt=about, signature=_signature(about, key or _key_of(store, scope.tenant, forgotten.at)))
+
+
+def receipt_holds(signed: SignedReceipt, *, store: Store | None = None, key: bytes | None = None) -> bool:
+    """Whether a receipt is as it was signed, with a key, or with the one that the store keeps for its tenant."""
+    if key is None and store is not None:
+        key = _stored_key(store, str(signed.receipt.get("person", {}).get("tenant", "")))
+    return key is not None and hmac.compare_digest(_signature(signed.receipt, key), signed.signature)
+
+
+def _signature(about: Mapping[str, Any], key: bytes) -> str:
+    text = json.dumps(about, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
+    return hmac.new(key, text.encode(), hashlib.sha256).hexdigest()
+
+
+def _stored_key(store: Store, tenant: str) -> bytes | None:
+    wanted = RecordFilter(kinds=[RECEIPT_KEY], tenant=tenant, of_tenant=True, keys=[RECEIPT_KEY])
+    return found[0].blob if (found := store.records(wanted)) else None
+
+
+def _key_of(store: Store, tenant: str, now: datetime) -> bytes:
+    with store.transact() as tx:
+        made = Record(
+            tenant=tenant, kind=RECEIPT_KEY, key=RECEIPT_KEY, blob=os.urandom(32), created_at=now, updated_at=now
+        )
+        tx.add_record(made)  # unless there is one
+    found = _stored_key(store, tenant)
+    return found or b""
