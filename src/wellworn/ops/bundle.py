@@ -1,4 +1,4 @@
-"""What an export carries, and taking it into a store, in one transaction or not at all. Knows no file format.
+"""What an export carries, and taking it into a store. Knows no file format.
 
 | an entry of the bundle                                       | becomes                                          |
 |--------------------------------------------------------------|--------------------------------------------------|
@@ -9,17 +9,18 @@
 
 Old versions come with added entries only. Turns that are there already are skipped; a different turn at the same
 number is a `TransferError`. How far reflection has come is taken over with a session that is new. Vectors of the
-store's own model are used as they are, others are made anew before the transaction begins. The learning log follows in
-a transaction of its own, when its entries have their row numbers: what is in the log already is left as it is, so a
+store's own model are used as they are, others are made anew before anything is written. Up to `SLICE` rows are
+written in one transaction or not at all, more in several. The learning log follows in a transaction of its own, when its entries have their row numbers: what is in the log already is left as it is, so a
 load that was cut short in between is made whole by another.
 """
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from itertools import islice
 
 from wellworn.core.clock import NewId
 from wellworn.core.errors import TransferError
@@ -44,6 +45,8 @@ from wellworn.store.port import (
 
 PAGE = 500
 BATCH = 256
+SLICE = 1_000
+"""Rows that are written in one transaction."""
 _LIVE = ("active", "flagged")
 
 
@@ -257,7 +260,11 @@ def _scrubbed(entry: Entry, scrub: Scrubber) -> Entry:
 def admit(
     bundle: Bundle, store: Store, writer: Writer, *, scope: Scope | None = None, progress: Progress | None = None
 ) -> Loaded:
-    """Write what is new in a coherent bundle; with a scope, nothing is written outside of it (`bundle.rehomed`)."""
+    """Write what is new in a coherent bundle; with a scope, nothing is written outside of it (`bundle.rehomed`).
+
+    More than `SLICE` rows are written in several transactions, after everything was checked. A load that is cut short
+    leaves whole entries, and loading the same file again adds the rest.
+    """
     if scope is not None:
         bundle = coherent(rehomed(bundle, scope), where="brought into one scope")
     bundle = cleaned(bundle, writer.scrubbing)
@@ -266,10 +273,14 @@ def admit(
     there = {entry.id: there[entry.id] for entry in bundle.entries if entry.id in there}
     wanted = [entry for entry in bundle.entries if entry.id not in there or _is_edit(bundle, entry, there)]
     records = _records(wanted, bundle, store, writer, progress)
-    with store.transact() as tx:
-        admission = _Admission(store, tx, bundle, there, records, writer.clock())
-        loaded = admission.run()
-        writer.scrubbing.settle(tx)
+    admission = _Admission(store, bundle, there, records, writer.clock())
+    work, whole = admission.work(), False
+    while not whole:  # others can write between two slices
+        with store.transact() as tx:
+            admission.tx = tx
+            whole = sum(1 for _ in islice(work, SLICE)) < SLICE
+            writer.scrubbing.settle(tx)
+    loaded = admission.loaded()
     bundle = renamed(bundle, admission.same)
     if bundle.recalls or bundle.tenants:
         with store.transact() as tx:
@@ -342,13 +353,12 @@ def _records(
 
 
 class _Admission:
-    """One load inside its transaction."""
+    """One load, in the transactions that `tx` is set to."""
 
     def __init__(
-        self, store: Store, tx: Tx, bundle: Bundle, there: dict[str, Entry], records: dict[str, NewEntry], now: datetime
+        self, store: Store, bundle: Bundle, there: dict[str, Entry], records: dict[str, NewEntry], now: datetime
     ) -> None:
         self._store = store
-        self._tx = tx
         self._bundle = bundle
         self._there = there
         self._records = records
@@ -362,57 +372,73 @@ class _Admission:
         self.same: dict[str, str] = {}
         """Entries of the bundle whose words the partition has already → the entry that has them."""
 
-    def run(self) -> Loaded:
-        for entry in self._bundle.entries:
+        self._links = self._turns = 0
+        for turns in self._sessions(bundle.turns):  # before anything is written
+            self._new_turns(turns)
+
+    tx: Tx
+
+    def work(self) -> Iterator[None]:
+        """Everything there is to write, step by step; changes by hand come first, as only they can still be refused."""
+        entries = self._bundle.entries
+        for entry in sorted(entries, key=lambda entry: entry.id not in self._there):
             self._admit(entry)
+            yield
         bundle = renamed(self._bundle, self.same)
-        versions = [old for old in bundle.replaced if old.entry.id in self._added]
-        loaded = Loaded(
+        for link in bundle.links:
+            self._links += self.tx.add_links([link])
+            yield
+        for turns in self._sessions(bundle.turns):
+            self._turns += self._add_session(turns)
+            yield
+        self._audit()
+
+    def loaded(self) -> Loaded:
+        return Loaded(
             entries=len(self._added),
             skipped=len(self._bundle.entries) - len(self._added) - len(self._edited),
             edited=len(self._edited),
-            links=self._tx.add_links(bundle.links),
-            turns=self._add_turns(bundle.turns),
-            versions=len(versions),
+            links=self._links,
+            turns=self._turns,
+            versions=sum(old.entry.id in self._added for old in renamed(self._bundle, self.same).replaced),
         )
-        self._audit()
-        return loaded
 
     def _admit(self, entry: Entry) -> None:
         if entry.id in self._there:
             if entry.id in self._records:
                 self._edit(entry)
             return
-        same = self._tx.find_same(entry.partition, entry.content_hash) if entry.state in _LIVE else None
+        same = self.tx.find_same(entry.partition, entry.content_hash) if entry.state in _LIVE else None
         if same is not None:
             self.same[entry.id] = same.id
             return
-        self._tx.add(replace(self._records[entry.id], history=self._history[entry.id]))
+        self.tx.add(replace(self._records[entry.id], history=self._history[entry.id]))
         self._added.add(entry.id)
 
     def _edit(self, entry: Entry) -> None:
         """Make the change that was made by hand, unless the store's entry changed in this very moment."""
-        present = self._tx.get([entry.partition], [entry.id]).get(entry.id)
+        present = self.tx.get([entry.partition], [entry.id]).get(entry.id)
         if present is None or present.updated_at != entry.updated_at:
             raise TransferError(f"entry {entry.id} is being changed by someone else; nothing was loaded, try again")
-        same = self._tx.find_same(entry.partition, entry.content_hash) if entry.state in _LIVE else None
+        same = self.tx.find_same(entry.partition, entry.content_hash) if entry.state in _LIVE else None
         if same is not None and same.id != entry.id:
             raise TransferError(f"entry {entry.id} now says what entry {same.id} says already; nothing was changed")
         changed = replace(_uncounted(entry, present), updated_at=max(self._now, present.updated_at))
         record = self._records[entry.id]
-        self._tx.update(changed, change="edited", index=record.index, vector=record.vector)
+        self.tx.update(changed, change="edited", index=record.index, vector=record.vector)
         self._edited.add(entry.id)
 
-    def _add_turns(self, turns: Sequence[TurnLine]) -> int:
+    def _sessions(self, turns: Sequence[TurnLine]) -> Iterable[list[TurnLine]]:
+        """The turns of each session."""
         by_session: dict[tuple[Partition, str], list[TurnLine]] = defaultdict(list)
         for turn in turns:
             by_session[turn.partition, turn.session_id].append(turn)
-        return sum(map(self._add_session, by_session.values()))
+        return by_session.values()
 
-    def _add_session(self, turns: Sequence[TurnLine]) -> int:
-        partition, session_id = turns[0].partition, turns[0].session_id
-        present = {turn.number: turn for turn in self._store.turns(partition, session_id)}
-        new = [turn for turn in turns if turn.number not in present]
+    def _new_turns(self, turns: Sequence[TurnLine]) -> tuple[list[TurnLine], bool]:
+        """Those turns of a session that are not here, and whether the session is; another turn here is an error."""
+        session_id = turns[0].session_id
+        present = {turn.number: turn for turn in self._store.turns(turns[0].partition, session_id)}
         for turn in turns:
             there = present.get(turn.number, turn)
             if (there.role, there.text, there.at) != (turn.role, turn.text, turn.at):
@@ -420,13 +446,18 @@ class _Admission:
                     f"session {session_id!r} is here already with another turn {turn.number}; nothing was changed "
                     "(load into a scope of its own)"
                 )
+        return [turn for turn in turns if turn.number not in present], bool(present)
+
+    def _add_session(self, turns: Sequence[TurnLine]) -> int:
+        partition, session_id = turns[0].partition, turns[0].session_id
+        new, present = self._new_turns(turns)
         if not new:
             return 0
         head = None if present else self._heads.get((partition, session_id))
         for turn in new:
-            self._tx.add_turn(partition, turn, touched_at=head.touched_at if head else self._now)
+            self.tx.add_turn(partition, turn, touched_at=head.touched_at if head else self._now)
         if head is not None:
-            self._tx.mark_session(partition, session_id, reflected=head.reflected, ended_at=head.ended_at)
+            self.tx.mark_session(partition, session_id, reflected=head.reflected, ended_at=head.ended_at)
         return len(new)
 
     def _audit(self) -> None:
@@ -435,4 +466,4 @@ class _Admission:
         changed = self._added | self._edited
         added = Counter(entry.tenant for entry in entries if entry.id in changed)
         for tenant, count in sorted(added.items()):
-            audit(self._tx, Event(at=self._now, tenant=tenant, action="load", detail={"entries": count}))
+            audit(self.tx, Event(at=self._now, tenant=tenant, action="load", detail={"entries": count}))
