@@ -216,8 +216,9 @@ class AdminView:
         """Forget what the tenant's retention policy no longer keeps. Run it from a schedule."""
         from wellworn.ops.retention import expire
 
-        self._engine.learner.log.flush()
-        return expire(self._engine, self._scope(scope).tenant)
+        engine = self._engine
+        engine.learner.log.flush()
+        return expire(engine.store, engine.forgetter, self._scope(scope).tenant, engine.clock())
 
     def erase(self, *, key: bytes | None = None, scope: Scope | None = None) -> SignedReceipt:
         """Erase the person (or other home layer) of the scope, with everything derived, and return a signed receipt.
@@ -226,7 +227,8 @@ class AdminView:
         """
         from wellworn.ops.retention import erase
 
-        return erase(self._engine, self._scope(scope), key=key)
+        engine = self._engine
+        return erase(engine.store, engine.forgetter, engine.learner, self._scope(scope), key=key)
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
         """Give every entry a vector of this memory's embedder, then serve those; can be stopped and resumed."""

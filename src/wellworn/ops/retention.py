@@ -22,7 +22,8 @@ from typing import Any
 from wellworn.core.errors import InvalidInput
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import KINDS, Receipt, Scope
-from wellworn.engine import Engine
+from wellworn.ingest.forget import Forgetter
+from wellworn.learning.learner import Learner
 from wellworn.ops.backup import ERASE
 from wellworn.ops.bundle import pages
 from wellworn.store.events import Event, audit
@@ -79,9 +80,8 @@ def set_retention(store: Store, tenant: str, policy: RetentionPolicy, now: datet
         )
 
 
-def expire(engine: Engine, tenant: str) -> Expired:
+def expire(store: Store, forgetter: Forgetter, tenant: str, now: datetime) -> Expired:
     """Forget the tenant's entries, and drop its logged recalls, whose time is over."""
-    store, now = engine.store, engine.clock()
     policy, entries, recalls = retention_of(store, tenant), 0, 0
     for partition in store.partitions(tenant) if policy.kinds else ():
         scope = Scope(tenant=tenant, **{partition.layer: partition.layer_id})
@@ -92,7 +92,7 @@ def expire(engine: Engine, tenant: str) -> Expired:
                 if entry.kind in policy.kinds and now - entry.at > timedelta(days=policy.kinds[entry.kind])
             ]
             if old:
-                removed = engine.forgetter.forget(
+                removed = forgetter.forget(
                     scope=scope, ids=old, session_id=None, everything=False, layer=None, turns=True
                 )
                 entries += removed.entries
@@ -108,13 +108,15 @@ def expire(engine: Engine, tenant: str) -> Expired:
     return Expired(entries=entries, recalls=recalls)
 
 
-def erase(engine: Engine, scope: Scope, *, key: bytes | None = None) -> SignedReceipt:
+def erase(
+    store: Store, forgetter: Forgetter, learner: Learner, scope: Scope, *, key: bytes | None = None
+) -> SignedReceipt:
     """Forget everything of the scope's home layer, and sign what was done."""
-    forgotten: Receipt = engine.forgetter.forget(
+    forgotten: Receipt = forgetter.forget(
         scope=scope, ids=None, session_id=None, everything=True, layer=None, turns=None
     )
-    engine.learner.relearn(scope.tenant)
-    home, store = scope.home(), engine.store
+    learner.relearn(scope.tenant)
+    home = scope.home()
     with store.transact() as tx:
         audit(tx, Event(at=forgotten.at, tenant=scope.tenant, action=ERASE, detail={"entries": forgotten.entries}))
     store.scrub()
