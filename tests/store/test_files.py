@@ -122,6 +122,20 @@ def test_new_files_are_for_their_owner_only(tmp_path: Path) -> None:
     assert set(modes.values()) == {0}
 
 
+def test_what_a_killed_export_left_behind_is_removed_by_the_next(tmp_path: Path) -> None:
+    program = (
+        "import os, sys; from wellworn import Memory; m = Memory(sys.argv[1], embedder='hash'); "
+        "m.for_user('ada').remember('x'); m.admin.export(sys.argv[2], progress=lambda done, total: os._exit(1))"
+    )
+    for name in ("out.jsonl", "folder"):
+        out = str(tmp_path / name)
+        subprocess.run([sys.executable, "-c", program, str(tmp_path / "a.db"), out], check=False)
+        assert [*tmp_path.glob(".*.part")]
+        with Memory(tmp_path / "a.db", embedder="hash", background=False) as memory:
+            memory.admin.export(out)
+        assert [*tmp_path.glob(".*.part")] == []
+
+
 def test_a_file_that_cannot_be_changed_opens_for_reading() -> None:
     """As a user without rights, in a child, because root may write everywhere."""
     folder = Path(tempfile.mkdtemp(prefix="wellworn-test-"))

@@ -6,6 +6,7 @@ Symbolic links are not followed. Knows nothing about what the files mean.
 
 from __future__ import annotations
 
+import glob
 import os
 import shutil
 import stat
@@ -25,6 +26,27 @@ _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait fo
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
+def _part_of(path: Path) -> str:
+    """How the name of an unfinished file of this process begins. Those that dead processes left there are removed."""
+    begin = f".{path.name[:100]}."
+    with suppress(OSError):
+        for left in path.parent.glob(f"{glob.escape(begin)}*.part"):
+            maker = left.name[len(begin) :].split("-", 1)[0]
+            if maker.isdigit() and not _runs(int(maker)):
+                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+    return f"{begin}{os.getpid()}-"
+
+
+def _runs(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 @contextmanager
 def beside(path: Path) -> Iterator[BinaryIO]:
     """A file to write that takes the name `path` when the block ends well, and vanishes when it does not.
@@ -32,7 +54,7 @@ def beside(path: Path) -> Iterator[BinaryIO]:
     It is readable by its owner only, as memories are private.
     """
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=_part_of(path), suffix=".part", dir=path.parent)
     except OSError as error:
         raise TransferError(f"cannot write to {path.parent}: {error.strerror or error}") from error
     try:
@@ -55,7 +77,7 @@ def folder_beside(path: Path) -> Iterator[Path]:
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise TransferError(f"{path} is not an empty folder; name a new one to export to")
     try:
-        made = tempfile.mkdtemp(prefix=f".{path.name[:100]}.", suffix=".part", dir=path.parent)
+        made = tempfile.mkdtemp(prefix=_part_of(path), suffix=".part", dir=path.parent)
     except OSError as error:
         raise TransferError(f"cannot write to {path.parent}: {error.strerror or error}") from error
     try:
