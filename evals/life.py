@@ -2,7 +2,7 @@
 
 Each person has a dozen sessions. A fact is told, later told anew with another value, and asked about in between. At
 the end every fact is asked for once. The wordings are data: `lives/tune.toml` may be looked at while tuning, claims
-come from `lives/check.toml`, which another author wrote.
+come from `lives/check.toml`, which another author wrote. `lives/more.toml` has 56 further facts to tune on.
 
 | figure          | share of the final questions                                    |
 |-----------------|-----------------------------------------------------------------|
@@ -69,7 +69,9 @@ class Life:
 
 
 def words_of(split: str) -> dict[str, Any]:
-    return tomllib.loads((LIVES / f"{split}.toml").read_text())
+    """The wordings of `tune`, `check` or `more`, which takes its small talk from `tune`."""
+    words = tomllib.loads((LIVES / f"{split}.toml").read_text())
+    return {**words_of("tune"), **words} if split == "more" else words
 
 
 def life(words: dict[str, Any], person: str, rng: random.Random, *, vague: bool) -> Life:

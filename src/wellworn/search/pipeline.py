@@ -7,6 +7,7 @@ equal inputs give equal hits in equal order. Only the hits' texts are read.
 from __future__ import annotations
 
 import copy
+import logging
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -35,7 +36,8 @@ from wellworn.search.score import FACTORS, FEATURES, Ranked, Values, diversify, 
 from wellworn.search.truth import newer_first, settle, specific_first
 from wellworn.store.port import Store
 
-ROUTE = "hybrid"
+ROUTE, WORDS_ROUTE = "hybrid", "words"
+"""By words and meaning; and by words alone, while the embedder fails."""
 FOLD_DEPTH = 3
 """How many times k are looked at for memories and turns that share a place."""
 TIE_DECIMALS = 3
@@ -43,6 +45,7 @@ TIE_DECIMALS = 3
 LOGGED_ROWS = 30
 """Best rows by base score that are logged besides the shown ones: without labels, they correct selection bias."""
 _EPISODE, _SUMMARY = KINDS.index("episode"), KINDS.index("summary")
+_log = logging.getLogger("wellworn.search")
 _NOTHING: frozenset[int] = frozenset()
 
 
@@ -120,7 +123,14 @@ class Searcher:
         query, k = checked_query(query), checked_k(k)
         home = scope.home()  # a scope without a layer sees nothing: better an error than silence
         query = self.scrubbed(query, home)
-        ask = _Ask(query=query, vector=self._embed(query), k=k, filters=filters, home=home, recall_id=self._new_id())
+        ask = _Ask(
+            query=query,
+            vector=self._embed_if_it_works(query),
+            k=k,
+            filters=filters,
+            home=home,
+            recall_id=self._new_id(),
+        )
         with self.ram.bank(scope.partitions()) as (bank, partitions):
             ranked, searched, seen = self._rank(ask, bank, partitions, refine)
             sure = confidence_of(ranked, self._profile, embeds=ask.vector is not None)
@@ -134,7 +144,7 @@ class Searcher:
             id=ask.recall_id,
             query=query,
             hits=self._hits(ranked, nos, seqs, filters.as_of),
-            route=ROUTE,
+            route=ROUTE if ask.vector is not None or self._embedder is None else WORDS_ROUTE,
             searched=searched,
             cost=Cost(seconds=time.perf_counter() - started, embedded_texts=int(ask.vector is not None)),
             trace=(),
@@ -151,10 +161,11 @@ class Searcher:
             weights, values = np.array([*self._profile.weights.values()]), np.empty((0, len(names)))
             return Ranked(rows=none, names=names, weights=weights, values=values), 0, None
         context = self._context(ask, bounds, partitions)
-        ranked = newer_first(specific_first(context.with_linked(factors(context.view)), context), context)
-        ranked = settle(ranked, context)
+        ranked = context.with_linked(factors(context.view))
         if refine is not None:
             ranked = refine(ranked, context)
+        ranked = settle(specific_first(ranked, context), context)
+        ranked = settle(newer_first(ranked, context), context)
         seen = None
         if self._learner is not None and ask.home is not None:
             ranked, seen = self._corrected(self._learner, ranked, context, ask, ask.home)
@@ -366,7 +377,7 @@ class Searcher:
     def _ask(self, query: str, partition: Partition | None, k: int, filters: Filters | None = None) -> _Ask:
         """A question outside the log."""
         query = self.scrubbed(query, partition)
-        return _Ask(query=query, vector=self._embed(query), k=k, filters=filters or Filters())
+        return _Ask(query=query, vector=self._embed_if_it_works(query), k=k, filters=filters or Filters())
 
     def _embed(self, query: str) -> Vector | None:
         if self._embedder is None:
@@ -375,6 +386,14 @@ class Searcher:
         if vector.shape != (self._embedder.width,) or not np.isfinite(vector).all():
             raise EmbeddingFailed(f"embedder {self._embedder.name!r} gave no usable vector for the query")
         return vector
+
+    def _embed_if_it_works(self, query: str) -> Vector | None:
+        """The query's vector, or None while the embedder fails: then the words are searched."""
+        try:
+            return self._embed(query)
+        except EmbeddingFailed as error:
+            _log.warning("searching by words alone: %s", error)
+            return None
 
     def forget(self, partitions: Sequence[Partition]) -> int:
         """Drop what memory holds of what was removed from these partitions, words and vectors of texts included."""

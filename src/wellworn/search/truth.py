@@ -25,8 +25,9 @@ NEAREST = 24
 LARGEST_BANK = 20_000
 """Entries of a partition beyond which it is not loaded only to compare; then reflection does it."""
 MOST_RIVALS = 4
-NEAR = 0.4
-"""Share of an older candidate's score that a newer one must have to be put above it on a mere possibility."""
+NEAR, LIKELY, LEAST_SHARE = 0.5, 0.4, 0.05
+"""A newer candidate that may contradict an older one is put above it if it has this share of its score: less the likelier
+it is, from `NEAR` down to `LEAST_SHARE` where the chance is `LIKELY`."""
 LONGEST_LINE = 64
 """Replacements of replacements that are followed."""
 RIVAL_ROWS = 15
@@ -148,12 +149,13 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     nos = bank.column("no", ranked.rows[best]).tolist()
     place = dict(zip(nos, best, strict=True))
     lift, at = np.zeros(len(scores)), bank.column("at", ranked.rows)
-    for new, old, _, _ in context.store.edges(nos, types=["contradicts"]):
+    for new, old, _, chance in context.store.edges(nos, types=["contradicts"]):
         if new in place and old in place:
             a, b = sorted((place[new], place[old]), key=lambda where: -at[where])
             if (
                 scores[a] + lift[a] < scores[b]
-                and scores[a] >= NEAR * scores[b] > 0
+                and scores[a] >= max(LEAST_SHARE, NEAR * (1 - chance / LIKELY)) * scores[b]
+                and scores[b] > 0
                 and not _asks_for(context, int(ranked.rows[b]), int(ranked.rows[a]))
             ):
                 lift[a] = scores[b] + margin - scores[a]
