@@ -54,6 +54,10 @@ class AsyncAdminView(AsyncFace[AdminView]):
     model = threaded(AdminView.model)
     repair = threaded(AdminView.repair)
     reembed = threaded(AdminView.reembed)
+    backup = threaded(AdminView.backup)
+    retention = threaded(AdminView.retention)
+    expire = threaded(AdminView.expire)
+    erase = threaded(AdminView.erase)
     export = threaded(AdminView.export)
     load = threaded(AdminView.load)
 

@@ -248,9 +248,9 @@ def test_a_failing_embedder_is_logged_without_text_or_secret(caplog: pytest.LogC
         middleware.after_response("I live in Oslo.", "Noted.")
         middleware.enrich_system_prompt(asked(" ", history="Where in Oslo?"))
         embedder.broken = True
-        assert middleware.enrich_system_prompt(asked(" ", history="Where then?")) == SYSTEM
+        assert "Oslo" not in middleware.enrich_system_prompt(asked(" ", history="Where then?"))  # by words alone
         middleware.after_response(" ", "In Oslo. [0]")  # cites a recall that was not shown for this question
-        assert middleware.faults == {"recall": 1, "store": 1}
+        assert middleware.faults == {"store": 1}
         assert memory.learning.status(scope=ADA).outcomes == 0
         said = " ".join(record.getMessage() + str(record.exc_info) for record in caplog.records)
         assert "EmbeddingFailed" in said

@@ -126,6 +126,10 @@ CALLS: dict[str, Callable[[Memory, Path], object]] = {
     "verify": lambda m, _: m.verify(),
     "admin.repair": lambda m, _: m.admin.repair(),
     "admin.reembed": lambda m, _: m.admin.reembed(),
+    "admin.backup": lambda m, path: m.admin.backup(path / "backups"),
+    "admin.retention": lambda m, _: m.admin.retention(scope=ADA),
+    "admin.expire": lambda m, _: m.admin.expire(scope=ADA),
+    "admin.erase": lambda m, _: m.admin.erase(scope=ADA),
     "admin.export": lambda m, path: m.admin.export(path / "out.jsonl"),
 }
 

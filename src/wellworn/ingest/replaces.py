@@ -38,6 +38,8 @@ SURE = 0.4
 """From here on a statement is taken to replace the other."""
 MAYBE = 0.04
 """From here on it may: nothing is marked, but where a question finds both, the newer one comes first."""
+SAME = 0.999
+"""Statements this close say the same."""
 MOST_SENTENCES = 3
 _CHANGE = frozenset(
     """
@@ -67,6 +69,7 @@ _SPEAKER = frozenset({"i", "im", "ive", "my", "we", "our", "me", "mine", "us"})
 _OF_SOMEONE = re.compile(r"\b([A-Z][a-z]+)['’]s\b(?!\s+(?:a|an|the|not|been|going|now)\b)")
 _TO_SOMEONE = re.compile(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
 _IS = re.compile(r"\W*(?:(?:the|my|our|a)\s+)?((?:[^\W_][\w'’-]*\s+){1,5}?)(?:is|are|isn't|aren't)\s+(?:now\s+)?", re.I)
+_HEADING = re.compile(r"([^:.!?\n]{3,60}):\s")
 _IS_MINE = re.compile(r"(?:my|our|the)\s", re.I)
 _EVENT = re.compile(
     r"\b(?:i|we)\s+(?:just |also |recently )?(?:[a-z]+ed|met|went|saw|read|bought|had|was|were|did|made|came|ate|found|ran"
@@ -146,6 +149,9 @@ def forget_statements() -> None:
 
 
 def _subject(text: str) -> frozenset[str]:
+    found = _HEADING.match(text)
+    if found is not None:
+        return frozenset(content_words(found[1]))
     found = _IS.match(text)
     if found is None:
         return frozenset()
@@ -153,19 +159,20 @@ def _subject(text: str) -> frozenset[str]:
     return frozenset(content_words(own))
 
 
-def _most(before: Statement, after: Statement, *, stated: bool) -> float:
-    """The highest probability that a pair can have.
-
-    Statements of what different things are have nothing to do with each other. Of what merely happened, of things of
-    which one has many, and of what may be no statement at all, nothing is surely replaced: there the newer may come
-    first.
-    """
+def _most(before: Statement, after: Statement) -> float:
+    """The highest probability that a pair can have. Statements of what different things are have nothing to do with each
+    other. Of what merely happened, and of things of which one has many, nothing is surely replaced: there the newer may
+    come first."""
     if after.tells_change:
-        return 1.0 if stated or (before.asserts and after.asserts) else SURE - 0.01
+        return 1.0
     if before.subject and after.subject and not _same_subject(before, after):
         return 0.0
-    states = stated or (before.asserts and after.asserts)
-    return 1.0 if states and not (before.many or after.many) else SURE - 0.01
+    return SURE - 0.01 if before.many or after.many else 1.0
+
+
+def _tells_no_news(before: Statement, after: Statement) -> bool:
+    """Whether the new statement tells of no change and names nothing that the old one does not name."""
+    return bool(after.names) and after.names <= before.names and not after.tells_change
 
 
 def _same_subject(before: Statement, after: Statement) -> bool:
@@ -187,11 +194,13 @@ def probability(old: str, new: str, *, stated: bool = False) -> float:
     if max(len(old), len(new)) > LONGEST_CHARS:
         return 0.0
     before, after = read(old), read(new)
-    if not after.holds_now:
+    if not after.holds_now or not (stated or (before.asserts and after.asserts)):
         return 0.0
     values = features(before, after)
+    if values["near"] > SAME or _tells_no_news(before, after):
+        return 0.0
     score = sum(weight * values[name] for name, weight in _WEIGHTS.items())
-    return min(_most(before, after, stated=stated), 1 / (1 + math.exp(-score)))
+    return min(_most(before, after), 1 / (1 + math.exp(-score)))
 
 
 def features(before: Statement, after: Statement) -> dict[str, float]:

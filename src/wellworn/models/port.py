@@ -112,6 +112,8 @@ def unit_rows(matrix: npt.ArrayLike, *, width: int | None, name: str, count: int
         if width is not None and rows.shape[1] != width:
             raise EmbeddingFailed(f"embedder {name!r} returned shape {rows.shape}, expected (texts, {width})")
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        if not np.isfinite(lengths).all():  # squares of very large numbers leave the range of float32
+            lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
     if not np.isfinite(lengths).all():
         raise EmbeddingFailed(f"embedder {name!r} returned a vector that is not finite; nothing was stored")
     lengths[lengths == 0] = 1.0

@@ -73,6 +73,7 @@ def create(
 ) -> BackedUp:
     """Make a backup and check it. With `keep`, only so many stay; with `every`, one is made only when the last is that
     old, so that a schedule may ask often."""
+    store.model()  # says that the store is closed, if it is
     if not isinstance(store, SqliteStore) or store.location == ":memory:":
         raise InvalidInput("backup", f"{store.location!r} is not a file", "open the memory with a path")
     folder, name = folder or folder_of(store.location), Path(store.location).stem

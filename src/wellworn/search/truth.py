@@ -65,7 +65,7 @@ class Truth:
                 continue
             before = [other.entry for other, one in zip(records[:number], states, strict=False) if one]
             olds = [entry for entry in (*near[number], *before) if _comparable(entry, record.entry)]
-            rivals = [(old, min(self._most, probability(old.text, record.entry.text))) for old in olds]
+            rivals = [(old, min(self._most, _chance(old, record.entry))) for old in olds]
             found.append(sorted([r for r in rivals if r[1] >= MAYBE], key=lambda r: -r[1])[:MOST_RIVALS])
         return found
 
@@ -112,6 +112,11 @@ def _comparable(old: Entry, new: Entry) -> bool:
     same = (old.speaker, old.title) == (new.speaker, new.title) and old.text != new.text
     same = same and old.at <= new.at and old.id != new.id
     return same and old.valid_to is None and new.valid_to is None and old.trust == new.trust
+
+
+def _chance(old: Entry, new: Entry) -> float:
+    """The probability that one replaces the other; what a person says in a dialogue counts as a statement."""
+    return probability(old.text, new.text, stated=old.kind == new.kind == "episode")
 
 
 def settle(ranked: Ranked, context: SearchContext) -> Ranked:
