@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,6 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from wellworn.core.values import Entry, Factor, Hit, Link, Progress, SearchStep, Version
+from wellworn.core.wellformed import HIDDEN
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -23,9 +23,6 @@ if TYPE_CHECKING:
 
 PIPED_WIDTH = 120
 """Columns if nobody says how wide: rich would take 80 and fold ids."""
-
-# C0 and C1 without tab and line feed: a stored escape sequence must not reach the terminal.
-_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def console() -> Console:
@@ -53,15 +50,16 @@ def say(message: str) -> None:
 
 
 def print_json(value: object) -> None:
-    """One JSON document on standard output."""
+    """One JSON document on standard output; characters that nobody sees are escaped in it."""
     from wellworn.core.plain import to_plain
 
-    sys.stdout.write(json.dumps(to_plain(value), ensure_ascii=False, indent=2) + "\n")
+    document = json.dumps(to_plain(value), ensure_ascii=False, indent=2)
+    sys.stdout.write(HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], document) + "\n")
 
 
 def visible(text: str) -> str:
-    """The text with control characters shown as `\\x1b`, so that none of them acts."""
-    return _CONTROL.sub(lambda match: f"\\x{ord(match[0]):02x}", text)
+    """The text with characters that nobody sees shown as `\\x1b`, so that none of them acts."""
+    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def plain(value: str) -> Text:

@@ -17,6 +17,7 @@ from wellworn.core.scope import MAX_NAME_CHARS as MAX_NAME_CHARS
 from wellworn.core.scope import Layer as Layer
 from wellworn.core.scope import Partition as Partition
 from wellworn.core.scope import Scope as Scope
+from wellworn.core.wellformed import HIDDEN
 
 Progress = Callable[[int, int], None]
 """Called with what is done and what there is to do."""
@@ -304,7 +305,7 @@ def _in_short(hit: Hit, width: int = 90) -> str:
     entry = hit.entry
     mark = f"(outdated since {entry.valid_to:%Y-%m-%d}) " if hit.outdated else ""
     line = mark + " ".join((f"{entry.speaker}: " if entry.speaker else "").join(("", entry.text)).split())
-    line = "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in line)
+    line = HIDDEN.sub("\N{REPLACEMENT CHARACTER}", line)
     return line if len(line) <= width else line[: width - 1] + "…"
 
 

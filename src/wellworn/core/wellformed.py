@@ -1,10 +1,20 @@
-"""Text that every encoder accepts.
+"""Text that every encoder accepts, and that shows all it says.
 
 Python strings may hold lone surrogates (half a character, from a cut-off emoji or a careless decoder); tokenizers
-and JSON encoders refuse them with an error of their own. Knows nothing about vectors.
+and JSON encoders refuse them with an error of their own. Characters that nobody
+sees (escape sequences, directions, zero-width and tag characters) can act on a terminal or speak to a model alone.
 """
 
 from __future__ import annotations
+
+import re
+
+HIDDEN = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
+    "\U000e0000-\U000e0fff]|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])|[\u200c\u200d]{2,}"
+)
+"""Characters that are not seen, without tab and line feed. Joiners count only where they join nothing: emoji and some
+scripts need them."""
 
 
 def well_formed(text: str) -> str:
