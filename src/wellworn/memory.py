@@ -36,11 +36,12 @@ from wellworn.ingest.validate import (
     checked_count,
     checked_flag,
     checked_id,
+    checked_progress,
     checked_scope,
     checked_session_id,
     drafts_of,
 )
-from wellworn.learning.outcome import outcome_input
+from wellworn.learning.outcome import MaySee, outcome_input, seen_by
 from wellworn.search.filters import FilterOptions, Filters
 from wellworn.store.port import Store
 from wellworn.views import AdminView, JobsView, LearningView
@@ -128,7 +129,9 @@ class Memory:
         An item is a text, or a mapping with the keywords of `remember`; `common` gives keywords to every item.
         All items are checked before the first is stored. `progress(done, total)` is called after each batch.
         """
-        return self.engine.writer.remember(drafts_of(items, common), scope=self._scope(scope), progress=progress)
+        return self.engine.writer.remember(
+            drafts_of(items, common), scope=self._scope(scope), progress=checked_progress(progress)
+        )
 
     def session(self, session_id: str, *, scope: Scope | None = None) -> Session:
         """A dialogue to add turns to; a known id continues that dialogue."""
@@ -155,7 +158,7 @@ class Memory:
         """
         name = None if session_id is None else checked_session_id(session_id)
         anew, home = checked_flag("again", again), self._scope(scope).home()
-        return self.engine.background.reflect(home, name, again=anew, progress=progress)
+        return self.engine.background.reflect(home, name, again=anew, progress=checked_progress(progress))
 
     # -- recall --------------------------------------------------------------------------------------------------
 
@@ -231,15 +234,25 @@ class Memory:
 
         `cited` are places in `recall.hits` that the answer used, possibly none; `used` is how good the hits were, 0 to
         1; `ignored` says that nobody used them; `refined` is the query asked instead; `success` is how the work went.
-        With a scope, a recall of another tenant is refused.
+        A recall that the scope does not see is not found. Without a scope, the recall must be of a tenant that this
+        memory recalled for, or of the only one that the store has.
         """
         within = None if scope is None and self.scope is None else self._scope(scope)
         scrubbing = self.engine.scrubbing
         if scrubbing.on and isinstance(refined, str):
             refined = scrubbing.asked(None if within is None else within.home())(refined)
         reported = outcome_input(cited=cited, used=used, ignored=ignored, refined=refined, success=success)
-        tenant = None if within is None else within.tenant
-        return self.engine.trainer.outcome(checked_id(recall_id), reported, tenant=tenant)
+        may_see = self._recalled_for() if within is None else seen_by(within)
+        return self.engine.trainer.outcome(checked_id(recall_id), reported, may_see=may_see)
+
+    def _recalled_for(self) -> MaySee:
+        """The recalls of tenants that this memory recalled for, else of the only tenant of the store."""
+        tenants = set(self.engine.learner.log.tenants)
+        if not tenants:
+            tenants = {one.tenant for one in self.engine.store.partitions()}
+            if len(tenants) > 1:
+                raise ScopeError("scope", "is missing, and the store has several tenants", "pass scope=…")
+        return lambda partition: partition.tenant in tenants
 
     # -- look ----------------------------------------------------------------------------------------------------
 
@@ -331,7 +344,7 @@ class Memory:
         """Check the whole store: structure, ids, times, counts, links, and that rows, index and vectors agree."""
         from wellworn.ops.doctor import verify
 
-        return verify(self.engine.store, self.engine.embedder, progress=progress)
+        return verify(self.engine.store, self.engine.embedder, progress=checked_progress(progress))
 
     def close(self) -> None:
         """Release files and memory. Closing twice is fine; any other call afterwards raises `StoreClosed`."""

@@ -21,6 +21,8 @@ from wellworn.ingest.validate import (
     checked_id,
     checked_ids,
     checked_job_state,
+    checked_path,
+    checked_progress,
     checked_query,
     checked_scope,
     checked_session_id,
@@ -119,7 +121,7 @@ class JobsView:
         Of the tenant, or without a scope of the tenants that this memory serves (see the setting `tenants`).
         """
         tenant = None if scope is None and self._bound is None else self._scope(scope).tenant
-        return self._engine.background.run(tenant=tenant, progress=progress)
+        return self._engine.background.run(tenant=tenant, progress=checked_progress(progress))
 
     def retry(self, id: str | None = None, *, scope: Scope | None = None) -> int:
         """Queue a dead job of the tenant again, or all of them; returns how many."""
@@ -186,7 +188,7 @@ class AdminView:
         """Rebuild what can be rebuilt from the entries, and report what cannot."""
         from wellworn.ops.doctor import repair
 
-        report = repair(self._engine.store, self._engine.embedder, progress=progress)
+        report = repair(self._engine.store, self._engine.embedder, progress=checked_progress(progress))
         self._engine.searcher.drop_ram()
         return report
 
@@ -200,7 +202,7 @@ class AdminView:
         """
         from wellworn.ops.backup import create
 
-        place = None if folder is None else Path(folder)
+        place = None if folder is None else checked_path("folder", folder)
         return create(self._engine.store, place, now=self._engine.clock(), keep=keep, every=every)
 
     def retention(self, policy: RetentionPolicy | None = None, *, scope: Scope | None = None) -> RetentionPolicy:
@@ -234,7 +236,7 @@ class AdminView:
         """Give every entry a vector of this memory's embedder, then serve those; can be stopped and resumed."""
         from wellworn.ops.reembed import reembed
 
-        return reembed(self._engine.store, self._engine.embedder, progress=progress)
+        return reembed(self._engine.store, self._engine.embedder, progress=checked_progress(progress))
 
     def export(
         self,
@@ -255,13 +257,13 @@ class AdminView:
 
         return export_to(
             self._engine.store,
-            Path(path),
+            checked_path("path", path),
             format=format,
             scope=self._optional(scope),
             vectors=vectors,
             plain=checked_flag("plain", plain),
             clock=self._engine.clock,
-            progress=progress,
+            progress=checked_progress(progress),
         )
 
     def load(
@@ -277,7 +279,12 @@ class AdminView:
 
         engine = self._engine
         return load_from(
-            engine.store, engine.writer, Path(path), format=format, scope=self._optional(scope), progress=progress
+            engine.store,
+            engine.writer,
+            checked_path("path", path),
+            format=format,
+            scope=self._optional(scope),
+            progress=checked_progress(progress),
         )
 
     def _optional(self, scope: Scope | None) -> Scope | None:

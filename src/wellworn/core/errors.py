@@ -25,9 +25,21 @@ A message names the value and the remedy. Driver errors never escape a store: th
 
 from __future__ import annotations
 
+MOST_MESSAGE_CHARS = 900
+
+
+def _cut(message: str) -> str:
+    """A message without its middle, when it quotes something long: the end names the remedy."""
+    if len(message) <= MOST_MESSAGE_CHARS:
+        return message
+    return f"{message[: MOST_MESSAGE_CHARS - 300]} … {message[-290:]}"
+
 
 class WellwornError(Exception):
-    """Base of every error this package raises on purpose."""
+    """Base of every error this package raises on purpose. Its message is cut to a length that a person reads."""
+
+    def __init__(self, message: str = "", *more: object) -> None:
+        super().__init__(_cut(message), *more)
 
 
 class InvalidInput(WellwornError, ValueError):

@@ -6,10 +6,13 @@ Knows the limits and what each message should say: the value that is wrong, and 
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time
+from itertools import islice
+from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
 from wellworn.core.errors import InvalidInput, ScopeError, UnknownKind
@@ -22,6 +25,7 @@ from wellworn.core.values import (
     Kind,
     Layer,
     LinkType,
+    Progress,
     Scope,
     State,
     Trust,
@@ -32,6 +36,7 @@ MAX_QUERY_CHARS = 20_000
 MAX_TAGS = 64
 MAX_METADATA_BYTES = 64_000
 MAX_K = 10_000
+MAX_LISTED = 1_000_000
 JOB_STATES = ("queued", "running", "done", "dead")
 CALL_GROUPS = ("tenant", "purpose", "model", "day")
 
@@ -144,7 +149,7 @@ def _one_of(
     name: str, choices: Sequence[str], what: str, error: type[InvalidInput] = InvalidInput
 ) -> Callable[[object], Any]:  # one of the choices
     def checked(value: object) -> Any:
-        if value not in choices:
+        if not isinstance(value, str) or value not in choices:
             raise error(name, f"{_shown(value)} is not {what}", f"use one of {', '.join(choices)}")
         return value
 
@@ -154,7 +159,10 @@ def _one_of(
 def _listed(name: str, values: object, what: str, remedy: str = "give a list") -> list[Any]:
     if isinstance(values, str) or not isinstance(values, Iterable):
         raise InvalidInput(name, f"{_shown(values)} is not a list of {what}", remedy)
-    return [*values]
+    listed = [*islice(values, MAX_LISTED + 1)]
+    if len(listed) > MAX_LISTED:
+        raise InvalidInput(name, f"holds more than {MAX_LISTED:,} {what}", "give them in parts")
+    return listed
 
 
 def _number(name: str, value: object, most: float, what: str) -> float:
@@ -173,6 +181,19 @@ def checked_count(name: str, value: object, *, least: int = 0, most: int = 2**31
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
         raise InvalidInput(name, f"{_shown(value)} is not a whole number from {least} to {most:,}")
     return value
+
+
+def checked_progress(progress: object) -> Progress | None:
+    if progress is not None and not callable(progress):
+        raise InvalidInput("progress", f"{_shown(progress)} cannot be called", "give a function of done and total")
+    return cast("Progress | None", progress)
+
+
+def checked_path(name: str, path: object) -> Path:
+    """A path as it was given; whether there is something is for the file system to say."""
+    if not isinstance(path, str | os.PathLike) or not isinstance(given := os.fspath(path), str):
+        raise InvalidInput(name, f"{_shown(path)} is not a path", "give a text or a Path")
+    return Path(_readable(name, given, blank=False))
 
 
 def checked_fraction(name: str, value: object) -> float:
@@ -315,6 +336,15 @@ def checked_turn_refs(refs: object) -> list[int]:
         if isinstance(ref, bool) or not isinstance(ref, int) or not 0 <= ref < 2**31:
             raise InvalidInput("turn_refs", f"{_shown(ref)} is not a turn number", "turns count from 0")
     return found
+
+
+def checked_places(cited: object) -> tuple[int, ...]:
+    """Places in the hits of a recall, without repeats."""
+    places = _listed("cited", cited, "places", "as in cited=[0, 2]")
+    for place in places:
+        if isinstance(place, bool) or not isinstance(place, int) or place < 0:
+            raise InvalidInput("cited", f"{_shown(place)} is not a place in the hits", "count from 0")
+    return tuple(dict.fromkeys(places))
 
 
 def checked_metadata(metadata: object) -> dict[str, Any]:

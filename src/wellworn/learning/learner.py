@@ -22,7 +22,7 @@ from wellworn.core.values import Entry, LearningStatus, Partition
 from wellworn.ingest.terms import read_question
 from wellworn.learning.guard import Z_GAIN
 from wellworn.learning.log import LearningLog
-from wellworn.learning.outcome import OutcomeInput, judged
+from wellworn.learning.outcome import MaySee, OutcomeInput, judged
 from wellworn.learning.past import MOST_OUTCOMES, PersonPast, attributes_of
 from wellworn.learning.policy import Advanced, Person, Prior, Replay, advance, serving
 from wellworn.learning.ranker import Example, Ranker, example_of
@@ -160,13 +160,16 @@ class Learner:
 
     # -- outcomes ------------------------------------------------------------------------------------------------
 
-    def outcome(self, recall_id: str, outcome: OutcomeInput, *, tenant: str | None) -> bool:
-        """Append an outcome to the log and learn from it; False when one of this kind was reported before."""
+    def outcome(self, recall_id: str, outcome: OutcomeInput, *, may_see: MaySee) -> bool:
+        """Append an outcome to the log and learn from it; False when one of this kind was reported before.
+
+        A recall of a partition that the caller may not see is not found.
+        """
         now, taught = self._clock(), None
         query = self._query_vector(recall_id, outcome)
         with self._store.transact() as tx:
             recall, alive, written = self.log.write_for(tx, recall_id)
-            if recall is None or (tenant is not None and recall.partition.tenant != tenant):
+            if recall is None or not may_see(recall.partition):
                 raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
             rows = outcome.rows(recall)
             value = {"nos": rows} if outcome.kind == "cited" else outcome.value

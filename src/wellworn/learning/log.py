@@ -30,6 +30,8 @@ class LearningLog:
 
     def __init__(self, store: Store) -> None:
         self.store = store
+        self.tenants: set[str] = set()
+        """Those that recalls were made for here."""
         self._pending: OrderedDict[str, LoggedRecall] = OrderedDict()
         self._of_new: set[str] = set()
         self._lock = ForkLock()
@@ -48,6 +50,7 @@ class LearningLog:
             if self._closed:
                 return
             self._pending[recall.id] = recall
+            self.tenants.add(recall.partition.tenant)
             if new:
                 self._of_new.add(recall.id)
             while len(self._pending) > MOST_PENDING:

@@ -7,15 +7,18 @@ confidence = max(c - 0.10, 0.05)       after failure
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.values import Entry
-from wellworn.ingest.validate import checked_flag, checked_fraction, checked_query
+from wellworn.core.values import Entry, Partition, Scope
+from wellworn.ingest.validate import checked_flag, checked_fraction, checked_places, checked_query
 from wellworn.learning.records import LoggedRecall
+
+MaySee = Callable[[Partition], bool]
+"""Whether the caller may report outcomes of the recalls of a partition."""
 
 SUCCESS_STEP, HIGHEST = 0.05, 0.95
 FAILURE_STEP, LOWEST = 0.10, 0.05
@@ -39,6 +42,11 @@ class OutcomeInput:
         return [recall.nos[place] for place in self.places]
 
 
+def seen_by(scope: Scope) -> MaySee:
+    """Recalls of the partitions that a scope sees."""
+    return frozenset(scope.partitions()).__contains__
+
+
 def outcome_input(
     *,
     cited: Sequence[int] | None = None,
@@ -50,7 +58,7 @@ def outcome_input(
     """The one outcome given; none or several are an error."""
     given: list[OutcomeInput] = []
     if cited is not None:
-        given.append(OutcomeInput(kind="cited", value={}, places=_checked_places(cited)))
+        given.append(OutcomeInput(kind="cited", value={}, places=checked_places(cited)))
     if used is not None:
         given.append(OutcomeInput(kind="used", value={"quality": checked_fraction("used", used)}))
     if checked_flag("ignored", ignored):
@@ -62,16 +70,6 @@ def outcome_input(
     if len(given) != 1:
         raise InvalidInput("outcome", f"{len(given)} were given", "give one of cited, used, ignored, refined, success")
     return given[0]
-
-
-def _checked_places(cited: object) -> tuple[int, ...]:
-    if isinstance(cited, str) or not isinstance(cited, Iterable):
-        raise InvalidInput("cited", f"{cited!r} is not a list of places", "as in cited=[0, 2]")
-    places = tuple(cited)
-    for place in places:
-        if isinstance(place, bool) or not isinstance(place, int) or place < 0:
-            raise InvalidInput("cited", f"{place!r} is not a place in the hits", "count from 0")
-    return tuple(dict.fromkeys(places))
 
 
 def judged(entry: Entry, success: bool, now: datetime, *, step: float = FAILURE_STEP) -> Entry:

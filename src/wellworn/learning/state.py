@@ -91,6 +91,8 @@ def _lower(size: int) -> tuple[Places, Places]:
 def read_prior(path: Path, names: Sequence[str]) -> Prior:
     """The prior in a file that an export was written to (the whole export, or its `prior` alone), or a bundled one."""
     path = BUNDLED.get(str(path), path)
+    if path.exists() and not path.is_file():  # reading a named pipe or a device may never end
+        raise InvalidInput("prior", f"{str(path)!r} is not a plain file", "give a file of exported learning")
     try:
         value = msgspec.json.decode(path.read_bytes())
     except (OSError, msgspec.MsgspecError) as error:

@@ -115,7 +115,7 @@ class OpenAIEmbedder(EmbedderBase):
                 if by_index:
                     raise KeyError(*by_index)
             except HttpFailure as failure:
-                raise self._failed(failure.problem) from None
+                raise self._failed(failure.unquoted) from None
             except (KeyError, TypeError, AttributeError):
                 raise self._failed(f"the answer is not a list of {len(batch)} embeddings (check base_url)") from None
         return vectors

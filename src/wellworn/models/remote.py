@@ -38,6 +38,12 @@ class HttpFailure(Exception):  # never leaves the package: callers translate it
         self.problem, self.status, self.message, self.retryable = problem, status, message, retryable
         super().__init__(problem)
 
+    @property
+    def unquoted(self) -> str:
+        """The problem without the provider's words, which may quote what was sent."""
+        said = self.message[:_MAX_QUOTED_CHARS]
+        return self.problem.replace(f": {said}", "", 1) if said else self.problem
+
 
 @dataclass(frozen=True, kw_only=True)
 class Service:

@@ -27,7 +27,7 @@ from typing import BinaryIO
 from wellworn.core.errors import InvalidInput, StoreError, TransferError
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.ops.doctor import verify
-from wellworn.ops.files import beside
+from wellworn.ops.files import beside, open_plain
 from wellworn.store.events import EVENT
 from wellworn.store.port import RecordFilter, Store
 from wellworn.store.sqlite.store import SqliteStore
@@ -171,7 +171,7 @@ def _made(store: SqliteStore, folder: Path, name: str, now: datetime) -> Backup:
 
 def _header(path: Path) -> Backup:
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             return _read_header(file, path)
     except OSError as error:
         raise TransferError(f"cannot read {path}: {error.strerror or error}") from error
@@ -195,7 +195,7 @@ def _unpacked(path: Path, beside_: Path | None) -> Iterator[tuple[Backup, Path]]
     try:
         with tempfile.TemporaryDirectory(dir=beside_, prefix=".restoring-", suffix=".part") as scratch:
             target, digest = Path(scratch) / "memory.db", hashlib.sha256()
-            with path.open("rb") as file:
+            with open_plain(path) as file:
                 header = _read_header(file, path)
                 with gzip.GzipFile(fileobj=file) as packed, target.open("wb") as out:
                     while chunk := packed.read(_CHUNK):

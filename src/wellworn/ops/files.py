@@ -53,6 +53,8 @@ def beside(path: Path) -> Iterator[BinaryIO]:
 
     It is readable by its owner only, as memories are private.
     """
+    if path.exists() and not path.is_file():
+        raise TransferError(f"cannot write {path}: there is something that is not a plain file; give another path")
     try:
         handle, name = tempfile.mkstemp(prefix=_part_of(path), suffix=".part", dir=path.parent)
     except OSError as error:
@@ -117,6 +119,15 @@ def read_capped(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
     if len(content) > limit:
         raise TransferError(f"{path} has more than {limit:,} bytes")
     return content
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """A plain file to read. A named pipe or a device is refused: reading one may never end."""
+    handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY)
+    if not stat.S_ISREG(os.fstat(handle).st_mode):
+        os.close(handle)
+        raise TransferError(f"cannot read {path}: it is not a plain file")
+    return os.fdopen(handle, "rb")
 
 
 def read_text(path: Path) -> str:

@@ -28,7 +28,7 @@ from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Progress
 from wellworn.ops.bundle import Bundle, Written, coherent, pages
-from wellworn.ops.files import beside
+from wellworn.ops.files import beside, open_plain
 from wellworn.ops.learning_log import (
     OLD_KINDS,
     OutcomeLine,
@@ -206,7 +206,7 @@ RULES[_LinkLine] = {"link": checked}
 def read_file(path: Path) -> Bundle:
     """The content of an export: its seal checked first, then every value, then how they fit together."""
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             bundle = Bundle(model=_check_header(file, path))
             _check_seal(file, path)
             for number, line in _content(file, path):

@@ -26,7 +26,7 @@ from wellworn.ingest.validate import (
     checked_line,
     checked_seconds,
 )
-from wellworn.learning.outcome import outcome_input
+from wellworn.learning.outcome import outcome_input, seen_by
 from wellworn.memory import Memory
 from wellworn.search.context import Refine
 from wellworn.search.filters import Filters
@@ -136,7 +136,7 @@ class ReasoningBank:
         False when it was reported before.
         """
         told = outcome_input(cited=cited)
-        return self._parts.learner.outcome(checked_id(recall_id), told, tenant=self._parts.scope(scope).tenant)
+        return self._parts.learner.outcome(checked_id(recall_id), told, may_see=seen_by(self._parts.scope(scope)))
 
     # -- do ----------------------------------------------------------------------------------------------------------
 

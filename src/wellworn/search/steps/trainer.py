@@ -29,7 +29,7 @@ from wellworn.ingest.hashing import hash64
 from wellworn.ingest.terms import words
 from wellworn.learning.guard import Evidence
 from wellworn.learning.learner import Learner
-from wellworn.learning.outcome import OutcomeInput
+from wellworn.learning.outcome import MaySee, OutcomeInput
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.search.steps.actions import Choice
@@ -163,11 +163,11 @@ class CombinedMemoryTrainer:
         except WellwornError as error:  # a search that cannot be recorded must not stop the agent
             _logger.warning("a search is not recorded: %s", type(error).__name__)
 
-    def outcome(self, recall_id: str, outcome: OutcomeInput, *, tenant: str | None) -> bool:
+    def outcome(self, recall_id: str, outcome: OutcomeInput, *, may_see: MaySee) -> bool:
         """Learn from an outcome; False when one of this kind was reported before. A search has its first one."""
-        if not self._learner.outcome(recall_id, outcome, tenant=tenant):
+        if not self._learner.outcome(recall_id, outcome, may_see=may_see):
             return False
-        for record in self._store.records(RecordFilter(tenant=tenant, kinds=[KIND], keys=[recall_id])):
+        for record in self._store.records(RecordFilter(kinds=[KIND], keys=[recall_id])):
             search = from_plain(SearchTrajectory, record.body)
             if search.reward is None:
                 success = success_of(outcome)
