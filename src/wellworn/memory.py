@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
-from wellworn.core.errors import NotFound, ScopeError
+from wellworn.core.errors import InvalidInput, NotFound, ScopeError
 from wellworn.core.values import (
     Entry,
     Kind,
@@ -198,6 +198,8 @@ class Memory:
         from wellworn.search.assemble import assemble, checked_budget
 
         checked_budget(max_tokens)
+        if not isinstance(sources, Sequence) or not all(isinstance(one, Recall) for one in sources):
+            raise InvalidInput("sources", "is not a list of recalls", "as in sources=[memory.recall(…)]")
         scope = self._scope(scope)
         found = self.recall(query, k=k, recursion=recursion, scope=scope, **filters)
         return assemble(found.query, [found, *sources], max_tokens=max_tokens)

@@ -10,6 +10,7 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wellworn.core.errors import InvalidInput
 from wellworn.core.values import CacheLevel, Job, JobState, LearningStatus, Progress, Scope, Stats
 from wellworn.engine import Engine
 from wellworn.ingest.validate import (
@@ -19,11 +20,10 @@ from wellworn.ingest.validate import (
     checked_flag,
     checked_groups,
     checked_id,
-    checked_ids,
     checked_job_state,
+    checked_pairs,
     checked_path,
     checked_progress,
-    checked_query,
     checked_scope,
     checked_session_id,
 )
@@ -67,7 +67,7 @@ class LearningView:
         labelled = None
         if pairs is not None:
             examine = self._engine.searcher.examine
-            labelled = [(examine(checked_query(query), scope=scope), checked_ids(ids)) for query, ids in pairs]
+            labelled = [(examine(query, scope=scope), ids) for query, ids in checked_pairs(pairs)]
         self._engine.learner.relearn(scope.tenant, labelled)
         return self.status(scope=scope)
 
@@ -203,14 +203,20 @@ class AdminView:
         from wellworn.ops.backup import create
 
         place = None if folder is None else checked_path("folder", folder)
+        if keep is not None:
+            checked_count("keep", keep)
+        if every is not None and not isinstance(every, timedelta):
+            raise InvalidInput("every", f"must be a timedelta, not {type(every).__name__}")
         return create(self._engine.store, place, now=self._engine.clock(), keep=keep, every=every)
 
     def retention(self, policy: RetentionPolicy | None = None, *, scope: Scope | None = None) -> RetentionPolicy:
         """How long the tenant keeps entries by kind, and recalls without an outcome; with a policy, set it."""
-        from wellworn.ops.retention import retention_of, set_retention
+        from wellworn.ops.retention import RetentionPolicy, retention_of, set_retention
 
         store, tenant = self._engine.store, self._scope(scope).tenant
         if policy is not None:
+            if not isinstance(policy, RetentionPolicy) or not isinstance(policy.kinds, dict):
+                raise InvalidInput("policy", "is not a RetentionPolicy", "as in RetentionPolicy(kinds={'note': 90})")
             set_retention(store, tenant, policy, self._engine.clock())
         return retention_of(store, tenant)
 
@@ -218,9 +224,9 @@ class AdminView:
         """Forget what the tenant's retention policy no longer keeps. Run it from a schedule."""
         from wellworn.ops.retention import expire
 
-        engine = self._engine
+        engine, tenant = self._engine, self._scope(scope).tenant
         engine.learner.log.flush()
-        return expire(engine.store, engine.forgetter, self._scope(scope).tenant, engine.clock())
+        return expire(engine.store, engine.forgetter, tenant, engine.clock())
 
     def erase(self, *, key: bytes | None = None, scope: Scope | None = None) -> SignedReceipt:
         """Erase the person (or other home layer) of the scope, with everything derived, and return a signed receipt.
@@ -229,6 +235,8 @@ class AdminView:
         """
         from wellworn.ops.retention import erase
 
+        if key is not None and not isinstance(key, bytes):
+            raise InvalidInput("key", f"must be bytes, not {type(key).__name__}")
         engine = self._engine
         return erase(engine.store, engine.forgetter, engine.learner, self._scope(scope), key=key)
 

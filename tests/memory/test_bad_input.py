@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
+import os
+import stat
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from memory.world import ADA, OpenMemory, picture, texts
+from memory.world import ADA, BEN, OpenMemory, picture, texts
 from wellworn import EmbeddingFailed, InvalidInput, Memory, NotFound, Scope, ScopeError, WellwornError
-from wellworn.core.errors import UnknownKind
+from wellworn.core.errors import StoreError, UnknownKind
 from wellworn.ingest.chunk import chunk
 
 LONE = "half \ud83d of a pair"
@@ -494,3 +497,89 @@ def test_a_clock_without_a_zone_tells_utc(opened: OpenMemory) -> None:
 def test_nonsense_given_to_open_is_one_of_our_errors(opened: OpenMemory, options: dict[str, Any]) -> None:
     with pytest.raises(WellwornError):
         opened(**options).remember("x", scope=ADA)
+
+
+# -- files, progress, pairs, messages ------------------------------------------------------------------------------
+
+
+def test_pipes_and_devices_are_refused_at_once(opened: OpenMemory, mem: Memory, tmp_path: Path) -> None:
+    mem.remember("was here before", scope=ADA)
+    pipe, notes = tmp_path / "pipe.jsonl", tmp_path / "notes"
+    notes.mkdir()
+    for one in (pipe, notes / "note.md"):
+        os.mkfifo(one)
+    for path in (pipe, Path("/dev/zero")):
+        refused(mem, lambda path=path: mem.admin.load(path, format="jsonl"), str(path))  # type: ignore[misc]
+        refused(mem, lambda path=path: mem.admin.export(path, format="jsonl"), str(path))  # type: ignore[misc]
+        with pytest.raises(WellwornError, match=path.name):
+            opened(path)
+        with pytest.raises(WellwornError, match=path.name):
+            opened(prior=path)
+    (problem,) = mem.admin.load(notes, scope=ADA).problems
+    assert "note.md is not a plain file" in problem
+    assert stat.S_ISFIFO(pipe.stat().st_mode)
+
+
+@pytest.mark.parametrize(
+    "path", [5, None, b"x.jsonl", "", "a\x00.jsonl", LONE, "x" * 5000 + ".jsonl", ["x.jsonl"]], ids=ascii
+)
+def test_what_is_no_path_is_refused(mem: Memory, path: Any) -> None:
+    refused(mem, lambda: mem.admin.export(path), "path")
+    refused(mem, lambda: mem.admin.load(path), "path")
+
+
+@pytest.mark.parametrize("scope", ["x", 5, {"tenant": "acme"}, [ADA]])
+def test_export_and_load_take_only_a_scope(mem: Memory, tmp_path: Path, scope: Any) -> None:
+    mem.admin.export(tmp_path / "all.jsonl")
+    refused(mem, lambda: mem.admin.export(tmp_path / "some.jsonl", scope=scope), "scope")
+    refused(mem, lambda: mem.admin.load(tmp_path / "all.jsonl", scope=scope), "scope")
+    assert not (tmp_path / "some.jsonl").exists()
+
+
+@pytest.mark.parametrize("progress", [5, "print", True, [print]])
+def test_a_progress_that_cannot_be_called_is_refused_before_anything_is_written(
+    mem: Memory, tmp_path: Path, progress: Any
+) -> None:
+    mem.remember("was here before", scope=ADA)
+    mem.admin.export(tmp_path / "all.jsonl")
+    for call in (
+        lambda: mem.remember_many(["new"], scope=ADA, progress=progress),
+        lambda: mem.reflect(scope=ADA, progress=progress),
+        lambda: mem.verify(progress=progress),
+        lambda: mem.jobs.run(scope=ADA, progress=progress),
+        lambda: mem.admin.repair(progress=progress),
+        lambda: mem.admin.reembed(progress=progress),
+        lambda: mem.admin.export(tmp_path / "some.jsonl", progress=progress),
+        lambda: mem.admin.load(tmp_path / "all.jsonl", scope=BEN, progress=progress),
+    ):
+        refused(mem, call, "progress")
+    assert not (tmp_path / "some.jsonl").exists()
+
+
+@pytest.mark.parametrize(
+    "pairs",
+    [
+        5,
+        "tea",
+        ["tea"],
+        [("tea",)],
+        [("tea", "id")],
+        [("tea", [5])],
+        [("x" * 30_000, ["id"])],
+        [DEEP],
+        [("tea", [DEEP])],
+    ],
+    ids=range(9),
+)
+def test_pairs_are_queries_with_ids(mem: Memory, pairs: Any) -> None:
+    mem.remember("was here before", scope=ADA)
+    before = mem.learning.export(scope=ADA)
+    refused(mem, lambda: mem.learning.relearn(pairs=pairs, scope=ADA))
+    assert mem.learning.export(scope=ADA) == before
+
+
+def test_a_huge_value_is_shortened_in_every_message() -> None:
+    huge = "y" * 1_000_000
+    for error in (InvalidInput("text", huge, "the remedy"), NotFound("entry", huge, "the remedy"), StoreError(huge)):
+        assert len(str(error)) < 1000
+    assert str(InvalidInput("text", huge, "the remedy")).endswith("(the remedy)")

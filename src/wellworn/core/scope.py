@@ -85,6 +85,8 @@ class Scope:
 
     def home(self, layer: str | None = None) -> Partition:
         """The partition that is written to: the layer asked for, else user, else the most specific with one id."""
+        if layer is not None and not isinstance(layer, str):
+            raise ScopeError("layer", f"must be text, not {type(layer).__name__}")
         return _home_of(self, layer)
 
 

@@ -136,7 +136,7 @@ def refuse_backwards(valid_from: datetime, valid_to: datetime | None) -> None:
 # -- values of any kind ------------------------------------------------------------------------------------------------
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
     """A value for a message, cut to a length a person reads."""
     try:
         text = repr(value)
@@ -150,7 +150,7 @@ def _one_of(
 ) -> Callable[[object], Any]:  # one of the choices
     def checked(value: object) -> Any:
         if not isinstance(value, str) or value not in choices:
-            raise error(name, f"{_shown(value)} is not {what}", f"use one of {', '.join(choices)}")
+            raise error(name, f"{shown(value)} is not {what}", f"use one of {', '.join(choices)}")
         return value
 
     return checked
@@ -158,7 +158,7 @@ def _one_of(
 
 def _listed(name: str, values: object, what: str, remedy: str = "give a list") -> list[Any]:
     if isinstance(values, str) or not isinstance(values, Iterable):
-        raise InvalidInput(name, f"{_shown(values)} is not a list of {what}", remedy)
+        raise InvalidInput(name, f"{shown(values)} is not a list of {what}", remedy)
     listed = [*islice(values, MAX_LISTED + 1)]
     if len(listed) > MAX_LISTED:
         raise InvalidInput(name, f"holds more than {MAX_LISTED:,} {what}", "give them in parts")
@@ -167,33 +167,38 @@ def _listed(name: str, values: object, what: str, remedy: str = "give a list") -
 
 def _number(name: str, value: object, most: float, what: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= most:  # NaN is neither
-        raise InvalidInput(name, f"{_shown(value)} is not {what}")
+        raise InvalidInput(name, f"{shown(value)} is not {what}")
     return float(value)
 
 
 def checked_flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise InvalidInput(name, f"{_shown(value)} is neither True nor False")
+        raise InvalidInput(name, f"{shown(value)} is neither True nor False")
     return value
 
 
 def checked_count(name: str, value: object, *, least: int = 0, most: int = 2**31) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-        raise InvalidInput(name, f"{_shown(value)} is not a whole number from {least} to {most:,}")
+        raise InvalidInput(name, f"{shown(value)} is not a whole number from {least} to {most:,}")
     return value
 
 
 def checked_progress(progress: object) -> Progress | None:
     if progress is not None and not callable(progress):
-        raise InvalidInput("progress", f"{_shown(progress)} cannot be called", "give a function of done and total")
+        raise InvalidInput("progress", f"{shown(progress)} cannot be called", "give a function of done and total")
     return cast("Progress | None", progress)
 
 
 def checked_path(name: str, path: object) -> Path:
-    """A path as it was given; whether there is something is for the file system to say."""
+    """A path that the file system can look at; whether there is something is not asked here."""
     if not isinstance(path, str | os.PathLike) or not isinstance(given := os.fspath(path), str):
-        raise InvalidInput(name, f"{_shown(path)} is not a path", "give a text or a Path")
-    return Path(_readable(name, given, blank=False))
+        raise InvalidInput(name, f"{shown(path)} is not a path", "give a text or a Path")
+    found = Path(_readable(name, given, blank=False))
+    try:
+        found.exists()
+    except OSError as error:
+        raise InvalidInput(name, f"{shown(path)}: {error.strerror or error}", "give another path") from None
+    return found
 
 
 def checked_fraction(name: str, value: object) -> float:
@@ -286,6 +291,15 @@ def checked_ids(values: object) -> list[str]:
     return list(dict.fromkeys(checked_id(value) for value in _listed("ids", values, "ids")))
 
 
+def checked_pairs(pairs: object) -> list[tuple[str, list[str]]]:
+    """Queries, each with the ids of its right entries."""
+    listed = _listed("pairs", pairs, "pairs", "as in pairs=[('query', ['id'])]")
+    for pair in listed:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InvalidInput("pairs", f"{shown(pair)} is not a query with ids", "as in pairs=[('query', ['id'])]")
+    return [(checked_query(query), checked_ids(ids)) for query, ids in listed]
+
+
 def checked_tags(tags: object) -> list[str]:
     """Tags in the order given, without repeats."""
     listed = _listed("tags", tags, "texts", "as in tags=['rust']")
@@ -334,7 +348,7 @@ def checked_turn_refs(refs: object) -> list[int]:
     found = _listed("turn_refs", refs, "turn numbers")
     for ref in found:
         if isinstance(ref, bool) or not isinstance(ref, int) or not 0 <= ref < 2**31:
-            raise InvalidInput("turn_refs", f"{_shown(ref)} is not a turn number", "turns count from 0")
+            raise InvalidInput("turn_refs", f"{shown(ref)} is not a turn number", "turns count from 0")
     return found
 
 
@@ -343,7 +357,7 @@ def checked_places(cited: object) -> tuple[int, ...]:
     places = _listed("cited", cited, "places", "as in cited=[0, 2]")
     for place in places:
         if isinstance(place, bool) or not isinstance(place, int) or place < 0:
-            raise InvalidInput("cited", f"{_shown(place)} is not a place in the hits", "count from 0")
+            raise InvalidInput("cited", f"{shown(place)} is not a place in the hits", "count from 0")
     return tuple(dict.fromkeys(places))
 
 

@@ -67,7 +67,7 @@ def retention_of(store: Store, tenant: str) -> RetentionPolicy:
 
 def set_retention(store: Store, tenant: str, policy: RetentionPolicy, now: datetime) -> None:
     """Keep a policy for a tenant, in the place of the one before."""
-    unknown = sorted(policy.kinds.keys() - {*KINDS})
+    unknown = sorted(str(kind) for kind in policy.kinds.keys() - {*KINDS})
     if unknown:
         raise InvalidInput("kinds", f"{unknown[0]!r} is not a kind of entry", f"use {', '.join(KINDS)}")
     days = [*policy.kinds.values(), *([] if policy.recalls is None else [policy.recalls])]

@@ -16,6 +16,7 @@ from wellworn.core.clock import Clock
 from wellworn.core.errors import InvalidInput, StoreCorrupt, TransferError
 from wellworn.core.values import Partition, Progress, Scope
 from wellworn.ingest.remember import Writer
+from wellworn.ingest.validate import shown
 from wellworn.ops.bundle import Loaded, Written, admit
 from wellworn.ops.jsonl import export_file, read_file
 from wellworn.ops.markdown import export_folder, load_folder
@@ -113,6 +114,6 @@ def _format_of(path: Path) -> str:
 
 
 def _checked_format(format: str | None) -> str | None:
-    if format is not None and format not in FORMATS:
-        raise InvalidInput("format", f"{format!r} is not a format", f"use {' or '.join(FORMATS)}")
+    if format is not None and (not isinstance(format, str) or format not in FORMATS):
+        raise InvalidInput("format", f"{shown(format)} is not a format", f"use {' or '.join(FORMATS)}")
     return format

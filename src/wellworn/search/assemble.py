@@ -22,6 +22,7 @@ from wellworn.core.fence import CLOSING, OPENING, fenced_block, fenced_lines
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Hit, Recall, fence_item
 from wellworn.ingest.terms import read_question, record_of
+from wellworn.ingest.validate import shown
 
 ASKED, SAID, PER_TOKENS = 0.1, 0.1, 0.25
 LEAST_NEW = 0.1
@@ -79,7 +80,7 @@ class _Candidate:
 
 def checked_budget(max_tokens: object) -> None:
     if isinstance(max_tokens, bool) or not isinstance(max_tokens, int) or max_tokens < 0:
-        raise InvalidInput("max_tokens", f"{max_tokens!r} is not a whole number of at least 0")
+        raise InvalidInput("max_tokens", f"{shown(max_tokens)} is not a whole number of at least 0")
 
 
 def assemble(question: str, recalls: Sequence[Recall], *, max_tokens: int) -> Assembled:

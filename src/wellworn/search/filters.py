@@ -18,6 +18,7 @@ from wellworn.ingest.validate import (
     checked_session_id,
     checked_state,
     checked_tags,
+    shown,
 )
 from wellworn.store.port import Selection
 
@@ -75,8 +76,8 @@ class Filters:
         min_confidence: float | None = None,
     ) -> Filters:
         """The filters as a caller words them: one value or several, times in any readable form."""
-        if min_score is not None and (not isinstance(min_score, int | float) or math.isnan(min_score)):
-            raise InvalidInput("min_score", f"{min_score!r} is not a number")
+        if min_score is not None and (not isinstance(min_score, int | float) or not abs(min_score) <= math.inf):  # NaN
+            raise InvalidInput("min_score", f"{shown(min_score)} is not a number")
         return cls(
             kinds=_several("kind", kind, checked_kind),
             tags=None if tags is None else checked_tags([tags] if isinstance(tags, str) else tags) or None,
@@ -106,7 +107,7 @@ def _several(name: str, value: str | Sequence[str] | None, check: Callable[[obje
     if value is None:
         return None
     if not isinstance(value, str | Sequence):
-        raise InvalidInput(name, f"{value!r} is neither a text nor a list of texts")
+        raise InvalidInput(name, f"{shown(value)} is neither a text nor a list of texts")
     return [check(one) for one in ([value] if isinstance(value, str) else value)]
 
 

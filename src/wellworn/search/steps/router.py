@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Recall, RecursionMode, Scope
-from wellworn.ingest.validate import checked_fraction, checked_query
+from wellworn.ingest.validate import checked_fraction, checked_query, shown
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.search.profiles import Profile
@@ -112,9 +112,9 @@ class Recursion:
 
 def checked_recursion(mode: object) -> RecursionMode:
     for known in get_args(RecursionMode):
-        if mode == known:
+        if isinstance(mode, str) and mode == known:
             return known  # type: ignore[no-any-return]  # one of the literals
-    raise InvalidInput("recursion", f"{mode!r} is unknown", f"use one of {', '.join(get_args(RecursionMode))}")
+    raise InvalidInput("recursion", f"{shown(mode)} is unknown", f"use one of {', '.join(get_args(RecursionMode))}")
 
 
 def recursion_of(value: str | Recursion, profile: Profile) -> Recursion:
