@@ -189,18 +189,24 @@ def _asserts(text: str, own: frozenset[str]) -> bool:
     return not _SPEAKER.isdisjoint(own) or not _CHANGE.isdisjoint(own) or bool(_STATE.search(text))
 
 
-def probability(old: str, new: str, *, stated: bool = False) -> float:
-    """How likely it is that the new statement replaces the old one, 0 … 1; `stated` when both are known to be some."""
+def probability(old: str, new: str, *, stated: bool = False, spoken: bool = False) -> float:
+    """How likely it is that the new statement replaces the old one, 0 … 1.
+
+    `stated` when both are known to be statements. Of `spoken` turns those that do not read like one may be replaced, but
+    never surely; of other texts not even that.
+    """
     if max(len(old), len(new)) > LONGEST_CHARS:
         return 0.0
     before, after = read(old), read(new)
-    if not after.holds_now or not (stated or (before.asserts and after.asserts)):
+    asserts = stated or (before.asserts and after.asserts)
+    if not after.holds_now or not (asserts or spoken):
         return 0.0
     values = features(before, after)
     if values["near"] > SAME or _tells_no_news(before, after):
         return 0.0
     score = sum(weight * values[name] for name, weight in _WEIGHTS.items())
-    return min(_most(before, after), 1 / (1 + math.exp(-score)))
+    most = _most(before, after) if asserts else min(_most(before, after), SURE - 0.01)
+    return min(most, 1 / (1 + math.exp(-score)))
 
 
 def features(before: Statement, after: Statement) -> dict[str, float]:

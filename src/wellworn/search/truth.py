@@ -115,8 +115,8 @@ def _comparable(old: Entry, new: Entry) -> bool:
 
 
 def _chance(old: Entry, new: Entry) -> float:
-    """The probability that one replaces the other; what a person says in a dialogue counts as a statement."""
-    return probability(old.text, new.text, stated=old.kind == new.kind == "episode")
+    """The probability that one replaces the other."""
+    return probability(old.text, new.text, spoken=old.kind == new.kind == "episode")
 
 
 def settle(ranked: Ranked, context: SearchContext) -> Ranked:
