@@ -438,3 +438,24 @@ def test_what_a_reader_elsewhere_kept_from_being_scrubbed_is_scrubbed_later(path
     threading.Timer(1.0, reader.close).start()
     mem.forget(everything=True, scope=ADA)
     assert MARKER.encode() not in file_bytes(path)
+
+
+def test_a_query_that_held_a_forgotten_text_is_blanked(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    said = "My sister Mia is allergic to Macadamia nuts."
+    with Memory(path) as mem:
+        ada = mem.for_user("ada")
+        ada.recall(said)
+        ada.remember("The bicycle is red.")
+        ada.recall(f"Hello! {said}")
+        (by_id,) = ada.remember(said)
+        ada.recall("macadamia")
+        kept = ada.recall("bicycle")
+        assert ada.forget([by_id]).recalls >= 2
+        ada.recall("I play the Theorbo.")
+        ada.session("monday").add("user", "I play the Theorbo.")
+        assert ada.forget(session_id="monday").recalls >= 1
+        ada.outcome(kept.id, cited=[0])
+        assert mem.verify().ok
+    for file in tmp_path.iterdir():
+        assert not [word for word in (b"acadamia", b"heorbo") if word in file.read_bytes()]

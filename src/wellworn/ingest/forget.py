@@ -35,6 +35,8 @@ _NUMBERS = ("entries", "index_records", "vectors", "links", "versions", "turns",
 _PAGE = 500
 MOST_AT_ONCE = 2_000
 """Entries that are removed in one transaction; more are hidden first and then removed in slices."""
+MOST_COMPARED = 200
+"""Forgotten texts that are looked for within longer queries."""
 _ALL = 1_000_000
 
 
@@ -90,9 +92,14 @@ class Forgetter:
             committed = self._before(tx) if self._before is not None else None
             now, hidden = self._clock(), None
             if ids is not None:
+                texts = [entry.text for entry in tx.get(partitions, checked_ids(ids)).values()]
                 removed, copied = self._by_ids(tx, partitions, checked_ids(ids), bool(turns), now)
+                removed.append(_blank_queries(tx, partitions, texts))
             elif session_id is not None:
+                selection = Selection(session_id=checked_session_id(session_id))
+                texts = [entry.text for page in self._pages(home, selection) for entry in page]
                 removed, copied = self._by_session(tx, home, checked_session_id(session_id), turns is not False, now)
+                removed.append(_blank_queries(tx, [home], texts))
             else:
                 copied = self._remove_copies(tx, [home], self._ids(home, Selection(kinds=SHAREABLE)), now)
                 removed, hidden = self._whole(tx, home)
@@ -212,6 +219,20 @@ class Forgetter:
         }
         turns = self._store.counts(emptied)["turns"]
         return {**kept, "turns": turns} if turns else kept
+
+
+def _blank_queries(tx: Tx, partitions: Sequence[Partition], texts: Sequence[str]) -> Removed:
+    """Blank the queries of logged recalls that hold a forgotten text, or are a part of one: an agent's loop asks with
+    what a person says before that is stored."""
+    said = [" ".join(text.lower().split()) for text in texts]
+    whole, blanked = "\n".join(said), 0
+    for partition in partitions if said else ():
+        for record in tx.records(RecordFilter(partition=partition, kinds=[RECALL], limit=_ALL)):
+            asked = " ".join(str(record.body.get("query", "")).lower().split())
+            if asked and (asked in whole or any(text in asked for text in said[:MOST_COMPARED])):
+                tx.put_records([replace(record, body={}, rows=())])
+                blanked += 1
+    return Removed(records={RECALL: blanked} if blanked else {})
 
 
 def _counted(parts: Sequence[Removed]) -> dict[str, int]:
