@@ -435,8 +435,9 @@ def test_what_a_reader_elsewhere_kept_from_being_scrubbed_is_scrubbed_later(path
     reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
     reader.execute("BEGIN")
     reader.execute("SELECT count(*) FROM entries").fetchone()
-    threading.Timer(1.0, reader.close).start()
-    mem.forget(everything=True, scope=ADA)
+    assert mem.forget(everything=True, scope=ADA).scrubbed is False
+    reader.close()
+    mem.close()
     assert MARKER.encode() not in file_bytes(path)
 
 
