@@ -71,6 +71,11 @@ _TO_SOMEONE = re.compile(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re
 _IS = re.compile(r"\W*(?:(?:the|my|our|a)\s+)?((?:[^\W_][\w'’-]*\s+){1,5}?)(?:is|are|isn't|aren't)\s+(?:now\s+)?", re.I)
 _HEADING = re.compile(r"([^:.!?\n]{3,60}):\s")
 _IS_MINE = re.compile(r"(?:my|our|the)\s", re.I)
+_OF_NOW = re.compile(
+    r"\b(?:i|we)(?:['’](?:m|re)|\s+(?:am|are)|\s+(?:always |usually |currently |mostly |only )?(?:live|work|drive|use|eat|drink"
+    r"|report|study|learn|order|wear|stay|rent|pay|earn|do|go|take|commute|train|code|write|ride|follow|wake|sleep|run))\b",
+    re.I,
+)
 _EVENT = re.compile(
     r"\b(?:i|we)\s+(?:just |also |recently )?(?:[a-z]+ed|met|went|saw|read|bought|had|was|were|did|made|came|ate|found|ran"
     r"|gave|told|heard|felt|wrote|won|lost|spent|flew|drove|slept|sang|swam|built|sent|paid|set|put|cut)\b",
@@ -106,6 +111,8 @@ class Statement:
     tells_change: bool
     of_speaker: bool
     asserts: bool
+    of_now: bool
+    """It says what the speaker does or is now."""
     many: bool
     """It tells what happened, or something of which one has many."""
     holds_now: bool
@@ -138,6 +145,7 @@ def read(text: str) -> Statement:
         tells_change=not _CHANGE.isdisjoint(own),
         of_speaker=not _SPEAKER.isdisjoint(own),
         asserts=_asserts(text, own),
+        of_now=bool(_OF_NOW.search(text)),
         many=bool(_EVENT.search(text) or _ONE_OF_MANY.search(text)),
         holds_now=not _NOT_NOW.search(text),
     )
@@ -170,6 +178,12 @@ def _most(before: Statement, after: Statement) -> float:
     return SURE - 0.01 if before.many or after.many else 1.0
 
 
+def _plainly(before: Statement, after: Statement) -> bool:
+    """Whether a change is told, or both say what something is or what the speaker does now."""
+    now = (before.of_now or before.subject) and (after.of_now or after.subject)
+    return after.tells_change or bool(now)
+
+
 def _tells_no_news(before: Statement, after: Statement) -> bool:
     """Whether the new statement tells of no change and names nothing that the old one does not name."""
     return bool(after.names) and after.names <= before.names and not after.tells_change
@@ -192,7 +206,8 @@ def _asserts(text: str, own: frozenset[str]) -> bool:
 def probability(old: str, new: str, *, stated: bool = False, spoken: bool = False) -> float:
     """How likely it is that the new statement replaces the old one, 0 … 1.
 
-    `stated` when both are known to be statements. Of `spoken` turns those that do not read like one may be replaced, but
+    `stated` when both are memories, which are statements: one of a dialogue replaces another only if it tells of a change,
+    or both say plainly what is so now. Of `spoken` turns those that do not read like one may be replaced, but
     never surely; of other texts not even that.
     """
     if max(len(old), len(new)) > LONGEST_CHARS:
@@ -205,7 +220,9 @@ def probability(old: str, new: str, *, stated: bool = False, spoken: bool = Fals
     if values["near"] > SAME or _tells_no_news(before, after):
         return 0.0
     score = sum(weight * values[name] for name, weight in _WEIGHTS.items())
-    most = _most(before, after) if asserts else min(_most(before, after), SURE - 0.01)
+    most = _most(before, after)
+    if not asserts or (stated and not _plainly(before, after)):
+        most = min(most, SURE - 0.01)
     return min(most, 1 / (1 + math.exp(-score)))
 
 

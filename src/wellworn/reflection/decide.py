@@ -63,13 +63,16 @@ _BY_RELATION: dict[Relation, tuple[UpdateName, str]] = {
 """The strongest relation first, with what it leads to and why."""
 
 
-def decide(proposals: Sequence[Proposal], model: Model | None) -> list[UpdateDecision]:
-    """One decision for each proposal, in order. What was said within the session is compared by rules."""
+def decide(proposals: Sequence[Proposal], model: Model | None, *, among_people: bool = False) -> list[UpdateDecision]:
+    """One decision for each proposal, in order. What was said within the session is compared by rules.
+
+    People who talk to each other tell of much that is new and ends nothing: then rules replace nothing.
+    """
     decided: list[UpdateDecision] = []
     ended: set[str] = set()
     for one in proposals:
         holding = [old for old in (*one.similar, *one.earlier) if old.id not in ended]
-        decided.append(_by_rules(one.candidate, holding))
+        decided.append(_by_rules(one.candidate, holding, ends=not among_people))
         ended.update(old.id for old in decided[-1].olds if decided[-1].action == "supersede")
     if model is None:
         return decided
@@ -84,11 +87,12 @@ def decide(proposals: Sequence[Proposal], model: Model | None) -> list[UpdateDec
         for place, action in actions.items():
             n = batch[place]
             wanted = _by_model(proposals[n], action)
-            decided[n] = decided[n] if wanted is None else _with_session(wanted, proposals[n])
+            ends = not among_people
+            decided[n] = decided[n] if wanted is None else _with_session(wanted, proposals[n], ends=ends)
     return decided
 
 
-def _by_rules(new: Candidate, existing: Sequence[Entry]) -> UpdateDecision:
+def _by_rules(new: Candidate, existing: Sequence[Entry], *, ends: bool) -> UpdateDecision:
     """The strongest relation to any of the existing memories decides; a change ends all that it contradicts."""
     relations = [
         (compare(old.text, new.summary, speaker=new.speaker or old.speaker), old)
@@ -97,15 +101,15 @@ def _by_rules(new: Candidate, existing: Sequence[Entry]) -> UpdateDecision:
     ]
     for kind, (action, why) in _BY_RELATION.items():
         olds = tuple(old for relation, old in relations if relation == kind)
-        if olds:
+        if olds and (ends or action != "supersede"):
             olds = olds if action == "supersede" else olds[:1]
             return UpdateDecision(candidate=new, action=action, olds=olds, text=new.summary, why=why)
     return UpdateDecision(candidate=new, action="add", why="new")
 
 
-def _with_session(decision: UpdateDecision, proposal: Proposal) -> UpdateDecision:
+def _with_session(decision: UpdateDecision, proposal: Proposal, *, ends: bool) -> UpdateDecision:
     """A model's decision on what is stored, with what the same session has said and taken back."""
-    within = _by_rules(proposal.candidate, proposal.earlier)
+    within = _by_rules(proposal.candidate, proposal.earlier, ends=ends)
     if within.action != "supersede":
         return decision
     if decision.action == "supersede":

@@ -14,6 +14,7 @@ from wellworn.core.errors import NotFound
 from wellworn.core.values import Entry, Partition, Trust, Turn
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.session import name_of
+from wellworn.ingest.utterance import ASSISTANT_ROLES
 from wellworn.models.ledger import Meter
 from wellworn.models.port import Model
 from wellworn.reflection.apply import ChangedMeanwhile, drafted, prepare, scope_of, write
@@ -89,7 +90,7 @@ class Reflector:
             seq, before = self._seq(partition), proposals
             proposals = [self._proposal(number, drafts, found.candidates, partition) for number in range(len(drafts))]
             if proposals != before:  # a model is asked again only where there is something else to decide on
-                decisions = decide(proposals, model)
+                decisions = decide(proposals, model, among_people=_among_people(read.turns))
             steps = prepare(decisions, drafts, self._writer, by_number)
             try:
                 with self._writer.transact() as tx:
@@ -158,3 +159,8 @@ def _note(tx: Tx, partition: Partition, report: Reflection, now: datetime) -> No
     tx.mark_session(partition, report.session_id, reflected=report.stop)
     detail: dict[str, int | float | str] = {**report.counts(), "dropped": sum(report.dropped.values())}
     audit(tx, Event(at=now, tenant=partition.tenant, action="reflect", detail=detail))
+
+
+def _among_people(turns: Sequence[Turn]) -> bool:
+    """Whether several people speak, assistants not counted."""
+    return len({turn.role.strip().lower() for turn in turns} - ASSISTANT_ROLES) > 1
