@@ -104,6 +104,10 @@ def busy(location: str) -> None:
     """Forks while threads recall, remember and write the log of recalls all the time."""
     mem = Memory.open(location, embedder="hash:8", background=False)
     mem.remember("before the fork", scope=ADA)
+    mem.recall("fork", scope=ADA)
+    mem.remember(
+        "thread none says 0", scope=ADA
+    )  # now all is loaded: no fork survives a thread that imports (decision 0023)
     stop = threading.Event()
 
     def say(n: int) -> None:
