@@ -162,3 +162,32 @@ def test_a_file_that_cannot_be_changed_opens_for_reading() -> None:
     assert (folder_left, [one.name for one in folder.iterdir()]) == (0, ["a.db"])
     path.unlink()
     folder.rmdir()
+
+
+HALF_MADE = """
+import os, sqlite3, sys, time
+db = sqlite3.connect(sys.argv[1], isolation_level=None)
+db.execute("PRAGMA cache_size = 1")
+db.execute("BEGIN IMMEDIATE")
+db.execute("CREATE TABLE filler (x)")
+db.execute("INSERT INTO filler VALUES (zeroblob(1000000))")
+print("spilled", flush=True)
+if sys.argv[2] == "dies":
+    os._exit(0)
+time.sleep(0.5)
+db.execute("ROLLBACK")
+"""
+
+
+@pytest.mark.parametrize("end", ["dies", "goes on"])
+def test_a_file_that_another_process_has_half_made_opens(tmp_path: Path, end: str) -> None:
+    """Torn pages are on the disk: only SQLite's locks and its journal say that they do not count."""
+    path = tmp_path / "a.db"
+    with subprocess.Popen([sys.executable, "-c", HALF_MADE, str(path), end], stdout=subprocess.PIPE) as other:
+        assert other.stdout
+        assert other.stdout.readline() == b"spilled\n"
+        if end == "dies":
+            other.wait()
+        assert path.stat().st_size, "half of the file is there"
+        with remembered(path) as memory:
+            assert memory.verify().ok

@@ -11,6 +11,7 @@ thread is inside SQLite and closes every connection first; parent and child each
 
 from __future__ import annotations
 
+import io
 import logging
 import os
 import sqlite3
@@ -19,7 +20,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 
 from wellworn.core.errors import InvalidInput, StoreBusy, StoreClosed, StoreCorrupt, StoreError
@@ -33,6 +34,7 @@ FORK_WAIT_S = 30.0
 MAX_IDLE_READERS = 8
 PAGES_AT_ONCE = 1_000
 _FIRST_LOCK_BYTE, _LOCK_BYTES = 0x40000000, 512
+_READ = {False: "?mode=ro", True: "?mode=ro&immutable=1"}
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
 
 _logger = logging.getLogger(__name__)
@@ -74,13 +76,14 @@ class Connections:
         self.was_former = False
         self.log_missing = False
         """Whether the file was copied while it was in use, without its log: what was written last may be missing."""
-        self.read_only = False
+        self.read_only, self._lone = False, False
         shared = next((one for one in _open_files if one.is_of(path)), None)
         if shared is None:
             self.read_only = _look_at(path, secret)
+            self._lone = self.read_only and _is_lone(path, secret)
             self.log_missing = not self.read_only and secret is None and _lacks_log(path)
         else:  # looked at already; opening and closing it beside SQLite would drop the locks of this process
-            self.read_only, self.log_missing = shared.read_only, shared.log_missing
+            self.read_only, self._lone, self.log_missing = shared.read_only, shared._lone, shared.log_missing
         if self.log_missing:
             _logger.warning("%s was copied while in use, without its -wal file: run `wellworn doctor`", path)
         self._write_lock = threading.RLock()
@@ -117,9 +120,9 @@ class Connections:
             _enter_wal(writer)
 
     def _connect(self) -> sqlite3.Connection:
-        how = f"?mode={'ro' if self.read_only else 'rw'}"
-        if self.read_only and not _beside(self._path, "-wal").exists():
-            how += "&immutable=1"  # nothing can change it, and there may be no place for lock files
+        how = "?mode=rw"
+        if self.read_only:
+            how = _READ[self._lone and not _beside(self._path, "-wal").exists()]
         try:
             connection = connect(
                 self._path,
@@ -162,11 +165,11 @@ class Connections:
 
     def writing(self) -> AbstractContextManager[sqlite3.Connection]:
         """One write transaction, serialised over threads and processes; rolled back when the block raises."""
-        return _Writing(self)
+        return _Use(self, writes=True)
 
     def reading(self) -> AbstractContextManager[sqlite3.Connection]:
         """A connection that sees committed data."""
-        return _Reading(self)
+        return _Use(self, writes=False)
 
     @contextmanager
     def snapshot(self) -> Iterator[sqlite3.Connection]:
@@ -404,19 +407,19 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(before=_before_fork, after_in_parent=_gate.open, after_in_child=_after_fork_in_child)
 
 
-# -- transactions and reads: classes, because generators took as long as the statements around a transaction -------
+# -- transactions and reads: a class, because generators took as long as the statements around a transaction -------
 
 
-class _Writing:
-    """`Connections.writing`."""
+class _Use:
+    """`Connections.writing` and `Connections.reading`: a connection, taken inside the gate and given back."""
 
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
+    def __init__(self, connections: Connections, *, writes: bool) -> None:
+        self._connections, self._writes = connections, writes
 
     def __enter__(self) -> sqlite3.Connection:
         _gate.__enter__()
         try:
-            self._db = self._connections.take_writer()
+            self._db = self._connections.take_writer() if self._writes else self._connections.take_reader()
         except BaseException as error:
             _gate.__exit__()
             if isinstance(error, sqlite3.Error):
@@ -426,7 +429,7 @@ class _Writing:
 
     def __exit__(self, type_: object, error: BaseException | None, trace: object) -> None:
         try:
-            if error is None:
+            if self._writes and error is None:
                 self._connections.check_there()
                 self._db.execute("COMMIT")
         except sqlite3.Error as failed:
@@ -434,38 +437,14 @@ class _Writing:
         finally:
             try:
                 _roll_back(self._db)
+            except sqlite3.Error as failed:
+                raise _translation(failed) from failed
             finally:
-                self._connections.give_writer_back()
+                if self._writes:
+                    self._connections.give_writer_back()
+                else:
+                    self._connections.give_reader_back(self._db)
                 _gate.__exit__()
-        if isinstance(error, sqlite3.Error):
-            raise _translation(error) from error
-
-
-class _Reading:
-    """`Connections.reading`."""
-
-    def __init__(self, connections: Connections) -> None:
-        self._connections = connections
-
-    def __enter__(self) -> sqlite3.Connection:
-        _gate.__enter__()
-        try:
-            self._db = self._connections.take_reader()
-        except BaseException as error:
-            _gate.__exit__()
-            if isinstance(error, sqlite3.Error):
-                raise _translation(error) from error
-            raise
-        return self._db
-
-    def __exit__(self, type_: object, error: BaseException | None, trace: object) -> None:
-        try:
-            _roll_back(self._db)
-        except sqlite3.Error as failed:
-            raise _translation(failed) from failed
-        finally:
-            self._connections.give_reader_back(self._db)
-            _gate.__exit__()
         if isinstance(error, sqlite3.Error):
             raise _translation(error) from error
 
@@ -526,14 +505,31 @@ def _look_at(path: Path, secret: bytes | None) -> bool:
     if not os.access(path, os.R_OK):
         raise StoreError(f"cannot open {str(path)!r}: this user may not read it")
     if found.st_size:
-        how = "?mode=ro" if _beside(path, "-wal").exists() else "?mode=ro&immutable=1"
-        with translated():
-            connection = connect(path, secret, how, timeout=BUSY_TIMEOUT_S)
-            try:
-                version_of(connection)
-            finally:
-                connection.close()
+        _check_ours(path, secret)
     return not (os.access(path, os.W_OK) and os.access(path.absolute().parent, os.W_OK))
+
+
+def _check_ours(path: Path, secret: bytes | None) -> None:
+    """Raise when a file is damaged or another program's.
+
+    Others may be writing to it at this moment, so it is read under SQLite's locks. Only a file that has lost its log is
+    read without: SQLite would make a new log beside it.
+    """
+    for last in (False, False, True):
+        lone = _is_lone(path, secret)
+        try:
+            with translated(), closing(connect(path, secret, _READ[lone], timeout=BUSY_TIMEOUT_S)) as connection:
+                version_of(connection)
+        except StoreCorrupt:
+            if last or not lone:
+                raise
+            time.sleep(0.1)  # somebody may have begun a log after we looked for it
+        except StoreError:
+            if not _beside(path, "-journal").exists():
+                raise
+            return  # a crash left a write half done; who opens the file to write takes it back
+        else:
+            return
 
 
 def _lacks_log(path: Path) -> bool:
@@ -541,12 +537,22 @@ def _lacks_log(path: Path) -> bool:
 
     def alone() -> bool:
         file.seek(0)
-        header = file.read(100)
-        logs, version = header[18:20] == b"\x02\x02", int.from_bytes(header[60:64])
-        return logs and version >= LONE and not _beside(path, "-wal").exists()
+        return _says_log(file, since=LONE) and not _beside(path, "-wal").exists()
 
     with path.open("r+b", buffering=0) as file:
         return alone() and _can_lock(file.fileno()) and alone()
+
+
+def _is_lone(path: Path, secret: bytes | None) -> bool:
+    """Whether a plain file says that it has a log, and there is none."""
+    with path.open("rb", buffering=0) as file:
+        return secret is None and _says_log(file) and not _beside(path, "-wal").exists()
+
+
+def _says_log(file: io.FileIO, *, since: int = 0) -> bool:
+    """Whether a plain file's header says that a log belongs to it, and that its schema is at least this one."""
+    header = file.read(100)
+    return header[18:20] == b"\x02\x02" and int.from_bytes(header[60:64]) >= since
 
 
 def _can_lock(handle: int) -> bool:

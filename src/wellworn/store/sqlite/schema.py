@@ -193,9 +193,16 @@ def migrate(connection: sqlite3.Connection) -> bool:
 
 def version_of(connection: sqlite3.Connection) -> int:
     """The number of the last migration that the file has had; `FORMER` for a file of recollect 0.1. Only reads."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    (application,) = connection.execute("PRAGMA application_id").fetchone()
-    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    begun = not connection.in_transaction
+    if begun:
+        connection.execute("BEGIN")  # all three are read at one moment: another process may be making the file
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        (application,) = connection.execute("PRAGMA application_id").fetchone()
+        (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    finally:
+        if begun:
+            connection.execute("ROLLBACK")
     if tables and application == FORMER_ID:
         if version != FORMER_SCHEMA:
             raise StoreCorrupt(
