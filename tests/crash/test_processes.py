@@ -69,8 +69,10 @@ def test_a_writer_killed_25_times_loses_nothing_it_had_acknowledged(tmp_path: Pa
     kills = 0
     for life in range(25):
         with child(write_for_ever, path, durability, f"life{life}") as (process, listening):
-            told = [listening.recv()] if life % 4 and listening.poll(60) else []  # every fourth dies while it opens
-            told += listen_until(listening, time.monotonic() + dice.uniform(0.0, 0.12))
+            if life % 4:
+                told = [listening.recv() for _ in range(dice.randint(1, 12)) if listening.poll(60)]
+            else:  # it dies while it opens the file, or before, or soon after
+                told = listen_until(listening, time.monotonic() + dice.uniform(0.0, 1.0))
             process.kill()
             kills += 1
             told += heard(listening)
@@ -86,7 +88,7 @@ def test_a_writer_killed_25_times_loses_nothing_it_had_acknowledged(tmp_path: Pa
             with Memory.open(path, embedder=EMBEDDER) as mem:
                 assert str(mem.verify()).startswith("no flaws")
     assert kills == 25
-    assert len(kept) > 40  # many more on a machine with nothing else to do
+    assert len(kept) > 25
     with Memory.open(path, embedder=EMBEDDER) as mem:
         found = mem.engine.store.get(ADA.partitions(), list(kept))
         for entry_id, text in kept.items():

@@ -422,7 +422,7 @@ def test_a_reader_elsewhere_does_not_hold_up_a_forget_for_minutes(path: Path, op
     reader.execute("SELECT count(*) FROM entries").fetchone()
     forgetting = threading.Thread(target=mem.forget, kwargs={"everything": True, "scope": ADA})
     forgetting.start()
-    forgetting.join(timeout=8)
+    forgetting.join(timeout=45)  # a writer would wait for a minute
     held_up = forgetting.is_alive()
     reader.close()
     forgetting.join(timeout=100)

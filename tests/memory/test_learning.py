@@ -23,7 +23,7 @@ from wellworn.learning.records import outcomes, put_policy
 from wellworn.store.port import Tx
 
 MARKER = "zqxmarker"
-SOON = 5.0
+SOON = 60.0
 """Seconds in which a log that is written twice a second must have been, on a busy machine."""
 ADA_IN_ORG = Scope(tenant="acme", user="ada", org="all")
 
