@@ -74,7 +74,9 @@ class Target:
     """False if tenant and layers are all defaults."""
     json: bool
 
-    def open(self, *, new: bool = False, whole: bool = False, **settings: Any) -> Memory:  # settings of Memory
+    def open(
+        self, *, new: bool = False, whole: bool = False, background: bool = False, **settings: Any
+    ) -> Memory:  # settings of Memory
         """Open the memory for the scope, or for the whole store.
 
         A missing file is an error unless the command may make it (`new`).
@@ -83,7 +85,7 @@ class Target:
             raise InvalidInput("--db", f"no file {self.db!r}", "remember something first, or check the path")
         from wellworn.memory import Memory
 
-        memory = Memory.open(self.db, embedder=self.embedder, background=False, **settings)
+        memory = Memory.open(self.db, embedder=self.embedder, background=background, **settings)
         return memory if whole else memory.for_scope(self.scope)
 
     def answer(self, document: object, *shown: object) -> None:

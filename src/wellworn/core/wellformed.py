@@ -26,3 +26,8 @@ def well_formed(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def clean_text(text: str) -> str:
+    """Return the text without NUL characters and lone surrogates, so that every store accepts it."""
+    return well_formed(text).replace("\x00", "")

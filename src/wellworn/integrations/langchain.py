@@ -20,12 +20,12 @@ from typing import TYPE_CHECKING, Annotated, Any, NotRequired, cast
 
 from wellworn.core.clock import Clock, TimeOrderedIds, system_clock
 from wellworn.core.errors import InvalidInput, MissingExtra
-from wellworn.core.fence import NOTHING
+from wellworn.core.fence import MIN_CONFIDENCE, NOTHING
 from wellworn.core.values import Entry, Scope
+from wellworn.core.wellformed import clean_text
 from wellworn.ingest.validate import checked_count, checked_flag, checked_k, checked_session_id
-from wellworn.integrations.loop import MIN_CONFIDENCE
 from wellworn.integrations.rmm_bank import Retrieved, RMMContext, Utterance, WellwornBank, user_of
-from wellworn.integrations.support import checked_memory, clean_text, off_loop
+from wellworn.integrations.support import checked_memory, off_loop
 from wellworn.memory import Memory
 from wellworn.reflection.values import ReflectionSettings
 from wellworn.search.filters import Filters

@@ -19,9 +19,10 @@ from wellworn.core.cache import LruCache
 from wellworn.core.citations import Citation, read_citation
 from wellworn.core.clock import TimeOrderedIds
 from wellworn.core.errors import InvalidInput, NotFound
-from wellworn.core.fence import NOTHING
+from wellworn.core.fence import MIN_CONFIDENCE, NOTHING
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import Entry, Recall, Scope
+from wellworn.core.wellformed import clean_text
 from wellworn.ingest.validate import (
     MAX_QUERY_CHARS,
     checked_count,
@@ -41,7 +42,7 @@ from wellworn.integrations.prompt import (
     format_memory_context,
     memory_block,
 )
-from wellworn.integrations.support import Faults, checked_memory, clean_text, off_loop
+from wellworn.integrations.support import Faults, checked_memory, off_loop
 from wellworn.memory import Memory
 from wellworn.search.filters import Filters
 
@@ -54,8 +55,6 @@ NOTE = (
 CITE = "End your answer with the numbers of the memories you used, as in [0, 2], or with [NO_CITE] when you used none."
 _MAX_PENDING = 64
 _MANY = 100_000
-MIN_CONFIDENCE = 0.15
-"""A recall that is less likely than this to hold an answer shows nothing: better nothing than strangers."""
 
 
 @dataclass(frozen=True, kw_only=True)

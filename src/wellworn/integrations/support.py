@@ -15,7 +15,6 @@ from typing import Any, ParamSpec, TypeVar, cast
 
 from wellworn.core.errors import InvalidInput
 from wellworn.core.locks import ForkLock, patience
-from wellworn.core.wellformed import well_formed
 from wellworn.memory import Memory
 
 P = ParamSpec("P")
@@ -76,8 +75,3 @@ def checked_memory(memory: object) -> Memory:
     if not isinstance(memory, Memory):
         raise InvalidInput("memory", f"must be a Memory, not {type(memory).__name__}", "use Memory(…)")
     return memory
-
-
-def clean_text(text: str) -> str:
-    """Return the text without NUL characters and lone surrogates, so that every store accepts it."""
-    return well_formed(text).replace("\x00", "")
