@@ -168,15 +168,22 @@ class Memory:
         *,
         k: int = 5,
         recursion: RecursionMode | None = None,
+        deadline_s: float | None = None,
         scope: Scope | None = None,
         **filters: Unpack[FilterOptions],
     ) -> Recall:
         """The `k` entries that answer the query best, each with the reasons for its place.
 
-        It sees what is valid now, or at `as_of`. `recursion` is `on`, `off` or `always` for this call.
+        It sees what is valid now, or at `as_of`. `recursion` is `on`, `off` or `always` for this call. After
+        `deadline_s` seconds it answers with what was found by then, and says so in `cut`, whatever hangs.
         """
         return self.engine.router.recall(
-            query, scope=self._scope(scope), k=k, filters=Filters.of(**filters), recursion=recursion
+            query,
+            scope=self._scope(scope),
+            k=k,
+            filters=Filters.of(**filters),
+            recursion=recursion,
+            deadline_s=deadline_s,
         )
 
     def assemble(

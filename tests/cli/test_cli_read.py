@@ -29,7 +29,7 @@ def texts(answer: dict[str, list[dict[str, dict[str, str]]]]) -> list[str]:
 
 def test_recall_answers_with_one_document(filled: Cli) -> None:
     answer = filled.json("recall", "which async runtime does Ada like?", "-k", "2")
-    assert set(answer) == {"id", "query", "hits", "route", "cost", "searched", "trace", "confidence"}
+    assert set(answer) == {"id", "query", "hits", "route", "cost", "searched", "trace", "confidence", "digest", "cut"}
     assert answer["searched"] == 3
     assert texts(answer)[0].startswith("Ada prefers tokio")
     hit = answer["hits"][0]
@@ -48,6 +48,7 @@ def test_recall_answers_with_one_document(filled: Cli) -> None:
         (["--since", "2026-02-01"], 2),
         (["--until", "2026-02-01"], 1),
         (["--layer", "user"], 3),
+        (["--deadline", "600"], 3),
     ],
 )
 def test_recall_filters(filled: Cli, options: list[str], expected: int) -> None:
@@ -95,7 +96,8 @@ def test_query_syntax_has_no_meaning(filled: Cli, query: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [["-k", "0"], ["--since", "yesterday-ish"], ["--kind", "rumour"], ["--layer", "planet"]]
+    "options",
+    [["-k", "0"], ["--since", "yesterday-ish"], ["--kind", "rumour"], ["--layer", "planet"], ["--deadline", "-1"]],
 )
 def test_bad_options_are_refused_in_one_line(filled: Cli, options: list[str]) -> None:
     answer = filled("recall", "bees", *options)

@@ -36,13 +36,18 @@ def recall(
     until: options.Until = None,
     as_of: options.AsOf = None,
     recursion: options.Recursion = "on",
+    deadline: Annotated[
+        float | None, typer.Option("--deadline", metavar="SECONDS", help="Answer by then, with what was found so far.")
+    ] = None,
 ) -> None:
     """Find the memories that answer a question."""
     filters = options.given(
         kind=kind, tags=tag, layer=layer, session_id=session_id, since=since, until=until, as_of=as_of
     )
     with target.open() as memory:
-        found = memory.recall(text_from(query, "QUERY"), k=k, **filters, **options.given(recursion=recursion))
+        found = memory.recall(
+            text_from(query, "QUERY"), k=k, **filters, **options.given(recursion=recursion, deadline_s=deadline)
+        )
     block = found.context(max_tokens=max_tokens) if context else ""
     if target.json:
         render.print_json({**to_plain(found), **({"context": block} if context else {})})
@@ -57,7 +62,9 @@ def _say_recall(found: Recall, target: Target) -> None:
     how = "" if found.route == "hybrid" else f", route {found.route}"
     entries = render.count(found.searched, "entry", "entries")
     render.say(f"{len(found.hits)} of {entries} for {target}{how}, {1000 * found.cost.seconds:.1f} ms")
-    if not found.searched:
+    if found.cut:
+        render.say("The deadline cut the search short; with more time there may be more.")
+    elif not found.searched:
         render.say("No entry matches; `wellworn list` shows what there is.")
     elif found.hits:
         render.say(f"Useful? Tell it: wellworn outcome --last --cited 0   (recall {found.id})")

@@ -1,14 +1,20 @@
-"""A lock that a forked child does not inherit as held; and how long the present call may wait for locks."""
+"""A lock that a forked child does not inherit as held; and how long the present call may take, or wait for locks."""
 
 from __future__ import annotations
 
 import os
+import queue
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from contextvars import ContextVar
+from contextvars import ContextVar, copy_context
 from types import TracebackType
+from typing import TypeVar
+
+T = TypeVar("T")
+SHARE = 0.5
+"""Of the time that is left until a deadline, for any one thing that may be left out."""
 
 _until: ContextVar[float] = ContextVar("wellworn_patience", default=float("inf"))
 
@@ -26,6 +32,58 @@ def patience(seconds: float) -> Iterator[None]:
 def patience_left(most_s: float) -> float:
     """Seconds that the present call may still wait, at most so many."""
     return max(0.0, min(most_s, _until.get() - time.monotonic()))
+
+
+def started(work: Callable[[], T]) -> queue.SimpleQueue[T | Exception]:
+    """Begin work on a daemon thread, in the caller's context; its result, or its error, comes through the queue."""
+    box: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
+
+    def run() -> None:
+        try:
+            box.put(work())
+        except Exception as error:  # passed on to the thread that waits
+            box.put(error)
+
+    threading.Thread(target=copy_context().run, args=(run,), daemon=True).start()
+    return box
+
+
+class Deadline:
+    """The moment by which the present call answers, with what it has by then."""
+
+    def __init__(self, seconds: float) -> None:
+        self._until = time.monotonic() + seconds
+        self.missed = False
+        """Whether anything was left out because of it."""
+
+    def left_s(self, *, whole: bool = False) -> float:
+        """Seconds for one thing that may be left out; `whole`: until the deadline itself."""
+        left_s = (1.0 if whole else SHARE) * (self._until - time.monotonic())
+        return max(0.0, min(left_s, threading.TIMEOUT_MAX))
+
+    def answer(self, work: Callable[[], T]) -> T | None:
+        """The result of the whole call, whose parts find this deadline by `deadline()`; None when it is late."""
+        token = _deadline.set(self)
+        try:
+            return self.wait_for(work, whole=True)
+        finally:
+            _deadline.reset(token)
+
+    def wait_for(self, work: Callable[[], T], *, whole: bool = False) -> T | None:
+        """The result of work that may take long; None when it is late. It goes on all the same."""
+        try:
+            result = started(work).get(timeout=self.left_s(whole=whole))
+        except queue.Empty:
+            self.missed = True
+            return None
+        if isinstance(result, Exception):
+            raise result
+        return result
+
+
+_deadline: ContextVar[Deadline | None] = ContextVar("wellworn_deadline", default=None)
+deadline = _deadline.get
+"""The deadline of the present call; None without one."""
 
 
 class ForkLock:

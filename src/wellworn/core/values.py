@@ -256,6 +256,8 @@ class Recall:
     """How likely it is that an answer is among the hits, 0 … 1; None under a profile that it was not measured for."""
     digest: str = ""
     """What a plan that ends with `compare` or `summarize` makes of the hits: a table, or a summary."""
+    cut: bool = False
+    """Whether `deadline_s` ended the search early: with more time there may be more or better hits."""
 
     def __iter__(self) -> Iterator[Hit]:
         return iter(self.hits)
@@ -269,7 +271,7 @@ class Recall:
     def __str__(self) -> str:
         """The hits in short lines: place, score, date, who said it, text."""
         if not self.hits:
-            return f"nothing found for {self.query!r}"
+            return f"nothing found for {self.query!r}" + (" before the deadline" if self.cut else "")
         return "\n".join(
             f"{place:>2}  {hit.score:7.3f}  {hit.entry.at:%Y-%m-%d}  {_in_short(hit)}"
             for place, hit in enumerate(self.hits)

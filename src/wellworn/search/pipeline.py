@@ -12,11 +12,13 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 
 import numpy as np
 
 from wellworn.core.clock import Clock, NewId, aware
 from wellworn.core.errors import EmbeddingFailed, InvalidInput
+from wellworn.core.locks import deadline
 from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Recall, Scope, filled
 from wellworn.ingest.replaces import forget_statements
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
@@ -122,10 +124,11 @@ class Searcher:
         started = time.perf_counter()
         query, k = checked_query(query), checked_k(k)
         home = scope.home()  # a scope without a layer sees nothing: better an error than silence
-        query = self.scrubbed(query, home)
+        query, until = self.scrubbed(query, home), deadline()
+        embed = partial(self._embed_if_it_works, query)
         ask = _Ask(
             query=query,
-            vector=self._embed_if_it_works(query),
+            vector=embed() if until is None else until.wait_for(embed),
             k=k,
             filters=filters,
             home=home,
@@ -137,8 +140,9 @@ class Searcher:
             if filters.min_confidence is not None and sure is not None and sure < filters.min_confidence:
                 ranked = ranked.take([])
             nos, seqs = bank.named(ranked.rows)
-            if self._learner is not None:
-                self._learner.log.add(self._logged(ask, ranked, seen, bank), new=home not in partitions)
+            if self._learner is not None and (until is None or until.left_s(whole=True) > 0):  # else nobody sees it
+                new = home not in partitions and (until is None or not until.missed)
+                self._learner.log.add(self._logged(ask, ranked, seen, bank), new=new)
         return filled(
             Recall,
             id=ask.recall_id,
@@ -149,7 +153,19 @@ class Searcher:
             cost=Cost(seconds=time.perf_counter() - started, embedded_texts=int(ask.vector is not None)),
             trace=(),
             confidence=sure,
+            digest="",
+            cut=False,
         )
+
+    def unanswered(self, query: str, *, scope: Scope, seconds: float) -> Recall:
+        """A recall that found nothing before its deadline. It is in the log, so that its outcome can be reported."""
+        home = scope.home()
+        ask = _Ask(
+            query=self.scrubbed(query, home), vector=None, k=1, filters=Filters(), home=home, recall_id=self._new_id()
+        )
+        if self._learner is not None:
+            self._learner.log.add(self._logged(ask, _none_of(self._profile), None, Bank([])))
+        return Recall(id=ask.recall_id, query=ask.query, hits=[], route=ROUTE, cost=Cost(seconds=seconds), cut=True)
 
     def _rank(
         self, ask: _Ask, bank: Bank, partitions: Sequence[Partition], refine: Refine | None = None
@@ -157,9 +173,7 @@ class Searcher:
         """The top k rows, how many were eligible, and what learning saw of them."""
         bounds = self._bounds(ask, bank, partitions)
         if not (searched := bounds.searched):
-            names, none = [*self._profile.weights], np.empty(0, dtype=np.intp)
-            weights, values = np.array([*self._profile.weights.values()]), np.empty((0, len(names)))
-            return Ranked(rows=none, names=names, weights=weights, values=values), 0, None
+            return _none_of(self._profile), 0, None
         context = self._context(ask, bounds, partitions)
         ranked = context.with_linked(factors(context.view))
         if refine is not None:
@@ -406,6 +420,14 @@ class Searcher:
     def drop_ram(self) -> None:
         """Read everything again on next use."""
         self.ram.clear()
+
+
+def _none_of(profile: Profile) -> Ranked:
+    """A ranking of nothing."""
+    names, none = [*profile.weights], np.empty(0, dtype=np.intp)
+    return Ranked(
+        rows=none, names=names, weights=np.array([*profile.weights.values()]), values=np.empty((0, len(names)))
+    )
 
 
 def _both(a: Mask | None, b: Mask | None) -> Mask | None:

@@ -12,9 +12,10 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 
 from wellworn.core.cache import LruCache
-from wellworn.core.locks import ForkLock
+from wellworn.core.locks import ForkLock, deadline
 from wellworn.core.values import Entry, Partition, filled
 from wellworn.models.port import Embedder, check_served
 from wellworn.search.bank import Bank
@@ -170,12 +171,22 @@ class Ram:
 
     @contextmanager
     def bank(self, partitions: Sequence[Partition]) -> Iterator[tuple[Bank, list[Partition]]]:
-        """The partitions that exist, as of now, with their names; nobody changes them meanwhile."""
+        """The partitions that exist, as of now, with their names; nobody changes them meanwhile.
+
+        Of a call with a deadline, those that are not read by then are missing; reading them goes on.
+        """
         self._begin_anew_after_fork()
         heads = self._store.heads(partitions)
         self._drop_replaced(partitions, heads)
         present = [(partition, head) for partition, head in zip(partitions, heads, strict=True) if head is not None]
-        held = [self._current(partition, head) for partition, head in present]
+        if (until := deadline()) is None:
+            held = [self._current(partition, head) for partition, head in present]
+        else:
+            found = [
+                self._if_current(head) or until.wait_for(partial(self._current, partition, head))
+                for partition, head in present
+            ]
+            held = [one for one in found if one is not None]
         if self._grown:  # once for all of them: a bank may have a thousand partitions
             self._grown = False
             self._evict(keep={one.index.partition_no for one in held})
@@ -189,6 +200,10 @@ class Ram:
         finally:
             for lock in reversed(locks):
                 lock.end()
+
+    def _if_current(self, head: Head) -> Held | None:
+        held = self._held.get(head.partition_no)
+        return held if held is not None and held.index.known_seq >= head.seq else None
 
     def _current(self, partition: Partition, head: Head) -> Held:
         with self._lock:

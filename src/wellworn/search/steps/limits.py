@@ -7,7 +7,6 @@ time. A model call that is late stays paid for. Knows no prompt.
 from __future__ import annotations
 
 import queue
-import threading
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -16,6 +15,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, TypeVar
 
 from wellworn.core.errors import InvalidInput, ModelFailed
+from wellworn.core.locks import deadline, started
 from wellworn.core.values import Cost, Partition
 from wellworn.models.choose import ModelSpec, choose_model
 from wellworn.models.ledger import CallCost as Price
@@ -46,7 +46,7 @@ class Usage:
     def __init__(self, limits: Limits, now: Callable[[], float] = time.perf_counter) -> None:
         self.limits = limits
         self._now = now
-        self._began = now()
+        self.restart_clock()
         self.actions = 0
         self.tokens = 0
         self.usd = 0.0
@@ -54,6 +54,10 @@ class Usage:
     def restart_clock(self) -> None:
         """Count time from now: a plan by a model has a deadline of its own."""
         self._began = self._now()
+        self._until = deadline()
+        self._time_s = self.limits.timeout_s
+        if self._until is not None:
+            self._time_s = min(self._time_s, self._until.left_s())
 
     def begin_action(self) -> None:
         self.check()
@@ -73,35 +77,27 @@ class Usage:
     def check(self, *, ahead_s: float = 0.0) -> None:
         """Stop after the deadline, or before work that is expected to end after it."""
         if self._left_s() <= ahead_s:
-            raise LimitMet(f"{self.limits.timeout_s} s")
+            raise self._late()
 
     def _left_s(self) -> float:
-        return self.limits.timeout_s - (self._now() - self._began)
+        return self._time_s - (self._now() - self._began)
+
+    def _late(self) -> LimitMet:
+        if self._until is None or self._time_s == self.limits.timeout_s:
+            return LimitMet(f"{self.limits.timeout_s} s")
+        self._until.missed = True
+        return LimitMet("the deadline")
 
     def within(self, work: Callable[[], T]) -> T:
         """The result of code that may hang, if it comes before the deadline."""
         self.check()
         try:
-            result = _started(work).get(timeout=max(self._left_s(), 0.0))
+            result = started(work).get(timeout=max(self._left_s(), 0.0))
         except queue.Empty:
-            raise LimitMet(f"{self.limits.timeout_s} s") from None
+            raise self._late() from None
         if isinstance(result, Exception):
             raise result
         return result
-
-
-def _started(work: Callable[[], T]) -> queue.SimpleQueue[T | Exception]:
-    """Begin work on a thread of its own; its result, or its error, comes through the queue."""
-    box: queue.SimpleQueue[T | Exception] = queue.SimpleQueue()
-
-    def run() -> None:
-        try:
-            box.put(work())
-        except Exception as error:  # passed on to the thread that waits
-            box.put(error)
-
-    threading.Thread(target=run, daemon=True).start()
-    return box
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -150,8 +146,9 @@ class Calls:
     def __init__(self, usage: Usage, *, most: int = 8, timeout_s: float = 60.0) -> None:
         self._usage = usage
         self._most = most
-        self._timeout_s = timeout_s
-        self._until = time.perf_counter() + timeout_s
+        self._deadline = deadline()
+        self._timeout_s = timeout_s if self._deadline is None else min(timeout_s, self._deadline.left_s())
+        self._until = time.perf_counter() + self._timeout_s
         self._cost = Cost()
 
     def added_to(self, cost: Cost) -> Cost:
@@ -181,6 +178,7 @@ class Calls:
         """Reserve the most that a call may take and start it; beyond any limit, say which."""
         now, wanted = time.perf_counter(), model.most(request)
         if now >= self._until:
+            self._note_late()
             return LimitMet(f"{self._timeout_s:g} s for model calls")
         if self._cost.model_calls >= self._most:
             return LimitMet(f"{self._most} model calls")
@@ -189,7 +187,7 @@ class Calls:
         except LimitMet as limit:
             return limit
         self._cost = _plus(self._cost, model_calls=1)
-        return _started(partial(model.complete, request)), min(self._until, now + CALL_TIMEOUT_S), wanted
+        return started(partial(model.complete, request)), min(self._until, now + CALL_TIMEOUT_S), wanted
 
     def _end(
         self, model: MeteredModel, box: queue.SimpleQueue[Reply | Exception], until: float, wanted: Price
@@ -198,6 +196,7 @@ class Calls:
         try:
             reply = box.get(timeout=max(until - time.perf_counter(), 0.0))
         except queue.Empty:
+            self._note_late()
             return ModelFailed(f"model {model.name!r} did not answer in time", retryable=True)
         read, written = (0, 0) if isinstance(reply, Exception) else (reply.input_tokens, reply.output_tokens)
         usd = 0.0 if isinstance(reply, Exception) else model.prices.usd(model.name, read, written)
@@ -205,6 +204,10 @@ class Calls:
         self._usage.usd += usd - wanted.usd
         self._cost = _plus(self._cost, input_tokens=read, output_tokens=written, usd=usd)
         return reply if isinstance(reply, Exception) else reply.text
+
+    def _note_late(self) -> None:
+        if self._deadline is not None:
+            self._deadline.missed = True
 
 
 def _plus(cost: Cost, **more: float) -> Cost:

@@ -16,12 +16,13 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 from wellworn.core.errors import InvalidInput
-from wellworn.core.values import Recall, RecursionMode, Scope
-from wellworn.ingest.validate import checked_fraction, checked_query, shown
+from wellworn.core.locks import Deadline
+from wellworn.core.values import Recall, RecursionMode, Scope, altered
+from wellworn.ingest.validate import checked_fraction, checked_k, checked_query, checked_seconds, shown
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.search.profiles import Profile
@@ -170,8 +171,30 @@ class Router:
 
         return StepSearch(self._searcher, self._recursion, access=self._access(), trainer=self._trainer)
 
-    def recall(self, query: str, *, scope: Scope, k: int, filters: Filters, recursion: str | None = None) -> Recall:
-        """The k best entries for a query; `recursion` decides for this call alone, except that `off` stays off."""
+    def recall(
+        self,
+        query: str,
+        *,
+        scope: Scope,
+        k: int,
+        filters: Filters,
+        recursion: str | None = None,
+        deadline_s: float | None = None,
+    ) -> Recall:
+        """The k best entries for a query; `recursion` decides for this call alone, except that `off` stays off.
+
+        With a deadline it runs on a thread of its own: whatever hangs, the caller gets what was found by then.
+        """
+        if deadline_s is None:
+            return self._recall(query, scope=scope, k=k, filters=filters, recursion=recursion)
+        deadline = Deadline(checked_seconds("deadline_s", deadline_s))
+        work = partial(self._recall, checked_query(query), scope=scope, k=checked_k(k), filters=filters)
+        found = deadline.answer(partial(work, recursion=None if recursion is None else checked_recursion(recursion)))
+        if found is None:
+            return self._searcher.unanswered(query, scope=scope, seconds=deadline_s)
+        return altered(found, cut=True) if deadline.missed else found
+
+    def _recall(self, query: str, *, scope: Scope, k: int, filters: Filters, recursion: str | None) -> Recall:
         settings = self._recursion
         mode = settings.mode if recursion is None or settings.mode == "off" else checked_recursion(recursion)
         if mode != "off":
