@@ -18,7 +18,9 @@ from wellworn.core.lazy import lazy
 
 if TYPE_CHECKING:
     from wellworn.aio import AsyncMemory as AsyncMemory
+    from wellworn.core.errors import AccessDenied as AccessDenied
     from wellworn.core.errors import BudgetExceeded as BudgetExceeded
+    from wellworn.core.errors import Conflict as Conflict
     from wellworn.core.errors import EmbedderMismatch as EmbedderMismatch
     from wellworn.core.errors import EmbeddingFailed as EmbeddingFailed
     from wellworn.core.errors import InvalidInput as InvalidInput
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
     from wellworn.core.errors import PersonalData as PersonalData
     from wellworn.core.errors import ReplyUnreadable as ReplyUnreadable
     from wellworn.core.errors import ScopeError as ScopeError
+    from wellworn.core.errors import ServiceFailed as ServiceFailed
     from wellworn.core.errors import StoreBusy as StoreBusy
     from wellworn.core.errors import StoreClosed as StoreClosed
     from wellworn.core.errors import StoreCorrupt as StoreCorrupt
@@ -82,12 +85,13 @@ if TYPE_CHECKING:
     from wellworn.search.steps.repl import ReplLimits as ReplLimits
     from wellworn.search.steps.router import Limits as Limits
     from wellworn.search.steps.router import Recursion as Recursion
+    from wellworn.server.client import Client as Client
 
 __version__ = "0.2.0"
 
 _NAMES = {
     "aio": "AsyncMemory",
-    "core.errors": "BudgetExceeded EmbedderMismatch EmbeddingFailed InvalidInput LeaseLost MissingExtra ModelFailed NotFound PersonalData ReplyUnreadable ScopeError StoreBusy StoreClosed StoreCorrupt StoreError TransferError UnknownKind WellwornError WrongKey",
+    "core.errors": "AccessDenied BudgetExceeded Conflict EmbedderMismatch EmbeddingFailed InvalidInput LeaseLost MissingExtra ModelFailed NotFound PersonalData ReplyUnreadable ScopeError ServiceFailed StoreBusy StoreClosed StoreCorrupt StoreError TransferError UnknownKind WellwornError WrongKey",
     "core.values": "CacheLevel Cost Entry Factor Hit LearningStatus Link Partition Reasoning ReasoningStep Recall RecallResult Receipt Scope Stats SearchStep Turn Version",
     "ingest.pii.mask": "scrub_text",
     "ingest.session": "Session",
@@ -104,6 +108,7 @@ _NAMES = {
     "search.steps.limits": "Models",
     "search.steps.repl": "ReplLimits",
     "search.steps.router": "Limits Recursion",
+    "server.client": "Client",
 }
 __all__, __getattr__, __dir__ = lazy("wellworn", _NAMES)
 __all__ += ["__version__"]

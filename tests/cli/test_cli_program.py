@@ -86,6 +86,7 @@ def test_a_dozen_commands_are_on_top() -> None:
     assert len(panels["Everyday"]) == 12
     assert panels["More"] == ["learning", "tasks", "jobs", "admin", "backup", "hook"]
     assert panels["Agents"] == ["mcp"]
+    assert panels["Service"] == ["serve", "keys"]
 
 
 def test_errors_are_json_under_json(cli: Cli) -> None:

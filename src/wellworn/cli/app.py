@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from wellworn.cli import admin, chat, demo, hook, jobs, learning, mcp, read, session, tasks, write
+from wellworn.cli import admin, chat, demo, hook, jobs, learning, mcp, read, serve, session, tasks, write
 from wellworn.cli.edge import INTERRUPTED, REFUSED, print_error, utf8_streams
 from wellworn.cli.target import with_shared_options
 
@@ -99,6 +99,8 @@ app.add_typer(jobs.app, name="jobs", rich_help_panel=GROUPS)
 app.add_typer(admin.app, name="admin", rich_help_panel=GROUPS)
 app.add_typer(admin.backup_app, name="backup", rich_help_panel=GROUPS)
 app.add_typer(hook.app, name="hook", rich_help_panel=GROUPS)
+app.add_typer(serve.app)
+app.add_typer(serve.keys, name="keys", rich_help_panel=serve.SERVICE)
 
 
 def main() -> None:

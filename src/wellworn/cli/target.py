@@ -72,6 +72,8 @@ class Target:
     scope: Scope
     scope_named: bool
     """False if tenant and layers are all defaults."""
+    layers_named: bool
+    """False if the user is the default one."""
     json: bool
 
     def open(
@@ -145,6 +147,7 @@ def _target(values: dict[str, str | None], *, as_json: bool) -> Target:
         embedder=values["embedder"] or "static",
         scope=Scope(tenant="default" if tenant is None else tenant, **(layers or {"user": DEFAULT_USER})),
         scope_named=bool(layers) or tenant is not None,
+        layers_named=bool(layers),
         json=as_json,
     )
 

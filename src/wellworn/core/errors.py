@@ -14,6 +14,9 @@
     │   └── ReplyUnreadable   it answered, but with no JSON in it
     ├── BudgetExceeded        the call would cost more than a cap allows; it was not made
     ├── TransferError         an export or import file is damaged or unsafe
+    ├── Conflict              it was changed meanwhile, or the same request is under way
+    ├── AccessDenied          the service does not know the key, or the key does not allow this
+    ├── ServiceFailed         the service cannot be reached, or has too much to do
     └── StoreError            the storage engine failed
         ├── StoreBusy         another writer held the file for longer than the time-out
         ├── StoreCorrupt      the file is not a readable wellworn store
@@ -132,6 +135,30 @@ class BudgetExceeded(WellwornError):
 
 class TransferError(WellwornError):
     """An export or import file is damaged, unsafe or of an unknown version; nothing was changed."""
+
+
+class Conflict(WellwornError):
+    """What was to be changed is not as the caller saw it; nothing was changed."""
+
+    def __init__(self, message: str, *, status: int = 409) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class AccessDenied(WellwornError):
+    """The service does not know who calls (`status` 401), or does not allow this to them (403)."""
+
+    def __init__(self, message: str, *, status: int = 403) -> None:
+        self.status = status
+        super().__init__(message)
+
+
+class ServiceFailed(WellwornError):
+    """The service cannot be reached, or has too much to do. `retry_after_s` says when to try again, if it helps."""
+
+    def __init__(self, message: str, *, status: int = 503, retry_after_s: float | None = None) -> None:
+        self.status, self.retry_after_s = status, retry_after_s
+        super().__init__(message)
 
 
 class StoreError(WellwornError):

@@ -8,7 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from wellworn.core.clock import Clock, aware
-from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.errors import Conflict, InvalidInput, NotFound
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Link, Partition, Scope, Version
 from wellworn.ingest.hashing import content_hash
@@ -48,8 +48,8 @@ class Changer:
         self._scrubbing = scrubbing
         self._clock = aware(clock)
 
-    def edit(self, entry_id: str, *, scope: Scope, changes: Mapping[str, Any]) -> Entry:
-        """The entry with the changes made; nothing is written when one value is bad."""
+    def edit(self, entry_id: str, *, scope: Scope, changes: Mapping[str, Any], expected: Entry | None = None) -> Entry:
+        """The entry with the changes made; nothing is written when one value is bad, or the entry is not as expected."""
         unknown = sorted(changes.keys() - set(EDITABLE))
         if unknown or not changes:
             problem = f"cannot change {', '.join(unknown)}" if unknown else "nothing to change"
@@ -58,6 +58,8 @@ class Changer:
         wanted = self._checked(changes, self._visible(entry_id, scope).partition)
         while True:
             before = self._visible(entry_id, scope)
+            if expected is not None and before != expected:
+                raise Conflict(f"entry {entry_id!r} was changed meanwhile (read it again)", status=412)
             if all(getattr(before, name) == value for name, value in wanted.items()):
                 return before  # nothing to change, so nothing to keep a version of
             after = _edited(before, wanted, self._clock())

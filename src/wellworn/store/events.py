@@ -5,6 +5,7 @@ Events are records of kind `event`. They hold ids and numbers, never text, and a
 
 from __future__ import annotations
 
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
@@ -13,6 +14,8 @@ from wellworn.store.port import Record, RecordFilter, StoreReader, Tx
 
 EVENT = "event"
 """The kind of record."""
+ACTOR: ContextVar[str] = ContextVar("actor", default="")
+"""Who acts, as a service knows it; events say it as `actor`. Empty: the program itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,8 +30,10 @@ class Event:
 
 
 def audit(tx: Tx, event: Event) -> None:
-    """Append an event to the log of its tenant."""
-    body = {"entry": event.entry_id, "detail": event.detail} if event.detail else {"entry": event.entry_id}
+    """Append an event to the log of its tenant, with the one who acts."""
+    actor = ACTOR.get()
+    detail = {"actor": actor, **event.detail} if actor else event.detail
+    body = {"entry": event.entry_id, "detail": detail} if detail else {"entry": event.entry_id}
     record = Record(
         tenant=event.tenant, kind=EVENT, state=event.action, body=body, created_at=event.at, updated_at=event.at
     )

@@ -1,0 +1,212 @@
+"""`wellworn serve` and `wellworn keys`: the memory as a service, and who may call it."""
+
+from __future__ import annotations
+
+import ipaddress
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from wellworn.cli import options, render
+from wellworn.cli.target import Target, command
+from wellworn.core.clock import system_clock
+from wellworn.core.errors import InvalidInput, MissingExtra
+from wellworn.core.values import LAYERS
+
+if TYPE_CHECKING:
+    import socket
+
+    from wellworn.server.keys import ApiKey
+    from wellworn.store.port import Store
+
+DRAIN_S = 30
+SERVICE = "Service"
+app = typer.Typer()
+keys = typer.Typer(no_args_is_help=True, help="API keys of the service: create, list, revoke, rotate.")
+
+KeyId = Annotated[str, typer.Argument(metavar="ID", help="The key's id, or the beginning of it.")]
+
+
+@command(app, "serve", "serve --port 8765", panel=SERVICE)
+def serve(
+    target: Target,
+    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 takes a free one.")] = 8765,
+    require_key: Annotated[bool, typer.Option("--require-key", help="Ask for a key on this machine, too.")] = False,
+    rate: Annotated[
+        float, typer.Option("--rate", metavar="N", min=0.1, help="Requests per second that a key may make.")
+    ] = 100.0,
+    cors_origin: Annotated[
+        list[str] | None,
+        typer.Option("--cors-origin", metavar="ORIGIN", help="Pages of this origin may call; may be repeated."),
+    ] = None,
+    llm: options.LlmName = None,
+    summarizer: options.SummarizerName = None,
+) -> None:
+    """Serve the memory over HTTP, until it is stopped.
+
+    Programs of this machine need no key: they read and write as --tenant and --user say. On any other address every
+    request needs one; the first is made and shown at the start. The schema is at /openapi.json.
+    """
+    try:
+        import uvicorn
+
+        from wellworn.server.app import build_app
+        from wellworn.server.guard import LOOPBACK, Rules
+        from wellworn.server.service import MemoryService
+    except ImportError:
+        raise MissingExtra("`wellworn serve`", "server") from None
+    from wellworn.memory import Memory
+
+    loopback = _is_loopback(host)
+    keyless = loopback and not require_key
+    models = options.given(llm=None if llm == "rules" else llm, summarizer=summarizer)
+    memory = Memory(target.db, embedder=target.embedder, tenants="all", **models)
+    rules = Rules(hosts=(*LOOPBACK, host) if loopback else None, origins=tuple(cors_origin or ()))
+    service = MemoryService(memory, rules=rules, local=target.scope if keyless else None, rate=rate)
+    config = uvicorn.Config(
+        build_app(service),
+        host=host,
+        port=port,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=DRAIN_S,
+    )
+    listening = config.bind_socket()
+    first = None if keyless else _first_key(memory.engine.store, target.scope.tenant)
+    address = _address(listening, host)
+    document = {"address": address, "db": target.db, **({} if first is None else {"key": first})}
+    lines = [f"Serving {target.db} at {address}"] + ([] if first is None else [f"First key, shown once: {first}"])
+    target.answer(document, *lines)
+    sys.stdout.flush()
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _is_loopback(host: str) -> bool:
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def _address(listening: socket.socket, host: str) -> str:
+    return f"http://{f'[{host}]' if ':' in host else host}:{listening.getsockname()[1]}"
+
+
+def _first_key(store: Store, tenant: str) -> str | None:
+    """A key of an admin, when there is none yet."""
+    from wellworn.server.keys import create_key, list_keys
+
+    now = system_clock()
+    if any(key.role == "admin" and key.active(now) for key in list_keys(store)):
+        return None
+    return create_key(store, tenant=tenant, role="admin", now=now, name="first")[1]
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+@command(keys, "create", "keys create laptop --role writer --user ada")
+def create(
+    target: Target,
+    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")] = "",
+    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="reader, writer or admin.")] = "writer",
+    expires: Annotated[
+        datetime | None, typer.Option("--expires", metavar="TIME", help="When it ends to work (UTC).")
+    ] = None,
+) -> None:
+    """Make a key and print it; it is not shown again.
+
+    It belongs to --tenant. With --user, --team or another layer it is bound to these ids; without, it may name any.
+    """
+    from wellworn.server.keys import create_key
+
+    scope = target.scope
+    named = LAYERS if target.layers_named else ()
+    layers: dict[str, tuple[str, ...]] = {layer: ids for layer in named if (ids := scope.ids(layer))}
+    end = None if expires is None else expires.replace(tzinfo=UTC)
+    with _store(target, new=True) as store:
+        key, text = create_key(
+            store, tenant=scope.tenant, role=role, now=system_clock(), name=name, layers=layers, expires_at=end
+        )
+    target.answer({"key": text, **_shown(key)}, text)
+    target.say(f"Key {key.id} of a {key.role} for {_reach(key)}. It is not shown again.")
+
+
+@command(keys, "list", "keys list")
+def list_all(target: Target) -> None:
+    """List the keys of every tenant, newest first."""
+    from wellworn.server.keys import list_keys
+
+    with _store(target) as store:
+        found = list_keys(store)
+    rows = [
+        (key.id, key.name, key.role, _reach(key), f"{key.created_at:%Y-%m-%d}", _state(key, system_clock()))
+        for key in found
+    ]
+    target.answer(
+        {"keys": [_shown(key) for key in found]}, render.table(("id", "name", "role", "for", "created", "state"), rows)
+    )
+
+
+@command(keys, "revoke", "keys revoke 3f2a")
+def revoke(target: Target, id: KeyId) -> None:
+    """Refuse a key from now on, also where the service is running."""
+    from wellworn.server.keys import revoke_key
+
+    with _store(target) as store:
+        key = revoke_key(store, id, now=system_clock())
+    target.answer(_shown(key), f"revoked {key.id}")
+
+
+@command(keys, "rotate", "keys rotate 3f2a --grace-hours 24")
+def rotate(
+    target: Target,
+    id: KeyId,
+    grace_hours: Annotated[
+        float, typer.Option("--grace-hours", metavar="N", min=0, help="How long the old key still works.")
+    ] = 24.0,
+) -> None:
+    """Make a key in the place of another and print it; it is not shown again."""
+    from wellworn.server.keys import rotate_key
+
+    if grace_hours > 24 * 365:
+        raise InvalidInput("--grace-hours", f"{grace_hours:g} is more than a year", "create a key instead")
+    with _store(target) as store:
+        key, text = rotate_key(store, id, now=system_clock(), grace=timedelta(hours=grace_hours))
+    target.answer({"key": text, **_shown(key)}, text)
+    target.say(f"Key {key.id} replaces {id}, which works for {grace_hours:g} more hours.")
+
+
+@contextmanager
+def _store(target: Target, *, new: bool = False) -> Iterator[Store]:
+    with target.open(new=new, whole=True) as memory:
+        yield memory.engine.store
+
+
+def _reach(key: ApiKey) -> str:
+    layers = ", ".join(f"{layer} {' '.join(ids)}" for layer, ids in key.layers.items()) or "everyone"
+    return layers if key.tenant == "default" else f"{layers} (tenant {key.tenant})"
+
+
+def _state(key: ApiKey, now: datetime) -> str:
+    if key.revoked_at is not None:
+        return f"revoked {key.revoked_at:%Y-%m-%d}"
+    if key.expires_at is None:
+        return "active"
+    return f"{'expires' if key.active(now) else 'expired'} {key.expires_at:%Y-%m-%d}"
+
+
+def _shown(key: ApiKey) -> dict[str, Any]:
+    """What may be printed of a key: not its hash."""
+    from wellworn.core.plain import to_plain
+
+    plain: dict[str, Any] = to_plain(key)
+    del plain["digest"]
+    return plain

@@ -1,0 +1,128 @@
+"""Who calls, what they may do, and how often.
+
+The tenant comes from the credential alone. Ids of layers may be named by a request, within what the key is bound to.
+Failed keys are counted by address and key id, so that guessing ends after a few tries, even with the right secret, while
+other keys of the same address work on.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from wellworn.core.clock import Clock
+from wellworn.core.errors import AccessDenied, ServiceFailed
+from wellworn.core.values import Scope
+from wellworn.server.keys import ROLES, ApiKey, Role, find_key, id_in, opens, scope_of
+from wellworn.store.port import StoreReader
+
+GUESSES = 10
+GUESSES_WINDOW_S = 60.0
+_MOST_NAMES = 10_000
+_PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Caller:
+    """Whoever sends a request."""
+
+    actor: str
+    """`local`, or `key:` and the id of the key: what the audit log says."""
+    tenant: str
+    role: Role
+    bound: Scope | None = None
+    """Nothing outside of this is seen; None: all of the tenant."""
+    usual: Scope | None = None
+    """What a request means that names no layer."""
+
+    def scope(self, layers: Mapping[str, Sequence[str]], tenant: str | None) -> Scope:
+        """The scope of a request that names these ids."""
+        if tenant is not None and tenant != self.tenant:
+            raise AccessDenied(f"tenant: {tenant!r:.80} is not the tenant of this credential (leave it out)")
+        usual = self.bound or self.usual
+        if not layers and usual is not None:
+            return usual
+        wanted = scope_of(self.tenant, layers)
+        if self.bound is not None and not wanted.within(self.bound):
+            raise AccessDenied("scope: it names ids that this key is not bound to (leave them out)")
+        return wanted
+
+    def require(self, role: str) -> None:
+        if ROLES.index(self.role) < ROLES.index(role):
+            raise AccessDenied(f"role: this needs {role}, and the key is of a {self.role}")
+
+
+class Limiter:
+    """Token buckets by name: so many at once, refilled at a rate. Names that were not used for longest are dropped."""
+
+    def __init__(self, *, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._rate, self._burst, self._clock = rate, burst, clock
+        self._filled: OrderedDict[str, tuple[float, float]] = OrderedDict()
+
+    def wait_s(self, name: str) -> float:
+        """Seconds until `take` would be allowed; 0: now."""
+        return max(0.0, (1.0 - self._left(name)) / self._rate)
+
+    def take(self, name: str) -> None:
+        self._filled[name] = (max(0.0, self._left(name) - 1.0), self._clock())
+        self._filled.move_to_end(name)
+        if len(self._filled) > _MOST_NAMES:
+            self._filled.popitem(last=False)
+
+    def _left(self, name: str) -> float:
+        left, at = self._filled.get(name, (self._burst, self._clock()))
+        return min(self._burst, left + (self._clock() - at) * self._rate)
+
+
+class Gate:
+    """Finds out who calls."""
+
+    def __init__(
+        self, store: StoreReader, *, clock: Clock, local: Caller | None, rate: float, ticks: Callable[[], float]
+    ) -> None:
+        """`local` is who calls without a key; None: nobody may. `rate` is requests per second and key."""
+        self._store = store
+        self._clock = clock
+        self._local = local
+        self._requests = Limiter(rate=rate, burst=2 * rate, clock=ticks)
+        self._failures = Limiter(rate=GUESSES / GUESSES_WINDOW_S, burst=GUESSES, clock=ticks)
+
+    def admit(self, headers: Mapping[str, str], address: str) -> Caller:
+        """The caller of a request; an error for anybody else."""
+        given = headers.get("authorization", "")
+        if not given:
+            return self._without_key(headers)
+        kind, _, token = given.partition(" ")
+        key = find_key(self._store, id_in(token.strip())) if kind.lower() == "bearer" else None
+        guesser = f"{address} {'' if key is None else key.id}"
+        wait_s = self._failures.wait_s(guesser)
+        if wait_s:
+            raise ServiceFailed("key: too many failed tries (wait)", status=429, retry_after_s=math.ceil(wait_s))
+        if not opens(key, token.strip(), self._clock()) or key is None:
+            self._failures.take(guesser)
+            raise AccessDenied("key: unknown, expired or revoked (see `wellworn keys list`)", status=401)
+        wait_s = self._requests.wait_s(key.id)
+        if wait_s:
+            raise ServiceFailed(
+                "rate: too many requests of this key (wait)", status=429, retry_after_s=math.ceil(wait_s)
+            )
+        self._requests.take(key.id)
+        return _caller(key)
+
+    def _without_key(self, headers: Mapping[str, str]) -> Caller:
+        if self._local is None:
+            raise AccessDenied("key: is missing (send `Authorization: Bearer ww_…`)", status=401)
+        if any(name in headers for name in _PROXY_HEADERS):
+            raise AccessDenied(
+                "key: is missing, and the request came through a proxy, so it may come from anywhere "
+                "(send `Authorization: Bearer ww_…`; see `wellworn keys create`)",
+                status=401,
+            )
+        return self._local
+
+
+def _caller(key: ApiKey) -> Caller:
+    return Caller(actor=f"key:{key.id}", tenant=key.tenant, role=key.role, bound=key.scope)

@@ -1,0 +1,161 @@
+"""The service put together: routes, guard, error documents, health, and an orderly start and end."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager, suppress
+from importlib.metadata import version
+from typing import Any
+
+from fastapi import FastAPI, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.middleware.cors import CORSMiddleware
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+from starlette.exceptions import HTTPException
+
+from wellworn.core.errors import StoreError, WellwornError
+from wellworn.server.access import Caller
+from wellworn.server.guard import CALLER, RequestGuard, refusal
+from wellworn.server.routes import v1
+from wellworn.server.service import MemoryService
+from wellworn.server.wire import problem, problem_of
+
+KEEP_UP_S = 1.0
+PRUNE_EVERY = 3600
+_log = logging.getLogger("wellworn.server")
+
+
+def build_app(service: MemoryService) -> FastAPI:
+    """The service as an ASGI application. It closes the memory when it ends."""
+    app = FastAPI(
+        title="wellworn",
+        version=version("wellworn"),
+        summary="Memory for AI agents that gets better with use",
+        docs_url=None,
+        redoc_url=None,
+        lifespan=_lifespan,
+        generate_unique_id_function=lambda route: route.name,
+    )
+    app.state.service = service
+    app.include_router(v1)
+    app.add_api_route("/healthz", _health, methods=["GET"], tags=["health"])
+    app.add_api_route("/readyz", _ready, methods=["GET"], tags=["health"], responses={503: {"description": "Not yet"}})
+    app.add_api_route("/metrics", _metrics, methods=["GET"], tags=["health"], response_class=Response)
+    app.add_exception_handler(WellwornError, _wellworn_error)
+    app.add_exception_handler(RequestValidationError, _bad_request)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(Exception, _unexpected)
+    app.add_middleware(RequestGuard, rules=service.rules, gate=service.gate, metrics=service.metrics)
+    if service.rules.origins:
+        app.add_middleware(
+            CORSMiddleware, allow_origins=[*service.rules.origins], allow_methods=["*"], allow_headers=["*"]
+        )
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    service: MemoryService = app.state.service
+    await asyncio.to_thread(_warm_up, service)
+    chores = asyncio.create_task(_chores(service))
+    service.ready = True
+    try:
+        yield
+    finally:
+        service.ready = False
+        chores.cancel()
+        with suppress(asyncio.CancelledError):
+            await chores
+        if service.work:
+            await asyncio.wait(service.work)
+        await asyncio.to_thread(_close, service)
+
+
+def _warm_up(service: MemoryService) -> None:
+    """Load what the first request would wait for."""
+    engine = service.memory.engine
+    service.requests.prune()
+    if engine.embedder is not None:
+        engine.embedder.embed(["ready"])
+    engine.background.wake()
+
+
+async def _chores(service: MemoryService) -> None:
+    seconds = 0
+    while True:
+        await asyncio.sleep(KEEP_UP_S)
+        seconds += 1
+        try:
+            await asyncio.to_thread(service.trail.flush)
+            if seconds % PRUNE_EVERY == 0:
+                await asyncio.to_thread(service.requests.prune)
+        except StoreError:
+            _log.exception("the audit trail could not be written")
+
+
+def _close(service: MemoryService) -> None:
+    with suppress(StoreError):
+        service.trail.flush()
+    service.memory.close()
+
+
+# -- health ------------------------------------------------------------------------------------------------------------
+
+
+async def _health() -> dict[str, str]:
+    """The process is alive."""
+    return {"status": "ok"}
+
+
+def _ready(request: Request) -> Response:
+    """The store answers, and the service is neither starting nor ending."""
+    service: MemoryService = request.app.state.service
+    try:
+        service.memory.engine.check_open()
+        ready = service.ready
+    except StoreError:
+        ready = False
+    return Response(b'{"status":"ready"}' if ready else b'{"status":"not ready"}', 200 if ready else 503)
+
+
+def _metrics(request: Request) -> Response:
+    """Numbers for Prometheus."""
+    caller: Caller = getattr(request.state, CALLER)
+    caller.require("admin")
+    service: MemoryService = request.app.state.service
+    return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+async def _wellworn_error(_request: Request, error: Exception) -> Response:
+    if not isinstance(error, WellwornError):
+        raise error
+    return refusal(problem_of(error))
+
+
+async def _bad_request(_request: Request, error: Exception) -> Response:
+    """A body or parameter of another shape than the schema's."""
+    first: dict[str, Any] = error.errors()[0] if isinstance(error, RequestValidationError) else {}
+    if first.get("type") == "json_invalid":
+        field, message = "body", "is not JSON"
+    else:
+        place = [str(part) for part in first.get("loc", ())[1:] if part not in ("one", "many")]
+        field, message = ".".join(place) or "body", str(first.get("msg", "is not readable"))
+        message = f"{message[:1].lower()}{message[1:]}"
+    document = problem(422, f"{field}: {message} (see /openapi.json)", "InvalidInput")
+    return refusal({**document, "field": field, "problem": message, "remedy": "see /openapi.json"})
+
+
+async def _http_error(_request: Request, error: Exception) -> Response:
+    status, detail = (error.status_code, error.detail) if isinstance(error, HTTPException) else (500, "")
+    kind = "NotFound" if status == 404 else "InvalidInput" if status < 500 else "WellwornError"
+    return refusal(problem(status, str(detail), kind))
+
+
+async def _unexpected(request: Request, error: Exception) -> Response:
+    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
+    return refusal(problem(500, "the server failed; its log says why", "WellwornError"))

@@ -1,0 +1,183 @@
+"""What stands before every route: Host and Origin, keys, sizes, how much at once, security headers, metrics.
+
+Written as plain ASGI, so that a request that is refused costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+from fastapi import HTTPException, Response
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from wellworn.core.errors import AccessDenied, ServiceFailed, WellwornError
+from wellworn.server.access import Gate
+from wellworn.server.wire import PROBLEM, RETRY_AFTER_S, problem, problem_of
+
+LOOPBACK = ("localhost", "127.0.0.1", "::1")
+MOST_BODY = 4_000_000
+MOST_IMPORT = 64_000_000
+IMPORT_PATH = "/v1/import"
+OPEN = ("/healthz", "/readyz", "/openapi.json")
+"""Answered without a key, and however busy the server is."""
+CALLER = "caller"
+"""Where a request's state holds who sent it."""
+SECURITY_HEADERS = {
+    "x-content-type-options": "nosniff",
+    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
+    "referrer-policy": "no-referrer",
+    "cross-origin-resource-policy": "same-origin",
+    "cache-control": "no-store",
+}
+"""Set where a route does not set its own."""
+_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rules:
+    """What a request must look like."""
+
+    hosts: Collection[str] | None
+    """Names that the Host header may have; None: any."""
+    origins: Collection[str] = ()
+    """Other origins whose pages may call."""
+    most_at_once: int = 64
+
+    def check(self, headers: dict[str, str]) -> None:
+        """Refuse a request that a page of somebody else may have made a browser send."""
+        host = headers.get("host", "")
+        if self.hosts is not None and _name(host) not in self.hosts:
+            raise AccessDenied(f"host: {host!r:.80} is not this server (use {' or '.join(self.hosts)})", status=421)
+        origin = headers.get("origin")
+        if origin is not None:
+            if origin not in self.origins and urlsplit(origin).netloc.lower() != host.lower():
+                raise AccessDenied(f"origin: {origin!r:.80} may not call this server")
+        elif self.hosts is not None and headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+            raise AccessDenied("origin: a page of another site may not call this server")
+
+
+def _name(host: str) -> str:
+    """A Host header without its port."""
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+class Metrics:
+    """Requests by route and status, how long they took, and how many are under way."""
+
+    def __init__(self) -> None:
+        self.registry = CollectorRegistry()
+        labels = ("method", "route", "status")
+        self.requests = Counter("wellworn_requests", "Requests answered", labels, registry=self.registry)
+        self.seconds = Histogram(
+            "wellworn_request_seconds", "Time to answer", ("route",), buckets=_BUCKETS, registry=self.registry
+        )
+        self.running = Gauge("wellworn_requests_running", "Requests under way", registry=self.registry)
+
+
+class RequestGuard:
+    """The outermost layer of the service."""
+
+    def __init__(
+        self, app: ASGIApp, *, rules: Rules, gate: Gate, metrics: Metrics, ticks: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._app = app
+        self._rules = rules
+        self._gate = gate
+        self._metrics = metrics
+        self._ticks = ticks
+        self._running = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "lifespan":
+                await self._app(scope, receive, send)
+            return
+        begun, answer = self._ticks(), _Answer(send)
+        try:
+            await self._within_limits(scope, receive, answer)
+        except WellwornError as error:
+            await refusal(problem_of(error))(scope, receive, answer)
+        finally:
+            route = getattr(scope.get("route"), "path", "none")
+            self._metrics.requests.labels(scope["method"], route, answer.status).inc()
+            self._metrics.seconds.labels(route).observe(self._ticks() - begun)
+
+    async def _within_limits(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
+        headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        self._rules.check(headers)
+        if scope["path"] in OPEN:
+            await self._app(scope, receive, answer)
+            return
+        address = (scope.get("client") or ("", 0))[0]
+        scope.setdefault("state", {})[CALLER] = self._gate.admit(headers, address)
+        most = MOST_IMPORT if scope["path"] == IMPORT_PATH else MOST_BODY
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length[:20]) > most:
+            await refusal(problem(413, _too_large(most), "InvalidInput"))(scope, receive, answer)
+            return
+        if self._running >= self._rules.most_at_once:
+            raise ServiceFailed("the server has too much to do (try again)", retry_after_s=RETRY_AFTER_S)
+        self._running += 1
+        self._metrics.running.set(self._running)
+        try:
+            await self._app(scope, _Counted(receive, most), answer)
+        finally:
+            self._running -= 1
+            self._metrics.running.set(self._running)
+
+
+class _Answer:
+    """Sends an answer with the security headers, and knows its status."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+        self.status = 500
+
+    async def __call__(self, message: Message) -> None:
+        if message["type"] == "http.response.start":
+            self.status = message["status"]
+            set_already = {name for name, _ in message["headers"]}
+            message["headers"] = [
+                *message["headers"],
+                *((n.encode(), v.encode()) for n, v in SECURITY_HEADERS.items() if n.encode() not in set_already),
+            ]
+        await self._send(message)
+
+
+class _Counted:
+    """Receives a body, and refuses one that is too large even when it did not say so."""
+
+    def __init__(self, receive: Receive, most: int) -> None:
+        self._receive = receive
+        self._most = most
+        self._seen = 0
+
+    async def __call__(self) -> Message:
+        message = await self._receive()
+        self._seen += len(message.get("body", b""))
+        if self._seen > self._most:
+            raise HTTPException(413, _too_large(self._most))
+        return message
+
+
+def _too_large(most: int) -> str:
+    return f"body: is larger than {most:,} bytes (send it in parts, or use {IMPORT_PATH})"
+
+
+def refusal(document: Mapping[str, object]) -> Response:
+    """A problem document as a response."""
+    status = int(str(document["status"]))
+    headers = {}
+    if status == 401:
+        headers["www-authenticate"] = "Bearer"
+    if status in (429, 503):
+        headers["retry-after"] = str(document.get("retry_after_s") or RETRY_AFTER_S)
+    return Response(json.dumps(document), status, headers, PROBLEM)

@@ -1,0 +1,368 @@
+"""The routes of `/v1`: each translates a request into one verb of `Memory`, and its result into JSON.
+
+Routes run on worker threads, so that no request holds up another. No rule of memory lives here.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Annotated, Any
+
+import msgspec
+from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.responses import StreamingResponse
+from pydantic import TypeAdapter
+
+from wellworn.core.errors import AccessDenied, Conflict, InvalidInput, WellwornError
+from wellworn.core.values import Entry, Job, LearningStatus, Link, Reasoning, Recall, Receipt, Stats
+from wellworn.ingest.session import Session
+from wellworn.ingest.validate import checked_seconds
+from wellworn.ops.doctor import Report
+from wellworn.search.filters import Filters
+from wellworn.server import bodies, wire
+from wellworn.server.guard import IMPORT_PATH
+from wellworn.server.once import ServiceReply
+from wellworn.server.service import Call, Needs, NotingWatch, etag_of
+from wellworn.store.port import Tx
+
+Reader = Annotated[Call, Depends(Needs("reader"))]
+Writer = Annotated[Call, Depends(Needs("writer"))]
+Admin = Annotated[Call, Depends(Needs("admin"))]
+Limit = Annotated[int, Query(ge=1, le=1000)]
+Cursor = Annotated[str | None, Query(max_length=300)]
+Several = Annotated[list[str] | None, Query(max_length=64)]
+IfMatch = Annotated[str | None, Header(description="Change the entry only if this is still its ETag.")]
+IfNoneMatch = Annotated[str | None, Header(description="Answer 304 if this is still the ETag.")]
+_PROBLEM: dict[str, Any] = {
+    "description": "What is wrong, and the remedy",
+    "content": {wire.PROBLEM: {"schema": TypeAdapter(wire.Problem).json_schema()}},
+}
+
+v1 = APIRouter(prefix="/v1", responses={"4XX": _PROBLEM, "5XX": _PROBLEM})
+
+
+# -- entries -----------------------------------------------------------------------------------------------------------
+
+
+@v1.post("/entries", tags=["entries"], status_code=201, response_model=wire.EntryIds)
+def create_entries(call: Writer, body: bodies.EntriesBody) -> Response:
+    """Remember a text, or up to 1,000. A text that is there already is strengthened, not stored twice."""
+    several = body.entries if isinstance(body, bodies.NewEntriesBody) else [body]
+
+    def work() -> ServiceReply:
+        return ServiceReply(
+            value=wire.EntryIds(ids=call.memory.remember_many([one.given() for one in several])), status=201
+        )
+
+    return call.once(work)
+
+
+@v1.get("/entries", tags=["entries"], response_model=wire.EntryPage)
+def list_entries(
+    call: Reader,
+    kind: Several = None,
+    tag: Several = None,
+    layer: Several = None,
+    session_id: str | None = None,
+    state: Several = None,
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """Entries that the scope sees, oldest first, a page at a time."""
+    filters = Filters.of(kind=kind, tags=tag, layer=layer, session_id=session_id)
+    partitions = [one for one in call.scope.partitions() if filters.layers is None or one.layer in filters.layers]
+    selection = filters.selection(state)
+    if cursor is not None and not (cursor.isdecimal() and cursor.isascii() and len(cursor) < 19):
+        raise InvalidInput("cursor", f"{cursor!r:.40} is none", "give the `next` of the page before, or nothing")
+    page = call.memory.engine.store.select(partitions, selection, after=int(cursor or 0), limit=limit + 1)
+    more = str(page[limit - 1][0]) if len(page) > limit else None
+    return call.read("list", wire.EntryPage(entries=[entry for _, entry in page[:limit]], next=more))
+
+
+@v1.get("/entries/{id}", tags=["entries"], response_model=Entry)
+def get_entry(call: Reader, id: str, if_none_match: IfNoneMatch = None) -> Response:
+    """One entry, whatever its state, with its ETag."""
+    entry = call.memory.get(id)
+    answer = call.read("get", entry, entry_id=entry.id)
+    if if_none_match is not None and _matches(if_none_match, etag_of(entry)):
+        return Response(status_code=304, headers={"etag": etag_of(entry)})
+    return answer
+
+
+@v1.get("/entries/{id}/history", tags=["entries"], response_model=wire.VersionList)
+def entry_history(call: Reader, id: str) -> Response:
+    """Every state that the entry has had, oldest first."""
+    return call.read("history", wire.VersionList(versions=call.memory.history(id)), entry_id=id)
+
+
+@v1.get("/entries/{id}/links", tags=["entries"], response_model=wire.LinkList)
+def entry_links(call: Reader, id: str) -> Response:
+    """Links that start or end at the entry."""
+    return call.read("links", wire.LinkList(links=call.memory.links(id)), entry_id=id)
+
+
+@v1.patch("/entries/{id}", tags=["entries"], response_model=Entry)
+def edit_entry(call: Writer, id: str, body: bodies.ChangeBody, if_match: IfMatch = None) -> Response:
+    """Change fields of an entry; the former state stays in its history."""
+
+    def work() -> ServiceReply:
+        expected = None
+        if if_match is not None:
+            expected = call.memory.get(id)
+            if not _matches(if_match, etag_of(expected)):
+                raise Conflict(f"entry {id!r} was changed meanwhile (read it again)", status=412)
+        entry = call.memory.engine.changer.edit(id, scope=call.scope, changes=body.given(), expected=expected)
+        return _entry_reply(entry)
+
+    return call.once(work)
+
+
+@v1.delete("/entries/{id}", tags=["entries"], response_model=Receipt)
+def delete_entry(call: Writer, id: str, turns: bool = False) -> Response:
+    """Remove an entry for good, and what hangs on it; with `turns` also the raw turn it was said in."""
+    return call.once(lambda: ServiceReply(value=call.memory.forget([id], turns=turns)))
+
+
+@v1.post("/entries/{id}/supersede", tags=["entries"], response_model=Entry)
+def supersede_entry(call: Writer, id: str, body: bodies.SupersedeBody) -> Response:
+    """Record that another entry replaced this one; returns this one as it is now."""
+    return call.once(lambda: _entry_reply(call.memory.supersede(id, **body.given())))
+
+
+@v1.post("/links", tags=["entries"], status_code=201, response_model=Link)
+def create_link(call: Writer, body: bodies.LinkBody) -> Response:
+    """Record that one entry stands in this relation to another."""
+    return call.once(lambda: ServiceReply(value=call.memory.link(**body.given()), status=201))
+
+
+@v1.delete("/links", tags=["entries"], response_model=wire.Done)
+def delete_link(call: Writer, source: str, target: str, type: str) -> Response:
+    """Remove a link."""
+
+    def work() -> ServiceReply:
+        return ServiceReply(value=wire.Done(done=call.memory.unlink(source, target, type)))  # type: ignore[arg-type]
+
+    return call.once(work)
+
+
+@v1.post(
+    IMPORT_PATH.removeprefix("/v1"),
+    tags=["entries"],
+    response_class=StreamingResponse,
+    responses={200: {"description": "Events `progress`, then `done` or `error`", "content": {"text/event-stream": {}}}},
+    openapi_extra={
+        "requestBody": {"required": True, "content": {"application/x-ndjson": {"schema": {"type": "string"}}}}
+    },
+)
+async def bulk_import(call: Writer, request: Request) -> StreamingResponse:
+    """Remember many texts: one JSON text or object a line, as in `/v1/entries`. All are checked before the first is
+    stored. The import goes on when the connection breaks; sent again, nothing is stored twice."""
+    items = _lines(await request.body())
+    events: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
+    loop = asyncio.get_running_loop()
+
+    def put(kind: str, value: Any) -> None:  # any value of ours
+        loop.call_soon_threadsafe(events.put_nowait, (kind, value))
+
+    def work() -> None:
+        try:
+            ids = call.memory.remember_many(items, progress=lambda done, total: put("progress", [done, total]))
+            put("done", wire.EntryIds(ids=ids))
+        except WellwornError as error:
+            put("error", wire.problem_of(error))
+        except BaseException:
+            put("error", wire.problem(500, "the import failed; see the log of the server", "WellwornError"))
+            raise
+
+    async def stream() -> AsyncIterator[bytes]:
+        kind = ""
+        while kind not in ("done", "error"):
+            kind, value = await events.get()
+            data = {"done": value[0], "total": value[1]} if kind == "progress" else value
+            yield f"event: {kind}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"
+
+    task = asyncio.create_task(asyncio.to_thread(work))
+    call.service.work.add(task)
+    task.add_done_callback(call.service.work.discard)
+    return StreamingResponse(stream(), media_type="text/event-stream")
+
+
+# -- recall ------------------------------------------------------------------------------------------------------------
+
+
+@v1.post("/recall", tags=["recall"], response_model=Recall)
+def recall(call: Reader, body: bodies.RecallBody) -> Response:
+    """The entries that answer the query best, each with the reasons for its place."""
+    found = call.memory.recall(**body.given())
+    return call.read("recall", found, recall=found.id)
+
+
+@v1.post("/reason", tags=["recall"], response_model=Reasoning)
+def reason(call: Reader, body: bodies.ReasonBody) -> Response:
+    """The chain of entries that bears on a question, and what follows from them."""
+    found = call.memory.reason(**body.given())
+    return call.read("reason", found, recall=found.recall.id)
+
+
+@v1.post("/recalls/{id}/outcome", tags=["recall"], response_model=wire.Done)
+def report_outcome(call: Writer, id: str, body: bodies.OutcomeBody) -> Response:
+    """Report how a recall turned out: exactly one of the fields."""
+    return call.once(lambda: ServiceReply(value=wire.Done(done=call.memory.outcome(id, **body.given()))))
+
+
+# -- sessions ----------------------------------------------------------------------------------------------------------
+
+
+@v1.get("/sessions", tags=["sessions"], response_model=wire.SessionPage)
+def list_sessions(call: Reader, layer: str | None = None, limit: Limit = 100, cursor: Cursor = None) -> Response:
+    """Ids of the sessions of the scope's home layer, oldest first."""
+    ids = call.memory.sessions(layer=layer)  # type: ignore[arg-type]
+    if cursor is not None and cursor not in ids:
+        raise InvalidInput("cursor", f"there is no session {cursor!r:.80}", "begin again without it")
+    first = 0 if cursor is None else ids.index(cursor) + 1
+    page = ids[first : first + limit]
+    return call.read("sessions", wire.SessionPage(sessions=page, next=page[-1] if first + limit < len(ids) else None))
+
+
+@v1.get("/sessions/{id:path}/turns", tags=["sessions"], response_model=wire.TurnList)
+def list_turns(call: Reader, id: str) -> Response:
+    """Every turn of a session, verbatim, in order."""
+    return call.read("turns", wire.TurnList(turns=call.memory.session(id).turns()), session=id)
+
+
+@v1.post("/sessions/{id:path}/turns", tags=["sessions"], status_code=201, response_model=wire.EntryList)
+def add_turns(call: Writer, id: str, body: bodies.TurnsBody) -> Response:
+    """Add turns in one durable write. A known id continues its session."""
+    engine, home, request = call.memory.engine, call.scope.home(), call.wanted
+    session = call.memory.session(id)
+
+    def note(tx: Tx, turns: int) -> None:
+        if request is not None:
+            call.service.requests.note(tx, request, {"stop": turns})
+
+    def work() -> ServiceReply:
+        writer = Session(
+            engine.writer,
+            engine.store,
+            scope=call.scope,
+            session_id=id,
+            watch=NotingWatch(engine.background.watch, note),
+        ).writer
+        drafts = [writer.draft(**one.given()) for one in body.turns]
+        return _turns_reply(writer.write(writer.ready(drafts)))
+
+    def again(noted: dict[str, Any]) -> ServiceReply:
+        stop = int(noted["stop"])
+        ids = [turn.entry_id or "" for turn in session.turns() if stop - len(body.turns) <= turn.number < stop]
+        found = engine.store.get([home], ids)
+        return _turns_reply([found[one] for one in ids if one in found])
+
+    return call.once(work, again)
+
+
+@v1.post("/sessions/{id:path}/end", tags=["sessions"], response_model=wire.SessionEnd)
+def end_session(call: Writer, id: str, body: bodies.EndBody | None = None) -> Response:
+    """End a session: what was said becomes memories, in the background."""
+    wait = min(checked_seconds("wait", 0.0 if body is None else body.wait), bodies.MOST_WAIT_S)
+    return call.once(lambda: ServiceReply(value=wire.SessionEnd(job=_shown(call.memory.session(id).end(wait=wait)))))
+
+
+@v1.delete("/sessions/{id:path}", tags=["sessions"], response_model=Receipt)
+def delete_session(call: Writer, id: str, layer: str | None = None) -> Response:
+    """Remove a session for good: its turns, its entries and what was derived from them."""
+    return call.once(
+        lambda: ServiceReply(value=call.memory.forget(session_id=id, layer=layer))  # type: ignore[arg-type]
+    )
+
+
+@v1.post("/reflect", tags=["sessions"], response_model=wire.ReflectionList)
+def reflect(call: Writer, body: bodies.ReflectBody) -> Response:
+    """Turn what was said into memories now."""
+
+    def work() -> ServiceReply:
+        made = call.memory.reflect(**body.given())
+        names = tuple(memory.id for one in made for memory in one.memories)
+        return ServiceReply(value=wire.ReflectionList(reflections=made), names=names)
+
+    return call.once(work)
+
+
+# -- care --------------------------------------------------------------------------------------------------------------
+
+
+@v1.post("/forget", tags=["care"], response_model=Receipt)
+def forget(call: Writer, body: bodies.ForgetBody) -> Response:
+    """Remove for good, and report what was removed. `everything` needs an admin."""
+    if body.everything:
+        call.caller.require("admin")
+    return call.once(lambda: ServiceReply(value=call.memory.forget(**body.given())))
+
+
+@v1.get("/stats", tags=["care"], response_model=Stats)
+def stats(call: Reader) -> Response:
+    """How much the scope holds."""
+    return call.read("stats", call.memory.admin.stats())
+
+
+@v1.get("/learning", tags=["care"], response_model=LearningStatus)
+def learning(call: Reader) -> Response:
+    """What serves the scope's home layer now, and on which evidence."""
+    return call.read("learning", call.memory.learning.status())
+
+
+@v1.get("/jobs", tags=["care"], response_model=wire.JobList)
+def jobs(call: Reader, state: str | None = None, limit: Limit = 100) -> Response:
+    """Background work of the scope, newest first."""
+    found = call.memory.jobs.list(state=state, limit=limit)  # type: ignore[arg-type]
+    seen = call.scope.partitions()
+    return call.read("jobs", wire.JobList(jobs=[job for job in found if job.partition in seen]))
+
+
+@v1.get("/events", tags=["care"], response_model=wire.EventList)
+def events(call: Admin, limit: Limit = 100) -> Response:
+    """The tenant's audit log, newest first: who did what to which entry, never its text."""
+    if call.caller.bound is not None:
+        raise AccessDenied("the audit log is that of the whole tenant, and the key is bound to a part of it")
+    call.service.trail.flush()
+    return call.read("events", wire.EventList(events=call.memory.admin.events(limit=limit)))
+
+
+@v1.post("/verify", tags=["care"], response_model=Report)
+def verify(call: Admin) -> Response:
+    """Check the whole store."""
+    tenants = {one.tenant for one in call.memory.engine.store.partitions()} - {call.scope.tenant}
+    if call.caller.bound is not None or (tenants and call.caller.usual is None):
+        raise AccessDenied("verify: it looks at the whole store, which holds more (run `wellworn doctor` beside it)")
+    return call.read("verify", call.memory.verify())
+
+
+def _entry_reply(entry: Entry) -> ServiceReply:
+    return ServiceReply(value=entry, etag=etag_of(entry), names=(entry.id,))
+
+
+def _turns_reply(entries: list[Entry]) -> ServiceReply:
+    return ServiceReply(value=wire.EntryList(entries=entries), status=201)
+
+
+def _shown(job: Job | None) -> Job | None:
+    """A job without the name of the process that runs it."""
+    return None if job is None else replace(job, worker=None)
+
+
+def _matches(given: str, etag: str) -> bool:
+    return given.strip() == "*" or etag in [one.strip() for one in given.split(",")]
+
+
+def _lines(body: bytes) -> list[Any]:
+    """The text or object of each line."""
+    items = []
+    for number, line in enumerate(body.split(b"\n"), start=1):
+        if line.strip():
+            try:
+                items.append(json.loads(line))
+            except (ValueError, RecursionError):
+                raise InvalidInput(f"line {number}", "is not JSON", "write a text or an object a line") from None
+    return items

@@ -1,0 +1,161 @@
+"""What goes over the wire, for the server and the client alike: answers, and errors as problem documents (RFC 9457).
+
+A problem carries the text of our error, its class and its fields, so that the client raises the error that a local
+memory would raise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from wellworn.core import errors
+from wellworn.core.errors import (
+    AccessDenied,
+    BudgetExceeded,
+    Conflict,
+    EmbeddingFailed,
+    InvalidInput,
+    MissingExtra,
+    ModelFailed,
+    NotFound,
+    ServiceFailed,
+    StoreBusy,
+    StoreClosed,
+    WellwornError,
+)
+from wellworn.core.values import Entry, Job, Link, Turn, Version
+from wellworn.reflection.values import Reflection
+from wellworn.store.events import Event
+
+PROBLEM = "application/problem+json"
+RETRY_AFTER_S = 1
+_STATUS: tuple[tuple[type[WellwornError], int], ...] = (
+    (InvalidInput, 422),
+    (NotFound, 404),
+    (AccessDenied, 403),
+    (Conflict, 409),
+    (StoreBusy, 503),
+    (StoreClosed, 503),
+    (ServiceFailed, 503),
+    (BudgetExceeded, 429),
+    (MissingExtra, 501),
+    (EmbeddingFailed, 502),
+    (ModelFailed, 502),
+)
+_FIELDS = ("field", "problem", "remedy", "what", "name", "status", "retry_after_s", "retryable")
+
+
+def status_of(error: WellwornError) -> int:
+    """The HTTP status of an error: its own, or that of its class."""
+    own = getattr(error, "status", None)
+    if isinstance(own, int):
+        return own
+    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+
+
+def problem_of(error: WellwornError) -> dict[str, Any]:
+    """The error as a problem document."""
+    told = {name: value for name in _FIELDS if (value := getattr(error, name, None)) not in (None, "")}
+    return {**told, **problem(status_of(error), str(error), type(error).__name__)}
+
+
+def problem(status: int, detail: str, kind: str) -> dict[str, Any]:
+    """A problem document; `kind` is the name of the error's class."""
+    return {"type": f"urn:wellworn:{kind}", "title": kind, "status": status, "detail": detail}
+
+
+def error_of(status: int, document: Mapping[str, Any]) -> WellwornError:
+    """The error that a problem document describes; `ServiceFailed` for one that we do not know."""
+    detail = str(document.get("detail") or f"the service answered with status {status}")
+    kind = getattr(errors, str(document.get("title")), None)
+    if not isinstance(kind, type) or not issubclass(kind, WellwornError):
+        return ServiceFailed(detail, status=status)
+    error: WellwornError = kind.__new__(kind)  # its own constructor would word the message again
+    WellwornError.__init__(error, detail)
+    for name in _FIELDS:
+        if name in document:
+            setattr(error, name, document[name])
+    return error
+
+
+# -- answers that hold more than one value -----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryIds:
+    ids: list[str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryPage:
+    entries: list[Entry]
+    next: str | None
+    """Give it as `cursor` to read on; null: this is the last page."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class VersionList:
+    versions: list[Version]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkList:
+    links: list[Link]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Done:
+    done: bool
+    """False: there was nothing to do, or it had been done before."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionPage:
+    sessions: list[str]
+    next: str | None
+    """Give it as `cursor` to read on; null: this is the last page."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class TurnList:
+    turns: list[Turn]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntryList:
+    entries: list[Entry]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionEnd:
+    job: Job | None
+    """What turns the session into memories; null when there is nothing left to read."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReflectionList:
+    reflections: list[Reflection]
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventList:
+    events: list[Event]
+
+
+@dataclass(frozen=True, kw_only=True)
+class JobList:
+    jobs: list[Job]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Problem:
+    """What went wrong: `title` is the class of the error, `detail` its text."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    field: str | None = None
+    remedy: str | None = None

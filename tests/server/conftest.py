@@ -1,0 +1,80 @@
+"""A real server: uvicorn on a thread, on a port that the system gives."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+
+from wellworn import Client, Memory, Scope
+from wellworn.server.app import build_app
+from wellworn.server.guard import LOOPBACK, Rules
+from wellworn.server.keys import create_key
+from wellworn.server.service import MemoryService
+
+ME = Scope(user="me")
+
+
+@dataclass
+class Running:
+    """A server and how to call it."""
+
+    url: str
+    service: MemoryService
+    opened: ExitStack
+    """Closes what was opened before the server ends."""
+
+    def http(self, key: str | None = None) -> httpx.Client:
+        headers = {} if key is None else {"authorization": f"Bearer {key}"}
+        return self.opened.enter_context(httpx.Client(base_url=self.url, headers=headers, timeout=60))
+
+    def client(self, key: str | None = None) -> Client:
+        return self.opened.enter_context(Client(self.url, key=key))
+
+    def key(self, *, tenant: str = "default", role: str = "admin", **layers: list[str]) -> str:
+        store = self.service.memory.engine.store
+        return create_key(store, tenant=tenant, role=role, now=datetime.now(UTC), layers=layers)[1]
+
+
+@contextmanager
+def serving(
+    location: str | Path = ":memory:",
+    *,
+    local: Scope | None = ME,
+    rules: Rules | None = None,
+    rate: float = 10_000.0,
+    ticks: Callable[[], float] = time.monotonic,
+    **settings: Any,  # settings of Memory
+) -> Iterator[Running]:
+    memory = Memory(location, **{"embedder": "hash", "tenants": "all", **settings})
+    service = MemoryService(memory, rules=rules or Rules(hosts=LOOPBACK), local=local, rate=rate, ticks=ticks)
+    config = uvicorn.Config(build_app(service), host="127.0.0.1", port=0, log_level="error", access_log=False)
+    listening = config.bind_socket()
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
+    thread.start()
+    try:
+        while not server.started and thread.is_alive():
+            time.sleep(0.01)
+        assert server.started
+        with ExitStack() as opened:
+            yield Running(f"http://127.0.0.1:{listening.getsockname()[1]}", service, opened)
+    finally:
+        server.should_exit = True
+        thread.join()
+        listening.close()
+
+
+@pytest.fixture
+def server() -> Iterator[Running]:
+    with serving() as running:
+        yield running
