@@ -1,7 +1,8 @@
 """Settings for the whole suite: how hard the property tests try.
 
-`make test` uses the profile `light`: few examples, the same ones on every run. `make test-all` uses `heavy`
-(`pytest --hypothesis-profile=heavy`). Leave `max_examples` out of a test's own settings unless it needs a number of its own.
+`make test` uses the profile `light`, `make test-all` uses `heavy` (`pytest --hypothesis-profile=heavy`): few and many
+examples, the same ones on every run. To look for new ones, `pytest --hypothesis-profile=default`. Leave `max_examples`
+out of a test's own settings unless it needs a number of its own.
 """
 
 from hypothesis import HealthCheck, settings
@@ -22,6 +23,7 @@ settings.register_profile(
     max_examples=150,
     stateful_step_count=50,
     deadline=None,
+    derandomize=True,
     database=None,
     print_blob=True,
     suppress_health_check=QUIET,

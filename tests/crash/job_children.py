@@ -9,10 +9,10 @@ from multiprocessing.connection import Connection
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
+from contract.builders import make_new_entry, make_partition
 from wellworn.core.values import Job
 from wellworn.jobs import Backoff, Queue, Worker
 from wellworn.store.sqlite import SqliteStore
-from wellworn.testing.builders import make_new_entry, make_partition
 
 PARTITION = make_partition()
 PARTS = 5

@@ -7,13 +7,13 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from contract.builders import NOON, make_new_entry, make_partition, make_vector
 from wellworn.core.values import Receipt, Scope
 from wellworn.ingest.forget import Forgetter
 from wellworn.learning.records import LoggedRecall, add_outcome, add_recalls, logged_recall
 from wellworn.store.events import events
 from wellworn.store.port import Store
 from wellworn.store.sqlite import SqliteStore
-from wellworn.testing.builders import NOON, make_new_entry, make_partition, make_vector
 
 SECRET = "zqxmarker"
 

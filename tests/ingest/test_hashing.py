@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.builders import make_entry
 from wellworn.ingest.hashing import content_hash, hash64, signed64, text_hash, thread_of
-from wellworn.testing.builders import make_entry
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=50))

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from contract.builders import NOON, make_entry
 from wellworn.ingest.remember import jaccard, links_for
 from wellworn.ingest.terms import analyze
 from wellworn.store.port import Neighbour, NewEntry
-from wellworn.testing.builders import NOON, make_entry
 
 TEXT = "the old mill by the river burned down last summer"
 

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.builders import make_entry
 from wellworn.ingest.hashing import hash64
 from wellworn.ingest.remember import jaccard
 from wellworn.ingest.terms import (
@@ -23,7 +24,6 @@ from wellworn.ingest.terms import (
     terms,
     words,
 )
-from wellworn.testing.builders import make_entry
 
 GOLDEN = {
     # These numbers are in files on users' disks: a change needs a new ANALYSIS_VERSION and a rebuild.

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from contract.builders import make_new_entry, make_turn
 from jobs.world import PARTITION, PARTITIONS, Clock, add, effect, effects, make_job, make_queue, state_of
 from wellworn.core.errors import (
     EmbeddingFailed,
@@ -23,7 +24,6 @@ from wellworn.jobs import Backoff, Queue
 from wellworn.jobs.failures import MOST_CHARS, is_permanent, told
 from wellworn.jobs.queue import list_jobs, restart_jobs
 from wellworn.store.port import Selection, Store
-from wellworn.testing.builders import make_new_entry, make_turn
 
 SECRET = "zqxmarker"
 

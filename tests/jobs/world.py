@@ -9,12 +9,12 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+from contract.builders import NOON, make_new_entry, make_partition
 from wellworn.core.values import Job, Partition
 from wellworn.jobs import Backoff, Queue
 from wellworn.jobs.queue import list_jobs
 from wellworn.store.port import Selection, Store, Tx
 from wellworn.store.sqlite import SqliteStore
-from wellworn.testing.builders import NOON, make_new_entry, make_partition
 
 PARTITION = make_partition()
 PARTITIONS = [PARTITION, make_partition("bob"), make_partition(tenant="rival")]

@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.builders import make_entry
 from memory.world import ADA
 from wellworn import InvalidInput, Memory
 from wellworn.core.fence import CLOSING, OPENING, Item, fenced_block
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Cost, Hit, Recall
-from wellworn.testing.builders import make_entry
 
 
 def recall_of(*texts: str, **given: object) -> Recall:

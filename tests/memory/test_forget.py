@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from contract.models import make_request
 from jobs.world import make_job
 from memory.world import (
     ADA,
@@ -28,7 +29,6 @@ from wellworn.ingest.terms import _term
 from wellworn.jobs.queue import list_jobs, put_job
 from wellworn.models import Meter, ScriptedModel
 from wellworn.models.ledger import spent, total_cost
-from wellworn.testing.models import make_request
 
 MARKER = "zqxmarker"
 ADA_IN_ORG = Scope(tenant="acme", user="ada", org="all")

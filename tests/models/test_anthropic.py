@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from contract.models import make_request
 from models.service import KEY, Service, claude, refusal
 from wellworn.core.errors import InvalidInput, MissingExtra, ModelFailed
 from wellworn.models import AnthropicModel, Message
-from wellworn.testing.models import make_request
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
 

@@ -14,6 +14,7 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 
 import wellworn.models
+from contract.models import make_request
 from wellworn.core.errors import InvalidInput, MissingExtra, ModelFailed
 from wellworn.models import (
     AnthropicModel,
@@ -32,7 +33,6 @@ from wellworn.models import (
 )
 from wellworn.models.base import CheckedModel, ModelBase
 from wellworn.models.choose import EMBEDDERS, MODELS, choose_embedder, choose_model
-from wellworn.testing.models import make_request
 
 
 def answer(prompt: str) -> str:

@@ -10,6 +10,7 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
+from contract.models import ModelContract
 from models.service import KEY, Service, chat, claude, refusal
 from wellworn.models import (
     AnthropicModel,
@@ -25,7 +26,6 @@ from wellworn.models import (
     choose_model,
 )
 from wellworn.store.sqlite import SqliteStore
-from wellworn.testing.models import ModelContract
 
 
 class Remote(ModelContract):

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from contract.models import make_request
 from wellworn.core.errors import BudgetExceeded, EmbeddingFailed, InvalidInput, ModelFailed
 from wellworn.models import FunctionEmbedder, FunctionModel, Message, Reply
 from wellworn.models.base import EmbedFunction
-from wellworn.testing.models import make_request
 
 TALK = (Message(role="system", text="be brief"), Message(role="user", text="hi"))
 

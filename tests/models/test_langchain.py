@@ -11,9 +11,9 @@ from langchain_core.messages import AIMessage, BaseMessage, HumanMessage, System
 from langchain_core.outputs import ChatGeneration, ChatResult
 from pydantic import Field
 
+from contract.models import make_request
 from wellworn.core.errors import ModelFailed
 from wellworn.models import LangChainEmbedder, LangChainModel, Message
-from wellworn.testing.models import make_request
 
 
 class Recorder(BaseChatModel):

@@ -15,13 +15,13 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from contract.models import make_request
 from wellworn.core.errors import BudgetExceeded, InvalidInput, ModelFailed, StoreBusy
 from wellworn.models import Budget, InFlight, Meter, Price, Prices, ScriptedModel, ledger
 from wellworn.models.base import input_tokens, most_input_tokens
 from wellworn.models.ledger import SPANS, CallCost, Span, spent
 from wellworn.store.port import Store, Tx
 from wellworn.store.sqlite import SqliteStore
-from wellworn.testing.models import make_request
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 PRICES = Prices({"scripted": Price(input=10.0, output=100.0)})

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from contract.models import make_request
 from models.service import KEY, Service, after, chat, refusal
 from wellworn.core.errors import InvalidInput, MissingExtra, ModelFailed
 from wellworn.models import Message, OllamaModel, OpenAIModel, remote
 from wellworn.models.remote import Endpoint
-from wellworn.testing.models import make_request
 
 SCHEMA = {"type": "object", "properties": {"a": {"type": "integer"}}}
 

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from contract.models import make_request
 from wellworn.core.errors import InvalidInput, ModelFailed
 from wellworn.models import Reply, Request, ScriptedModel
-from wellworn.testing.models import make_request
 
 
 def test_replies_are_played_in_order_and_requests_kept() -> None:

@@ -6,11 +6,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from contract.builders import make_entry
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Turn
 from wellworn.reflection.values import ReflectionSettings
 from wellworn.reflection.window import CONTEXT_TURNS, WINDOW_TURNS, readable, windows
-from wellworn.testing.builders import make_entry
 
 AT = datetime(2026, 3, 2, tzinfo=UTC)
 

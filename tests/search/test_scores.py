@@ -14,6 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from contract.builders import make_entry, make_partition
 from wellworn import Memory, Profile, Scope
 from wellworn.core.clock import to_micros
 from wellworn.core.values import Entry
@@ -23,7 +24,6 @@ from wellworn.search.bank import Bank
 from wellworn.search.profiles import PROFILES
 from wellworn.search.ram import SMALLEST_ENTRY, EntryCache
 from wellworn.search.score import diversify, of_named_dates
-from wellworn.testing.builders import make_entry, make_partition
 
 from .reference import WIDTH, Partition, Row, index_of
 

@@ -14,12 +14,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from store.reference import ReferenceStore
-from wellworn.core.errors import StoreError
-from wellworn.core.values import LinkType
-from wellworn.store.port import RecordFilter, Selection, Store, Tx
-from wellworn.store.sqlite import SqliteStore
-from wellworn.testing.builders import (
+from contract.builders import (
     MODEL,
     NOON,
     OTHER_MODEL,
@@ -32,6 +27,11 @@ from wellworn.testing.builders import (
     make_vector,
     minutes_later,
 )
+from store.reference import ReferenceStore
+from wellworn.core.errors import StoreError
+from wellworn.core.values import LinkType
+from wellworn.store.port import RecordFilter, Selection, Store, Tx
+from wellworn.store.sqlite import SqliteStore
 
 PARTITIONS = [make_partition(), make_partition("bob"), make_partition(tenant="rival")]
 IDS, NOS, TAGS, TEXTS = [*"abcd"], [*range(1, 7)], ["x", "y", "Ü"], ["one", "two words", "drei"]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from contract.stores import StoreContract
 from store.reference import ReferenceStore
 from wellworn.store.port import Store
-from wellworn.testing.contracts import StoreContract
 
 
 class TestReference(StoreContract):

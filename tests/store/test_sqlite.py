@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from contract.builders import make_new_entry
+from contract.stores import StoreContract
 from wellworn.store.port import Store
 from wellworn.store.sqlite import SqliteStore
-from wellworn.testing.builders import make_new_entry
-from wellworn.testing.contracts import StoreContract
 
 
 class TestSqliteStore(StoreContract):

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import yaml
 
+from contract.builders import make_entry
 from wellworn.core.values import Entry, Kind
 from wellworn.tasks.advice import contradiction, duplicates
-from wellworn.testing.builders import make_entry
 
 
 def entry(text: str, kind: Kind = "strategy") -> Entry:

@@ -11,6 +11,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from contract.builders import make_entry
 from memory.world import NOON
 from tasks.consolidation_world import AGENT, PARTITION, Clock, ReasoningBank, TableEmbedder, opened, standing
 from wellworn import Memory
@@ -18,7 +19,6 @@ from wellworn.core.values import Entry, Kind
 from wellworn.ingest.terms import record_of
 from wellworn.store.port import NewEntry, Selection
 from wellworn.tasks.items import domain_tags
-from wellworn.testing.builders import make_entry
 
 SENTENCES = (
     "retry the request after a refusal",

@@ -23,11 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 import pytest
 
-from wellworn.core.errors import StoreClosed, StoreError
-from wellworn.core.values import Partition
-from wellworn.store.port import EmbeddingModel, Neighbour, RecordFilter, Removed, Selection, Store, Tx
-from wellworn.store.values import NewEntry, Replaced, Slim
-from wellworn.testing.builders import (
+from contract.builders import (
     MODEL,
     NOON,
     OTHER_MODEL,
@@ -49,6 +45,10 @@ from wellworn.testing.builders import (
     put,
     write,
 )
+from wellworn.core.errors import StoreClosed, StoreError
+from wellworn.core.values import Partition
+from wellworn.store.port import EmbeddingModel, Neighbour, RecordFilter, Removed, Selection, Store, Tx
+from wellworn.store.values import NewEntry, Replaced, Slim
 
 HERE = make_partition()
 BOB = make_partition("bob")
