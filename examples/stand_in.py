@@ -44,9 +44,12 @@ class _Handler(BaseHTTPRequestHandler):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         anthropic = self.path.endswith("/messages")
         messages = asked["messages"]
-        system = asked.get("system", "") if anthropic else _text(messages[0])
-        said = answer(str(system), _text(messages[-1]))
-        raw = json.dumps(_as_anthropic(said) if anthropic else _as_openai(said)).encode()
+        if "memory_20250818" in str(asked.get("tools")) or "tool_result" in str(messages):
+            raw = json.dumps(_with_files(messages[-1]["content"])).encode()
+        else:
+            system = asked.get("system", "") if anthropic else _text(messages[0])
+            said = answer(str(system), _text(messages[-1]))
+            raw = json.dumps(_as_anthropic(said) if anthropic else _as_openai(said)).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(raw)))
@@ -60,6 +63,18 @@ class _Handler(BaseHTTPRequestHandler):
 def _text(message: dict[str, Any]) -> str:
     content = message["content"]
     return content if isinstance(content, str) else " ".join(part.get("text", "") for part in content)
+
+
+def _with_files(content: Any) -> dict[str, Any]:  # what a message holds
+    """Claude with its memory tool: a statement becomes a file, a question is answered with the file."""
+    path = "/memories/notes.md"
+    if isinstance(content, str):
+        note = {"command": "create", "path": path, "file_text": content}
+        call = {"command": "view", "path": path} if content.endswith("?") else note
+        used = {"type": "tool_use", "id": "call-1", "name": "memory", "input": call}
+        return {**_as_anthropic(""), "stop_reason": "tool_use", "content": [used]}
+    told = str(content[0]["content"])
+    return _as_anthropic(f"You told me: {told.split(chr(9))[-1]}" if chr(9) in told else "I will keep that in mind.")
 
 
 def _as_openai(said: str) -> dict[str, Any]:

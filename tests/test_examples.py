@@ -94,6 +94,25 @@ def test_a_loop_remembers_cites_and_learns_without_a_key(name: str, tmp_path: Pa
     ]
 
 
+@pytest.mark.slow
+def test_claude_reads_the_file_it_wrote(tmp_path: Path) -> None:
+    pytest.importorskip("anthropic", reason="the example needs a package that is not installed here")
+    assert lines("anthropic_memory_tool", tmp_path) == [
+        "My bicycle is a green Brompton. → I will keep that in mind.",
+        "Which bicycle do I have? → You told me: My bicycle is a green Brompton.",
+        "recall finds it too: notes.md",
+    ]
+
+
+@pytest.mark.slow
+def test_a_session_outlives_its_object(tmp_path: Path) -> None:
+    pytest.importorskip("agents", reason="the example needs a package that is not installed here")
+    assert lines("openai_agents_session", tmp_path) == [
+        "items in the history: 4",
+        "recalled: My bicycle is a green Brompton.",
+    ]
+
+
 def test_programs_compare_all_teams(tmp_path: Path) -> None:
     pytest.importorskip("pydantic_monty")
     conclusion, rests, *_ = lines("recursive_repl", tmp_path)

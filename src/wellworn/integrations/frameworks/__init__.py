@@ -1,0 +1,1 @@
+"""Adapters to agent frameworks, one file each: a framework is imported only where its file is. They translate, no more."""

@@ -1,0 +1,158 @@
+"""Anthropic's memory tool against the SDK's own tool for local files, which documents what each command answers."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wellworn import Memory
+
+pytest.importorskip("anthropic", reason="Anthropic's SDK is not installed here")
+
+from anthropic.lib.tools import ToolError
+from anthropic.tools.memory import BetaLocalFilesystemMemoryTool
+
+from wellworn.integrations.frameworks.memory_tool import FILES, AsyncWellwornMemoryTool, WellwornMemoryTool
+
+pytestmark = pytest.mark.slow  # the package takes seconds to import
+
+PATHS = st.sampled_from(
+    [
+        "/memories",
+        "/memories/a.md",
+        "/memories/d/b.md",
+        "/memories/d",
+        "/memories/d/../a.md",
+        "/memories/d/e/f/c.md",
+        "/memories/a.md/x",
+        "/memories/.hidden/x",
+        "/memories/../etc/passwd",
+        "/etc/passwd",
+    ]
+)
+TEXTS = st.sampled_from(["", "\n", "one", "one\ntwo\n", "two\none\ntwo\nthree", "Ada lives in Oslo.\n"])
+COMMANDS = st.one_of(
+    st.fixed_dictionaries({"command": st.just("create"), "path": PATHS, "file_text": TEXTS}),
+    st.fixed_dictionaries(
+        {"command": st.just("view"), "path": PATHS},
+        optional={"view_range": st.sampled_from([[1, 2], [2, -1], [0, 1], [9, 12]])},
+    ),
+    st.fixed_dictionaries(
+        {"command": st.just("str_replace"), "path": PATHS}
+        | {"old_str": st.sampled_from(["one", "two", "Oslo"]), "new_str": st.sampled_from(["", "Bergen", "x\ny"])}
+    ),
+    st.fixed_dictionaries(
+        {"command": st.just("insert"), "path": PATHS, "insert_line": st.integers(-1, 3), "insert_text": TEXTS}
+    ),
+    st.fixed_dictionaries({"command": st.just("delete"), "path": PATHS}),
+    st.fixed_dictionaries({"command": st.just("rename"), "old_path": PATHS, "new_path": PATHS}),
+)
+
+
+@pytest.fixture
+def ada(memory: Memory) -> Memory:
+    return memory.for_user("ada")
+
+
+def answer(tool: Any, command: dict[str, Any]) -> str:
+    """What Claude is told; other errors than the tool's own have words of the file system."""
+    try:
+        told = tool.call(command)
+    except ToolError as error:
+        told = f"error: {error.content}"
+    except OSError:
+        told = "error"
+    return re.sub(r"^\S+\t(/memories\S*/|/\S+)$", r"\1", str(told), flags=re.MULTILINE)  # sizes of folders differ
+
+
+def without_empty_folders(root: Path) -> None:
+    """A memory knows only folders with files in them."""
+    for folder, _, _ in os.walk(root, topdown=False):
+        if folder != str(root) and not os.listdir(folder):
+            Path(folder).rmdir()
+
+
+@given(commands=st.lists(COMMANDS, max_size=12))
+def test_every_command_answers_like_the_sdks_own_tool(
+    commands: list[dict[str, Any]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    theirs = BetaLocalFilesystemMemoryTool(str(tmp_path_factory.mktemp("files")))
+    with Memory(":memory:", background=False) as memory:
+        ours = WellwornMemoryTool(memory.for_user("ada"))
+        for command in commands:
+            said = answer(ours, command), answer(theirs, command)
+            without_empty_folders(theirs.memory_root)
+            if said[1] != "error":
+                assert said[0] == said[1], command
+            assert said[0].startswith("error") == said[1].startswith("error"), command
+
+
+def create(tool: Any, path: str, text: str) -> str:
+    return answer(tool, {"command": "create", "path": path, "file_text": text})
+
+
+def test_files_are_entries_that_are_recalled_with_their_history(ada: Memory) -> None:
+    tool = WellwornMemoryTool(ada)
+    create(tool, "/memories/home.md", "Ada lives in Oslo.\n")
+    tool.call({"command": "str_replace", "path": "/memories/home.md", "old_str": "Oslo", "new_str": "Bergen"})
+    hit = ada.recall("Where does Ada live?").hits[0]
+    assert (hit.text, hit.entry.title) == ("Ada lives in Bergen.\n", "home.md")
+    assert [version.text for version in ada.history(hit.entry.id)] == ["Ada lives in Oslo.\n", "Ada lives in Bergen.\n"]
+    assert ada.verify().ok
+
+
+def test_what_claude_deletes_is_not_found_and_what_is_cleared_is_gone(ada: Memory) -> None:
+    tool = WellwornMemoryTool(ada)
+    create(tool, "/memories/home.md", "Ada lives in Oslo.")
+    tool.call({"command": "delete", "path": "/memories/home.md"})
+    assert ada.recall("Where does Ada live?").hits == []
+    assert [entry.state for entry in ada.entries(session_id=FILES)] == ["pruned"]
+    assert create(tool, "/memories/home.md", "Ada lives in Bergen.").startswith("File created")
+    assert tool.clear_all_memory() == "All memory cleared"
+    assert ada.entries() == []
+
+
+def test_two_files_may_say_the_same_and_people_have_their_own(memory: Memory) -> None:
+    ada, ben = WellwornMemoryTool(memory.for_user("ada")), WellwornMemoryTool(memory.for_user("ben"))
+    for path in ("/memories/a.md", "/memories/b.md"):
+        create(ada, path, "the same")
+    assert "/memories/b.md" in answer(ada, {"command": "view", "path": "/memories"})
+    assert answer(ben, {"command": "view", "path": "/memories/a.md"}).startswith("error: The path")
+
+
+def test_a_path_with_personal_data_is_found_under_its_name_again() -> None:
+    with Memory(":memory:", background=False, scrubber="mask") as memory:
+        tool = WellwornMemoryTool(memory.for_user("ada"))
+        create(tool, "/memories/ada@example.com.md", "Her mail is ada@example.com.")
+        said = answer(tool, {"command": "view", "path": "/memories/ada@example.com.md"})
+    assert said.startswith("Here's the content")
+    assert "Her mail is ada@" not in said
+
+
+def test_a_fault_of_the_memory_is_told_and_not_raised(ada: Memory) -> None:
+    tool = WellwornMemoryTool(ada)
+    ada.close()
+    assert answer(tool, {"command": "view", "path": "/memories"}) == "error: The memory is not available: StoreClosed"
+    assert create(tool, "/memories/a.md", "x" * 2_000_000).startswith("error: text: has 2,000,000 bytes")
+
+
+async def test_the_async_tool_does_the_same(ada: Memory) -> None:
+    tool = AsyncWellwornMemoryTool(ada)
+    made = await tool.call({"command": "create", "path": "/memories/a.md", "file_text": "one\ntwo"})
+    assert made == "File created successfully at: /memories/a.md"
+    for command in (
+        {"command": "insert", "path": "/memories/a.md", "insert_line": 0, "insert_text": "zero"},
+        {"command": "str_replace", "path": "/memories/a.md", "old_str": "one", "new_str": "1"},
+        {"command": "rename", "old_path": "/memories/a.md", "new_path": "/memories/b.md"},
+    ):
+        await tool.call(command)
+    shown = await tool.call({"command": "view", "path": "/memories/b.md"})
+    assert str(shown).split("\n")[1:4] == ["     1\tzero", "     2\t1", "     3\ttwo"]
+    await tool.call({"command": "delete", "path": "/memories/b.md"})
+    assert await tool.clear_all_memory() == "All memory cleared"
