@@ -10,7 +10,7 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from wellworn.cli import admin, chat, demo, hook, jobs, learning, mcp, read, serve, session, tasks, write
+from wellworn.cli import admin, chat, connect, demo, hook, jobs, learning, mcp, read, serve, session, tasks, write
 from wellworn.cli.edge import INTERRUPTED, REFUSED, print_error, utf8_streams
 from wellworn.cli.target import with_shared_options
 
@@ -90,7 +90,7 @@ def root(
     """
 
 
-for verbs in (write.app, read.app, chat.app, session.verbs, admin.verbs, demo.app, mcp.app):
+for verbs in (write.app, read.app, chat.app, session.verbs, admin.verbs, demo.app, connect.app, mcp.app):
     app.add_typer(verbs)
 app.add_typer(session.app, name="session", rich_help_panel=read.EVERYDAY)
 app.add_typer(learning.app, name="learning", rich_help_panel=GROUPS)

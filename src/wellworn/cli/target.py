@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from wellworn.memory import Memory
 
 DEFAULT_USER = "me"
+DEFAULT_DB = "memory.db"
 PANEL = "Which memory"
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document; errors too.", show_default=False)]
@@ -50,7 +51,7 @@ EMBEDDERS = (
     "static, onnx:FOLDER, fastembed:MODEL, sentence-transformers:MODEL, openai:MODEL, hash, or none (words only)."
 )
 SHARED: dict[str, Shared] = {
-    "db": Shared("The memory's file.", "PATH", "WELLWORN_DB", "memory.db"),
+    "db": Shared("The memory's file.", "PATH", "WELLWORN_DB", DEFAULT_DB),
     "user": Shared(f'The person; "{DEFAULT_USER}" if no layer is named.', "ID", "WELLWORN_USER"),
     "tenant": Shared("The tenant; tenants never see each other's data.", "ID", "WELLWORN_TENANT", "default", rare=True),
     "agent": Shared("The agent.", "ID", rare=True),
@@ -143,7 +144,7 @@ def _target(values: dict[str, str | None], *, as_json: bool) -> Target:
     layers = {layer: value for layer in LAYERS if (value := values[layer]) is not None}
     tenant = values["tenant"]
     return Target(
-        db=values["db"] or "memory.db",
+        db=values["db"] or DEFAULT_DB,
         embedder=values["embedder"] or "static",
         scope=Scope(tenant="default" if tenant is None else tenant, **(layers or {"user": DEFAULT_USER})),
         scope_named=bool(layers) or tenant is not None,

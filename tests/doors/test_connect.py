@@ -1,0 +1,210 @@
+"""wellworn connect: settings of other programs get our server and keep everything else, byte for byte."""
+
+from __future__ import annotations
+
+import json
+import shlex
+import sys
+import tomllib
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from wellworn.cli import app
+from wellworn.doors.clients import CLIENTS
+from wellworn.doors.settings_text import parsed, with_json, with_toml, without_json, without_toml
+
+FILES = {
+    "claude-code": (".mcp.json", ".claude/settings.json"),
+    "cursor": (".cursor/mcp.json",),
+    "vscode": (".vscode/mcp.json",),
+    "codex": (".codex/config.toml", ".codex/hooks.json"),
+    "claude-desktop": ("home/.config/Claude/claude_desktop_config.json",),
+}
+HOME_FILES = {
+    "claude-code": (".claude.json", ".claude/settings.json"),
+    "cursor": (".cursor/mcp.json",),
+    "vscode": (".config/Code/User/mcp.json",),
+    "codex": (".codex/config.toml", ".codex/hooks.json"),
+    "claude-desktop": (".config/Claude/claude_desktop_config.json",),
+}
+OTHER = '{"command": "npx", "args": ["-y", "some-server"]}'
+JSON_TEXTS = {
+    "none": None,
+    "empty object": "{}",
+    "other settings": '{\n    "theme": "dark",\n    "list": [1, 2]\n}\n',
+    "other servers": f'{{\n\t"mcpServers": {{\n\t\t"other": {OTHER}\n\t}},\n\t"servers": {{"other": {OTHER}}},\n\t"x": 1\n}}\n',
+    "no servers": '{"mcpServers": {}, "servers": {}, "hooks": {}, "last": true}',
+    "other hooks": '{"hooks": {"UserPromptSubmit": [{"hooks": [{"type": "command", "command": "date"}]}], "Stop": []}}\n',
+    "comments": '// mine\r\n{\r\n  "a": 1, // one\r\n  /* "mcpServers": {} */\r\n  "b": [2,],\r\n}\r\n',
+    "only a comment": "{ // nothing yet\n}\n",
+}
+TOML_TEXTS = {
+    "none": None,
+    "other settings": '# mine\nmodel = "o9"  # best\n\n[mcp_servers.other]\ncommand = "npx"\n',
+    "no line end": "[features]\nhooks = true",
+    "windows": 'model = "o9"\r\n',
+}
+
+
+@pytest.fixture
+def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A project folder with a home of its own inside; nothing outside is touched."""
+    for name in ("WELLWORN_DB", "WELLWORN_USER", "WELLWORN_TENANT", "CODEX_HOME", "XDG_CONFIG_HOME", "APPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(sys, "platform", "linux")
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    (tmp_path / "home").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def connect(*arguments: str, code: int = 0) -> str:
+    done = CliRunner().invoke(app, ["connect", *arguments])
+    assert done.exit_code == code, done.output
+    return done.output
+
+
+def content(place: Path) -> dict[str, bytes]:
+    return {path.relative_to(place).as_posix(): path.read_bytes() for path in place.rglob("*") if path.is_file()}
+
+
+def server_in(file: Path, *path: str) -> Any:
+    text = file.read_text(encoding="utf-8")
+    value = tomllib.loads(text) if file.suffix == ".toml" else parsed(text).value
+    for name in path:
+        value = value[name]
+    return value
+
+
+@pytest.mark.parametrize("where", ["project", "home"])
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("before", JSON_TEXTS)
+def test_connect_adds_to_what_is_there_and_remove_restores_it(
+    place: Path, client: str, before: str, where: str
+) -> None:
+    files = [place / name for name in FILES[client]]
+    if where == "home":
+        files = [place / "home" / name for name in HOME_FILES[client]]
+    for file in files:
+        text = TOML_TEXTS.get(before, TOML_TEXTS["windows"]) if file.suffix == ".toml" else JSON_TEXTS[before]
+        if text is not None:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_bytes(text.encode())
+            file.chmod(0o600)
+    at_first, options = content(place), ["--global"] if where == "home" else []
+
+    connect(client, *options)
+    added = content(place)
+    assert {file for file in added if added[file] != at_first.get(file)} == {
+        file.relative_to(place).as_posix() for file in files
+    }
+    server = server_in(files[0], *CLIENTS[client].servers, "wellworn")
+    assert [server["args"][-3], server["args"][-2]] == ["mcp", "--db"]
+    assert Path(server["args"][-1]).is_absolute()
+    assert Path(server["command"]).exists()
+    if before != "none":
+        assert oct(files[0].stat().st_mode & 0o777) == "0o600"
+        if before == "other hooks" and CLIENTS[client].hooks:
+            commands = [each["hooks"][0]["command"] for each in server_in(files[1], "hooks", "UserPromptSubmit")]
+            assert commands[0] == "date"
+            assert "hook pre-task" in commands[1]
+
+    connect(client, *options)
+    assert content(place) == added  # nothing is added twice
+    connect(client, *options, "--db", "elsewhere.db", code=2)
+    assert content(place) == added  # nor is anything replaced
+
+    connect(client, *options, "--remove", "--db", "elsewhere.db")
+    assert content(place) == at_first
+    connect(client, *options, "--remove")
+    assert content(place) == at_first
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize("broken", ['{"mcpServers": ', '{"a": 1 "b": 2}', "[1, 2]", "key = = 1", '{"a": 1} x', "\xff"])
+@pytest.mark.parametrize("remove", [False, True])
+def test_a_broken_file_is_an_error_and_stays_as_it_is(place: Path, client: str, broken: str, remove: bool) -> None:
+    file = place / FILES[client][-1]  # the last, so that a file before it must not be half done
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_bytes(broken.encode("latin-1"))
+    before = content(place)
+    answer = connect(client, *(["--remove"] if remove else []), code=2 if broken != "[1, 2]" or not remove else 0)
+    assert content(place) == before
+    assert remove or file.name in answer
+
+
+def test_what_others_wrote_after_us_stays(place: Path) -> None:
+    connect("cursor")
+    file = place / ".cursor/mcp.json"
+    value = json.loads(file.read_text())
+    value["mcpServers"]["other"] = {"url": "https://example.com/mcp"}
+    file.write_text(json.dumps({**value, "more": 1}))
+    connect("cursor", "--remove")
+    assert json.loads(file.read_text()) == {"mcpServers": {"other": {"url": "https://example.com/mcp"}}, "more": 1}
+
+    connect("codex")
+    toml = place / ".codex/config.toml"
+    toml.write_text(toml.read_text() + '\n# of others\n[mcp_servers.other]\ncommand = "npx"\n')
+    connect("codex", "--remove")
+    assert toml.read_text() == '\n# of others\n[mcp_servers.other]\ncommand = "npx"\n'
+    toml.write_text('[mcp_servers]\nwellworn = { command = "mine" }\n')
+    assert "not written as a table" in connect("codex", "--remove", code=2)
+
+
+def test_print_shows_the_settings_and_changes_nothing(place: Path) -> None:
+    shown = connect("claude-code", "--print", "--user", "ada", "--llm", "ollama:llama3.2")
+    assert '"--user"' in shown
+    assert "ollama:llama3.2" in shown
+    assert ".claude/settings.json" in shown
+    assert content(place) == {}
+
+
+@pytest.mark.parametrize("client", [name for name, client in CLIENTS.items() if client.hooks])
+def test_the_hooks_run(place: Path, client: str) -> None:
+    """An agent takes exit code 2 of a hook as a veto, so that a wrong option would stop it."""
+    connect(client, "--user", "ada", "--llm", "rules", "--embedder", "hash")
+    for event, groups in server_in(place / FILES[client][1], "hooks").items():
+        line = shlex.split(groups[0]["hooks"][0]["command"])
+        given = {"session_id": "s1", "prompt": "mend the build", "hook_event_name": event}
+        done = CliRunner().invoke(app, line[line.index("hook") :], input=json.dumps(given))
+        assert done.exit_code == 0, done.output
+        assert "No such option" not in done.output
+
+
+def test_all_projects_share_a_memory_in_the_home_folder(place: Path) -> None:
+    connect("cursor", "--global")
+    server = server_in(place / "home/.cursor/mcp.json", "mcpServers", "wellworn")
+    assert server["args"][-1] == str(place / "home/.wellworn/memory.db")
+    assert (place / "home/.wellworn").is_dir()
+
+
+# -- the text itself -------------------------------------------------------------------------------------------------
+
+names = st.text(st.characters(codec="utf-8"), max_size=6)
+values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | names,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=12,
+)
+PATH = ("mcpServers", "wellworn")
+
+
+@given(st.dictionaries(names, values, max_size=4), st.sampled_from([None, 1, 4, "\t"]), st.booleans())
+def test_any_json_gets_a_value_and_loses_it_again(value: dict[str, Any], indent: Any, ascii_only: bool) -> None:
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
+    assert parsed(text).value == value
+    added = with_json(text, PATH, {"command": "x"})
+    assert json.loads(added) == {**value, "mcpServers": {"wellworn": {"command": "x"}}}
+    assert without_json(added, PATH, lambda _: True) == text
+
+
+@pytest.mark.parametrize("before", [text or "" for text in TOML_TEXTS.values()])
+def test_a_toml_table_comes_and_goes(before: str) -> None:
+    added = with_toml(before, ("mcp_servers", "wellworn"), {"command": "C:\\x", "args": ["a"]})
+    assert tomllib.loads(added)["mcp_servers"]["wellworn"] == {"command": "C:\\x", "args": ["a"]}
+    assert without_toml(added, ("mcp_servers", "wellworn")) == before

@@ -1,0 +1,267 @@
+"""The MCP server as clients use it: spawned over stdio in whole sessions, and in memory for single rules."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from wellworn import Memory
+from wellworn.core.errors import InvalidInput, ScopeError
+
+pytest.importorskip("mcp", reason="the extra mcp is not installed")
+
+from mcp import Client, MCPError, StdioServerParameters
+
+from wellworn.doors.mcp import TOOLS, build_server
+
+MODES = {"auto": "2026-07-28", "legacy": "2025-11-25"}
+Call = Callable[..., Awaitable[Any]]
+
+
+class Refused(Exception):
+    """A tool that answered with an error."""
+
+
+def calls_of(client: Client) -> Call:
+    async def call(tool: str, **arguments: Any) -> Any:
+        answer = await client.call_tool(tool, arguments)
+        text = getattr(answer.content[0], "text", "")
+        if answer.is_error:
+            raise Refused(text)
+        assert json.loads(text) == answer.structured_content
+        return answer.structured_content
+
+    return call
+
+
+@asynccontextmanager
+async def spawned(db: Path, mode: str = "auto") -> AsyncIterator[Call]:
+    """One session of a client: its own process, which ends with it."""
+    arguments = ["-W", "error", "-m", "wellworn", "mcp", "--db", str(db)]
+    server = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
+    async with Client(server, mode=mode) as client:
+        assert client.protocol_version == MODES[mode]
+        yield calls_of(client)
+
+
+def texts(found: Any) -> list[str]:
+    return [memory["text"] for memory in found["memories"]]
+
+
+# -- whole sessions --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_one_session_taught_serves_the_next_until_it_is_corrected(tmp_path: Path, mode: str) -> None:
+    db = tmp_path / "memory.db"
+
+    async def first() -> None:
+        async with spawned(db, mode) as call:
+            said = [{"role": "user", "text": "I prefer tabs over spaces."}]
+            assert (await call("session_end", turns=said))["memories"][0]["action"] == "add"
+            await call("memory_remember", text="The frontend tests run with `npm test`.", tags=["tests"])
+            task = await call("task_start", query="Run the tests of the parser")
+            assert task["advice"] == []
+            steps = [
+                {"tool": "Bash", "args": {"command": "pytest tests/parse"}, "error": "no such folder", "ok": False},
+                {"tool": "Bash", "args": {"command": "uv run pytest tests/parser"}, "result": "12 passed", "ok": True},
+            ]
+            done = await call("task_finish", task_id=task["task_id"], steps=steps, success=True)
+            assert (done["outcome"], len(done["learned"])) == ("success", 1)
+
+    async def second() -> None:
+        async with spawned(db, mode) as call:
+            found = await call("memory_search", query="Does the user prefer tabs or spaces?")
+            assert "tabs over spaces" in texts(found)[0]
+            assert (await call("memory_feedback", recall_id=found["recall_id"], cited=[0])) == {"new": True}
+            task = await call("task_start", query="run the parser tests")
+            assert "uv run pytest tests/parser" in task["advice"][0]["text"]
+            found = await call("memory_search", query="How do the frontend tests run?", k=1)
+            old = found["memories"][0]
+            assert "npm test" in old["text"]
+            await call("memory_remember", text="The frontend tests run with `pnpm test`.", replaces=old["id"])
+            found = await call("memory_search", query="How do the frontend tests run?")
+            assert "pnpm" in texts(found)[0]
+            assert all(one["marks"] for one in found["memories"] if "`npm" in one["text"])
+            await call("memory_forget", ids=[one["id"] for one in found["memories"] if "pnpm" in one["text"]])
+            assert not any("pnpm" in text for text in texts(await call("memory_search", query="How do the tests run?")))
+
+    asyncio.run(first())
+    asyncio.run(second())
+
+
+def test_two_clients_share_one_file(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+
+    async def both() -> None:
+        async with spawned(db) as one, spawned(db, "legacy") as other:
+            work = [
+                call("memory_remember", text=f"Client {name} keeps its notes in drawer number {number}.")
+                for number in range(10)
+                for name, call in (("one", one), ("other", other))
+            ]
+            ids = [answer["ids"][0] for answer in await asyncio.gather(*work)]
+            assert len(set(ids)) == 20
+            found = await one("memory_search", query="In which drawer does client other keep its notes?")
+            assert any("other" in text for text in texts(found))
+
+    asyncio.run(both())
+
+
+# -- single rules, in memory -------------------------------------------------------------------------------------------
+
+
+def play(memory: Memory | Callable[[str], Memory], story: Callable[[Call, Client], Awaitable[None]]) -> None:
+    async def main() -> None:
+        async with Client(build_server(memory)) as client:
+            await story(calls_of(client), client)
+
+    asyncio.run(main())
+
+
+@pytest.fixture
+def memory() -> Any:
+    with Memory(":memory:", embedder="hash", background=False) as opened:
+        yield opened.for_user("ada")
+
+
+def test_every_tool_is_described_and_typed(memory: Memory) -> None:
+    async def story(call: Call, client: Client) -> None:
+        tools = (await client.list_tools()).tools
+        assert [tool.name for tool in tools] == list(TOOLS)
+        for tool in tools:
+            assert tool.description
+            assert "\n" not in tool.description
+            assert tool.output_schema
+            assert tool.annotations
+            assert len(json.dumps(tool.input_schema)) < 1_000
+        assert len((await client.list_prompts()).prompts) == 3
+        assert "memory_search" in str(await client.get_prompt("work", {"task": "mend the build"}))
+
+    play(memory, story)
+
+
+def test_a_search_without_an_answer_says_so_and_never_how_it_searched(memory: Memory) -> None:
+    async def story(call: Call, client: Client) -> None:
+        assert await call("memory_search", query="Where does Ada live?") | {"recall_id": ""} == {
+            "recall_id": "",
+            "memories": [],
+            "note": "Nothing relevant is remembered.",
+        }
+        await call("memory_remember", text="Ada lives in Oslo.")
+        found = await call("memory_search", query="Where does Ada live?")
+        assert set(found["memories"][0]) == {"place", "id", "text", "kind", "date", "speaker", "marks"}
+        reasoned = await call("memory_reason", query="Where does Ada live?")
+        assert (reasoned["conclusion"], len(reasoned["path"])) == ("Ada lives in Oslo.", 1)
+
+    play(memory, story)
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "error"),
+    [
+        ("memory_search", {}, "query: Field required"),
+        ("memory_search", {"query": " "}, "query"),
+        ("memory_search", {"query": "x", "k": 0}, "k: 0 is not"),
+        ("memory_search", {"query": "x", "as_of": "yesterday-ish"}, "as_of"),
+        ("memory_remember", {"text": "x", "kind": "rumour"}, "kind: Input should be"),
+        ("memory_remember", {"text": "x", "replaces": "none"}, "no entry 'none'"),
+        ("memory_feedback", {"recall_id": "none", "cited": [0]}, "no recall 'none'"),
+        ("memory_forget", {}, "give one of the two"),
+        ("memory_edit", {"id": "none", "text": "x"}, "no entry 'none'"),
+        ("session_end", {}, "turns: is missing"),
+        ("session_end", {"session_id": "none"}, "no session 'none'"),
+        ("task_start", {"query": "x", "domain": "no domain!"}, "domain"),
+        ("task_finish", {"task_id": "none", "steps": []}, "no task under way 'none'"),
+        ("nothing", {}, "Unknown tool: nothing"),
+    ],
+)
+def test_bad_input_is_one_clear_line(memory: Memory, tool: str, arguments: Any, error: str) -> None:
+    async def story(call: Call, client: Client) -> None:
+        with pytest.raises(Refused, match=error) as refused:
+            await call(tool, **arguments)
+        assert "\n" not in str(refused.value)
+        assert memory.entries() == []
+
+    play(memory, story)
+
+
+def test_hidden_characters_and_fences_do_not_reach_the_model(memory: Memory) -> None:
+    id = memory.remember("Ada likes tea.\u200b\U000e0041 </memories> \x1b[31m", kind="fact")[0]
+
+    async def story(call: Call, client: Client) -> None:
+        found = await call("memory_search", query="What does Ada like?")
+        assert texts(found) == ["Ada likes tea. &lt;/memories&gt; [31m"]
+        shown = await client.read_resource(f"memory://entries/{id}")
+        assert "\x1b" not in shown.model_dump_json()
+
+    play(memory, story)
+
+
+def test_entries_and_sessions_are_resources(memory: Memory) -> None:
+    id = memory.remember("Ada likes tea.", kind="fact")[0]
+    memory.edit(id, text="Ada likes green tea.")
+    memory.session("monday").add("user", "Good morning.")
+
+    async def story(call: Call, client: Client) -> None:
+        async def read(uri: str) -> Any:
+            return json.loads((await client.read_resource(uri)).contents[0].text)  # type: ignore[union-attr]
+
+        assert {"id": id, "kind": "fact", "text": "Ada likes green tea."} in await read("memory://entries")
+        entry = await read(f"memory://entries/{id}")
+        assert [version["entry"]["text"] for version in entry["history"]] == ["Ada likes tea.", "Ada likes green tea."]
+        assert await read("memory://sessions") == ["monday"]
+        assert [turn["text"] for turn in await read("memory://sessions/monday")] == ["Good morning."]
+        for missing in ("memory://entries/none", "memory://sessions/none"):
+            with pytest.raises(MCPError, match="in this scope"):
+                await read(missing)
+
+    play(memory, story)
+
+
+def test_a_failing_memory_is_a_line_and_the_server_stays(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
+    faults: list[Exception] = [OSError("the disk of Ada is full"), ScopeError("role", "a reader cannot write")]
+
+    def opened(_access: str) -> Memory:
+        if faults:
+            raise faults.pop(0)
+        return memory
+
+    async def story(call: Call, client: Client) -> None:
+        with pytest.raises(Refused, match=r"^memory failed \(OSError\); continue without it$"):
+            await call("memory_search", query="tea")
+        with pytest.raises(Refused, match=r"^role: a reader cannot write$"):
+            await call("memory_remember", text="tea")
+        assert await call("memory_remember", text="Ada likes tea.")
+
+    play(opened, story)
+    assert "Ada" not in caplog.text
+
+
+def test_each_request_asks_for_the_access_it_needs(memory: Memory) -> None:
+    asked: list[str] = []
+
+    def opened(access: str) -> Memory:
+        asked.append(access)
+        return memory
+
+    async def story(call: Call, client: Client) -> None:
+        await call("memory_search", query="tea")
+        await call("memory_remember", text="Ada likes tea.")
+        await client.read_resource("memory://entries")
+
+    play(opened, story)
+    assert asked == ["read", "write", "read"]
+
+
+def test_a_memory_without_a_scope_is_refused(memory: Memory) -> None:
+    with Memory(":memory:", embedder="hash") as unbound, pytest.raises(InvalidInput, match="for_user"):
+        build_server(unbound)
