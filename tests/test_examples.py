@@ -25,13 +25,15 @@ def service() -> Iterator[Service]:
         yield server
 
 
-def run(name: str, folder: Path, service: Service | None = None, *, said: str = "") -> subprocess.CompletedProcess[str]:
+def run(
+    name: str, folder: Path, service: Service | None = None, *, said: str = "", warnings: str = "error"
+) -> subprocess.CompletedProcess[str]:
     """Run an example with our server as the only one there is."""
     environment = {key: value for key, value in os.environ.items() if not _leads_out(key)}
     if service is not None:
         environment |= {"OPENAI_BASE_URL": service.url, "OPENAI_API_KEY": "sk-test", "OLLAMA_HOST": service.address}
     return subprocess.run(
-        [sys.executable, "-W", "error", str(FOLDER / f"{name}.py")],
+        [sys.executable, "-W", warnings, str(FOLDER / f"{name}.py")],
         cwd=folder,
         env=environment,
         input=said,
@@ -111,6 +113,23 @@ def test_a_session_outlives_its_object(tmp_path: Path) -> None:
         "items in the history: 4",
         "recalled: My bicycle is a green Brompton.",
     ]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "package", "said"),
+    [
+        ("agent_framework_memory", "agent_framework", "Which bicycle do I have? → A green Brompton."),
+        ("adk_memory", "google.adk", "friday: Which bicycle do I have? → A green Brompton."),
+        ("llama_index_memory", "llama_index.core", "comes back: True"),
+        ("crewai_memory", "crewai", "Where is the office? → The office is in Oslo."),
+    ],
+)
+def test_a_framework_remembers(name: str, package: str, said: str, tmp_path: Path) -> None:
+    pytest.importorskip(package, reason=f"examples/{name}.py needs a package that is not installed here")
+    done = run(name, tmp_path, warnings="default")  # large frameworks warn of themselves
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1] == said
 
 
 def test_programs_compare_all_teams(tmp_path: Path) -> None:

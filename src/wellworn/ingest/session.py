@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
@@ -20,6 +20,8 @@ from wellworn.store.port import NewEntry, Store, Tx
 
 REMEMBERED_TURNS = 4
 REPEATED_CONFIDENCE = 0.5
+ID_THERE = "id_there"
+"""The key of the metadata that holds the id of a turn or memory in the system it comes from."""
 GENERIC_ROLES = frozenset({"user", "human", "assistant", "ai", "system", "tool", "function", "model"})
 _NAME_LIKE = re.compile(r"[^\W\d_]{2,}(?:[ '’.-][^\W\d_]+){0,3}")
 
@@ -158,6 +160,20 @@ class Session:
         """Add several turns, each a role and a text, in one durable write. Returns their episode entries."""
         drafts = [self.writer.draft(role, text, tags=tags) for role, text in turns]
         return self.writer.write(self.writer.ready(drafts)) if drafts else []
+
+    def add_missing(self, drafts: Mapping[str, Draft]) -> list[Entry]:
+        """Add turns of another system, each under its id there, in one durable write; those that are here are skipped.
+
+        Returns the episode entries of the new ones. `writer.draft` makes a draft.
+        """
+        said = [turn.entry_id for turn in self.turns() if turn.entry_id]
+        known = {entry.metadata.get(ID_THERE) for entry in self._store.get([self._partition], said).values()}
+        new = [
+            replace(draft, metadata={**(draft.metadata or {}), ID_THERE: id_there})
+            for id_there, draft in drafts.items()
+            if id_there not in known
+        ]
+        return self.writer.write(self.writer.ready(new)) if new else []
 
     def end(self, *, wait: float = 0.0) -> Job | None:
         """End the session: what was said becomes memories, in the background. Returns the job, or None if there is

@@ -1,0 +1,158 @@
+"""Google ADK's `BaseMemoryService` on a memory: sessions become turns and memories, searches are recalls.
+
+The app is the tenant and the user is the user, so no search crosses either. Needs the extra `adk`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from wellworn.core.errors import MissingExtra, NotFound, ScopeError
+from wellworn.core.fence import MIN_CONFIDENCE
+from wellworn.core.values import Hit, Scope
+from wellworn.core.wellformed import clean_text
+from wellworn.integrations.support import Faults, checked_memory
+from wellworn.memory import Memory
+
+try:
+    from google.adk.memory.base_memory_service import BaseMemoryService, SearchMemoryResponse
+    from google.adk.memory.memory_entry import MemoryEntry
+    from google.genai import types
+except ModuleNotFoundError as error:
+    raise MissingExtra("WellwornMemoryService", "adk") from error
+
+if TYPE_CHECKING:
+    from google.adk.events.event import Event
+    from google.adk.sessions.session import Session
+
+__all__ = ["WellwornMemoryService"]
+
+NO_SESSION = "adk"
+"""The session of events that come without one."""
+
+
+class WellwornMemoryService(BaseMemoryService):  # type: ignore[misc]  # not installed where types are checked
+    """The memory of a `Runner(memory_service=…)`, for all apps and users. `memory` is not bound to a scope.
+
+    A memory fault never stops the agent: it is logged and counted in `faults`, and the agent goes on without memory.
+    """
+
+    def __init__(self, memory: Memory, *, k: int = 5) -> None:
+        if checked_memory(memory).scope is not None:
+            raise ScopeError("memory", f"is bound to {memory.scope}", "give Memory(…) itself: ADK names app and user")
+        self._memory, self._k = memory, k
+        self._faults = Faults()
+
+    @property
+    def faults(self) -> Counter[str]:
+        """How often memory failed so far, by step: `recall`, `store`."""
+        return self._faults.counts
+
+    async def add_session_to_memory(self, session: Session) -> None:
+        """Store the events that are new, and let reflection read them. A session may be added again and again."""
+        await asyncio.to_thread(self._add, session.app_name, session.user_id, session.id, session.events, ended=True)
+
+    async def add_events_to_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        events: Sequence[Event],
+        session_id: str | None = None,
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Store the events that are new."""
+        await asyncio.to_thread(self._add, app_name, user_id, session_id or NO_SESSION, events, ended=False)
+
+    async def add_memory(
+        self,
+        *,
+        app_name: str,
+        user_id: str,
+        memories: Sequence[MemoryEntry],
+        custom_metadata: Mapping[str, object] | None = None,
+    ) -> None:
+        """Store memories as facts."""
+        await asyncio.to_thread(self._remember, app_name, user_id, memories, dict(custom_metadata or {}))
+
+    async def search_memory(self, *, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        """Recall what answers the query; nothing where it is unlikely to hold an answer."""
+        return await asyncio.to_thread(self._search, app_name, user_id, query)
+
+    async def delete_memory(self, *, app_name: str, user_id: str, memory_id: str | None = None) -> None:
+        """Forget one memory for good, with the turn it was. Adding its session again would bring it back."""
+        await asyncio.to_thread(self._delete, app_name, user_id, memory_id)
+
+    def _of(self, app_name: str, user_id: str) -> Memory:
+        return self._memory.for_scope(Scope(tenant=app_name, user=user_id))
+
+    def _add(self, app_name: str, user_id: str, session_id: str, events: Sequence[Event], *, ended: bool) -> None:
+        with self._faults.guarded("store"):
+            session = self._of(app_name, user_id).session(session_id)
+            said = {event.id: (event, _text(event.content)) for event in events}
+            new = session.add_missing(
+                {
+                    id: session.writer.draft(
+                        "user" if event.author == "user" else "assistant",
+                        text,
+                        speaker=None if event.author == "user" else event.author,
+                        at=datetime.fromtimestamp(event.timestamp, UTC),
+                    )
+                    for id, (event, text) in said.items()
+                    if text.strip()
+                }
+            )
+            if ended and new:
+                session.end()
+
+    def _remember(
+        self, app_name: str, user_id: str, memories: Sequence[MemoryEntry], common: Mapping[str, object]
+    ) -> None:
+        with self._faults.guarded("store"):
+            items = [
+                {
+                    "text": text,
+                    "kind": "fact",
+                    "speaker": memory.author,
+                    "at": memory.timestamp,
+                    "metadata": {**common, **memory.custom_metadata},
+                }
+                for memory in memories
+                if (text := _text(memory.content)).strip()
+            ]
+            self._of(app_name, user_id).remember_many(items)
+
+    def _search(self, app_name: str, user_id: str, query: str) -> SearchMemoryResponse:
+        with self._faults.guarded("recall"):
+            asked = clean_text(query)
+            found = self._of(app_name, user_id).recall(asked, k=self._k, min_confidence=MIN_CONFIDENCE)
+            return SearchMemoryResponse(memories=[_memory_of(hit) for hit in found])
+        return SearchMemoryResponse()
+
+    def _delete(self, app_name: str, user_id: str, memory_id: str | None) -> None:
+        with self._faults.guarded("store"):
+            if memory_id is None:
+                raise NotFound("memory", "None", "use the id of a search result")
+            self._of(app_name, user_id).forget([memory_id], turns=True)
+
+
+def _text(content: types.Content | None) -> str:
+    """The words of a content, without the thoughts of a model."""
+    parts = (content.parts if content is not None else None) or []
+    return clean_text("\n".join(part.text for part in parts if part.text and not part.thought))
+
+
+def _memory_of(hit: Hit) -> MemoryEntry:
+    entry = hit.entry
+    mine = entry.source == "assistant"
+    return MemoryEntry(
+        id=entry.id,
+        content=types.Content(role="model" if mine else "user", parts=[types.Part(text=entry.text)]),
+        author=entry.speaker or ("assistant" if mine else "user"),
+        timestamp=entry.at.isoformat(),
+        custom_metadata={**entry.metadata, "kind": entry.kind, "outdated": hit.outdated},
+    )

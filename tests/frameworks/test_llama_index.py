@@ -1,0 +1,52 @@
+"""The memory block inside LlamaIndex's own memory."""
+
+from __future__ import annotations
+
+import pytest
+
+from wellworn import Memory
+
+pytest.importorskip("llama_index.core", reason="llama-index-core is not installed here: 272 MB (docs/frameworks.md)")
+
+from llama_index.core.llms import ChatMessage
+from llama_index.core.memory import Memory as ChatMemory
+
+from wellworn.integrations.frameworks.llama_index import WellwornMemoryBlock
+
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("default")]  # the framework warns of itself
+
+
+def of_session(name: str, block: WellwornMemoryBlock) -> ChatMemory:
+    """A memory that keeps about one message, so that the rest goes to the block at once."""
+    return ChatMemory.from_defaults(
+        session_id=name,
+        token_limit=20,
+        chat_history_token_ratio=0.5,
+        token_flush_size=5,
+        memory_blocks=[block],
+        tokenizer_fn=str.split,
+    )
+
+
+async def test_what_left_the_short_term_memory_comes_back(memory: Memory) -> None:
+    ada = memory.for_user("ada")
+    block = WellwornMemoryBlock(ada)
+    monday = of_session("monday", block)
+    for text in ("My bicycle is a green Brompton.", "I take my tea without milk.", "It rains in Bergen all day."):
+        await monday.aput_messages(
+            [ChatMessage(role="user", content=text), ChatMessage(role="assistant", content="I see.")]
+        )
+    assert "My bicycle is a green Brompton." in [turn.text for turn in ada.session("monday").turns()]
+    friday = of_session("friday", block)
+    shown = await friday.aget(input="Which bicycle do I have?")
+    assert "green Brompton" in str([message.content for message in shown])
+    assert block.faults == {}
+
+
+async def test_a_memory_that_fails_is_an_empty_block(memory: Memory) -> None:
+    block = WellwornMemoryBlock(memory.for_user("ada"))
+    memory.close()
+    await block.aput([ChatMessage(role="user", content="I live in Oslo.")])
+    assert await block.aget([ChatMessage(role="user", content="Where do I live?")]) == ""
+    assert await block.aget([]) == ""
+    assert block.faults == {"store": 1, "recall": 1}
