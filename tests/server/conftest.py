@@ -35,7 +35,7 @@ class Running:
 
     def http(self, key: str | None = None) -> httpx.Client:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
-        return self.opened.enter_context(httpx.Client(base_url=self.url, headers=headers, timeout=60))
+        return self.opened.enter_context(httpx.Client(base_url=self.url, headers=headers, timeout=600))
 
     def client(self, key: str | None = None) -> Client:
         return self.opened.enter_context(Client(self.url, key=key))

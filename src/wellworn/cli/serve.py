@@ -62,7 +62,7 @@ def serve(
         raise MissingExtra("`wellworn serve`", "server") from None
     from wellworn.memory import Memory
 
-    loopback = _is_loopback(host)
+    loopback = is_loopback(host)
     keyless = loopback and not require_key
     models = options.given(llm=None if llm == "rules" else llm, summarizer=summarizer)
     memory = Memory(target.db, embedder=target.embedder, tenants="all", **models)
@@ -88,7 +88,8 @@ def serve(
     uvicorn.Server(config).run(sockets=[listening])
 
 
-def _is_loopback(host: str) -> bool:
+def is_loopback(host: str) -> bool:
+    """Whether only programs of this machine can reach the address."""
     try:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:

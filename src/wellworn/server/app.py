@@ -12,12 +12,14 @@ from typing import Any
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
+from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 
 from wellworn.core.errors import StoreError, WellwornError
 from wellworn.server.access import Caller
 from wellworn.server.guard import CALLER, RequestGuard, refusal
+from wellworn.server.mcp_door import McpDoor
 from wellworn.server.routes import v1
 from wellworn.server.service import MemoryService
 from wellworn.server.wire import problem, problem_of
@@ -43,6 +45,8 @@ def build_app(service: MemoryService) -> FastAPI:
     app.add_api_route("/healthz", _health, methods=["GET"], tags=["health"])
     app.add_api_route("/readyz", _ready, methods=["GET"], tags=["health"], responses={503: {"description": "Not yet"}})
     app.add_api_route("/metrics", _metrics, methods=["GET"], tags=["health"], response_class=Response)
+    app.state.mcp = McpDoor(service)
+    app.router.routes.append(app.state.mcp.route())
     app.add_exception_handler(WellwornError, _wellworn_error)
     app.add_exception_handler(RequestValidationError, _bad_request)
     app.add_exception_handler(HTTPException, _http_error)
@@ -65,6 +69,7 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
         yield
     finally:
         service.ready = False
+        await app.state.mcp.stop()
         chores.cancel()
         with suppress(asyncio.CancelledError):
             await chores
@@ -117,7 +122,7 @@ def _ready(request: Request) -> Response:
         ready = service.ready
     except StoreError:
         ready = False
-    return Response(b'{"status":"ready"}' if ready else b'{"status":"not ready"}', 200 if ready else 503)
+    return JSONResponse({"status": "ready" if ready else "not ready"}, 200 if ready else 503)
 
 
 def _metrics(request: Request) -> Response:

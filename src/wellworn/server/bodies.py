@@ -147,6 +147,7 @@ class RecallBody(RequestBody):
     query: Query
     k: Count = 5
     recursion: Mode = None
+    deadline_s: OptionalNumber = None
     kind: Kinds = None
     tags: Tags = None
     layer: Layers = None

@@ -71,7 +71,9 @@ class Client:
             raise MissingExtra("wellworn.Client", "client") from None
         if not isinstance(url, str) or not url.startswith(("http://", "https://")):
             raise InvalidInput("url", f"{url!r:.80} is no address", "as in 'http://localhost:8765'")
-        headers = {} if key is None else {"authorization": f"Bearer {key}"}
+        if key is not None and not (isinstance(key, str) and key.isascii() and key.isprintable() and key.strip()):
+            raise InvalidInput("key", "is no API key", "as in 'ww_…', from `wellworn keys create`")
+        headers = {} if key is None else {"authorization": f"Bearer {key.strip()}"}
         self._bind(httpx.Client(base_url=url, headers=headers, timeout=timeout_s), None)
 
     def _bind(self, http: httpx.Client, scope: Scope | None) -> None:
@@ -162,11 +164,12 @@ class Client:
         *,
         k: int = 5,
         recursion: RecursionMode | None = None,
+        deadline_s: float | None = None,
         scope: Scope | None = None,
         **filters: Unpack[FilterOptions],
     ) -> Recall:
         """The `k` entries that answer the query best, each with the reasons for its place."""
-        body = {"query": query, "k": k, "recursion": recursion, **filters}
+        body = {"query": query, "k": k, "recursion": recursion, "deadline_s": deadline_s, **filters}
         return self.call("POST", "/v1/recall", Recall, scope=scope, body=body, once=False)
 
     def assemble(
@@ -502,7 +505,7 @@ def _plain(value: object) -> object:
         return value.isoformat()
     if isinstance(value, Mapping):
         return dict(value)
-    if isinstance(value, Iterable):
+    if isinstance(value, Iterable) and not isinstance(value, bytes):
         return list(value)
     raise TypeError(f"{type(value).__name__} is not JSON")
 

@@ -1,0 +1,246 @@
+"""Who may call: keys, roles, scopes, limits, and what a browser may be made to send."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from wellworn import AccessDenied, Client, Scope
+from wellworn.server.access import GUESSES, Limiter
+from wellworn.server.guard import LOOPBACK, Rules
+from wellworn.server.keys import create_key, list_keys, revoke_key, rotate_key
+
+from .conftest import Running, serving
+
+NOW = datetime(2026, 5, 1, tzinfo=UTC)
+
+
+class Ticks:
+    """Seconds that pass when the test says so."""
+
+    now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture(scope="module")
+def keyed() -> Iterator[Running]:
+    """A server that asks everybody for a key."""
+    with serving(local=None, rules=Rules(hosts=None)) as running:
+        yield running
+
+
+# -- keys ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {},
+        {"authorization": ""},
+        {"authorization": "Bearer"},
+        {"authorization": "Bearer ww_0123456789abcdef_x"},
+        {"authorization": "Bearer ww__"},
+        {"authorization": "Basic d3c6d3c="},
+        {"authorization": f"Bearer {'ww_' * 2000}"},
+        {"authorization": "Bearer \xe9\xff"},
+    ],
+)
+def test_without_a_known_key_nothing_is_answered(keyed: Running, given: dict[str, str]) -> None:
+    headers = {name.encode(): value.encode("latin-1") for name, value in given.items()}
+    for path in ("/v1/stats?user=ada", "/metrics", "/mcp", "/v1/nothing", "/"):
+        answer = keyed.http().get(path, headers=headers)
+        assert answer.status_code in (401, 429)
+        assert answer.headers["content-type"] == "application/problem+json"
+    assert keyed.http().get("/healthz").status_code == 200
+
+
+def test_a_key_ends_by_time_revocation_and_rotation() -> None:
+    with serving(local=None, clock=lambda: NOW) as running:
+        store = running.service.memory.engine.store
+
+        def status(token: str) -> int:
+            return running.http(token).get("/v1/stats?user=ada").status_code
+
+        short = create_key(store, tenant="t", role="reader", now=NOW - timedelta(days=2), expires_at=NOW)[1]
+        assert status(short) == 401
+        key, token = create_key(store, tenant="t", role="reader", now=NOW)
+        assert status(token) == 200
+        new, renewed = rotate_key(store, key.id[:6], now=NOW, grace=timedelta(0))
+        assert (status(token), status(renewed)) == (401, 200)
+        assert (new.role, new.tenant, new.layers) == (key.role, key.tenant, key.layers)
+        revoke_key(store, new.id, now=NOW)
+        assert status(renewed) == 401
+        assert token.rpartition("_")[2] not in str(list_keys(store))
+
+
+def test_the_secret_is_nowhere_in_the_file(tmp_path: Any) -> None:
+    with serving(tmp_path / "memory.db", local=None) as running:
+        secret = running.key().split("_", 2)[2]
+    assert all(secret.encode() not in path.read_bytes() for path in tmp_path.iterdir())
+
+
+READS = [("GET", "/v1/entries", None), ("POST", "/v1/recall", {"query": "tea"}), ("GET", "/v1/sessions", None)]
+WRITES = [
+    ("POST", "/v1/entries", {"text": "tea"}),
+    ("POST", "/v1/sessions/s/turns", {"turns": [{"role": "user", "text": "hi"}]}),
+    ("POST", "/v1/import", None),
+    ("DELETE", "/v1/entries/none", None),
+]
+ADMIN = [("GET", "/v1/events", None), ("POST", "/v1/forget", {"everything": True}), ("POST", "/v1/verify", None)]
+
+
+def test_a_role_allows_what_it_says(keyed: Running) -> None:
+    order: list[tuple[str, list[tuple[str, str, Any]]]] = [("reader", READS), ("writer", WRITES), ("admin", ADMIN)]
+    for rank, (role, _) in enumerate(order):
+        http = keyed.http(keyed.key(role=role, tenant="roles"))
+        for needed, (_, calls) in enumerate(order):
+            for method, path, body in calls:
+                answer = http.request(method, f"{path}?user=ada", json=body)
+                assert (answer.status_code == 403) == (needed > rank), (role, path, answer.text)
+
+
+def test_a_key_of_a_person_reaches_nobody_else(keyed: Running) -> None:
+    everyone = keyed.client(keyed.key(tenant="acme"))
+    everyone.for_user("ben").remember("Ben's secret is blue")
+    ada = keyed.client(keyed.key(tenant="acme", user=["ada"], team=["core"]))
+    (mine,) = ada.remember("Ada likes tea")
+    assert ada.get(mine).partition.layer_id == "ada"
+    assert [one.text for one in ada.entries()] == ["Ada likes tea"]
+    assert [one.text for one in ada.for_scope(Scope(user="ada")).entries()] == ["Ada likes tea"]
+    assert everyone.for_scope(Scope(tenant="acme", user="ada")).get(mine).text == "Ada likes tea"
+    for scope in (Scope(user="ben"), Scope(user="ada", org="x"), Scope(tenant="other", user="ada"), Scope(team="web")):
+        with pytest.raises(AccessDenied):
+            ada.recall("secret", scope=scope)
+    with pytest.raises(AccessDenied):
+        ada.admin.events()
+    with pytest.raises(AccessDenied):
+        ada.verify()
+
+
+def test_the_audit_log_says_who_wrote_and_who_read(keyed: Running) -> None:
+    token = keyed.key(tenant="audited")
+    client: Client = keyed.client(token).for_user("ada")
+    (id,) = client.remember("Ada likes tea")
+    client.edit(id, text="Ada likes coffee")
+    client.get(id)
+    found = client.recall("what does Ada like")
+    client.outcome(found.id, cited=[0])
+    client.forget([id])
+    actor = f"key:{token.split('_')[1]}"
+    told = [(event.action, event.entry_id) for event in client.admin.events() if event.detail.get("actor") == actor]
+    assert {("remember", id), ("edit", id), ("get", id), ("recall", None), ("forget", None)} <= {*told}
+    assert "tea" not in str(client.admin.events())
+
+
+# -- limits --------------------------------------------------------------------------------------------------------
+
+
+def test_guessing_ends_even_with_the_right_secret() -> None:
+    ticks = Ticks()
+    with serving(local=None, ticks=ticks) as running:
+        good, other = running.key(), running.key()
+        wrong = good[:-4] + ("AAAA" if good[-4:] != "AAAA" else "BBBB")
+
+        def status(token: str) -> int:
+            return running.http(token).get("/v1/stats?user=ada").status_code
+
+        assert [status(wrong) for _ in range(GUESSES + 2)] == [401] * GUESSES + [429] * 2
+        assert status(good) == 429
+        assert status(other) == 200
+        assert [status(f"ww_{n:016x}_x") for n in range(GUESSES + 1)] == [401] * GUESSES + [429]
+        ticks.now += 3600
+        assert status(good) == 200
+
+
+def test_a_key_may_call_so_often() -> None:
+    ticks = Ticks()
+    with serving(local=None, rate=2, ticks=ticks) as running:
+        http, other = running.http(running.key()), running.http(running.key())
+        answers = [http.get("/v1/stats?user=ada") for _ in range(5)]
+        assert [one.status_code for one in answers] == [200] * 4 + [429]
+        assert answers[-1].headers["retry-after"] == "1"
+        assert other.get("/v1/stats?user=ada").status_code == 200
+        ticks.now += 1
+        assert [http.get("/v1/stats?user=ada").status_code for _ in range(3)] == [200, 200, 429]
+
+
+def test_a_limiter_forgets_who_was_longest_quiet() -> None:
+    limiter = Limiter(rate=1, burst=1, clock=Ticks())
+    for name in range(10_001):
+        limiter.take(str(name))
+    assert (limiter.wait_s("0"), limiter.wait_s("10000")) == (0, 1)
+
+
+# -- browsers ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "localhost:1"}, 200),
+        ({"host": "[::1]:8765"}, 200),
+        ({"host": "evil.example"}, 421),
+        ({"host": "127.0.0.1.evil.example:8765"}, 421),
+        ({"host": "localhost@evil.example"}, 421),
+        ({"host": "[::1"}, 421),
+        ({"host": "localhost", "origin": "http://localhost"}, 200),
+        ({"host": "localhost", "origin": "http://localhost:3000"}, 403),
+        ({"host": "localhost", "origin": "https://evil.example"}, 403),
+        ({"host": "localhost", "origin": "null"}, 403),
+        ({"host": "localhost", "sec-fetch-site": "same-origin"}, 200),
+        ({"host": "localhost", "sec-fetch-site": "none"}, 200),
+        ({"host": "localhost", "sec-fetch-site": "cross-site"}, 403),
+        ({"host": "localhost", "x-forwarded-for": "203.0.113.9"}, 401),
+        ({"host": "localhost", "forwarded": "for=203.0.113.9"}, 401),
+    ],
+)
+def test_a_page_of_somebody_else_cannot_call(server: Running, headers: dict[str, str], status: int) -> None:
+    for path in ("/v1/stats", "/mcp") if status != 200 else ("/v1/stats",):
+        answer = server.http().get(path, headers=headers)
+        assert answer.status_code == status, answer.text
+    assert server.http().post("/v1/entries", json={"text": "x"}, headers=headers).status_code == max(201, status)
+
+
+def test_a_form_cannot_write(server: Running) -> None:
+    for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""):
+        answer = server.http().post("/v1/entries", content=b'{"text": "x"}', headers={"content-type": kind})
+        assert answer.status_code == 422
+
+
+def test_other_origins_are_allowed_when_named_and_only_then() -> None:
+    rules = Rules(hosts=LOOPBACK, origins=("https://app.example",))
+    with serving(rules=rules) as running:
+        for origin, status in (("https://app.example", 200), ("https://evil.example", 403)):
+            answer = running.http().get("/v1/stats", headers={"origin": origin})
+            allowed = answer.headers.get("access-control-allow-origin")
+            assert (answer.status_code, allowed) == (status, origin if status == 200 else None)
+
+
+def test_answers_carry_security_headers(server: Running) -> None:
+    for answer in (server.http().get("/v1/stats"), server.http().get("/nothing"), server.http().get("/healthz")):
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        assert "default-src 'none'" in answer.headers["content-security-policy"]
+        assert answer.headers["cache-control"] == "no-store"
+        assert "access-control-allow-origin" not in answer.headers
+
+
+def test_the_owner_of_the_machine_needs_no_key(server: Running) -> None:
+    client = server.client()
+    client.remember("Ada likes tea")
+    assert client.entries()[0].partition.layer_id == "me"
+    assert client.for_user("ben").entries() == []
+    assert client.verify().ok
+    with pytest.raises(AccessDenied):
+        client.recall("tea", scope=Scope(tenant="other", user="me"))
+
+
+def test_metrics_count_requests(server: Running) -> None:
+    server.client().remember("Ada likes tea")
+    text = httpx.get(f"{server.url}/metrics").text
+    assert 'wellworn_requests_total{method="POST",route="/v1/entries",status="201"} 1.0' in text

@@ -1,0 +1,55 @@
+"""MCP over HTTP with the official client: the same tools, for the caller's own memory only."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import httpx
+import pytest
+
+from .conftest import Running, serving
+
+pytest.importorskip("mcp")
+
+
+def call(url: str, tool: str, key: str | None = None, **arguments: Any) -> Any:
+    """The structured result of one tool, by a client of its own."""
+    import httpx2
+    from mcp import ClientSession
+    from mcp.client.streamable_http import streamable_http_client
+
+    async def run() -> Any:
+        headers = {} if key is None else {"authorization": f"Bearer {key}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=600) as http,
+            streamable_http_client(url, http_client=http) as streams,
+            ClientSession(*streams[:2]) as session,
+        ):
+            await session.initialize()
+            return await session.call_tool(tool, arguments)
+
+    return asyncio.run(run())
+
+
+def test_what_is_remembered_over_mcp_is_found_over_rest_and_back(server: Running) -> None:
+    stored = call(f"{server.url}/mcp", "memory_remember", text="Ada prefers tokio", kind="preference")
+    assert [one.id for one in server.client().entries()] == stored.structured_content["ids"]
+    server.client().for_user("ben").remember("Ben's vault opens with zebra")
+    found = call(f"{server.url}/mcp", "memory_search", query="what does Ada prefer, and the vault?")
+    assert [one["text"] for one in found.structured_content["memories"]] == ["Ada prefers tokio"]
+
+
+def test_a_key_says_whose_memory_it_is() -> None:
+    with serving(local=None) as running:
+        ada, ben = running.key(tenant="acme", user=["ada"]), running.key(tenant="acme", role="reader", user=["ben"])
+        call(f"{running.url}/mcp", "memory_remember", ada, text="The vault opens with zebra")
+        other = call(f"{running.url}/mcp", "memory_search", ben, query="what does the vault open with?")
+        assert "zebra" not in str(other)
+        refused = call(f"{running.url}/mcp", "memory_remember", ben, text="Ben was here")
+        assert refused.is_error
+        assert "writer" in str(refused.content)
+        headers = {"authorization": f"Bearer {ben}"}
+        for query in ("user=ada", "tenant=other", "user=ben&team=core"):
+            assert httpx.post(f"{running.url}/mcp?{query}", headers=headers, json={}).status_code == 403
+        assert httpx.post(f"{running.url}/mcp", json={}).status_code == 401

@@ -1,0 +1,119 @@
+"""`wellworn serve` as a process: its first words, its keys, an orderly end, and a sudden one."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from wellworn import AccessDenied, Client, Memory, Scope
+from wellworn.cli import serve
+
+ME = Scope(user="me")
+
+
+@contextmanager
+def process(db: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], dict[str, Any]]]:
+    """A server that answers, and the document that it printed."""
+    command = [
+        sys.executable,
+        "-m",
+        "wellworn",
+        "serve",
+        "--json",
+        "--port",
+        "0",
+        "--db",
+        str(db),
+        "--embedder",
+        "hash",
+    ]
+    with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as started:
+        try:
+            assert started.stdout is not None
+            text = ""
+            while not text.endswith("}\n"):
+                line = started.stdout.readline()
+                assert line, "the server ended"
+                text += line
+            document = json.loads(text)
+            with httpx.Client(transport=httpx.HTTPTransport(retries=10)) as http:
+                host = document["address"].replace("0.0.0.0", "127.0.0.1")
+                assert http.get(f"{host}/readyz", timeout=600).status_code == 200
+            yield started, {**document, "address": host}
+        finally:
+            started.kill()
+
+
+@pytest.mark.slow
+@pytest.mark.crash
+def test_an_acknowledged_write_survives_a_kill_and_is_not_made_twice(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    name = {"idempotency-key": "said"}
+    body = {"turns": [{"role": "user", "text": "I live in Oslo"}]}
+    with process(db) as (started, told), httpx.Client(base_url=told["address"], timeout=600) as http:
+        first = http.post("/v1/sessions/s/turns", json=body, headers=name)
+        ids = http.post("/v1/entries", json={"text": "Ada prefers tokio"}).json()["ids"]
+        started.kill()
+        started.wait()
+    with process(db) as (_, told), httpx.Client(base_url=told["address"], timeout=600) as http:
+        again = http.post("/v1/sessions/s/turns", json=body, headers=name)
+        assert (again.status_code, again.json()) == (201, first.json())
+        assert len(http.get("/v1/sessions/s/turns").json()["turns"]) == 1
+        assert http.get(f"/v1/entries/{ids[0]}").json()["text"] == "Ada prefers tokio"
+    with Memory(db, embedder="hash", background=False) as memory:
+        assert memory.verify().ok
+
+
+@pytest.mark.slow
+def test_writes_under_way_are_finished_before_it_ends(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    lines = "\n".join(json.dumps(f"text number {n}") for n in range(1000))
+    begun = threading.Event()
+    with process(db) as (started, told):
+
+        def load() -> None:
+            with (
+                suppress(httpx.HTTPError),  # a machine that is too slow to end it in time
+                httpx.stream("POST", f"{told['address']}/v1/import", content=lines, timeout=None) as answer,
+            ):
+                for _ in answer.iter_lines():
+                    begun.set()
+
+        importing = threading.Thread(target=load)
+        importing.start()
+        assert begun.wait(600)
+        started.send_signal(signal.SIGTERM)
+        importing.join()
+        started.wait()
+    with Memory(db, embedder="hash", background=False) as memory:
+        assert len(memory.entries(limit=5000, scope=ME)) == 1000
+
+
+@pytest.mark.slow
+def test_bound_elsewhere_it_shows_a_first_key_once_and_asks_for_it(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    with process(db, "--host", "0.0.0.0") as (_, told):
+        with Client(told["address"]) as stranger, pytest.raises(AccessDenied):
+            stranger.recall("x", scope=ME)
+        with Client(told["address"], key=told["key"]) as client:
+            client.remember("Ada prefers tokio", scope=ME)
+            assert client.recall("what does Ada prefer?", scope=ME)[0].text == "Ada prefers tokio"
+    with process(db, "--require-key") as (_, told):
+        assert "key" not in told
+
+
+@pytest.mark.parametrize(
+    ("host", "is_local"), [("127.0.0.1", True), ("::1", True), ("localhost", True), ("0.0.0.0", False), ("::", False)]
+)
+def test_only_loopback_needs_no_key(host: str, is_local: bool) -> None:
+    assert serve.is_loopback(host) is is_local

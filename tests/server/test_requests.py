@@ -1,0 +1,363 @@
+"""How requests are answered: once, in pages, only if unchanged, and never with a failure of the server."""
+
+from __future__ import annotations
+
+import json
+import socket
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from wellworn import Client, Conflict, InvalidInput, NotFound, ServiceFailed
+from wellworn.server import guard
+from wellworn.server.guard import LOOPBACK, Rules
+from wellworn.server.once import REQUEST
+from wellworn.store.port import RecordFilter
+
+from .conftest import Running, serving
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Running]:
+    """One server for tests that leave nothing behind which others see."""
+    with serving(background=False) as running:
+        yield running
+
+
+def once(name: str) -> dict[str, str]:
+    return {"idempotency-key": name}
+
+
+# -- once ----------------------------------------------------------------------------------------------------------
+
+WRITES: dict[str, tuple[str, str, Any]] = {
+    "entry": ("POST", "/v1/entries", {"text": "tea"}),
+    "turns": ("POST", "/v1/sessions/s/turns", {"turns": [{"role": "user", "text": "I live in Oslo"}] * 2}),
+    "outcome": ("POST", "/v1/recalls/{recall}/outcome", {"cited": [0]}),
+    "edit": ("PATCH", "/v1/entries/{entry}", {"text": "Ada likes coffee"}),
+    "delete": ("DELETE", "/v1/entries/{entry}", None),
+    "forget": ("POST", "/v1/forget", {"ids": ["{entry}"]}),
+    "end": ("POST", "/v1/sessions/talk/end", {}),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_is_made_once_also_after_a_restart(tmp_path: Path, name: str) -> None:
+    method, path, body = WRITES[name]
+    with serving(tmp_path / "memory.db", background=False) as running:
+        client = running.client()
+        (entry,) = client.remember("Ada likes tea")
+        client.session("talk").add("user", "Hello there, I am Ada")
+        recall = client.recall("what does Ada like").id
+        text = json.dumps(body).replace("{entry}", entry)
+        url = path.format(entry=entry, recall=recall)
+
+        def send(at: Running, name: str) -> httpx.Response:
+            headers = {"content-type": "application/json", **once(name)}
+            return at.http().request(method, url, content=None if body is None else text, headers=headers)
+
+        first = send(running, "a")
+        assert first.is_success, first.text
+        state = [*client.admin.events(), client.entries()]
+        again = send(running, "a")
+    with serving(tmp_path / "memory.db", background=False) as running:
+        third = send(running, "a")
+        assert [*running.client().admin.events(), running.client().entries()] == state
+    assert [one.status_code for one in (again, third)] == [first.status_code] * 2
+    assert [one.json() for one in (again, third)] == [first.json()] * 2
+    assert again.headers.get("etag") == first.headers.get("etag")
+
+
+def test_a_name_stands_for_one_request(server: Running) -> None:
+    http = server.http()
+    assert http.post("/v1/entries", json={"text": "tea"}, headers=once("n")).status_code == 201
+    answer = http.post("/v1/entries", json={"text": "coffee"}, headers=once("n"))
+    assert (answer.status_code, answer.json()["title"]) == (422, "Conflict")
+    assert http.post("/v1/entries?user=ben", json={"text": "tea"}, headers=once("n")).status_code == 422
+    assert http.post("/v1/entries", json={"text": "x"}, headers=once("n" * 300)).status_code == 422
+    assert [one.text for one in server.client().entries()] == ["tea"]
+
+
+def test_a_failure_is_not_remembered(server: Running) -> None:
+    http = server.http()
+    assert http.delete("/v1/entries/later", headers=once("n")).status_code == 404
+    assert http.delete("/v1/entries/later", headers=once("n")).status_code == 404
+
+
+def test_the_same_request_at_the_same_time_is_refused(server: Running) -> None:
+    requests = server.service.requests
+    inside, leave = threading.Event(), threading.Event()
+    writer = server.service.memory.engine.writer
+    remember = writer.remember
+
+    def slow(*args: Any, **kwargs: Any) -> list[str]:
+        inside.set()
+        assert leave.wait(600)
+        return remember(*args, **kwargs)
+
+    writer.remember = slow  # type: ignore[method-assign]
+    answers: list[httpx.Response] = []
+    http = server.http()
+    first = threading.Thread(
+        target=lambda: answers.append(http.post("/v1/entries", json={"text": "tea"}, headers=once("n")))
+    )
+    first.start()
+    assert inside.wait(600)
+    assert server.http().post("/v1/entries", json={"text": "tea"}, headers=once("n")).status_code == 409
+    leave.set()
+    first.join()
+    assert answers[0].status_code == 201
+    assert requests.once(None, lambda: "free") == "free"  # type: ignore[arg-type,return-value,comparison-overlap]
+
+
+def test_what_was_answered_goes_after_a_day_and_with_the_entry() -> None:
+    now = datetime(2026, 5, 1, tzinfo=UTC)
+    clock = [now]
+    with serving(clock=lambda: clock[0], background=False) as running:
+        store = running.service.memory.engine.store
+        client = running.client()
+        (id,) = client.remember("the vault opens with zebra")
+        client.edit(id, text="the vault opens with tiger")
+        kept = str([record.body for record in store.records(RecordFilter(kinds=[REQUEST]))])
+        assert "tiger" in kept
+        client.forget([id])
+        kept = str([record.body for record in store.records(RecordFilter(kinds=[REQUEST]))])
+        assert "tiger" not in kept
+        clock[0] = now + timedelta(days=2)
+        assert running.service.requests.prune() > 0
+        assert store.records(RecordFilter(kinds=[REQUEST])) == []
+
+
+def test_a_client_sends_a_lost_write_again_without_harm(server: Running) -> None:
+    client = server.client()
+    session = client.session("s")
+    http = client._http  # the transport that loses an answer
+    send, lost = http.request, list[httpx.Response]()
+
+    def losing(*args: Any, **kwargs: Any) -> httpx.Response:
+        answer = send(*args, **kwargs)
+        if not lost:
+            lost.append(answer)
+            raise httpx.ReadError("gone")
+        return answer
+
+    http.request = losing  # type: ignore[method-assign]
+    session.add("user", "I live in Oslo")
+    assert len(lost) == 1
+    assert [turn.text for turn in session.turns()] == ["I live in Oslo"]
+
+
+# -- only if unchanged, in pages -----------------------------------------------------------------------------------
+
+
+def test_an_edit_may_ask_for_the_version_it_saw(shared: Running) -> None:
+    client, http = shared.client(), shared.http()
+    (id,) = client.remember("The tram stops at nine")
+    url = f"/v1/entries/{id}"
+    seen = http.get(url).headers["etag"]
+    assert http.get(url, headers={"if-none-match": seen}).status_code == 304
+    assert http.get(url, headers={"if-none-match": '"other"'}).status_code == 200
+    edited = http.patch(url, json={"text": "The tram stops at ten"}, headers={"if-match": seen})
+    assert (edited.status_code, edited.headers["etag"]) == (200, http.get(url).headers["etag"])
+    late = http.patch(url, json={"text": "The tram stops at six"}, headers={"if-match": seen})
+    assert (late.status_code, late.json()["title"]) == (412, "Conflict")
+    assert client.get(id).text == "The tram stops at ten"
+    changer, scope = shared.service.memory.engine.changer, shared.service.memory.for_user("me").scope
+    assert scope is not None
+    old = client.history(id)[0].entry
+    with pytest.raises(Conflict):
+        changer.edit(id, scope=scope, changes={"text": "x"}, expected=old)
+
+
+def test_pages_hold_everything_once_also_while_it_is_removed(shared: Running) -> None:
+    client, http = shared.client().for_user("paged"), shared.http()
+    ids = client.remember_many([f"text number {n}" for n in range(25)])
+    found: list[str] = []
+    cursor: str | None = None
+    while True:
+        more = f"&cursor={cursor}" if cursor else ""
+        page = http.get(f"/v1/entries?user=paged&limit=10{more}").json()
+        found += [one["id"] for one in page["entries"]]
+        client.forget(found[-1:])
+        cursor = page["next"]
+        if cursor is None:
+            break
+    assert found == ids
+    for number in range(5):
+        client.session(f"s{number}").add("user", "Hello")
+    first = http.get("/v1/sessions?user=paged&limit=3").json()
+    rest = http.get("/v1/sessions", params={"user": "paged", "limit": 3, "cursor": first["next"]}).json()
+    assert ([*first["sessions"], *rest["sessions"]], rest["next"]) == ([f"s{n}" for n in range(5)], None)
+
+
+@pytest.mark.parametrize("cursor", ["x", "-1", "１２", "9" * 40, "s9"])
+def test_a_cursor_that_is_none_is_an_error(shared: Running, cursor: str) -> None:
+    for path in ("/v1/entries", "/v1/sessions"):
+        assert shared.http().get(path, params={"cursor": cursor}).status_code == 422
+
+
+def test_an_import_tells_how_far_it_is_and_what_is_wrong(shared: Running) -> None:
+    http = shared.http()
+    lines = "\n".join(json.dumps(one) for one in ["a text", {"text": "another", "kind": "fact"}, "é"])
+    with http.stream("POST", "/v1/import?user=bulk", content=lines) as answer:
+        assert answer.headers["content-type"].startswith("text/event-stream")
+        events = [line[7:] for line in answer.iter_lines() if line.startswith("event: ")]
+    assert (events[0], events[-1]) == ("progress", "done")
+    assert http.post("/v1/import?user=bulk", content=b'"fine"\nnot json').json()["field"] == "line 2"
+    with pytest.raises(InvalidInput, match=r"items\[1\].kind"):
+        shared.client().for_user("bulk").remember_many(["fine", {"text": "x", "kind": "poem"}])
+    assert len(shared.client().for_user("bulk").entries()) == 3
+
+
+# -- too much, malformed -------------------------------------------------------------------------------------------
+
+
+def test_too_much_is_refused_whether_it_is_told_or_not(shared: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(guard, "MOST_BODY", 1000)
+    http = shared.http()
+    large = b'{"text": "' + b"x" * 2000 + b'"}'
+    kind = {"content-type": "application/json"}
+    told = http.post("/v1/entries", content=large, headers=kind)
+    untold = http.post("/v1/entries", content=iter([large[:900], large[900:]]), headers=kind)
+    assert [told.status_code, untold.status_code] == [413, 413]
+    assert "1,000 bytes" in untold.json()["detail"]
+    assert http.get("/v1/stats").status_code == 200
+    assert http.post("/v1/entries", json={"entries": [{"text": str(n)} for n in range(1001)]}).status_code in (413, 422)
+
+
+BAD = [
+    b"",
+    b"{",
+    b"[]",
+    b"null",
+    b'"text"',
+    b"\xff\xfe",
+    b'{"text": NaN}',
+    b'{"text": 1' + b"0" * 5000 + b"}",
+    b'{"text": "\\ud800"}',
+    b'{"text": "\\u0000"}',
+    b"[" * 100_000,
+    b'{"a":' * 5000,
+    b'{"text": "x", "confidence": 1e999}',
+    b'{"text": "x", "metadata": {"a": Infinity}}',
+    b'{"text": "x", "at": "99999-01-01"}',
+    b'{"text": "x", "tags": "notalist"}',
+    b'{"entries": []}',
+    b'{"entries": {"text": "x"}}',
+    b'{"text": "x", "user": "ben"}',
+]
+
+
+@pytest.mark.parametrize("content", BAD, ids=range(len(BAD)))
+def test_a_malformed_body_is_one_clear_error(shared: Running, content: bytes) -> None:
+    answer = shared.http().post("/v1/entries", content=content, headers={"content-type": "application/json"})
+    assert 400 <= answer.status_code < 500, answer.text
+    document = answer.json()
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert document["status"] == answer.status_code
+    assert document["detail"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("GET", "/v1/entries/../../etc/passwd", 404),
+        ("GET", "/v1/entries/%2e%2e%2f%2e%2e%2fetc%2fpasswd", 404),
+        ("GET", "/v1/entries/%00", 422),
+        ("GET", "/v1/entries/' OR 1=1 --", 404),
+        ("GET", "/v1/entries/%ff%fe", 404),
+        ("GET", "/v1/entries?kind=poem", 422),
+        ("GET", "/v1/entries?limit=0", 422),
+        ("GET", "/v1/entries?limit=99999999999999999999", 422),
+        ("GET", "/v1/entries?user=", 422),
+        ("GET", "/v1/entries?user=%00", 422),
+        ("GET", f"/v1/entries?user={'x' * 300}", 422),
+        ("GET", "/v1/sessions?layer=nowhere", 422),
+        ("PUT", "/v1/entries", 405),
+        ("TRACE", "/v1/entries", 405),
+        ("GET", "/v1/nothing", 404),
+        ("DELETE", "/v1/links?source=a&target=b&type=c", 404),
+    ],
+)
+def test_a_malformed_address_is_one_clear_error(shared: Running, method: str, path: str, status: int) -> None:
+    answer = shared.http().request(method, path)
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_bytes_that_are_no_request_do_not_stop_the_server(shared: Running) -> None:
+    host, port = shared.url.removeprefix("http://").split(":")
+    for said in (
+        b"\x00" * 100,
+        b"GET / HTTP/1.1\r\n\r\n",
+        b"POST /v1/entries HTTP/1.1\r\nhost: localhost\r\ncontent-length: -5\r\n\r\n",
+    ):
+        with socket.create_connection((host, int(port))) as connection:
+            connection.sendall(said)
+            connection.shutdown(socket.SHUT_WR)
+            while connection.recv(4096):
+                pass
+    assert shared.http().get("/v1/stats").status_code == 200
+
+
+def test_a_busy_server_says_so_and_stays_healthy() -> None:
+    with serving(rules=Rules(hosts=LOOPBACK, most_at_once=1)) as running:
+        inside, leave = threading.Event(), threading.Event()
+        memory = running.service.memory
+        check = memory.engine.store.counts
+
+        def slow(*args: Any, **kwargs: Any) -> dict[str, int]:
+            inside.set()
+            assert leave.wait(600)
+            return check(*args, **kwargs)
+
+        memory.engine.store.counts = slow  # type: ignore[method-assign]
+        answers: list[int] = []
+        http = running.http()
+        first = threading.Thread(target=lambda: answers.append(http.get("/v1/stats").status_code))
+        first.start()
+        assert inside.wait(600)
+        refused = running.http().get("/v1/entries")
+        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        assert running.http().get("/healthz").status_code == 200
+        leave.set()
+        first.join()
+        assert answers == [200]
+        assert running.http().get("/v1/entries").status_code == 200
+
+
+def test_a_closed_memory_is_not_ready(server: Running) -> None:
+    assert server.http().get("/readyz").status_code == 200
+    server.service.memory.close()
+    assert server.http().get("/readyz").status_code == 503
+    assert server.http().get("/healthz").status_code == 200
+    assert server.http().get("/v1/stats").status_code == 503
+
+
+def test_a_service_that_is_not_there_is_one_error() -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        with Client(f"http://127.0.0.1:{taken.getsockname()[1]}") as client:
+            with pytest.raises(ServiceFailed, match="cannot be reached"):
+                client.recall("tea")
+            with pytest.raises(ServiceFailed, match="cannot be reached"):
+                client.remember_many(["tea"])
+    for url, key in (("localhost:1", None), ("http://x", ""), ("http://x", "é"), ("http://x", "a\nb")):
+        with pytest.raises(InvalidInput):
+            Client(url, key=key)
+
+
+def test_a_value_that_no_json_can_hold_is_one_error(shared: Running) -> None:
+    client = shared.client()
+    for wrong in (object(), float("nan"), b"bytes", {1: object()}):
+        with pytest.raises(InvalidInput):
+            client.remember("x", metadata={"a": wrong})
+    with pytest.raises(InvalidInput):
+        client.get(3)  # type: ignore[arg-type]
+    with pytest.raises(NotFound):
+        client.get("..")
