@@ -9,7 +9,7 @@ DATA ?= ../shared/data
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-all lint fmt type layers golden reference docs recording eval bench clean
+.PHONY: help demo test test-all lint fmt type layers golden faults reference docs recording eval bench clean
 
 help: ## list the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-10s %s\n", $$1, $$2}'
@@ -57,6 +57,9 @@ layers: $(READY) ## check that imports run downward
 
 golden: $(READY) ## renew the golden files
 	@WELLWORN_GOLDEN=write $(BIN)/python -m pytest -n 2 -k "golden or recorded"
+
+faults: $(READY) ## kill, fill, tear and flip on purpose; writes the table of docs/security.md
+	@WELLWORN_FAULTS=write $(BIN)/python -m pytest -n 2 -m crash
 
 reference: $(READY) ## write docs/reference.md from the code
 	@$(BIN)/python docs/build_reference.py

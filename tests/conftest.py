@@ -5,6 +5,16 @@ examples, the same ones on every run. To look for new ones, `pytest --hypothesis
 out of a test's own settings unless it needs a number of its own.
 """
 
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
 from hypothesis import HealthCheck, settings
 
 QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
@@ -29,3 +39,36 @@ settings.register_profile(
     suppress_health_check=QUIET,
 )
 settings.load_profile("light")
+
+
+# -- faults ------------------------------------------------------------------------------------------------------------
+
+_TABLE = Path(__file__).parent.parent / "docs" / "security.md"
+_BETWEEN = re.compile(r"(?<=<!-- faults -->\n).*?(?=<!-- end of faults -->)", re.S)
+
+
+@pytest.fixture
+def tally(request: pytest.FixtureRequest) -> Callable[[str, int], None]:
+    """Counts faults of a kind that a test makes; all tests together give the table of docs/security.md."""
+
+    def count(what: str, number: int) -> None:
+        request.node.user_properties.append(("fault", (what, number)))
+
+    return count
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:  # the reporter has no public type
+    """Print the table of faults; `make faults` also writes it into the documentation."""
+    reports = terminalreporter.stats.get("passed", [])
+    counted: Counter[str] = Counter()
+    for report in reports:
+        for name, value in report.user_properties:
+            if name == "fault":
+                counted[value[0]] += value[1]
+    if not counted or terminalreporter.stats.get("failed"):
+        return
+    rows = [f"| {what} | {number:,} | 0 | 0 | 0 |" for what, number in sorted(counted.items())]
+    table = "\n".join(["| fault | times | lost | leaked | hung |", "|---|---|---|---|---|", *rows, ""])
+    terminalreporter.write_line(f"\n{table}")
+    if os.environ.get("WELLWORN_FAULTS") == "write":
+        _TABLE.write_text(_BETWEEN.sub(lambda _: table, _TABLE.read_text(encoding="utf-8")), encoding="utf-8")

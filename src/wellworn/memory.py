@@ -64,6 +64,7 @@ class Memory:
         self._bind(Engine(location, **settings), None)
         if self.engine.store.stale_index:
             self.admin.repair()
+            self.engine.store.stale_index = False
 
     @classmethod
     def open(cls, location: str | Path | Store = "memory.db", **settings: Unpack[Settings]) -> Memory:

@@ -102,6 +102,8 @@ def test_the_tables_are_those_of_a_new_file(path: Path, tmp_path: Path) -> None:
     for _ in range(2):  # the second opening finds it done
         with closing(SqliteStore(path)) as store:
             assert store.check() == []
+            assert store.stale_index
+    opened(path).close()  # writes the index anew
     SqliteStore(tmp_path / "new.db").close()
     assert schema_of(path) == schema_of(tmp_path / "new.db")
     assert query(path, "PRAGMA application_id") == [(APPLICATION_ID,)]

@@ -27,7 +27,7 @@ from typing import BinaryIO
 from wellworn.core.errors import InvalidInput, StoreError, TransferError
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.ops.doctor import verify
-from wellworn.ops.files import beside, open_plain
+from wellworn.ops.files import beside, open_plain, part_of, sweep, take_place
 from wellworn.store.events import EVENT
 from wellworn.store.port import RecordFilter, Store
 from wellworn.store.sqlite.store import SqliteStore
@@ -84,7 +84,7 @@ def create(
         return BackedUp(made=None, kept=len(before))
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        _sweep(folder)
+        sweep(folder)
     except OSError as error:
         raise TransferError(f"cannot write to {folder}: {error.strerror or error}") from error
     made = _made(store, folder, name, now)
@@ -135,19 +135,14 @@ def restore(path: Path, target: Path, *, force: bool = False) -> Backup:
     if target.exists() and not force:
         raise TransferError(f"{target} is there already; name another file, or use --force to replace it")
     with _unpacked(path, target.parent) as (header, file):
-        if target.exists():
-            os.replace(target, f"{target}.before-restore")
-        for ending in ("-wal", "-shm"):  # of the file that is replaced: they must not be applied to this one
-            if Path(f"{target}{ending}").exists():
-                os.replace(f"{target}{ending}", f"{target}.before-restore{ending}")
-        os.replace(file, target)
+        take_place(file, target, Path(f"{target}.before-restore"))
     return header
 
 
 def _made(store: SqliteStore, folder: Path, name: str, now: datetime) -> Backup:
     while (path := folder / f"{name}-{now:%Y%m%dT%H%M%S%fZ}{ENDING}").exists():
         now += timedelta(microseconds=1)
-    with tempfile.TemporaryDirectory(dir=folder, prefix=".making-", suffix=".part") as scratch:
+    with tempfile.TemporaryDirectory(dir=folder, prefix=part_of(path), suffix=".part") as scratch:
         copy = Path(scratch) / "copy.db"
         entries = store.copy_to(copy)
         with copy.open("rb") as file:
@@ -193,7 +188,9 @@ def _read_header(file: BinaryIO, path: Path) -> Backup:
 def _unpacked(path: Path, beside_: Path | None) -> Iterator[tuple[Backup, Path]]:
     """The database of a backup in a temporary file, if it is what was backed up."""
     try:
-        with tempfile.TemporaryDirectory(dir=beside_, prefix=".restoring-", suffix=".part") as scratch:
+        folder = beside_ or Path(tempfile.gettempdir())
+        prefix = part_of(folder / "wellworn-restoring")
+        with tempfile.TemporaryDirectory(dir=folder, prefix=prefix, suffix=".part") as scratch:
             target, digest = Path(scratch) / "memory.db", hashlib.sha256()
             with open_plain(path) as file:
                 header = _read_header(file, path)
@@ -215,9 +212,3 @@ def _unpacked(path: Path, beside_: Path | None) -> Iterator[tuple[Backup, Path]]
 def _last_erasure(store: Store) -> datetime | None:
     found = store.records(RecordFilter(kinds=[EVENT], states=[ERASE], limit=1))
     return found[0].created_at if found else None
-
-
-def _sweep(folder: Path) -> None:
-    """Remove what a crash left behind."""
-    for path in folder.glob(".*.part"):
-        shutil.rmtree(path, ignore_errors=True) if path.is_dir() else path.unlink(missing_ok=True)

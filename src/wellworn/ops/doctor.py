@@ -35,7 +35,6 @@ whole store. Repair removes no entry.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -50,6 +49,7 @@ from wellworn.jobs.queue import JOB, job_from, job_problem, put_job, readable_jo
 from wellworn.learning.records import learning_problem
 from wellworn.models.port import Embedder
 from wellworn.ops.bundle import PAGE, pages
+from wellworn.ops.files import take_place
 from wellworn.ops.lines import checked_id, is_unit_or_zero, settled
 from wellworn.ops.reembed import model_of
 from wellworn.store.events import EVENT
@@ -138,11 +138,9 @@ def rescue(location: str | Path, key: Key | None = None, *, progress: Progress |
     path = Path(location)
     made, kept = path.with_name(f".{path.name}.salvaged.part"), path.with_name(f"{path.name}.damaged")
     made.unlink(missing_ok=True)
-    salvaged = salvage(path, made, secret=key_of(key), progress=progress)
-    for ending in ("", "-wal", "-shm"):
-        if Path(f"{path}{ending}").exists():
-            os.replace(f"{path}{ending}", f"{kept}{ending}")
-    os.replace(made, path)
+    begun = path.exists() and kept.exists() and kept.samefile(path)  # and cut short: the log is there already
+    salvaged = salvage(kept if begun else path, made, secret=key_of(key), progress=progress)
+    take_place(made, path, kept)
     return salvaged, kept
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 import shutil
 import stat
 import tempfile
@@ -23,18 +24,24 @@ MAX_FILES = 1_000_000
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # not on Windows, where making a link needs rights of its own
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for a writer
+_MAKER = re.compile(r"\.(\d+)-[^.]*\.part$")
 _BINARY = getattr(os, "O_BINARY", 0)
 
 
-def _part_of(path: Path) -> str:
+def part_of(path: Path) -> str:
     """How the name of an unfinished file of this process begins. Those that dead processes left there are removed."""
     begin = f".{path.name[:100]}."
-    with suppress(OSError):
-        for left in path.parent.glob(f"{glob.escape(begin)}*.part"):
-            maker = left.name[len(begin) :].split("-", 1)[0]
-            if maker.isdigit() and not _runs(int(maker)):
-                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
+    sweep(path.parent, begin)
     return f"{begin}{os.getpid()}-"
+
+
+def sweep(folder: Path, begin: str = ".") -> None:
+    """Remove unfinished files whose names begin like this, of processes that are dead."""
+    with suppress(OSError):
+        for left in folder.glob(f"{glob.escape(begin)}*.part"):
+            maker = _MAKER.search(left.name)
+            if maker is not None and not _runs(int(maker[1])):
+                shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
 
 
 def _runs(pid: int) -> bool:
@@ -56,7 +63,7 @@ def beside(path: Path) -> Iterator[BinaryIO]:
     if path.exists() and not path.is_file():
         raise TransferError(f"cannot write {path}: there is something that is not a plain file; give another path")
     try:
-        handle, name = tempfile.mkstemp(prefix=_part_of(path), suffix=".part", dir=path.parent)
+        handle, name = tempfile.mkstemp(prefix=part_of(path), suffix=".part", dir=path.parent)
     except OSError as error:
         raise TransferError(f"cannot write to {path.parent}: {error.strerror or error}") from error
     try:
@@ -79,7 +86,7 @@ def folder_beside(path: Path) -> Iterator[Path]:
     if path.exists() and not (path.is_dir() and not any(path.iterdir())):
         raise TransferError(f"{path} is not an empty folder; name a new one to export to")
     try:
-        made = tempfile.mkdtemp(prefix=_part_of(path), suffix=".part", dir=path.parent)
+        made = tempfile.mkdtemp(prefix=part_of(path), suffix=".part", dir=path.parent)
     except OSError as error:
         raise TransferError(f"cannot write to {path.parent}: {error.strerror or error}") from error
     try:
@@ -89,6 +96,25 @@ def folder_beside(path: Path) -> Iterator[Path]:
         raise TransferError(f"cannot write {path}: {error.strerror or error}") from error
     finally:
         shutil.rmtree(made, ignore_errors=True)
+
+
+def take_place(made: Path, path: Path, kept: Path) -> None:
+    """Put a new database in the place of one that nobody has open, which is kept with its log under another name.
+
+    At every moment there is a whole file at `path`. A crash before the end leaves the old one there and also as `kept`.
+    """
+    if path.exists() and not (kept.exists() and kept.samefile(path)):
+        kept.unlink(missing_ok=True)
+        for ending in ("-wal", "-shm"):  # of one that was kept before
+            Path(f"{kept}{ending}").unlink(missing_ok=True)
+        try:
+            os.link(path, kept)
+        except OSError:  # a file system without links
+            os.replace(path, kept)
+    for ending in ("-wal", "-shm"):  # they must not be applied to the new file
+        if Path(f"{path}{ending}").exists():
+            os.replace(f"{path}{ending}", f"{kept}{ending}")
+    os.replace(made, path)
 
 
 def files_in(root: Path, suffix: str) -> list[Path]:

@@ -300,7 +300,7 @@ class Store(StoreReader):
     encrypted: bool = False
     """Whether the files are unreadable without a key."""
     stale_index: bool = False
-    """Whether the index records are those of an earlier release, so that `repair` should write them anew."""
+    """Whether the index records are those of an earlier release, so that `repair` should write them anew; set to False then."""
 
     @abstractmethod
     def transact(self) -> AbstractContextManager[Tx]:

@@ -73,7 +73,6 @@ class Connections:
         self._secret = secret
         self._synchronous = _SYNCHRONOUS[durability]
         self._closed = False
-        self.was_former = False
         self.log_missing = False
         """Whether the file was copied while it was in use, without its log: what was written last may be missing."""
         self.read_only, self._lone = False, False
@@ -116,7 +115,7 @@ class Connections:
                     raise StoreError(f"{str(self._path)!r} is of an older release and cannot be changed; copy it first")
                 return
             writer.execute("PRAGMA auto_vacuum = INCREMENTAL")  # of a new file; has no effect on any other
-            self.was_former = migrate(writer) or self.was_former
+            migrate(writer)
             _enter_wal(writer)
 
     def _connect(self) -> sqlite3.Connection:

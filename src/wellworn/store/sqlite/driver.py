@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from wellworn.core.errors import InvalidInput, MissingExtra, WrongKey
+from wellworn.core.errors import InvalidInput, MissingExtra, StoreError, WrongKey
 
 Key = str | bytes | Path | Callable[[], str | bytes]
 """A passphrase, 32 bytes or 64 hexadecimal digits; a file that holds it; or a function that returns it."""
@@ -91,13 +91,17 @@ def encrypt_file(path: Path, secret: bytes) -> None:
     old file may stay readable on the disk until something else is written there."""
     made = path.with_name(f".{path.name}.encrypting.part")
     made.unlink(missing_ok=True)
-    with closing(_cipher().connect(str(path), factory=_classes()[0], isolation_level=None)) as db:
-        db.execute("PRAGMA journal_mode = DELETE")  # nothing may stay in a log beside it
-        numbers = {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")}
-        db.execute(f"ATTACH DATABASE ? AS copy KEY \"x'{raw_key(made, secret)}'\"", (str(made),))
-        db.execute("SELECT sqlcipher_export('copy')").fetchall()
-        for name, number in numbers.items():
-            db.execute(f"PRAGMA copy.{name} = {number}")
+    try:
+        with closing(_cipher().connect(str(path), factory=_classes()[0], isolation_level=None)) as db:
+            db.execute("PRAGMA journal_mode = DELETE")  # nothing may stay in a log beside it
+            numbers = {name: db.execute(f"PRAGMA {name}").fetchone()[0] for name in ("user_version", "application_id")}
+            db.execute(f"ATTACH DATABASE ? AS copy KEY \"x'{raw_key(made, secret)}'\"", (str(made),))
+            db.execute("SELECT sqlcipher_export('copy')").fetchall()
+            for name, number in numbers.items():
+                db.execute(f"PRAGMA copy.{name} = {number}")
+    except sqlite3.Error as error:
+        made.unlink(missing_ok=True)
+        raise StoreError(f"{str(path)!r} cannot be encrypted: {error}; it stays as it was") from error
     made.chmod(0o600)
     os.replace(made, path)
 

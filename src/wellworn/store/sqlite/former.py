@@ -20,6 +20,8 @@ SHELVED = ("entries", "index_records", "entry_tags", "sessions", "removed", "rec
 """Tables with the column `shelf`, the former word for a partition."""
 DROPPED = ("outcomes", "recalls", "policies", "calls", "jobs", "dossier_entries", "dossiers", "audit", "migrations")
 """Tables whose rows become records; those that refer to others come first."""
+STALE_INDEX = "stale_index"
+"""The table that says, until they are written anew, that the index records are those of that release."""
 _INSERT = """
 INSERT INTO records (no, tenant, partition, kind, key, state, session, due_at, created_at, updated_at, names, body, blob,
                      rows)
@@ -46,6 +48,7 @@ def convert(db: sqlite3.Connection, schema: Iterable[str]) -> None:
             _put(db, **record)
     for table in DROPPED:
         db.execute(f"DROP TABLE {table}")
+    db.execute(f"CREATE TABLE {STALE_INDEX} (no INTEGER)")
 
 
 def _put(db: sqlite3.Connection, *, entries: Iterable[int] = (), **given: Any) -> None:  # columns of records

@@ -166,11 +166,8 @@ LONE = 2
 """The first schema whose files are one file when they are closed."""
 
 
-def migrate(connection: sqlite3.Connection) -> bool:
-    """Bring the file up to date; several processes may try at once, one wins and the others find it done.
-
-    Says whether the file was one of recollect 0.1: its index records are those of that release.
-    """
+def migrate(connection: sqlite3.Connection) -> None:
+    """Bring the file up to date; several processes may try at once, one wins and the others find it done."""
     connection.execute("BEGIN IMMEDIATE")
     try:
         found = version = version_of(connection)
@@ -188,7 +185,6 @@ def migrate(connection: sqlite3.Connection) -> bool:
     except BaseException:
         connection.execute("ROLLBACK")
         raise
-    return found == FORMER
 
 
 def version_of(connection: sqlite3.Connection) -> int:

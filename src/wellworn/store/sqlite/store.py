@@ -19,6 +19,7 @@ from wellworn.store.sqlite.check import check_tables, mend_tables
 from wellworn.store.sqlite.connection import Connections, translated
 from wellworn.store.sqlite.damage import Damage
 from wellworn.store.sqlite.driver import Key, connect, explained, key_of, raw_key
+from wellworn.store.sqlite.former import STALE_INDEX
 from wellworn.store.sqlite.reader import BEING_REMOVED, SqliteReader
 from wellworn.store.sqlite.salvage import Salvaged, salvage
 from wellworn.store.sqlite.tx import SqliteTx
@@ -55,10 +56,20 @@ class SqliteStore(SqliteReader, Store):
             self._connections = Connections(self._path, durability=durability, secret=self._secret)
         except StoreCorrupt as error:
             raise explained(self._path, self._secret, error) from error
-        self.stale_index = self._connections.was_former
         if not self._connections.read_only:
             for number in self._hidden():
                 self.clear_hidden(number)
+
+    @property
+    def stale_index(self) -> bool:
+        with self._reading() as db:
+            return db.execute("SELECT 1 FROM sqlite_master WHERE name = ?", (STALE_INDEX,)).fetchone() is not None
+
+    @stale_index.setter
+    def stale_index(self, stale: bool) -> None:
+        if not stale:
+            with self._connections.writing() as db:
+                db.execute(f"DROP TABLE IF EXISTS {STALE_INDEX}")
 
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[sqlite3.Connection]:
         return self._connections.snapshot() if snapshot else self._connections.reading()
