@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from crash.children import ADA, EMBEDDER
-from crash.reasoning_children import learn_for_ever
+from crash.reasoning_children import INSIDE, learn_for_ever
 from crash.test_processes import child
 from wellworn import Memory
 from wellworn.tasks import ReasoningBank
@@ -25,9 +25,10 @@ def test_killed_while_learning_every_attempt_is_whole_or_abandoned(tmp_path: Pat
     left_behind: Counter[str] = Counter()
     for life in range(LIVES):
         with child(learn_for_ever, path, life) as (process, listening):
-            for _ in range(dice.randint(2, 6)):
+            for _ in range(99 if life % 4 == 3 else dice.randint(2, 6)):
                 assert listening.poll(60)
-                listening.recv()
+                if listening.recv() == INSIDE:
+                    break
             time.sleep(dice.uniform(0.0, 0.02))
             process.kill()
             process.join()
@@ -41,7 +42,7 @@ def test_killed_while_learning_every_attempt_is_whole_or_abandoned(tmp_path: Pat
         assert {task.state for task in bank.tasks(limit=10_000)} <= {"reinforced", "abandoned"}
         _check_whole(bank, mem)
         assert mem.verify().ok
-    assert left_behind, f"it was never caught in the middle: {left_behind}"
+    assert sum(left_behind.values()) >= LIVES // 4, f"it was not caught in the middle: {left_behind}"
 
 
 def _check_whole(bank: ReasoningBank, mem: Memory) -> None:
