@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import json
-import shlex
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +13,6 @@ from wellworn.tasks.judge import judge
 
 from .conftest import Cli
 from .test_cli_tasks import CLERK, WORK
-
-HOOKS = Path(__file__).parents[2] / "examples" / "claude_code_hooks" / "settings.json"
 
 
 def entry(role: str, *parts: Any, **fields: Any) -> str:  # a line of a transcript
@@ -139,29 +134,17 @@ def test_a_memory_that_cannot_be_opened_is_a_warning_and_exit_code_0(cli: Cli, v
     assert "continuing without memory" in answer.err
 
 
-def test_the_ready_configuration_runs_as_it_is(tmp_path: Path, transcript: Path) -> None:
-    hooks = json.loads(HOOKS.read_text(encoding="utf-8"))["hooks"]
-    (tmp_path / ".claude").mkdir()
-    given = {
-        "UserPromptSubmit": {"session_id": "s1", "prompt": "Run the tests of the parser"},
-        "Stop": {"session_id": "s1", "transcript_path": str(transcript), "stop_hook_active": False},
-    }
-    said = {}
-    for event in ("UserPromptSubmit", "Stop", "UserPromptSubmit"):
-        command = hooks[event][0]["hooks"][0]["command"]
-        assert shlex.split(command)[0] == "wellworn"
-        shell = command.replace("wellworn", f"{shlex.quote(sys.executable)} -m wellworn", 1)
-        done = subprocess.run(
-            ["sh", "-c", f"CLAUDE_PROJECT_DIR={shlex.quote(str(tmp_path))}; {shell}"],
-            input=json.dumps(given[event]),
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr
-        said[event] = done.stdout
-    assert "pytest tests/parser" in said["UserPromptSubmit"]
+def test_claude_code_is_served_by_its_hooks(cli: Cli, transcript: Path) -> None:
+    """What one session says and does stands beside the prompts of the next, without any tool call."""
+    told = {"session_id": "s1", "prompt": "I prefer tabs over spaces. Run the tests of the parser"}
+    assert cli.ok("hook", "pre-task", stdin=json.dumps(told)).out == ""
+    over = {"session_id": "s1", "transcript_path": str(transcript), "stop_hook_active": False}
+    cli.ok("hook", "post-task", stdin=json.dumps(over))
+    asked = {"session_id": "s2", "prompt": "Run the tests of the parser: do I prefer tabs over spaces?"}
+    shown = cli.ok("hook", "pre-task", stdin=json.dumps(asked)).out
+    assert "pytest tests/parser" in shown
+    assert "The user prefers tabs over spaces." in shown
+    assert cli.ok("session", "list").out.split() == ["s1"]  # a prompt that only asks is not kept
 
 
 def test_a_hook_says_why_nothing_was_kept(cli: Cli, tmp_path: Path) -> None:

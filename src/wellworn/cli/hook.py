@@ -10,6 +10,7 @@ import functools
 import logging
 import sys
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -20,9 +21,12 @@ from wellworn.cli import options, render
 from wellworn.cli.edge import DASH
 from wellworn.cli.target import Target, command
 from wellworn.cli.tasks import opened, read_object
-from wellworn.core.errors import InvalidInput
+from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.fence import MIN_CONFIDENCE, fenced_block
+from wellworn.core.values import Hit, Kind, Turn, fence_item
 
 if TYPE_CHECKING:
+    from wellworn.memory import Memory
     from wellworn.tasks import ReasoningBank, TaskResult, Trajectory
 
 app = typer.Typer(no_args_is_help=True, help="For agents driven from a shell: before and after a task.")
@@ -32,6 +36,10 @@ TaskId = Annotated[
 ]
 SHOWN = ("task_id", "id", "state", "verdict", "entry_ids", "fault")
 SAY = "give --success, --failure or --exit-code, or a step with ok, error or exit_code"
+MAX_PROMPT_CHARS = 20_000
+KNOWN = 3
+KNOWN_KINDS: tuple[Kind, ...] = ("fact", "preference", "pattern", "note", "summary")
+"""What is shown beside strategies and guardrails; earlier prompts by themselves are not."""
 TaskDomain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="The task's domain, as web.admin.")]
 
 
@@ -65,22 +73,37 @@ def pre_task(
 ) -> None:
     """Print what helps with a task, as a block for its prompt, and record that the task has begun.
 
-    Without --query it reads a JSON object from standard input, as Claude Code gives it to UserPromptSubmit hooks.
-    Prints nothing if nothing helps. A failing memory is a warning and exit code 0.
+    Without --query it reads a JSON object from standard input, as Claude Code gives it to UserPromptSubmit hooks: then it
+    also prints what is known that bears on the prompt, and keeps a prompt that tells something. Prints nothing if nothing
+    helps. A failing memory is a warning and exit code 0.
     """
     given = {} if query is not None else read_object(DASH)
-    asked = query if query is not None else _word(given, "prompt", "query")
+    asked = (query if query is not None else _word(given, "prompt", "query"))[:MAX_PROMPT_CHARS]
     name = task_id or _word(given, "session_id", "task_id") or "task"
     if not asked.strip():
         raise InvalidInput("--query", "is missing", 'give it, or pipe in {"prompt": …}')
     with opened(target, new=True) as bank:
         bank.abandon(name, why="another task was begun under its name")
         agent = target.scope.agent or ""
-        work = bank.begin(task_id=name, query=asked[:20_000], agent_id=agent, domain=domain, k=k)
+        work = bank.begin(task_id=name, query=asked, agent_id=agent, domain=domain, k=k)
+        hits = [*work.hits, *(_known(bank.memory, asked, given) if "prompt" in given else ())]
     if target.json:
-        render.print_json({"task_id": name, "id": work.task.id if work.task else "", "hits": work.hits})
-    elif work.hits:
-        sys.stdout.write(work.context() + "\n")
+        render.print_json({"task_id": name, "id": work.task.id if work.task else "", "hits": hits})
+    elif hits:
+        items = [fence_item(hit.entry, outdated=hit.outdated) for hit in hits]
+        sys.stdout.write(fenced_block(items, max_tokens=1500) + "\n")
+
+
+def _known(memory: Memory, prompt: str, given: Mapping[str, Any]) -> list[Hit]:
+    """What is known that bears on a prompt. A prompt that tells something is kept; most only ask for work."""
+    from wellworn.reflection.rules import extract
+
+    known = memory.recall(prompt, k=KNOWN, kind=KNOWN_KINDS, min_confidence=MIN_CONFIDENCE).hits
+    session = _word(given, "session_id")
+    said = Turn(session_id=session, number=0, role="user", text=prompt, at=memory.engine.clock())
+    if session and extract([said])[0]:
+        memory.session(session).add("user", prompt)
+    return known
 
 
 @command(app, "post-task", "hook post-task --task-id t1 --trajectory-file work.json --success")
@@ -104,7 +127,8 @@ def post_task(
     """Judge a task that pre-task began, store what it teaches, and update the items it was given.
 
     Without --trajectory-file it reads a JSON object from standard input: a trajectory, or what Claude Code gives to
-    Stop hooks, whose transcript is read. A failing memory is a warning and exit code 0.
+    Stop hooks, whose transcript is read; then what the user said in the prompts becomes memories, too. A failing memory
+    is a warning and exit code 0.
     """
     given = read_object(trajectory_file or DASH)
     name = task_id or _word(given, "session_id", "task_id") or "task"
@@ -112,6 +136,9 @@ def post_task(
     work = work if exit_code is None else replace(work, exit_code=exit_code)
     work = work if success is None else replace(work, verdict=success)
     with opened(target, new=True, llm=llm) as bank:
+        if session := _word(given, "session_id"):
+            with suppress(NotFound):  # no prompt was kept
+                bank.memory.reflect(session)
         out = _finish(bank, name, work, agent=target.scope.agent or "", domain=domain, model=bool(llm))
         bank.run_due()
     if target.json:
@@ -129,7 +156,6 @@ def _finish(
 
     The judge counts work without a sign as failed. Without a model such failures would teach nothing.
     """
-    from wellworn.core.errors import NotFound
     from wellworn.tasks.judge import judge as judged
 
     if not model and not judged(work).teaches:

@@ -1,6 +1,6 @@
 """The settings of the programs that talk to `wellworn mcp`: where each keeps them, and what is added.
 
-Formats as their makers document them (docs/decisions/0024-mcp.md says when they were looked up). `doors.settings_text`
+Formats as their makers document them (docs/decisions/0026-mcp.md says when they were looked up). `doors.settings_text`
 changes the files.
 """
 

@@ -199,5 +199,5 @@ class Session:
 
 
 def name_of(user: str | None) -> str | None:
-    """The id of a user when it reads like a name."""
-    return user if user and _NAME_LIKE.fullmatch(user) else None
+    """The id of a user when it reads like a name; "me" (who the command line remembers for) and roles are none."""
+    return user if user and _NAME_LIKE.fullmatch(user) and user.lower() not in (*GENERIC_ROLES, "me") else None
