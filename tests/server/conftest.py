@@ -16,6 +16,7 @@ import pytest
 import uvicorn
 
 from wellworn import Client, Memory, Scope
+from wellworn.cli.serve import listen
 from wellworn.server.app import build_app
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.keys import create_key
@@ -57,8 +58,8 @@ def serving(
 ) -> Iterator[Running]:
     memory = Memory(location, **{"embedder": "hash", "tenants": "all", **settings})
     service = MemoryService(memory, rules=rules or Rules(hosts=LOOPBACK), local=local, rate=rate, ticks=ticks)
-    config = uvicorn.Config(build_app(service), host="127.0.0.1", port=0, log_level="error", access_log=False)
-    listening = config.bind_socket()
+    config = uvicorn.Config(build_app(service), log_level="error", access_log=False)
+    listening = listen("127.0.0.1", 0)
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import os
+import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,8 +20,6 @@ from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import LAYERS
 
 if TYPE_CHECKING:
-    import socket
-
     from wellworn.server.keys import ApiKey
     from wellworn.store.port import Store
 
@@ -52,6 +52,7 @@ def serve(
     Programs of this machine need no key: they read and write as --tenant and --user say. On any other address every
     request needs one; the first is made and shown at the start. The schema is at /openapi.json.
     """
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # requests run side by side; threads within one only wait
     try:
         import uvicorn
 
@@ -62,6 +63,7 @@ def serve(
         raise MissingExtra("`wellworn serve`", "server") from None
     from wellworn.memory import Memory
 
+    listening = listen(host, port)
     loopback = is_loopback(host)
     keyless = loopback and not require_key
     models = options.given(llm=None if llm == "rules" else llm, summarizer=summarizer)
@@ -70,15 +72,12 @@ def serve(
     service = MemoryService(memory, rules=rules, local=target.scope if keyless else None, rate=rate)
     config = uvicorn.Config(
         build_app(service),
-        host=host,
-        port=port,
         log_level="warning",
         access_log=False,
         server_header=False,
         timeout_keep_alive=30,
         timeout_graceful_shutdown=DRAIN_S,
     )
-    listening = config.bind_socket()
     first = None if keyless else _first_key(memory.engine.store, target.scope.tenant)
     address = _address(listening, host)
     document = {"address": address, "db": target.db, **({} if first is None else {"key": first})}
@@ -94,6 +93,21 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A socket that accepts connections. Its protocol is named: otherwise asyncio leaves Nagle's algorithm on, and each
+    answer waits 40 ms."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind((host, port))
+    except OSError as error:
+        listening.close()
+        problem = f"cannot listen at {host} port {port}: {error.strerror or error}"
+        raise InvalidInput("serve", problem, "choose another --port or --host") from None
+    return listening
 
 
 def _address(listening: socket.socket, host: str) -> str:

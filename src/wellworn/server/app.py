@@ -21,7 +21,7 @@ from wellworn.server.access import Caller
 from wellworn.server.guard import CALLER, RequestGuard, refusal
 from wellworn.server.mcp_door import McpDoor
 from wellworn.server.routes import v1
-from wellworn.server.service import MemoryService
+from wellworn.server.service import MemoryService, add_scope
 from wellworn.server.wire import problem, problem_of
 
 KEEP_UP_S = 1.0
@@ -29,9 +29,18 @@ PRUNE_EVERY = 3600
 _log = logging.getLogger("wellworn.server")
 
 
+class ServiceApp(FastAPI):
+    """FastAPI with the parameters in its schema that we read ourselves."""
+
+    def openapi(self) -> dict[str, Any]:
+        if self.openapi_schema is None:
+            add_scope(super().openapi())  # which keeps it
+        return super().openapi()
+
+
 def build_app(service: MemoryService) -> FastAPI:
     """The service as an ASGI application. It closes the memory when it ends."""
-    app = FastAPI(
+    app = ServiceApp(
         title="wellworn",
         version=version("wellworn"),
         summary="Memory for AI agents that gets better with use",

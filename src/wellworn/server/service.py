@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from threading import Lock
-from typing import Annotated, Any
+from typing import Any
 
 import msgspec
-from fastapi import Header, Query, Request, Response
+from fastapi import Request, Response
 
+from wellworn.core.scope import MAX_NAME_CHARS, SHARED_LAYERS
 from wellworn.core.values import LAYERS, Entry, Job, Partition, Scope
 from wellworn.ingest.session import Watch
 from wellworn.memory import Memory
@@ -25,8 +26,20 @@ from wellworn.store.port import Store, Tx
 LOCAL = "local"
 _MOST_PENDING = 500
 
-OneId = Annotated[str | None, Query(max_length=256)]
-SeveralIds = Annotated[list[str] | None, Query(max_length=64)]
+_ID = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS}
+_SCOPE = [
+    {"name": "tenant", "in": "query", "schema": _ID, "description": "Refused if it is not that of the credential."},
+    *(
+        {"name": layer, "in": "query", "schema": {"type": "array", "items": _ID} if layer in SHARED_LAYERS else _ID}
+        for layer in LAYERS
+    ),
+]
+_ONCE = {
+    "name": "Idempotency-Key",
+    "in": "header",
+    "schema": _ID,
+    "description": "A write that is sent again with the same key is made once.",
+}
 
 
 class Trail:
@@ -113,48 +126,30 @@ class Needs:
     def __init__(self, role: str) -> None:
         self._role = role
 
-    async def __call__(
-        self,
-        request: Request,
-        tenant: Annotated[
-            str | None, Query(max_length=256, description="Refused unless it is the tenant of the credential.")
-        ] = None,
-        agent: OneId = None,
-        user: OneId = None,
-        session: OneId = None,
-        project: SeveralIds = None,
-        team: SeveralIds = None,
-        org: SeveralIds = None,
-        company: SeveralIds = None,
-        idempotency_key: Annotated[
-            str | None, Header(max_length=256, description="A write with the same key is made once.")
-        ] = None,
-    ) -> Call:
+    async def __call__(self, request: Request) -> Call:
+        # The scope is read here and not declared as parameters: FastAPI takes a third of a request's time for them.
         service: MemoryService = request.app.state.service
         caller: Caller = getattr(request.state, CALLER)
         caller.require(self._role)
-        given: dict[str, str | Sequence[str] | None] = {
-            "agent": agent,
-            "user": user,
-            "session": session,
-            "project": project,
-            "team": team,
-            "org": org,
-            "company": company,
-        }
-        layers: dict[str, Sequence[str]] = {
-            layer: [value] if isinstance(value, str) else value
-            for layer in LAYERS
-            if (value := given[layer]) is not None
-        }
-        scope = caller.scope(layers, tenant)
+        query = request.query_params
+        layers: dict[str, Sequence[str]] = {layer: query.getlist(layer) for layer in LAYERS if layer in query}
+        scope = caller.scope(layers, query.get("tenant"))
         ACTOR.set("" if caller.actor == LOCAL else caller.actor)
-        once = None
-        if idempotency_key is not None and request.method != "GET":
+        once, name = None, request.headers.get("idempotency-key")
+        if name is not None and request.method != "GET":
             line = f"{request.method} {request.url.path}?{request.url.query}"
-            once = wanted(caller.tenant, caller.actor, idempotency_key, line, await request.body())
+            once = wanted(caller.tenant, caller.actor, name, line, await request.body())
         memory = service.memory.for_scope(scope)
         return Call(service=service, caller=caller, memory=memory, scope=scope, wanted=once)
+
+
+def add_scope(document: dict[str, Any]) -> None:
+    """Describe in the schema what `Needs` reads."""
+    for path, methods in document["paths"].items():
+        if path.startswith("/v1/"):
+            for method, operation in methods.items():
+                once = [] if method == "get" else [_ONCE]
+                operation["parameters"] = [*operation.get("parameters", ()), *_SCOPE, *once]
 
 
 class NotingWatch(Watch):
