@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import importlib
 import inspect
@@ -9,12 +10,14 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import wellworn
 from wellworn import AsyncMemory, Scope
+from wellworn.views import AdminView, JobsView, LearningView
 
 ADA = Scope(tenant="acme", user="ada")
 
@@ -55,6 +58,53 @@ def test_every_error_a_caller_is_told_to_catch_can_be_imported_from_the_face() -
         name for name, value in vars(errors).items() if inspect.isclass(value) and value.__module__ == errors.__name__
     }
     assert raised <= set(wellworn.__all__)
+
+
+BUILT_BY_MEMORY = ("Session", "AsyncSession", "AsyncMemory", "CachedEmbedder", "AdminView", "JobsView", "LearningView")
+"""Classes of which callers only get objects: how they are made is nobody's business."""
+PORTS = ("Store", "Model", "Embedder")
+"""What a store, a model or an embedder must do is said in `wellworn.store.port` and `wellworn.models.port`."""
+
+
+def signatures() -> Iterator[tuple[str, str, object]]:
+    """Where, in which module, and what: every annotation that a caller of the public names sees."""
+    views = [AdminView, JobsView, LearningView]
+    for public in [*(getattr(wellworn, name) for name in wellworn.__all__), *views]:
+        name = getattr(public, "__name__", "")
+        if inspect.isfunction(public):
+            yield from ((name, public.__module__, one) for one in public.__annotations__.values())
+        if not inspect.isclass(public) or name in PORTS:
+            continue
+        own = vars(public)
+        yield from ((name, public.__module__, one) for one in own.get("__annotations__", {}).values())
+        for verb, value in own.items():
+            made = verb == "__init__" and name not in BUILT_BY_MEMORY
+            function = getattr(value, "__func__", None) or getattr(value, "fget", None) or value
+            if inspect.isfunction(function) and (made or not verb.startswith("_")):
+                function = inspect.unwrap(function)
+                notes = function.__annotations__.values()
+                yield from ((f"{name}.{verb}", function.__module__, one) for one in notes)
+
+
+def is_ours(module: str, name: str) -> bool:
+    """Whether a module takes this name from the package, or defines it."""
+    tree = ast.parse(Path(importlib.import_module(module).__file__ or "").read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)]
+    taken = {one.name for node in imports if (node.module or "").startswith("wellworn") for one in node.names}
+    set_here = [
+        node.targets[0] if isinstance(node, ast.Assign) else getattr(node, "target", None) for node in tree.body
+    ]
+    defined = {node.name for node in tree.body if isinstance(node, ast.ClassDef)}
+    return name in taken | defined | {one.id for one in set_here if isinstance(one, ast.Name)}
+
+
+def test_every_type_that_a_public_signature_names_can_be_imported_from_the_face() -> None:
+    missing = []
+    for where, module, annotation in signatures():
+        text = annotation if isinstance(annotation, str) else getattr(annotation, "__forward_arg__", "None")
+        names = [node.id for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Name)]
+        missing += [f"{where}: {name}" for name in names if name not in wellworn.__all__ and is_ours(module, name)]
+    assert not missing, ", ".join(missing)
 
 
 def test_the_version_is_that_of_the_package() -> None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Unpack
 
 from wellworn.core.errors import InvalidInput, NotFound, ScopeError
 from wellworn.core.values import (
+    LAYERS,
     Entry,
     Kind,
     Layer,
@@ -40,6 +41,7 @@ from wellworn.ingest.validate import (
     checked_scope,
     checked_session_id,
     drafts_of,
+    refuse_unknown,
 )
 from wellworn.learning.outcome import MaySee, outcome_input, seen_by
 from wellworn.search.filters import FilterOptions, Filters
@@ -61,6 +63,7 @@ class Memory:
 
     def __init__(self, location: str | Path | Store = "memory.db", **settings: Unpack[Settings]) -> None:
         """Open a memory, and make it when it is new. `location` is a file path, `:memory:`, or a store of your own."""
+        refuse_unknown("Memory", settings, Settings.__annotations__)
         self._bind(Engine(location, **settings), None)
         if self.engine.store.stale_index:
             self.admin.repair()
@@ -84,6 +87,7 @@ class Memory:
 
         It shares this memory's file and caches; closing one closes both.
         """
+        refuse_unknown("for_user", layers, LAYERS)
         return self.for_scope(Scope(tenant=tenant, user=user, **layers))
 
     def for_scope(self, scope: Scope) -> Memory:
@@ -114,6 +118,7 @@ class Memory:
 
         A text that is there already is strengthened, not stored twice; its id is returned again.
         """
+        refuse_unknown("remember", details, Details.__annotations__, ("kind",))
         return self.engine.writer.remember([Draft(text=text, kind=kind, **details)], scope=self._scope(scope))
 
     def remember_many(
@@ -178,6 +183,7 @@ class Memory:
         It sees what is valid now, or at `as_of`. `recursion` is `on`, `off` or `always` for this call. After
         `deadline_s` seconds it answers with what was found by then, and says so in `cut`, whatever hangs.
         """
+        refuse_unknown("recall", filters, FilterOptions.__annotations__, ("k", "recursion", "scope"))
         return self.engine.router.recall(
             query,
             scope=self._scope(scope),
@@ -205,6 +211,7 @@ class Memory:
         """
         from wellworn.search.assemble import assemble, checked_budget
 
+        refuse_unknown("assemble", filters, FilterOptions.__annotations__, ("k", "max_tokens", "sources", "scope"))
         checked_budget(max_tokens)
         if not isinstance(sources, Sequence) or not all(isinstance(one, Recall) for one in sources):
             raise InvalidInput("sources", "is not a list of recalls", "as in sources=[memory.recall(…)]")
@@ -326,7 +333,10 @@ class Memory:
         return self.engine.changer.link(source, target, type, scope=self._scope(scope), confidence=confidence)
 
     def unlink(self, source: str, target: str, type: LinkType, *, scope: Scope | None = None) -> bool:
-        """Remove a link; False when there was none."""
+        """Remove a link; False when there was none.
+
+        Without a `supersedes` link the older entry holds again, unless something else ended it.
+        """
         return self.engine.changer.unlink(source, target, type, scope=self._scope(scope))
 
     def forget(

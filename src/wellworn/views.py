@@ -127,18 +127,19 @@ class JobsView:
         """Queue a dead job of the tenant again, or all of them; returns how many."""
         return self._engine.background.retry(self._scope(scope).tenant, None if id is None else checked_id(id))
 
-    def list(self, *, state: JobState | None = None, limit: int = 100, scope: Scope | None = None) -> Jobs:
+    def list(self, *, state: JobState | None = None, limit: int = 100, scope: Scope | None = None) -> Sequence[Job]:
         """The tenant's jobs, newest first."""
         wanted = None if state is None else [checked_job_state(state)]
         limit = checked_count("limit", limit, least=1)
         return list_jobs(self._engine.store, tenant=self._scope(scope).tenant, states=wanted, limit=limit)
 
 
-Jobs = list[Job]
-
-
 class AdminView:
-    """Counts, costs, the audit log, moving data in and out, repair."""
+    """Counts, costs, the audit log, moving data in and out, repair.
+
+    Where neither the memory nor the call names a scope, a verb covers the whole store; a scope without a layer, as in
+    `Scope(tenant="acme")`, is the whole tenant. Policies and erasures need one.
+    """
 
     def __init__(self, engine: Engine, scope: FillIn, *, bound: Scope | None) -> None:
         self._engine = engine
@@ -146,8 +147,9 @@ class AdminView:
         self._bound = bound
 
     def stats(self, *, scope: Scope | None = None) -> Stats:
-        """How much the scope sees."""
-        store, partitions = self._engine.store, self._scope(scope).partitions()
+        """How much there is."""
+        store = self._engine.store
+        partitions = store.covered(self._optional(scope))
         counts, model = store.counts(partitions), store.model()
         return Stats(
             entries=counts["entries"],
@@ -166,17 +168,16 @@ class AdminView:
         )
 
     def events(self, *, limit: int = 100, scope: Scope | None = None) -> list[Event]:
-        """The tenant's audit log, newest first: what was done to which entry when, never its text."""
-        return events(self._engine.store, self._scope(scope).tenant, limit=checked_count("limit", limit, least=1))
+        """The audit log, newest first: what was done to which entry when, never its text."""
+        return events(self._engine.store, self._tenant(scope), limit=checked_count("limit", limit, least=1))
 
     def costs(
         self, *, since: TimeLike = None, by: Sequence[str] = ("purpose", "model"), scope: Scope | None = None
     ) -> list[Spent]:
-        """What the tenant's model calls cost, added up `by` any of `purpose`, `model`, `day`, `tenant`."""
+        """What model calls cost, added up `by` any of `purpose`, `model`, `day`, `tenant`."""
         from wellworn.models.ledger import spent
 
-        tenant = self._scope(scope).tenant
-        return spent(self._engine.store, tenant, since=as_time("since", since), by=checked_groups(by))
+        return spent(self._engine.store, self._tenant(scope), since=as_time("since", since), by=checked_groups(by))
 
     def model(self, *, session_id: str | None = None, scope: Scope | None = None) -> Model | None:
         """The memory's model, for calls of your own: each is in the ledger, under the budget; None without an `llm`."""
@@ -211,25 +212,36 @@ class AdminView:
 
     def retention(self, policy: RetentionPolicy | None = None, *, scope: Scope | None = None) -> RetentionPolicy:
         """How long the tenant keeps entries by kind, and recalls without an outcome; with a policy, set it."""
-        from wellworn.ops.retention import RetentionPolicy, retention_of, set_retention
+        from wellworn.ops.retention import retention_of, set_retention
 
         store, tenant = self._engine.store, self._scope(scope).tenant
         if policy is not None:
-            if not isinstance(policy, RetentionPolicy) or not isinstance(policy.kinds, dict):
-                raise InvalidInput("policy", "is not a RetentionPolicy", "as in RetentionPolicy(kinds={'note': 90})")
             set_retention(store, tenant, policy, self._engine.clock())
         return retention_of(store, tenant)
 
-    def expire(self, *, scope: Scope | None = None) -> Expired:
-        """Forget what the tenant's retention policy no longer keeps. Run it from a schedule."""
-        from wellworn.ops.retention import expire
+    def expire(
+        self, *, policy: RetentionPolicy | None = None, dry_run: bool = False, scope: Scope | None = None
+    ) -> Expired:
+        """Forget what each tenant's retention policy no longer keeps, or what `policy` does not. Run it from a schedule.
 
-        engine, tenant = self._engine, self._scope(scope).tenant
+        `dry_run` removes nothing and counts what would go.
+        """
+        from wellworn.ops.retention import Expired, checked_policy, expire
+
+        engine, tenant = self._engine, self._tenant(scope)
+        rules = None if policy is None else checked_policy(policy)
+        only_counts = checked_flag("dry_run", dry_run)
         engine.learner.log.flush()
-        return expire(engine.store, engine.forgetter, tenant, engine.clock())
+        tenants = {one.tenant for one in engine.store.partitions()} if tenant is None else {tenant}
+        done = [
+            expire(engine.store, engine.forgetter, one, engine.clock(), policy=rules, dry_run=only_counts)
+            for one in sorted(tenants)
+        ]
+        return Expired(entries=sum(one.entries for one in done), recalls=sum(one.recalls for one in done))
 
     def erase(self, *, key: bytes | None = None, scope: Scope | None = None) -> SignedReceipt:
         """Erase the person (or other home layer) of the scope, with everything derived, and return a signed receipt.
+        `NotFound` if there is nothing of them.
 
         `ops.retention.receipt_holds` checks one. Older backups are removed by the next `backup`.
         """
@@ -294,6 +306,11 @@ class AdminView:
             scope=self._optional(scope),
             progress=checked_progress(progress),
         )
+
+    def _tenant(self, scope: Scope | None) -> str | None:
+        """The tenant of a call; None, which means all, where nobody names one."""
+        found = self._optional(scope)
+        return None if found is None else found.tenant
 
     def _optional(self, scope: Scope | None) -> Scope | None:
         """The scope given or bound; None, which means everything, where neither is."""

@@ -88,11 +88,16 @@ def test_backups_are_made_listed_verified_and_restored(filled: Cli, tmp_path: Pa
 
 def test_a_file_is_encrypted_and_its_key_changed(filled: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("sqlcipher3", reason="the extra `encryption` is not installed")
+    says = {"first": "is encrypted, or no database: give its key", "second": "the key does not open"}
     for name in ("first", "second"):
         (tmp_path / name).write_text(f"the {name} passphrase")
         filled.ok("admin", "rekey", "--new-key-file", str(tmp_path / name))
         refused = filled("admin", "stats")
         assert refused.code == 2
+        assert says[name] in refused.err
+        before = filled.db.read_bytes()
+        assert filled("doctor", "--repair").code == 2  # nothing of it can be read, so it is left alone
+        assert filled.db.read_bytes() == before
         monkeypatch.setenv("WELLWORN_KEY_FILE", str(tmp_path / name))
         assert filled.json("admin", "stats", "--user", "ada")["entries"]
     refused = filled("admin", "export", str(tmp_path / "out.jsonl"))
@@ -119,6 +124,35 @@ def test_reembed_moves_the_store_to_another_embedder(filled: Cli) -> None:
     assert filled.json("admin", "stats", "--embedder", "hash:64")["width"] == 64
     assert filled.json("recall", "tea", "--user", "ada", "--embedder", "hash:64")["hits"]
     assert filled.json("doctor", "--embedder", "hash:64")["flaws"] == []
+
+
+@pytest.mark.parametrize("command", [("stats",), ("costs",), ("events",), ("expire",), ("export", "out.jsonl")])
+def test_an_admin_command_says_whose_data_it_touches(filled: Cli, command: tuple[str, ...]) -> None:
+    filled.ok("remember", "Eve likes rain.", "--user", "eve", "--tenant", "acme")
+    of_person = "user ada" if command[0] in ("stats", "export") else "tenant default"
+    for named, of, entries in (
+        ((), "the whole store", 3),
+        (("--tenant", "acme"), "tenant acme", 1),
+        (("--user", "ada"), of_person, 1),
+    ):
+        found = filled.json("admin", *command, *named)
+        assert found["of"] == of
+        assert found.get("entries", entries) in (entries, 0)
+        shown = filled.ok("admin", *command, *named)
+        assert of in shown.out + shown.err
+
+
+def test_what_is_kept_is_set_shown_tried_and_unset(cli: Cli) -> None:
+    cli.ok("remember", "Ada liked tea.", "--at", "2020-01-01")
+    tried = cli.json("admin", "expire", "--keep", "note=90", "--keep", "recalls=7", "--dry-run")
+    policy = {"kinds": {"note": 90}, "recalls": 7}
+    assert (tried["entries"], tried["policies"]) == (1, {"default": policy})
+    assert cli.json("admin", "expire")["policies"] == {"default": {"kinds": {}, "recalls": None}}
+    assert cli.json("admin", "expire", "--keep", "note=90", "--keep", "recalls=7")["entries"] == 1
+    assert "note 90 days, recalls 7 days" in cli.ok("admin", "expire").out
+    cli.ok("admin", "expire", "--keep", "note=always", "--keep", "recalls=always")
+    assert "everything" in cli.ok("admin", "expire").out
+    assert cli("admin", "expire", "--keep", "rumour=3").code == 2
 
 
 def test_old_kinds_expire_and_a_person_is_erased(filled: Cli) -> None:

@@ -139,3 +139,16 @@ def test_why_is_about_the_last_question(cli: Cli) -> None:
     page = "\n".join(answers)
     assert "For “Who is my dentist?” I found this:" in page
     assert "“Who cuts the hedge?”" in page
+
+
+@pytest.mark.parametrize("model", [False, True])
+def test_what_is_forgotten_is_forgotten_in_this_conversation_too(cli: Cli, scripted: Any, model: bool) -> None:
+    asks = ["My dentist is Dr. Holm.", "My tea is oolong.", "Is Holm my dentist?", "/forget", "yes"]
+    replies = scripted(chat=["Noted.", "Noted.", "Yes, Holm is. [0]"], extract=[{"extracted_memories": []}])
+    options = ("--llm", replies) if model else ()
+    answer = cli.ok("chat", "--session-id", "c1", *options, stdin="\n".join([*asks, "/quit", ""]))
+    assert "Forgotten." in answer.out
+    assert "Holm" not in answer.err  # what it will remember
+    assert "Holm" not in json.dumps([cli.json("session", "show", "c1"), cli.json("list", "--limit", "100")])
+    assert b"Holm" not in cli.db.read_bytes()
+    assert "oolong" in json.dumps(cli.json("session", "show", "c1"))

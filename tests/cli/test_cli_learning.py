@@ -29,7 +29,7 @@ def recall_id(cli: Cli, query: str = "which runtime does Ada like?") -> str:
 
 def test_recall_prints_the_id_that_outcome_takes(filled: Cli) -> None:
     answer = filled.ok("recall", "which runtime does Ada like?")
-    id = answer.err.rpartition("(recall ")[2].strip(" )\n")
+    id = answer.err.split("wellworn outcome ")[1].split()[0]
     assert filled.json("outcome", id, "--cited", "0") == {"recall_id": id, "counted": True}
 
 

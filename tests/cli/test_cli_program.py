@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +16,7 @@ from typing import Any
 import pytest
 import typer
 
+import wellworn
 from wellworn.cli import app
 from wellworn.cli.target import SHARED
 
@@ -199,3 +202,37 @@ def test_an_interrupt_leaves_quietly_with_130() -> None:
     process.send_signal(signal.SIGINT)
     out, errors = process.communicate(timeout=30)
     assert (process.returncode, out, errors) == (130, b"", b"")
+
+
+# -- hints -------------------------------------------------------------------------------------------------------
+
+
+def hints() -> list[str]:
+    """Every command that the package names in backticks."""
+    source = Path(wellworn.__file__).parent
+    found = [re.findall(r"`wellworn ([^`]+)`", path.read_text(encoding="utf-8")) for path in source.rglob("*.py")]
+    return sorted({one for some in found for one in some} - {"--help"})
+
+
+@pytest.mark.parametrize("hint", hints())
+def test_every_hint_names_a_command_and_options_that_exist(hint: str) -> None:
+    command: Any = typer.main.get_command(app)
+    words = hint.replace("{", " {").split()
+    while words and words[0] in getattr(command, "commands", {}):
+        command = command.commands[words.pop(0)]
+    assert not hasattr(command, "commands") or not words, hint
+    known = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)}
+    assert {word for word in words if word.startswith("--")} <= known
+
+
+@pytest.mark.parametrize(
+    "command", [("recall", "tea"), ("supersede", "A", "B"), ("session", "show", "nope"), ("tasks", "retrieve", "x")]
+)
+def test_a_printed_command_works_when_it_is_pasted(cli: Cli, tmp_path: Path, command: tuple[str, ...]) -> None:
+    where = ("--user", "ada lovelace", "--db", str(tmp_path / "other file.db"), "--tenant", "acme")
+    ids = {"A": cli.remember("Ada likes tea.", *where), "B": cli.remember("Ada likes mate.", *where)}
+    answer = cli(*(ids.get(word, word) for word in command), *where)
+    (hint,) = re.findall(r"`wellworn ([^`]+)`", answer.err)
+    assert cli.ok(*shlex.split(hint))
+    again = cli(*(ids.get(word, word) for word in command), *where, "--json")
+    assert again.code != 1 or hint in json.loads(again.err)["error"]["remedy"]

@@ -33,7 +33,7 @@ def test_recall_answers_with_one_document(filled: Cli) -> None:
     assert answer["searched"] == 3
     assert texts(answer)[0].startswith("Ada prefers tokio")
     hit = answer["hits"][0]
-    assert set(hit) == {"score", "entry", "explanation", "outdated"}
+    assert set(hit) == {"score", "entry", "explanation", "outdated", "replaced_by"}
     assert set(hit["entry"]) == ENTRY_KEYS
     assert set(hit["explanation"][0]) == {"name", "value", "weight"}
     assert sum(factor["value"] * factor["weight"] for factor in hit["explanation"]) == pytest.approx(hit["score"])
@@ -247,3 +247,16 @@ def test_assemble_refuses_a_budget_that_is_none(filled: Cli) -> None:
     done = filled("assemble", "Ada", "--max-tokens", "-1")
     assert done.code == 2
     assert "max_tokens" in done.err
+
+
+def test_recall_marks_what_is_outdated_since_when_and_by_what(cli: Cli) -> None:
+    for day, text in (("2025-01-06", "I live in Oslo."), ("2025-02-05", "I moved to Bergen last week.")):
+        cli.ok("session", "add", "user", text, "--session-id", day, "--at", day, "--embedder", "static")
+    found = cli.json("recall", "Where do I live?", "--embedder", "static")
+    now, before = found["hits"]
+    assert (now["outdated"], now["replaced_by"]) == (False, [])
+    assert (before["outdated"], before["replaced_by"]) == (True, [now["entry"]["id"]])
+    table = cli.ok("recall", "Where do I live?", "--embedder", "static").out
+    assert f"outdated since 2025-02-05, replaced by {now['entry']['id']}: I moved to Bergen last week." in table
+    listed = cli.ok("list", "--embedder", "static").out
+    assert "superseded   2025-02-05" in listed

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 from .conftest import Cli
@@ -89,7 +91,7 @@ def test_link_and_unlink(cli: Cli) -> None:
     assert (link["source"], link["target"], link["type"], link["automatic"]) == (a, b, "supports", False)
     assert "supports" in [x["type"] for x in cli.json("show", b)["links"]]
     assert cli.json("unlink", a, "supports", b) == {"removed": True}
-    assert cli.json("unlink", a, "supports", b) == {"removed": False}
+    assert cli("unlink", a, "supports", b).code == 1
     assert cli("link", a, "admires", b).code == 2
 
 
@@ -99,6 +101,15 @@ def test_supersede_hides_the_old_entry_from_recall(cli: Cli) -> None:
     assert cli.json("supersede", old, new)["state"] == "superseded"
     hits = cli.json("recall", "where does Ada live?")["hits"]
     assert [hit["entry"]["id"] for hit in hits] == [new]
+
+
+def test_a_wrong_supersede_is_taken_back_as_it_says(cli: Cli) -> None:
+    old = cli.remember("Ada lives in Paris.", "--at", "2025-01-01")
+    new = cli.remember("Ada lives in Rome.", "--at", "2026-01-01")
+    undo = shlex.split(cli.ok("supersede", old, new).err.split("`")[1])
+    assert "holds again: Ada lives in Paris." in cli.ok(*undo[1:]).err
+    entry = cli.json("show", old)["entry"]
+    assert (entry["state"], entry["valid_to"]) == ("active", None)
 
 
 # -- forget ------------------------------------------------------------------------------------------------------
@@ -128,6 +139,40 @@ def test_forget_a_session_takes_its_turns(cli: Cli) -> None:
     receipt = cli.json("forget", "--session-id", "s1", "--yes")
     assert (receipt["entries"], receipt["turns"]) == (1, 1)
     assert cli.json("session", "list") == {"sessions": ["s2"]}
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("forget", "--session-id", "nope", "--yes"),
+        ("forget", "--everything", "--user", "nope", "--yes"),
+        ("forget", "nope", "--yes"),
+        ("admin", "erase", "--user", "nope", "--yes"),
+        ("unlink", "nope", "supports", "nope"),
+        ("session", "show", "nope"),
+        ("outcome", "nope", "--none"),
+        ("session", "end", "nope"),
+        ("reflect", "--session-id", "nope"),
+        ("tasks", "revoke", "nope"),
+    ],
+)
+def test_what_is_not_there_is_one_line_and_exit_code_1(cli: Cli, command: tuple[str, ...]) -> None:
+    cli.remember("Ada likes tea.")
+    answer = cli(*command)
+    assert (answer.code, answer.out, answer.err.count("\n")) == (1, "", 1)
+    assert "nope" in answer.err
+
+
+@pytest.mark.parametrize("command", [("forget", "--everything"), ("admin", "erase")])
+def test_a_person_whose_data_goes_must_be_named(cli: Cli, command: tuple[str, ...]) -> None:
+    cli.remember("Ada likes tea.")
+    for named in ((), ("--tenant", "default")):
+        answer = cli(*command, "--yes", *named)
+        assert (answer.code, answer.err.count("\n")) == (2, 1)
+        assert "--user" in answer.err
+    assert cli.json("admin", "stats")["entries"] == 1
+    cli.ok(*command, "--yes", "--user", "me")
+    assert cli.json("admin", "stats")["entries"] == 0
 
 
 def test_forget_without_a_terminal_wants_yes(cli: Cli) -> None:

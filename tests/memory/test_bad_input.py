@@ -204,8 +204,8 @@ def test_no_operation_runs_without_a_scope(mem: Memory, scope: Any) -> None:
         lambda: mem.links("x", scope=scope),
         lambda: mem.history("x", scope=scope),
         lambda: mem.forget(everything=True, scope=scope),
-        lambda: mem.admin.stats(scope=scope),
-        lambda: mem.admin.events(scope=scope),
+        lambda: mem.admin.retention(scope=scope),
+        lambda: mem.admin.erase(scope=scope),
     ):
         with pytest.raises(ScopeError, match="scope"):
             call()
@@ -583,3 +583,25 @@ def test_a_huge_value_is_shortened_in_every_message() -> None:
     for error in (InvalidInput("text", huge, "the remedy"), NotFound("entry", huge, "the remedy"), StoreError(huge)):
         assert len(str(error)) < 1000
     assert str(InvalidInput("text", huge, "the remedy")).endswith("(the remedy)")
+
+
+@pytest.mark.parametrize(
+    ("call", "name", "near"),
+    [
+        (lambda _: Memory(":memory:", embeder="hash"), "embeder", "embedder"),  # type: ignore[call-arg]
+        (lambda _: Memory.open(":memory:", lerning="off"), "lerning", "learning"),  # type: ignore[call-arg]
+        (lambda mem: mem.remember("x", tag=["a"], scope=ADA), "tag", "tags"),
+        (lambda mem: mem.recall("x", kinds=["fact"], scope=ADA), "kinds", "kind"),
+        (lambda mem: mem.assemble("x", max_token=3, scope=ADA), "max_token", "max_tokens"),
+        (lambda mem: mem.for_user("ada", teams="core"), "teams", "team"),
+        (lambda mem: mem.remember("x", zzz=1, scope=ADA), "zzz", ""),
+    ],
+)
+def test_an_unknown_argument_is_named_with_the_nearest_one(
+    mem: Memory, call: Callable[[Memory], object], name: str, near: str
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        call(mem)
+    assert caught.value.field == name
+    assert caught.value.remedy == (f"did you mean {near}?" if near else "")
+    assert "__init__" not in str(caught.value)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -321,3 +322,43 @@ def test_only_entries_the_scope_sees_can_supersede_each_other(mem: Memory) -> No
         with pytest.raises(NotFound):
             mem.supersede(*pair, scope=ADA)
     assert picture(mem) == before
+
+
+# -- taking it back ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+def test_an_entry_that_was_wrongly_superseded_holds_again(mem: Memory, clock: Clock, wrong: bool) -> None:
+    (old,) = mem.remember("Ada lives in Paris", scope=ADA, at="2020-01-01")
+    (new,) = mem.remember("Ada lives in Rome", scope=ADA, at="2024-01-01")
+    before = mem.get(old, scope=ADA)
+    mem.supersede(old, new, scope=ADA, wrong=wrong)
+    clock.forward(hours=1)
+    assert mem.unlink(new, old, "supersedes", scope=ADA)
+    after = mem.get(old, scope=ADA)
+    assert (after.state, after.valid_to) == (before.state, before.valid_to)
+    assert set(texts(mem, "where does Ada live?", ADA)) == {"Ada lives in Paris", "Ada lives in Rome"}
+    assert mem.history(old, scope=ADA)[-1].change == "restored"
+    assert mem.verify().ok
+
+
+@pytest.mark.parametrize(
+    ("ended", "state"),
+    [
+        (lambda mem, old, third: mem.supersede(old, third, scope=ADA), "superseded"),
+        (lambda mem, old, third: mem.edit(old, scope=ADA, valid_to="2022-01-01"), "active"),
+        (lambda mem, old, third: mem.edit(old, scope=ADA, state="pruned"), "pruned"),
+        (lambda mem, old, third: mem.remember("Ada lives in Paris", scope=ADA, at="2025-01-01"), "superseded"),
+    ],
+)
+def test_what_something_else_ended_stays_ended(mem: Memory, clock: Clock, ended: Any, state: str) -> None:
+    (old,) = mem.remember("Ada lives in Paris", scope=ADA, at="2020-01-01")
+    (new,) = mem.remember("Ada lives in Rome", scope=ADA, at="2024-01-01")
+    (third,) = mem.remember("Ada lives in Bern", scope=ADA, at="2024-06-01")
+    mem.supersede(old, new, scope=ADA)
+    clock.forward(hours=1)
+    ended(mem, old, third)
+    assert mem.unlink(new, old, "supersedes", scope=ADA)
+    assert mem.get(old, scope=ADA).state == state
+    assert mem.get(old, scope=ADA).valid_to or state == "pruned"
+    assert mem.verify().ok

@@ -88,6 +88,21 @@ def test_what_held_before_is_found_when_asked_for_and_marked_where_it_is_shown()
         assert mem.recall("Do I still live in Oslo?", scope=ADA)[0].text == "I live in Oslo."  # it names the old value
 
 
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_wrong_replacement_is_taken_back_with_the_turns_and_memories_that_ended_with_it(which: int) -> None:
+    with Memory(":memory:", background=False) as mem:
+        for text in ("I live in Oslo.", "I moved to Bergen last week."):
+            told(mem, text)
+            mem.reflect(scope=ADA)
+        ended = mem.entries(scope=ADA, state="superseded")
+        assert [entry.kind == "episode" for entry in ended] == [True, False]  # the turn and its memory
+        link = next(link for link in mem.links(ended[which].id, scope=ADA) if link.type == "supersedes")
+        assert mem.unlink(link.source, link.target, "supersedes", scope=ADA)
+        assert mem.entries(scope=ADA, state="superseded") == []
+        assert not any(hit.outdated for hit in mem.recall("Where do I live?", scope=ADA))
+        assert mem.verify().ok
+
+
 def test_a_line_of_changes_leads_to_the_last() -> None:
     with Memory(":memory:") as mem:
         told(mem, "My manager is Priya.", "My manager is Tom.", "Ines took over as my manager.")

@@ -1,31 +1,39 @@
-"""`wellworn doctor`, `wellworn backup`, and `wellworn admin`: export, load, rekey, reembed, stats, costs, events."""
+"""`wellworn doctor`, `wellworn backup`, and `wellworn admin`: export, load, rekey, reembed, stats, costs, events.
+
+One rule says whose data an admin command touches: the whole store if nobody is named, a whole tenant with --tenant, and
+with a layer, as --user, only what is there. Each command says it. Who is erased must be named.
+"""
 
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.edge import FAILED
+from wellworn.cli.edge import FAILED, confirm
 from wellworn.cli.read import EVERYDAY
-from wellworn.cli.target import Target, command
+from wellworn.cli.target import Target, command, pasteable
 from wellworn.core.errors import InvalidInput, ScopeError, StoreCorrupt
+from wellworn.core.values import Scope
 
 if TYPE_CHECKING:
     from wellworn.memory import Memory
     from wellworn.ops.doctor import Report
+    from wellworn.ops.retention import RetentionPolicy
 
 app = typer.Typer(no_args_is_help=True, help="The store: export, load, encrypt, re-embed, counts, costs, audit log.")
 backup_app = typer.Typer(no_args_is_help=True, help="Backups: create, list, verify, restore.")
 verbs = typer.Typer()
 
+ALWAYS, RECALLS = "always", "recalls"
+"""What --keep takes beside kinds and days."""
 Place = Annotated[Path, typer.Argument(metavar="PATH", help="A .jsonl file, or a folder of Markdown files.")]
 
 
@@ -61,7 +69,8 @@ def doctor(
 
 
 def _answer_report(report: Report, target: Target) -> None:
-    remedies = [(flaw, "wellworn doctor --repair" if flaw.repairable else "by hand") for flaw in report.flaws]
+    repair = pasteable("`wellworn doctor --repair`", target.options)
+    remedies = [(flaw, repair if flaw.repairable else "by hand") for flaw in report.flaws]
     remedies += [(flaw, "repaired") for flaw in report.mended]
     rows = [(flaw.check, flaw.subject, flaw.problem, remedy) for flaw, remedy in remedies]
     target.answer(report, render.table(("check", "where", "problem", "remedy"), rows))
@@ -78,17 +87,30 @@ def export(
 ) -> None:
     """Write the memory to a file or folder.
 
-    Writes the whole store, or only what the scope sees if a tenant or a layer is named. Of a damaged file everything
-    that can be read is written.
+    Writes the whole store, or only a tenant or a layer that is named. Of a damaged file everything that can be read is
+    written.
     """
-    scope = target.scope if target.scope_named else None
     with ExitStack() as stack, render.progress_bar("exporting") as progress:
         try:
             memory = stack.enter_context(target.open(whole=True))
         except StoreCorrupt:
             memory = stack.enter_context(_readable_copy(target))
-        written = memory.admin.export(path, plain=plain, scope=scope, progress=progress)
-    target.answer(written, render.pairs({**vars(written), "of": str(target) if scope else "the whole store"}))
+        written = memory.admin.export(path, plain=plain, scope=target.owner, progress=progress)
+    _answer(target, vars(written))
+
+
+def _answer(target: Target, document: dict[str, Any], *shown: object, of: str = "") -> None:
+    """The answer of an admin command: it says whose data it is about."""
+    values = {"of": of or target.whose, **document}
+    named = {name.replace("_", " "): value for name, value in values.items()}
+    target.answer(values, *(shown or [render.pairs(named)]))
+    if shown:
+        target.say(f"Of {values['of']} in {target.db}.")
+
+
+def _tenant(target: Target) -> str:
+    """Whose data a command is about that knows tenants only."""
+    return "the whole store" if target.owner is None else f"tenant {target.owner.tenant}"
 
 
 @contextmanager
@@ -124,7 +146,8 @@ def rekey(
     if not encrypted and secret is not None:
         encrypt_file(Path(target.db), secret)
     SqliteStore(target.db, key=new_key_file).close()  # it opens
-    target.answer({"rekeyed": target.db}, f"{target.db} is encrypted with the key in {new_key_file}.")
+    document = {"rekeyed": target.db}
+    _answer(target, document, f"{target.db} is encrypted with the key in {new_key_file}.", of="the whole store")
     if key_in_environment() is not None:
         target.say("Change WELLWORN_KEY or WELLWORN_KEY_FILE before the next command.")
 
@@ -136,7 +159,7 @@ def load(target: Target, path: Place) -> None:
     Entries return to where they came from; notes go to the user. If a tenant or a layer is named, nothing is written
     outside of that scope.
     """
-    scope = target.scope if target.scope_named else None
+    scope = None if target.owner is None else target.scope
     with target.open(new=True, whole=True) as memory, render.progress_bar("loading") as progress:
         try:
             loaded = memory.admin.load(path, scope=scope, progress=progress)
@@ -145,7 +168,8 @@ def load(target: Target, path: Place) -> None:
                 raise
             loaded = memory.admin.load(path, scope=target.scope, progress=progress)
     counts = {name: value for name, value in vars(loaded).items() if name != "problems"}
-    target.answer(loaded, render.pairs(counts | ({"not read": "\n".join(loaded.problems)} if loaded.problems else {})))
+    shown = counts | ({"not read": "\n".join(loaded.problems)} if loaded.problems else {})
+    _answer(target, vars(loaded), render.pairs(shown), of="the whole store" if scope is None else str(target))
 
 
 @command(app, "reembed", "admin reembed --embedder openai:text-embedding-3-small")
@@ -156,15 +180,15 @@ def reembed(target: Target) -> None:
     """
     with target.open(whole=True, reembedding=True) as memory, render.progress_bar("embedding") as progress:
         done = memory.admin.reembed(progress=progress)
-    target.answer(done, render.pairs(vars(done)))
+    _answer(target, vars(done), of="the whole store")
 
 
 @command(app, "stats", "admin stats --json")
 def stats(target: Target) -> None:
-    """Count what the scope holds."""
-    with target.open() as memory:
-        found = memory.admin.stats()
-    target.answer(found, render.pairs({name.replace("_", " "): value for name, value in vars(found).items()}))
+    """Count what there is: in the whole store, or of a tenant or a layer that is named."""
+    with target.open(whole=True) as memory:
+        found = memory.admin.stats(scope=target.owner)
+    _answer(target, vars(found))
 
 
 @command(app, "costs", "admin costs --by day --since 2026-05-01")
@@ -175,27 +199,34 @@ def costs(
     ] = None,
     since: options.Since = None,
 ) -> None:
-    """Show what language models were asked for, and what it cost."""
+    """Show what language models were asked for, and what it cost: in the whole store, or for a tenant."""
     groups = by or ["purpose", "model"]
-    with target.open() as memory:
-        found = memory.admin.costs(since=since, by=groups)
+    with target.open(whole=True) as memory:
+        found = memory.admin.costs(since=since, by=groups, scope=target.owner)
     columns = (*groups, "calls", "failed", "tokens in", "tokens out", "USD", "seconds")
     rows = [
         (*one.key, one.calls, one.failed, one.input_tokens, one.output_tokens, f"{one.usd:.4f}", f"{one.seconds:.1f}")
         for one in found
     ]
-    target.answer({"by": groups, "spent": found}, render.table(columns, rows))
+    _answer(target, {"by": groups, "spent": found}, render.table(columns, rows), of=_tenant(target))
     if not found:
-        target.say(f"No model was asked for tenant {target.scope.tenant}.")
+        target.say("No model was asked.")
 
 
 @command(app, "events", "admin events --limit 20")
 def events(target: Target, limit: options.Limit = 50) -> None:
-    """Show the tenant's audit log, newest first: what was done to which entry and when, never its text."""
-    with target.open() as memory:
-        found = memory.admin.events(limit=limit)
-    rows = [(event.at, event.action, event.entry_id, event.detail) for event in found]
-    target.answer({"events": found}, render.table(("when", "action", "entry", "detail"), rows))
+    """Show the audit log of the whole store, or of a tenant, newest first.
+
+    It says what was done to which entry and when, never its text.
+    """
+    with target.open(whole=True) as memory:
+        found = memory.admin.events(limit=limit, scope=target.owner)
+    several = len({event.tenant for event in found}) > 1
+    rows = [
+        (event.at, event.tenant if several else None, event.action, event.entry_id, event.detail) for event in found
+    ]
+    shown = render.table(("when", "tenant", "action", "entry", "detail"), rows)
+    _answer(target, {"events": found}, shown, of=_tenant(target))
 
 
 @command(app, "expire", "admin expire --keep episode=90 --tenant acme")
@@ -203,34 +234,71 @@ def expire(
     target: Target,
     keep: Annotated[
         list[str] | None,
-        typer.Option("--keep", metavar="KIND=DAYS", help="Set how long a kind is kept; may be repeated. Stays set."),
+        typer.Option(
+            "--keep",
+            metavar="KIND=DAYS",
+            help=f"Set how long the tenant keeps a kind, or recalls, which nobody reported on; {ALWAYS} for all time. "
+            "May be repeated. Stays set.",
+        ),
     ] = None,
+    dry_run: options.DryRun = False,
 ) -> None:
-    """Forget what the tenant's retention policy no longer keeps; run it from a schedule."""
-    from wellworn.ops.retention import RetentionPolicy
+    """Forget what retention policies no longer keep, and show them; run it from a schedule.
 
-    kinds: dict[str, float] = {}
-    for one in keep or ():
-        kind, _, days = one.partition("=")
-        try:
-            kinds[kind] = float(days)
-        except ValueError:
-            raise InvalidInput("--keep", f"{one!r} is not KIND=DAYS", "as in --keep episode=90") from None
-    with target.open() as memory, render.progress_bar("expiring"):
-        if kinds:
-            before = memory.admin.retention()
-            memory.admin.retention(RetentionPolicy(kinds={**before.kinds, **kinds}, recalls=before.recalls))
-        done = memory.admin.expire()
-    target.answer(done, render.pairs(vars(done)))
+    Every tenant has a policy of its own; without one everything is kept.
+    """
+    kept = [_kept_for(one) for one in keep or ()]
+    with target.open(whole=True) as memory, render.progress_bar("expiring"):
+        changed = _changed_policy(memory, Scope(tenant=target.scope.tenant), kept) if kept else None
+        tenant = target.scope.tenant if kept or target.owner is not None else None
+        scope = None if tenant is None else Scope(tenant=tenant)
+        if changed is not None and not dry_run:
+            memory.admin.retention(changed, scope=scope)
+        done = memory.admin.expire(policy=changed, dry_run=dry_run, scope=scope)
+        tenants = {one.tenant for one in memory.engine.store.covered(scope)} if tenant is None else {tenant}
+        policies = {one: changed or memory.admin.retention(scope=Scope(tenant=one)) for one in sorted(tenants)}
+    rows = [(one, _policy_told(policy)) for one, policy in policies.items()]
+    _answer(
+        target,
+        {**vars(done), "dry_run": dry_run, "policies": policies},
+        render.table(("tenant", "keeps"), rows),
+        render.pairs({f"{name} {'to remove' if dry_run else 'removed'}": str(n) for name, n in vars(done).items()}),
+        of="the whole store" if tenant is None else f"tenant {tenant}",
+    )
+
+
+def _kept_for(text: str) -> tuple[str, float | None]:
+    """A kind and its days; None for all time."""
+    kind, _, days = text.partition("=")
+    try:
+        return kind, None if days == ALWAYS else float(days)
+    except ValueError:
+        raise InvalidInput("--keep", f"{text!r} is not KIND=DAYS", f"as in episode=90 or episode={ALWAYS}") from None
+
+
+def _changed_policy(memory: Memory, scope: Scope, kept: Sequence[tuple[str, float | None]]) -> RetentionPolicy:
+    before = memory.admin.retention(scope=scope)
+    days = {**before.kinds, RECALLS: before.recalls, **dict(kept)}
+    recalls = days.pop(RECALLS)
+    return replace(before, kinds={kind: one for kind, one in days.items() if one is not None}, recalls=recalls)
+
+
+def _policy_told(policy: RetentionPolicy) -> str:
+    days = {**policy.kinds, **({} if policy.recalls is None else {RECALLS: policy.recalls})}
+    return ", ".join(f"{kind} {one:g} days" for kind, one in days.items()) or "everything"
 
 
 @command(app, "erase", "admin erase --user ada --yes")
-def erase(target: Target, yes: Annotated[bool, typer.Option("--yes", help="Do not ask.")] = False) -> None:
-    """Erase a person with everything derived, and print a signed receipt. Older backups go with the next backup."""
-    if not yes:
-        typer.confirm(f"Erase everything of {target}?", abort=True, err=True)
-    with target.open() as memory, render.progress_bar("erasing"):
-        signed = memory.admin.erase()
+def erase(target: Target, yes: options.Yes = False) -> None:
+    """Erase a person with everything derived, and print a signed receipt. Older backups go with the next backup.
+
+    Asks first on a terminal; elsewhere --yes is needed.
+    """
+    scope, whose = target.named, f"{target.whose} in {target.db}"
+    with target.open(whole=True) as memory:
+        confirm("erase", f"Erase everything of {whose} for good?", no="Nothing was erased.", yes=yes)
+        with render.progress_bar("erasing"):
+            signed = memory.admin.erase(scope=scope)
     target.answer(signed, render.pairs({**signed.receipt, "signature": signed.signature}))
 
 

@@ -5,6 +5,7 @@ Reads lines and prints sentences. The rest is the work of `integrations.conversa
 
 from __future__ import annotations
 
+import shlex
 import sys
 from collections.abc import Iterator
 from datetime import UTC, datetime
@@ -45,17 +46,15 @@ def chat(
         render.say(f"Hello! ({who}; /help for help, /quit to leave)")
         talk = Conversation(memory, middleware, model, tell=render.say if target.json else render.show)
         turns = talk.run(_messages())
-        written = talk.reflections
-        if turns:
-            middleware.end_session()
-            try:
-                written += memory.reflect(session_id=id)
-            except WellwornError as error:
-                render.say(f"Not reflected on yet ({error}); `wellworn jobs run` tries again.")
-    target.answer({"session_id": id, "turns": turns, "reflections": written})
-    kept = [one.text for reflection in written for one in reflection.memories]
-    if kept:
-        target.say("\n".join(["I will remember:", *(f"- {text}" for text in kept)]))
+        try:
+            kept = talk.end() if turns else []
+        except WellwornError as error:
+            kept, model_option = talk.kept, "" if llm is None else f" --llm {shlex.quote(llm)}"
+            target.say(f"Not reflected on yet ({error}); `wellworn jobs run{model_option}` tries again.")
+    target.answer({"session_id": id, "turns": turns, "reflections": kept})
+    texts = {one.id: one.text for reflection in kept for one in reflection.memories}
+    if texts:
+        target.say("\n".join(["I will remember:", *(f"- {text}" for text in texts.values())]))
 
 
 def _messages() -> Iterator[str]:

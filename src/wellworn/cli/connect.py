@@ -83,7 +83,7 @@ def _options(target: Target, project: Path | None) -> list[str]:
     given = target.db != DEFAULT_DB or project is not None
     db = Path(target.db).absolute() if given else Path.home() / GLOBAL_DB
     options = {"db": target.db if "://" in target.db else str(db)}
-    options |= {layer: str(id) for layer in LAYERS if target.scope_named and (id := getattr(target.scope, layer))}
+    options |= {layer: str(id) for layer in LAYERS if target.owner is not None and (id := getattr(target.owner, layer))}
     options |= {"tenant": target.scope.tenant, "embedder": target.embedder}
     usual = {"tenant": "default", "embedder": "static"}
     return [part for name, value in options.items() if value != usual.get(name) for part in (f"--{name}", value)]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -27,13 +27,13 @@ DASH = "-"
 
 
 @contextmanager
-def reported(*, as_json: bool = False) -> Iterator[None]:
-    """Report the errors of a command on standard error and exit with its code."""
+def reported(*, as_json: bool = False, complete: Callable[[str], str] = str) -> Iterator[None]:
+    """Report the errors of a command on standard error and exit with its code; `complete` is given their words."""
     try:
         yield
         sys.stdout.flush()  # here, not at exit, so that a closed pipe is met here
     except WellwornError as error:
-        print_error(error, as_json=as_json)
+        print_error(error, as_json=as_json, complete=complete)
         raise typer.Exit(FAILED if isinstance(error, NotFound) else REFUSED) from None
     except KeyboardInterrupt:
         raise typer.Exit(INTERRUPTED) from None
@@ -47,13 +47,13 @@ def reported(*, as_json: bool = False) -> Iterator[None]:
         raise typer.Exit(REFUSED) from None
 
 
-def print_error(error: Exception, message: str = "", *, as_json: bool) -> None:
+def print_error(error: Exception, message: str = "", *, as_json: bool, complete: Callable[[str], str] = str) -> None:
     """One line, or `{"error": {"type", "message", "field", "remedy"}}`."""
-    text = " ".join((message or str(error)).split())
+    text = complete(" ".join((message or str(error)).split()))
     if not as_json:
         typer.echo(f"wellworn: {text}", err=True)
         return
-    details = {name: getattr(error, name, None) or None for name in ("field", "remedy")}
+    details = {name: complete(getattr(error, name, None) or "") or None for name in ("field", "remedy")}
     typer.echo(json.dumps({"error": {"type": type(error).__name__, "message": text, **details}}), err=True)
 
 

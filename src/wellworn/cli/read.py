@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -13,6 +13,9 @@ from wellworn.cli.ids import entry_id
 from wellworn.cli.target import Target, command
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Recall
+
+if TYPE_CHECKING:
+    from wellworn.memory import Memory
 
 app = typer.Typer()
 
@@ -48,26 +51,37 @@ def recall(
         found = memory.recall(
             text_from(query, "QUERY"), k=k, **filters, **options.given(recursion=recursion, deadline_s=deadline)
         )
+        newer = {hit.entry.id: replaced_by(memory, hit.entry.id) for hit in found if hit.outdated}
     block = found.context(max_tokens=max_tokens) if context else ""
     if target.json:
-        render.print_json({**to_plain(found), **({"context": block} if context else {})})
+        document = to_plain(found)
+        for hit in document["hits"]:
+            hit["replaced_by"] = [entry.id for entry in newer.get(hit["entry"]["id"], [])]
+        render.print_json({**document, **({"context": block} if context else {})})
     elif context:
         render.show(block or None)
     else:
-        render.show(render.hit_table(found.hits, explain=explain), render.step_table(found.trace) if explain else None)
+        hits = render.hit_table(found.hits, newer=newer, explain=explain)
+        render.show(hits, render.step_table(found.trace) if explain else None)
         _say_recall(found, target)
+
+
+def replaced_by(memory: Memory, id: str) -> list[Entry]:
+    """The visible entries that an entry was replaced by."""
+    newer = [link.source for link in memory.links(id) if (link.type, link.target) == ("supersedes", id)]
+    return [memory.get(one) for one in newer]
 
 
 def _say_recall(found: Recall, target: Target) -> None:
     how = "" if found.route == "hybrid" else f", route {found.route}"
     entries = render.count(found.searched, "entry", "entries")
-    render.say(f"{len(found.hits)} of {entries} for {target}{how}, {1000 * found.cost.seconds:.1f} ms")
+    target.say(f"{len(found.hits)} of {entries} for {target}{how}, {1000 * found.cost.seconds:.1f} ms")
     if found.cut:
-        render.say("The deadline cut the search short; with more time there may be more.")
+        target.say("The deadline cut the search short; with more time there may be more.")
     elif not found.searched:
-        render.say("No entry matches; `wellworn list` shows what there is.")
+        target.say("No entry matches; `wellworn list` shows what there is.")
     elif found.hits:
-        render.say(f"Useful? Tell it: wellworn outcome --last --cited 0   (recall {found.id})")
+        target.say(f"Did the first one help? Say so: `wellworn outcome {found.id} --cited 0`")
 
 
 @command(app, "show", "show 0198c0de-1 --history", panel=EVERYDAY)
@@ -135,7 +149,7 @@ def assemble(
     reasons = Counter(one.why for one in found.left_out)
     left = ", ".join(f"{number} for {why}" for why, number in reasons.items()) or "none"
     entries = render.count(len(found), "entry", "entries")
-    render.say(f"{entries} in {found.tokens} of {found.max_tokens} tokens; left out: {left}")
+    target.say(f"{entries} in {found.tokens} of {found.max_tokens} tokens; left out: {left}")
 
 
 @command(app, "reason", 'reason "Who leads the team that owns the billing service?"', panel=CONNECT)

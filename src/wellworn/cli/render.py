@@ -98,14 +98,20 @@ def pairs(values: Mapping[str, object]) -> RenderableType | None:
     return table(("", ""), [(name, _shown(value)) for name, value in filled.items()], header=False)
 
 
-def hit_table(hits: Sequence[Hit], *, explain: bool = False) -> RenderableType | None:
-    """Place (from 0, as prompts number them and `outcome --cited` takes them), score and entry of each hit."""
+def hit_table(
+    hits: Sequence[Hit], *, newer: Mapping[str, Sequence[Entry]] | None = None, explain: bool = False
+) -> RenderableType | None:
+    """Place (from 0, as prompts number them and `outcome --cited` takes them), score and entry of each hit.
+
+    `newer` has what replaced an outdated one.
+    """
     from rich.text import Text
 
     rows = []
     for place, hit in enumerate(hits):
         lines = [_factor_line(factor) for factor in hit.explanation if explain and factor.contribution]
-        rows.append((place, plain(f"{hit.score:.3f}"), Text("\n").join([_entry_cell(hit.entry), *lines])))
+        mark = _outdated_line(hit.entry, (newer or {}).get(hit.entry.id, ())) if hit.outdated else []
+        rows.append((place, plain(f"{hit.score:.3f}"), Text("\n").join([_entry_cell(hit.entry), *mark, *lines])))
     return table(("#", "score", "memory"), rows)
 
 
@@ -120,8 +126,15 @@ def step_table(steps: Iterable[SearchStep]) -> RenderableType | None:
 
 def entry_table(entries: Iterable[Entry]) -> RenderableType | None:
     """One row per entry, with its state if it is not active."""
-    rows = [(entry.state if entry.state != "active" else "", _entry_cell(entry)) for entry in entries]
-    return table(("state", "memory"), rows)
+    rows = [
+        (
+            entry.state if entry.state != "active" else "",
+            entry.valid_to and f"{entry.valid_to:%Y-%m-%d}",
+            _entry_cell(entry),
+        )
+        for entry in entries
+    ]
+    return table(("state", "until", "memory"), rows)
 
 
 def link_table(links: Iterable[Link]) -> RenderableType | None:
@@ -180,6 +193,13 @@ def _entry_cell(entry: Entry) -> Text:
         "\n",
         (visible(" · ".join(marks)), "dim"),
     )
+
+
+def _outdated_line(entry: Entry, newer: Sequence[Entry]) -> list[Text]:
+    from rich.text import Text
+
+    by = "".join(f", replaced by {one.id}: {' '.join(one.text.split())}" for one in newer)
+    return [Text(visible(f"outdated since {entry.valid_to:%Y-%m-%d}{by}"), style="yellow")]
 
 
 def _factor_line(factor: Factor) -> Text:

@@ -143,7 +143,7 @@ def create(
     from wellworn.server.keys import create_key
 
     scope = target.scope
-    named = LAYERS if target.layers_named else ()
+    named = LAYERS if target.owner is not None else ()
     layers: dict[str, tuple[str, ...]] = {layer: ids for layer in named if (ids := scope.ids(layer))}
     end = None if expires is None else expires.replace(tzinfo=UTC)
     with _store(target, new=True) as store:

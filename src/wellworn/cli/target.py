@@ -8,8 +8,10 @@ from __future__ import annotations
 import functools
 import inspect
 import os
-from collections.abc import Callable
-from dataclasses import dataclass
+import re
+import shlex
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
 
 import typer
@@ -71,11 +73,11 @@ class Target:
     db: str
     embedder: str
     scope: Scope
-    scope_named: bool
-    """False if tenant and layers are all defaults."""
-    layers_named: bool
-    """False if the user is the default one."""
+    owner: Scope | None
+    """What an operator's command is about: the layers that are named, a whole tenant, or None, the whole store."""
     json: bool
+    options: Options
+    """The options that lead here from a bare command."""
 
     def open(
         self, *, new: bool = False, whole: bool = False, background: bool = False, **settings: Any
@@ -99,13 +101,42 @@ class Target:
             render.show(*shown)
 
     def say(self, message: str) -> None:
-        """A remark on standard error; none with --json."""
+        """A remark on standard error; none with --json. A command in it works when it is pasted."""
         if not self.json:
-            render.say(message)
+            render.say(pasteable(message, self.options))
+
+    @property
+    def named(self) -> Scope:
+        """The scope of a command that destroys everything of somebody: it must be named."""
+        if self.owner is None or not self.owner.partitions():
+            raise InvalidInput("--user", "is missing", "say whose data goes, as in --user ada")
+        return self.owner
+
+    @property
+    def whose(self) -> str:
+        return "the whole store" if self.owner is None else _told(self.owner)
 
     def __str__(self) -> str:
-        layers = ", ".join(f"{partition.layer} {partition.layer_id}" for partition in self.scope.partitions())
-        return layers if self.scope.tenant == "default" else f"{layers} (tenant {self.scope.tenant})"
+        return _told(self.scope)
+
+
+def _told(scope: Scope) -> str:
+    layers = ", ".join(f"{partition.layer} {partition.layer_id}" for partition in scope.partitions())
+    tenant = f"tenant {scope.tenant}"
+    return tenant if not layers else layers if scope.tenant == "default" else f"{layers} ({tenant})"
+
+
+Options = Mapping[str, str]
+
+
+def pasteable(text: str, options: Options) -> str:
+    """The text with these options added to each command in backticks, as in `wellworn list --user ada`."""
+
+    def whole(found: re.Match[str]) -> str:
+        missing = [f" {name} {shlex.quote(value)}" for name, value in options.items() if name not in found[1].split()]
+        return f"`{found[1]}{''.join(missing)}`"
+
+    return re.sub(r"`(wellworn [^`]+)`", whole, text)
 
 
 def command(
@@ -119,8 +150,10 @@ def command(
             given = {option: values.pop(option) for option in SHARED}
             merged = {option: outer.get(option) if value is None else value for option, value in given.items()}
             as_json = values.pop("json") or bool(outer.get("json"))
-            with reported(as_json=as_json):
-                function(_target(merged, as_json=as_json), **values)
+            bare = {name: os.environ.get(shared.env or "") or shared.default for name, shared in SHARED.items()}
+            added = {f"--{name}": value for name, value in merged.items() if value and value != bare[name]}
+            with reported(as_json=as_json, complete=lambda text: pasteable(text, added)):
+                function(_target(merged, as_json=as_json, added=added), **values)
 
         signed = _signed(functools.wraps(function)(run), function, own_from=1, root=False)
         epilog = f"Example: wellworn {example}"
@@ -140,16 +173,16 @@ def with_shared_options(root: Callable[..., None]) -> Callable[..., None]:
     return _signed(functools.wraps(root)(run), root, own_from=0, root=True)
 
 
-def _target(values: dict[str, str | None], *, as_json: bool) -> Target:
+def _target(values: dict[str, str | None], *, as_json: bool, added: Options) -> Target:
     layers = {layer: value for layer in LAYERS if (value := values[layer]) is not None}
-    tenant = values["tenant"]
+    named = Scope(tenant="default" if (tenant := values["tenant"]) is None else tenant, **layers)
     return Target(
         db=values["db"] or DEFAULT_DB,
         embedder=values["embedder"] or "static",
-        scope=Scope(tenant="default" if tenant is None else tenant, **(layers or {"user": DEFAULT_USER})),
-        scope_named=bool(layers) or tenant is not None,
-        layers_named=bool(layers),
+        scope=named if layers else replace(named, user=DEFAULT_USER),
+        owner=named if layers or tenant is not None else None,
         json=as_json,
+        options=added,
     )
 
 

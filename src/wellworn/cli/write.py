@@ -11,7 +11,7 @@ from wellworn.cli.edge import confirm, read_stdin, text_from
 from wellworn.cli.ids import entry_id, entry_ids, recall_id
 from wellworn.cli.read import CONNECT, EVERYDAY
 from wellworn.cli.target import Target, command
-from wellworn.core.errors import InvalidInput
+from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import LINK_TYPES
 
 app = typer.Typer()
@@ -93,7 +93,7 @@ def forget(
     """
     if [bool(ids), session_id is not None, everything].count(True) != 1:
         raise InvalidInput("forget", "needs one of IDs, --session-id, --everything", "say what to forget")
-    home = target.scope.home(layer)
+    home = (target.named if everything else target.scope).home(layer)
     where = f"{home.layer} {home.layer_id} (tenant {home.tenant})"
     with target.open() as memory:
         exact = entry_ids(memory, ids or [])
@@ -106,6 +106,9 @@ def forget(
         chosen = options.given(ids=exact, session_id=session_id, layer=layer, turns=turns)
         receipt = memory.forget(everything=everything, **chosen)
     removed = {name.replace("_", " "): n for name, n in vars(receipt).items() if isinstance(n, int) and n}
+    if not removed.keys() - {"scrubbed"}:
+        what, name = ("session", session_id) if session_id is not None else ("data of", f"{home.layer} {home.layer_id}")
+        raise NotFound(what, name, "nothing was forgotten")
     left = {f"kept: {name}": n for name, n in receipt.kept.items()}
     target.answer(receipt, render.pairs({"entries": receipt.entries, **removed, **left, "at": receipt.at}))
 
@@ -160,12 +163,15 @@ def link(target: Target, source: Source, type: LinkTypeName, goal: Goal) -> None
 
 @command(app, "unlink", "unlink 0198c0de-1 supports 0198c0df-2", panel=CONNECT)
 def unlink(target: Target, source: Source, type: LinkTypeName, goal: Goal) -> None:
-    """Remove a link."""
+    """Remove a link. Without a "supersedes" link the older entry holds again."""
     with target.open() as memory:
         start, end = entry_ids(memory, (source, goal))
-        removed = memory.unlink(start, end, **options.given(type=type))
-    target.answer({"removed": removed})
-    target.say("Removed." if removed else "There was no such link.")
+        ended = memory.get(end).state
+        if not memory.unlink(start, end, **options.given(type=type)):
+            raise NotFound("link", f"{source} {type} {goal}", f"see `wellworn show {goal}`")
+        entry = memory.get(end)
+    target.answer({"removed": True})
+    target.say(f"Removed. This holds again: {entry.text}" if ended != entry.state else "Removed.")
 
 
 @command(app, "supersede", "supersede 0198c0de-1 0198c0df-2 --at 2026-05-01", panel=CONNECT)
@@ -184,6 +190,7 @@ def supersede(
         before, after = entry_ids(memory, (old, new))
         entry = memory.supersede(before, after, at=at, wrong=wrong)
     target.answer(entry, render.entry_table([entry]))
+    target.say(f"To take it back: `wellworn unlink {after} supersedes {before}`")
 
 
 def _places(text: str | None) -> list[int] | None:

@@ -12,7 +12,7 @@ from wellworn.core.errors import Conflict, InvalidInput, NotFound
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Link, Partition, Scope, Version
 from wellworn.ingest.hashing import content_hash
-from wellworn.ingest.outdate import leads, outdate
+from wellworn.ingest.outdate import hold_again, leads, outdate
 from wellworn.ingest.remember import scrubbed_values
 from wellworn.ingest.scrub import Scrubbing
 from wellworn.ingest.terms import embedding_text, record_of
@@ -116,9 +116,10 @@ class Changer:
     def unlink(self, source: str, target: str, type_: str, *, scope: Scope) -> bool:
         source, target = checked_id(source), checked_id(target)
         with self._store.transact() as tx:
-            first = _one(tx, source, scope)
-            _one(tx, target, scope)
+            first, second = _one(tx, source, scope), _one(tx, target, scope)
             removed = tx.remove_link(source, target, checked_link_type(type_))
+            if removed and type_ == "supersedes":
+                hold_again(tx, second, first, self._clock())
             if removed:
                 audit(tx, _event(first, "unlink", at=self._clock(), to=target, type=type_))
         return removed

@@ -45,8 +45,7 @@ def replace_older(tx: Tx, rivals: Sequence[tuple[Entry, float]], new: Entry, now
 
 def _resting_on(tx: Tx, turn: Entry) -> list[Entry]:
     """Memories that still hold and were derived from this turn alone."""
-    ids = [link.source for link in tx.links([turn.id], types=["derived_from"]) if link.target == turn.id]
-    memories = [one for one in tx.get([turn.partition], ids).values() if one.state == "active" and one.valid_to is None]
+    memories = [one for one in _derived(tx, turn) if one.state == "active" and one.valid_to is None]
     return [one for one in memories if len(_turns_of(tx, one)) == 1]
 
 
@@ -86,16 +85,59 @@ def outdate(tx: Tx, old: Entry, new: Entry, now: datetime, *, at: datetime | Non
     return ended
 
 
+def hold_again(tx: Tx, old: Entry, new: Entry, now: datetime) -> None:
+    """Take back what `outdate` did to an entry that `new` does not replace after all, and to the turns and memories that
+    ended with it. What something else ended stays ended."""
+    old_ones, new_ids = _with_evidence(tx, old), {one.id for one in _with_evidence(tx, new)}
+    for one in old_ones:
+        drawn = {link.source for link in tx.links([one.id], types=["supersedes"]) if link.target == one.id}
+        if one.id == old.id or drawn & new_ids:
+            if not any(memory.state == "superseded" for memory in _derived(tx, one, but=old)):
+                for id in drawn & new_ids:  # else the new turn replaces something else that this one says
+                    tx.remove_link(id, one.id, "supersedes")
+            if not drawn - new_ids:
+                _restore(tx, one, now)
+
+
+def _with_evidence(tx: Tx, entry: Entry) -> list[Entry]:
+    """The entry, what it was derived from, and what was derived from it."""
+    links = tx.links([entry.id], types=["derived_from"])
+    ids = [entry.id, *(link.target if link.source == entry.id else link.source for link in links)]
+    return [*tx.get([entry.partition], ids).values()]
+
+
+def _restore(tx: Tx, entry: Entry, now: datetime) -> None:
+    """Give an entry the state and the end that it had before it was replaced, unless they were changed since."""
+    states = [*tx.replaced(entry.id)]
+    ended = max((n for n, one in enumerate(states) if one.change in ("superseded", "corrected")), default=None)
+    if ended is None:
+        return
+    before, after = states[ended].entry, states[ended + 1].entry if ended + 1 < len(states) else entry
+    kept = {
+        name: getattr(before, name)
+        for name in ("state", "valid_to")
+        if getattr(entry, name) == getattr(after, name) != getattr(before, name)
+    }
+    same = tx.find_same(entry.partition, entry.content_hash)
+    if kept and (same is None or same.id == entry.id):  # else its words were said again since
+        tx.update(replace(entry, **kept, updated_at=max(now, entry.updated_at)), change="restored")
+
+
 def _turns_of(tx: Tx, entry: Entry) -> list[Entry]:
     """The turns that an entry was derived from."""
     ids = [link.target for link in tx.links([entry.id], types=["derived_from"]) if link.source == entry.id]
     return [one for one in tx.get([entry.partition], ids).values() if one.kind == "episode"]
 
 
+def _derived(tx: Tx, turn: Entry, *, but: Entry | None = None) -> list[Entry]:
+    """Memories that were derived from the turn, without one of them."""
+    ids = [link.source for link in tx.links([turn.id], types=["derived_from"]) if link.target == turn.id]
+    return [one for one in tx.get([turn.partition], ids).values() if but is None or one.id != but.id]
+
+
 def _says_more(tx: Tx, turn: Entry) -> bool:
     """Whether a memory that still holds was derived from the turn."""
-    ids = [link.source for link in tx.links([turn.id], types=["derived_from"]) if link.target == turn.id]
-    return any(one.state in ("active", "flagged") for one in tx.get([turn.partition], ids).values())
+    return any(one.state in ("active", "flagged") for one in _derived(tx, turn))
 
 
 def superseded(old: Entry, new: Entry, at: datetime | None, now: datetime, *, wrong: bool = False) -> Entry:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from datetime import UTC, date, datetime, time
 from itertools import islice
@@ -86,6 +86,17 @@ class Details(TypedDict, total=False):
     valid_to: TimeLike
     metadata: Mapping[str, Any] | None
     """Any JSON values of your own."""
+
+
+def refuse_unknown(call: str, given: Collection[str], *known: Collection[str]) -> None:
+    """Refuse keywords that a call does not take, and name the nearest one that it does."""
+    names = [name for some in known for name in some]
+    for name in given:
+        if name not in names:
+            from difflib import get_close_matches
+
+            near = get_close_matches(str(name), names, n=1)
+            raise InvalidInput(str(name), f"{call} takes no such argument", f"did you mean {near[0]}?" if near else "")
 
 
 _DRAFT_FIELDS = frozenset(f.name for f in fields(Draft))

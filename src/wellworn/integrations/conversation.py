@@ -7,13 +7,15 @@ Without a language model it answers from memory alone (`sentences`). Recalling, 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
 
 from wellworn.core.clock import Clock, aware, system_clock
-from wellworn.core.errors import WellwornError
+from wellworn.core.errors import NotFound, WellwornError
 from wellworn.core.values import Recall
 from wellworn.ingest.utterance import wants_answer
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
-from wellworn.integrations.sentences import NOTED, reply, sentence, why
+from wellworn.integrations.sentences import NOTED, reply, sentence, told, why
 from wellworn.memory import Memory
 from wellworn.models.port import Message, Model, Request
 from wellworn.reflection.values import Reflection
@@ -43,8 +45,28 @@ class Conversation:
         self._tell, self._clock = tell, aware(clock)
         self._last: Recall | None = None
         self._used: Sequence[int] = ()
-        self.reflections: list[Reflection] = []
+        self._questions: dict[str, set[str]] = {}
+        """Each question, and the ids of the entries that its answer rests on."""
+        self._reflections: list[Reflection] = []
         """What became of statements so far. Without a model they become memories at once."""
+
+    def end(self) -> list[Reflection]:
+        """End the session and make memories of the rest; returns what became of it all and still holds."""
+        self._middleware.end_session()
+        self._reflections += self._memory.reflect(session_id=self._middleware.session_id)
+        return self.kept
+
+    @property
+    def kept(self) -> list[Reflection]:
+        """What statements became so far, without what was forgotten or replaced since."""
+        return [
+            replace(one, memories=[each for each in one.memories if self._holds(each.id)]) for one in self._reflections
+        ]
+
+    def _holds(self, id: str) -> bool:
+        with suppress(NotFound):
+            return self._memory.get(id).state in ("active", "flagged")
+        return False
 
     def run(self, messages: Iterator[str]) -> int:
         """Answer until the person leaves; returns how many messages there were."""
@@ -84,11 +106,14 @@ class Conversation:
             except WellwornError as error:  # a model that fails ends one answer, not the chat
                 self._tell(f"The model did not answer: {error}")
             self._middleware.after_response(text, answer)
+        if found is not None and wants_answer(text):
+            rests_on = [found.hits[place] for place in self._used] or told(found.hits)
+            self._questions[text] = {hit.entry.id for hit in rests_on}
 
     def _replaced(self) -> list[str]:
         """Make memories of the last statement; says what it replaces."""
         try:
-            self.reflections += self._memory.reflect(session_id=self._middleware.session_id)
+            self._reflections += self._memory.reflect(session_id=self._middleware.session_id)
             turns = self._memory.session(self._middleware.session_id).turns()
             said = next((turn.entry_id or "" for turn in reversed(turns) if turn.role == "user"), "")
             ended = [
@@ -115,5 +140,6 @@ class Conversation:
         if next(answers, "").lower() not in ("y", "yes"):
             self._tell("Kept.")
             return
-        self._last = None
-        self._tell("Forgotten." if self._middleware.forget(recall.hits[0].entry) else "It was gone already.")
+        self._last, entry = None, recall.hits[0].entry
+        gone = self._middleware.forget(entry, asked=self._questions)
+        self._tell("Forgotten." if gone else "It was gone already.")

@@ -11,6 +11,7 @@ A memory fault never stops the loop: it is logged and counted, and the loop cont
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -178,10 +179,20 @@ class MemoryMiddleware:
             with self._faults.guarded("learn"), suppress(NotFound):  # learning is off, or the recall was forgotten
                 self._memory.outcome(shown.recall.id, cited=citation.places)
 
-    def forget(self, entry: Entry) -> int:
-        """Remove an entry for good, with the turns it rests on and what else rests on them; returns how many."""
+    def forget(self, entry: Entry, *, asked: Mapping[str, Collection[str]] | None = None) -> int:
+        """Remove an entry for good, with the turns it rests on and what else rests on them; returns how many.
+
+        `asked` are questions of this session with the ids of the entries that answered them: where one of these goes,
+        the question goes too. So does the reply to every turn of this session that goes.
+        """
         same = self._memory.entries(session_id=entry.session_id, limit=_MANY) if entry.session_id else []
         ids = {one.id for one in same if set(one.turn_refs) & set(entry.turn_refs)} | {entry.id}
+        words = {clean_text(text) for text, answers in (asked or {}).items() if ids & {*answers}}
+        goes = False
+        for turn in self._memory.session(self.session_id).turns():
+            goes = turn.text in words or turn.entry_id in ids if turn.role == "user" else goes
+            if goes and turn.entry_id is not None:
+                ids.add(turn.entry_id)
         with suppress(NotFound):
             return self._memory.forget(sorted(ids), turns=True).entries
         return 0

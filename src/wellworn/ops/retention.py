@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
-from wellworn.core.errors import InvalidInput
+from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import KINDS, Receipt, Scope
 from wellworn.ingest.forget import Forgetter
@@ -67,22 +67,39 @@ def retention_of(store: Store, tenant: str) -> RetentionPolicy:
 
 def set_retention(store: Store, tenant: str, policy: RetentionPolicy, now: datetime) -> None:
     """Keep a policy for a tenant, in the place of the one before."""
-    unknown = sorted(str(kind) for kind in policy.kinds.keys() - {*KINDS})
-    if unknown:
-        raise InvalidInput("kinds", f"{unknown[0]!r} is not a kind of entry", f"use {', '.join(KINDS)}")
-    days = [*policy.kinds.values(), *([] if policy.recalls is None else [policy.recalls])]
-    if any(not isinstance(one, int | float) or not 0 < one < 100_000 for one in days):
-        raise InvalidInput("days", f"{days} are not all positive numbers", "leave a kind out to keep it")
-    body = to_plain(policy)
+    body = to_plain(checked_policy(policy))
     with store.transact() as tx:
         tx.put_records(
             [Record(tenant=tenant, kind=RETENTION, key=RETENTION, body=body, created_at=now, updated_at=now)]
         )
 
 
-def expire(store: Store, forgetter: Forgetter, tenant: str, now: datetime) -> Expired:
-    """Forget the tenant's entries, and drop its logged recalls, whose time is over."""
-    policy, entries, recalls = retention_of(store, tenant), 0, 0
+def checked_policy(policy: RetentionPolicy) -> RetentionPolicy:
+    if not isinstance(policy, RetentionPolicy) or not isinstance(policy.kinds, dict):
+        raise InvalidInput("policy", "is not a RetentionPolicy", "as in RetentionPolicy(kinds={'note': 90})")
+    unknown = sorted(str(kind) for kind in policy.kinds.keys() - {*KINDS})
+    if unknown:
+        raise InvalidInput("kinds", f"{unknown[0]!r} is not a kind of entry", f"use {', '.join(KINDS)}")
+    days = [*policy.kinds.values(), *([] if policy.recalls is None else [policy.recalls])]
+    if any(not isinstance(one, int | float) or not 0 < one < 100_000 for one in days):
+        raise InvalidInput("days", f"{days} are not all positive numbers", "leave a kind out to keep it")
+    return policy
+
+
+def expire(
+    store: Store,
+    forgetter: Forgetter,
+    tenant: str,
+    now: datetime,
+    *,
+    policy: RetentionPolicy | None = None,
+    dry_run: bool = False,
+) -> Expired:
+    """Forget the tenant's entries, and drop its logged recalls, whose time is over by a policy, or by its own.
+
+    With `dry_run` nothing is removed, only counted.
+    """
+    policy, entries, recalls = policy or retention_of(store, tenant), 0, 0
     for partition in store.partitions(tenant) if policy.kinds else ():
         scope = Scope(tenant=tenant, **{partition.layer: partition.layer_id})
         for page in [*pages(store, partition)]:
@@ -91,7 +108,9 @@ def expire(store: Store, forgetter: Forgetter, tenant: str, now: datetime) -> Ex
                 for _, entry in page
                 if entry.kind in policy.kinds and now - entry.at > timedelta(days=policy.kinds[entry.kind])
             ]
-            if old:
+            if dry_run:
+                entries += len(old)
+            elif old:
                 removed = forgetter.forget(
                     scope=scope, ids=old, session_id=None, everything=False, layer=None, turns=True
                 )
@@ -101,6 +120,8 @@ def expire(store: Store, forgetter: Forgetter, tenant: str, now: datetime) -> Ex
         told = {one.body.get("recall") for one in store.records(RecordFilter(kinds=["outcome"], tenant=tenant))}
         logged = store.records(RecordFilter(kinds=["recall"], tenant=tenant, before=before))
         keys = [one.key for one in logged if one.key not in told]
+        if dry_run:
+            return Expired(entries=entries, recalls=len(keys))
         with store.transact() as tx:
             for start in range(0, len(keys), 500):
                 wanted = RecordFilter(kinds=["recall"], tenant=tenant, keys=keys[start : start + 500])
@@ -111,12 +132,15 @@ def expire(store: Store, forgetter: Forgetter, tenant: str, now: datetime) -> Ex
 def erase(
     store: Store, forgetter: Forgetter, learner: Learner, scope: Scope, *, key: bytes | None = None
 ) -> SignedReceipt:
-    """Forget everything of the scope's home layer, and sign what was done."""
+    """Forget everything of the scope's home layer, and sign what was done. `NotFound` when there is nothing of it."""
+    home = scope.home()
+    learner.log.flush()
+    if store.heads([home]) == [None]:
+        raise NotFound("data of", f"{home.layer} {home.layer_id}", "nothing was erased; check the name")
     forgotten: Receipt = forgetter.forget(
         scope=scope, ids=None, session_id=None, everything=True, layer=None, turns=None
     )
     learner.relearn(scope.tenant)
-    home = scope.home()
     with store.transact() as tx:
         audit(tx, Event(at=forgotten.at, tenant=scope.tenant, action=ERASE, detail={"entries": forgotten.entries}))
     store.scrub()

@@ -14,7 +14,7 @@ from typing import Any
 
 from wellworn.core.clock import Clock
 from wellworn.core.errors import InvalidInput, StoreCorrupt, TransferError
-from wellworn.core.values import Partition, Progress, Scope
+from wellworn.core.values import Progress, Scope
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.validate import shown
 from wellworn.ops.bundle import Loaded, Written, admit
@@ -39,7 +39,7 @@ def export_to(
     plain: bool = False,
     progress: Progress | None = None,
 ) -> Written:
-    """Write the whole store, or the partitions a scope sees, to a file or folder.
+    """Write the whole store, a tenant (a scope without a layer) or the partitions a scope sees, to a file or folder.
 
     Without a format, a name that ends in `.jsonl` is a JSONL file, and a name without an ending a Markdown folder.
     """
@@ -47,8 +47,13 @@ def export_to(
     if store.encrypted and not plain:
         problem = "this store is encrypted and an export would not be"
         raise InvalidInput("plain", problem, "make a backup, or say plain=True (--plain)")
-    seen = None if scope is None else frozenset(scope.partitions())
-    options: dict[str, Any] = {"seen": seen, "chosen": chosen, "vectors": vectors, "now": clock(), "progress": progress}
+    options: dict[str, Any] = {
+        "scope": scope,
+        "chosen": chosen,
+        "vectors": vectors,
+        "now": clock(),
+        "progress": progress,
+    }
     try:
         return _exported(store, path, **options)
     except StoreCorrupt:
@@ -70,14 +75,15 @@ def _exported(
     store: Store,
     path: Path,
     *,
-    seen: frozenset[Partition] | None,
+    scope: Scope | None,
     chosen: str,
     vectors: bool,
     now: datetime,
     progress: Progress | None,
 ) -> Written:
     with store.snapshot() as reader:  # others may write meanwhile
-        partitions = [partition for partition in reader.partitions() if seen is None or partition in seen]
+        seen = frozenset(reader.covered(scope))
+        partitions = [partition for partition in reader.partitions() if partition in seen]
         if chosen == "jsonl":
             done = export_file(reader, path, partitions=partitions, vectors=vectors, now=now, progress=progress)
         else:

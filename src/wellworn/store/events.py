@@ -40,12 +40,12 @@ def audit(tx: Tx, event: Event) -> None:
     tx.put_records([record])
 
 
-def events(reader: StoreReader, tenant: str, *, limit: int | None = None) -> list[Event]:
-    """The audit log of a tenant, newest first."""
+def events(reader: StoreReader, tenant: str | None, *, limit: int | None = None) -> list[Event]:
+    """The audit log of a tenant (None: of all), newest first."""
     return [
         Event(
             at=record.created_at,
-            tenant=tenant,
+            tenant=record.tenant,
             action=record.state,
             entry_id=record.body.get("entry"),
             detail=record.body.get("detail", {}),

@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 
-from wellworn.core.values import Entry, Layer, Link, Partition, Turn
+from wellworn.core.values import Entry, Layer, Link, Partition, Scope, Turn
 from wellworn.store.values import (
     Delta,
     EmbeddingModel,
@@ -71,6 +71,12 @@ class StoreReader(ABC):
     @abstractmethod
     def partitions(self, tenant: str | None = None, *, layer: Layer | None = None, prefix: str = "") -> list[Partition]:
         """In the order they were made: all, or those of a tenant, at a layer, with ids that begin like this."""
+
+    def covered(self, scope: Scope | None) -> list[Partition]:
+        """What an operator's call is about: everything without a scope, a whole tenant if it names no layer."""
+        if scope is None:
+            return self.partitions()
+        return scope.partitions() or self.partitions(scope.tenant)
 
     @abstractmethod
     def heads(self, partitions: Sequence[Partition]) -> list[Head | None]: ...

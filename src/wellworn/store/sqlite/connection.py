@@ -58,8 +58,7 @@ def _translation(error: sqlite3.Error) -> StoreError:
     if isinstance(error, sqlite3.IntegrityError):
         return StoreError(f"refused by the store: {text}")
     if isinstance(error, sqlite3.DatabaseError):
-        hint = "; if it is encrypted, give its key" if "not a database" in text else ""
-        return StoreCorrupt(f"the file is damaged or no SQLite file: {text}{hint}")
+        return StoreCorrupt(f"the file is damaged or no SQLite file: {text}")
     return StoreError(f"the store failed: {text}")
 
 

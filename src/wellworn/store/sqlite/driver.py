@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from wellworn.core.errors import InvalidInput, MissingExtra, StoreError, WrongKey
+from wellworn.core.errors import InvalidInput, MissingExtra, StoreCorrupt, StoreError, WrongKey
 
 Key = str | bytes | Path | Callable[[], str | bytes]
 """A passphrase, 32 bytes or 64 hexadecimal digits; a file that holds it; or a function that returns it."""
@@ -112,7 +112,10 @@ def explained(path: Path, secret: bytes | None, error: Exception) -> Exception:
         return error
     if secret is not None:
         return WrongKey(f"the key does not open {str(path)!r}: check the key, WELLWORN_KEY or WELLWORN_KEY_FILE")
-    return error
+    return StoreCorrupt(
+        f"{str(path)!r} is encrypted, or no database: give its key (key=…, WELLWORN_KEY or WELLWORN_KEY_FILE), or "
+        "another path; if it was a plain file of yours, its beginning is damaged: `wellworn doctor --repair`"
+    )
 
 
 def _cipher() -> Any:  # the module has no types
