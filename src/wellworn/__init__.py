@@ -129,6 +129,7 @@ if TYPE_CHECKING:
     from wellworn.search.steps.router import Recursion as Recursion
     from wellworn.search.steps.router import Shape as Shape
     from wellworn.server.client import Client as Client
+    from wellworn.server.client import ClientSession as ClientSession
     from wellworn.store.events import Event as Event
     from wellworn.store.port import EmbeddingModel as EmbeddingModel
     from wellworn.store.port import Flaw as Flaw
@@ -168,7 +169,7 @@ _NAMES = {
     "search.steps.limits": "Models",
     "search.steps.repl": "ReplLimits",
     "search.steps.router": "Limits Recursion Shape",
-    "server.client": "Client",
+    "server.client": "Client ClientSession",
     "store.events": "Event",
     "store.port": "EmbeddingModel Flaw Store",
     "store.sqlite.driver": "Key",

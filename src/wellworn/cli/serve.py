@@ -17,7 +17,7 @@ from wellworn.cli import options, render
 from wellworn.cli.target import Target, command
 from wellworn.core.clock import system_clock
 from wellworn.core.errors import InvalidInput, MissingExtra
-from wellworn.core.values import LAYERS
+from wellworn.core.values import LAYERS, Scope
 
 if TYPE_CHECKING:
     from wellworn.server.keys import ApiKey
@@ -143,8 +143,8 @@ def create(
     from wellworn.server.keys import create_key
 
     scope = target.scope
-    named = LAYERS if target.owner is not None else ()
-    layers: dict[str, tuple[str, ...]] = {layer: ids for layer in named if (ids := scope.ids(layer))}
+    named = Scope() if target.owner is None else target.owner
+    layers: dict[str, tuple[str, ...]] = {layer: ids for layer in LAYERS if (ids := named.ids(layer))}
     end = None if expires is None else expires.replace(tzinfo=UTC)
     with _store(target, new=True) as store:
         key, text = create_key(
