@@ -15,7 +15,7 @@ from typing import Any
 import httpx
 import pytest
 
-from wellworn import AccessDenied, Client, Memory, Scope
+from wellworn import AccessDenied, Client, Memory, Scope, ServiceFailed, StoreBusy
 from wellworn.cli import serve
 
 ME = Scope(user="me")
@@ -117,3 +117,39 @@ def test_bound_elsewhere_it_shows_a_first_key_once_and_asks_for_it(tmp_path: Pat
 )
 def test_only_loopback_needs_no_key(host: str, is_local: bool) -> None:
     assert serve.is_loopback(host) is is_local
+
+
+@pytest.mark.slow
+def test_many_clients_at_once_lose_nothing(tmp_path: Path) -> None:
+    """More than the server takes at once: it refuses some, and clients come back."""
+    db = tmp_path / "memory.db"
+    clients, each = 70, 4
+    failed: list[BaseException] = []
+    acknowledged = [0] * clients
+    with process(db) as (_, told):
+
+        def live(number: int) -> None:
+            try:
+                with Client(told["address"], timeout_s=600) as client:
+                    mine = client.for_user(f"user{number}")
+                    for turn in range(each):
+                        mine.session("talk").add("user", f"Number {number} says {turn} things")
+                        acknowledged[number] += 1
+                        assert mine.recall("what does it say?").searched == turn + 1
+            except (ServiceFailed, StoreBusy):
+                pass  # it was refused three times
+            except BaseException as error:
+                failed.append(error)
+
+        threads = [threading.Thread(target=live, args=(number,)) for number in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert failed == []
+        with Client(told["address"]) as client:
+            said = [len(client.for_user(f"user{number}").session("talk").turns()) for number in range(clients)]
+        assert all(there >= told for there, told in zip(said, acknowledged, strict=True))
+    with Memory(db, embedder="hash", background=False) as memory:
+        assert memory.verify().ok
+        assert [len(memory.for_user(f"user{n}").entries(kind="episode")) for n in range(clients)] == said

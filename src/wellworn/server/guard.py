@@ -35,6 +35,7 @@ SECURITY_HEADERS = {
     "cache-control": "no-store",
 }
 """Set where a route does not set its own."""
+_METHODS = ("GET", "POST", "PATCH", "DELETE")
 _BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
@@ -107,7 +108,8 @@ class RequestGuard:
             await refusal(problem_of(error))(scope, receive, answer)
         finally:
             route = getattr(scope.get("route"), "path", "none")
-            self._metrics.requests.labels(scope["method"], route, answer.status).inc()
+            method = scope["method"] if scope["method"] in _METHODS else "other"  # or callers could make up any number
+            self._metrics.requests.labels(method, route, answer.status).inc()
             self._metrics.seconds.labels(route).observe(self._ticks() - begun)
 
     async def _within_limits(self, scope: Scope, receive: Receive, answer: _Answer) -> None:

@@ -129,7 +129,7 @@ def id_in(token: str) -> str:
     """The id that the text of a key names; empty when it is no key."""
     prefix, _, rest = token.partition("_")
     id, _, secret = rest.partition("_")
-    return id if prefix == PREFIX and secret and len(id) <= 64 else ""
+    return id if prefix == PREFIX and secret and id.isascii() and id.isalnum() and len(id) <= 64 else ""
 
 
 def find_key(reader: StoreReader, id: str) -> ApiKey | None:
@@ -141,7 +141,7 @@ def find_key(reader: StoreReader, id: str) -> ApiKey | None:
 def opens(key: ApiKey | None, token: str, now: datetime) -> bool:
     """Whether the text is that of the key, and the key is active. It takes as long for a key that does not exist."""
     given = _digest(token.partition("_")[2].partition("_")[2])
-    same = hmac.compare_digest(given, _NO_DIGEST if key is None else key.digest)
+    same = hmac.compare_digest(given.encode(), (_NO_DIGEST if key is None else key.digest).encode())
     return same and key is not None and key.active(now)
 
 

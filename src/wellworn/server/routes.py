@@ -160,7 +160,7 @@ def delete_link(call: Writer, source: str, target: str, type: str) -> Response:
 async def bulk_import(call: Writer, request: Request) -> StreamingResponse:
     """Remember many texts: one JSON text or object a line, as in `/v1/entries`. All are checked before the first is
     stored. The import goes on when the connection breaks; sent again, nothing is stored twice."""
-    items = _lines(await request.body())
+    items = await asyncio.to_thread(_lines, await request.body())
     events: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 

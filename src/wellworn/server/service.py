@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 from fastapi import Request, Response
 
+from wellworn.core.errors import StoreError
 from wellworn.core.scope import MAX_NAME_CHARS, SHARED_LAYERS
 from wellworn.core.values import LAYERS, Entry, Job, Partition, Scope
 from wellworn.ingest.session import Watch
@@ -63,10 +64,16 @@ class Trail:
     def flush(self) -> None:
         with self._lock:
             pending, self._pending = self._pending, []
-        if pending:
+        if not pending:
+            return
+        try:
             with self._store.transact() as tx:
                 for event in pending:
                     audit(tx, event)
+        except StoreError:
+            with self._lock:
+                self._pending = [*pending, *self._pending]
+            raise
 
 
 class MemoryService:
