@@ -8,13 +8,14 @@ import os
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from wellworn import Memory
-from wellworn.core.errors import InvalidInput, ScopeError
+from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -22,7 +23,8 @@ from mcp import Client, MCPError, StdioServerParameters
 
 from wellworn.doors.mcp import TOOLS, build_server
 
-MODES = {"auto": "2026-07-28", "legacy": "2025-11-25"}
+MODERN = "2026-07-28"
+MODES = {MODERN: MODERN, "legacy": "2025-11-25"}  # "auto" would fall back to the older one on a slow machine
 Call = Callable[..., Awaitable[Any]]
 
 
@@ -43,7 +45,7 @@ def calls_of(client: Client) -> Call:
 
 
 @asynccontextmanager
-async def spawned(db: Path, mode: str = "auto") -> AsyncIterator[Call]:
+async def spawned(db: Path, mode: str = MODERN) -> AsyncIterator[Call]:
     """One session of a client: its own process, which ends with it."""
     arguments = ["-W", "error", "-m", "wellworn", "mcp", "--db", str(db)]
     server = StdioServerParameters(command=sys.executable, args=arguments, env=dict(os.environ))
@@ -114,6 +116,21 @@ def test_two_clients_share_one_file(tmp_path: Path) -> None:
             assert any("other" in text for text in texts(found))
 
     asyncio.run(both())
+
+
+def test_a_file_that_does_not_open_is_tried_again(tmp_path: Path) -> None:
+    db = tmp_path / "memory.db"
+    db.write_text("this is no store")
+
+    async def story() -> None:
+        async with spawned(db) as call:
+            for _ in range(2):
+                with pytest.raises(Refused, match="no SQLite file"):
+                    await call("memory_search", query="tea")
+            db.unlink()
+            assert await call("memory_remember", text="Ada likes tea.")
+
+    asyncio.run(story())
 
 
 # -- single rules, in memory -------------------------------------------------------------------------------------------
@@ -260,6 +277,13 @@ def test_each_request_asks_for_the_access_it_needs(memory: Memory) -> None:
 
     play(opened, story)
     assert asked == ["read", "write", "read"]
+
+
+def test_a_missing_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "mcp.server.mcpserver", None)
+    monkeypatch.delitem(sys.modules, "wellworn.doors.mcp")
+    with pytest.raises(MissingExtra, match=r"wellworn\[mcp\]"):
+        import_module("wellworn.doors.mcp")
 
 
 def test_a_memory_without_a_scope_is_refused(memory: Memory) -> None:

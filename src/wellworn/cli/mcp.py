@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from wellworn.cli import options
+from wellworn.cli.edge import can_ask
 from wellworn.cli.target import Target, command
 
 if TYPE_CHECKING:
@@ -40,8 +41,10 @@ class OpenedLater:
         threading.Thread(target=self._warm, daemon=True).start()
 
     def _warm(self) -> None:
+        """Load what the first search needs; it is none itself, so nothing is logged."""
         with suppress(Exception):  # the first call reports it
-            self("read")
+            memory = self("read")
+            memory.engine.searcher.examine("what is remembered?", scope=self._target.scope)
 
     def close(self) -> None:
         with self._lock:
@@ -55,6 +58,8 @@ def mcp(target: Target, llm: options.LlmName = None) -> None:
 
     Clients start it themselves: `wellworn connect claude-code` writes their settings. It ends when they close its input.
     """
+    if can_ask():
+        target.say("Waiting for an MCP client on standard input; `wellworn connect` sets one up.")
     gc.disable()  # what imports make is no garbage; looking for some takes a seventh of the start
     from wellworn.doors.mcp import build_server
 
@@ -62,6 +67,7 @@ def mcp(target: Target, llm: options.LlmName = None) -> None:
     memory.start()
     server = build_server(memory)
     gc.enable()
+    gc.freeze()
     try:
         server.run()
     finally:
