@@ -65,7 +65,7 @@ from wellworn.store.port import (
     Tx,
     Vector,
 )
-from wellworn.store.sqlite.driver import Key, key_of
+from wellworn.store.sqlite.driver import Key, is_plain, key_of
 from wellworn.store.sqlite.salvage import Salvaged, salvage
 
 SAMPLE = 200
@@ -140,7 +140,7 @@ def rescue(location: str | Path, key: Key | None = None, *, progress: Progress |
     made.unlink(missing_ok=True)
     begun = path.exists() and kept.exists() and kept.samefile(path)  # and cut short: the log is there already
     salvaged = salvage(kept if begun else path, made, secret=key_of(key), progress=progress)
-    if not any(salvaged.rows.values()):
+    if not any(salvaged.rows.values()) and not is_plain(path):
         made.unlink()
         raise StoreCorrupt(f"nothing of {str(path)!r} can be read, so it is left as it is: give its key if it has one")
     take_place(made, path, kept)

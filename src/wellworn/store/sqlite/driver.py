@@ -86,6 +86,12 @@ def _derived(secret: bytes, salt: bytes) -> str:
     return hashlib.scrypt(secret, salt=salt, n=2**14, r=8, p=1, dklen=32).hex()
 
 
+def is_plain(path: Path) -> bool:
+    """Whether a file begins as every SQLite file does that is not encrypted."""
+    with path.open("rb") as file:
+        return file.read(len(PLAIN_HEADER)) == PLAIN_HEADER
+
+
 def encrypt_file(path: Path, secret: bytes) -> None:
     """Encrypt a plain file that nobody else has open. It is replaced when the encrypted copy is whole; the blocks of the
     old file may stay readable on the disk until something else is written there."""
