@@ -125,8 +125,9 @@ def test_a_file_that_does_not_open_is_tried_again(tmp_path: Path) -> None:
     async def story() -> None:
         async with spawned(db) as call:
             for _ in range(2):
-                with pytest.raises(Refused, match="no SQLite file"):
+                with pytest.raises(Refused) as refused:
                     await call("memory_search", query="tea")
+                assert "\n" not in str(refused.value)
             db.unlink()
             assert await call("memory_remember", text="Ada likes tea.")
 
