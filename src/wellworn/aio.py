@@ -28,6 +28,8 @@ class AsyncSession(AsyncFace[Session]):
 
     add = threaded(Session.add)
     add_turns = threaded(Session.add_turns)
+    missing = threaded(Session.missing)
+    add_missing = threaded(Session.add_missing)
     end = threaded(Session.end)
     turns = threaded(Session.turns)
 
@@ -60,6 +62,7 @@ class AsyncAdminView(AsyncFace[AdminView]):
     erase = threaded(AdminView.erase)
     export = threaded(AdminView.export)
     load = threaded(AdminView.load)
+    import_from = threaded(AdminView.import_from)
 
 
 class AsyncMemory(AsyncFace[Memory]):

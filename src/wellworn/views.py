@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from wellworn.models.port import Model
     from wellworn.ops.backup import BackedUp
     from wellworn.ops.doctor import Report
+    from wellworn.ops.imports.core import Imported
     from wellworn.ops.reembed import Reembedded
     from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt
     from wellworn.ops.transfer import Loaded, Written
@@ -306,6 +307,46 @@ class AdminView:
             scope=self._optional(scope),
             progress=checked_progress(progress),
         )
+
+    def import_from(
+        self,
+        source: str,
+        path: str | Path,
+        *,
+        owner: str | None = None,
+        dry_run: bool = False,
+        progress: Progress | None = None,
+        scope: Scope | None = None,
+    ) -> Imported:
+        """Take over what another system remembers, into the scope's home: `chatgpt`, `claude`, `mem0`, `letta`, `zep`,
+        `graphiti`, `langgraph`, `langmem`, `obsidian` or `basic-memory`.
+
+        What is here already is skipped, so an import can be stopped and run again. Of an export of several people or
+        namespaces, `owner` names the one to import.
+        """
+        from wellworn.ingest.session import Session
+        from wellworn.ops.imports.core import Importer
+        from wellworn.ops.imports.readers import READERS
+
+        if source not in READERS:
+            raise InvalidInput("source", f"{source!r} is not a source", f"use one of {', '.join(READERS)}")
+        name, read = READERS[source]
+        engine, home = self._engine, self._scope(scope)
+        engine.check_open()
+        watch = engine.background.watch
+        importer = Importer(
+            engine.store,
+            engine.writer,
+            engine.changer,
+            source=name,
+            scope=home,
+            session=lambda name: Session(engine.writer, engine.store, scope=home, session_id=name, watch=watch),
+            dry_run=checked_flag("dry_run", dry_run),
+        )
+        place = checked_path("path", path)
+        if not place.exists():
+            raise InvalidInput("path", f"there is no {str(place)!r}", "give the file or folder of the export")
+        return importer.run([*read(place)], owner=owner, progress=checked_progress(progress))
 
     def _tenant(self, scope: Scope | None) -> str | None:
         """The tenant of a call; None, which means all, where nobody names one."""

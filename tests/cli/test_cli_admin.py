@@ -44,6 +44,19 @@ def test_plain_notes_go_to_the_default_user(cli: Cli) -> None:
     assert len(cli.json("list", "--user", "bob")["entries"]) == 1
 
 
+def test_notes_of_another_system_are_imported_once(cli: Cli) -> None:
+    Path("vault").mkdir()
+    Path("vault/tea.md").write_text("Ada likes green tea.\n", encoding="utf-8")
+    Path("vault/empty.md").write_text("", encoding="utf-8")
+    cli.ok("remember", "Ada likes coffee.", "--user", "ada")
+    dry = cli.ok("import", "obsidian", "vault", "--user", "ada", "--dry-run")
+    assert "Nothing was written" in dry.err
+    assert "1 × an empty note" in dry.out
+    assert [cli.json("import", "obsidian", "vault", "--user", "ada")["memories"] for _ in range(2)] == [1, 0]
+    assert len(cli.json("list", "--user", "ada")["entries"]) == 2
+    assert cli("import", "gpt", "vault").err.startswith("wellworn: source: 'gpt' is not a source")
+
+
 @pytest.mark.parametrize("content", ["", "not json\n", '{"format": "wellworn", "version": 99}\n', None])
 def test_a_damaged_import_changes_nothing(filled: Cli, content: str | None) -> None:
     if content is not None:

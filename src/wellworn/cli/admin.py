@@ -172,6 +172,38 @@ def load(target: Target, path: Place) -> None:
     _answer(target, vars(loaded), render.pairs(shown), of="the whole store" if scope is None else str(target))
 
 
+@command(verbs, "import", "import chatgpt export.zip --user ada --dry-run", panel="More")
+def import_(
+    target: Target,
+    source: Annotated[
+        str,
+        typer.Argument(
+            metavar="SOURCE",
+            help="chatgpt, claude, mem0, letta, zep, graphiti, langgraph, langmem, obsidian or basic-memory.",
+        ),
+    ],
+    path: Annotated[Path, typer.Argument(metavar="PATH", help="The export: a file, a ZIP archive or a folder.")],
+    owner: Annotated[
+        str | None,
+        typer.Option("--owner", metavar="ID", help="Of an export of several users, groups or namespaces: this one."),
+    ] = None,
+    dry_run: options.DryRun = False,
+) -> None:
+    """Take over what another system remembers, for one user.
+
+    What is here already is skipped, so an import can be stopped and run again, and a newer export adds what is new.
+    """
+    with target.open(new=not dry_run) as memory, render.progress_bar("importing") as progress:
+        done = memory.admin.import_from(source, path, owner=owner, dry_run=dry_run, progress=progress)
+    counts = {name: value for name, value in vars(done).items() if name not in ("skipped", "problems", "dry_run")}
+    skipped = "\n".join(f"{number} × {why}" for why, number in done.skipped.items())
+    target.answer(done, render.pairs({**counts, "skipped": skipped, "first skipped": "\n".join(done.problems)}))
+    if done.dry_run:
+        target.say("Nothing was written (--dry-run).")
+    elif done.turns:
+        target.say("The dialogues can be recalled now; `wellworn jobs run` makes memories of them.")
+
+
 @command(app, "reembed", "admin reembed --embedder openai:text-embedding-3-small")
 def reembed(target: Target) -> None:
     """Move the store to the embedder named by --embedder; can be stopped and resumed.

@@ -161,18 +161,19 @@ class Session:
         drafts = [self.writer.draft(role, text, tags=tags) for role, text in turns]
         return self.writer.write(self.writer.ready(drafts)) if drafts else []
 
-    def add_missing(self, drafts: Mapping[str, Draft]) -> list[Entry]:
-        """Add turns of another system, each under its id there, in one durable write; those that are here are skipped.
-
-        Returns the episode entries of the new ones. `writer.draft` makes a draft.
-        """
+    def missing(self, drafts: Mapping[str, Draft]) -> list[Draft]:
+        """Those turns of another system, each under its id there, that this session does not have."""
         said = [turn.entry_id for turn in self.turns() if turn.entry_id]
         known = {entry.metadata.get(ID_THERE) for entry in self._store.get([self._partition], said).values()}
-        new = [
+        return [
             replace(draft, metadata={**(draft.metadata or {}), ID_THERE: id_there})
             for id_there, draft in drafts.items()
             if id_there not in known
         ]
+
+    def add_missing(self, drafts: Mapping[str, Draft]) -> list[Entry]:
+        """Add the turns that are `missing`, in one durable write. `writer.draft` makes a draft."""
+        new = self.missing(drafts)
         return self.writer.write(self.writer.ready(new)) if new else []
 
     def end(self, *, wait: float = 0.0) -> Job | None:

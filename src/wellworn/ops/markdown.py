@@ -331,10 +331,10 @@ def _read_file(found: _Found, path: Path) -> None:
     elif _OUR_NAME.fullmatch(path.name):
         raise TransferError(f"{path}: the front matter is damaged: the file has the name of an entry and is none")
     elif body.strip():
-        found.notes[str(path)] = _note(front or {}, body, path.stem)
+        found.notes[str(path)] = note_in(front or {}, body, path.stem)
 
 
-def _note(front: Mapping[str, Any], body: str, stem: str) -> Draft:
+def note_in(front: Mapping[str, Any], body: str, stem: str) -> Draft:
     """Someone else's Markdown as a draft: of its front matter, title and tags are understood, the rest is metadata."""
     tags = front.get("tags") or []
     if isinstance(tags, str):

@@ -1,0 +1,249 @@
+"""Imports from other systems: small files in their real formats, one writer that stores nothing twice."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from wellworn import Memory
+from wellworn.core.errors import InvalidInput, TransferError
+from wellworn.ops.imports.core import Imported
+
+FILES = Path(__file__).parent / "imports"
+SOURCES = {
+    "chatgpt": "chatgpt.json",
+    "claude": "claude.json",
+    "mem0": "mem0.json",
+    "letta": "letta.af",
+    "zep": "graphiti.json",
+    "langgraph": "langgraph.json",
+    "obsidian": "vault",
+}
+
+
+@pytest.fixture
+def ada() -> Iterator[Memory]:
+    with Memory(":memory:", background=False) as memory:
+        yield memory.for_user("ada")
+
+
+def owned(source: str) -> str | None:
+    return {"mem0": "ada", "langgraph": "memories/ada"}.get(source)
+
+
+def bring(ada: Memory, source: str, path: Path | None = None, **options: Any) -> Imported:
+    return ada.admin.import_from(source, path or FILES / SOURCES[source], owner=owned(source), **options)
+
+
+def texts(ada: Memory) -> list[str]:
+    return [entry.text for entry in ada.entries(limit=1000)]
+
+
+def everything(ada: Memory) -> Any:
+    return [vars(entry) for entry in ada.entries(limit=1000)], [ada.session(one).turns() for one in ada.sessions()]
+
+
+@pytest.mark.parametrize("source", SOURCES)
+def test_importing_twice_adds_nothing_and_a_dry_run_foretells_it(ada: Memory, source: str) -> None:
+    foretold = bring(ada, source, dry_run=True)
+    assert everything(ada) == ([], [])
+    first = bring(ada, source)
+    assert {**vars(foretold), "dry_run": False} == vars(first)
+    assert first.memories + first.turns > 0
+    stored = everything(ada)
+    again = bring(ada, source)
+    assert (again.memories, again.changed, again.turns, again.sessions) == (0, 0, 0, 0)
+    assert (again.known, again.skipped) == (first.memories + first.turns + first.known, first.skipped)
+    assert everything(ada) == stored
+    assert ada.verify().ok
+
+
+@pytest.mark.parametrize("source", ["chatgpt", "mem0", "obsidian"])
+def test_an_import_that_was_cut_short_is_completed(ada: Memory, source: str) -> None:
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        bring(ada, source, progress=stop)
+    bring(ada, source)
+    with Memory(":memory:", background=False) as other:
+        whole = other.for_user("ada")
+        bring(whole, source)
+        assert sorted(texts(ada)) == sorted(texts(whole))
+        assert [len(ada.session(one).turns()) for one in ada.sessions()] == [
+            len(whole.session(one).turns()) for one in whole.sessions()
+        ]
+
+
+def test_of_chatgpt_the_branch_that_was_shown_comes_with_its_times(ada: Memory) -> None:
+    done = bring(ada, "chatgpt")
+    turns = ada.session("chatgpt:c1").turns()
+    assert [(turn.role, turn.text) for turn in turns] == [
+        ("user", "I live in Oslo. Which parks are near?"),
+        ("assistant", "Frogner Park is the largest."),
+        ("user", "Here is a picture of mine."),
+    ]
+    assert turns[0].at == datetime(2025, 5, 1, 9, 0, tzinfo=UTC)
+    assert done.skipped == {
+        "a message of the system": 1,
+        "a message that was not shown": 1,
+        "no text (thoughts)": 1,
+        "a message of the tool": 1,
+        "an empty conversation": 1,
+    }
+    assert ada.recall("Where do I live?").hits[0].entry.session_id == "chatgpt:c1"
+    assert [job.kind for job in ada.jobs.list()] == ["reflect"]  # memories are made of it later
+
+
+def test_of_claude_the_text_is_taken_and_not_the_thoughts(ada: Memory) -> None:
+    assert bring(ada, "claude").skipped == {"no text": 1, "an empty conversation": 1}
+    assert [(turn.role, turn.text) for turn in ada.session("claude:k1").turns()] == [
+        ("user", "My sister Mia is allergic to nuts."),
+        ("assistant", "Noted."),
+    ]
+
+
+def test_of_mem0_one_person_is_taken(ada: Memory) -> None:
+    with pytest.raises(InvalidInput, match=r"owner: the export is of 2 owners: 'ada', 'ben' \(name one of them\)"):
+        ada.admin.import_from("mem0", FILES / "mem0.json")
+    with pytest.raises(InvalidInput, match="'eve' owns nothing"):
+        ada.admin.import_from("mem0", FILES / "mem0.json", owner="eve")
+    done = bring(ada, "mem0")
+    assert (done.memories, done.skipped) == (2, {"text: is empty": 1})
+    entry = ada.entries()[0]
+    assert (entry.kind, entry.tags, entry.source) == ("fact", ["food"], "mem0")
+    assert entry.at == datetime(2025, 6, 2, 10, 0, tzinfo=UTC)
+    assert entry.metadata["topic"] == "drinks"
+
+
+def test_of_letta_blocks_passages_and_what_was_said_to_people(ada: Memory) -> None:
+    bring(ada, "letta")
+    assert {"The human is called Ada.", "Ada moved to Bergen."} <= set(texts(ada))
+    assert [(turn.role, turn.text) for turn in ada.session("letta:agent-0").turns()] == [
+        ("user", "Hello, I am Ada."),
+        ("assistant", "Hello Ada!"),
+        ("assistant", "How are you?"),
+    ]
+
+
+def test_of_graphiti_facts_keep_their_validity(ada: Memory) -> None:
+    bring(ada, "zep")
+    assert ada.recall("Where does Ada live?", kind="fact").hits[0].text == "Ada lives in Bergen."
+    then = ada.recall("Where does Ada live?", kind="fact", as_of="2024-06-01").hits
+    assert then[0].text == "Ada lives in Oslo."
+    assert "Ada is an engineer who likes hills." in texts(ada)
+
+
+def test_of_langgraph_the_words_of_a_value_are_taken(ada: Memory) -> None:
+    bring(ada, "langgraph")
+    assert texts(ada) == ["Ada prefers tokio.", "Ada speaks Norwegian.", '{"theme": "dark"}']
+
+
+def test_notes_have_title_tags_and_time_and_changes_are_followed(ada: Memory, tmp_path: Path) -> None:
+    vault = Path(shutil.copytree(FILES / "vault", tmp_path / "vault"))
+    done = bring(ada, "obsidian", vault)
+    assert done.memories > 3  # the long note comes in pieces
+    assert set(done.skipped) == {"an empty note", "the front matter is damaged on line 2: a key is there twice"}
+    note = next(entry for entry in ada.entries(limit=1000) if entry.title == "Bicycle")
+    assert (note.tags, note.at.year, note.metadata["id_there"]) == (["things", "cycling"], 2024, "things/bicycle.md")
+    ada.edit(note.id, tags=["mine"])
+    file = vault / "things" / "bicycle.md"
+    file.write_text(file.read_text().replace("green", "red"))
+    again = bring(ada, "obsidian", vault)
+    assert (again.memories, again.changed) == (0, 1)
+    assert ("red Brompton" in ada.get(note.id).text, ada.get(note.id).tags) == (True, ["mine"])
+    assert len(ada.history(note.id)) == 3
+
+
+def test_what_was_remembered_before_is_not_strengthened(ada: Memory) -> None:
+    ada.remember("Ada drinks oat milk.", kind="fact")
+    before = vars(ada.entries()[0])
+    assert (bring(ada, "mem0").known, vars(ada.entries()[0])) == (1, before)
+
+
+def test_archives_folders_and_lines_are_read(ada: Memory, tmp_path: Path) -> None:
+    with zipfile.ZipFile(tmp_path / "export.zip", "w") as archive:
+        archive.write(FILES / "chatgpt.json", "export/conversations.json")
+        archive.writestr("export/user.json", "{}")
+    assert bring(ada, "chatgpt", tmp_path / "export.zip").turns == 3
+    (tmp_path / "folder").mkdir()
+    shutil.copy(FILES / "chatgpt.json", tmp_path / "folder" / "conversations-000.json")
+    assert bring(ada, "chatgpt", tmp_path / "folder").known == 3
+    lines = tmp_path / "mem0.jsonl"
+    items = json.loads((FILES / "mem0.json").read_text())["results"]
+    lines.write_text("\n".join(json.dumps(item) for item in items))
+    assert bring(ada, "mem0", lines).memories == 2
+
+
+JUNK: list[Any] = [None, 3, -1.5, "x", "", [], {}, [None], {"x": None}, [[]], True, 1e300, "\ud800"]
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    """The paths to all that a document holds."""
+    yield path
+    for key, one in value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ():
+        yield from places(one, (*path, key))
+
+
+def replaced(value: Any, path: tuple[Any, ...], junk: Any) -> Any:
+    if not path:
+        return junk
+    copy = value.copy()
+    copy[path[0]] = replaced(value[path[0]], path[1:], junk)
+    return copy
+
+
+@pytest.mark.parametrize("source", [source for source, name in SOURCES.items() if name != "vault"])
+@given(data=st.data())
+def test_damaged_values_are_skipped_or_refused_in_words(source: str, data: st.DataObject) -> None:
+    whole = json.loads((FILES / SOURCES[source]).read_text())
+    path = data.draw(st.sampled_from([*places(whole)]))
+    broken = replaced(whole, path, data.draw(st.sampled_from(JUNK)))
+    with Memory(":memory:", background=False) as memory, tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "export.json"
+        file.write_text(json.dumps(broken))
+        ada = memory.for_user("ada")
+        with contextlib.suppress(TransferError, InvalidInput):
+            done = bring(ada, source, file)
+            again = bring(ada, source, file)
+            assert (again.memories, again.turns, again.changed) == (0, 0, 0)
+            assert again.known == done.known + done.memories + done.turns
+
+
+@pytest.mark.parametrize(
+    ("source", "content", "said"),
+    [
+        ("chatgpt", b"{", "is not JSON"),
+        ("chatgpt", b"{}", "this is no export of ChatGPT"),
+        ("claude", b"\xff", "is not JSON"),
+        ("mem0", b'{"result": []}', "there is no list 'results'"),
+        ("zep", b"[]", "it is not an object with edges"),
+        ("obsidian", b"# a note", "is not a folder"),
+        ("letta", b"3", "this is no export of Letta"),
+    ],
+)
+def test_a_file_of_another_kind_is_one_clear_error(
+    ada: Memory, source: str, content: bytes, said: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "export.json"
+    path.write_bytes(content)
+    with pytest.raises(TransferError, match=said):
+        ada.admin.import_from(source, path)
+
+
+def test_an_unknown_source_or_path_is_named(ada: Memory, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInput, match="'gpt' is not a source"):
+        ada.admin.import_from("gpt", FILES / "chatgpt.json")
+    with pytest.raises(InvalidInput, match="there is no"):
+        ada.admin.import_from("chatgpt", tmp_path / "missing.zip")
