@@ -28,8 +28,6 @@ class AsyncSession(AsyncFace[Session]):
 
     add = threaded(Session.add)
     add_turns = threaded(Session.add_turns)
-    missing = threaded(Session.missing)
-    add_missing = threaded(Session.add_missing)
     end = threaded(Session.end)
     turns = threaded(Session.turns)
 

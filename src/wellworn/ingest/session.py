@@ -161,21 +161,6 @@ class Session:
         drafts = [self.writer.draft(role, text, tags=tags) for role, text in turns]
         return self.writer.write(self.writer.ready(drafts)) if drafts else []
 
-    def missing(self, drafts: Mapping[str, Draft]) -> list[Draft]:
-        """Those turns of another system, each under its id there, that this session does not have."""
-        said = [turn.entry_id for turn in self.turns() if turn.entry_id]
-        known = {entry.metadata.get(ID_THERE) for entry in self._store.get([self._partition], said).values()}
-        return [
-            replace(draft, metadata={**(draft.metadata or {}), ID_THERE: id_there})
-            for id_there, draft in drafts.items()
-            if id_there not in known
-        ]
-
-    def add_missing(self, drafts: Mapping[str, Draft]) -> list[Entry]:
-        """Add the turns that are `missing`, in one durable write. `writer.draft` makes a draft."""
-        new = self.missing(drafts)
-        return self.writer.write(self.writer.ready(new)) if new else []
-
     def end(self, *, wait: float = 0.0) -> Job | None:
         """End the session: what was said becomes memories, in the background. Returns the job, or None if there is
         nothing left to read.
@@ -202,3 +187,17 @@ class Session:
 def name_of(user: str | None) -> str | None:
     """The id of a user when it reads like a name; "me" (who the command line remembers for) and roles are none."""
     return user if user and _NAME_LIKE.fullmatch(user) and user.lower() not in (*GENERIC_ROLES, "me") else None
+
+
+def missing_turns(session: Session, store: Store, partition: Partition, drafts: Mapping[str, Draft]) -> list[Draft]:
+    """Those turns of another system, each under its id there, that a session of the partition does not have.
+
+    `session.writer` makes drafts, and writes what this returns.
+    """
+    said = [turn.entry_id for turn in session.turns() if turn.entry_id]
+    known = {entry.metadata.get(ID_THERE) for entry in store.get([partition], said).values()}
+    return [
+        replace(draft, metadata={**(draft.metadata or {}), ID_THERE: id_there})
+        for id_there, draft in drafts.items()
+        if id_there not in known
+    ]

@@ -15,6 +15,8 @@ from wellworn.core.errors import MissingExtra, NotFound, ScopeError
 from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.core.values import Hit, Scope
 from wellworn.core.wellformed import clean_text
+from wellworn.ingest.session import missing_turns
+from wellworn.ingest.validate import checked_scope
 from wellworn.integrations.support import Faults, checked_memory
 from wellworn.memory import Memory
 
@@ -92,20 +94,21 @@ class WellwornMemoryService(BaseMemoryService):  # type: ignore[misc]  # not ins
 
     def _add(self, app_name: str, user_id: str, session_id: str, events: Sequence[Event], *, ended: bool) -> None:
         with self._faults.guarded("store"):
-            session = self._of(app_name, user_id).session(session_id)
-            said = {event.id: (event, _text(event.content)) for event in events}
-            new = session.add_missing(
-                {
-                    id: session.writer.draft(
-                        "user" if event.author == "user" else "assistant",
-                        text,
-                        speaker=None if event.author == "user" else event.author,
-                        at=datetime.fromtimestamp(event.timestamp, UTC),
-                    )
-                    for id, (event, text) in said.items()
-                    if text.strip()
-                }
-            )
+            memory = self._of(app_name, user_id)
+            session, home = memory.session(session_id), checked_scope(memory.scope).home()
+            drafts = {
+                event.id: session.writer.draft(
+                    "user" if event.author == "user" else "assistant",
+                    text,
+                    speaker=None if event.author == "user" else event.author,
+                    at=datetime.fromtimestamp(event.timestamp, UTC),
+                )
+                for event in events
+                if (text := _text(event.content)).strip()
+            }
+            new = missing_turns(session, memory.engine.store, home, drafts)
+            if new:
+                session.writer.write(session.writer.ready(new))
             if ended and new:
                 session.end()
 

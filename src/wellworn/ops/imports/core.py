@@ -21,7 +21,7 @@ from wellworn.ingest.change import Changer
 from wellworn.ingest.chunk import STEP, chunk
 from wellworn.ingest.hashing import thread_of
 from wellworn.ingest.remember import Writer, keep
-from wellworn.ingest.session import ID_THERE, Session
+from wellworn.ingest.session import ID_THERE, Session, missing_turns
 from wellworn.ingest.validate import Draft, TimeLike, check
 from wellworn.store.port import Store
 
@@ -216,12 +216,12 @@ class Importer:
                 drafts[turn.id] = draft
             except InvalidInput as error:
                 self._skip(f"{dialogue.id}/{turn.id}", f"{error.field}: {error.problem}")
-        new = session.missing(drafts)
+        new = missing_turns(session, self._store, self._home, drafts)
         self._counts["known"] += len(drafts) - len(new)
         self._counts["turns"] += len(new)
         self._counts["sessions"] += bool(new)
         if new and not self._dry_run:
-            session.add_missing(drafts)
+            session.writer.write(session.writer.ready(new))
             session.end()
 
 
