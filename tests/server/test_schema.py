@@ -9,6 +9,7 @@ import pytest
 import schemathesis
 from hypothesis import Phase, given, settings
 from schemathesis.checks import not_a_server_error
+from schemathesis.generation import GenerationMode
 from schemathesis.specs.openapi.checks import content_type_conformance, response_schema_conformance
 
 from wellworn.server.app import build_app
@@ -54,14 +55,24 @@ def test_the_schema_is_of_version_3_1_and_names_every_operation() -> None:
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)
-def test_no_request_makes_the_server_fail(running: Running, operation: str) -> None:
+def test_no_request_that_it_allows_makes_the_server_fail(running: Running, operation: str) -> None:
+    tried(running, operation, GenerationMode.POSITIVE)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("operation", [one for one in OPERATIONS if "/v1/" in one])  # the others take nothing
+def test_no_request_that_it_forbids_makes_the_server_fail(running: Running, operation: str) -> None:
+    tried(running, operation, GenerationMode.NEGATIVE)
+
+
+def tried(running: Running, operation: str, mode: GenerationMode) -> None:
     method, _, path = operation.partition(" ")
     schema = schemathesis.openapi.from_dict(DOCUMENT)
     schema.config.update(base_url=running.url)
     checks = [not_a_server_error, content_type_conformance, response_schema_conformance]
 
     @settings(phases=[Phase.generate], derandomize=True, database=None)
-    @given(case=schema[path][method].as_strategy())
+    @given(case=schema[path][method].as_strategy(generation_mode=mode))
     def calls(case: Any) -> None:
         case.call_and_validate(checks=checks)
 

@@ -25,9 +25,8 @@ def choose_store(location: str | Path | Store, *, durability: str, key: Key | No
         raise InvalidInput("durability", f"{durability!r} is unknown", f"use one of {', '.join(DURABILITIES)}")
     if "://" in str(location):
         scheme = str(location).split("://", 1)[0]
-        raise InvalidInput(
-            "location", f"{scheme}:// is not a store this version knows", "use a file name or ':memory:'"
-        )
+        remedy = "use wellworn.Client" if scheme in ("http", "https") else "use a file name or ':memory:'"
+        raise InvalidInput("location", f"{scheme}:// is not a store this version knows", remedy)
     from wellworn.store.sqlite import SqliteStore
 
     path = location if str(location) == ":memory:" else Path(location).expanduser()
