@@ -482,3 +482,5 @@ class LearningStatus:
     """Whether the tenant's users learn from each other."""
     last_change: datetime | None
     weights: dict[str, float]
+    citation_rate: float | None = None
+    """Of this person's last recalls with an outcome, the share of which something was cited; None without any."""

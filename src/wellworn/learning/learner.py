@@ -30,6 +30,7 @@ from wellworn.learning.records import (
     LoggedOutcome,
     LoggedRecall,
     add_outcome,
+    citation_rate,
     drop_policies,
     every_outcome,
     last_outcome,
@@ -323,6 +324,7 @@ class Learner:
             shares=held.settings.shares,
             last_change=known.changed_at,
             weights={} if ranker is None else dict(zip(self.names, ranker.weights.tolist(), strict=True)),
+            citation_rate=citation_rate(self._store, partition, kinds=TEACHES),
         )
 
     def reset(self, tenant: str) -> int:

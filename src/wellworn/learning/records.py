@@ -227,6 +227,12 @@ def recent_outcomes(reader: StoreReader, partition: Partition, *, most: int, aft
     return _with_recalls(reader, found[::-1])
 
 
+def citation_rate(reader: StoreReader, partition: Partition, *, kinds: Sequence[str]) -> float | None:
+    """Of the partition's last outcomes of these kinds, the share that cites something; None when there are none."""
+    found = reader.records(RecordFilter(kinds=[OUTCOME], partition=partition, states=kinds, limit=PAGE))
+    return sum(bool(one.body.get("value", {}).get("nos")) for one in found) / len(found) if found else None
+
+
 def last_outcome(reader: StoreReader, tenant: str) -> int:
     """The number of the tenant's last outcome; 0 when there is none."""
     found = reader.records(RecordFilter(kinds=[OUTCOME], tenant=tenant, limit=1))

@@ -72,10 +72,11 @@ class Reflection:
         return dict(Counter(written.action for written in self.memories))
 
     def result(self) -> dict[str, Any]:
-        """What a job keeps of it: ids and numbers, no text."""
+        """What a job keeps of it: ids, numbers and reasons, no text."""
         return {
             **self.counts(),
             "dropped": sum(self.dropped.values()),
+            "skipped": {str(number): why for number, why in self.skipped.items()},
             "by": self.by,
             "ids": [written.id for written in self.memories],
         }

@@ -20,6 +20,7 @@ from wellworn.core.errors import StoreError, WellwornError
 from wellworn.server.access import Caller
 from wellworn.server.guard import CALLER, RequestGuard, refusal
 from wellworn.server.mcp_door import McpDoor
+from wellworn.server.page import add_page
 from wellworn.server.routes import v1
 from wellworn.server.service import MemoryService, add_scope
 from wellworn.server.wire import problem, problem_of
@@ -51,6 +52,7 @@ def build_app(service: MemoryService) -> FastAPI:
     )
     app.state.service = service
     app.include_router(v1)
+    add_page(app)
     app.add_api_route("/healthz", _health, methods=["GET"], tags=["health"])
     app.add_api_route("/readyz", _ready, methods=["GET"], tags=["health"], responses={503: {"description": "Not yet"}})
     app.add_api_route("/metrics", _metrics, methods=["GET"], tags=["health"], response_class=Response)

@@ -25,6 +25,8 @@ MOST_IMPORT = 64_000_000
 IMPORT_PATH = "/v1/import"
 OPEN = ("/healthz", "/readyz", "/openapi.json")
 """Answered without a key, and however busy the server is."""
+PAGE = "/ui/"
+"""Where the page is, beside `/`. It finds out itself who visits, to send them to its sign-in."""
 CALLER = "caller"
 """Where a request's state holds who sent it."""
 SECURITY_HEADERS = {
@@ -118,8 +120,9 @@ class RequestGuard:
         if scope["path"] in OPEN:
             await self._app(scope, receive, answer)
             return
-        address = (scope.get("client") or ("", 0))[0]
-        scope.setdefault("state", {})[CALLER] = self._gate.admit(headers, address)
+        if scope["path"] != "/" and not scope["path"].startswith(PAGE):
+            address = (scope.get("client") or ("", 0))[0]
+            scope.setdefault("state", {})[CALLER] = self._gate.admit(headers, address)
         most = MOST_IMPORT if scope["path"] == IMPORT_PATH else MOST_BODY
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length[:20]) > most:

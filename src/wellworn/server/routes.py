@@ -16,7 +16,7 @@ from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from pydantic import TypeAdapter
 
-from wellworn.core.errors import AccessDenied, Conflict, InvalidInput, WellwornError
+from wellworn.core.errors import Conflict, InvalidInput, WellwornError
 from wellworn.core.values import Entry, Job, LearningStatus, Link, Reasoning, Recall, Receipt, Stats
 from wellworn.ingest.session import Session
 from wellworn.ingest.validate import checked_seconds
@@ -324,8 +324,7 @@ def jobs(call: Reader, state: str | None = None, limit: Limit = 100) -> Response
 @v1.get("/events", tags=["care"], response_model=wire.EventList)
 def events(call: Admin, limit: Limit = 100) -> Response:
     """The tenant's audit log, newest first: who did what to which entry, never its text."""
-    if call.caller.bound is not None:
-        raise AccessDenied("the audit log is that of the whole tenant, and the key is bound to a part of it")
+    call.require_tenant("the audit log")
     call.service.trail.flush()
     return call.read("events", wire.EventList(events=call.memory.admin.events(limit=limit)))
 
@@ -333,9 +332,7 @@ def events(call: Admin, limit: Limit = 100) -> Response:
 @v1.post("/verify", tags=["care"], response_model=Report)
 def verify(call: Admin) -> Response:
     """Check the whole store."""
-    tenants = {one.tenant for one in call.memory.engine.store.partitions()} - {call.scope.tenant}
-    if call.caller.bound is not None or (tenants and call.caller.usual is None):
-        raise AccessDenied("verify: it looks at the whole store, which holds more (run `wellworn doctor` beside it)")
+    call.require_store("verify")
     return call.read("verify", call.memory.verify())
 
 

@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from fastapi import Request, Response
 
-from wellworn.core.errors import StoreError
+from wellworn.core.errors import AccessDenied, StoreError
 from wellworn.core.scope import MAX_NAME_CHARS, SHARED_LAYERS
 from wellworn.core.values import LAYERS, Entry, Job, Partition, Scope
 from wellworn.ingest.session import Watch
@@ -117,14 +117,31 @@ class Call:
         return self.service.requests.once(self.wanted, work, again).response()
 
     def read(self, action: str, value: Any, *, entry_id: str | None = None, **detail: str) -> Response:  # any value
-        """Answer a read, which the audit log tells of unless the owner of the machine reads."""
+        """Answer a read, and note it."""
+        self.note(action, entry_id=entry_id, **detail)
+        etag = etag_of(value) if isinstance(value, Entry) else ""
+        return ServiceReply(value=value, etag=etag).response()
+
+    def note(self, action: str, *, entry_id: str | None = None, **detail: str) -> None:
+        """Tell the audit log of a read, unless the owner of the machine reads."""
         if self.caller.actor != LOCAL:
             now, who = self.memory.engine.clock(), {"actor": self.caller.actor, **detail}
             self.service.trail.read(
                 Event(at=now, tenant=self.scope.tenant, action=action, entry_id=entry_id, detail={**who})
             )
-        etag = etag_of(value) if isinstance(value, Entry) else ""
-        return ServiceReply(value=value, etag=etag).response()
+
+    def require_tenant(self, what: str) -> None:
+        """Refuse a key that is bound to a part of its tenant."""
+        if self.caller.bound is not None:
+            raise AccessDenied(f"{what} is that of the whole tenant, and the key is bound to a part of it")
+
+    def require_store(self, what: str) -> None:
+        """Refuse whoever is not entitled to the whole store."""
+        tenants = {one.tenant for one in self.memory.engine.store.partitions()} - {self.scope.tenant}
+        if self.caller.bound is not None or (tenants and self.caller.usual is None):
+            raise AccessDenied(
+                f"{what}: it looks at the whole store, which holds more (run `wellworn doctor` beside it)"
+            )
 
 
 class Needs:

@@ -1,0 +1,162 @@
+"""Values in plain words, and the two small drawings of an entry. Pure: it knows no request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from wellworn.core.values import Entry, Factor, Hit, Link
+from wellworn.core.wellformed import HIDDEN
+
+FACTOR_WORDS = {
+    "terms": "same words",
+    "meaning": "similar meaning",
+    "similarity": "similar meaning",
+    "question": "only asks",
+    "answers": "answers a question",
+    "speaker": "said by the person named",
+    "assistant": "said by an assistant",
+    "length": "length",
+    "recency": "recent",
+    "date": "of the date named",
+    "unsure": "uncertain",
+    "reliability": "proved itself",
+    "linked": "linked to another hit",
+    "holds": "holds at the time asked about",
+    "layer": "more specific",
+    "rare": "shares a rare name",
+    "found": "found on the way",
+    "learned": "like what you chose before",
+    "in_vain": "did not help before",
+    "diversity": "says what another hit says",
+}
+"""By factor of a score; others are named as they are."""
+SAID = {
+    "edited": "Changed. The former state is in its history.",
+    "outdated": "Marked as outdated.",
+    "forgotten": "Forgotten, for good.",
+    "decided": "Decided.",
+    "reflected": "Read.",
+    "revoked": "The key is revoked.",
+}
+"""What a page says after a change."""
+MOST_REASONS = 3
+"""In the line below a hit."""
+MOST_DRAWN = 12
+WIDTH, ROW = 640, 38
+LABEL_CHARS = 26
+
+
+def visible(text: str) -> str:
+    """The text with characters that nobody sees written out, as `\\u202e`."""
+    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def day(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment:%Y-%m-%d}"
+
+
+def moment(moment: datetime | None) -> str:
+    return "" if moment is None else f"{moment:%Y-%m-%d %H:%M}"
+
+
+def percent(share: float | None) -> str:
+    return "unknown" if share is None else f"{share:.0%}"
+
+
+def short(text: str, width: int = LABEL_CHARS) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def factor(name: str) -> str:
+    return FACTOR_WORDS.get(name, name)
+
+
+def times(count: int) -> str:
+    return "once" if count == 1 else f"{count} times"
+
+
+def because(hit: Hit) -> str:
+    """What speaks for a hit, in a line."""
+    named = [factor(one.name) for one in reasons(hit) if one.contribution > 0]
+    return " · ".join([*dict.fromkeys(named)][:MOST_REASONS]) or "little speaks for it"
+
+
+def reasons(hit: Hit) -> list[Factor]:
+    """The factors of a hit that count, the strongest first."""
+    return sorted(
+        (one for one in hit.explanation if abs(one.contribution) > 0.005), key=lambda one: -abs(one.contribution)
+    )
+
+
+def outdated(entry: Entry, now: datetime) -> bool:
+    """Whether it holds no longer."""
+    return entry.state in ("superseded", "pruned") or (entry.valid_to is not None and entry.valid_to <= now)
+
+
+# -- drawings ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class LinkedEntry:
+    """A link of an entry, with the entry at its other end and the place of that in the drawing."""
+
+    link: Link
+    entry: Entry
+    outward: bool
+    """Whether the link starts at the entry that is looked at."""
+    x: int
+    y: int
+
+    @property
+    def says(self) -> str:
+        """The relation as a sentence about the entry that is looked at."""
+        words = self.link.type.replace("_", " ")
+        return words if self.outward else f"← {words}"
+
+    @property
+    def side(self) -> str:
+        return "start" if self.x > WIDTH // 2 else "end"
+
+
+def neighbours(entry: Entry, links: Sequence[Link], others: dict[str, Entry]) -> list[LinkedEntry]:
+    """The links of an entry, those drawn by hand first, in rows to its right and left."""
+    seen = [link for link in links if (link.target if link.source == entry.id else link.source) in others]
+    seen.sort(key=lambda link: (link.automatic, link.type, -link.confidence))
+    found = []
+    for place, link in enumerate(seen):
+        outward, right = link.source == entry.id, place % 2 == 0
+        x, y = WIDTH // 2 + (110 if right else -110), ROW // 2 + ROW * (place // 2)
+        other = others[link.target if outward else link.source]
+        found.append(LinkedEntry(link=link, entry=other, outward=outward, x=x, y=y))
+    return found
+
+
+def height(count: int) -> int:
+    """How high the drawing of so many links is."""
+    return ROW * max(1, (min(count, MOST_DRAWN) + 1) // 2)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Span:
+    """From when to when an entry holds, as places on a line of `WIDTH`."""
+
+    begin: float
+    end: float
+    marks: list[float]
+    """When it was changed."""
+
+
+def span(entry: Entry, changes: Sequence[datetime], now: datetime) -> Span:
+    ends = entry.valid_to or now
+    moments = [entry.valid_from, entry.at, ends, now, *changes]
+    first, last = min(moments), max(moments)
+    length = (last - first).total_seconds() or 1.0
+
+    def place(moment: datetime) -> float:
+        return round(8 + (WIDTH - 16) * (moment - first).total_seconds() / length, 1)
+
+    begin, end = place(entry.valid_from), place(ends)
+    return Span(begin=begin, end=max(end, begin + 4), marks=[place(one) for one in changes])

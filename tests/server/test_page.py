@@ -1,0 +1,198 @@
+"""Who may open the page, and what it lets them do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from fastapi.routing import APIRoute
+
+from wellworn import Scope
+from wellworn.server.keys import id_in, list_keys, revoke_key
+from wellworn.server.page.pages import ui
+
+from .conftest import Running, serving
+from .page_world import fill
+
+ADA = Scope(user="ada", agent="deployer")
+POSTS = sorted({route.path for route in ui.routes if isinstance(route, APIRoute) and "POST" in (route.methods or ())})
+CHANGES = [path for path in POSTS if path != "/ui/sign-in"]
+PAGES = ("/", "/ui/person", "/ui/sessions", "/ui/review", "/ui/tasks", "/ui/learning")
+ADMIN_PAGES = ("/ui/costs", "/ui/doctor", "/ui/keys")
+HOSTILE = "<script>alert(1)</script>\u202e \"'><img src=x onerror=alert(1)> {{ 7*7 }}"
+
+
+@pytest.fixture
+def guarded() -> Iterator[Running]:
+    """A service that wants keys."""
+    with serving(local=None) as running:
+        yield running
+
+
+def signed_in(running: Running, key: str) -> httpx.Client:
+    http = running.http()
+    answer = http.post("/ui/sign-in", data={"key": key})
+    assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    return http
+
+
+def token_of(page: httpx.Response) -> str:
+    found = re.search(r'name="token" value="([^"]+)"', page.text)
+    assert found is not None
+    return found[1]
+
+
+def test_a_visitor_signs_in_with_a_key_and_the_cookie_does_not_hold_it(guarded: Running) -> None:
+    http, key = guarded.http(), guarded.key(user=["ada"])
+    for path in (*PAGES, *ADMIN_PAGES):
+        assert http.get(path).headers["location"] == "/ui/sign-in"
+    assert http.post("/ui/sign-in", data={"key": key + "x"}).status_code == 401
+    answer = http.post("/ui/sign-in", data={"key": key})
+    cookie = answer.headers["set-cookie"].lower()
+    assert "httponly" in cookie
+    assert "samesite=strict" in cookie
+    assert "secure" not in cookie
+    assert key.partition("_")[2].lower() not in cookie
+    assert http.get("/").status_code == 200
+    assert http.get("/v1/stats").status_code == 401  # the cookie is for the page alone
+    behind_tls = guarded.http().post("/ui/sign-in", data={"key": key}, headers={"x-forwarded-proto": "https"})
+    assert "secure" in behind_tls.headers["set-cookie"].lower()
+    assert http.post("/ui/sign-out", data={"token": token_of(http.get("/"))}).status_code == 303
+    assert http.get("/").status_code == 303
+
+
+def test_a_revoked_key_ends_the_visit_and_guessing_is_limited(guarded: Running) -> None:
+    key = guarded.key(user=["ada"])
+    http, engine = signed_in(guarded, key), guarded.service.memory.engine
+    assert http.get("/").status_code == 200
+    revoke_key(engine.store, id_in(key), now=engine.clock())
+    assert http.get("/").headers["location"] == "/ui/sign-in"
+    tries = {guarded.http().post("/ui/sign-in", data={"key": "ww_no_key"}).status_code for _ in range(12)}
+    assert tries == {401, 429}
+
+
+@pytest.mark.parametrize("path", CHANGES)
+def test_a_change_needs_the_token_of_the_page_and_its_origin(path: str, server: Running) -> None:
+    http = server.http()
+    token = token_of(http.get("/ui/doctor"))
+    address = path.format(id="0198c0de-0000-7000-8000-000000000000")
+    for data in ({"token": ""}, {"token": "guessed"}):
+        assert http.post(address, data=data).status_code == 403
+    assert server.http().post(address, data={"token": token}).status_code == 403  # of another browser
+    strange = {"origin": "http://elsewhere.example"}
+    assert http.post(address, data={"token": token}, headers=strange).status_code == 403
+    assert http.post(address, json={"token": token}).status_code == 422
+
+
+@pytest.mark.parametrize("role", ["reader", "writer"])
+def test_pages_offer_what_the_role_may_do(role: str, guarded: Running) -> None:
+    ids = fill(guarded.service.memory)
+    http = signed_in(guarded, guarded.key(role=role))
+    looks = [f"{path}?user=ada&agent=deployer" for path in PAGES]
+    entry = f"/ui/entries/{ids['tokio']}"
+    looks += [f"{entry}?user=ada", "/ui/session?user=ada&id=spring-planning"]
+    for path in looks:
+        page = http.get(path)
+        assert page.status_code == 200, path
+        actions = set(re.findall(r'method="post" action="([^"?]+)', page.text)) - {"/ui/sign-out"}
+        offers = path.partition("?")[0] in ("/ui/person", "/ui/review", "/ui/session", entry)
+        assert bool(actions) == (role == "writer" and offers), path
+    for path in ADMIN_PAGES:
+        assert http.get(path).status_code == 403
+    if role == "reader":
+        token = token_of(http.get("/?user=ada"))
+        assert http.post(f"{entry}/forget?user=ada", data={"token": token}).status_code == 403
+
+
+def test_a_key_sees_its_own_tenant_and_its_own_person(guarded: Running) -> None:
+    ids = fill(guarded.service.memory)
+    guarded.key(tenant="acme", role="writer")
+    other = signed_in(guarded, guarded.key(tenant="acme"))
+    assert other.get(f"/ui/entries/{ids['tokio']}?user=ada").status_code == 404
+    assert "tokio" not in other.get("/?user=ada&q=tokio").text.replace('value="tokio"', "").replace("<title>tokio", "")
+    keys = other.get("/ui/keys")
+    assert "laptop" not in keys.text
+    (laptop,) = list_keys(guarded.service.memory.engine.store, "default")
+    assert other.post("/ui/keys/revoke", data={"token": token_of(keys), "id": laptop.id}).status_code == 404
+    bound = signed_in(guarded, guarded.key(user=["ben"]))
+    assert bound.get("/?user=ada").status_code == 403
+    assert bound.get("/ui/keys").status_code == 403
+    assert 'name="user"' not in bound.get("/").text
+
+
+def test_texts_are_shown_and_never_obeyed() -> None:
+    with serving(local=Scope(user=HOSTILE)) as running:
+        ada = running.service.memory.for_user(HOSTILE)
+        (id,) = ada.remember(HOSTILE, title=HOSTILE, tags=[HOSTILE], speaker=HOSTILE, kind="fact")
+        ada.session(HOSTILE).add("user", HOSTILE)
+        http = running.http()
+        found = {
+            path: http.get(path, params=query).text
+            for path, query in {
+                "/": {"q": HOSTILE},
+                "/ui/person": {},
+                "/ui/sessions": {},
+                "/ui/session": {"id": HOSTILE},
+                f"/ui/entries/{id}": {},
+                "/ui/tasks": {},
+                "/ui/review": {},
+                "/ui/learning": {},
+            }.items()
+        }
+    for path, text in found.items():
+        assert "<script>alert" not in text, path
+        assert "<img" not in text, path
+        assert "\u202e" not in text, path
+        assert "49" not in re.sub(r"\d{4,}|[\d:.]{3,}|value=\"[^\"]{40,}\"|[0-9a-f-]{36}", "", text), path
+        assert "&lt;script&gt;" in text, path
+        assert "\\u202e" in text, path
+
+
+def test_a_change_of_somebody_else_is_not_overwritten(server: Running) -> None:
+    me = server.service.memory.for_user("me")
+    (id,) = me.remember("The tram stops at nine.")
+    http = server.http()
+    page = http.get(f"/ui/entries/{id}")
+    form = {"token": token_of(page), "text": "The tram stops at ten.\r\nReally.", "kind": "note", "tags": "tram, town"}
+    found = re.search(r'name="etag" value="([^"]+)"', page.text)
+    assert found is not None
+    etag = found[1].replace("&#34;", '"')
+    assert http.post(f"/ui/entries/{id}/edit", data={**form, "etag": etag}).status_code == 303
+    entry = me.get(id)
+    assert (entry.text, entry.tags) == ("The tram stops at ten.\nReally.", ["tram", "town"])
+    assert http.post(f"/ui/entries/{id}/edit", data={**form, "etag": etag, "text": "No."}).status_code == 412
+    assert me.get(id) == entry
+
+
+@pytest.mark.parametrize(
+    ("form", "state", "answers"),
+    [
+        ({}, "active", []),
+        ({"wrong": "on"}, "pruned", []),
+        ({"instead": "The tram stops at ten."}, "superseded", ["ten"]),
+    ],
+)
+def test_what_is_outdated_gives_way(form: dict[str, str], state: str, answers: list[str], server: Running) -> None:
+    me = server.service.memory.for_user("me")
+    (id,) = me.remember("The tram stops at nine.", kind="fact", at="2026-01-01")
+    http = server.http()
+    token = token_of(http.get(f"/ui/entries/{id}"))
+    assert http.post(f"/ui/entries/{id}/outdate", data={"token": token, **form}).status_code == 303
+    assert me.get(id).state == state
+    assert [hit.text for hit in me.recall("when does the tram stop?")] == [
+        f"The tram stops at {one}." for one in answers
+    ]
+
+
+def test_the_audit_log_tells_what_a_key_looked_at(guarded: Running) -> None:
+    ids = fill(guarded.service.memory)
+    key = guarded.key()
+    http = signed_in(guarded, key)
+    http.get(f"/ui/entries/{ids['tokio']}?user=ada")
+    page = http.get("/ui/person?user=ada")
+    http.post(f"/ui/entries/{ids['tokio']}/forget?user=ada", data={"token": token_of(page)})
+    guarded.service.trail.flush()
+    done = [(one.action, one.detail.get("actor")) for one in guarded.service.memory.for_user("ada").admin.events()]
+    assert {("get", f"key:{id_in(key)}"), ("forget", f"key:{id_in(key)}")} <= {*done}
