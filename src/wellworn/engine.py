@@ -21,13 +21,14 @@ from wellworn.ingest.change import Changer
 from wellworn.ingest.forget import Forgetter
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.scrub import ScrubberSpec, choose_scrubbing
-from wellworn.ingest.validate import checked_flag
+from wellworn.ingest.validate import checked_count, checked_flag
 from wellworn.jobs.queue import restart_jobs
 from wellworn.learning.learner import Learner, checked_mode
 from wellworn.learning.log import LearningLog
 from wellworn.learning.state import read_prior
 from wellworn.search.pipeline import Searcher, checked_profile
 from wellworn.search.profiles import Profile
+from wellworn.search.ram import RAM_MB
 from wellworn.search.score import FEATURES
 from wellworn.search.steps.router import Recursion, Router, recursion_of
 from wellworn.search.truth import Truth
@@ -88,6 +89,8 @@ class Settings(TypedDict, total=False):
     """Encrypts the whole file: a passphrase, 32 bytes, 64 hexadecimal digits, a `Path` to a file that holds one, or a
     function that returns one. Default: WELLWORN_KEY, or the file named by WELLWORN_KEY_FILE; without them the file is
     plain."""
+    ram_mb: int
+    """How many megabytes of indexes are held in memory at most, beside those in use. Default 2000."""
     clock: Clock
     new_id: NewId | None
     reembedding: bool
@@ -116,6 +119,7 @@ class Engine:
         scrubber: ScrubberSpec = "off",
         durability: Durability = "full",
         key: Key | None = None,
+        ram_mb: int = RAM_MB,
         clock: Clock = system_clock,
         new_id: NewId | None = None,
         reembedding: bool = False,
@@ -129,6 +133,7 @@ class Engine:
         started = None if prior is None else read_prior(Path(prior), FEATURES)
         in_background = checked_flag("background", background)
         served = _tenants(tenants)
+        self._ram_bytes = 1_000_000 * checked_count("ram_mb", ram_mb, least=1)
         self.new_id = new_id or TimeOrderedIds()
         self.store = choose_store(location, durability=durability, key=key)
         self.clock = SteadyClock(clock, _last_write(self.store))
@@ -176,6 +181,7 @@ class Engine:
             new_id=self.new_id,
             learner=None if mode == "off" else self.learner,
             scrubbing=self.scrubbing,
+            ram_bytes=self._ram_bytes,
         )
         self.searches: CombinedMemoryTrainer | None = None
         if mode != "off" and self.recursion.mode != "off" and self.recursion.learns:

@@ -298,8 +298,8 @@ class Memory:
         filters = Filters.of(kind=kind, tags=tags, layer=layer, session_id=session_id)
         seen = self._scope(scope).partitions()
         partitions = [one for one in seen if filters.layers is None or one.layer in filters.layers]
-        page = self.engine.store.select(partitions, filters.selection(state), limit=limit + offset)
-        return [entry for _, entry in page][offset:]
+        page = self.engine.store.select(partitions, filters.selection(state), skip=offset, limit=limit)
+        return [entry for _, entry in page]
 
     def history(self, id: str, *, scope: Scope | None = None) -> list[Version]:
         """Every state the entry has had, oldest first; the last is the present one."""

@@ -65,6 +65,7 @@ class LearningView:
         earlier pairs, which stay when none are given.
         """
         scope = self._scope(scope)
+        scope.home()  # refuse one without a layer before anything is written
         labelled = None
         if pairs is not None:
             examine = self._engine.searcher.examine

@@ -17,6 +17,7 @@ from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from wellworn.ops.retention import RetentionPolicy
 from wellworn.store.sqlite import SqliteStore, connection, driver, salvage, store, tx
 
 ADA, BEN, EVE = (Scope(tenant=t, user=u) for t, u in (("acme", "ada"), ("acme", "ben"), ("rival", "eve")))
+NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 OLD_KEY, NEW_KEY = b"0" * 64, b"1" * 64
 OLD_FILE = Path(__file__).parent.parent / "store" / "recollect-0.1.db.gz"
 FACTS = tuple(f"Ada has {n} sheep in field {n}." for n in range(6))
@@ -46,8 +48,10 @@ def opened(folder: Path, **settings: Any) -> Memory:  # the settings of Memory
 
 
 def fill(folder: Path, **settings: Any) -> None:
-    """People of two tenants, a session, an older version, a link, an outcome."""
-    with opened(folder, **settings) as mem:
+    """People of two tenants, a session, an older version, a link, an outcome. Always the same bytes."""
+    numbers = count(1)
+    repeatable = {"clock": lambda: NOON, "new_id": lambda: f"00000000-0000-7000-8000-{next(numbers):012d}"}
+    with opened(folder, **repeatable, **settings) as mem:
         ids = mem.remember_many(FACTS, scope=ADA)
         mem.edit(ids[0], title="sheep", scope=ADA)
         mem.link(ids[0], ids[1], "supports", scope=ADA)

@@ -22,30 +22,41 @@ ADA = Scope(user="ada")
 PROGRAM = Path(__file__).with_name("forking.py")
 
 
-def run(*args: str) -> None:
-    done = subprocess.run([sys.executable, str(PROGRAM), *args], capture_output=True, text=True, timeout=110)
-    assert done.returncode == 0, done.stderr[-3000:]
+@pytest.fixture
+def run(tally: Callable[[str, int], None]) -> Callable[..., None]:
+    """Runs the program, which forks so many times."""
+
+    def run_it(*args: str, forks: int) -> None:
+        done = subprocess.run([sys.executable, str(PROGRAM), *args], capture_output=True, text=True, timeout=110)
+        assert done.returncode == 0, done.stderr[-3000:]
+        tally("forks", forks)
+
+    return run_it
 
 
 @pytest.mark.parametrize("embedder", ["hash:8", "static"])
-def test_parent_and_children_go_on_with_the_same_object(tmp_path: Path, embedder: str) -> None:
-    run(str(tmp_path / "memory.db"), embedder)
+def test_parent_and_children_go_on_with_the_same_object(
+    tmp_path: Path, run: Callable[..., None], embedder: str
+) -> None:
+    run(str(tmp_path / "memory.db"), embedder, forks=3)
 
 
-def test_a_temporary_memory_is_shared_by_a_fork() -> None:
-    run(":memory:", "hash:8")
+def test_a_temporary_memory_is_shared_by_a_fork(run: Callable[..., None]) -> None:
+    run(":memory:", "hash:8", forks=3)
 
 
-def test_a_worker_goes_on_on_both_sides(tmp_path: Path) -> None:
-    run(str(tmp_path / "memory.db"), "jobs")
+def test_a_worker_goes_on_on_both_sides(tmp_path: Path, run: Callable[..., None]) -> None:
+    run(str(tmp_path / "memory.db"), "jobs", forks=1)
 
 
-def test_children_write_at_once_however_busy_the_parent_was(tmp_path: Path) -> None:
-    run(str(tmp_path / "memory.db"), "busy")
+def test_children_write_at_once_however_busy_the_parent_was(tmp_path: Path, run: Callable[..., None]) -> None:
+    run(str(tmp_path / "memory.db"), "busy", forks=40)
 
 
-def test_a_fork_in_the_middle_of_a_transaction_gives_the_child_one_clear_error(tmp_path: Path) -> None:
-    run(str(tmp_path / "memory.db"), "inside")
+def test_a_fork_in_the_middle_of_a_transaction_gives_the_child_one_clear_error(
+    tmp_path: Path, run: Callable[..., None]
+) -> None:
+    run(str(tmp_path / "memory.db"), "inside", forks=1)
 
 
 def served(tmp_path: Path, command: list[str], ask: Callable[[int], dict[str, Any]]) -> None:

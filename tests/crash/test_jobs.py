@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,7 +26,9 @@ def traces(queue: Queue) -> Counter[str]:
     return Counter(entry.title for _, entry in rows)
 
 
-def test_a_worker_killed_40_times_does_every_job_exactly_once(tmp_path: Path) -> None:
+def test_a_worker_killed_40_times_does_every_job_exactly_once(
+    tmp_path: Path, tally: Callable[[str, int], None]
+) -> None:
     dice = random.Random(7)
     path = tmp_path / "memory.db"
     queue = open_queue(path)
@@ -53,6 +56,7 @@ def test_a_worker_killed_40_times_does_every_job_exactly_once(tmp_path: Path) ->
     assert traces(queue) == {f"k{n}": PARTS for n in range(added)}
     assert not list(queue.store.check())
     queue.store.close()
+    tally("`kill -9`", KILLS)
 
 
 def test_eight_processes_share_the_jobs_of_one_file(tmp_path: Path) -> None:

@@ -59,7 +59,9 @@ def listen_until(listening: Connection, deadline: float) -> list[Any]:
 
 
 @pytest.mark.parametrize("durability", ["normal", "full"])
-def test_a_writer_killed_25_times_loses_nothing_it_had_acknowledged(tmp_path: Path, durability: str) -> None:
+def test_a_writer_killed_25_times_loses_nothing_it_had_acknowledged(
+    tmp_path: Path, durability: str, tally: Callable[[str, int], None]
+) -> None:
     dice = random.Random(durability)
     path = tmp_path / "memory.db"
     kept: dict[str, str] = {}
@@ -88,6 +90,7 @@ def test_a_writer_killed_25_times_loses_nothing_it_had_acknowledged(tmp_path: Pa
             with Memory.open(path, embedder=EMBEDDER) as mem:
                 assert str(mem.verify()).startswith("no flaws")
     assert kills == 25
+    tally("`kill -9`", kills)
     assert len(kept) > 25
     with Memory.open(path, embedder=EMBEDDER) as mem:
         found = mem.engine.store.get(ADA.partitions(), list(kept))
@@ -103,7 +106,7 @@ def test_a_writer_killed_25_times_loses_nothing_it_had_acknowledged(tmp_path: Pa
         mem.remember("life goes on", scope=ADA)
 
 
-def test_batches_of_a_killed_remember_many_are_whole(tmp_path: Path) -> None:
+def test_batches_of_a_killed_remember_many_are_whole(tmp_path: Path, tally: Callable[[str, int], None]) -> None:
     dice = random.Random(5)
     path = tmp_path / "memory.db"
     count = 3 * BATCH_ENTRIES + 100
@@ -123,6 +126,7 @@ def test_batches_of_a_killed_remember_many_are_whole(tmp_path: Path) -> None:
             assert there == count or there % BATCH_ENTRIES == 0
             seen.add(there)
         assert len(seen) > 1  # not always before, not always after
+        tally("`kill -9`", 8)
         assert str(mem.verify()).startswith("no flaws")
 
 

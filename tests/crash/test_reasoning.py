@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,9 @@ pytestmark = [pytest.mark.crash, pytest.mark.slow]
 LIVES = 16
 
 
-def test_killed_while_learning_every_attempt_is_whole_or_abandoned(tmp_path: Path) -> None:
+def test_killed_while_learning_every_attempt_is_whole_or_abandoned(
+    tmp_path: Path, tally: Callable[[str, int], None]
+) -> None:
     dice = random.Random(7)
     path = tmp_path / "memory.db"
     left_behind: Counter[str] = Counter()
@@ -43,6 +46,7 @@ def test_killed_while_learning_every_attempt_is_whole_or_abandoned(tmp_path: Pat
         _check_whole(bank, mem)
         assert mem.verify().ok
     assert sum(left_behind.values()) >= LIVES // 4, f"it was not caught in the middle: {left_behind}"
+    tally("`kill -9`", LIVES)
 
 
 def _check_whole(bank: ReasoningBank, mem: Memory) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,9 @@ pytestmark = [pytest.mark.crash, pytest.mark.slow]
 SESSIONS = 60
 
 
-def test_a_reflecting_process_killed_in_the_middle_loses_and_repeats_nothing(tmp_path: Path) -> None:
+def test_a_reflecting_process_killed_in_the_middle_loses_and_repeats_nothing(
+    tmp_path: Path, tally: Callable[[str, int], None]
+) -> None:
     dice = random.Random(11)
     path = tmp_path / "memory.db"
     with Memory.open(path, embedder=EMBEDDER, background=False) as mem:
@@ -46,3 +49,4 @@ def test_a_reflecting_process_killed_in_the_middle_loses_and_repeats_nothing(tmp
         assert written == {f"Ada lives in town{number}.": 1 for number in range(SESSIONS)}
         assert mem.verify().ok
     assert kills >= 2
+    tally("`kill -9`", kills)

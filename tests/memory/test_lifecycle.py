@@ -83,6 +83,17 @@ def test_a_bad_limit_is_one_clear_error(mem: Memory, limit: object) -> None:
         mem.admin.events(scope=ADA, limit=limit)  # type: ignore[arg-type]
 
 
+def test_indexes_beyond_the_memory_allowed_are_dropped() -> None:
+    with Memory.open(":memory:", embedder="hash:1024", ram_mb=1) as mem:
+        for user in ("ada", "ben"):
+            mem.for_user(user).remember_many([f"bee {n}" for n in range(300)])
+            assert len(mem.for_user(user).recall("bee 7")) == 5
+        assert len(mem.engine.searcher.ram) == 1
+    for wrong in (0, -1, 1.5, "many", True):
+        with pytest.raises(InvalidInput, match="ram_mb"):
+            Memory.open(":memory:", ram_mb=wrong)  # type: ignore[arg-type]
+
+
 @pytest.mark.parametrize("offset", [-1, "5", None, 10**30])
 def test_a_bad_offset_is_one_clear_error(mem: Memory, offset: object) -> None:
     with pytest.raises(InvalidInput, match="offset"):
@@ -147,7 +158,7 @@ def test_after_closing_every_call_says_that_it_is_closed(mem: Memory, tmp_path: 
 def test_every_public_verb_is_checked_above() -> None:
     assert public(Memory) | public(LearningView, "learning.") | public(JobsView, "jobs.") | public(
         AdminView, "admin."
-    ) - {"admin.load"} == set(CALLS) | {"open", "close", "for_user", "for_scope"}
+    ) - {"admin.load", "admin.import_from"} == set(CALLS) | {"open", "close", "for_user", "for_scope"}
 
 
 def public(cls: type, prefix: str = "") -> set[str]:

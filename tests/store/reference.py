@@ -101,7 +101,13 @@ class Reads(StoreReader):
         return {**counted, "bytes": 1}
 
     def select(
-        self, partitions: Sequence[Partition] | None, selection: Selection, *, after: int = 0, limit: int | None = None
+        self,
+        partitions: Sequence[Partition] | None,
+        selection: Selection,
+        *,
+        after: int = 0,
+        skip: int = 0,
+        limit: int | None = None,
     ) -> list[tuple[int, Entry]]:
         found = [
             (no, copy.deepcopy(row["entry"]))
@@ -110,7 +116,7 @@ class Reads(StoreReader):
             and (partitions is None or row["entry"].partition in partitions)
             and self._matches(no, row, selection)
         ]
-        return found[:limit]
+        return found[skip:][:limit]
 
     def rows(self, selection: Selection, *, partition_no: int | None = None) -> set[int]:
         return {

@@ -60,11 +60,13 @@ def doctor(
     if repair and target.db != ":memory:" and any(flaw.check == "pages" for flaw in report.flaws):
         with render.progress_bar("salvaging") as progress:
             salvaged, kept = rescue(target.db, key_in_environment(), progress=progress)
-        lost = sum(salvaged.lost.values())
-        target.say(
-            f"Copied {salvaged.rows['entries']:,} entries; {lost:,} places could not be read. The damaged file is {kept}."
-        )
+        lost, copied = sum(salvaged.lost.values()), salvaged.rows["entries"]
+        target.say(f"Copied {copied:,} entries; {lost:,} places could not be read. The damaged file is {kept}.")
         report = look()
+        if not copied:
+            problem = f"no entry could be salvaged; the damaged file is {kept}: restore a backup"
+            nothing = Flaw(check="salvage", subject="file", problem=problem, repairable=False)
+            report = replace(report, flaws=[*report.flaws, nothing])
     _answer_report(report, target)
 
 

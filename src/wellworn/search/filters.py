@@ -112,6 +112,6 @@ def _several(name: str, value: str | Sequence[str] | None, check: Callable[[obje
 
 
 def _checked_layer(layer: object) -> str:
-    if layer not in LAYERS:
-        raise ScopeError("layer", f"{layer!r} is not a layer", f"use one of {', '.join(LAYERS)}")
-    return str(layer)
+    if not isinstance(layer, str) or layer not in LAYERS:
+        raise ScopeError("layer", f"{shown(layer)} is not a layer", f"use one of {', '.join(LAYERS)}")
+    return layer

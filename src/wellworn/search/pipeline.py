@@ -33,7 +33,7 @@ from wellworn.search.confidence import confidence_of
 from wellworn.search.context import Bounds, Refine, SearchContext, view_of
 from wellworn.search.filters import Filters
 from wellworn.search.profiles import Profile, profile_named
-from wellworn.search.ram import Ram
+from wellworn.search.ram import RAM_MB, Ram
 from wellworn.search.score import FACTORS, FEATURES, Ranked, Values, diversify, factors, features
 from wellworn.search.truth import newer_first, settle, specific_first
 from wellworn.store.port import Store
@@ -97,6 +97,7 @@ class Searcher:
         new_id: NewId,
         learner: Learner | None = None,
         scrubbing: Scrubbing = NO_SCRUBBING,
+        ram_bytes: int = RAM_MB * 1_000_000,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -106,7 +107,7 @@ class Searcher:
         self._learner = learner
         self._scrubbing = scrubbing
         forget = None if learner is None else learner.forget
-        self.ram = Ram(store, embedder, neighbour_weights=profile.near_meaning, forget=forget)
+        self.ram = Ram(store, embedder, neighbour_weights=profile.near_meaning, forget=forget, max_bytes=ram_bytes)
 
     def under(self, profile: Profile, learner: Learner | None, scrubbing: Scrubbing) -> Searcher:
         """A searcher that ranks and scrubs otherwise, over the same indexes and cache: forgotten is gone in both.

@@ -22,7 +22,7 @@ from wellworn.search.bank import Bank
 from wellworn.search.partition import PartitionIndex
 from wellworn.store.port import Delta, Head, Store
 
-MAX_BYTES = 2_000_000_000
+RAM_MB = 2000
 PAGE_ROWS = 8192
 ENTRY_BYTES = 5_000_000
 SMALLEST_ENTRY = 10_000
@@ -142,7 +142,7 @@ class Ram:
         *,
         neighbour_weights: tuple[float, float],
         forget: Callable[[Sequence[int]], None] | None = None,
-        max_bytes: int = MAX_BYTES,
+        max_bytes: int = RAM_MB * 1_000_000,
     ) -> None:
         """`forget` is called with rows that are found to be gone from the store."""
         self._store = store

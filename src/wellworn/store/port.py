@@ -94,9 +94,18 @@ class StoreReader(ABC):
 
     @abstractmethod
     def select(
-        self, partitions: Sequence[Partition] | None, selection: Selection, *, after: int = 0, limit: int | None = None
+        self,
+        partitions: Sequence[Partition] | None,
+        selection: Selection,
+        *,
+        after: int = 0,
+        skip: int = 0,
+        limit: int | None = None,
     ) -> list[tuple[int, Entry]]:
-        """Entries of these partitions (None: of the whole store) in row order, with row numbers above `after`."""
+        """Entries of these partitions (None: of the whole store) in row order, with row numbers above `after`.
+
+        Of these the first `skip` are left out, without reading them.
+        """
 
     @abstractmethod
     def rows(self, selection: Selection, *, partition_no: int | None = None) -> set[int]:

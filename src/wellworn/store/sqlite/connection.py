@@ -35,6 +35,8 @@ MAX_IDLE_READERS = 8
 PAGES_AT_ONCE = 1_000
 _FIRST_LOCK_BYTE, _LOCK_BYTES = 0x40000000, 512
 _READ = {False: "?mode=ro", True: "?mode=ro&immutable=1"}
+BROKEN = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged file ends in; the second where the message would quote the damage."""
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
 
 _logger = logging.getLogger(__name__)
@@ -45,11 +47,11 @@ def translated() -> Iterator[None]:
     """Driver errors as `StoreError`s: nothing of `sqlite3` escapes the store."""
     try:
         yield
-    except sqlite3.Error as error:
+    except BROKEN as error:
         raise _translation(error) from error
 
 
-def _translation(error: sqlite3.Error) -> StoreError:
+def _translation(error: Exception) -> StoreError:
     text = str(error)
     if isinstance(error, sqlite3.OperationalError):
         if "locked" in text or "busy" in text:
@@ -59,6 +61,8 @@ def _translation(error: sqlite3.Error) -> StoreError:
         return StoreError(f"refused by the store: {text}")
     if isinstance(error, sqlite3.DatabaseError):
         return StoreCorrupt(f"the file is damaged or no SQLite file: {text}")
+    if isinstance(error, UnicodeDecodeError):
+        return StoreCorrupt("the file is damaged: its list of tables is not text")
     return StoreError(f"the store failed: {text}")
 
 

@@ -161,7 +161,13 @@ class SqliteReader(StoreReader):
     # -- entries -------------------------------------------------------------------------------------------------
 
     def select(
-        self, partitions: Sequence[Partition] | None, selection: Selection, *, after: int = 0, limit: int | None = None
+        self,
+        partitions: Sequence[Partition] | None,
+        selection: Selection,
+        *,
+        after: int = 0,
+        skip: int = 0,
+        limit: int | None = None,
     ) -> list[tuple[int, Entry]]:
         with self._reading() as db:
             numbers = None if partitions is None else [self._number(db, partition) for partition in partitions]
@@ -169,6 +175,13 @@ class SqliteReader(StoreReader):
             if after:
                 where += " AND e.no > ?"
                 values.append(after)
+            if skip:  # the numbers alone lie in an index: no entry is read for them
+                last = f"SELECT e.no FROM entries e WHERE {where} ORDER BY e.no LIMIT 1 OFFSET ?"
+                found_no = db.execute(last, (*values, skip - 1)).fetchone()
+                if found_no is None:
+                    return []
+                where += " AND e.no > ?"
+                values.append(found_no[0])
             rows = fetched(
                 db,
                 f"SELECT {SELECT_ENTRY}, e.partition, e.no FROM entries e JOIN partitions s ON s.no = e.partition "

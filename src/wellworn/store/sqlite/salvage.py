@@ -1,8 +1,9 @@
 """Copying what can still be read of a file with broken pages into a new one, row by row. The old file is not touched.
 
 Rows are read in order; behind a broken page they are looked up one by one, since each lookup takes its own way through
-the tree. Where not even the list of tables can be read, that of an empty store is put in its place: files made by one
-release have their tables at the same places. Tags and the list of entries that records name follow from the rows.
+the tree. Where rows are missing, or not even the list of tables can be read, it is all done once more with the list of an
+empty store in its place: files made by one release have their tables at the same places. Tags and the list of entries
+that records name follow from the rows.
 """
 
 from __future__ import annotations
@@ -11,13 +12,13 @@ import shutil
 import sqlite3
 import tempfile
 from collections.abc import Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from wellworn.core.errors import StoreCorrupt
 from wellworn.core.values import Progress
-from wellworn.store.sqlite.connection import Connections
+from wellworn.store.sqlite.connection import BROKEN, Connections
 from wellworn.store.sqlite.driver import connect
 
 TABLES = (
@@ -26,6 +27,13 @@ TABLES = (
 )
 _BY_KEY = {"links": "source", "removed": None}
 """Tables without row numbers, and the column by which their rows are looked up."""
+LOST_TENANT = "salvaged"
+"""Has the entries whose partition cannot be read any more, each partition as a user."""
+_OF_NOBODY = """
+INSERT INTO partitions (no, tenant, layer, layer_id, seq)
+SELECT partition, ?, 'user', partition, max(seq) FROM entries
+WHERE partition NOT IN (SELECT no FROM partitions) GROUP BY partition
+"""
 _ONE_BY_ONE = 500
 """Row numbers that are looked up before reading in order is tried again."""
 _IN_VAIN = 2_000
@@ -50,25 +58,42 @@ def salvage(source: Path, target: Path, *, secret: bytes | None = None, progress
     Connections(target, durability="off", secret=secret).close()
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=".salvage-") as folder:
         copy = _copied(source, Path(folder))
-        with closing(connect(target, secret, isolation_level=None)) as new, _readable(copy, target, secret) as old:
+        pattern = target.read_bytes()  # an empty store
+        with closing(connect(target, secret, isolation_level=None)) as new:
             new.execute("BEGIN")
-            for number, table in enumerate(TABLES):
-                columns = [name for _, name, *_ in new.execute(f"PRAGMA table_info({table})")]
-                marks = ", ".join("?" * len(columns))
-                reader = _Reader(old, table, columns)
-                for row in reader.rows():
-                    with suppress(sqlite3.Error):  # what breaks a rule of the new file, as a number that is no number
-                        new.execute(f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})", row)
+            if secret is not None or _knows_tables(copy, secret):
+                lost = _copy_rows(copy, new, secret)
+            if secret is None and (not lost or any(lost.values())):
+                _put_list_of_tables(copy, pattern)
+                again = _copy_rows(copy, new, secret)
+                lost = {table: min(lost.get(table, again[table]), again[table]) for table in TABLES}
+            new.execute(_OF_NOBODY, (LOST_TENANT,))
+            for number, table in enumerate(TABLES, 1):
                 rows[table] = new.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
-                lost[table] = reader.lost
                 if progress is not None:
-                    progress(number + 1, len(TABLES))
+                    progress(number, len(TABLES))
             new.execute(
                 "INSERT OR IGNORE INTO record_entries SELECT r.no, e.no FROM records r, json_each(r.names) j "
                 "JOIN entries e ON e.id = j.value WHERE json_valid(r.names) AND r.names <> '[]'"
             )
             new.execute("COMMIT")
     return Salvaged(rows=rows, lost={table: number for table, number in lost.items() if number})
+
+
+def _copy_rows(source: Path, new: sqlite3.Connection, secret: bytes | None) -> dict[str, int]:
+    """Copy what is not there yet; returns how many places could not be read, by table."""
+    lost: dict[str, int] = {}
+    with closing(connect(source, secret, isolation_level=None)) as old:
+        old.text_factory = lambda value: value.decode("utf-8", "replace")
+        for table in TABLES:
+            columns = [name for _, name, *_ in new.execute(f"PRAGMA table_info({table})")]
+            marks = ", ".join("?" * len(columns))
+            reader = _Reader(old, table, columns)
+            for row in reader.rows():
+                with suppress(sqlite3.Error):  # what breaks a rule of the new file, as a number that is no number
+                    new.execute(f"INSERT OR IGNORE INTO {table} ({', '.join(columns)}) VALUES ({marks})", row)
+            lost[table] = reader.lost
+    return lost
 
 
 class _Reader:
@@ -92,7 +117,7 @@ class _Reader:
                 for number, *row in self._db.execute(query, (after,)):
                     after = number if after < number <= top else after
                     yield tuple(row)
-            except sqlite3.Error:
+            except BROKEN:
                 if after >= top:
                     return
             else:
@@ -109,13 +134,13 @@ class _Reader:
         try:
             query = f"SELECT {self._columns} FROM {self._table} WHERE {column} = ?"
             yield from self._db.execute(query, (value,)).fetchall()
-        except sqlite3.Error:
+        except BROKEN:
             self.lost += 1
 
     def _rows_by_key(self, column: str | None) -> Iterator[tuple[object, ...]]:
         try:
             yield from self._db.execute(f"SELECT {self._columns} FROM {self._table}")
-        except sqlite3.Error:
+        except BROKEN:
             self.lost += 1
             for number in range(1, self._top("entries") + 1) if column else ():
                 yield from self._looked_up(column or "", number)
@@ -129,7 +154,7 @@ class _Reader:
             f"SELECT seq FROM sqlite_sequence WHERE name = '{name}'",
             f"SELECT count(*) FROM {name}",
         ):
-            with suppress(sqlite3.Error):
+            with suppress(*BROKEN):
                 found += [row[0] for row in self._db.execute(query) if isinstance(row[0], int)]
         return min(max(found) if max(found) else _FARTHEST // 100, _FARTHEST)
 
@@ -145,16 +170,15 @@ def _copied(source: Path, folder: Path) -> Path:
     return copy
 
 
-@contextmanager
-def _readable(path: Path, empty: Path, secret: bytes | None) -> Iterator[sqlite3.Connection]:
-    """A connection that knows the tables."""
-    if secret is None and not _knows_tables(path, secret):
-        with path.open("r+b") as file, empty.open("rb") as pattern:
-            file.write(pattern.read(_PAGE_BYTES))
-        Path(f"{path}-wal").unlink(missing_ok=True)  # it might bring the damaged page back
-    with closing(connect(path, secret, isolation_level=None)) as connection:
-        connection.text_factory = lambda value: value.decode("utf-8", "replace")
-        yield connection
+def _put_list_of_tables(path: Path, pattern: bytes) -> None:
+    """Replace the pages that list the tables by those of an empty store."""
+    with path.open("r+b") as file:
+        for start in range(0, len(pattern), _PAGE_BYTES):
+            cells = start + (100 if start == 0 else 0) + 3
+            if not start or any(pattern[cells : cells + 2]):  # in an empty store only the list of tables has rows
+                file.seek(start)
+                file.write(pattern[start : start + _PAGE_BYTES])
+    Path(f"{path}-wal").unlink(missing_ok=True)  # it might bring a damaged page back
 
 
 def _knows_tables(path: Path, secret: bytes | None) -> bool:
@@ -162,5 +186,5 @@ def _knows_tables(path: Path, secret: bytes | None) -> bool:
         with closing(connect(path, secret)) as connection:
             names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
             return names.issuperset(TABLES)
-    except sqlite3.Error:
+    except BROKEN:
         return False
