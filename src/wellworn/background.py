@@ -50,7 +50,6 @@ class Background:
         new_id: NewId,
     ) -> None:
         settings = settings or ReflectionSettings()
-        prices = prices or Prices.load(None)
         self._store = store
         self._told = tenants
         self._scrubbing = writer.scrubbing

@@ -18,6 +18,7 @@ import typer
 
 import wellworn
 from wellworn.cli import app
+from wellworn.cli.program import PARTS, command_word, program
 from wellworn.cli.target import SHARED
 
 from .conftest import Cli
@@ -79,6 +80,31 @@ def test_help_loads_nothing_heavy() -> None:
     code = f"import sys, wellworn.cli; print([m for m in {heavy} if m in sys.modules])"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+def test_each_part_holds_the_commands_that_it_says() -> None:
+    for part in PARTS:
+        built: Any = typer.main.get_command(program(part.words[0]))
+        for word in part.words:
+            assert word in built.commands
+        assert part.name or set(part.commands) <= set(built.commands)
+    whole: Any = typer.main.get_command(app)
+    assert set(whole.commands) == {word for part in PARTS for word in part.words}
+
+
+@pytest.mark.parametrize(
+    ("line", "word"),
+    [
+        ("recall tea", "recall"),
+        ("--user ada --db=x.db --json session list", "session"),
+        ("--user recall", None),
+        ("--help", None),
+        ("recal tea", None),
+        ("", None),
+    ],
+)
+def test_only_the_part_of_the_command_is_loaded(line: str, word: str | None) -> None:
+    assert command_word(line.split()) == word
 
 
 def test_a_dozen_commands_are_on_top() -> None:

@@ -7,6 +7,20 @@ modules load inside the commands, so that `wellworn --help` answers at once.
 
 from __future__ import annotations
 
-from wellworn.cli.app import app, main
+from typing import TYPE_CHECKING
+
+from wellworn.cli.program import main, program
+
+if TYPE_CHECKING:
+    import typer
+
+    app: typer.Typer
 
 __all__ = ["app", "main"]
+
+
+def __getattr__(name: str) -> object:
+    """`app`, the whole program, is built when it is asked for."""
+    if name != "app":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return program()

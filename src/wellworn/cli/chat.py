@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.read import EVERYDAY
+from wellworn.cli.options import EVERYDAY
 from wellworn.cli.target import Target, command
 from wellworn.core.errors import WellwornError
 

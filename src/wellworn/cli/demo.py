@@ -16,7 +16,7 @@ import typer
 
 from wellworn.cli import render
 from wellworn.cli.edge import reported
-from wellworn.cli.read import EVERYDAY
+from wellworn.cli.options import EVERYDAY
 from wellworn.cli.target import JsonFlag
 from wellworn.core.values import Hit, Receipt, Scope
 

@@ -8,6 +8,8 @@ import typer
 
 from wellworn.core.values import KINDS, LAYERS
 
+EVERYDAY, CONNECT = "Everyday", "Connect and reason"
+"""Headings in the help."""
 _TIME = "ISO 8601; UTC if no zone is given"
 
 Text = Annotated[list[str] | None, typer.Argument(metavar="TEXT", help='The text; "-" reads standard input.')]

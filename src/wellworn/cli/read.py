@@ -10,6 +10,7 @@ import typer
 from wellworn.cli import options, render
 from wellworn.cli.edge import text_from
 from wellworn.cli.ids import entry_id
+from wellworn.cli.options import CONNECT, EVERYDAY
 from wellworn.cli.target import Target, command
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Recall
@@ -18,9 +19,6 @@ if TYPE_CHECKING:
     from wellworn.memory import Memory
 
 app = typer.Typer()
-
-EVERYDAY = "Everyday"
-CONNECT = "Connect and reason"
 
 
 @command(app, "recall", 'recall "which async runtime does Ada like?" -k 3 --explain', panel=EVERYDAY)
