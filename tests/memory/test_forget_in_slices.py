@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +13,7 @@ import pytest
 
 from memory.world import ADA, BEN, Clock
 from wellworn import Memory, Receipt
+from wellworn.store.sqlite.connection import Connections
 from wellworn.store.sqlite.tx import SqliteTx
 
 
@@ -93,3 +96,26 @@ def test_a_crash_between_slices_shows_nothing_and_the_next_open_finishes(
         assert [entry.text for entry in memory.entries(scope=ADA)] == ["Ada is back."]
         assert memory.verify().ok
     assert b"crates" not in (tmp_path / "a.db").read_bytes()
+
+
+def test_a_receipt_counts_everything_although_others_open_the_file_meanwhile(
+    tmp_path: Path, clock: Clock, small_slices: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = forgotten(tmp_path / "alone.db", clock)
+    opened = False
+    writing = Connections.writing
+
+    def open_elsewhere_first(connections: Connections) -> Any:
+        nonlocal opened
+        if small_slices and not opened:  # between two slices
+            opened = True
+            code = f"from wellworn import Memory; Memory({str(path)!r}, embedder='hash', background=False).close()"
+            subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+            Memory(path, embedder="hash", background=False).close()
+        return writing(connections)
+
+    path = tmp_path / "beside.db"
+    small_slices.clear()
+    monkeypatch.setattr(Connections, "writing", open_elsewhere_first)
+    assert replace(forgotten(path, clock), cached=0) == replace(alone, cached=0)
+    assert opened

@@ -86,6 +86,17 @@ deadline = _deadline.get
 """The deadline of the present call; None without one."""
 
 
+def process_runs(pid: int) -> bool:
+    """Whether there is a process of this number."""
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        return True
+    return True
+
+
 class ForkLock:
     """Like `threading.Lock` in a `with`; a child of a fork begins with a free one, whoever held it in the parent."""
 

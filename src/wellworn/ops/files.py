@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wellworn.core.errors import TransferError
+from wellworn.core.locks import process_runs
 
 MAX_FILE_BYTES = 8_000_000  # text and evidence of one megabyte each, the latter escaped, still fit
 MAX_FILES = 1_000_000
@@ -40,18 +41,8 @@ def sweep(folder: Path, begin: str = ".") -> None:
     with suppress(OSError):
         for left in folder.glob(f"{glob.escape(begin)}*.part"):
             maker = _MAKER.search(left.name)
-            if maker is not None and not _runs(int(maker[1])):
+            if maker is not None and not process_runs(int(maker[1])):
                 shutil.rmtree(left) if left.is_dir() and not left.is_symlink() else left.unlink()
-
-
-def _runs(pid: int) -> bool:
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return False
-    except OSError:
-        return True
-    return True
 
 
 @contextmanager

@@ -80,6 +80,8 @@ class Connections:
         """Whether the file was copied while it was in use, without its log: what was written last may be missing."""
         self.read_only, self._lone = False, False
         shared = next((one for one in _open_files if one.is_of(path)), None)
+        self.alone = shared is None
+        """Whether this process had not opened the file before."""
         if shared is None:
             self.read_only = _look_at(path, secret)
             self._lone = self.read_only and _is_lone(path, secret)

@@ -20,9 +20,9 @@ from wellworn.store.sqlite.connection import Connections, translated
 from wellworn.store.sqlite.damage import Damage
 from wellworn.store.sqlite.driver import Key, connect, explained, key_of, raw_key
 from wellworn.store.sqlite.former import STALE_INDEX
-from wellworn.store.sqlite.reader import BEING_REMOVED, SqliteReader
+from wellworn.store.sqlite.reader import HIDDEN, SqliteReader
 from wellworn.store.sqlite.salvage import Salvaged, salvage
-from wellworn.store.sqlite.tx import SqliteTx
+from wellworn.store.sqlite.tx import SqliteTx, is_left_behind
 
 _SUMMED = ("entries", "index_records", "vectors", "links", "versions", "turns", "sessions")
 _LOG_MISSING = Flaw(
@@ -88,7 +88,8 @@ class SqliteStore(SqliteReader, Store):
     def _hidden(self) -> list[int]:
         """Partitions that a crash left half removed."""
         with self._reading() as db:
-            return [no for (no,) in db.execute(BEING_REMOVED[1:-1])]
+            rows = db.execute("SELECT no, layer FROM partitions WHERE tenant = ?", (HIDDEN,)).fetchall()
+        return [no for no, by in rows if is_left_behind(by, alone=self._connections.alone)]
 
     def clear_hidden(self, number: int) -> Removed:
         parts = []

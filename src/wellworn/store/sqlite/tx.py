@@ -5,6 +5,8 @@ Names are turned into numbers once in a transaction; the partition's count is ra
 
 from __future__ import annotations
 
+import os
+import secrets
 import sqlite3
 from collections import Counter
 from collections.abc import Sequence
@@ -15,6 +17,7 @@ from typing import Any
 
 from wellworn.core.clock import to_micros
 from wellworn.core.errors import StoreError
+from wellworn.core.locks import process_runs
 from wellworn.core.values import Entry, Link, Partition, Turn
 from wellworn.store.port import (
     EmbeddingModel,
@@ -38,6 +41,8 @@ SLICE = 1_000
 """Rows that are removed at a time from a hidden partition."""
 MOST_JOINED = 500
 """Row numbers that are looked up in one join."""
+_THIS_LIFE = secrets.token_hex(8)
+"""Tells this process from an earlier one of the same number."""
 _INSERT_ENTRY = (
     f"INSERT INTO entries (partition, seq, index_seq, {', '.join(ENTRY_COLUMNS)}) "
     f"VALUES ({', '.join('?' * (len(ENTRY_COLUMNS) + 3))})"
@@ -277,8 +282,8 @@ class SqliteTx(SqliteReader, Tx):
         partition_no = self._number(self._db, partition)
         rows = self._db.execute("SELECT no, id FROM entries WHERE partition = ?", (partition_no,)).fetchall()
         self._db.execute(
-            "UPDATE partitions SET tenant = ?, layer = '', layer_id = no, seq = seq + 1 WHERE no = ?",
-            (HIDDEN, partition_no),
+            "UPDATE partitions SET tenant = ?, layer = ?, layer_id = no, seq = seq + 1 WHERE no = ?",
+            (HIDDEN, remover(), partition_no),
         )
         records.blank(self._db, partition.tenant, {no for no, _ in rows}, but=partition_no)
         self._numbers.clear()
@@ -506,3 +511,17 @@ class SqliteTx(SqliteReader, Tx):
 def _check_fit(vector: Vector, model: EmbeddingModel) -> None:
     if vector.shape != (model.width,):
         raise StoreError(f"a vector of shape {vector.shape} does not fit {model.name} ({model.width})")
+
+
+def remover() -> str:
+    """Who removes a hidden partition: the process, as its row tells."""
+    return f"{os.getpid()} {_THIS_LIFE}"
+
+
+def is_left_behind(by: str, *, alone: bool) -> bool:
+    """Whether whoever hid a partition is gone, so that somebody else must remove it; `alone`: this process has not opened
+    the file elsewhere."""
+    pid = by.partition(" ")[0]
+    if not pid.isdigit():
+        return True
+    return alone or by != remover() if int(pid) == os.getpid() else not process_runs(int(pid))
