@@ -2,7 +2,8 @@
 
 Each person has a dozen sessions. A fact is told, later told anew with another value, and asked about in between. At
 the end every fact is asked for once. The wordings are data: `lives/tune.toml` may be looked at while tuning, claims
-come from `lives/check.toml`, which another author wrote. `lives/more.toml` has 56 further facts to tune on.
+come from `lives/check.toml`, which another author wrote. `lives/more.toml` has 56 further facts to tune on. `lives/pairs.toml`
+has pairs of statements in families, half of them look-alikes in which nothing changed.
 
 | figure          | share of the final questions                                    |
 |-----------------|-----------------------------------------------------------------|
@@ -29,6 +30,7 @@ from typing import Any
 from evals.report import Interval, Report, Table, interval
 from wellworn import Memory, Scope
 from wellworn.core.values import Recall
+from wellworn.ingest.replaces import SURE, probability
 
 LIVES = Path(__file__).parent / "lives"
 START = datetime(2025, 1, 6, 9, 0, tzinfo=UTC)
@@ -254,6 +256,20 @@ def confidences(split: str, *, people: int, seed: int, embedder: str) -> Table:
     return Table(title="confidence", columns=["said", "questions", "answered"], rows=rows)
 
 
+def judged_pairs(part: str) -> Table:
+    """How many pairs of `pairs.toml` the judge takes for a change, of those that are one and of those that are none."""
+    counts = {True: [0, 0], False: [0, 0]}
+    for family in tomllib.loads((LIVES / "pairs.toml").read_text())["family"]:
+        if family["part"] == part:
+            for old, new in family["pairs"]:
+                counts[family["changed"]][0] += probability(old, new, spoken=True) >= SURE
+                counts[family["changed"]][1] += 1
+    (found, changed), (false, _) = counts[True], counts[False]
+    rows: list[list[Any]] = [["recall", found, changed, round(found / changed, 2)]]
+    rows.append(["precision", found, found + false, round(found / (found + false), 2)])
+    return Table(title="pairs", columns=["", "right", "of", "share"], rows=rows)
+
+
 def run(split: str, *, people: int, seed: int, embedder: str) -> Report:
     """Every figure, for an assistant whose answers do not repeat a fact and for one whose answers do."""
     ways = {
@@ -264,4 +280,5 @@ def run(split: str, *, people: int, seed: int, embedder: str) -> Report:
     rows = [[name, *(figures.get(name) for figures in ways.values())] for name in names]
     about = {"split": split, "people": people, "seed": seed, "embedder": embedder}
     sure = confidences(split, people=people, seed=seed, embedder=embedder)
-    return Report(name="life", about=about, tables=[Table(title="percent", columns=["", *ways], rows=rows), sure])
+    percent, pairs = Table(title="percent", columns=["", *ways], rows=rows), "check" if split == "check" else "tune"
+    return Report(name="life", about=about, tables=[percent, judged_pairs(pairs), sure])

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from evals.life import judged_pairs
 
 from wellworn import Memory, Scope, ScopeError
 from wellworn.ingest.replaces import read
@@ -103,12 +104,61 @@ def test_a_wrong_replacement_is_taken_back_with_the_turns_and_memories_that_ende
         assert mem.verify().ok
 
 
-def test_a_line_of_changes_leads_to_the_last() -> None:
+@pytest.mark.parametrize("length", [2, 3, 4])
+@pytest.mark.parametrize("remembered", [False, True])
+@pytest.mark.parametrize(
+    ("line", "question", "past"),
+    [
+        (
+            ["My manager is Priya.", "My manager is Tom.", "Ines took over as my manager.", "My manager is now Olek."],
+            "Who is my manager?",
+            "Who was my manager before?",
+        ),
+        (
+            ["I live in Oslo.", "I moved to Bergen last week.", "I moved to Rome.", "I live in Paris now."],
+            "Where do I live?",
+            "Where did I live before?",
+        ),
+    ],
+)
+def test_a_line_of_changes_leads_to_the_last_and_back(
+    line: list[str], question: str, past: str, length: int, remembered: bool
+) -> None:
+    line = line[:length]
     with Memory(":memory:") as mem:
-        told(mem, "My manager is Priya.", "My manager is Tom.", "Ines took over as my manager.")
-        found = mem.recall("Who is my manager?", scope=ADA)
-        assert "Ines" in found[0].text
-        assert [hit.outdated for hit in found] == [False, True, True]
+        if remembered:
+            for number, text in enumerate(line):
+                mem.remember(text, scope=ADA, at=START + timedelta(days=30 * number))
+        else:
+            told(mem, *line)
+        found = mem.recall(question, scope=ADA)
+        assert found[0].text == line[-1]
+        assert not found[0].outdated
+        assert all(hit.outdated for hit in found.hits[1:])
+        assert mem.recall(past, scope=ADA)[0].text == line[-2]
+        for number, text in enumerate(line):
+            then = mem.recall(question, scope=ADA, as_of=START + timedelta(days=30 * number + 1))
+            assert then[0].text == text
+            assert not then[0].outdated
+
+
+def test_what_replaced_something_unrelated_is_not_brought_in() -> None:
+    with Memory(":memory:") as mem:
+        told(mem, "I live in Oslo, near a violin shop.", "I moved from Oslo to Bergen last week.")
+        told(mem, "The violin lesson is on Tuesday at six.", "Lessons cost 40 euros.", "The teacher is strict.")
+        home = mem.recall("Where do I live?", scope=ADA)
+        assert home[0].text == "I moved from Oslo to Bergen last week."
+        assert home[1].outdated
+        found = mem.recall("When is the violin lesson?", scope=ADA, k=3)
+        assert found[0].text == "The violin lesson is on Tuesday at six."
+        assert "I moved from Oslo to Bergen last week." not in [hit.text for hit in found]
+
+
+@pytest.mark.parametrize(("part", "recall", "precision"), [("tune", 0.85, 0.95), ("check", 0.8, 0.85)])
+def test_the_judge_tells_changes_from_look_alikes(part: str, recall: float, precision: float) -> None:
+    shares = [row[-1] for row in judged_pairs(part).rows]
+    assert shares[0] >= recall
+    assert shares[1] >= precision
 
 
 @pytest.mark.parametrize(("old", "new"), LOOK_ALIKES)

@@ -1,9 +1,10 @@
 """Does a statement replace an earlier one? "I moved to Bergen" replaces "I live in Oslo".
 
-A small logistic model over a pair of statements: how close they are in meaning, how close without their names and
-numbers, whether the new one tells of a change, and whether both are about the same person. Its weights were fitted on
-`evals/lives/tune.toml` and `more.toml`; docs/truth.md has the figures on `check.toml`. It always uses the bundled
-vectors, so that it judges alike whatever embedder a store has.
+Three rules come first. Both statements are about the same owner: the speaker, or the same other person. The new one says
+what is so, not what nearly, perhaps, once or also is. Both are about the same thing. Then a small logistic model weighs how
+close they are in meaning and whether the new one tells of a change. Its weights were fitted on the tuning files of
+`evals/lives`; docs/truth.md has the figures on the others. It always uses the bundled vectors, so that it judges alike
+whatever embedder a store has.
 
 It knows one language's words for change, kinship and doubt. Of statements in other languages the meaning alone counts.
 """
@@ -12,110 +13,127 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
-from wellworn.ingest.terms import content_words, names_in, words
+from wellworn.ingest.stop_words import STOP_WORDS
+from wellworn.ingest.terms import names_in, stem, words
 from wellworn.models.static import StaticEmbedder
 
 LONGEST_CHARS = 300
 """Longer texts say many things: no single one replaces them."""
-
-_WEIGHTS = {
-    "bias": -6.9,
-    "near": 10.7,
-    "near_without_names": 5.1,
-    "names_old_name": 2.1,
-    "tells_change": 0.9,
-    "other_people": -1.4,
-    "both_have_names": 1.2,
-    "both_of_speaker": 0.3,
-}
 SURE = 0.4
 """From here on a statement is taken to replace the other."""
 MAYBE = 0.04
 """From here on it may: nothing is marked, but where a question finds both, the newer one comes first."""
-SAME = 0.999
+_UNSURE = SURE - 0.01
+_SAME = 0.999
 """Statements this close say the same."""
-MOST_SENTENCES = 3
+_SAME_THING = 0.3
+"""Names of things this close in meaning, as "boss" and "manager", are of the same thing."""
+_MOST_SENTENCES, _MOST_CHARS = 3, 160
+_BIAS, _NEAR, _NEAR_WITHOUT_NAMES, _NAMES_OLD_NAME, _TELLS_CHANGE, _BOTH_HAVE_NAMES = -6.7, 9.2, 5.9, 2.6, 0.8, 1.2
+
 _CHANGE = frozenset(
     """
-    abandoned adopted anymore appointed became become bought bumped cancelled canceled change changed changes changing
-    converted current cut delayed ditched drop dropped dropping ended extended finally finished forget gave goodbye gone handed
-    hired increased inherited instead joined joining landed latest leaving left longer lowered move moved moves moving new
-    newer newest now nowadays officially over passed picked postponed promoted pushed quit quitting raised reassigned
-    recently reduced relocated renamed replace replaced replacing rescheduled retired selling settled shifted signed slipped sold
-    started starting stop stopped swap swapped swapping switch switched switching took traded transferred uninstalled
-    updated upgrade upgraded went
+    abandon adopt anymor appoint becam becom bought broke bump cancel chang convert current cut delay ditch drop end extend
+    final finish fire forget gave gone goodby grew hand hire increas inherit instead join land latest leav left longer lower
+    migrat move new newer newest now nowaday offici over pass pick postpon promot push quit rais reassign recent reduc reloc
+    renam replac reschedul retir sell settl shift sign slip sold start stop swap switch took trade transfer uninstal updat
+    upgrad went
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
+"""Stems of words that tell of a change."""
 _RESULTS = [
     (re.compile(r"\b(?:moved|relocated|moving) (?:back |over |out )?to (?=[A-Z])"), "live in "),
     (re.compile(r"\b(?:joined|started at|signed with|hired by) (?=[A-Z])"), "work at "),
     (re.compile(r"\b(?:took|takes|taking) over as "), "is "),
 ]
 """What holds after a change whose verb says nothing of it: static vectors hold "moved to" and "live in" apart."""
-_PEOPLE = frozenset(
-    """
-    aunt boyfriend brother child children colleague cousin coworker dad daughter father flatmate friend girlfriend
-    grandfather grandma grandmother grandpa husband kids mom mother mum neighbor neighbour nephew niece parents partner
-    roommate sister son uncle wife
-    """.split()  # noqa: SIM905
+_LEFT_OUT = re.compile(
+    r"[^.!?\n]*\?+|[\"“«][^\"”»]*\s[^\"”»]*[\"”»]|\b(?:Dr|Mrs?|Ms)\.? |(?i:\b(?:i|we)\s+(?:heard|read|saw|think|believe|guess"
+    r"|know|learned)\s+(?:that\s+)?|\b(?:told|tells|asked|texted)\s+(?:me|us)\b)"
 )
+"""Questions, quotations, titles of persons, and how the speaker learned it."""
+
+_PERSON = (
+    r"(?:aunt|boyfriend|brother|child(?:ren)?|colleague|cousin|co-?worker|dad|daughter|father|(?:flat|room|house)mate|friend"
+    r"|girlfriend|grand(?:father|mother|ma|pa|parent)|husband|kid|mom|mother|mum|neighbou?r|nephew|niece|parent|partner"
+    r"|sister|son|uncle|wife)s?\b"
+)
+_OTHERS = re.compile(
+    rf"(?:^|[.!?;,:]\s+|\b(?:and|but|so|that)\s+)(?:(?!(?:for|with|of|by|to|from)\b)\w+\s+){{0,3}}?({_PERSON})"
+    r"|\b(he|she|his|her)\b|\b(?!(?:it|that|what|let|there|here|today|who|where|how)\b)([^\W\d_]+)"
+    r"['’]s\s+(?!(?:a|an|the|not|been|going|gonna|now|so|just|in|on|at|my|our|always|called)\b)[^\W_]",
+    re.I,
+)
+"""Who else a statement is about: kin and friends before a verb, "she", whose thing it is."""
+_PRONOUNS = frozenset({"he", "she", "his", "her"})
+_OF_SPEAKER = re.compile(
+    rf"\b(?:(?:i|im|ive|we|me|us)\b|(?:my|our)\s+(?:new\s+)?(?:(?!{_PERSON})(?![\w-]+['’]s)"
+    r"|\w+(?-i:\s+(?:is|are|was)\s+(?:now\s+)?(?:called\s+|named\s+)?[A-Z])))",
+    re.I,
+)
+"""The speaker acts, or has something: "I", "my car", "my wife is Ada"; but not "my wife", "my wife's car"."""
 _SPEAKER = frozenset({"i", "im", "ive", "my", "we", "our", "me", "mine", "us"})
-_OF_SOMEONE = re.compile(r"\b([A-Z][a-z]+)['’]s\b(?!\s+(?:a|an|the|not|been|going|now)\b)")
+
+_NOT_SO = re.compile(
+    r"\b(?:used to|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
+    r"|might|(?:i|we) (?:may|could)|would|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
+    r"|nearly|almost|about to|close to|plan(?:ned|ning)? to|(?:i|we) (?:plan|hope|want|wish|intend)|hoping to"  # it may be
+    r"|consider(?:ing)?|appl(?:y|ied|ying)|mind to|thinking (?:about|of)|decid\w+ against"
+    r"|still|also|too(?=\W*$|[.,;!])|as well|besides|in addition|another|a second)\b",  # the old one holds too
+    re.I,
+)
+"""What was, may be, or is besides, does not replace what is."""
+_NOT = re.compile(
+    r"(?:\b(?:not|never)|n['’]t)\s+(?:yet |even |really |actually )?([a-z]+)(?!.*\b(?:anymore|longer|instead)\b)", re.I
+)
+_MANY = re.compile(
+    r"\b(?:i|we)(?:['’]ve)?\s+(?:just |really |recently )?(?:[a-z]+ed|met|went|saw|read|bought|had|was|were|did|made|came|ate"
+    r"|found|ran|gave|told|heard|felt|wrote|won|lost|spent|flew|drove|slept|sang|swam|built|sent|paid|set|put|cut"
+    r"|have|like|love|know|speak|play|can|enjoy|need|want|think|hope|feel|got|been|hate|own)\b",
+    re.I,
+)
 _TO_SOMEONE = re.compile(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
-_IS = re.compile(r"\W*(?:(?:the|my|our|a)\s+)?((?:[^\W_][\w'’-]*\s+){1,5}?)(?:is|are|isn't|aren't)\s+(?:now\s+)?", re.I)
-_HEADING = re.compile(r"([^:.!?\n]{3,60}):\s")
-_IS_MINE = re.compile(r"(?:my|our|the)\s", re.I)
-_OF_NOW = re.compile(
-    r"\b(?:i|we)(?:['’](?:m|re)|\s+(?:am|are)|\s+(?:always |usually |currently |mostly |only )?(?:live|work|drive|use|eat|drink"
-    r"|report|study|learn|order|wear|stay|rent|pay|earn|do|go|take|commute|train|code|write|ride|follow|wake|sleep|run))\b",
-    re.I,
-)
-_EVENT = re.compile(
-    r"\b(?:i|we)\s+(?:just |also |recently )?(?:[a-z]+ed|met|went|saw|read|bought|had|was|were|did|made|came|ate|found|ran"
-    r"|gave|told|heard|felt|wrote|won|lost|spent|flew|drove|slept|sang|swam|built|sent|paid|set|put|cut)\b",
-    re.I,
-)
-_ONE_OF_MANY = re.compile(
-    r"\b(?:i|we)(?:['’]ve)?\s+(?:also |really )?(?:have|had|like|love|know|speak|play|can|enjoy|need|want|think|hope|feel"
-    r"|got|been|visited|tried|hate|own)\b|\btoo\b|\balso\b",
-    re.I,
-)
-_ASKING = re.compile(r"[^.!?\n]*\?+")
+_STATE = re.compile(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|[:=] ?\w", re.I)
 _SENTENCE_ENDS = re.compile(r"[.!?]+(?:\s|$)")
-_STATE = re.compile(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|:", re.I)
-_NO_NAME = frozenset({"i", "it", "that", "what", "let", "there", "here", "today", "he", "she", "who", "where", "how"})
-_NOT_NOW = re.compile(
-    r"\b(?:used to|as a (?:kid|child|student)|back then|back when|when i was|years ago|might|i'd (?:love|like)|i wish"
-    r"|thinking (?:about|of)|considering|someday|one day)\b",
-    re.I,
-)
-"""What was, or may be, does not replace what is."""
+_DEFINITE = re.compile(r"\bthe\s+([^\W_]+)", re.I)
+_CLAUSE = re.compile(r"[.!?;:,]+\s+")
+_NOUNS = re.compile(r"[^\W_](?:[\w'’-]*[^\W_])?")
+_OWN = ("my", "our")
+_PREPOSITIONS = frozenset({"in", "at", "with", "from", "near", "for", "by", "to", "of", "on", "into"})
+_IS = frozenset({"is", "are", "was", "were", "has", "have", "got", "will", "isn", "aren"})
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Statement:
-    """What the model looks at in one text."""
+    """What the judge looks at in one text. Words are stems."""
 
     vector: npt.NDArray[np.float32]
     without_names: npt.NDArray[np.float32]
     names: frozenset[str]
-    people: frozenset[str]
-    subject: frozenset[str]
-    """Of "my team is …": what is said to be something; empty in other sentences."""
+    content: frozenset[str]
+    """Words that are no stop words and tell of no change."""
+    definite: frozenset[str]
+    """Words after "the"."""
+    others: frozenset[str]
+    """Whom it is about, if not the speaker."""
+    things: tuple[frozenset[str], ...]
+    """What it says something of, as in "my dentist appointment is …"; these are whole words."""
     tells_change: bool
     of_speaker: bool
     asserts: bool
-    of_now: bool
-    """It says what the speaker does or is now."""
+    """It is short, asks nothing and speaks to nobody: it may be a statement of fact."""
+    states: bool
+    """It has a speaker, a change or a verb of state."""
     many: bool
     """It tells what happened, or something of which one has many."""
-    holds_now: bool
+    is_so: bool
 
 
 @lru_cache(maxsize=1)
@@ -125,116 +143,117 @@ def _embedder() -> StaticEmbedder:
 
 @lru_cache(maxsize=2048)
 def read(text: str) -> Statement:
-    """The statement in a text; sentences that ask are left out."""
-    text = _ASKING.sub(" ", text)
-    found = words(text)
-    own = frozenset(found)
+    """The statement in a text; what it asks or quotes is left out."""
+    asks = "?" in text
+    text = _LEFT_OUT.sub(" ", text).replace("any more", "anymore")
+    text = re.sub(r"\bthe user\b:?", "I", re.sub(r"\bthe user['’]s\b", "my", text, flags=re.I), flags=re.I)
+    own = frozenset(words(text))
     names = frozenset(part for name in names_in(text) for part in words(name))
     result = text
     for change, holds in _RESULTS:
         result = change.sub(holds, result)
-    plain = " ".join(word for word in words(result) if word not in names)
-    vector, without = _embedder().embed([result, plain])
-    owners = frozenset(name.lower() for name in _OF_SOMEONE.findall(text)) - _NO_NAME
+    vector, without = _embedder().embed([result, " ".join(word for word in words(result) if word not in names)])
+    others = [stem(word.lower()) for found in _OTHERS.findall(text) for word in found if word]
+    speaker = not _SPEAKER.isdisjoint(own)
+    short = len(text) <= _MOST_CHARS and len(_SENTENCE_ENDS.findall(text)) <= _MOST_SENTENCES
     return Statement(
         vector=vector,
         without_names=without,
         names=names,
-        people=(own & _PEOPLE) | owners,
-        subject=_subject(text),
-        tells_change=not _CHANGE.isdisjoint(own),
-        of_speaker=not _SPEAKER.isdisjoint(own),
-        asserts=_asserts(text, own),
-        of_now=bool(_OF_NOW.search(text)),
-        many=bool(_EVENT.search(text) or _ONE_OF_MANY.search(text)),
-        holds_now=not _NOT_NOW.search(text),
+        content=frozenset(map(stem, own - STOP_WORDS)) - _CHANGE,
+        definite=frozenset(stem(word.lower()) for word in _DEFINITE.findall(text)),
+        others=frozenset() if _OF_SPEAKER.search(text) else frozenset(others),
+        things=tuple(filter(None, _things(text, speaker))),
+        tells_change=_changes(own),
+        of_speaker=speaker,
+        asserts=short and not asks and not _TO_SOMEONE.search(text),
+        states=speaker or _changes(own) or bool(_STATE.search(text)),
+        many=bool(_MANY.search(text)),
+        is_so=not _NOT_SO.search(text) and not any(_changes([word]) for word in _NOT.findall(text)),
     )
 
 
 def forget_statements() -> None:
-    """Empty the cache, which holds texts."""
+    """Empty the caches, which hold texts."""
     read.cache_clear()
+    _alike.cache_clear()
 
 
-def _subject(text: str) -> frozenset[str]:
-    found = _HEADING.match(text)
-    if found is not None:
-        return frozenset(content_words(found[1]))
-    found = _IS.match(text)
-    if found is None:
-        return frozenset()
-    own = text[found.end() :] if _IS_MINE.match(text[found.end() :]) else found[1]
-    return frozenset(content_words(own))
+def _changes(found: Iterable[str]) -> bool:
+    return not _CHANGE.isdisjoint(map(stem, found))
+
+
+def _things(text: str, speaker: bool) -> Iterable[frozenset[str]]:
+    """What a text says something of: the subject of a clause ("the launch has …"), or what the speaker has ("my rent")."""
+    for clause in _CLAUSE.split(text):
+        said = _NOUNS.findall(clause)
+        low = [re.split("['’]", word)[0].lower() for word in said]
+        for place, word in enumerate(low):
+            named = word in (*_OWN, "the")
+            if (place and (word not in _OWN or low[place - 1] in _PREPOSITIONS)) or (speaker and not named):
+                continue  # "Tofu is our dog" names a value, not a thing
+            begin = end = place + named
+            while end < len(low) and low[end] not in STOP_WORDS and not _changes([low[end]]):
+                end += 1
+            after = low[end] if end < len(low) else ""
+            if after in _IS or _changes([after]) or (place and (not after or after in _PREPOSITIONS)):
+                while named and end > begin and said[end - 1][0].isupper():
+                    end -= 1  # "my boss Tom"
+                if not (named and said[begin : begin + 1] and said[begin].istitle()):
+                    yield frozenset(noun for noun in low[begin:end] if not _changes([noun]))
+
+
+@lru_cache(maxsize=2048)
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two names may be of one thing: "manager" and "boss", "call" and "weekly call"; not "deploy key" and "API key"."""
+    here, there = ({*map(stem, thing)} for thing in (one, other))
+    if here & there:
+        return here <= there or there <= here
+    first, second = _embedder().embed([" ".join(sorted(one)), " ".join(sorted(other))])
+    return bool(first @ second >= _SAME_THING)
+
+
+def _same_owner(before: Statement, after: Statement) -> bool:
+    """Whether both are about the speaker, or about the same other."""
+    for one, two in ((before, after), (after, before)):
+        named = one.others - _PRONOUNS
+        meant = two.others and (not named or two.others & _PRONOUNS)  # "my sister", then "she"
+        if one.others and not (meant or (named | one.definite) & two.content):
+            return False
+    return True
 
 
 def _most(before: Statement, after: Statement) -> float:
-    """The highest probability that a pair can have. Statements of what different things are have nothing to do with each
-    other. Of what merely happened, and of things of which one has many, nothing is surely replaced: there the newer may
-    come first."""
-    if after.tells_change:
-        return 1.0
-    if before.subject and after.subject and not _same_subject(before, after):
-        return 0.0
-    return SURE - 0.01 if before.many or after.many else 1.0
-
-
-def _plainly(before: Statement, after: Statement) -> bool:
-    """Whether a change is told, or both say what something is or what the speaker does now."""
-    now = (before.of_now or before.subject) and (after.of_now or after.subject)
-    return after.tells_change or bool(now)
-
-
-def _tells_no_news(before: Statement, after: Statement) -> bool:
-    """Whether the new statement tells of no change and names nothing that the old one does not name."""
-    return bool(after.names) and after.names <= before.names and not after.tells_change
-
-
-def _same_subject(before: Statement, after: Statement) -> bool:
-    mine = before.of_speaker and after.of_speaker
-    part = before.subject <= after.subject or after.subject <= before.subject
-    return before.subject == after.subject or (mine and part)
-
-
-def _asserts(text: str, own: frozenset[str]) -> bool:
-    """Whether a text reads like a statement of fact: few sentences, not to "you", with a speaker, a change
-    or a verb of state."""
-    if _TO_SOMEONE.search(text) or len(_SENTENCE_ENDS.findall(text)) > MOST_SENTENCES:
-        return False
-    return not _SPEAKER.isdisjoint(own) or not _CHANGE.isdisjoint(own) or bool(_STATE.search(text))
+    """The highest probability that a pair can have. Statements about different things have nothing to do with each
+    other. Nothing is surely replaced by a statement about something that the old one does not mention; nor where
+    both merely tell what happened, or of things of which one has many: there the newer may come first."""
+    alike = any(_alike(a, b) for a in before.things for b in after.things)
+    shared = before.content & after.content
+    within = any({*map(stem, thing)} <= shared for one in (before, after) for thing in one.things)
+    if before.things and after.things and not alike and not within:
+        if not after.tells_change:
+            return 0.0
+        shared = before.names & after.names
+    elsewhere = bool(after.things or after.definite) or not after.of_speaker
+    many = not after.tells_change and (before.many or after.many)
+    return _UNSURE if many or (elsewhere and not alike and not shared) else 1.0
 
 
 def probability(old: str, new: str, *, stated: bool = False, spoken: bool = False) -> float:
     """How likely it is that the new statement replaces the old one, 0 … 1.
 
-    `stated` when both are memories, which are statements: one of a dialogue replaces another only if it tells of a change,
-    or both say plainly what is so now. Of `spoken` turns those that do not read like one may be replaced, but
-    never surely; of other texts not even that.
+    `stated` when both are memories, which are statements. Of `spoken` turns those that do not read like one may be
+    replaced, but never surely; of other texts not even that.
     """
     if max(len(old), len(new)) > LONGEST_CHARS:
         return 0.0
     before, after = read(old), read(new)
-    asserts = stated or (before.asserts and after.asserts)
-    if not after.holds_now or not (asserts or spoken):
+    asserts = stated or (before.asserts and after.asserts and after.states and (spoken or before.states))
+    near = float(before.vector @ after.vector)
+    news = after.tells_change or not after.names or bool(after.names - before.names)
+    if not (asserts or spoken) or not news or near > _SAME or not after.is_so or not _same_owner(before, after):
         return 0.0
-    values = features(before, after)
-    if values["near"] > SAME or _tells_no_news(before, after):
-        return 0.0
-    score = sum(weight * values[name] for name, weight in _WEIGHTS.items())
-    most = _most(before, after)
-    if not asserts or (stated and not _plainly(before, after)):
-        most = min(most, SURE - 0.01)
-    return min(most, 1 / (1 + math.exp(-score)))
-
-
-def features(before: Statement, after: Statement) -> dict[str, float]:
-    """What the model weighs."""
-    return {
-        "bias": 1.0,
-        "near": float(before.vector @ after.vector),
-        "near_without_names": float(before.without_names @ after.without_names),
-        "names_old_name": float(not before.names.isdisjoint(after.names)),
-        "tells_change": float(after.tells_change),
-        "other_people": float(before.people != after.people),
-        "both_have_names": float(bool(before.names) == bool(after.names)),
-        "both_of_speaker": float(before.of_speaker == after.of_speaker),
-    }
+    score = _BIAS + _NEAR * near + _NEAR_WITHOUT_NAMES * float(before.without_names @ after.without_names)
+    score += _NAMES_OLD_NAME * bool(before.names & after.names) + _TELLS_CHANGE * after.tells_change
+    score += _BOTH_HAVE_NAMES * (bool(before.names) == bool(after.names))
+    return min(_most(before, after), 1.0 if asserts else _UNSURE, 1 / (1 + math.exp(-score)))

@@ -1,7 +1,7 @@
 """What holds now: which statements a new one replaces, and how a ranking treats what was replaced.
 
-`Truth.replaced` runs when something is written. `newer_first` and `settle` run at each recall: what replaced a candidate takes over its
-relevance and stands above it; asked about the past, the replaced one comes first. What was replaced stays, marked.
+`Truth.replaced` runs when something is written. `newer_first` and `settle` run at each recall: what replaced a relevant candidate
+takes over its place and stands above it; asked about the past, what held last comes first. What was replaced stays, marked.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS, Entry, Partition
 from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, probability
 from wellworn.ingest.terms import Trait
@@ -25,9 +26,12 @@ NEAREST = 24
 LARGEST_BANK = 20_000
 """Entries of a partition beyond which it is not loaded only to compare; then reflection does it."""
 MOST_RIVALS = 4
-NEAR, LIKELY, LEAST_SHARE = 0.5, 0.4, 0.05
-"""A newer candidate that may contradict an older one is put above it if it has this share of its score: less the likelier
-it is, from `NEAR` down to `LEAST_SHARE` where the chance is `LIKELY`."""
+LEADS, RELEVANT = 0.8, 0.1
+"""What replaced a candidate takes over its place if the replaced one has the first share of the best score, or itself the
+second. Else it has nothing to do with the question."""
+NEAR, SURER = 0.6, 1.5
+"""A newer candidate that may contradict an older one is put above it if it has `NEAR` of its score, or less the likelier
+it is: minus `SURER` times the chance."""
 LONGEST_LINE = 64
 """Replacements of replacements that are followed."""
 RIVAL_ROWS = 15
@@ -120,50 +124,60 @@ def _chance(old: Entry, new: Entry) -> float:
 
 
 def settle(ranked: Ranked, context: SearchContext) -> Ranked:
-    """The ranking with what holds now above what it replaced."""
-    bank, margin = context.bank, context.bounds.profile.margin
-    old = np.flatnonzero(bank.column("state", ranked.rows) == SUPERSEDED)
-    if not len(old) or not margin:
+    """The ranking with what holds now above what it replaced; asked about the past, with what held last above both."""
+    bank, margin, moment = context.bank, context.bounds.profile.margin, to_micros(context.bounds.moment)
+    over = (bank.column("state", ranked.rows) == SUPERSEDED) & (bank.column("valid_to", ranked.rows) <= moment)
+    if not over.any() or not margin:
         return ranked
-    nos = bank.column("no", ranked.rows[old]).tolist()
-    ends = _successors(context, nos)
-    ranked = context.with_rows(ranked, np.array(sorted({row for rows in ends.values() for row in rows}), dtype=np.intp))
+    lines = _lines(context, bank.column("no", ranked.rows[over]).tolist(), moment)
+    every = sorted({row for now, before in lines.items() for row in (now, *before)})
+    ranked = context.with_rows(ranked, np.array(every, dtype=np.intp))
     place = {row: number for number, row in enumerate(ranked.rows.tolist())}
-    scores = ranked.scores
+    scores, ended = ranked.scores, bank.column("valid_to", ranked.rows)
+    leads, relevant = LEADS * scores.max(), RELEVANT * scores.max()
     lift = np.zeros(len(scores))
-    for no, where in sorted(zip(nos, old.tolist(), strict=True), key=lambda pair: -scores[pair[1]]):
-        for row in ends.get(no, ()):
-            new = place.get(row)
-            if new is None:
-                continue
-            if context.view.question.about_past:
-                lift[where] = max(lift[where], max(scores[new], scores[where]) + margin - scores[where])
-            elif not _asks_for(context, int(ranked.rows[where]), row):
-                lift[new] = max(lift[new], scores[where] + margin - scores[new])
+    for row, replaced in lines.items():
+        before = [place[one] for one in replaced if one in place]
+        if (new := place.get(row)) is None or not before:
+            continue
+        if context.view.question.about_past:
+            last = max(before, key=lambda where: (ended[where], scores[where]))
+            above = max(scores[where] for where in (new, *before) if where != last)
+            lift[last] = max(lift[last], above + margin - scores[last])
+            continue
+        for old in before:
+            if not _asks_for(context, int(ranked.rows[old]), row):
+                if scores[old] >= leads or scores[new] >= relevant:
+                    lift[new] = max(lift[new], scores[old] + margin - scores[new])
+                else:
+                    lift[old] = min(lift[old], scores[new] - margin - scores[old])
     return ranked.with_factor("holds", lift, 1.0)
 
 
 def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
-    """Of two good candidates that may contradict each other, the newer above the older."""
-    margin = context.bounds.profile.margin
-    question = context.view.question
-    if question.about_past or question.dates or not margin:
+    """Of two good candidates that may contradict each other, the newer above the older; asked about the past, the last
+    but one above the last."""
+    margin, question = context.bounds.profile.margin, context.view.question
+    if question.dates or not margin:
         return ranked
     bank, scores = context.bank, ranked.scores
     best = np.argsort(-scores, kind="stable")[:RIVAL_ROWS].tolist()
     nos = bank.column("no", ranked.rows[best]).tolist()
     place = dict(zip(nos, best, strict=True))
     lift, at = np.zeros(len(scores)), bank.column("at", ranked.rows)
-    for new, old, _, chance in context.store.edges(nos, types=["contradicts"]):
-        if new in place and old in place:
-            a, b = sorted((place[new], place[old]), key=lambda where: -at[where])
-            if (
-                scores[a] + lift[a] < scores[b]
-                and scores[a] >= max(LEAST_SHARE, NEAR * (1 - chance / LIKELY)) * scores[b]
-                and scores[b] > 0
-                and not _asks_for(context, int(ranked.rows[b]), int(ranked.rows[a]))
-            ):
-                lift[a] = scores[b] + margin - scores[a]
+    found = [
+        (*sorted((place[one], place[other]), key=lambda where: -at[where]), chance)
+        for one, other, _, chance in context.store.edges(nos, types=["contradicts"])
+        if one in place and other in place
+    ]
+    if question.about_past:
+        replaced = {old for _, old, _ in found}
+        last = {new: (old, new, chance) for new, old, chance in sorted(found, key=lambda pair: at[pair[1]])}
+        found = [pair for new, pair in last.items() if new not in replaced]
+    for upper, lower, chance in found:
+        near = (NEAR - SURER * min(chance, SURE)) * scores[lower] <= scores[upper] < scores[lower] - lift[upper]
+        if near and not _asks_for(context, int(ranked.rows[lower]), int(ranked.rows[upper])):
+            lift[upper] = scores[lower] + margin - scores[upper]
     return ranked.with_factor("holds", lift, 1.0) if lift.any() else ranked
 
 
@@ -187,30 +201,28 @@ def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
     return ranked.with_factor("layer", lift, 1.0) if lift.any() else ranked
 
 
-def _successors(context: SearchContext, nos: Sequence[int]) -> dict[int, frozenset[int]]:
-    """For each replaced entry the rows of those at the end of its line of replacements."""
-    after: dict[int, set[int]] = {}
-    ahead, seen = set(nos), set(nos)
+def _lines(context: SearchContext, nos: Sequence[int], moment: int) -> dict[int, set[int]]:
+    """For each row that holds at a moment the rows of what it replaced by then, directly or through others."""
+    bank = context.bank
+    lines: dict[int, set[int]] = {}
+    reached = {no: {no} for no in nos}  # from here, which of them led here
+    ahead = set(nos)
     for _ in range(LONGEST_LINE):
         if not ahead:
             break
-        found = context.store.edges(sorted(ahead), types=["supersedes"])
-        pairs = [(new, old) for new, old, _, _ in found if old in ahead]
-        for new, old in pairs:
-            after.setdefault(old, set()).add(new)
-        ahead = {new for new, _ in pairs} - seen
-        seen |= ahead
-    rows = {no: row for no in seen - after.keys() for row in context.bank.rows_of([no])}
-    ends: dict[int, frozenset[int]] = {}
-
-    def end_of(no: int) -> frozenset[int]:
-        if no not in ends:
-            ends[no] = frozenset()  # a ring, which a damaged file may have, ends here
-            own = frozenset({rows[no]}) if no in rows else frozenset()
-            ends[no] = frozenset().union(*map(end_of, after[no])) if no in after else own
-        return ends[no]
-
-    return {no: end_of(no) for no in nos}
+        further: set[int] = set()
+        for new, old, _, _ in context.store.edges(sorted(ahead), types=["supersedes"]):
+            if old not in ahead:
+                continue
+            for row in bank.rows_of([new]):
+                begin, end = (int(bank.column(name, slice(row, row + 1))[0]) for name in ("valid_from", "valid_to"))
+                if begin <= moment < end:
+                    lines.setdefault(row, set()).update(bank.rows_of(sorted(reached[old])))
+                elif begin <= moment and not reached[old] <= (led := reached.setdefault(new, {new})):
+                    led |= reached[old]  # a ring, which a damaged file may have, adds nothing new in the end
+                    further.add(new)
+        ahead = further
+    return lines
 
 
 def _asks_for(context: SearchContext, old: int, new: int) -> bool:
