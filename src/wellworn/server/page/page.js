@@ -3,6 +3,8 @@
 
 const typing = (element) => element.closest("input, textarea, select") !== null;
 
+document.querySelector("nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
+
 document.addEventListener("keydown", (event) => {
   if (event.ctrlKey || event.metaKey || event.altKey || typing(event.target)) return;
   const items = [...document.querySelectorAll("[data-item]")].filter((item) => item.offsetParent !== null);
