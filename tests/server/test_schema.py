@@ -71,7 +71,7 @@ def tried(running: Running, operation: str, mode: GenerationMode) -> None:
     schema.config.update(base_url=running.url)
     checks = [not_a_server_error, content_type_conformance, response_schema_conformance]
 
-    @settings(phases=[Phase.generate], derandomize=True, database=None)
+    @settings(phases=[Phase.generate], derandomize=True, database=None, max_examples=15)
     @given(case=schema[path][method].as_strategy(generation_mode=mode))
     def calls(case: Any) -> None:
         case.call_and_validate(checks=checks)
