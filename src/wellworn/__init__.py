@@ -101,6 +101,7 @@ if TYPE_CHECKING:
     from wellworn.ops.backup import BackedUp as BackedUp
     from wellworn.ops.backup import Backup as Backup
     from wellworn.ops.doctor import Report as Report
+    from wellworn.ops.imports.core import Imported as Imported
     from wellworn.ops.reembed import Reembedded as Reembedded
     from wellworn.ops.retention import Expired as Expired
     from wellworn.ops.retention import RetentionPolicy as RetentionPolicy
@@ -158,6 +159,7 @@ _NAMES = {
     "models.port": "Embedder Matrix Model",
     "ops.backup": "BackedUp Backup",
     "ops.doctor": "Report",
+    "ops.imports.core": "Imported",
     "ops.reembed": "Reembedded",
     "ops.retention": "Expired RetentionPolicy SignedReceipt",
     "ops.transfer": "Loaded Written",

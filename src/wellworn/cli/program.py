@@ -121,7 +121,7 @@ PARTS = (
     Part("read", "app", ("recall", "show", "get", "list", "assemble", "reason")),
     Part("chat", "app", ("chat",)),
     Part("session", "verbs", ("reflect",)),
-    Part("admin", "verbs", ("doctor",)),
+    Part("admin", "verbs", ("doctor", "import")),
     Part("demo", "app", ("demo",)),
     Part("connect", "app", ("connect",)),
     Part("mcp", "app", ("mcp",)),
