@@ -239,7 +239,11 @@ class AdminView:
             expire(engine.store, engine.forgetter, one, engine.clock(), policy=rules, dry_run=only_counts)
             for one in sorted(tenants)
         ]
-        return Expired(entries=sum(one.entries for one in done), recalls=sum(one.recalls for one in done))
+        return Expired(
+            entries=sum(one.entries for one in done),
+            recalls=sum(one.recalls for one in done),
+            counted_from=min((one.counted_from for one in done if one.counted_from), default=None),
+        )
 
     def erase(self, *, key: bytes | None = None, scope: Scope | None = None) -> SignedReceipt:
         """Erase the person (or other home layer) of the scope, with everything derived, and return a signed receipt.

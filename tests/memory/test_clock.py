@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from memory.world import ADA, Clock, OpenMemory
+from wellworn import Expired, RetentionPolicy
 from wellworn.store.events import trusted_now
 from wellworn.store.sqlite import SqliteStore
 
@@ -57,3 +58,16 @@ def test_time_that_deleting_may_trust_stands_still_over_a_jump(clock: Clock) -> 
     assert look(hours=23) == 1.5
     assert look(hours=2) == pytest.approx(1.5 + 26 / 24)  # and goes on from there, a day after it came back
     store.close()
+
+
+def test_a_jump_of_the_clock_expires_nothing_until_it_is_a_day_old(opened: OpenMemory, clock: Clock) -> None:
+    mem = opened(background=False)
+    mem.admin.retention(RetentionPolicy(kinds={"note": 30.0}), scope=ADA)
+    mem.remember("The harbour opens at six.", kind="note", scope=ADA)
+    assert mem.admin.expire(scope=ADA) == Expired()
+    sure, jumped = clock.now, clock.forward(days=4000)
+    mem.remember("The pilot boards at noon.", kind="note", scope=ADA)
+    assert mem.admin.expire(scope=ADA) == Expired(counted_from=sure)
+    clock.forward(hours=25)
+    assert mem.admin.expire(scope=ADA) == Expired(entries=1, counted_from=jumped)
+    assert [entry.text for entry in mem.entries(scope=ADA)] == ["The pilot boards at noon."]

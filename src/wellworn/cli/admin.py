@@ -292,13 +292,19 @@ def expire(
         tenants = {one.tenant for one in memory.engine.store.covered(scope)} if tenant is None else {tenant}
         policies = {one: changed or memory.admin.retention(scope=Scope(tenant=one)) for one in sorted(tenants)}
     rows = [(one, _policy_told(policy)) for one, policy in policies.items()]
+    counts = {"entries": done.entries, "recalls": done.recalls}
     _answer(
         target,
         {**vars(done), "dry_run": dry_run, "policies": policies},
         render.table(("tenant", "keeps"), rows),
-        render.pairs({f"{name} {'to remove' if dry_run else 'removed'}": str(n) for name, n in vars(done).items()}),
+        render.pairs({f"{name} {'to remove' if dry_run else 'removed'}": str(n) for name, n in counts.items()}),
         of="the whole store" if tenant is None else f"tenant {tenant}",
     )
+    if done.counted_from is not None:
+        target.say(
+            f"Ages were counted from {done.counted_from:%Y-%m-%d}: the clock has moved on by more than a day since it was "
+            "last seen. Run this again tomorrow."
+        )
 
 
 def _kept_for(text: str) -> tuple[str, float | None]:

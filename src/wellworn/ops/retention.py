@@ -26,7 +26,7 @@ from wellworn.ingest.forget import Forgetter
 from wellworn.learning.learner import Learner
 from wellworn.ops.backup import ERASE
 from wellworn.ops.bundle import pages
-from wellworn.store.events import Event, audit
+from wellworn.store.events import JUMP, Event, audit, trusted_now
 from wellworn.store.port import Record, RecordFilter, Store
 
 RETENTION, RECEIPT_KEY = "retention", "receipt_key"
@@ -49,6 +49,9 @@ class Expired:
 
     entries: int = 0
     recalls: int = 0
+    counted_from: datetime | None = None
+    """From when ages were counted, if not from now: the clock had moved on by more than a day since it was last seen, and
+    nothing is deleted for a single jump of it."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +103,9 @@ def expire(
     With `dry_run` nothing is removed, only counted.
     """
     policy, entries, recalls = policy or retention_of(store, tenant), 0, 0
+    with store.transact() as tx:
+        trusted = trusted_now(tx, tenant, now)
+    counted_from, now = trusted if now - trusted > JUMP else None, min(now, trusted)
     for partition in store.partitions(tenant) if policy.kinds else ():
         scope = Scope(tenant=tenant, **{partition.layer: partition.layer_id})
         for page in [*pages(store, partition)]:
@@ -121,12 +127,12 @@ def expire(
         logged = store.records(RecordFilter(kinds=["recall"], tenant=tenant, before=before))
         keys = [one.key for one in logged if one.key not in told]
         if dry_run:
-            return Expired(entries=entries, recalls=len(keys))
+            return Expired(entries=entries, recalls=len(keys), counted_from=counted_from)
         with store.transact() as tx:
             for start in range(0, len(keys), 500):
                 wanted = RecordFilter(kinds=["recall"], tenant=tenant, keys=keys[start : start + 500])
                 recalls += tx.drop_records(wanted)
-    return Expired(entries=entries, recalls=recalls)
+    return Expired(entries=entries, recalls=recalls, counted_from=counted_from)
 
 
 def erase(
