@@ -34,6 +34,8 @@ CHANGES = [
     ),
 ]
 LOOK_ALIKES = [
+    ("Errors in team Atlas: it retries twice.", "Errors in team Boreas: it fails at once."),
+    ("Lead of project Atlas: Ada", "Lead of project Boreas: Ben"),
     ("I live in Oslo.", "My sister moved to Rome."),
     ("I have been to Rome.", "I have been to Paris."),
     ("I read Dune.", "I read Emma."),

@@ -30,6 +30,8 @@ def replace_older(tx: Tx, rivals: Sequence[tuple[Entry, float]], new: Entry, now
         old = there.get(seen.id)
         if old is None or old.text != seen.text or old.state != "active" or old.valid_to is not None:
             continue
+        if old.valid_from > new.valid_from:  # it begins later: it is the older news
+            continue
         if probability < SURE:
             doubt = round(probability, 4)
             link = Link(

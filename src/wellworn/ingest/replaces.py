@@ -103,6 +103,7 @@ _TO_SOMEONE = re.compile(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re
 _STATE = re.compile(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|[:=] ?\w", re.I)
 _SENTENCE_ENDS = re.compile(r"[.!?]+(?:\s|$)")
 _DEFINITE = re.compile(r"\bthe\s+([^\W_]+)", re.I)
+_HEADING = re.compile(r"\s*([^.!?;:,\n]{1,60}):\s")
 _CLAUSE = re.compile(r"[.!?;:,]+\s+")
 _NOUNS = re.compile(r"[^\W_](?:[\w'’-]*[^\W_])?")
 _OWN = ("my", "our")
@@ -184,7 +185,11 @@ def _changes(found: Iterable[str]) -> bool:
 
 
 def _things(text: str, speaker: bool) -> Iterable[frozenset[str]]:
-    """What a text says something of: the subject of a clause ("the launch has …"), or what the speaker has ("my rent")."""
+    """What a text says something of: its heading ("Owner of Atlas: …"), the subject of a clause ("the launch has …"), or
+    what the speaker has ("my rent")."""
+    heading = None if speaker else _HEADING.match(text)
+    if heading:
+        yield frozenset(noun for noun in words(heading[1]) if noun not in STOP_WORDS and not _changes([noun]))
     for clause in _CLAUSE.split(text):
         said = _NOUNS.findall(clause)
         low = [re.split("['’]", word)[0].lower() for word in said]
