@@ -34,6 +34,8 @@ CHANGES = [
     ),
 ]
 LOOK_ALIKES = [
+    ("I nearly moved to Rome last year.", "I moved to Bergen last week."),
+    ("As a child I lived in Lyon.", "I moved to Bergen last week."),
     ("Errors in team Atlas: it retries twice.", "Errors in team Boreas: it fails at once."),
     ("Lead of project Atlas: Ada", "Lead of project Boreas: Ben"),
     ("I live in Oslo.", "My sister moved to Rome."),

@@ -85,11 +85,12 @@ _NOT_SO = re.compile(
     r"\b(?:used to|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
     r"|might|(?:i|we) (?:may|could)|would|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
     r"|nearly|almost|about to|close to|plan(?:ned|ning)? to|(?:i|we) (?:plan|hope|want|wish|intend)|hoping to"  # it may be
-    r"|consider(?:ing)?|appl(?:y|ied|ying)|mind to|thinking (?:about|of)|decid\w+ against"
-    r"|still|also|too(?=\W*$|[.,;!])|as well|besides|in addition|another|a second)\b",  # the old one holds too
+    r"|consider(?:ing)?|appl(?:y|ied|ying)|mind to|thinking (?:about|of)|decid\w+ against)\b",
     re.I,
 )
-"""What was, may be, or is besides, does not replace what is."""
+"""What was or may be does not replace what is, and is not replaced."""
+_BESIDES = re.compile(r"\b(?:still|also|too(?=\W*$|[.,;!])|as well|besides|in addition|another|a second)\b", re.I)
+"""The old one holds too."""
 _NOT = re.compile(
     r"(?:\b(?:not|never)|n['’]t)\s+(?:yet |even |really |actually )?([a-z]+)(?!.*\b(?:anymore|longer|instead)\b)", re.I
 )
@@ -135,6 +136,9 @@ class Statement:
     many: bool
     """It tells what happened, or something of which one has many."""
     is_so: bool
+    """It says what is, not what was or may be."""
+    besides: bool
+    """It leaves what was said before as it is."""
 
 
 @lru_cache(maxsize=1)
@@ -170,7 +174,8 @@ def read(text: str) -> Statement:
         asserts=short and not asks and not _TO_SOMEONE.search(text),
         states=speaker or _changes(own) or bool(_STATE.search(text)),
         many=bool(_MANY.search(text)),
-        is_so=not _NOT_SO.search(text) and not any(_changes([word]) for word in _NOT.findall(text)),
+        is_so=not _NOT_SO.search(text),
+        besides=bool(_BESIDES.search(text)) or any(_changes([word]) for word in _NOT.findall(text)),
     )
 
 
@@ -230,7 +235,7 @@ def _same_owner(before: Statement, after: Statement) -> bool:
 
 def _most(before: Statement, after: Statement) -> float:
     """The highest probability that a pair can have. Statements about different things have nothing to do with each
-    other. Nothing is surely replaced by a statement about something that the old one does not mention; nor where
+    other. Nothing is surely replaced by a statement about something that the old one does not mention; nor what was or may be; nor where
     both merely tell what happened, or of things of which one has many: there the newer may come first."""
     alike = any(_alike(a, b) for a in before.things for b in after.things)
     shared = before.content & after.content
@@ -241,7 +246,7 @@ def _most(before: Statement, after: Statement) -> float:
         shared = before.names & after.names
     elsewhere = bool(after.things or after.definite) or not after.of_speaker
     many = not after.tells_change and (before.many or after.many)
-    return _UNSURE if many or (elsewhere and not alike and not shared) else 1.0
+    return _UNSURE if many or not before.is_so or (elsewhere and not alike and not shared) else 1.0
 
 
 def probability(old: str, new: str, *, stated: bool = False, spoken: bool = False) -> float:
@@ -256,7 +261,9 @@ def probability(old: str, new: str, *, stated: bool = False, spoken: bool = Fals
     asserts = stated or (before.asserts and after.asserts and after.states and (spoken or before.states))
     near = float(before.vector @ after.vector)
     news = after.tells_change or not after.names or bool(after.names - before.names)
-    if not (asserts or spoken) or not news or near > _SAME or not after.is_so or not _same_owner(before, after):
+    if not (asserts or spoken) or not news or near > _SAME or not after.is_so or after.besides:
+        return 0.0
+    if not _same_owner(before, after):
         return 0.0
     score = _BIAS + _NEAR * near + _NEAR_WITHOUT_NAMES * float(before.without_names @ after.without_names)
     score += _NAMES_OLD_NAME * bool(before.names & after.names) + _TELLS_CHANGE * after.tells_change
