@@ -21,11 +21,13 @@ from wellworn.ingest.validate import (
     checked_groups,
     checked_id,
     checked_job_state,
+    checked_line,
     checked_pairs,
     checked_path,
     checked_progress,
     checked_scope,
     checked_session_id,
+    shown,
 )
 from wellworn.jobs.queue import list_jobs
 from wellworn.models.port import Embedder
@@ -256,7 +258,7 @@ class AdminView:
         if key is not None and not isinstance(key, bytes):
             raise InvalidInput("key", f"must be bytes, not {type(key).__name__}")
         engine = self._engine
-        return erase(engine.store, engine.forgetter, engine.learner, self._scope(scope), key=key)
+        return erase(engine.store, engine.forgetter, engine.learner, self._scope(scope), engine.clock(), key=key)
 
     def reembed(self, *, progress: Progress | None = None) -> Reembedded:
         """Give every entry a vector of this memory's embedder, then serve those; can be stopped and resumed."""
@@ -333,8 +335,8 @@ class AdminView:
         from wellworn.ops.imports.core import Importer
         from wellworn.ops.imports.readers import READERS
 
-        if source not in READERS:
-            raise InvalidInput("source", f"{source!r} is not a source", f"use one of {', '.join(READERS)}")
+        if not isinstance(source, str) or source not in READERS:
+            raise InvalidInput("source", f"{shown(source)} is not a source", f"use one of {', '.join(READERS)}")
         name, read = READERS[source]
         engine, home = self._engine, self._scope(scope)
         engine.check_open()
@@ -351,7 +353,8 @@ class AdminView:
         place = checked_path("path", path)
         if not place.exists():
             raise InvalidInput("path", f"there is no {str(place)!r}", "give the file or folder of the export")
-        return importer.run([*read(place)], owner=owner, progress=checked_progress(progress))
+        whose = None if owner is None else checked_line("owner", owner, blank=False)
+        return importer.run([*read(place)], owner=whose, progress=checked_progress(progress))
 
     def _tenant(self, scope: Scope | None) -> str | None:
         """The tenant of a call; None, which means all, where nobody names one."""

@@ -14,14 +14,14 @@ import signal
 import sqlite3
 import sys
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
 from typing import Any
 
-from wellworn import Memory, Scope, WellwornError
+from wellworn import Memory, NotFound, Scope, WellwornError
 from wellworn.ingest import forget, remember
 from wellworn.ops import bundle, doctor
 from wellworn.ops.backup import check, list_backups, restore
@@ -137,7 +137,7 @@ def _forget_person(folder: Path) -> None:
 
 
 def _erase(folder: Path) -> None:
-    with opened(folder) as mem:
+    with opened(folder) as mem, suppress(NotFound):  # it was done before the end came
         mem.admin.erase(scope=ADA)
 
 

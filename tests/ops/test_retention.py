@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wellworn.core.errors import InvalidInput
+from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.memory import Memory
 from wellworn.ops.backup import list_backups
 from wellworn.ops.retention import RetentionPolicy, receipt_holds
@@ -61,3 +61,19 @@ def test_an_erased_person_is_gone_with_a_receipt_that_holds(tmp_path: Path) -> N
         assert receipt_holds(given, key=b"0123456789abcdef")
         assert memory.verify()
     assert b"tokio" not in b"".join(one.read_bytes() for one in tmp_path.glob("memory.db*") if one.is_file())
+
+
+def test_an_erasure_that_was_cut_short_is_done_again_to_its_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with opened(tmp_path / "memory.db") as memory:
+        fill(memory)
+        memory.admin.backup()
+        with monkeypatch.context() as cut:
+            cut.setattr(memory.engine.learner, "relearn", lambda tenant: 1 / 0)
+            with pytest.raises(ZeroDivisionError):
+                memory.admin.erase(scope=ADA)
+        assert receipt_holds(memory.admin.erase(scope=ADA), store=memory.engine.store)
+        assert memory.admin.backup().removed, "it held the person"
+        with pytest.raises(NotFound):
+            memory.admin.erase(scope=ADA)

@@ -29,7 +29,7 @@ from wellworn.ops.bundle import pages
 from wellworn.store.events import JUMP, Event, audit, trusted_now
 from wellworn.store.port import Record, RecordFilter, Store
 
-RETENTION, RECEIPT_KEY = "retention", "receipt_key"
+RETENTION, RECEIPT_KEY, ERASING = "retention", "receipt_key", "erasing"
 """Kinds of records of a tenant."""
 
 
@@ -136,19 +136,27 @@ def expire(
 
 
 def erase(
-    store: Store, forgetter: Forgetter, learner: Learner, scope: Scope, *, key: bytes | None = None
+    store: Store, forgetter: Forgetter, learner: Learner, scope: Scope, now: datetime, *, key: bytes | None = None
 ) -> SignedReceipt:
-    """Forget everything of the scope's home layer, and sign what was done. `NotFound` when there is nothing of it."""
+    """Forget everything of the scope's home layer, and sign what was done. `NotFound` when there is nothing of it.
+
+    A record says that it is under way, so that one that was cut short can be done again to its end.
+    """
     home = scope.home()
     learner.log.flush()
-    if store.heads([home]) == [None]:
+    name = f"{home.layer}:{home.layer_id}"
+    under_way = RecordFilter(kinds=[ERASING], tenant=scope.tenant, of_tenant=True, keys=[name])
+    if store.heads([home]) == [None] and not store.records(under_way):
         raise NotFound("data of", f"{home.layer} {home.layer_id}", "nothing was erased; check the name")
+    with store.transact() as tx:
+        tx.add_record(Record(tenant=scope.tenant, kind=ERASING, key=name, created_at=now, updated_at=now))
     forgotten: Receipt = forgetter.forget(
         scope=scope, ids=None, session_id=None, everything=True, layer=None, turns=None
     )
     learner.relearn(scope.tenant)
     with store.transact() as tx:
         audit(tx, Event(at=forgotten.at, tenant=scope.tenant, action=ERASE, detail={"entries": forgotten.entries}))
+        tx.drop_records(under_way)
     store.scrub()
     about = {name: value for name, value in to_plain(forgotten).items() if name != "ids"}
     about |= {"ids": len(forgotten.ids), "person": {"tenant": home.tenant, "layer": home.layer, "id": home.layer_id}}
