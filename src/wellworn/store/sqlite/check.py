@@ -13,11 +13,19 @@ from functools import partial
 from typing import Any
 
 from wellworn.core.clock import from_micros
+from wellworn.store.damage import TROUBLE
 from wellworn.store.port import Flaw
-from wellworn.store.sqlite.damage import TROUBLE, fetched
-from wellworn.store.sqlite.reader import link_from, replaced_from, turn_from
-from wellworn.store.sqlite.records import SELECT_RECORD, record_from
-from wellworn.store.sqlite.rows import ENTRY_COLUMNS, SELECT_ENTRY, entry_from
+from wellworn.store.rows import (
+    ENTRY_COLUMNS,
+    SELECT_ENTRY,
+    SELECT_RECORD,
+    entry_from,
+    link_from,
+    record_from,
+    replaced_from,
+    turn_from,
+)
+from wellworn.store.sqlite.sql import fetched
 
 _ORPHANS = {
     # check name: (what the row is, query for its subjects, statement that drops them)

@@ -11,8 +11,9 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any
 
-from wellworn.core.clock import from_micros, to_micros
-from wellworn.core.values import LAYERS, Entry, Layer, Link, Partition, Turn
+from wellworn.core.clock import to_micros
+from wellworn.core.values import Entry, Layer, Link, Partition, Turn
+from wellworn.store.damage import Damage, slim_from
 from wellworn.store.port import (
     Delta,
     Edge,
@@ -28,17 +29,22 @@ from wellworn.store.port import (
     StoreReader,
     Vector,
 )
-from wellworn.store.sqlite import records
-from wellworn.store.sqlite.damage import BLOB, FLOAT, INT, NONE, TEXT, Damage, Types, fetched, fits, slim_from
-from wellworn.store.sqlite.rows import (
+from wellworn.store.rows import (
     SELECT_ENTRY,
-    entry_from,
-    entry_of_snapshot,
-    in_list,
-    index_from,
-    list_from,
-    vector_from,
+    SELECT_SESSION,
+    entry_name,
+    index_name,
+    link_from,
+    neighbour_from,
+    numbered_entry,
+    numbered_index,
+    partition_from,
+    replaced_from,
+    session_from,
+    turn_from,
 )
+from wellworn.store.sqlite import records
+from wellworn.store.sqlite.sql import fetched, in_list
 
 _SLIM = """
 SELECT e.no, e.seq, e.index_seq, e.kind, e.state, e.at, e.valid_from, e.valid_to, e.confidence, e.usage_count,
@@ -56,7 +62,6 @@ _SHARING_A_SKETCH = " UNION ALL ".join(
     "ORDER BY i.entry DESC LIMIT ?)"
     for column in ("near_a", "near_b")
 )
-_HEAD = "s.tenant, s.layer, s.layer_id, n.session_id, n.turns, n.reflected, n.touched_at, n.ended_at"
 
 HIDDEN = ""
 """The tenant of partitions that are being removed: a name that no scope can have."""
@@ -107,7 +112,7 @@ class SqliteReader(StoreReader):
             values += [prefix, prefix.encode() + b"\xff"]
         with self._reading() as db:
             rows = fetched(db, f"SELECT tenant, layer, layer_id FROM partitions {where} ORDER BY no", values)
-        return self.damage.read(rows, _partition_from, lambda row: f"partition {row!r:.120}")
+        return self.damage.read(rows, partition_from, lambda row: f"partition {row!r:.120}")
 
     def heads(self, partitions: Sequence[Partition]) -> list[Head | None]:
         found: dict[int, Head] = {}
@@ -133,7 +138,7 @@ class SqliteReader(StoreReader):
             removed = db.execute(
                 "SELECT entry FROM removed WHERE partition = ? AND seq > ?", (partition_no, since)
             ).fetchall()
-        rows = self.damage.read(found, partial(slim_from, vector_bytes=vector_bytes), _index_row)
+        rows = self.damage.read(found, partial(slim_from, vector_bytes=vector_bytes), index_name)
         return Delta(seq=head[0], rows=rows, removed=[no for (no,) in removed])
 
     def counts(self, partitions: Sequence[Partition]) -> dict[str, int]:
@@ -190,7 +195,7 @@ class SqliteReader(StoreReader):
             )
         for row in rows:
             self._met(row[0], row[-1], row[-2])
-        found = self.damage.read(rows, _numbered_entry, _entry_row)
+        found = self.damage.read(rows, numbered_entry, entry_name)
         if limit is not None and len(found) < len(rows) == limit:  # some cannot be read: a page is full all the same
             found += self.select(partitions, selection, after=rows[-1][-1], limit=limit - len(found))
         return found
@@ -300,11 +305,9 @@ class SqliteReader(StoreReader):
         return self.damage.read(rows, partial(self._neighbour, partition_no), lambda row: f"entry {row[1]}")
 
     def _neighbour(self, partition_no: int, row: tuple[Any, ...]) -> Neighbour:
-        no, entry_id, at, tags, *index = row
-        _checked(row[:4], _NEIGHBOUR)
-        near = index_from(_checked(tuple(index), _INDEX[:8])) if index else None
-        self._met(entry_id, no, partition_no)
-        return Neighbour(id=entry_id, at=from_micros(at), tags=list_from(tags), index=near)
+        found = neighbour_from(row)
+        self._met(found.id, row[0], partition_no)
+        return found
 
     def replaced(self, entry_id: str) -> list[Replaced]:
         with self._reading() as db:
@@ -328,7 +331,7 @@ class SqliteReader(StoreReader):
                 f"FROM entries e LEFT JOIN index_records i ON i.entry = e.no WHERE e.no {in_list(nos, values)}",
                 values,
             )
-        readable = dict(self.damage.read(rows, _index_from, lambda row: f"index record {row[9]}"))
+        readable = dict(self.damage.read(rows, numbered_index, lambda row: f"index record {row[9]}"))
         return {row[9]: readable.get(row[9], (None, None)) for row in rows}
 
     def model(self) -> EmbeddingModel | None:
@@ -402,11 +405,11 @@ class SqliteReader(StoreReader):
         with self._reading() as db:
             rows = fetched(
                 db,
-                f"SELECT {_HEAD} FROM sessions n {index} JOIN partitions s ON s.no = n.partition "
+                f"SELECT {SELECT_SESSION} FROM sessions n {index} JOIN partitions s ON s.no = n.partition "
                 f"WHERE {where} ORDER BY {order} LIMIT ?",
                 (*values, -1 if limit is None else limit),
             )
-        return self.damage.read(rows, _session_from, lambda row: f"session {row[3]!r:.80}")
+        return self.damage.read(rows, session_from, lambda row: f"session {row[3]!r:.80}")
 
     def turns(self, partition: Partition, session_id: str) -> list[Turn]:
         with self._reading() as db:
@@ -439,86 +442,3 @@ def _sharing(db: sqlite3.Connection, partition_no: int, tags: Sequence[str], at_
         )
         shared.update(no for (no,) in rows)
     return [no for no, number in shared.items() if number >= at_least]
-
-
-_NEIGHBOUR = (INT, TEXT, INT, TEXT)
-_LINK = (TEXT, TEXT, TEXT, FLOAT, INT, INT)
-_SESSION = (TEXT, TEXT, TEXT, TEXT, INT, INT, INT, INT + NONE)
-_TURN = (INT, TEXT, TEXT, INT, TEXT + NONE, TEXT + NONE)
-_INDEX = (INT, INT, INT, INT, INT, INT, BLOB, BLOB, BLOB + NONE, INT, INT)
-
-
-def _checked(row: tuple[Any, ...], columns: tuple[Types, ...]) -> tuple[Any, ...]:
-    if not fits(row, columns):
-        raise TypeError("a column holds a value of another type")
-    return row
-
-
-def _partition_from(row: tuple[Any, ...]) -> Partition:
-    tenant, layer, layer_id = _checked(row, (TEXT, TEXT, TEXT))
-    if layer not in LAYERS:
-        raise ValueError(f"{layer!r:.40} is no layer")
-    return Partition(tenant=tenant, layer=layer, layer_id=layer_id)
-
-
-def _numbered_entry(row: tuple[Any, ...]) -> tuple[int, Entry]:
-    return row[-1], entry_from(row[:-2])
-
-
-def _entry_row(row: tuple[Any, ...]) -> str:
-    return f"entry {row[0] if isinstance(row[0], str) else f'row {row[-1]}'}"
-
-
-def _index_row(row: tuple[Any, ...]) -> str:
-    return f"index record {row[0]}"
-
-
-def _index_from(row: tuple[Any, ...]) -> tuple[int, tuple[IndexRecord | None, Vector | None]]:
-    if row[10] is None:
-        return row[9], (None, None)
-    _checked(row, _INDEX)
-    return row[9], (index_from(row[:8]), vector_from(row[8]))
-
-
-def replaced_from(row: tuple[Any, ...]) -> Replaced:
-    snapshot, change, changed_at, tenant, layer, layer_id, _ = _checked(row, (TEXT, TEXT, INT, TEXT, TEXT, TEXT, INT))
-    partition = Partition(tenant=tenant, layer=layer, layer_id=layer_id)
-    return Replaced(entry=entry_of_snapshot(snapshot, partition), change=change, changed_at=from_micros(changed_at))
-
-
-def link_from(row: tuple[Any, ...]) -> Link:
-    source, target, type_, confidence, automatic, created_at = _checked(row, _LINK)
-    return Link(
-        source=source,
-        target=target,
-        type=type_,
-        confidence=confidence,
-        automatic=bool(automatic),
-        created_at=from_micros(created_at),
-    )
-
-
-def turn_from(row: tuple[Any, ...], session_id: str) -> Turn:
-    number, role, text, at, speaker, entry_id = _checked(row, _TURN)
-    return Turn(
-        session_id=session_id,
-        number=number,
-        role=role,
-        text=text,
-        at=from_micros(at),
-        speaker=speaker,
-        entry_id=entry_id,
-    )
-
-
-def _session_from(row: tuple[Any, ...]) -> SessionHead:
-    """The head of a row selected with `_HEAD`."""
-    tenant, layer, layer_id, session_id, turns, reflected, touched_at, ended_at = _checked(row, _SESSION)
-    return SessionHead(
-        partition=Partition(tenant=tenant, layer=layer, layer_id=layer_id),
-        id=session_id,
-        turns=turns,
-        reflected=reflected,
-        touched_at=from_micros(touched_at),
-        ended_at=None if ended_at is None else from_micros(ended_at),
-    )

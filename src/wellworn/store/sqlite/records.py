@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import sqlite3
-import struct
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
-from wellworn.core.clock import from_micros, to_micros
+from wellworn.core.clock import to_micros
 from wellworn.core.errors import StoreError
-from wellworn.core.values import Partition, filled
+from wellworn.core.values import Partition
+from wellworn.store.damage import Damage
 from wellworn.store.port import Record, RecordFilter
-from wellworn.store.sqlite.damage import BLOB, INT, NONE, TEXT, Damage, fetched, fits
-from wellworn.store.sqlite.rows import MOST_MARKS, in_list, json_from, list_from
+from wellworn.store.rows import SELECT_RECORD, body_of, names_of, numbers_blob, numbers_from, record_from
+from wellworn.store.sqlite.sql import MOST_MARKS, fetched, in_list
 
-SELECT_RECORD = """
-SELECT r.no, r.tenant, r.partition, r.kind, r.key, r.state, r.session, r.due_at, r.created_at, r.updated_at, r.names, r.body,
-r.blob, r.rows
-FROM records r
-"""
 _OLD = """
 SELECT no, names FROM records INDEXED BY records_by_key
 WHERE kind = ? AND key = ? AND tenant = ? AND ifnull(partition, 0) = ?
@@ -35,7 +29,6 @@ WHERE no = ?
 """
 _ORDERS = {"oldest": "r.no", "newest": "r.no DESC", "due": "r.due_at, r.no"}
 _PARTITION = "(SELECT no FROM partitions WHERE tenant = ? AND layer = ? AND layer_id = ?)"
-_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def select(db: sqlite3.Connection, wanted: RecordFilter, damage: Damage) -> list[Record]:
@@ -86,10 +79,10 @@ def put(db: sqlite3.Connection, partition_no: int | None, record: Record, *, onl
         record.session,
         None if record.due_at is None else to_micros(record.due_at),
         to_micros(record.updated_at),
-        _encode([*dict.fromkeys(record.names)]) if named else "[]",
-        _encoded(record) if whole else "{}",
+        names_of(record) if named else "[]",
+        body_of(record) if whole else "{}",
         record.blob,
-        struct.pack(f"<{len(record.rows)}q", *record.rows) if whole and record.rows else None,
+        numbers_blob(record.rows) if whole and record.rows else None,
     )
     old = None
     if record.key and not only_new:
@@ -117,7 +110,7 @@ def blank(db: sqlite3.Connection, tenant: str, gone: set[int], *, but: int = 0) 
         "AND (partition IS NULL OR partition <> ?)",
         (tenant, but),
     ).fetchall()
-    about = [(no,) for no, blob in rows if not gone.isdisjoint(_unpacked(blob))]
+    about = [(no,) for no, blob in rows if not gone.isdisjoint(numbers_from(blob))]
     db.executemany("UPDATE records SET body = '{}', rows = NULL WHERE no = ?", about)
 
 
@@ -193,50 +186,3 @@ def _all_there(db: sqlite3.Connection, rows: Sequence[int]) -> bool:
         values,
     ).fetchone()
     return bool(found[0] == len({*rows}))
-
-
-def _unpacked(blob: bytes) -> tuple[int, ...]:
-    return struct.unpack_from(f"<{len(blob) // 8}q", blob)
-
-
-def _encoded(record: Record) -> str:
-    if not record.body:
-        return "{}"
-    try:
-        return _encode(record.body)
-    except (TypeError, ValueError) as error:
-        raise StoreError(f"the body of {record.kind} {record.key!r} is not JSON: {error}") from None
-
-
-_COLUMN_TYPES = (
-    *(INT, TEXT, INT + NONE, TEXT, TEXT + NONE, TEXT, TEXT + NONE, INT + NONE, INT, INT, TEXT, TEXT),
-    *(BLOB + NONE, BLOB + NONE),
-)
-
-
-def record_from(row: tuple[Any, ...], partition: Partition | None) -> Record:
-    """The record of a row selected with `SELECT_RECORD`."""
-    if not fits(row, _COLUMN_TYPES):
-        raise TypeError("a column holds a value of another type")
-    no, tenant, _, kind, key, state, session, due_at, created_at, updated_at, names, body, blob, rows = row
-    about, named = {} if body == "{}" else json_from(body), list_from(names)
-    if type(about) is not dict or type(named) is not list or (rows is not None and len(rows) % 8):
-        raise TypeError("its body, names or rows are of another type")
-    created = from_micros(created_at)
-    return filled(
-        Record,
-        no=no,
-        tenant=tenant,
-        partition=partition,
-        kind=kind,
-        key=key or "",
-        state=state,
-        session=session,
-        due_at=None if due_at is None else from_micros(due_at),
-        created_at=created,
-        updated_at=created if updated_at == created_at else from_micros(updated_at),
-        names=tuple(named),
-        rows=() if rows is None else _unpacked(rows),
-        body=about,
-        blob=blob,
-    )

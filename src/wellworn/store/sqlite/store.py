@@ -14,10 +14,10 @@ from pathlib import Path
 from types import TracebackType
 
 from wellworn.core.errors import StoreCorrupt, WrongKey
+from wellworn.store.damage import Damage
 from wellworn.store.port import Flaw, Removed, Store, StoreReader, Tx
 from wellworn.store.sqlite.check import check_tables, mend_tables
 from wellworn.store.sqlite.connection import Connections, translated
-from wellworn.store.sqlite.damage import Damage
 from wellworn.store.sqlite.driver import Key, connect, explained, key_of, raw_key
 from wellworn.store.sqlite.former import STALE_INDEX
 from wellworn.store.sqlite.reader import HIDDEN, SqliteReader

@@ -19,6 +19,7 @@ from wellworn.core.clock import to_micros
 from wellworn.core.errors import StoreError
 from wellworn.core.locks import process_runs
 from wellworn.core.values import Entry, Link, Partition, Turn
+from wellworn.store.damage import Damage
 from wellworn.store.port import (
     EmbeddingModel,
     IndexRecord,
@@ -32,10 +33,10 @@ from wellworn.store.port import (
     Tx,
     Vector,
 )
+from wellworn.store.rows import ENTRY_COLUMNS, entry_row, index_row, snapshot_of, update_of, vector_blob
 from wellworn.store.sqlite import records
-from wellworn.store.sqlite.damage import Damage, fetched
 from wellworn.store.sqlite.reader import BEING_REMOVED, HIDDEN, SqliteReader
-from wellworn.store.sqlite.rows import ENTRY_COLUMNS, entry_row, in_list, index_row, snapshot_of, update_of, vector_blob
+from wellworn.store.sqlite.sql import fetched, in_list
 
 SLICE = 1_000
 """Rows that are removed at a time from a hidden partition."""
@@ -186,8 +187,9 @@ class SqliteTx(SqliteReader, Tx):
         if before is None:
             self._db.execute(_UPDATE_ENTRY, (seq, *entry_row(entry), no))
         else:
-            columns, values = update_of(before, entry)
-            self._db.execute(f"UPDATE entries SET seq = ?{columns} WHERE no = ?", (seq, *values, no))
+            values = update_of(before, entry)
+            columns = "".join(f", {name} = ?" for name in values)
+            self._db.execute(f"UPDATE entries SET seq = ?{columns} WHERE no = ?", (seq, *values.values(), no))
         if before is None or before.tags != entry.tags:
             self._db.execute("DELETE FROM entry_tags WHERE entry = ?", (no,))
             self._tag(no, partition_no, entry.tags)

@@ -1,12 +1,11 @@
 """Reading rows of which some may be damaged: what cannot be read is left out, counted and logged, never raised.
 
-A damaged page makes SQLite itself fail; that is a `StoreCorrupt`, and `wellworn doctor --repair` copies what is left.
+An engine that fails altogether, as SQLite does on a damaged page, raises `StoreCorrupt` instead.
 """
 
 from __future__ import annotations
 
 import logging
-import sqlite3
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -66,30 +65,16 @@ class Damage:
         return found
 
 
-def fetched(db: sqlite3.Connection, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """Every row of a query. Text that is not UTF-8 comes as bytes, so that it costs its own row only."""
-    try:
-        return db.execute(query, values).fetchall()
-    except Exception as error:  # of either driver
-        if "decode" not in str(error):
-            raise
-    db.text_factory = _text
-    try:
-        return db.execute(query, values).fetchall()
-    finally:
-        db.text_factory = str
-
-
-def _text(value: bytes) -> str | bytes:
-    try:
-        return value.decode()
-    except UnicodeDecodeError:
-        return value
-
-
 def fits(row: Sequence[Any], columns: tuple[Types, ...]) -> bool:
     """Whether every value is of a type that its column holds; SQLite itself keeps anything anywhere."""
     return _fits(tuple(map(type, row)), columns)
+
+
+def checked(row: tuple[Any, ...], columns: tuple[Types, ...]) -> tuple[Any, ...]:
+    """The row, whose values must be of the types of its columns."""
+    if not fits(row, columns):
+        raise TypeError("a column holds a value of another type")
+    return row
 
 
 @lru_cache(maxsize=512)
@@ -105,9 +90,7 @@ _SLIM: tuple[Types, ...] = (
 
 def slim_from(row: tuple[Any, ...], vector_bytes: int) -> Slim:
     """A row of the index as it is held in memory. A vector of another width counts as none; words still find it."""
-    if not fits(row, _SLIM):
-        raise TypeError("a column holds a value of another type")
-    slim = Slim(*row)
+    slim = Slim(*checked(row, _SLIM))
     small = (slim.usage_count, slim.repeats, slim.position or 0, slim.length, slim.chars)
     if slim.kind not in _KINDS or slim.state not in _STATES:
         raise ValueError(f"{slim.kind!r:.40} or {slim.state!r:.40} is no kind or state")

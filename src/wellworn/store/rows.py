@@ -1,8 +1,12 @@
-"""Entries as rows and back, as JSON snapshots of older states, and lists of values in SQL."""
+"""What a store keeps as rows of columns and back, the same for every SQL engine; older states as JSON snapshots.
+
+Times are microseconds since 1970, lists and objects JSON. A row that is damaged raises one of `damage.TROUBLE`.
+"""
 
 from __future__ import annotations
 
 import json
+import struct
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
@@ -11,10 +15,10 @@ from typing import Any
 import numpy as np
 
 from wellworn.core.clock import from_micros, to_micros
-from wellworn.core.errors import StoreCorrupt
-from wellworn.core.values import Entry, Partition, filled
-from wellworn.store.port import IndexRecord, Vector
-from wellworn.store.sqlite.damage import FLOAT, INT, NONE, TEXT, TROUBLE, fits
+from wellworn.core.errors import StoreCorrupt, StoreError
+from wellworn.core.values import LAYERS, Entry, Link, Partition, Turn, filled
+from wellworn.store.damage import BLOB, FLOAT, INT, NONE, TEXT, TROUBLE, checked
+from wellworn.store.port import IndexRecord, Neighbour, Record, Replaced, SessionHead, Vector
 
 ENTRY_COLUMNS = (
     "id",
@@ -48,8 +52,6 @@ ENTRY_COLUMNS = (
 SELECT_ENTRY = ", ".join(f"e.{column}" for column in ENTRY_COLUMNS) + ", s.tenant, s.layer, s.layer_id"
 """What `entry_from` reads, from `entries e JOIN partitions s`."""
 
-MOST_MARKS = 100
-"""Values that are given one by one; more are given as one JSON list."""
 _SNAPSHOT = tuple(each.name for each in fields(Entry) if each.name != "partition")
 _decode = json.JSONDecoder().raw_decode
 _dumps = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes one for every call
@@ -116,9 +118,7 @@ _COLUMN_TYPES = (
 def entry_from(row: tuple[Any, ...]) -> Entry:
     """The entry of a row selected with `SELECT_ENTRY`."""
     try:
-        if not fits(row, _COLUMN_TYPES):
-            raise TypeError("a column holds a value of another type")
-        return _entry_from(row)
+        return _entry_from(checked(row, _COLUMN_TYPES))
     except TROUBLE as error:
         raise StoreCorrupt(f"entry {row[0]!r:.80} cannot be read: {error}; run `wellworn doctor`") from error
 
@@ -266,20 +266,8 @@ def json_from(text: str) -> Any:  # any JSON value
     return value
 
 
-def in_list(wanted: Sequence[Any], values: list[Any]) -> str:
-    """The condition that a column is one of these; what it needs is appended to `values`."""
-    if len(wanted) == 1:
-        values.append(wanted[0])
-        return "= ?"
-    if len(wanted) <= MOST_MARKS:
-        values.extend(wanted)
-        return f"IN ({', '.join('?' * len(wanted))})"
-    values.append(_dumps(list(wanted)))
-    return "IN (SELECT value FROM json_each(?))"
-
-
-def update_of(before: Entry, after: Entry) -> tuple[str, list[Any]]:
-    """The columns in which two states of an entry differ, as `column = ?, …`, and their values.
+def update_of(before: Entry, after: Entry) -> dict[str, Any]:
+    """The columns in which two states of an entry differ, with their new values.
 
     Each column that is set costs its indexes, so the others are left alone.
     """
@@ -287,4 +275,157 @@ def update_of(before: Entry, after: Entry) -> tuple[str, list[Any]]:
     changed = [name for name in ENTRY_COLUMNS if old[name] != new[name]]
     if before.text != after.text and before.evidence == after.evidence:  # kept as nothing where it is the text
         changed.append("evidence")
-    return "".join(f", {name} = ?" for name in changed), [column_of(after, name) for name in changed]
+    return {name: column_of(after, name) for name in changed}
+
+
+# -- links, turns, sessions, records ------------------------------------------------------------------------------
+
+SELECT_SESSION = "s.tenant, s.layer, s.layer_id, n.session_id, n.turns, n.reflected, n.touched_at, n.ended_at"
+"""What `session_from` reads, from `sessions n JOIN partitions s`."""
+_NEIGHBOUR = (INT, TEXT, INT, TEXT)
+_LINK = (TEXT, TEXT, TEXT, FLOAT, INT, INT)
+_SESSION = (TEXT, TEXT, TEXT, TEXT, INT, INT, INT, INT + NONE)
+_TURN = (INT, TEXT, TEXT, INT, TEXT + NONE, TEXT + NONE)
+_INDEX = (INT, INT, INT, INT, INT, INT, BLOB, BLOB, BLOB + NONE, INT, INT)
+
+
+def neighbour_from(row: tuple[Any, ...]) -> Neighbour:
+    """Of number, id, time and tags, and perhaps an index record."""
+    _, entry_id, at, tags, *index = row
+    checked(row[:4], _NEIGHBOUR)
+    near = index_from(checked(tuple(index), _INDEX[:8])) if index else None
+    return Neighbour(id=entry_id, at=from_micros(at), tags=list_from(tags), index=near)
+
+
+def partition_from(row: tuple[Any, ...]) -> Partition:
+    tenant, layer, layer_id = checked(row, (TEXT, TEXT, TEXT))
+    if layer not in LAYERS:
+        raise ValueError(f"{layer!r:.40} is no layer")
+    return Partition(tenant=tenant, layer=layer, layer_id=layer_id)
+
+
+def numbered_entry(row: tuple[Any, ...]) -> tuple[int, Entry]:
+    """Row number and entry of `SELECT_ENTRY`, the partition's number, the row number."""
+    return row[-1], entry_from(row[:-2])
+
+
+def entry_name(row: tuple[Any, ...]) -> str:
+    return f"entry {row[0] if isinstance(row[0], str) else f'row {row[-1]}'}"
+
+
+def index_name(row: tuple[Any, ...]) -> str:
+    return f"index record {row[0]}"
+
+
+def numbered_index(row: tuple[Any, ...]) -> tuple[int, tuple[IndexRecord | None, Vector | None]]:
+    if row[10] is None:
+        return row[9], (None, None)
+    checked(row, _INDEX)
+    return row[9], (index_from(row[:8]), vector_from(row[8]))
+
+
+def replaced_from(row: tuple[Any, ...]) -> Replaced:
+    snapshot, change, changed_at, tenant, layer, layer_id, _ = checked(row, (TEXT, TEXT, INT, TEXT, TEXT, TEXT, INT))
+    partition = Partition(tenant=tenant, layer=layer, layer_id=layer_id)
+    return Replaced(entry=entry_of_snapshot(snapshot, partition), change=change, changed_at=from_micros(changed_at))
+
+
+def link_from(row: tuple[Any, ...]) -> Link:
+    source, target, type_, confidence, automatic, created_at = checked(row, _LINK)
+    return Link(
+        source=source,
+        target=target,
+        type=type_,
+        confidence=confidence,
+        automatic=bool(automatic),
+        created_at=from_micros(created_at),
+    )
+
+
+def turn_from(row: tuple[Any, ...], session_id: str) -> Turn:
+    number, role, text, at, speaker, entry_id = checked(row, _TURN)
+    return Turn(
+        session_id=session_id,
+        number=number,
+        role=role,
+        text=text,
+        at=from_micros(at),
+        speaker=speaker,
+        entry_id=entry_id,
+    )
+
+
+def session_from(row: tuple[Any, ...]) -> SessionHead:
+    """The head of a row selected with `SELECT_SESSION`."""
+    tenant, layer, layer_id, session_id, turns, reflected, touched_at, ended_at = checked(row, _SESSION)
+    return SessionHead(
+        partition=Partition(tenant=tenant, layer=layer, layer_id=layer_id),
+        id=session_id,
+        turns=turns,
+        reflected=reflected,
+        touched_at=from_micros(touched_at),
+        ended_at=None if ended_at is None else from_micros(ended_at),
+    )
+
+
+SELECT_RECORD = """
+SELECT r.no, r.tenant, r.partition, r.kind, r.key, r.state, r.session, r.due_at, r.created_at, r.updated_at, r.names, r.body,
+r.blob, r.rows
+FROM records r
+"""
+_encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
+_RECORD = (
+    *(INT, TEXT, INT + NONE, TEXT, TEXT + NONE, TEXT, TEXT + NONE, INT + NONE, INT, INT, TEXT, TEXT),
+    *(BLOB + NONE, BLOB + NONE),
+)
+
+
+def record_from(row: tuple[Any, ...], partition: Partition | None) -> Record:
+    """The record of a row selected with `SELECT_RECORD`."""
+    no, tenant, _, kind, key, state, session, due_at, created_at, updated_at, names, body, blob, rows = checked(
+        row, _RECORD
+    )
+    about, named = {} if body == "{}" else json_from(body), list_from(names)
+    if type(about) is not dict or type(named) is not list or (rows is not None and len(rows) % 8):
+        raise TypeError("its body, names or rows are of another type")
+    created = from_micros(created_at)
+    return filled(
+        Record,
+        no=no,
+        tenant=tenant,
+        partition=partition,
+        kind=kind,
+        key=key or "",
+        state=state,
+        session=session,
+        due_at=None if due_at is None else from_micros(due_at),
+        created_at=created,
+        updated_at=created if updated_at == created_at else from_micros(updated_at),
+        names=tuple(named),
+        rows=() if rows is None else numbers_from(rows),
+        body=about,
+        blob=blob,
+    )
+
+
+def body_of(record: Record) -> str:
+    """Its body as JSON."""
+    if not record.body:
+        return "{}"
+    try:
+        return _encode(record.body)
+    except (TypeError, ValueError) as error:
+        raise StoreError(f"the body of {record.kind} {record.key!r} is not JSON: {error}") from None
+
+
+def names_of(record: Record) -> str:
+    """The entries that it names as JSON, each once."""
+    return _encode([*dict.fromkeys(record.names)])
+
+
+def numbers_blob(numbers: Sequence[int]) -> bytes:
+    return struct.pack(f"<{len(numbers)}q", *numbers)
+
+
+def numbers_from(blob: bytes) -> tuple[int, ...]:
+    return struct.unpack_from(f"<{len(blob) // 8}q", blob)
