@@ -100,8 +100,10 @@ def test_connect_adds_to_what_is_there_and_remove_restores_it(
 
     connect(client, *options)
     added = content(place)
+    ignore = f"{'home/' if where == 'home' or client == 'claude-desktop' else ''}.wellworn/.gitignore"
     assert {file for file in added if added[file] != at_first.get(file)} == {
-        file.relative_to(place).as_posix() for file in files
+        ignore,
+        *(file.relative_to(place).as_posix() for file in files),
     }
     server = server_in(files[0], *CLIENTS[client].servers, "wellworn")
     assert [server["args"][-3], server["args"][-2]] == ["mcp", "--db"]
@@ -174,6 +176,24 @@ def test_the_hooks_run(place: Path, client: str) -> None:
         done = CliRunner().invoke(app, line[line.index("hook") :], input=json.dumps(given))
         assert done.exit_code == 0, done.output
         assert "No such option" not in done.output
+
+
+def test_a_memory_is_kept_where_git_does_not_see_it_unless_there_is_one(place: Path) -> None:
+    def db() -> str:
+        return str(server_in(place / ".cursor/mcp.json", "mcpServers", "wellworn")["args"][-1])
+
+    connect("cursor")
+    assert db() == str(place / ".wellworn/memory.db")
+    assert (place / ".wellworn/.gitignore").read_text() == "*\n"
+    told = ["remember", "The tests run with make check.", "--embedder", "hash"]
+    assert CliRunner().invoke(app, told).exit_code == 0
+    assert (place / ".wellworn/memory.db").exists()  # commands of this folder find it, too
+    connect("cursor", "--remove")
+    assert (place / ".wellworn/.gitignore").exists()  # what is remembered stays, and stays ignored
+
+    (place / "memory.db").touch()
+    assert ".gitignore" in connect("cursor")
+    assert db() == str(place / "memory.db")
 
 
 def test_all_projects_share_a_memory_in_the_home_folder(place: Path) -> None:

@@ -21,7 +21,7 @@ pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
 from mcp import Client, MCPError, StdioServerParameters
 
-from wellworn.doors.mcp import TOOLS, build_server
+from wellworn.doors.mcp import MOST_LISTED, TOOLS, build_server
 
 MODERN = "2026-07-28"
 MODES = {MODERN: MODERN, "legacy": "2025-11-25"}  # "auto" would fall back to the older one on a slow machine
@@ -234,6 +234,8 @@ def test_entries_and_sessions_are_resources(memory: Memory) -> None:
             return json.loads((await client.read_resource(uri)).contents[0].text)  # type: ignore[union-attr]
 
         assert {"id": id, "kind": "fact", "text": "Ada likes green tea."} in await read("memory://entries")
+        ids = memory.remember_many([f"note number {n}" for n in range(MOST_LISTED)])
+        assert [one["id"] for one in await read("memory://entries")] == ids[::-1]  # the newest of them, no more
         entry = await read(f"memory://entries/{id}")
         assert [version["entry"]["text"] for version in entry["history"]] == ["Ada likes tea.", "Ada likes green tea."]
         assert await read("memory://sessions") == ["monday"]

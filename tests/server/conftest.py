@@ -23,6 +23,9 @@ from wellworn.server.keys import create_key
 from wellworn.server.service import MemoryService
 
 ME = Scope(user="me")
+STOP_S = 30.0
+WAIT_S = 60.0
+"""How long a test waits for an answer or a thread at most."""
 
 
 @dataclass
@@ -36,7 +39,7 @@ class Running:
 
     def http(self, key: str | None = None) -> httpx.Client:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
-        return self.opened.enter_context(httpx.Client(base_url=self.url, headers=headers, timeout=600))
+        return self.opened.enter_context(httpx.Client(base_url=self.url, headers=headers, timeout=WAIT_S))
 
     def client(self, key: str | None = None) -> Client:
         return self.opened.enter_context(Client(self.url, key=key))
@@ -64,14 +67,20 @@ def serving(
     thread = threading.Thread(target=server.run, kwargs={"sockets": [listening]})
     thread.start()
     try:
-        while not server.started and thread.is_alive():
+        ends = time.monotonic() + WAIT_S
+        while not server.started and thread.is_alive() and time.monotonic() < ends:
             time.sleep(0.01)
         assert server.started
         with ExitStack() as opened:
             yield Running(f"http://127.0.0.1:{listening.getsockname()[1]}", service, opened)
     finally:
         server.should_exit = True
-        thread.join()
+        thread.join(STOP_S)
+        if thread.is_alive():  # a client holds a stream open: name the test instead of waiting for ever
+            server.force_exit = True
+            thread.join(STOP_S)
+            listening.close()
+            raise AssertionError("the server did not end: a request is still under way")
         listening.close()
 
 

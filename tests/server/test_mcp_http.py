@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from .conftest import Running, serving
+from .conftest import WAIT_S, Running, serving
 
 pytest.importorskip("mcp")
 
@@ -22,7 +22,7 @@ def call(url: str, tool: str, key: str | None = None, **arguments: Any) -> Any:
     async def run() -> Any:
         headers = {} if key is None else {"authorization": f"Bearer {key}"}
         async with (
-            httpx2.AsyncClient(headers=headers, timeout=600) as http,
+            httpx2.AsyncClient(headers=headers, timeout=WAIT_S) as http,
             streamable_http_client(url, http_client=http) as streams,
             ClientSession(*streams[:2]) as session,
         ):
@@ -53,3 +53,10 @@ def test_a_key_says_whose_memory_it_is() -> None:
         for query in ("user=ada", "tenant=other", "user=ben&team=core"):
             assert httpx.post(f"{running.url}/mcp?{query}", headers=headers, json={}).status_code == 403
         assert httpx.post(f"{running.url}/mcp", json={}).status_code == 401
+
+
+def test_no_stream_is_held_open(server: Running) -> None:
+    """Nothing would be sent on it, and it would hold up the end of the service."""
+    for method in ("GET", "DELETE"):
+        answer = server.http().request(method, "/mcp", headers={"accept": "text/event-stream"})
+        assert answer.status_code == 405

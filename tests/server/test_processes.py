@@ -15,10 +15,10 @@ from typing import Any
 import httpx
 import pytest
 
-from wellworn import AccessDenied, Client, Memory, Scope, ServiceFailed, StoreBusy
+from wellworn import AccessDenied, Client, Memory, ServiceFailed, StoreBusy
 from wellworn.cli import serve
 
-ME = Scope(user="me")
+from .conftest import ME, WAIT_S
 
 
 @contextmanager
@@ -38,6 +38,8 @@ def process(db: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], di
         "hash",
     ]
     with subprocess.Popen([*command, *options], stdout=subprocess.PIPE, text=True) as started:
+        late = threading.Timer(WAIT_S, started.kill)  # so that the lines below end
+        late.start()
         try:
             assert started.stdout is not None
             text = ""
@@ -45,12 +47,14 @@ def process(db: Path, *options: str) -> Iterator[tuple[subprocess.Popen[str], di
                 line = started.stdout.readline()
                 assert line, "the server ended"
                 text += line
+            late.cancel()
             document = json.loads(text)
             with httpx.Client(transport=httpx.HTTPTransport(retries=10)) as http:
                 host = document["address"].replace("0.0.0.0", "127.0.0.1")
-                assert http.get(f"{host}/readyz", timeout=600).status_code == 200
+                assert http.get(f"{host}/readyz", timeout=WAIT_S).status_code == 200
             yield started, {**document, "address": host}
         finally:
+            late.cancel()
             started.kill()
 
 
@@ -60,12 +64,12 @@ def test_an_acknowledged_write_survives_a_kill_and_is_not_made_twice(tmp_path: P
     db = tmp_path / "memory.db"
     name = {"idempotency-key": "said"}
     body = {"turns": [{"role": "user", "text": "I live in Oslo"}]}
-    with process(db) as (started, told), httpx.Client(base_url=told["address"], timeout=600) as http:
+    with process(db) as (started, told), httpx.Client(base_url=told["address"], timeout=WAIT_S) as http:
         first = http.post("/v1/sessions/s/turns", json=body, headers=name)
         ids = http.post("/v1/entries", json={"text": "Ada prefers tokio"}).json()["ids"]
         started.kill()
-        started.wait()
-    with process(db) as (_, told), httpx.Client(base_url=told["address"], timeout=600) as http:
+        started.wait(WAIT_S)
+    with process(db) as (_, told), httpx.Client(base_url=told["address"], timeout=WAIT_S) as http:
         again = http.post("/v1/sessions/s/turns", json=body, headers=name)
         assert (again.status_code, again.json()) == (201, first.json())
         assert len(http.get("/v1/sessions/s/turns").json()["turns"]) == 1
@@ -84,17 +88,17 @@ def test_writes_under_way_are_finished_before_it_ends(tmp_path: Path) -> None:
         def load() -> None:
             with (
                 suppress(httpx.HTTPError),  # a machine that is too slow to end it in time
-                httpx.stream("POST", f"{told['address']}/v1/import", content=lines, timeout=None) as answer,
+                httpx.stream("POST", f"{told['address']}/v1/import", content=lines, timeout=WAIT_S) as answer,
             ):
                 for _ in answer.iter_lines():
                     begun.set()
 
         importing = threading.Thread(target=load)
         importing.start()
-        assert begun.wait(600)
+        assert begun.wait(WAIT_S)
         started.send_signal(signal.SIGTERM)
-        importing.join()
-        started.wait()
+        importing.join(WAIT_S)
+        started.wait(WAIT_S)
     with Memory(db, embedder="hash", background=False) as memory:
         assert len(memory.entries(limit=5000, scope=ME)) == 1000
 
@@ -130,7 +134,7 @@ def test_many_clients_at_once_lose_nothing(tmp_path: Path) -> None:
 
         def live(number: int) -> None:
             try:
-                with Client(told["address"], timeout_s=600) as client:
+                with Client(told["address"], timeout_s=WAIT_S) as client:
                     mine = client.for_user(f"user{number}")
                     for turn in range(each):
                         mine.session("talk").add("user", f"Number {number} says {turn} things")
@@ -145,7 +149,7 @@ def test_many_clients_at_once_lose_nothing(tmp_path: Path) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join()
+            thread.join(WAIT_S)
         assert failed == []
         with Client(told["address"]) as client:
             said = [len(client.for_user(f"user{number}").session("talk").turns()) for number in range(clients)]

@@ -19,7 +19,7 @@ from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.once import REQUEST
 from wellworn.store.port import RecordFilter
 
-from .conftest import Running, serving
+from .conftest import WAIT_S, Running, serving
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +97,7 @@ def test_the_same_request_at_the_same_time_is_refused(server: Running) -> None:
 
     def slow(*args: Any, **kwargs: Any) -> list[str]:
         inside.set()
-        assert leave.wait(600)
+        assert leave.wait(WAIT_S)
         return remember(*args, **kwargs)
 
     writer.remember = slow  # type: ignore[method-assign]
@@ -107,10 +107,10 @@ def test_the_same_request_at_the_same_time_is_refused(server: Running) -> None:
         target=lambda: answers.append(http.post("/v1/entries", json={"text": "tea"}, headers=once("n")))
     )
     first.start()
-    assert inside.wait(600)
+    assert inside.wait(WAIT_S)
     assert server.http().post("/v1/entries", json={"text": "tea"}, headers=once("n")).status_code == 409
     leave.set()
-    first.join()
+    first.join(WAIT_S)
     assert answers[0].status_code == 201
     assert requests.once(None, lambda: "free") == "free"  # type: ignore[arg-type,return-value,comparison-overlap]
 
@@ -313,7 +313,7 @@ def test_a_busy_server_says_so_and_stays_healthy() -> None:
 
         def slow(*args: Any, **kwargs: Any) -> dict[str, int]:
             inside.set()
-            assert leave.wait(600)
+            assert leave.wait(WAIT_S)
             return check(*args, **kwargs)
 
         memory.engine.store.counts = slow  # type: ignore[method-assign]
@@ -321,12 +321,12 @@ def test_a_busy_server_says_so_and_stays_healthy() -> None:
         http = running.http()
         first = threading.Thread(target=lambda: answers.append(http.get("/v1/stats").status_code))
         first.start()
-        assert inside.wait(600)
+        assert inside.wait(WAIT_S)
         refused = running.http().get("/v1/entries")
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert running.http().get("/healthz").status_code == 200
         leave.set()
-        first.join()
+        first.join(WAIT_S)
         assert answers == [200]
         assert running.http().get("/v1/entries").status_code == 200
 

@@ -11,15 +11,15 @@ from typing import Annotated
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.target import DEFAULT_DB, Target, command
+from wellworn.cli.target import DEFAULT_DB, FOLDER, Target, command, usual_db
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import LAYERS
 from wellworn.doors.clients import CLIENTS, applied, write
 
 app = typer.Typer()
 
-GLOBAL_DB = Path(".wellworn") / "memory.db"
-"""Under the home folder: the memory that all projects share."""
+IGNORED = "*\n"
+"""What .gitignore says beside a memory: nothing of this folder is committed, the file itself included."""
 
 
 @command(app, "connect", "connect claude-code", panel="Agents")
@@ -35,14 +35,15 @@ def connect(
 ) -> None:
     """Add this memory to the settings of a coding agent: its MCP server, and hooks where the agent has them.
 
-    Nothing that is there is replaced, and --remove restores the files. The memory is ./memory.db of this folder, or
-    ~/.wellworn/memory.db with --global, unless --db names another.
+    Nothing that is there is replaced, and --remove restores the files. The memory is ./memory.db if there is one, else
+    .wellworn/memory.db, which git ignores, or ~/.wellworn/memory.db with --global, unless --db names another.
     """
     chosen = CLIENTS.get(client)
     if chosen is None:
         raise InvalidInput("CLIENT", f"{client!r} is not known", f"use one of {', '.join(CLIENTS)}")
     project = None if everywhere or not chosen.has_projects else Path.cwd()
-    changes = chosen.changes(project, _program(), _options(target, project), llm)
+    place = _place(target, project)
+    changes = chosen.changes(project, _program(), _options(target, place), llm)
     if show:
         for change in changes:
             render.show(f"# {change.file}", change.shown())
@@ -51,7 +52,9 @@ def connect(
         raise MissingExtra("an MCP server", "mcp")
     texts = applied(changes, remove=remove)
     write(texts)
-    _folder(project is None and target.db == DEFAULT_DB, remove=remove)
+    ours = (project or Path.home()) / FOLDER / DEFAULT_DB
+    if remove or place == ours:
+        _folder(ours, remove=remove)
     files = sorted({str(change.file) for change in changes})
     did = "Removed from" if remove else "Added to"
     changed = sorted(map(str, texts))
@@ -60,16 +63,32 @@ def connect(
         target.say("Nothing to change.")
     elif not remove:
         target.say(chosen.then)
+        if place == Path.cwd() / DEFAULT_DB:
+            target.say(f"The memory is {DEFAULT_DB} of this folder: add it to .gitignore if you share the folder.")
 
 
-def _folder(wanted: bool, *, remove: bool) -> None:
-    """The folder of the memory that all projects share; it goes again while nothing is in it."""
-    folder = (Path.home() / GLOBAL_DB).parent
-    if wanted and not remove:
-        folder.mkdir(mode=0o700, exist_ok=True)
-    elif wanted:
+def _place(target: Target, project: Path | None) -> Path | str:
+    """Where the memory is: as --db says, else in a folder of ours, unless the project has a memory.db."""
+    if "://" in target.db:
+        return target.db
+    if target.db != usual_db():
+        return Path(target.db).absolute()
+    if project is not None and (project / DEFAULT_DB).exists():
+        return project / DEFAULT_DB
+    return (project or Path.home()) / FOLDER / DEFAULT_DB
+
+
+def _folder(place: Path, *, remove: bool) -> None:
+    """Make our folder of a memory, which git ignores; it goes again while no memory is in it."""
+    ignore = place.with_name(".gitignore")
+    if not remove:
+        place.parent.mkdir(mode=0o700, exist_ok=True)
+        if not ignore.exists():
+            ignore.write_text(IGNORED, encoding="utf-8")
+    elif [*place.parent.glob("*")] in ([], [ignore]):
         with suppress(OSError):
-            folder.rmdir()
+            ignore.unlink(missing_ok=True)
+            place.parent.rmdir()
 
 
 def _program() -> list[str]:
@@ -78,11 +97,9 @@ def _program() -> list[str]:
     return [str(script)] if script.exists() else [sys.executable, "-m", "wellworn"]
 
 
-def _options(target: Target, project: Path | None) -> list[str]:
+def _options(target: Target, place: Path | str) -> list[str]:
     """The shared options with which the program finds the same memory from anywhere."""
-    given = target.db != DEFAULT_DB or project is not None
-    db = Path(target.db).absolute() if given else Path.home() / GLOBAL_DB
-    options = {"db": target.db if "://" in target.db else str(db)}
+    options = {"db": str(place)}
     options |= {layer: str(id) for layer in LAYERS if target.owner is not None and (id := getattr(target.owner, layer))}
     options |= {"tenant": target.scope.tenant, "embedder": target.embedder}
     usual = {"tenant": "default", "embedder": "static"}

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 DEFAULT_USER = "me"
 DEFAULT_DB = "memory.db"
+FOLDER = ".wellworn"
+"""Where `wellworn connect` keeps a memory, so that nobody commits it by accident."""
 PANEL = "Which memory"
 
 JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document; errors too.", show_default=False)]
@@ -173,11 +175,17 @@ def with_shared_options(root: Callable[..., None]) -> Callable[..., None]:
     return _signed(functools.wraps(root)(run), root, own_from=0, root=True)
 
 
+def usual_db() -> str:
+    """The memory of this folder when nobody names one: memory.db, or the one that `wellworn connect` set up."""
+    connected = os.path.isdir(FOLDER) and not os.path.exists(DEFAULT_DB)
+    return os.path.join(FOLDER, DEFAULT_DB) if connected else DEFAULT_DB
+
+
 def _target(values: dict[str, str | None], *, as_json: bool, added: Options) -> Target:
     layers = {layer: value for layer in LAYERS if (value := values[layer]) is not None}
     named = Scope(tenant="default" if (tenant := values["tenant"]) is None else tenant, **layers)
     return Target(
-        db=values["db"] or DEFAULT_DB,
+        db=values["db"] or usual_db(),
         embedder=values["embedder"] or "static",
         scope=named if layers else replace(named, user=DEFAULT_USER),
         owner=named if layers or tenant is not None else None,

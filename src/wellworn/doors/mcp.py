@@ -350,7 +350,9 @@ def build_server(memory: Memory | Opener, *, min_confidence: float = MIN_CONFIDE
 
 def _add_resources(server: MCPServer[Any], opened: Opener) -> None:
     def entries() -> str:
-        found = opened("read").entries(state="active", limit=2**31)[-MOST_LISTED:]
+        memory = opened("read")
+        older = max(0, memory.admin.stats().by_state.get("active", 0) - MOST_LISTED)
+        found = memory.entries(state="active", limit=MOST_LISTED, offset=older)
         return _document([{"id": one.id, "kind": one.kind, "text": one.text} for one in reversed(found)])
 
     def entry(id: str) -> str:

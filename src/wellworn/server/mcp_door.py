@@ -37,7 +37,8 @@ class McpDoor:
         self._inner: Any = None  # the SDK's ASGI application
 
     def route(self) -> BaseRoute:
-        return Route(MCP_PATH, endpoint=self, include_in_schema=False)
+        """Only POST: a GET would hold a stream open on which nothing is ever sent, since no session is kept."""
+        return Route(MCP_PATH, endpoint=self, methods=["POST"], include_in_schema=False)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller: Caller = scope["state"][CALLER]
@@ -67,7 +68,11 @@ class McpDoor:
                 await self._stopping.wait()
 
         self._running = asyncio.create_task(run())
-        await ready.wait()
+        begun = asyncio.create_task(ready.wait())
+        await asyncio.wait({begun, self._running}, return_when=asyncio.FIRST_COMPLETED)
+        if self._running.done():
+            begun.cancel()
+            await self._running  # raises what kept it from starting
         self._inner = next(route.endpoint for route in app.routes if isinstance(route, Route))
 
     def _load(self) -> Any:  # the SDK's server; its types would load it
