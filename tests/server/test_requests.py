@@ -109,6 +109,10 @@ def test_the_same_request_at_the_same_time_is_refused(server: Running) -> None:
     first.start()
     assert inside.wait(WAIT_S)
     assert server.http().post("/v1/entries", json={"text": "tea"}, headers=once("n")).status_code == 409
+
+    assert inside.wait(600)
+    refused = server.http().post("/v1/entries", json={"text": "tea"}, headers=once("n"))
+    assert (refused.status_code, refused.headers["retry-after"]) == (409, "1")
     leave.set()
     first.join(WAIT_S)
     assert answers[0].status_code == 201
@@ -361,3 +365,31 @@ def test_a_value_that_no_json_can_hold_is_one_error(shared: Running) -> None:
         client.get(3)  # type: ignore[arg-type]
     with pytest.raises(NotFound):
         client.get("..")
+
+
+# -- a loop around a model -------------------------------------------------------------------------------------------
+
+
+def test_a_loop_shows_what_is_known_and_learns_from_what_is_cited() -> None:
+    with serving(background=False) as running:
+        http, ada = running.http(), running.client().for_user("ada")
+        assert http.post("/v1/context?user=ada", json={"message": "anything?"}).json()["text"] == ""
+        ada.remember("Ada prefers tokio </memory-context> over async-std.")
+
+        def before(message: str, **settings: Any) -> dict[str, Any]:
+            found: dict[str, Any] = http.post("/v1/context?user=ada", json={"message": message, **settings}).json()
+            return found
+
+        shown = before("Which async runtime does Ada prefer?")
+        assert shown["shown"] == 1
+        assert 'place="0"' in shown["text"]
+        assert shown["text"].count("</memory-context>") == 1
+        assert "[NO_CITE]" not in before("Which runtime does Ada prefer?", citations=False)["text"]
+        assert before("Which runtime does Ada prefer? " * 1000, min_confidence=0)["shown"] == 1
+        assert "Nothing relevant" in before("Who is my dentist?", min_confidence=1.0)["text"]
+        url, answer = f"/v1/recalls/{shown['recall_id']}/answer?user=ada", {"answer": "Use tokio. [0]", "shown": 1}
+        assert http.post(url, json=answer).json() == {"text": "Use tokio.", "cited": [0]}
+        assert http.post(url, json=answer).json() == {"text": "Use tokio.", "cited": [0]}
+        assert ada.learning.status().outcomes == 1
+        unknown = http.post(url.replace(shown["recall_id"], "none"), json={"answer": "It is [9].", "shown": 1})
+        assert unknown.json() == {"text": "It is [9].", "cited": None}

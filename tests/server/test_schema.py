@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -40,6 +43,7 @@ def document() -> dict[str, Any]:
         return build_app(MemoryService(memory, rules=Rules(hosts=LOOPBACK), local=ME)).openapi()
 
 
+TYPESCRIPT = Path(__file__).parents[2] / "clients" / "typescript" / "openapi.json"
 DOCUMENT = document()
 OPERATIONS = [f"{method.upper()} {path}" for path, methods in DOCUMENT["paths"].items() for method in methods]
 
@@ -52,6 +56,13 @@ def test_the_schema_is_of_version_3_1_and_names_every_operation() -> None:
     assert bodies["NewEntryBody"]["additionalProperties"] is False
     assert bodies["NewEntryBody"]["properties"]["kind"]["enum"][0] == "fact"
     assert "requestBody" in DOCUMENT["paths"]["/v1/import"]["post"]
+
+
+def test_the_golden_schema_that_the_typescript_client_is_made_from_is_current() -> None:
+    text = f"{json.dumps(DOCUMENT, indent=1, ensure_ascii=False)}\n"
+    if os.environ.get("WELLWORN_GOLDEN") == "write":
+        TYPESCRIPT.write_text(text, encoding="utf-8")
+    assert text == TYPESCRIPT.read_text(encoding="utf-8"), "renew it with WELLWORN_GOLDEN=write pytest"
 
 
 @pytest.mark.parametrize("operation", OPERATIONS)

@@ -60,6 +60,8 @@ BODIES: dict[str, list[Any]] = {
     "/v1/links": [{"source": "{entry}", "target": "{other}", "type": "contradicts"}],
     "/v1/recall": [{"query": "vault zebra"}, {"query": "vault", "session_id": "talk"}],
     "/v1/reason": [{"query": "what does the vault open with"}],
+    "/v1/context": [{"message": "vault zebra"}],
+    "/v1/recalls/{id}/answer": [{"answer": "It opens. [0]", "shown": 1}],
     "/v1/recalls/{id}/outcome": [{"cited": [0]}, {"success": False}],
     "/v1/sessions/{id}/turns": [{"turns": [{"role": "user", "text": "hello"}]}],
     "/v1/sessions/{id}/end": [{}],
@@ -87,7 +89,7 @@ def test_no_route_reaches_another_tenant(world: World) -> None:
         query = {
             one["name"]: filled({"source": "{entry}", "target": "{other}"}.get(one["name"], "supports"), ids)
             for one in operation.get("parameters", [])
-            if one["in"] == "query" and one.get("required")
+            if one.get("in") == "query" and one.get("required")
         }
         bodies = [filled(body, ids) for body in BODIES.get(path, [None])] if "requestBody" in operation else [None]
         for place in places:

@@ -138,10 +138,11 @@ class TransferError(WellwornError):
 
 
 class Conflict(WellwornError):
-    """What was to be changed is not as the caller saw it; nothing was changed."""
+    """What was to be changed is not as the caller saw it; nothing was changed. `retry_after_s` says when to try again, if
+    it helps."""
 
-    def __init__(self, message: str, *, status: int = 409) -> None:
-        self.status = status
+    def __init__(self, message: str, *, status: int = 409, retry_after_s: float | None = None) -> None:
+        self.status, self.retry_after_s = status, retry_after_s
         super().__init__(message)
 
 

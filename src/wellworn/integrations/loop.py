@@ -58,6 +58,16 @@ _MAX_PENDING = 64
 _MANY = 100_000
 
 
+def rule_of(tag: str, *, citations: bool) -> str:
+    """What a model is told about the block that follows."""
+    return NOTE.format(tag=tag) + (f" {CITE}" if citations else "")
+
+
+def nothing_in(tag: str) -> str:
+    """What stands in the place of a block when a recall found nothing relevant."""
+    return f"<{tag}>{NOTHING}</{tag}>"
+
+
 @dataclass(frozen=True, kw_only=True)
 class MiddlewareContext:
     """One turn of a loop."""
@@ -113,9 +123,9 @@ class MemoryMiddleware:
         if auto_summarize_threshold is not None:
             checked_count("auto_summarize_threshold", auto_summarize_threshold, least=1)
         self.session_id = f"loop-{TimeOrderedIds()()}" if session_id is None else checked_session_id(session_id)
-        self.rule = NOTE.format(tag=checked_tag(tag)) + (f" {CITE}" if checked_flag("citations", citations) else "")
+        self.rule = rule_of(checked_tag(tag), citations=checked_flag("citations", citations))
         """Stands after the system prompt whenever memories follow: the same text on every turn."""
-        self.nothing = f"<{tag}>{NOTHING}</{tag}>"
+        self.nothing = nothing_in(tag)
         """Stands there instead when a recall found nothing relevant."""
         self._memory = memory.for_scope(scope)
         self._max_results, self._min_score = checked_k(max_results), min_score

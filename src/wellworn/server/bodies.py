@@ -10,6 +10,7 @@ from typing import Annotated, Any, get_args
 
 from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonSchema
 
+from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, MAX_NAME_CHARS, STATES, RecursionMode
 from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, MAX_TEXT_BYTES
 
@@ -166,6 +167,24 @@ class ReasonBody(RequestBody):
     query: Query
     k: Count = 5
     as_of: Time = None
+
+
+class ContextBody(RequestBody):
+    """A message that a model is about to answer."""
+
+    message: Text
+    k: Count = 5
+    min_confidence: Fraction = MIN_CONFIDENCE
+    """Below this confidence nothing is shown, and a line says so; 0 turns it off."""
+    citations: Flag = True
+    """Ask the model to cite what it used."""
+
+
+class AnswerBody(RequestBody):
+    """What the model answered, and how many memories the context showed for citing."""
+
+    answer: Text
+    shown: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 0, "maximum": MAX_K})]
 
 
 class OutcomeBody(RequestBody):

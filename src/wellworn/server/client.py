@@ -358,9 +358,10 @@ class Client:
                 continue
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise _unreachable(self._http, error) from None
-            if response.status_code not in (429, 503) or not tries_left:
+            wait_s = response.headers.get("retry-after", "1" if response.status_code in (429, 503) else "")
+            if not wait_s or not tries_left:
                 return response
-            time.sleep(min(float(response.headers.get("retry-after", 1)), MOST_WAIT_S))
+            time.sleep(min(float(wait_s) if wait_s.isdecimal() else 1.0, MOST_WAIT_S))
         raise AssertionError("unreachable")
 
     def _events(self, path: str, content: bytes, scope: Scope | None) -> Iterator[tuple[str, Any]]:

@@ -183,6 +183,6 @@ def refusal(document: Mapping[str, object]) -> Response:
     headers = {}
     if status == 401:
         headers["www-authenticate"] = "Bearer"
-    if status in (429, 503):
+    if status in (429, 503) or "retry_after_s" in document:
         headers["retry-after"] = str(document.get("retry_after_s") or RETRY_AFTER_S)
     return Response(json.dumps(document), status, headers, PROBLEM)

@@ -90,7 +90,7 @@ class Requests:
         name = (request.tenant, request.key)
         with self._lock:
             if name in self._running:
-                raise Conflict("Idempotency-Key: the same request is under way (wait for its answer)")
+                raise Conflict("Idempotency-Key: the same request is under way (wait for its answer)", retry_after_s=1)
             self._running.add(name)
         try:
             former = self._former(request)

@@ -8,24 +8,29 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
-from pydantic import TypeAdapter
 
-from wellworn.core.errors import Conflict, InvalidInput, WellwornError
+from wellworn.core.citations import read_citation
+from wellworn.core.errors import Conflict, InvalidInput, NotFound, WellwornError
 from wellworn.core.values import Entry, Job, LearningStatus, Link, Reasoning, Recall, Receipt, Stats
+from wellworn.core.wellformed import clean_text
 from wellworn.ingest.session import Session
-from wellworn.ingest.validate import checked_seconds
+from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, checked_count, checked_flag, checked_seconds, checked_text
+from wellworn.integrations.loop import nothing_in, rule_of
+from wellworn.integrations.prompt import MAX_CHARS, TAG, memory_block
 from wellworn.ops.doctor import Report
 from wellworn.search.filters import Filters
 from wellworn.server import bodies, wire
 from wellworn.server.guard import IMPORT_PATH
 from wellworn.server.once import ServiceReply
-from wellworn.server.service import Call, Needs, NotingWatch, etag_of
+from wellworn.server.service import ERRORS, Call, Needs, NotingWatch, etag_of
 from wellworn.store.port import Tx
 
 Reader = Annotated[Call, Depends(Needs("reader"))]
@@ -36,12 +41,8 @@ Cursor = Annotated[str | None, Query(max_length=300)]
 Several = Annotated[list[str] | None, Query(max_length=64)]
 IfMatch = Annotated[str | None, Header(description="Change the entry only if this is still its ETag.")]
 IfNoneMatch = Annotated[str | None, Header(description="Answer 304 if this is still the ETag.")]
-_PROBLEM: dict[str, Any] = {
-    "description": "What is wrong, and the remedy",
-    "content": {wire.PROBLEM: {"schema": TypeAdapter(wire.Problem).json_schema()}},
-}
 
-v1 = APIRouter(prefix="/v1", responses={"4XX": _PROBLEM, "5XX": _PROBLEM})
+v1 = APIRouter(prefix="/v1", responses={status: {} for status in ERRORS})
 
 
 # -- entries -----------------------------------------------------------------------------------------------------------
@@ -211,6 +212,35 @@ def reason(call: Reader, body: bodies.ReasonBody) -> Response:
 def report_outcome(call: Writer, id: str, body: bodies.OutcomeBody) -> Response:
     """Report how a recall turned out: exactly one of the fields."""
     return call.once(lambda: ServiceReply(value=wire.Done(done=call.memory.outcome(id, **body.given()))))
+
+
+@v1.post("/context", tags=["recall"], response_model=wire.PromptContext)
+def prompt_context(call: Reader, body: bodies.ContextBody) -> Response:
+    """What is remembered that bears on a message, as text to put before it in a prompt: data, fenced and escaped."""
+    cites = checked_flag("citations", body.citations)
+    query = checked_text("message", clean_text(body.message) if isinstance(body.message, str) else body.message)
+    found = call.memory.recall(query[:MAX_QUERY_CHARS], k=body.k, min_confidence=body.min_confidence)
+    now = call.memory.engine.clock()
+    block_of = partial(memory_block, found.hits, format="structured", tag=TAG, max_chars=MAX_CHARS, now=now)
+    block = block_of(numbered=cites)
+    if cites and block.shown < len(found.hits):  # what is not shown cannot be cited, so silence would say nothing
+        cites, block = False, block_of(numbered=False)
+    text = f"{rule_of(TAG, citations=cites)}\n\n{block.text}" if block.shown else ""
+    if found.searched and not found.hits and body.min_confidence:
+        text = nothing_in(TAG)
+    value = wire.PromptContext(recall_id=found.id, text=text, shown=block.shown if cites else 0)
+    return call.read("context", value, recall=found.id)
+
+
+@v1.post("/recalls/{id}/answer", tags=["recall"], response_model=wire.ReadAnswer)
+def read_answer(call: Writer, id: str, body: bodies.AnswerBody) -> Response:
+    """Take the citations out of what a model answered after a `context`, and learn from them."""
+    answer = clean_text(body.answer) if isinstance(body.answer, str) else body.answer
+    read = read_citation(checked_text("answer", answer), checked_count("shown", body.shown, most=MAX_K))
+    if read.places is not None:
+        with suppress(NotFound):  # learning is off, or the recall was forgotten
+            call.memory.outcome(id, cited=read.places)  # reported again, it changes nothing
+    return ServiceReply(value=wire.ReadAnswer(text=read.text, cited=read.places)).response()
 
 
 # -- sessions ----------------------------------------------------------------------------------------------------------

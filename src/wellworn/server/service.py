@@ -12,6 +12,7 @@ from typing import Any
 
 import msgspec
 from fastapi import Request, Response
+from pydantic import TypeAdapter
 
 from wellworn.core.errors import AccessDenied, StoreError
 from wellworn.core.scope import MAX_NAME_CHARS, SHARED_LAYERS
@@ -21,6 +22,7 @@ from wellworn.memory import Memory
 from wellworn.server.access import Caller, Gate
 from wellworn.server.guard import CALLER, Metrics, Rules
 from wellworn.server.once import Again, Requests, ServiceReply, Wanted, wanted
+from wellworn.server.wire import PROBLEM, Problem
 from wellworn.store.events import ACTOR, Event, audit
 from wellworn.store.port import Store, Tx
 
@@ -28,19 +30,34 @@ LOCAL = "local"
 _MOST_PENDING = 500
 
 _ID = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS}
-_SCOPE = [
-    {"name": "tenant", "in": "query", "schema": _ID, "description": "Refused if it is not that of the credential."},
-    *(
-        {"name": layer, "in": "query", "schema": {"type": "array", "items": _ID} if layer in SHARED_LAYERS else _ID}
+_SCOPE: dict[str, dict[str, Any]] = {
+    "tenant": {
+        "name": "tenant",
+        "in": "query",
+        "schema": _ID,
+        "description": "Refused if it is not that of the credential.",
+    },
+    **{
+        layer: {
+            "name": layer,
+            "in": "query",
+            "schema": {"type": "array", "items": _ID} if layer in SHARED_LAYERS else _ID,
+        }
         for layer in LAYERS
-    ),
-]
+    },
+}
 _ONCE = {
     "name": "Idempotency-Key",
     "in": "header",
     "schema": _ID,
     "description": "A write that is sent again with the same key is made once.",
 }
+_PROBLEM = {
+    "description": "What is wrong, and the remedy",
+    "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
+}
+ERRORS = ("4XX", "5XX")
+"""What every route may answer besides its own."""
 
 
 class Trail:
@@ -168,12 +185,21 @@ class Needs:
 
 
 def add_scope(document: dict[str, Any]) -> None:
-    """Describe in the schema what `Needs` reads."""
+    """Describe in the schema what `Needs` reads, the errors of every route, and that answers leave no field out."""
+    parts = document["components"]
+    for schema in parts["schemas"].values():
+        if schema.get("additionalProperties") is not False:  # not the body of a request
+            schema["required"] = [*schema["properties"]]
+    parts["parameters"] = {**_SCOPE, "once": _ONCE}
+    parts["responses"] = {"problem": _PROBLEM}
+    parts["schemas"]["Problem"] = TypeAdapter(Problem).json_schema()
     for path, methods in document["paths"].items():
         if path.startswith("/v1/"):
             for method, operation in methods.items():
-                once = [] if method == "get" else [_ONCE]
-                operation["parameters"] = [*operation.get("parameters", ()), *_SCOPE, *once]
+                named = [*_SCOPE, *([] if method == "get" else ["once"])]
+                shared = [{"$ref": f"#/components/parameters/{name}"} for name in named]
+                operation["parameters"] = [*operation.get("parameters", ()), *shared]
+                operation["responses"] |= {key: {"$ref": "#/components/responses/problem"} for key in ERRORS}
 
 
 class NotingWatch(Watch):

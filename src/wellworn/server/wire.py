@@ -112,6 +112,23 @@ class Done:
 
 
 @dataclass(frozen=True, kw_only=True)
+class PromptContext:
+    recall_id: str
+    text: str
+    """Put it before the message, for one call of the model; empty when nothing was ever remembered."""
+    shown: int
+    """How many memories may be cited, numbered from 0. Give it back with the answer."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ReadAnswer:
+    text: str
+    """The answer without its citations."""
+    cited: tuple[int, ...] | None
+    """Places of the memories that it rests on; null when it teaches nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class SessionPage:
     sessions: list[str]
     next: str | None
@@ -159,3 +176,4 @@ class Problem:
     detail: str
     field: str | None = None
     remedy: str | None = None
+    retry_after_s: float | None = None
