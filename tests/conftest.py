@@ -17,6 +17,10 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from contract.postgres import postgres_server
+
+__all__ = ["postgres_server"]
+
 QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
 settings.register_profile(

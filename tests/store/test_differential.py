@@ -1,7 +1,8 @@
-"""The same operations on the reference and on SQLite give the same answers.
+"""The same operations on the reference, on SQLite and on Postgres give the same answers.
 
 Hypothesis draws transactions of several steps. A step that one store refuses the other must refuse too, and ends the
-transaction. After each transaction everything that can be read is compared.
+transaction. After each transaction everything that can be read is compared. Row numbers may have gaps of their own, so
+the n-th entry that was ever seen stands for its number, and only the order of records counts.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from contract.builders import (
     make_vector,
     minutes_later,
 )
+from contract.postgres import Server
 from store.reference import ReferenceStore
 from wellworn.core.errors import StoreError
 from wellworn.core.values import LinkType
@@ -36,7 +38,26 @@ from wellworn.store.sqlite import SqliteStore
 PARTITIONS = [make_partition(), make_partition("bob"), make_partition(tenant="rival")]
 IDS, NOS, TAGS, TEXTS = [*"abcd"], [*range(1, 7)], ["x", "y", "Ü"], ["one", "two words", "drei"]
 TYPES: list[LinkType] = ["supports", "follows"]
-Step = tuple[str, Callable[[Tx], Any]]
+Step = tuple[str, Callable[[Tx, "Seen"], Any]]
+
+
+class Seen:
+    """The entries that were ever seen in a store, in the order of their numbers."""
+
+    def __init__(self) -> None:
+        self._nos: list[int] = []
+
+    def look(self, store: Store) -> None:
+        nos = [no for no, _ in store.select(None, Selection())]
+        self._nos = sorted({*self._nos, *nos})
+
+    def no(self, place: int) -> int:
+        """The number of the entry at a place from 1; one that none has when there is none yet."""
+        return self._nos[place - 1] if place <= len(self._nos) else 10**9 + place
+
+    def place(self, no: int) -> int:
+        return self._nos.index(no) + 1
+
 
 ids, partitions, texts = st.sampled_from(IDS), st.sampled_from(PARTITIONS), st.sampled_from(TEXTS)
 sessions, minutes = st.sampled_from(["monday", "tuesday"]), st.integers(0, 9).map(minutes_later)
@@ -95,7 +116,7 @@ def steps(draw: st.DrawFn) -> Step:
     link = make_link(id, other, draw(st.sampled_from(TYPES)), automatic=flag, confidence=number / 4)
     wanted = draw(filters)
 
-    def update(tx: Tx) -> None:
+    def update(tx: Tx, _: Seen) -> None:
         there = tx.get(None, [id]).get(id)
         if there is not None:
             text = values["text"] if flag else there.text
@@ -103,75 +124,107 @@ def steps(draw: st.DrawFn) -> Step:
             before = there if number > 1 else None
             tx.update(after, change="edited" if number % 2 else None, index=index if flag else None, before=before)
 
-    acts: dict[str, Callable[[Tx], Any]] = {
-        "add": lambda tx: tx.add(make_new_entry(id, index=index, vector=vector, partition=partition, **values)),
+    def put(tx: Tx, seen: Seen) -> bool:
+        rows = tuple(seen.no(place) for place in record.rows)
+        return tx.put_records([replace(record, rows=rows)], replace=flag)[0] is not None
+
+    acts: dict[str, Callable[[Tx, Seen], Any]] = {
+        "add": lambda tx, _: tx.add(make_new_entry(id, index=index, vector=vector, partition=partition, **values)),
         "update": update,
-        "count_use": lambda tx: tx.count_use([no, 1], at),
-        "remove": lambda tx: tx.remove(partition, selection, turns=flag),
-        "drop_partition": lambda tx: tx.drop_partition(partition) if number == 0 else None,
-        "put_index": lambda tx: tx.put_index([(no, index if flag else None, vector)], model=model),
-        "use_model": lambda tx: tx.use_model(model),
-        "add_links": lambda tx: tx.add_links([link]),
-        "remove_link": lambda tx: tx.remove_link(id, other, link.type),
-        "add_turn": lambda tx: tx.add_turn(
+        "count_use": lambda tx, seen: tx.count_use([seen.no(no), seen.no(1)], at),
+        "remove": lambda tx, _: tx.remove(partition, selection, turns=flag),
+        "drop_partition": lambda tx, _: tx.drop_partition(partition) if number == 0 else None,
+        "put_index": lambda tx, seen: tx.put_index([(seen.no(no), index if flag else None, vector)], model=model),
+        "use_model": lambda tx, _: tx.use_model(model),
+        "add_links": lambda tx, _: tx.add_links([link]),
+        "remove_link": lambda tx, _: tx.remove_link(id, other, link.type),
+        "add_turn": lambda tx, _: tx.add_turn(
             partition, make_turn(number, session_id=session, entry_id=id), touched_at=at
         ),
-        "mark": lambda tx: tx.mark_session(partition, session, reflected=number, ended_at=at if flag else None),
-        "put": lambda tx: tx.put_records([record], replace=flag),
-        "drop": lambda tx: tx.drop_records(wanted),
+        "mark": lambda tx, _: tx.mark_session(partition, session, reflected=number, ended_at=at if flag else None),
+        "put": put,
+        "drop": lambda tx, _: tx.drop_records(wanted),
     }
     name = draw(st.sampled_from([*acts, "add", "add", "put", "put", "add_turn"]))
     return name, acts[name]
 
 
-def run(store: Store, transaction: list[Step]) -> list[object]:
+def run(store: Store, seen: Seen, transaction: list[Step]) -> list[object]:
     """What each step returned, up to one that was refused."""
     answers: list[object] = []
     try:
         with store.transact() as tx:
             for _, act in transaction:
-                answers.append(act(tx))
+                answers.append(act(tx, seen))
     except StoreError:
         answers.append("refused")
     return answers
 
 
-def picture(store: Store) -> dict[str, object]:
+def picture(store: Store, seen: Seen) -> dict[str, object]:
     """Everything that can be read."""
+    seen.look(store)
     heads = store.heads(PARTITIONS)
     deltas = [store.delta(head.partition_no, since) for head in heads if head for since in (0, 1)]
-    nos = [no for no, _ in store.select(None, Selection())]
+    entries = store.select(None, Selection())
+    nos = [no for no, _ in entries]
     orders: list[dict[str, Any]] = [{"order": order} for order in ("oldest", "newest", "due")]
     orders.append({"keys": ["k"], "of_tenant": True})
     near: list[dict[str, Any]] = [{}, {"session_id": "monday", "limit": 3}, {"tags": TAGS, "shared": 2}]
     near.append({"near": (1, 2), "limit": 9})
+
+    def edges(**how: Any) -> list[tuple[Any, ...]]:
+        return [(seen.place(source), seen.place(target), *about) for source, target, *about in store.edges(nos, **how)]
+
+    def found(wanted: RecordFilter) -> list[Any]:
+        told = store.records(wanted)
+        return [replace(one, no=0, rows=tuple(seen.place(no) for no in one.rows)) for one in told]
+
     return {
-        "entries": store.select(None, Selection()),
-        "index": [(no, row[0] and row[0].near, row[1] is None) for no, row in store.index_of(nos).items()],
-        "slim": [(delta.seq, delta.rows, sorted(delta.removed)) for delta in deltas],
-        "partitions": (store.partitions(), heads, store.model()),
+        "entries": [(seen.place(no), entry) for no, entry in entries],
+        "index": [(seen.place(no), row[0] and row[0].near, row[1] is None) for no, row in store.index_of(nos).items()],
+        "slim": [(delta.seq, [(seen.place(row.no), *row[1:]) for row in delta.rows]) for delta in deltas],
+        "removed": [len(delta.removed) for delta in deltas],
+        "partitions": (store.partitions(), [head and head.seq for head in heads], store.model()),
         "counts": [{k: v for k, v in store.counts([one]).items() if k != "bytes"} for one in PARTITIONS],
         "versions": [store.replaced(id) for id in IDS],
-        "links": (store.links(IDS), store.edges(nos), store.edges(nos, types=["follows"])),
+        "links": (store.links(IDS), edges(), edges(types=["follows"])),
         "sessions": (store.sessions(), store.sessions(tenant="acme", idle_since=minutes_later(5))),
         "turns": [store.turns(head.partition, head.id) for head in store.sessions()],
-        "lacking": [store.rows(Selection(without_vector_of=model)) for model in (MODEL, OTHER_MODEL)],
+        "lacking": [{*map(seen.place, store.rows(Selection(without_vector_of=one)))} for one in (MODEL, OTHER_MODEL)],
         "near": [[one.id for one in store.neighbours(PARTITIONS[0], **how)] for how in near],
-        "records": [store.records(RecordFilter(partition=p, **how)) for how in orders for p in PARTITIONS],
-        "all": store.records(RecordFilter(since=NOON, limit=5)),
+        "records": [found(RecordFilter(partition=p, **how)) for how in orders for p in PARTITIONS],
+        "all": found(RecordFilter(since=NOON, limit=5)),
     }
 
 
-@given(st.lists(st.lists(steps(), min_size=1, max_size=6), min_size=1, max_size=6))
-def test_sqlite_answers_as_the_reference_does(transactions: list[list[Step]]) -> None:
-    with closing(SqliteStore(":memory:")) as sqlite, closing(ReferenceStore()) as reference:
-        for store in (sqlite, reference):
-            with store.transact() as tx:
+def compare(store: Store, transactions: list[list[Step]]) -> None:
+    """Run the same on a store and on the reference."""
+    with closing(store), closing(ReferenceStore()) as reference:
+        both = [(store, Seen()), (reference, Seen())]
+        for one, _ in both:
+            with one.transact() as tx:
                 tx.use_model(MODEL)
         for transaction in transactions:
             names = [name for name, _ in transaction]
-            assert run(sqlite, transaction) == run(reference, transaction), names
-            found, right = picture(sqlite), picture(reference)
-            for part, value in right.items():
+            answers, right = (run(one, seen, transaction) for one, seen in both)
+            assert answers == right, names
+            found, wanted = (picture(one, seen) for one, seen in both)
+            for part, value in wanted.items():
                 assert found[part] == value, (names, part)
-        assert sqlite.check() == []
+        assert store.check() == []
+
+
+several = st.lists(st.lists(steps(), min_size=1, max_size=6), min_size=1, max_size=6)
+
+
+@given(several)
+def test_sqlite_answers_as_the_reference_does(transactions: list[list[Step]]) -> None:
+    compare(SqliteStore(":memory:"), transactions)
+
+
+@given(transactions=several)
+def test_postgres_answers_as_the_reference_does(postgres_server: Server, transactions: list[list[Step]]) -> None:
+    from wellworn.store.postgres import PostgresStore
+
+    compare(PostgresStore(postgres_server.url(), durability="normal"), transactions)

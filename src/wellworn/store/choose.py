@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from wellworn.core.errors import InvalidInput
 from wellworn.store.port import Store
@@ -13,24 +14,50 @@ if TYPE_CHECKING:
     from wellworn.store.sqlite.driver import Key
 
 DURABILITIES = ("full", "normal")
+POSTGRES = ("postgresql", "postgres")
+"""The schemes of URLs that libpq understands."""
 
 
 def choose_store(location: str | Path | Store, *, durability: str, key: Key | None = None) -> Store:
-    """The SQLite store at this path; `:memory:` is one that lives as long as this process and is then gone."""
+    """The SQLite store at this path, or the Postgres store of this URL; `:memory:` is one that lives as long as this
+    process and is then gone."""
     if isinstance(location, Store):
         return location
     if not isinstance(location, str | Path) or not str(location).strip() or "\x00" in str(location):
-        raise InvalidInput("location", f"{location!r} is not a path", "use a file name or ':memory:'")
+        raise InvalidInput("location", f"{location!r} is not a path", "use a file name, ':memory:' or postgresql://…")
     if durability not in DURABILITIES:
         raise InvalidInput("durability", f"{durability!r} is unknown", f"use one of {', '.join(DURABILITIES)}")
+    key = key if key is not None else key_in_environment()
     if "://" in str(location):
         scheme = str(location).split("://", 1)[0]
-        remedy = "use wellworn.Client" if scheme in ("http", "https") else "use a file name or ':memory:'"
+        if scheme in POSTGRES:
+            if key is not None:
+                raise InvalidInput("key", "cannot encrypt a store in Postgres yet", "open it without a key")
+            from wellworn.store.postgres import PostgresStore
+
+            return PostgresStore(str(location), durability=durability)
+        remedy = "use wellworn.Client" if scheme in ("http", "https") else "use a file name or postgresql://…"
         raise InvalidInput("location", f"{scheme}:// is not a store this version knows", remedy)
     from wellworn.store.sqlite import SqliteStore
 
     path = location if str(location) == ":memory:" else Path(location).expanduser()
-    return SqliteStore(path, durability=durability, key=key if key is not None else key_in_environment())
+    return SqliteStore(path, durability=durability, key=key)
+
+
+def without_password(location: str) -> str:
+    """A location as it may be shown: a path as it is, a URL with stars for a password."""
+    if "://" not in location:
+        return location
+    try:
+        parts = urlsplit(location)
+        secret = parts.password
+    except ValueError:  # no URL: whatever it is, it may hold a password
+        return f"{location.split('://', 1)[0]}://…"
+    place = parts.netloc
+    if secret is not None:
+        place = f"{parts.username or ''}:***@{place.rpartition('@')[2]}"
+    query = [(name, "***" if "password" in name else value) for name, value in parse_qsl(parts.query)]
+    return urlunsplit((parts.scheme, place, parts.path, urlencode(query, safe="/*"), ""))
 
 
 def key_in_environment() -> Key | None:

@@ -1,0 +1,343 @@
+"""Connections to one Postgres database: a small pool, one writer at a time, driver errors translated.
+
+The pool is our own because it must survive a fork, drop every idle connection when the server went away, and wait no
+longer than the present call may. Knows nothing about what the tables mean. No password ever leaves this file.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import threading
+import time
+import weakref
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any
+from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+
+from wellworn.core.errors import InvalidInput, MissingExtra, StoreBusy, StoreClosed, StoreError
+from wellworn.core.locks import patience_left
+
+try:
+    import psycopg
+    from psycopg import conninfo, errors
+except ImportError:
+    raise MissingExtra("a memory in Postgres", "postgres") from None
+
+from wellworn.store.choose import without_password
+from wellworn.store.postgres.vector import fetch_vector_type, register_vector
+
+BUSY_TIMEOUT_S = 60.0
+"""How long one waits for the writer before it, or for a free connection."""
+CONNECT_TIMEOUT_S = 10.0
+"""How long one waits for a server that does not answer; it may be restarting."""
+TRUST_IDLE_S = 1.0
+"""A connection that was idle for longer is asked whether it still lives before it is used."""
+POOL_SIZE = 16
+SCHEMA = "wellworn"
+_OPTIONS = {"keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000"}
+"""A server that vanished without a word is noticed within half a minute."""
+_LOCK_CLASS = 0x77656C6C
+"""Our advisory locks, so that they do not meet those of other programs: `well` is the writer's, one more for
+migrations, two more for partitions that are being removed."""
+_SERVER_BACK_WAITS = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow)
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+
+
+class Address:
+    """A URL taken apart: what libpq needs, our own options, and a name without secrets."""
+
+    def __init__(self, url: str) -> None:
+        parts = urlsplit(url)
+        query = dict(parse_qsl(parts.query, keep_blank_values=True))
+        self.schema = query.pop("schema", SCHEMA)
+        if not re.fullmatch(r"[a-z_][a-z0-9_]{0,62}", self.schema):
+            raise InvalidInput("schema", f"{self.schema!r} is not a name", "use lower-case letters, digits and _")
+        size = query.pop("pool_size", str(POOL_SIZE))
+        if not size.isdigit() or not 2 <= int(size) <= 1000:
+            raise InvalidInput("pool_size", f"{size!r} is not a number of connections", "use 2 to 1000")
+        self.pool_size = int(size)
+        try:
+            bare = urlunsplit((parts.scheme, parts.netloc, parts.path, urlencode(query), ""))
+            self.given = {k: str(v) for k, v in conninfo.conninfo_to_dict(bare).items() if v is not None}
+        except psycopg.Error:  # its message may quote the password
+            raise InvalidInput(
+                "location",
+                "is not a URL that Postgres understands",
+                "use postgresql://user:password@host:5432/database; write special characters of the password as %XX",
+            ) from None
+        self.secrets = [value for key, value in self.given.items() if "password" in key and value]
+        self.name = without_password(url)
+
+    def without_secrets(self, text: str) -> str:
+        for secret in self.secrets:
+            text = text.replace(secret, "***")
+        return text
+
+
+class Pool:
+    """The connections of one open store in this process. A forked child begins with none."""
+
+    def __init__(self, address: Address, *, durability: str) -> None:
+        self._address = address
+        self._commit = {"full": "on", "normal": "off"}[durability]
+        self._closed = False
+        self._vector: Any = None  # psycopg.types.TypeInfo, once it is known
+        self._of_parent: list[object] = []
+        self._begin_anew()
+        _pools.add(self)
+
+    def _begin_anew(self) -> None:
+        self._free = threading.BoundedSemaphore(self._address.pool_size)
+        self._lock = threading.Lock()
+        self._idle: list[tuple[Connection, float]] = []
+        self._writer = threading.Lock()
+        self._writing_thread = 0
+
+    def after_fork(self) -> None:
+        """In the child: the parent's connections are neither used nor closed here."""
+        self._of_parent.append(self._idle)
+        self._begin_anew()
+
+    # -- connections ---------------------------------------------------------------------------------------------
+
+    def connect(self) -> Connection:
+        """A new connection; waits a bounded time for a server that is starting."""
+        until = time.monotonic() + patience_left(CONNECT_TIMEOUT_S)
+        pause_s = 0.05
+        while True:
+            try:
+                return self._connect(max(1.0, until - time.monotonic()))
+            except psycopg.OperationalError as error:
+                refused = error.sqlstate is not None and not isinstance(error, _SERVER_BACK_WAITS)
+                if refused or time.monotonic() + pause_s > until:
+                    raise self._unreachable(error) from None  # its cause may quote the password
+            time.sleep(pause_s)
+            pause_s = min(1.0, 2 * pause_s)
+
+    def _connect(self, timeout_s: float) -> Connection:
+        settings = f"-c search_path={self._address.schema},public,extensions -c synchronous_commit={self._commit}"
+        given = {"connect_timeout": str(int(timeout_s)), "application_name": "wellworn", **_OPTIONS}
+        given |= self._address.given
+        given["options"] = f"{self._address.given.get('options', '')} {settings}".strip()
+        connection: Connection = psycopg.connect(conninfo.make_conninfo(**given), autocommit=True)
+        if self._vector is not None:
+            register_vector(connection, self._vector)
+        return connection
+
+    def know_vectors(self, connection: Connection) -> None:
+        """Learn the number that pgvector's type has in this database; call it once the extension is there."""
+        self._vector = fetch_vector_type(connection)
+        register_vector(connection, self._vector)
+
+    def _unreachable(self, error: psycopg.Error) -> StoreError:
+        said = " ".join(self._address.without_secrets(str(error)).split())
+        remedy = "check that the server runs, and host, port, database, user and password"
+        return StoreError(f"cannot reach {self._address.name}: {said} ({remedy})")
+
+    def check_open(self) -> None:
+        if self._closed:
+            raise StoreClosed("this memory was closed; open it again")
+
+    def _take(self) -> Connection:
+        self.check_open()
+        wait_s = patience_left(BUSY_TIMEOUT_S)
+        if not self._free.acquire(timeout=wait_s):
+            raise StoreBusy(
+                f"all {self._address.pool_size} connections to {self._address.name} were in use for {wait_s:.1f} s: "
+                "add ?pool_size=… to the URL, or run fewer threads"
+            )
+        try:
+            while True:
+                with self._lock:
+                    connection, since = self._idle.pop() if self._idle else (None, 0.0)
+                if connection is None:
+                    return self.connect()
+                if time.monotonic() - since < TRUST_IDLE_S or _lives(connection):
+                    return connection
+                self._drop_idle(connection)
+        except BaseException:
+            self._free.release()
+            raise
+
+    def _give_back(self, connection: Connection) -> None:
+        status = connection.info.transaction_status
+        if connection.closed:
+            self._drop_idle(connection)  # whatever ended it most likely ended the others
+        elif self._closed or status != psycopg.pq.TransactionStatus.IDLE:
+            connection.close()
+        else:
+            with self._lock:
+                self._idle.append((connection, time.monotonic()))
+        self._free.release()
+
+    def _drop_idle(self, dead: Connection) -> None:
+        with self._lock:
+            dropped, self._idle = self._idle, []
+        for connection in (dead, *(one for one, _ in dropped)):
+            with suppress(psycopg.Error):
+                connection.close()
+
+    # -- reading and writing -------------------------------------------------------------------------------------
+
+    @contextmanager
+    def reading(self) -> Iterator[Connection]:
+        """A connection that sees committed data."""
+        connection = self._take()
+        try:
+            with self.translated():
+                yield connection
+        finally:
+            self._give_back(connection)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[Connection]:
+        """Like `reading`, with every query seeing the same moment."""
+        with self.reading() as db:
+            # BEGIN alone does not fix the moment
+            db.execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; SELECT 1")
+            try:
+                yield db
+            finally:
+                _end(db, "ROLLBACK")
+
+    @contextmanager
+    def writing(self) -> Iterator[Connection]:
+        """One write transaction, serialised over threads and processes; rolled back when the block raises."""
+        me = threading.get_ident()
+        if self._writing_thread == me:
+            raise StoreError("a transaction is open in this thread already")
+        wait_s, began = patience_left(BUSY_TIMEOUT_S), time.monotonic()
+        writer = self._writer  # a fork replaces it
+        if not writer.acquire(timeout=wait_s):
+            raise StoreBusy(f"another thread wrote for over {wait_s:.1f} s")
+        self._writing_thread = me
+        try:
+            connection = self._begin(max(0.001, wait_s - (time.monotonic() - began)))
+            try:
+                with self.translated():
+                    yield connection
+                    self._commit_block(connection)
+            finally:
+                _end(connection, "ROLLBACK")
+                self._give_back(connection)
+        finally:
+            self._writing_thread = 0
+            writer.release()
+
+    def _begin(self, wait_s: float) -> Connection:
+        """A connection inside a transaction that is alone in writing. Tries another one if it turns out to be dead."""
+        begin = f"BEGIN; SET LOCAL lock_timeout = {int(1000 * wait_s) or 1}; {self._lock_statement(0)}"
+        for last in (False, True):
+            connection = self._take()
+            try:
+                with self.translated():
+                    connection.execute(f"{begin}; SET LOCAL lock_timeout = 0")
+                return connection
+            except BaseException:
+                dead = connection.closed
+                _end(connection, "ROLLBACK")
+                self._give_back(connection)
+                if last or not dead:
+                    raise
+        raise AssertionError("unreachable")
+
+    def _lock_statement(self, which: int) -> str:
+        """Wait for a lock of this store's schema until the transaction ends: 0 is the writer's, 1 that of migrations."""
+        return f"SELECT pg_advisory_xact_lock({_LOCK_CLASS + which}, hashtext('{self._address.schema}'))"
+
+    def _commit_block(self, connection: Connection) -> None:
+        try:
+            if connection.execute("COMMIT").statusmessage != "COMMIT":  # a statement failed, and the block went on
+                raise StoreError("the transaction was rolled back because one of its statements had failed")
+        except psycopg.OperationalError as error:
+            if connection.closed:
+                raise StoreError(
+                    f"the connection to {self._address.name} was lost while a transaction was being committed: it may "
+                    "or may not have been kept; read before you write it again"
+                ) from error
+            raise
+
+    @contextmanager
+    def migrating(self) -> Iterator[Connection]:
+        """A transaction that is alone in changing the tables."""
+        with self.reading() as db:
+            db.execute(f"BEGIN; {self._lock_statement(1)}")
+            try:
+                yield db
+                db.execute("COMMIT")
+            finally:
+                _end(db, "ROLLBACK")
+
+    @contextmanager
+    def clearing(self, number: int) -> Iterator[bool]:
+        """Whether this process may remove a hidden partition, or another one is doing it at this moment."""
+        with self.reading() as db:
+            lock = f"({_LOCK_CLASS + 2}, {number % 2**31})"
+            ((free,),) = ask(db, f"SELECT pg_try_advisory_lock{lock}")
+            try:
+                yield bool(free)
+            finally:
+                if free and not db.closed:
+                    db.execute(f"SELECT pg_advisory_unlock{lock}")
+
+    @contextmanager
+    def translated(self) -> Iterator[None]:
+        """Driver errors as `StoreError`s: nothing of psycopg escapes the store."""
+        try:
+            yield
+        except psycopg.Error as error:
+            raise self._translation(error) from error
+
+    def _translation(self, error: psycopg.Error) -> StoreError:
+        text = self._address.without_secrets(error.diag.message_primary or str(error)).strip()
+        if isinstance(error, errors.LockNotAvailable):
+            return StoreBusy(f"another writer held {self._address.name} for too long ({text})")
+        if isinstance(error, errors.InsufficientPrivilege):
+            return StoreError(f"{self._address.name}: {text}; grant it to the user of the URL")
+        if isinstance(error, psycopg.IntegrityError | psycopg.DataError | errors.RaiseException):
+            return StoreError(f"refused by the store: {text}")
+        if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
+            return StoreError(f"the connection to {self._address.name} was lost: {text}; nothing was written")
+        return StoreError(f"the store could not be read or written: {text}")
+
+    def close(self) -> None:
+        self._closed = True
+        with self._lock:
+            idle, self._idle = self._idle, []
+        for connection, _ in idle:
+            connection.close()
+
+
+def ask(db: Connection, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+    """Every row of a query."""
+    return db.execute(query, values, binary=True).fetchall()
+
+
+def _lives(connection: Connection) -> bool:
+    try:
+        connection.execute("SELECT 1")
+    except psycopg.Error:
+        return False
+    return True
+
+
+def _end(connection: Connection, how: str) -> None:
+    """End a transaction that is still open."""
+    if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
+        with suppress(psycopg.Error):
+            connection.execute(how)
+
+
+_pools: weakref.WeakSet[Pool] = weakref.WeakSet()
+
+
+def _after_fork_in_child() -> None:
+    for pool in [*_pools]:
+        pool.after_fork()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)

@@ -1,0 +1,135 @@
+"""The store in a Postgres database: opening it, transactions, care."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+from wellworn.core.errors import InvalidInput
+from wellworn.store.damage import Damage
+from wellworn.store.port import Flaw, Removed, Store, StoreReader, Tx
+from wellworn.store.postgres.connection import Address, Connection, Pool, ask
+from wellworn.store.postgres.reader import PostgresReader
+from wellworn.store.postgres.schema import migrate
+from wellworn.store.postgres.tx import PostgresTx
+
+_SUMMED = ("entries", "index_records", "vectors", "links", "versions", "turns", "sessions")
+_CHECKS = {
+    # check name: (what is wrong, query for its subjects, statement that mends them); references Postgres itself keeps
+    "turn_count": (
+        "the count of its turns is not that of the turns",
+        "SELECT no FROM sessions WHERE turns <> "
+        "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)",
+        "UPDATE sessions SET turns = "
+        "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)",
+    ),
+    "removed_but_there": (
+        "an entry counted as removed is there",
+        "SELECT entry FROM removed WHERE entry IN (SELECT no FROM entries)",
+        "DELETE FROM removed WHERE entry IN (SELECT no FROM entries)",
+    ),
+    "count_behind": (
+        "an entry is ahead of its partition's count",
+        "SELECT e.id FROM entries e JOIN partitions s ON s.no = e.partition WHERE e.seq > s.seq OR e.index_seq > e.seq",
+        "UPDATE partitions SET seq = greatest(seq, (SELECT coalesce(max(greatest(e.seq, e.index_seq)), 0) + 1 "
+        "FROM entries e WHERE e.partition = partitions.no))",
+    ),
+    "tags": (
+        "the tag index disagrees",
+        'SELECT id FROM entries e WHERE ARRAY(SELECT jsonb_array_elements_text(e.tags::jsonb) COLLATE "C" ORDER BY 1) '
+        '<> ARRAY(SELECT t.tag COLLATE "C" FROM entry_tags t WHERE t.entry = e.no AND t.partition = e.partition '
+        "ORDER BY 1)",
+        "WITH gone AS (DELETE FROM entry_tags RETURNING entry) INSERT INTO entry_tags "
+        "SELECT e.partition, jsonb_array_elements_text(e.tags::jsonb), e.no FROM entries e ON CONFLICT DO NOTHING",
+    ),
+}
+
+
+class PostgresStore(PostgresReader, Store):
+    """A memory in one schema of a Postgres database. Several threads, processes and machines may use it at once."""
+
+    def __init__(self, url: str, *, durability: str = "full") -> None:
+        if durability not in ("full", "normal"):
+            raise InvalidInput("durability", f"{durability!r} is unknown", "use one of full, normal")
+        address = Address(url)
+        self.location = address.name
+        self.damage = Damage()
+        self._pool = Pool(address, durability=durability)
+        try:
+            migrate(self._pool, address.schema)
+            with self._reading() as db:
+                hidden = ask(db, "SELECT no FROM partitions WHERE hidden")
+            for (number,) in hidden:  # a crash left it half removed
+                self.clear_hidden(number)
+        except BaseException:
+            self._pool.close()
+            raise
+
+    def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[Connection]:
+        return self._pool.snapshot() if snapshot else self._pool.reading()
+
+    @contextmanager
+    def transact(self) -> Iterator[Tx]:
+        with self._pool.writing() as db:
+            yield PostgresTx(db, self.damage)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[StoreReader]:
+        with self._pool.snapshot() as db:
+            yield _Snapshot(db, self)
+
+    def translated(self) -> AbstractContextManager[None]:
+        """Errors of the driver as those of a store."""
+        return self._pool.translated()
+
+    def damaged(self) -> dict[str, str]:
+        return self.damage.rows()
+
+    def clear_hidden(self, number: int) -> Removed:
+        parts = list[Removed]()
+        with self._pool.clearing(number) as free:
+            while free:
+                with self._pool.writing() as db:
+                    part = PostgresTx(db, self.damage).clear_slice(number)
+                if part is None:
+                    break
+                parts.append(part)
+        sums = {name: sum(getattr(part, name) for part in parts) for name in _SUMMED}
+        told = sum((Counter(part.records) for part in parts), Counter[str]())
+        return Removed(**sums, records=told)
+
+    def check(self, *, mend: bool = False) -> list[Flaw]:
+        self.damage.clear()
+        with self._pool.writing() if mend else self._pool.snapshot() as db:
+            found = [
+                Flaw(check=check, subject=f"row {subject}", problem=problem, repairable=True)
+                for check, (problem, query, _) in _CHECKS.items()
+                for (subject,) in ask(db, query)
+            ]
+            for check in {flaw.check for flaw in found} if mend else ():
+                db.execute(_CHECKS[check][2])
+        return found
+
+    def scrub(self) -> bool:
+        """Always False: Postgres overwrites what was removed when it needs the place, and keeps it in its own log and
+        backups until those are gone."""
+        self._pool.check_open()
+        return False
+
+    def close(self) -> None:
+        self._pool.close()
+
+
+class _Snapshot(PostgresReader):
+    """Reads of one moment, all on one connection."""
+
+    def __init__(self, db: Connection, store: PostgresStore) -> None:
+        self._db = db
+        self._store = store
+        self.damage = store.damage
+
+    @contextmanager
+    def _reading(self, *, snapshot: bool = False) -> Iterator[Connection]:
+        with self._store.translated():
+            yield self._db
