@@ -95,6 +95,20 @@ def test_no_file_is_longer_than_a_reader_can_finish() -> None:
     assert {path: length for path, length in lengths.items() if length > LONGEST and path not in debts} == {}
 
 
+def at_import(node: ast.AST) -> Iterator[ast.AST]:
+    """What runs when a module is imported."""
+    for part in ast.iter_child_nodes(node):
+        if not isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
+            yield part
+            yield from at_import(part)
+
+
+def test_no_import_compiles_a_regular_expression() -> None:
+    """`core.lazy.regex` compiles on first use: hundreds at every start of a hook took a fifth of its time."""
+    calls = {relative(path): [ast.unparse(node) for node in at_import(parsed(path))] for path in FILES}
+    assert {path for path, parts in calls.items() if "re.compile" in parts} == set()
+
+
 def test_the_formatter_decides() -> None:
     marks = ("fmt: " + "skip", "fmt: " + "off")
     every = [path for room in ("src", "tests", "evals", "bench", "examples") for path in (ROOT / room).rglob("*.py")]

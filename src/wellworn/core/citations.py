@@ -10,6 +10,8 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from wellworn.core.lazy import regex
+
 _WINDOW = 80
 """How many characters before a marker are looked at."""
 _LONGEST = 400
@@ -20,34 +22,32 @@ _MARKER = (
     rf"[\[【［]\s*(?:(?:memory|memories)?\s*{_ITEM}(?:\s*(?:[,;，、&]|and)\s*{_ITEM})*(?:†\w{{0,20}})?"
     r"|NO\\?[_ -]?CITE)\s*[\]】］]"
 )
-_GROUP = re.compile(rf"{_MARKER}(?:[ \t]{{0,9}}(?:[,;&]|and)?[ \t]{{0,9}}{_MARKER})*", re.I)
-_PLACES = re.compile(r"([0-9]+)(?:\s*[-–—]\s*([0-9]+))?")
+_GROUP = regex(rf"{_MARKER}(?:[ \t]{{0,9}}(?:[,;&]|and)?[ \t]{{0,9}}{_MARKER})*", re.I)
+_PLACES = regex(r"([0-9]+)(?:\s*[-–—]\s*([0-9]+))?")
 _BEGINNING = r"[\[【［][\w\s,;，、&#†\\–—-]{0,400}\Z"
-_MAY_BECOME_GROUP = re.compile(_BEGINNING)
-_MAY_GO_ON = re.compile(rf"[\s.*_)]{{0,99}}(?:[,;&]|a|an|and)?\s{{0,9}}(?:{_BEGINNING}|\Z)")
+_MAY_BECOME_GROUP = regex(_BEGINNING)
+_MAY_GO_ON = regex(rf"[\s.*_)]{{0,99}}(?:[,;&]|a|an|and)?\s{{0,9}}(?:{_BEGINNING}|\Z)")
 """After a group: what follows it is not known yet."""
-_SPECIAL = re.compile(r"[\[【［]|`+|~+")
+_SPECIAL = regex(r"[\[【［]|`+|~+")
 
 _LABEL_WORDS = ("citations", "citation", "cited", "sources", "source", "references", "memories", "memory", "used")
 _WORD = "|".join(_LABEL_WORDS)
 _WORD_BEGINNING = "|".join(sorted({word[:n] for word in _LABEL_WORDS for n in range(1, len(word))}, reverse=True))
 _LABEL_START = r"(?:^|(?<=[.!?…。])|(?=\n))\s*[*_(]*"
 _OPENING = r"(?:\([a-z]{0,8}:? )?[(*_]{0,6}"
-_LEAD = re.compile(
-    rf"(?P<label>{_LABEL_START}(?:(?:{_WORD}) ?){{1,3}}[*_]*[:：][*_]*)?\s*(?P<opening>{_OPENING})\Z", re.I
-)
+_LEAD = regex(rf"(?P<label>{_LABEL_START}(?:(?:{_WORD}) ?){{1,3}}[*_]*[:：][*_]*)?\s*(?P<opening>{_OPENING})\Z", re.I)
 """What goes with a marker that follows, if only nothing: a label, space, signs that wrap the marker, `(see`."""
-_MAY_LEAD = re.compile(
+_MAY_LEAD = regex(
     rf"(?:{_LABEL_START}(?:(?:{_WORD}) ?){{0,3}}(?:{_WORD_BEGINNING})?[*_]*[:：]?[*_]*)?"
     rf"\s*(?:{_OPENING}|\([a-z]{{0,8}}:?)\Z",
     re.I,
 )
 _CLOSING = {"(": ")", "*": "*", "_": "_"}
-_AFTER = re.compile(r"[ \t.*_)]*")
+_AFTER = regex(r"[ \t.*_)]*")
 
-_INDEXED = re.compile(r"[A-Za-z0-9_)\]}\"'$]\Z")
-_BEFORE_CODE = re.compile(r"(?:[=(\[{]|\b(?:list|array|tuple|vector|range|index|indices))\Z", re.I)
-_BEFORE_VALUE = re.compile(r"(?:[:：,]|\b(?:is|are|was|were|be|equals?|returns?|prints?|gives|outputs?))\Z", re.I)
+_INDEXED = regex(r"[A-Za-z0-9_)\]}\"'$]\Z")
+_BEFORE_CODE = regex(r"(?:[=(\[{]|\b(?:list|array|tuple|vector|range|index|indices))\Z", re.I)
+_BEFORE_VALUE = regex(r"(?:[:：,]|\b(?:is|are|was|were|be|equals?|returns?|prints?|gives|outputs?))\Z", re.I)
 """Before a value, or before the source of what follows: then a letter comes next."""
 _SENTENCE_ENDS = tuple(".!?…。！？")
 

@@ -5,11 +5,11 @@ Pure text. Knows nothing about entries, ranking or which model reads it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wellworn.core.errors import InvalidInput
+from wellworn.core.lazy import regex
 from wellworn.core.tokens import count_tokens
 from wellworn.core.wellformed import HIDDEN
 
@@ -22,7 +22,7 @@ MIN_CONFIDENCE = 0.15
 ELLIPSIS = " […]"
 _SMALLEST_CUT_TOKENS = 12
 _NAME = r"[^\W\d_][\w:.-]*"
-_TAG = re.compile(rf"<(\s*/\s*{_NAME}[^<>]*|[!?]?{_NAME}(?:\s[^<>]*=[^<>]*|\s?/)?)>|<(\s*/?\s*memor(?:y|ies)\b[^<>]*)")
+_TAG = regex(rf"<(\s*/\s*{_NAME}[^<>]*|[!?]?{_NAME}(?:\s[^<>]*=[^<>]*|\s?/)?)>|<(\s*/?\s*memor(?:y|ies)\b[^<>]*)")
 """What reads like the beginning or the end of a block in a prompt."""
 
 

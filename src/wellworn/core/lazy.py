@@ -1,11 +1,12 @@
-"""Names of a package that load on first use, so that importing the package stays quick."""
+"""What loads on first use, so that a program starts quickly: the names of a package, and regular expressions."""
 
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 
 def lazy(package: str, names: dict[str, str]) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
@@ -21,3 +22,23 @@ def lazy(package: str, names: dict[str, str]) -> tuple[list[str], Callable[[str]
         return value
 
     return public, get, lambda: public
+
+
+def regex(form: str, flags: int = 0) -> re.Pattern[str]:
+    """As `re.compile`, but compiled when it is first used: a run uses few of the hundreds that there are."""
+    return cast("re.Pattern[str]", _Regex(form, flags))
+
+
+class _Regex:
+    _NAMES = ("search", "match", "fullmatch", "finditer", "findall", "sub", "subn", "split", "groupindex", "groups")
+
+    def __init__(self, form: str, flags: int) -> None:
+        self.pattern = form
+        self.flags = flags
+
+    def __getattr__(self, name: str) -> Any:  # called once: what it sets is found without it
+        if name not in self._NAMES:
+            raise AttributeError(f"a regular expression has no attribute {name!r} here")
+        compiled = re.compile(self.pattern, self.flags)
+        self.__dict__.update({each: getattr(compiled, each) for each in self._NAMES})
+        return getattr(compiled, name)

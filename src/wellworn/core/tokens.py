@@ -6,10 +6,10 @@ within about 15 % of the common byte-pair tokenizers, and for scripts without sp
 
 from __future__ import annotations
 
-import re
+from wellworn.core.lazy import regex
 
 # A run of Latin letters or digits costs one token per started group of six; any other visible character costs one.
-_TOKEN = re.compile(r"[A-Za-z0-9\u00c0-\u024f]{1,6}|[^\sA-Za-z0-9\u00c0-\u024f]")
+_TOKEN = regex(r"[A-Za-z0-9\u00c0-\u024f]{1,6}|[^\sA-Za-z0-9\u00c0-\u024f]")
 
 
 def count_tokens(text: str) -> int:

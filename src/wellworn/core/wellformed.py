@@ -7,9 +7,9 @@ sees (escape sequences, directions, zero-width and tag characters) can act on a 
 
 from __future__ import annotations
 
-import re
+from wellworn.core.lazy import regex
 
-HIDDEN = re.compile(
+HIDDEN = regex(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f\u00ad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb"
     "\U000e0000-\U000e0fff]|(?<![^\x00-\x7f])[\u200c\u200d]|[\u200c\u200d](?![^\x00-\x7f])|[\u200c\u200d]{2,}"
 )

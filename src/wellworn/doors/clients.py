@@ -7,7 +7,6 @@ changes the files.
 from __future__ import annotations
 
 import os
-import re
 import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +16,14 @@ from pathlib import Path
 from typing import Any
 
 from wellworn.core.errors import InvalidInput
+from wellworn.core.lazy import regex
 from wellworn.doors.settings_text import Unreadable, refused, value_at, with_json, with_toml, without_json, without_toml
 
 NAME = "wellworn"
 """The server's name in every client."""
 HOOK_S = {"UserPromptSubmit": 10, "Stop": 60}
 HOOKS = {"UserPromptSubmit": "pre-task", "Stop": "post-task"}
-_OUR_HOOK = re.compile(r"\bwellworn\b.* hook (?:pre|post)-task\b")
+_OUR_HOOK = regex(r"\bwellworn\b.* hook (?:pre|post)-task\b")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from wellworn.core.errors import InvalidInput
+from wellworn.core.lazy import regex
 
-_SPACE = re.compile(r"(?:[\s\ufeff]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_STRING = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
-_SCALAR = re.compile(r"[^\s,\[\]{}/]+")
+_SPACE = regex(r"(?:[\s\ufeff]|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
+_STRING = regex(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+_SCALAR = regex(r"[^\s,\[\]{}/]+")
 MAX_DEPTH = 100
 Ours = Callable[[Any], bool]
 """Whether a value in a file is one that we put there."""

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from wellworn.core.lazy import regex
 from wellworn.core.tokens import count_tokens
 
 LEAST_TOKENS = 200
@@ -25,22 +26,22 @@ STEP = " › "
 """Between the headings of a path."""
 
 # Possessive (`++`, `*+`): what was read is not given back, so a million full stops are read once.
-_PARAGRAPH_END = re.compile(r"\n[ \t]*+\n\s*+")
-_SENTENCE_END = re.compile(
+_PARAGRAPH_END = regex(r"\n[ \t]*+\n\s*+")
+_SENTENCE_END = regex(
     r"(?<![.!?…])[.!?…]++[\"'”’)\]]*+(?:\s++|\Z)"  # a run of marks, then space
     r"|[。！？]++[”’』」]*+\s*+"  # marks that no space follows
     r"|\n\s*+"
 )
-_WORD = re.compile(r"\S++\s*+|\s++")
-_LINE = re.compile(r"\n")
-_BLOCK = re.compile(
+_WORD = regex(r"\S++\s*+|\s++")
+_LINE = regex(r"\n")
+_BLOCK = regex(
     r"^ {0,3}(?P<fence>`{3,}+|~{3,4}+)(?P<info>[^`\n]*+)\n(?s:.*?)(?:^ {0,3}(?P=fence)[`~]*+[ \t]*+$\n?|\Z)\s*+"
     r"|^(?P<marks>#{1,6})[ \t]++(?P<name>[^\n]++)\n?\s*+"
     r"|(?:(?<=\n\n)|\A)(?P<over>\S[^\n]{0,200})\n(?P<line>={3,}+|-{3,}+|~{3,}+|\^{3,}+)[ \t]*+$\s*+",
     re.MULTILINE,
 )
 """A code fence, or a heading in one of the two ways to write it."""
-_MARKUP = re.compile(r"<[^>]*>|\]\([^)]*\)|[\[\]`*]")
+_MARKUP = regex(r"<[^>]*>|\]\([^)]*\)|[\[\]`*]")
 """What a heading's name is shown without: tags, the targets of links, emphasis."""
 _LEVELS = {"=": 1, "-": 2, "~": 3, "^": 4}
 

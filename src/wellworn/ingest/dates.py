@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
+from wellworn.core.lazy import regex
+
 
 class NamedDate(NamedTuple):
     """A month, with its day if that is named. Without a year it is of any year."""
@@ -32,7 +34,7 @@ _DAY = r"(?:3[01]|[12]\d|0?[1-9])"
 _BEFORE_A_MONTH = "in by of mid late last next this from since until after early before during"
 _LEADS = "|".join(rf"(?<=\b{word}[\s-])" for word in _BEFORE_A_MONTH.split())
 _BETWEEN_MONTHS = "|".join(rf"(?<=\b{word}\s)" for word in ("or", "and", "to"))
-_DATE = re.compile(
+_DATE = regex(
     rf"""\b(?:
         (?P<iso_year>{_YEAR})-(?P<iso_month>0[1-9]|1[0-2])(?:-(?P<iso_day>0[1-9]|[12]\d|3[01]))?
       | (?P<day>{_DAY})(?:st|nd|rd|th)?(?:\sof)?\s(?P<month>{_SURE}|{_UNSURE})\b\.?(?:,?\s?(?P<year>{_YEAR}))?
@@ -45,8 +47,8 @@ _DATE = re.compile(
     )\b""",
     re.VERBOSE | re.IGNORECASE,
 )
-_ANY_YEAR = re.compile(rf"\b{_YEAR}\b")
-_ISO = re.compile(rf"\b{_YEAR}-\d\d\b")
+_ANY_YEAR = regex(rf"\b{_YEAR}\b")
+_ISO = regex(rf"\b{_YEAR}-\d\d\b")
 
 
 def named_dates(query: str, words: Iterable[str]) -> tuple[NamedDate, ...]:
@@ -85,7 +87,7 @@ _DAYS_AWAY = {"the day before yesterday": -2, "yesterday": -1, "last night": -1,
 _DAYS_AWAY |= {"this morning": 0, "this evening": 0, "tomorrow": 1, "the day after tomorrow": 2}
 _COUNT = rf"\d{{1,3}}|{'|'.join(sorted(_NUMBERS, key=len, reverse=True))}"
 _UNIT = "day|week|month|year"
-_RELATIVE = re.compile(
+_RELATIVE = regex(
     rf"\b(?:(?P<mark>since|starting|from|until|till)\ (?:on\ )?)?(?:(?P<away>{'|'.join(_DAYS_AWAY)})"
     rf"|(?P<which>last|next|this)\ (?P<period>week|weekend|month|year|{'|'.join(_WEEKDAYS)})"
     rf"|(?P<ago>{_COUNT})\ (?P<ago_unit>{_UNIT})s?\ ago"
@@ -93,12 +95,8 @@ _RELATIVE = re.compile(
     rf"|(?:on|until|till|since)\ (?P<weekday>{'|'.join(_WEEKDAYS)}))\b(?!\ \()",
     re.IGNORECASE,
 )
-_LOOKS_BACK = re.compile(
-    r"\b(?:[a-z]+ed|was|were|had|went|met|saw|ran|flew|came|took|got|did|made|left|bought)\b", re.I
-)
-_LOOKS_AHEAD = re.compile(
-    r"\b(?:will|going to|gonna|plan\w*|need to|want to|have to|due|must|should|next)\b|'ll\b", re.I
-)
+_LOOKS_BACK = regex(r"\b(?:[a-z]+ed|was|were|had|went|met|saw|ran|flew|came|took|got|did|made|left|bought)\b", re.I)
+_LOOKS_AHEAD = regex(r"\b(?:will|going to|gonna|plan\w*|need to|want to|have to|due|must|should|next)\b|'ll\b", re.I)
 
 
 class Dated(NamedTuple):

@@ -20,6 +20,7 @@ from functools import lru_cache
 import numpy as np
 import numpy.typing as npt
 
+from wellworn.core.lazy import regex
 from wellworn.ingest.stop_words import STOP_WORDS
 from wellworn.ingest.terms import names_in, stem, words
 from wellworn.models.static import StaticEmbedder
@@ -49,12 +50,12 @@ _CHANGE = frozenset(
 )
 """Stems of words that tell of a change."""
 _RESULTS = [
-    (re.compile(r"\b(?:moved|relocated|moving) (?:back |over |out )?to (?=[A-Z])"), "live in "),
-    (re.compile(r"\b(?:joined|started at|signed with|hired by) (?=[A-Z])"), "work at "),
-    (re.compile(r"\b(?:took|takes|taking) over as "), "is "),
+    (regex(r"\b(?:moved|relocated|moving) (?:back |over |out )?to (?=[A-Z])"), "live in "),
+    (regex(r"\b(?:joined|started at|signed with|hired by) (?=[A-Z])"), "work at "),
+    (regex(r"\b(?:took|takes|taking) over as "), "is "),
 ]
 """What holds after a change whose verb says nothing of it: static vectors hold "moved to" and "live in" apart."""
-_LEFT_OUT = re.compile(
+_LEFT_OUT = regex(
     r"[^.!?\n]*\?+|[\"“«][^\"”»]*\s[^\"”»]*[\"”»]|\b(?:Dr|Mrs?|Ms)\.? |(?i:\b(?:i|we)\s+(?:heard|read|saw|think|believe|guess"
     r"|know|learned)\s+(?:that\s+)?|\b(?:told|tells|asked|texted)\s+(?:me|us)\b)"
 )
@@ -65,7 +66,7 @@ _PERSON = (
     r"|girlfriend|grand(?:father|mother|ma|pa|parent)|husband|kid|mom|mother|mum|neighbou?r|nephew|niece|parent|partner"
     r"|sister|son|uncle|wife)s?\b"
 )
-_OTHERS = re.compile(
+_OTHERS = regex(
     rf"(?:^|[.!?;,:]\s+|\b(?:and|but|so|that)\s+)(?:(?!(?:for|with|of|by|to|from)\b)\w+\s+){{0,3}}?({_PERSON})"
     r"|\b(he|she|his|her)\b|\b(?!(?:it|that|what|let|there|here|today|who|where|how)\b)([^\W\d_]+)"
     r"['’]s\s+(?!(?:a|an|the|not|been|going|gonna|now|so|just|in|on|at|my|our|always|called)\b)[^\W_]",
@@ -73,7 +74,7 @@ _OTHERS = re.compile(
 )
 """Who else a statement is about: kin and friends before a verb, "she", whose thing it is."""
 _PRONOUNS = frozenset({"he", "she", "his", "her"})
-_OF_SPEAKER = re.compile(
+_OF_SPEAKER = regex(
     rf"\b(?:(?:i|im|ive|we|me|us)\b|(?:my|our)\s+(?:new\s+)?(?:(?!{_PERSON})(?![\w-]+['’]s)"
     r"|\w+(?-i:\s+(?:is|are|was)\s+(?:now\s+)?(?:called\s+|named\s+)?[A-Z])))",
     re.I,
@@ -81,7 +82,7 @@ _OF_SPEAKER = re.compile(
 """The speaker acts, or has something: "I", "my car", "my wife is Ada"; but not "my wife", "my wife's car"."""
 _SPEAKER = frozenset({"i", "im", "ive", "my", "we", "our", "me", "mine", "us"})
 
-_NOT_SO = re.compile(
+_NOT_SO = regex(
     r"\b(?:used to|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
     r"|might|(?:i|we) (?:may|could)|would|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
     r"|nearly|almost|about to|close to|plan(?:ned|ning)? to|(?:i|we) (?:plan|hope|want|wish|intend)|hoping to"  # it may be
@@ -89,24 +90,24 @@ _NOT_SO = re.compile(
     re.I,
 )
 """What was or may be does not replace what is, and is not replaced."""
-_BESIDES = re.compile(r"\b(?:still|also|too(?=\W*$|[.,;!])|as well|besides|in addition|another|a second)\b", re.I)
+_BESIDES = regex(r"\b(?:still|also|too(?=\W*$|[.,;!])|as well|besides|in addition|another|a second)\b", re.I)
 """The old one holds too."""
-_NOT = re.compile(
+_NOT = regex(
     r"(?:\b(?:not|never)|n['’]t)\s+(?:yet |even |really |actually )?([a-z]+)(?!.*\b(?:anymore|longer|instead)\b)", re.I
 )
-_MANY = re.compile(
+_MANY = regex(
     r"\b(?:i|we)(?:['’]ve)?\s+(?:just |really |recently )?(?:[a-z]+ed|met|went|saw|read|bought|had|was|were|did|made|came|ate"
     r"|found|ran|gave|told|heard|felt|wrote|won|lost|spent|flew|drove|slept|sang|swam|built|sent|paid|set|put|cut"
     r"|have|like|love|know|speak|play|can|enjoy|need|want|think|hope|feel|got|been|hate|own)\b",
     re.I,
 )
-_TO_SOMEONE = re.compile(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
-_STATE = re.compile(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|[:=] ?\w", re.I)
-_SENTENCE_ENDS = re.compile(r"[.!?]+(?:\s|$)")
-_DEFINITE = re.compile(r"\bthe\s+([^\W_]+)", re.I)
-_HEADING = re.compile(r"\s*([^.!?;:,\n]{1,60}):\s")
-_CLAUSE = re.compile(r"[.!?;:,]+\s+")
-_NOUNS = re.compile(r"[^\W_](?:[\w'’-]*[^\W_])?")
+_TO_SOMEONE = regex(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
+_STATE = regex(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|[:=] ?\w", re.I)
+_SENTENCE_ENDS = regex(r"[.!?]+(?:\s|$)")
+_DEFINITE = regex(r"\bthe\s+([^\W_]+)", re.I)
+_HEADING = regex(r"\s*([^.!?;:,\n]{1,60}):\s")
+_CLAUSE = regex(r"[.!?;:,]+\s+")
+_NOUNS = regex(r"[^\W_](?:[\w'’-]*[^\W_])?")
 _OWN = ("my", "our")
 _PREPOSITIONS = frozenset({"in", "at", "with", "from", "near", "for", "by", "to", "of", "on", "into"})
 _IS = frozenset({"is", "are", "was", "were", "has", "have", "got", "will", "isn", "aren"})

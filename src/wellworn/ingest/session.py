@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Protocol
 
 from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Job, Partition, Scope, Turn, altered
 from wellworn.ingest.hashing import content_hash, thread_of
 from wellworn.ingest.outdate import replace_older
@@ -23,7 +23,7 @@ REPEATED_CONFIDENCE = 0.5
 ID_THERE = "id_there"
 """The key of the metadata that holds the id of a turn or memory in the system it comes from."""
 GENERIC_ROLES = frozenset({"user", "human", "assistant", "ai", "system", "tool", "function", "model"})
-_NAME_LIKE = re.compile(r"[^\W\d_]{2,}(?:[ '’.-][^\W\d_]+){0,3}")
+_NAME_LIKE = regex(r"[^\W\d_]{2,}(?:[ '’.-][^\W\d_]+){0,3}")
 
 
 class Watch(Protocol):

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 import Stemmer
 
+from wellworn.core.lazy import regex
 from wellworn.core.values import Entry
 from wellworn.ingest.dates import NamedDate, named_dates
 from wellworn.ingest.hashing import hash64, signed64, thread_of
@@ -45,8 +46,8 @@ class Trait(IntFlag):
 TASK_LEAD, TASK_END = "For tasks like “", "”: "
 """Around the task that a strategy or guardrail is for, at the beginning of its text."""
 _CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
-_WORD = re.compile(rf"[{_CJK}]+|[^\W_{_CJK}]+")
-_IS_CJK = re.compile(rf"[{_CJK}]")
+_WORD = regex(rf"[{_CJK}]+|[^\W_{_CJK}]+")
+_IS_CJK = regex(rf"[{_CJK}]")
 _TIME_WORDS = frozenset(
     """
     yesterday today tonight tomorrow last next ago week weeks weekend weekends month months year years since until
@@ -55,7 +56,7 @@ _TIME_WORDS = frozenset(
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 _YEARS = frozenset(str(year) for year in range(1900, 2100))
-_CLOCK = re.compile(r"\d ?[ap]m\b|\b(?:[01]?\d|2[0-3]):[0-5]\d\b", re.IGNORECASE)
+_CLOCK = regex(r"\d ?[ap]m\b|\b(?:[01]?\d|2[0-3]):[0-5]\d\b", re.IGNORECASE)
 _FIRST_PERSON = frozenset({"i", "my", "me", "mine", "we", "our", "us"})
 _STEMMERS = threading.local()
 SHORT_QUESTION_CHARS = 250
@@ -145,9 +146,9 @@ def embedding_text(entry: Entry) -> str:
     return f"{entry.speaker}: {text}" if entry.speaker else text
 
 
-_NAME = re.compile(r"(?<![^\W_])[^\W_]+(?:[-'’][^\W_]+)*")
-_OF_SPEAKER = re.compile(r"I(?:['’]|$)")
-_SENTENCE_BEGINS = re.compile(r"(?:\A|[.!?:;\n])\W*\Z")
+_NAME = regex(r"(?<![^\W_])[^\W_]+(?:[-'’][^\W_]+)*")
+_OF_SPEAKER = regex(r"I(?:['’]|$)")
+_SENTENCE_BEGINS = regex(r"(?:\A|[.!?:;\n])\W*\Z")
 _LOOK_BACK_CHARS = 12
 
 
@@ -218,10 +219,10 @@ class Question:
     """Months and days it names."""
 
 
-_ASKS_WHEN = re.compile(r"\b(?:when|what (?:time|date|day|year|month)|how long ago|which (?:day|month|year))\b", re.I)
+_ASKS_WHEN = regex(r"\b(?:when|what (?:time|date|day|year|month)|how long ago|which (?:day|month|year))\b", re.I)
 
 
-_ABOUT_PAST = re.compile(
+_ABOUT_PAST = regex(
     r"\b(?:before|previous(?:ly)?|former(?:ly)?|original(?:ly)?|earlier|prior|used? to|in the past|back then|the old|my old"
     r"|no longer|not any ?more)\b",
     re.I,

@@ -8,27 +8,28 @@ from __future__ import annotations
 
 import re
 
+from wellworn.core.lazy import regex
 from wellworn.ingest.stop_words import STOP_WORDS
 
 ASSISTANT_ROLES = frozenset({"assistant", "ai", "model", "bot"})
 LONGEST_CHARS = 400
 """A longer text states something."""
-_WORD = re.compile(r"[^\W_]+")
-_PIECE = re.compile(r"[^.!?。！？…\n]+[.!?。！？…]*|[?？]+")
-_OPENING = re.compile(
+_WORD = regex(r"[^\W_]+")
+_PIECE = regex(r"[^.!?。！？…\n]+[.!?。！？…]*|[?？]+")
+_OPENING = regex(
     r"^\W*(?:(?:hey|hi|hello|ok|okay|so|and|but|also|btw|by the way|well|oh|um|please|sorry|again|quick question)\b[\s,:;-]*)+",
     re.I,
 )
 _AUX = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|has|have|had|might|may)"
 _SUBJECT = r"(?:i|my|we|our|you|your|it|its|he|she|they|his|her|their|the|this|that|these|those|there|a|an)"
-_ASKS = re.compile(
+_ASKS = regex(
     rf"(?:(?:wh(?:o|om|at|ere|en|ich|ose|y)|how)\b(?:\W+\w+){{0,3}}?\W+{_AUX}\W+{_SUBJECT}\b"
     rf"|(?:what|who|where|when|how)['’]?s\W+{_SUBJECT}\b|who\W+\w+s\b|{_AUX}(?:n['’]t)?\W+{_SUBJECT}\b"
     r"|(?:can you |could you )?(?:tell|remind|show)\W+me\b)",
     re.I,
 )
 """A question without its sign."""
-_TELLS_TOO = re.compile(
+_TELLS_TOO = regex(
     r"\b(?:since|because|now that|given that|considering|seeing that)\W+(?:i|we|my|our|he|she|they)\b"
     r"|\b(?:know|knew|remember|mention|note|notice|heard?)\W+(?:that\W+(?:i|we|my|our)|(?:i|we)\W+\w+)\b"
     r"|\b(?:did|have) i\b.{0,20}\b(?:tell|told|mention|say)"
@@ -37,7 +38,7 @@ _TELLS_TOO = re.compile(
     re.I,
 )
 """A question that also states something: "did you know that I …", "since I …, which …"."""
-_EXCLAIMS = re.compile(r"(?:what an?|how)\s+\w+(?:\s\w+)?\W*", re.I)
+_EXCLAIMS = regex(r"(?:what an?|how)\s+\w+(?:\s\w+)?\W*", re.I)
 _REACTIONS = frozenset(
     """
     absolutely afternoon agreed ah alright amazing appreciate appreciated awesome bye cheers clear congrats

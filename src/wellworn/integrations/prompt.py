@@ -5,7 +5,6 @@ Works on text only. Does not recall anything and knows no model or framework.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from html import escape as quoted
@@ -14,6 +13,7 @@ from typing import Literal, NamedTuple, get_args
 from wellworn.core.clock import aware, system_clock
 from wellworn.core.errors import InvalidInput
 from wellworn.core.fence import ELLIPSIS, escape
+from wellworn.core.lazy import regex
 from wellworn.core.values import Hit, fence_item
 from wellworn.ingest.validate import checked_count
 
@@ -24,7 +24,7 @@ MAX_CHARS = 4_000
 _MIN_TEXT_CHARS = 40
 """An entry that would be cut below this length is left out instead."""
 _MAX_TOPIC_CHARS = 60
-_TAG_NAME = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_TAG_NAME = regex(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
 _UNITS = (
     ("y", timedelta(days=365), 2),
     ("mo", timedelta(days=30), 2),

@@ -9,13 +9,14 @@ import re
 from collections.abc import Sequence
 from datetime import datetime
 
+from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Hit, Recall
 from wellworn.ingest.terms import content_words
 from wellworn.ingest.utterance import only_reacts, wants_answer
 
 UNKNOWN = "I do not know that. Tell me, and I will remember it."
 NOTED = "Noted."
-_GREETING = re.compile(r"\W*(?:hi|hello|hey|good (?:morning|afternoon|evening))\b(?:\W+\w+)?\W*\Z", re.IGNORECASE)
+_GREETING = regex(r"\W*(?:hi|hello|hey|good (?:morning|afternoon|evening))\b(?:\W+\w+)?\W*\Z", re.IGNORECASE)
 _SURE = 0.5
 """The confidence from which on a recall is taken to hold the answer."""
 _FULL = 12.0

@@ -7,13 +7,14 @@ import traceback
 from pathlib import PurePath
 
 from wellworn.core.errors import EmbedderMismatch, InvalidInput, MissingExtra, NotFound, WellwornError
+from wellworn.core.lazy import regex
 
 MOST_CHARS = 200
 PERMANENT = (InvalidInput, NotFound, MissingExtra, EmbedderMismatch)
 """What another attempt will not change."""
 
-_QUOTED = re.compile(r"'[^'\n]*'|\"[^\"\n]*\"|‘[^’\n]*’|“[^”\n]*”")
-_ANSWER = re.compile(r"(HTTP \d{3}):.*", re.DOTALL)
+_QUOTED = regex(r"'[^'\n]*'|\"[^\"\n]*\"|‘[^’\n]*’|“[^”\n]*”")
+_ANSWER = regex(r"(HTTP \d{3}):.*", re.DOTALL)
 
 
 def is_permanent(error: BaseException) -> bool:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra, WellwornError
+from wellworn.core.lazy import regex
 from wellworn.models.anthropic import AnthropicModel
 from wellworn.models.base import CheckedEmbedder, CheckedModel, EmbedderBase, FunctionEmbedder, FunctionModel, ModelBase
 from wellworn.models.cache import TTL_S, CachedEmbedder, RedisVectors
@@ -39,7 +40,7 @@ _EMBEDDER_REMEDY = (
     f"use one of {', '.join(EMBEDDERS)}, an Embedder, a LangChain Embeddings, a callable, or a list of these"
 )
 _MODEL_REMEDY = f"use one of {', '.join(MODELS)}, a Model, a LangChain chat model or a callable"
-_AT_ADDRESS = re.compile(r"(?P<model>.+?)@(?P<base_url>https?://.*)")
+_AT_ADDRESS = regex(r"(?P<model>.+?)@(?P<base_url>https?://.*)")
 
 
 def choose_embedder(spec: EmbedderSpec) -> Embedder | None:

@@ -9,7 +9,6 @@ share words or parts of words. For tests, for scripts the bundled model does not
 from __future__ import annotations
 
 import hashlib
-import re
 import unicodedata
 from collections.abc import Sequence
 
@@ -17,12 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.errors import InvalidInput
+from wellworn.core.lazy import regex
 from wellworn.models.port import Matrix, unit_rows
 
 _Hashes = npt.NDArray[np.uint64]
 
-_WORD = re.compile(r"\w+")
-_SYMBOL = re.compile(r"\S")
+_WORD = regex(r"\w+")
+_SYMBOL = regex(r"\S")
 _BATCH = 1024
 _WORD_WEIGHT = 1.0
 _GRAM_WEIGHT = 0.3  # a word has about as many grams as letters; together they weigh about twice the word

@@ -13,7 +13,6 @@ import functools
 import logging
 import math
 import os
-import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -25,6 +24,7 @@ from msgspec import Meta
 
 from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.errors import BudgetExceeded, InvalidInput, StoreError
+from wellworn.core.lazy import regex
 from wellworn.core.locks import ForkLock
 from wellworn.core.plain import from_plain
 from wellworn.core.values import Partition
@@ -44,7 +44,7 @@ GROUPS = ("tenant", "purpose", "model", "day")
 _PAGE = 10_000
 _NUMBERS = ("input_tokens", "output_tokens", "usd", "seconds")
 _TABLE = "usd_per_million_tokens"
-_DATED = re.compile(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
+_DATED = regex(r"-(?:\d{8}|\d{4}-\d{2}-\d{2}|latest)$")
 _PRICE_REMEDY = f"as in {_TABLE}: {{my-model: {{input: 0.15, output: 0.60}}}}"
 _CAP_REMEDIES = {
     "call": "raise the cap, ask for less at once, or choose a cheaper model",

@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final, Literal
 
 from wellworn.core.errors import ReplyUnreadable
+from wellworn.core.lazy import regex
 from wellworn.core.wellformed import well_formed
 
 MAX_CHARS = 1_000_000
@@ -29,31 +30,31 @@ Found = dict[str, Any] | list[Any]
 Place = Literal["key", "value", "item"]
 """What a string is: the key of an object, its value, or an item of a list."""
 
-_FENCED = re.compile(r"^[ \t]*```[^\n`]*\n(?P<inside>.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
+_FENCED = regex(r"^[ \t]*```[^\n`]*\n(?P<inside>.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
 # Brackets that prose does not have: with something behind them that may begin a value.
-_OPENER = re.compile(r"""\{(?=\s*["'“‘}\w/#.,]) | \[(?=\s*["'“‘{\[(\])\dtfnTFNI.,/#-])""", re.VERBOSE)
+_OPENER = regex(r"""\{(?=\s*["'“‘}\w/#.,]) | \[(?=\s*["'“‘{\[(\])\dtfnTFNI.,/#-])""", re.VERBOSE)
 _THOUGHTS_END = "</think>"
-_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_SURROGATE = regex(r"\\u[dD][89a-fA-F]")
 _REREAD_CHARS = 100_000  # how much text may be looked at again after a false start
 _QUOTED_CHARS = 80
 
 _NOTHING: Final = object()
-_BLANK = re.compile(r"(?:\s+|//[^\n]*|#[^\n]*|/\*[^*]{0,200}\*/)*")
+_BLANK = regex(r"(?:\s+|//[^\n]*|#[^\n]*|/\*[^*]{0,200}\*/)*")
 _CLOSERS = {'"': '"', "'": "'", "“": '”"', "‘": "’'"}
-_STOPS = {opener: re.compile(rf"[\\{closers}]") for opener, closers in _CLOSERS.items()}
+_STOPS = {opener: regex(rf"[\\{closers}]") for opener, closers in _CLOSERS.items()}
 # Without quotes, or with the second one only.
-_BARE_KEY = re.compile(r"(?P<key>[^\W\d][\w$.-]{0,63})[\"']?(?=\s{0,8}:)")
-_KEY_AHEAD = re.compile(r"""(?P<quote>["'])[\w $.-]{1,64}(?P=quote)\s{0,8}:""")
-_WORDS = re.compile(r"[^,}\])\n]*")
-_RESUME = re.compile(r"[,}\])\n\"'“‘{\[]")
-_NUMBER = re.compile(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])")
+_BARE_KEY = regex(r"(?P<key>[^\W\d][\w$.-]{0,63})[\"']?(?=\s{0,8}:)")
+_KEY_AHEAD = regex(r"""(?P<quote>["'])[\w $.-]{1,64}(?P=quote)\s{0,8}:""")
+_WORDS = regex(r"[^,}\])\n]*")
+_RESUME = regex(r"[,}\])\n\"'“‘{\[]")
+_NUMBER = regex(r"[-+]?(?:\d[\d_]*\.?\d*|\.\d+)(?:[eE][-+]?\d+)?(?![\w.])")
 _NOTHING_SAID = ("null", "None", "undefined", "NaN", "Infinity", "-Infinity", "nan", "inf")
 _LITERALS = {"true": True, "True": True, "false": False, "False": False, **dict.fromkeys(_NOTHING_SAID)}
-_LITERAL = re.compile(rf"(?:{'|'.join(_LITERALS)})(?!\w)")
+_LITERAL = regex(rf"(?:{'|'.join(_LITERALS)})(?!\w)")
 _AFTER_SCALAR = ("", *",}])\"'“‘`")
-_ITEM = re.compile(r"[\"'“‘{\[(\])\d-]|\.\.\.|(?:true|false|null|True|False|None)\b")
+_ITEM = regex(r"[\"'“‘{\[(\])\d-]|\.\.\.|(?:true|false|null|True|False|None)\b")
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", '"': '"', "'": "'", "/": "/", "\\": "\\", "\n": ""}
-_HEX = re.compile(r"u([0-9a-fA-F]{4})")
+_HEX = regex(r"u([0-9a-fA-F]{4})")
 
 
 def read_json(text: str, *, wants: Sequence[str] = ()) -> Found:

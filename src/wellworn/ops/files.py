@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 import os
-import re
 import shutil
 import stat
 import tempfile
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from wellworn.core.errors import TransferError
+from wellworn.core.lazy import regex
 from wellworn.core.locks import process_runs
 
 MAX_FILE_BYTES = 8_000_000  # text and evidence of one megabyte each, the latter escaped, still fit
@@ -25,7 +25,7 @@ MAX_FILES = 1_000_000
 
 _NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0)  # not on Windows, where making a link needs rights of its own
 _NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # opening a named pipe must not wait for a writer
-_MAKER = re.compile(r"\.(\d+)-[^.]*\.part$")
+_MAKER = regex(r"\.(\d+)-[^.]*\.part$")
 _BINARY = getattr(os, "O_BINARY", 0)
 
 

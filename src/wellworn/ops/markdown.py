@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, Any
 import yaml
 
 from wellworn.core.errors import InvalidInput, ScopeError, TransferError
+from wellworn.core.lazy import regex
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Progress, Scope
 from wellworn.ingest.remember import Writer
@@ -46,8 +47,8 @@ else:  # the same in C, several times as fast
 VERSION = 1
 MARK = "wellworn"
 """The key of the front matter that says that a file is an entry, with the version."""
-_OUR_NAME = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.md")
-_SUM = re.compile(r"^sum: x([0-9a-f]{16})\n", re.MULTILINE)
+_OUR_NAME = regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.md")
+_SUM = regex(r"^sum: x([0-9a-f]{16})\n", re.MULTILINE)
 _LEFT_OUT: dict[str, Any] = {  # fields a file does not show while they have this value
     "title": "",
     "tags": [],
@@ -65,7 +66,7 @@ _LEFT_OUT: dict[str, Any] = {  # fields a file does not show while they have thi
 }
 MAX_DEPTH = 100
 
-_FRONT = re.compile(r"\A\ufeff?---[ \t]*\r?\n(?P<yaml>(?:.*?\n)??)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
+_FRONT = regex(r"\A\ufeff?---[ \t]*\r?\n(?P<yaml>(?:.*?\n)??)---[ \t]*(?:\r?\n|\Z)", re.DOTALL)
 _TIMESTAMP = "tag:yaml.org,2002:timestamp"
 
 

@@ -13,14 +13,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+from wellworn.core.lazy import regex
 from wellworn.ingest.replaces import SURE, probability
 from wellworn.reflection.values import Candidate
 
 Relation = Literal["same", "adds", "supersedes", "unrelated"]
 
-_ATTRIBUTED = re.compile(r"^[^\W\d_][\w .'’-]{0,60}: (?=\S)")
-_DATE_BEHIND = re.compile(r" \(\d{4}[-\d]*(?: to [-\d]+)?\)")
-_WORD = re.compile(r"[^\W_]+(?:[.,:@/'-][^\W_]+)*[+#]*|[^\w\s.,;:!?'\"()。！？]+")
+_ATTRIBUTED = regex(r"^[^\W\d_][\w .'’-]{0,60}: (?=\S)")
+_DATE_BEHIND = regex(r" \(\d{4}[-\d]*(?: to [-\d]+)?\)")
+_WORD = regex(r"[^\W_]+(?:[.,:@/'-][^\W_]+)*[+#]*|[^\w\s.,;:!?'\"()。！？]+")
 _SKIPPED = frozenset("a an the now currently just recently already still please also always then".split())  # noqa: SIM905
 _GOES_ON = frozenset(
     """

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 
+from wellworn.core.lazy import regex
 from wellworn.core.values import Turn
 from wellworn.ingest.terms import terms, words
 from wellworn.reflection.values import Candidate
@@ -20,13 +21,13 @@ _SAID_OF_ANYONE = frozenset({"user", "users", "assistant", "speaker", "person", 
 _MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
 _WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905
 _CALENDAR = frozenset({*_MONTHS, *(month[:3] for month in _MONTHS), *_WEEKDAYS})
-_DATE = re.compile(
+_DATE = regex(
     rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{'|'.join(_MONTHS)})(?:,?\s+\d{{4}})?"
     rf"|\b(?:{'|'.join(_MONTHS)})\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}})?|\b(?:{'|'.join(_MONTHS)})\s+\d{{4}}",
     re.IGNORECASE,
 )
-_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*")
-_NAME = re.compile(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'’-]*")
+_NUMBER = regex(r"\d+(?:[.,:]\d+)*")
+_NAME = regex(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'’-]*")
 _TO_TWENTY = """
 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
 nineteen twenty

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
+from wellworn.core.lazy import regex
 from wellworn.ingest.terms import STOP_WORDS, content_words, words
 from wellworn.ingest.utterance import asks, telling_words, without_opening
 from wellworn.reflection.person import is_adverb, is_past
@@ -23,7 +24,7 @@ def _set(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_WORDS = re.compile(r"[^\W\d_]+(?:'[^\W\d_]+)?")
+_WORDS = regex(r"[^\W\d_]+(?:'[^\W\d_]+)?")
 SELF = _set("i i'm i've i'll i'd im ive my me")
 GROUP = _set("we we're we've we'll we'd our us")
 _OBJECTS = _set("me us a an the his her its their")
@@ -49,21 +50,19 @@ _OF_THE_TALK = _set(
     " update version wonder wrong"
 )
 """Words about the talk itself: with words that merely react, they say nothing about anyone."""
-_REQUEST = re.compile(
-    r"\b(?:can|could|would|will) you\b|\bi(?:'d| would)? (?:want|need|like) you\b|\b(?:tell|show) me\b"
-)
+_REQUEST = regex(r"\b(?:can|could|would|will) you\b|\bi(?:'d| would)? (?:want|need|like) you\b|\b(?:tell|show) me\b")
 """What is wanted of the assistant for the moment."""
-_PROPOSES = re.compile(
+_PROPOSES = regex(
     r"(?:so |then |now )?(?:let's|let us|let me|we (?:can|could|should|may|might|need to)|(?:i'm|i am) (?:\w+ )?ready)\b"
 )
 """How the talk is to go on."""
-_HYPOTHETICAL = re.compile(
+_HYPOTHETICAL = regex(
     r"^(?:if|suppose|imagine|assum\w+|pretend|let's say|say i|what if)\b"
     r"|\bif (?:i|we) (?:were|was|had|could)\b|\bi wish\b|\bi would have\b"
 )
 _LONGEST_FRAGMENT = 6
-_THIRD = re.compile(r"[a-z]{2,}[^s\W]s")
-_QUOTATION = re.compile(r'"[^"]*"')
+_THIRD = regex(r"[a-z]{2,}[^s\W]s")
+_QUOTATION = regex(r'"[^"]*"')
 _TASKS = _set(
     "act add analyse analyze answer change check compare continue convert correct create describe draft expand explain"
     " find fix generate give go help improve include let list make proofread provide regenerate rename rewrite show"
@@ -71,8 +70,8 @@ _TASKS = _set(
 )
 _BEFORE_TASK = _set("please now then also and so next just but again kindly")
 _AMOUNTS = _set("one two three four five six seven eight nine ten twelve twenty some many most all both few several")
-YOU = re.compile(r"\byou(?:r|rs|'re|'ve|'ll)?\b", re.IGNORECASE)
-_INSTRUCTS = re.compile(
+YOU = regex(r"\byou(?:r|rs|'re|'ve|'ll)?\b", re.IGNORECASE)
+_INSTRUCTS = regex(
     r"(?:please )?(?:always|never|don't|do not|avoid|stop \w+ing|remember|note|call me|use|keep|prefer|remind me|be"
     r"|no more|no .+ please"
     r"|(?:answer|reply|respond|speak|talk|address|write)(?: (?!an?\b|the\b|it\b|this\b)\w+){0,2}"
@@ -80,7 +79,7 @@ _INSTRUCTS = re.compile(
     r"|(?:whenever|every time|(?:if|when) (?:i|we) (?:\w+ ){0,2}(?:ask|send|say|paste|share|mention))[^,]*, "
     r"(?!(?:i|my|we|our|it|he|she|they|the|what|how)\b)"
 )
-_STANDING = re.compile(
+_STANDING = regex(
     r"\b(?:always|never|from now on|going forward|in (?:the )?future|instead of|any ?more|no longer|by default|every time)\b"
 )
 """What makes an imperative an instruction that stays in force, and not a task for now."""

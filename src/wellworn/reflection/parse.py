@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from wellworn.core.errors import ReplyUnreadable
+from wellworn.core.lazy import regex
 from wellworn.core.values import Kind
 from wellworn.models.structured import read_json
 from wellworn.reflection.values import Candidate
@@ -23,7 +24,7 @@ MOST_MEMORIES = 24
 """Memories from one window at most; what comes beyond is dropped and counted."""
 MODEL_CONFIDENCE = 0.8
 _KINDS: dict[str, Kind] = {"fact": "fact", "preference": "preference", "pattern": "pattern"}
-_DIGITS = re.compile(r"\d{1,9}")
+_DIGITS = regex(r"\d{1,9}")
 
 ActionName = Literal["add", "merge", "supersede", "correct"]
 
@@ -121,11 +122,11 @@ class Action:
     text: str = ""
 
 
-_LINE = re.compile(
+_LINE = regex(
     r"^[\s>*`-]*(?:\[?#?(?P<number>\d{1,4})\]?\s*[:.)-]\s*)?(?P<name>add|merge|supersede|correct)\s*\((?P<inside>.*)$",
     re.IGNORECASE,
 )
-_INSIDE = re.compile(r"\s*[\"']?\[?(?P<index>\d{1,4})\]?[\"']?\s*(?:,(?P<text>.*))?\s*\)?[\s`.;]*$")
+_INSIDE = regex(r"\s*[\"']?\[?(?P<index>\d{1,4})\]?[\"']?\s*(?:,(?P<text>.*))?\s*\)?[\s`.;]*$")
 _NAMES: dict[str, ActionName] = {"add": "add", "merge": "merge", "supersede": "supersede", "correct": "correct"}
 
 

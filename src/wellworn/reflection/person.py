@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import re
 
+from wellworn.core.lazy import regex
+
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
@@ -46,14 +48,14 @@ _UNCERTAIN = _words(
     " i'd let's wanna gonna gotta kinda"
 )
 _OTHERS = _words("they they're they've them their theirs")
-_ADDRESS = re.compile(r"^my \w+,|, my \w+\W*$|^me ", re.IGNORECASE)
+_ADDRESS = regex(r"^my \w+,|, my \w+\W*$|^me ", re.IGNORECASE)
 """May be how the listener is called ("My friend, this works"), or no English grammar."""
-_WORD = re.compile(r"[A-Za-z]+(?:'[A-Za-z]+)*")
-_I = re.compile(r"\bi\b(?!')", re.IGNORECASE)
-_CONTRACTED = re.compile(r"\bi(?:'(m|ve|ll)|'(d)(?= (?:like|love|rather|prefer)\b)|(?!M)(m|ve))\b", re.IGNORECASE)
+_WORD = regex(r"[A-Za-z]+(?:'[A-Za-z]+)*")
+_I = regex(r"\bi\b(?!')", re.IGNORECASE)
+_CONTRACTED = regex(r"\bi(?:'(m|ve|ll)|'(d)(?= (?:like|love|rather|prefer)\b)|(?!M)(m|ve))\b", re.IGNORECASE)
 _FULL = {"m": "I am", "ve": "I have", "ll": "I will", "d": "I would"}
-_OWN = re.compile(r"\b(?:my|me)\b", re.IGNORECASE)
-_JOINED = re.compile(r"(?:[,;]|\b(?:and|or|but|then)\b)\s+((?:[a-z]+ly\s+)?[a-z]+)")
+_OWN = regex(r"\b(?:my|me)\b", re.IGNORECASE)
+_JOINED = regex(r"(?:[,;]|\b(?:and|or|but|then)\b)\s+((?:[a-z]+ly\s+)?[a-z]+)")
 _BEFORE_I = _MODALS | _words("am was do did have had don't didn't and or nor")
 """Before "I": "so do I", "my wife and I"."""
 

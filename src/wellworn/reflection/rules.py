@@ -12,6 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from wellworn.core.lazy import regex
 from wellworn.core.values import Kind, Turn
 from wellworn.ingest.dates import with_dates
 from wellworn.ingest.session import name_of
@@ -31,17 +32,17 @@ _FEWEST_NEW, _FEWEST_NEW_IN_LONG = 2, 4
 """Words of a sentence among others that the people did not say before in the session; in a turn that is not short."""
 _SHORT_CHARS = 200
 _LONGEST_QUESTION = 200
-_COMMITS = re.compile(
+_COMMITS = regex(
     r"\b(?:i'll|i will|we'll|let's|i'm going to|i can|go ahead|go with|proceed|start|do it|next)\b", re.IGNORECASE
 )
 """The speaker takes a proposal up."""
-_POINT = re.compile(r"^\s{0,12}(?:[-*•–+]|\d{1,3}[.)]|#{1,6})\s+(.*)$", re.MULTILINE)
+_POINT = regex(r"^\s{0,12}(?:[-*•–+]|\d{1,3}[.)]|#{1,6})\s+(.*)$", re.MULTILINE)
 _FEWEST_POINTS = 3
 _LONGEST_POINT = 60
-_YES_OR_NO = re.compile(r"(?:yes|yeah|yep|yup|sure|no|nope|nah|of course|absolutely|definitely|exactly)\b", re.I)
+_YES_OR_NO = regex(r"(?:yes|yeah|yep|yup|sure|no|nope|nah|of course|absolutely|definitely|exactly)\b", re.I)
 _KEPT = ("statement", "instruction")
-_NEGATED = re.compile(r"\b(?:not|no|never|without|stopped|quit)\b|n't\b", re.IGNORECASE)
-_PREFERENCE = re.compile(
+_NEGATED = regex(r"\b(?:not|no|never|without|stopped|quit)\b|n't\b", re.IGNORECASE)
+_PREFERENCE = regex(
     r"\b(?:prefer|love|like|enjoy|hate|dislike|can't stand|favou?rite|rather|always|never|keen on|into|fond of)\w*\b"
 )
 _REASONS = {

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from wellworn.core.lazy import regex
+
 LONGEST_CHARS = 600
 """A longer sentence is pasted text."""
 MOST_SENTENCES = 400
@@ -17,11 +19,11 @@ MOST_SENTENCES = 400
 
 _TYPOGRAPHY = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "\u202e": " "})
 _CODE = "```"
-_NOT_SAID = re.compile(r"[>#|<{}]|\d{1,2}:\d\d(?::\d\d)?\s+[A-Z]|[^|]*\|[^|]*\|")
+_NOT_SAID = regex(r"[>#|<{}]|\d{1,2}:\d\d(?::\d\d)?\s+[A-Z]|[^|]*\|[^|]*\|")
 """Quoted lines, headings, tables, markup, and lines of a transcript."""
-_LIST_MARKER = re.compile(r"(?:[-•–—+*]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
-_END = re.compile(r"[.!?…]+[\"')\]]*(?=\s|$)|[。！？]+")
-_LAST_WORD = re.compile(r"[\w.]{1,12}\Z")
+_LIST_MARKER = regex(r"(?:[-•–—+*]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
+_END = regex(r"[.!?…]+[\"')\]]*(?=\s|$)|[。！？]+")
+_LAST_WORD = regex(r"[\w.]{1,12}\Z")
 _ABBREVIATIONS = frozenset("mr mrs ms dr prof st vs etc e.g i.e approx jr sr inc ltd dept no a.m p.m".split())  # noqa: SIM905
 
 

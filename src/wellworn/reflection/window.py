@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from wellworn.core.lazy import regex
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Turn
 
@@ -20,7 +21,7 @@ CONTEXT_TURNS = 4
 RECALLED_TAG = "recalled"
 """A turn with this tag holds recalled memories and is not reflected on."""
 _SILENT_ROLES = frozenset({"system", "developer", "tool", "function", "tool_result"})
-_FENCED = re.compile(r"<(memories|memory-context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCED = regex(r"<(memories|memory-context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
 
 
 def readable(turns: Sequence[Turn], entries: Mapping[str, Entry]) -> list[Turn]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 
+from wellworn.core.lazy import regex
 from wellworn.core.values import Entry
 from wellworn.ingest.terms import STOP_WORDS, TASK_LEAD, stem
 from wellworn.tasks.items import domain_of, pattern_of
@@ -24,16 +25,16 @@ REWORDED = 0.6
 """Texts that are less alike than this, word by word, are worded differently throughout. In texts that are more alike,
 the few words that differ are what matters."""
 
-_TOKEN = re.compile(r"“[^”]*”|\"[^\"]*\"|`[^`]*`|[^\s“”\"`]+")
-_CODE = re.compile(r"\d|[/\\_=@#$%<>|~^{}]|^-|\w[.:]\w|[a-z][A-Z]|\w\(")
-_WORD = re.compile(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
-_CONDITION = re.compile(r"\b(?:when|whenever|if|unless|because|since|while|until)\b[^,;:.]*", re.IGNORECASE)
-_NOT = re.compile(
+_TOKEN = regex(r"“[^”]*”|\"[^\"]*\"|`[^`]*`|[^\s“”\"`]+")
+_CODE = regex(r"\d|[/\\_=@#$%<>|~^{}]|^-|\w[.:]\w|[a-z][A-Z]|\w\(")
+_WORD = regex(r"[^\W\d_]+(?:['’][^\W\d_]+)?")
+_CONDITION = regex(r"\b(?:when|whenever|if|unless|because|since|while|until)\b[^,;:.]*", re.IGNORECASE)
+_NOT = regex(
     r"\b(?:not|no|never|nor|avoid\w*|without|cannot|stop|fail\w*|skip\w*|forbidden|wrong|mistake|\w+n['’]t)\b"
     r"(?! (?:more|less|fewer|later|earlier|longer) than)",
     re.IGNORECASE,
 )
-_ADVISES = re.compile(r"\b(?:always|must|should|ensure|use|verify|wait|make|prefer|only)\b", re.IGNORECASE)
+_ADVISES = regex(r"\b(?:always|must|should|ensure|use|verify|wait|make|prefer|only)\b", re.IGNORECASE)
 _ONE_OF = [
     frozenset(map(stem, names.split()))
     for names in """
@@ -50,7 +51,7 @@ _ONE_OF = [
 """Words of which only one can hold at a time."""
 _EMPTY = frozenset(map(stem, [*STOP_WORDS, "always", "must", "should", "ever", "instead", "rather", "need", "please"]))
 _KEPT = frozenset().union(*_ONE_OF)
-_UNIVERSAL = re.compile(
+_UNIVERSAL = regex(
     rf"\b(always|never) (\w+) (?:(?:the|an?|any|all|every) )?((?:(?!(?:{'|'.join(sorted(STOP_WORDS))})\b)\w+ ?){{1,4}})",
     re.IGNORECASE,
 )

@@ -11,6 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from wellworn.core.lazy import regex
 from wellworn.tasks.shell import Program, checks, looks, programs, refuses_call, reports_findings
 from wellworn.tasks.trajectory import Step, Trajectory, one_line
 
@@ -27,8 +28,8 @@ MOST_BETWEEN = 3
 MAX_DEPTH = 6
 """Of values within values; what is deeper is left out."""
 ERROR_CHARS = 160
-_WORDS = re.compile(r"[^\W_]+(?:[@.+_/-][^\W_]+)*")
-_LOOKING = re.compile(r"(?:search|look_?up|find|query|browse|grep|read|list|view)", re.IGNORECASE)
+_WORDS = regex(r"[^\W_]+(?:[@.+_/-][^\W_]+)*")
+_LOOKING = regex(r"(?:search|look_?up|find|query|browse|grep|read|list|view)", re.IGNORECASE)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.clock import to_micros
+from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Job, Link, LinkType, Partition
 from wellworn.jobs.queue import list_jobs
 from wellworn.store.events import Event, audit, trusted_now
@@ -48,7 +49,7 @@ MERGED = "merged"
 """Key of an entry's metadata: ids of the entries that were merged into it."""
 MAX_EVIDENCE_CHARS, MOST_MERGED = 20_000, 100
 _COUNTERS = ("usage_count", "success_count", "failure_count", "repeats")
-_STEPS = re.compile(r"(?:^|\n)\s*(?:\d+[.)]|[-*•]) |→|->|\bthen\b", re.IGNORECASE)
+_STEPS = regex(r"(?:^|\n)\s*(?:\d+[.)]|[-*•]) |→|->|\bthen\b", re.IGNORECASE)
 _MANY, _BLOCK = 1_000_000, 256
 _SLACK = 1e-6  # float32 products of unit vectors round by about this much
 

@@ -5,7 +5,6 @@ Evidence or reject: an item stays only if the steps it names say it. Knows no st
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from typing import Any
 
 from wellworn.core.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
 from wellworn.core.fence import escape
+from wellworn.core.lazy import regex
 from wellworn.ingest.terms import terms
 from wellworn.models.port import Model
 from wellworn.models.structured import read_json
@@ -37,8 +37,8 @@ LEAST_CHARS, MOST_CHARS = 20, 1_500
 TITLE_CHARS = 120
 MIN_SHARE = 0.15
 """Share of an item's words that must stand in the steps it names, or in the task."""
-_REFERENCE = re.compile(r"(?:(?P<attempt>\d{1,3})\s*\.\s*)?(?P<step>\d{1,4})")
-_NUMBER = re.compile(r"\d+")
+_REFERENCE = regex(r"(?:(?P<attempt>\d{1,3})\s*\.\s*)?(?P<step>\d{1,4})")
+_NUMBER = regex(r"\d+")
 
 Judged = tuple[Trajectory, Verdict]
 

@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, cast, get_args
 
 from wellworn.core.errors import InvalidInput
+from wellworn.core.lazy import regex
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import MAX_NAME_CHARS, Entry, Kind, Partition, Scope, State
 from wellworn.ingest.terms import STOP_WORDS, TASK_END, TASK_LEAD, words
@@ -209,7 +209,7 @@ def stage_of(entry: Entry) -> Stage:
 TAG = "domain:"
 MAX_PARTS = 8
 MAX_CHARS = 120
-_PART = re.compile(r"[\w-]+")
+_PART = regex(r"[\w-]+")
 
 
 def checked_domain(domain: object) -> str:

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from wellworn.core.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
+from wellworn.core.lazy import regex
 from wellworn.models.port import Model
 from wellworn.models.structured import read_json
 from wellworn.tasks.calls import attempted, only_looks, unresolved
@@ -39,10 +40,10 @@ LEAST_SURE = 0.5
 """A model that says success less surely than this is unsure."""
 SHORT_ANSWER_CHARS = 80
 """An answer of at most this length can be looked up in what was seen."""
-_ENDING = re.compile(r"(?:finish|submit|answer|final_?answer|final|respond|terminate|conclude)$", re.IGNORECASE)
-_CHANGING = re.compile(r"(?:^|_)(?:edit|write|patch|replace|insert|create|delete|rename|move|apply)", re.IGNORECASE)
+_ENDING = regex(r"(?:finish|submit|answer|final_?answer|final|respond|terminate|conclude)$", re.IGNORECASE)
+_CHANGING = regex(r"(?:^|_)(?:edit|write|patch|replace|insert|create|delete|rename|move|apply)", re.IGNORECASE)
 _YES_NO = ("yes", "no", "true", "false", "both", "neither")
-_TO_A_JUDGE = re.compile(
+_TO_A_JUDGE = regex(
     r"""
       \b(?:ignore|disregard|forget)\b.{0,40}\b(?:rules?|instructions?|prompt|above|previous)\b
     | "?success"?\s*:\s*"?true"?.{0,40}"?confidence"?

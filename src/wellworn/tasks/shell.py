@@ -8,17 +8,19 @@ from __future__ import annotations
 import re
 from functools import lru_cache
 
+from wellworn.core.lazy import regex
+
 TAIL_CHARS = 2_000
 """Summaries stand at the end of an output; a log that was merely read has such lines anywhere."""
-_CHAIN = re.compile(r"&&|\|\||[;\n|]|(?<!>)&(?!>)")
-_QUOTED = re.compile(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|<<-?\s*['\"]?(\w+)['\"]?.*?^\1$", re.DOTALL | re.MULTILINE)
-_INNER = re.compile(r"^(?:bash|sh|zsh) -l?c ['\"](.*)['\"]$", re.DOTALL)
-_WRAPPERS = re.compile(
+_CHAIN = regex(r"&&|\|\||[;\n|]|(?<!>)&(?!>)")
+_QUOTED = regex(r"'[^']*'|\"(?:[^\"\\]|\\.)*\"|<<-?\s*['\"]?(\w+)['\"]?.*?^\1$", re.DOTALL | re.MULTILINE)
+_INNER = regex(r"^(?:bash|sh|zsh) -l?c ['\"](.*)['\"]$", re.DOTALL)
+_WRAPPERS = regex(
     r"^(?:\w+=\S*|sudo(?: -\w+)*|time|env|nohup|exec|nice(?: -n \S+)?|timeout(?: -\S+)* \S+|xargs|npx|uvx|pipx run|"
     r"(?:uv|poetry|pdm|hatch|pipenv) run|bundle exec|python[\d.]* -m|\S*/?python[\d.]* -m)\s+"
 )
-_WORD = re.compile(r"[a-z][a-z0-9:_-]*$")
-_INTERPRETERS = re.compile(r"(?:python|node|ruby|perl|bash|sh|zsh|php|deno|bun|Rscript)[\d.]*$")
+_WORD = regex(r"[a-z][a-z0-9:_-]*$")
+_INTERPRETERS = regex(r"(?:python|node|ruby|perl|bash|sh|zsh|php|deno|bun|Rscript)[\d.]*$")
 _ASIDE = frozenset("cd echo printf export set source . sleep true exit wait pushd popd".split())  # noqa: SIM905
 _LOOKS = frozenset(
     """
@@ -46,10 +48,10 @@ _SUMMARY = rf"""
     | ^Found\ {_SOME}\ errors?\b                                       # mypy, ruff, tsc
     | ^error(?:\[E\d+\]|:\ could\ not\ compile)                       # rustc
 """
-_FAILED = re.compile(
+_FAILED = regex(
     rf"{_SUMMARY} | ^error\ TS\d+ | ^(?:BUILD\ FAILED|npm\ ERR!|make(?:\[\d+\])?:\ \*\*\*)", re.MULTILINE | re.VERBOSE
 )
-_REFUSED = re.compile(
+_REFUSED = regex(
     rf"""
       ^(?:\w+\.)*\w+(?:Error|Exception):\ .*\Z                         # the end of a traceback
     | ^[^\n]*:\ (?:command\ not\ found|No\ such\ file\ or\ directory|not\ found)\s*\Z
@@ -59,7 +61,7 @@ _REFUSED = re.compile(
     """,
     re.MULTILINE | re.VERBOSE | re.IGNORECASE,
 )
-_PASSED = re.compile(
+_PASSED = regex(
     rf"""
       ^=*\ ?{_SOME}\ passed\b.*\bin\ [\d.]+\ ?m?s
     | ^Ran\ {_SOME}\ tests?\ in\ [\d.]+s\s+^OK\b
@@ -75,11 +77,11 @@ _PASSED = re.compile(
     re.MULTILINE | re.VERBOSE,
 )
 
-_FINDINGS = re.compile(
+_FINDINGS = regex(
     rf"{_SUMMARY} | ^[^\s:()]+\.\w+(?::\d+(?::\d+)?|\(\d+,\d+\)):\s | ^\s*-->\ \S+:\d+", re.MULTILINE | re.VERBOSE
 )
 """A summary, or a place in a file with what is wrong there."""
-_WRONG_CALL = re.compile(
+_WRONG_CALL = regex(
     r"""
       \b(?:command\ )?not\ found\b | \busage: | \bpermission\ denied\b | \bis\ not\ recognized\b | python\S*:\ No\ module\ named
     | \b(?:unrecogni[sz]ed|unknown|unexpected|invalid|illegal|unsupported)\ (?:\w+\ )?
@@ -88,7 +90,7 @@ _WRONG_CALL = re.compile(
     """,
     re.IGNORECASE | re.VERBOSE,
 )
-_CHECKS = re.compile(
+_CHECKS = regex(
     r"\b(?:\w*tests?|\w*lint|\w*check|\w*specs?|\w*build|compile|c?make|ninja|vet|clippy|validate|ruff|mypy|pyright|flake8|black|isort|"
     r"prettier|pre-commit|tox|nox|jest|mocha|gradlew?|mvn|tsc|g?cc|g\+\+|clang|rustc|javac)(?!\w)"
 )

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from wellworn.core.errors import InvalidInput
+from wellworn.core.lazy import regex
 from wellworn.core.plain import from_plain
 from wellworn.core.wellformed import well_formed
 from wellworn.tasks.shell import read_output
@@ -23,7 +24,7 @@ MAX_ARGUMENTS = 40
 HEAD_STEPS = 40
 """A longer trajectory keeps this many steps of its beginning, and its end."""
 SECRET = "[SECRET]"  # noqa: S105  what stands in the place of one
-_SECRET_NAME = re.compile(
+_SECRET_NAME = regex(
     r"pass(?:word|wd|phrase|code)?$|secret|credential|authorization|(?:api|access|private)[_-]?key$|(?:^|[_-])token$",
     re.IGNORECASE,
 )

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from importlib.resources import files
 from typing import NamedTuple
 
+from wellworn.core.lazy import regex
 from wellworn.ingest.pii.secrets import (
     Finding,
     api_keys,
@@ -28,9 +29,9 @@ from wellworn.ingest.pii.secrets import (
     web_tokens,
 )
 
-PLACEHOLDER = re.compile(r"\[(?!(?:AKIA|ASIA|ABIA|ACCA)[A-Z]{16}\])[A-Z][A-Z_]{0,40}(?:_\d{1,12})?\]")
+PLACEHOLDER = regex(r"\[(?!(?:AKIA|ASIA|ABIA|ACCA)[A-Z]{16}\])[A-Z][A-Z_]{0,40}(?:_\d{1,12})?\]")
 """A type in brackets; not the one kind of key that may have nothing but capitals."""
-_HINT = re.compile(
+_HINT = regex(
     r"\d|(?<![\s\[\]])@[\w\[]|:[0-9A-Fa-f]{0,4}:|[?&;][\w.-]{1,64}=[^\s\[\]]{4}|[\w-]{16}|-----|eyJ|"
     r"[Bb](?:earer|asic)\s"
 )
@@ -40,7 +41,7 @@ _MARK = ""
 _TYPES = "PRIVATE_KEY JWT API_KEY URL_SECRET SECRET EMAIL IBAN CARD SSN IP PHONE".split()  # noqa: SIM905
 _RANK = {type_: rank for rank, type_ in enumerate((_MARK, *_TYPES))}
 """The surest first: where two findings overlap, the earlier type stays; types of the stricter level come last."""
-_INVISIBLE = re.compile("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
+_INVISIBLE = regex("[\u00ad\u200b-\u200f\u202a-\u202e\u2060-\u2064\ufeff]")
 _FORMS = dict(patterns("person_forms.txt"))
 REACH = 28
 """How many characters before a number are read."""
@@ -201,7 +202,7 @@ _IBAN_COUNTRIES = """
 30 JO KW MU YE · 31 MT SC · 32 LC · 33 RU
 """
 _IBAN_FORMS = {
-    country: re.compile(rf"(?:[ -]?[A-Za-z0-9]){{{length}}}")
+    country: regex(rf"(?:[ -]?[A-Za-z0-9]){{{length}}}")
     for length, *countries in (part.split() for part in re.split(r"·|\n", _IBAN_COUNTRIES) if part.strip())
     for country in countries
 }

@@ -17,6 +17,8 @@ from collections.abc import Iterator
 from importlib.resources import files
 from typing import NamedTuple
 
+from wellworn.core.lazy import regex
+
 
 class Finding(NamedTuple):
     """A span of a text. A tuple, because a log may hold a hundred thousand. `value` is the same for every way to
@@ -39,7 +41,7 @@ def patterns(name: str) -> list[tuple[str, re.Pattern[str]]]:
         if label.startswith("{"):
             parts[label] = form
         elif label != "#":
-            found.append((label, re.compile(form)))
+            found.append((label, regex(form)))
     return found
 
 

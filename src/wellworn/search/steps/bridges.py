@@ -22,7 +22,6 @@ are no bridges.
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -30,6 +29,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from wellworn.core.lazy import regex
 from wellworn.core.values import Entry
 from wellworn.ingest.terms import record_of, terms, words
 from wellworn.search.bank import Bank, Mask
@@ -52,7 +52,7 @@ WHOLE = 0.9
 """A question of whose weight one entry has this share is whole."""
 _MOST_SHARED, _SURE, _LINK_VALUE = 2.0, 6.0, 1.0
 _UNFOLLOWED = ("contradicts", "supersedes")
-_ASIDE = re.compile(r"\s*\([^)]*\)")
+_ASIDE = regex(r"\s*\([^)]*\)")
 _LEADING, _SMALL = 8, 3
 """Words that a subject may have, and letters of one that may stand inside without a capital ("of", "van")."""
 _NAMES_A_CHECK = 20

@@ -7,13 +7,13 @@ that share a word with it; with none left, the evidence speaks for itself. Every
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from wellworn.core.fence import escape
+from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Hit, Link, Reasoning, ReasoningStep, Recall, Scope
 from wellworn.ingest.terms import read_question, record_of, terms
 from wellworn.models.ledger import Meter as MeteredModel
@@ -38,8 +38,8 @@ CONCLUSION_TOKENS, SUMMARY_TOKENS = 600, 400
 SHOWN_CHARS = 2_000
 """Of one entry."""
 _UNFOLLOWED = ("contradicts", "supersedes")
-_PLACE = re.compile(r"\[?\s*(\d{1,4})\s*\]?")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
+_PLACE = regex(r"\[?\s*(\d{1,4})\s*\]?")
+_SENTENCE = regex(r"(?<=[.!?])\s+|\n+")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

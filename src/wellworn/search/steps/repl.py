@@ -15,6 +15,7 @@ from typing import Any
 
 from wellworn.core.errors import InvalidInput, MissingExtra, WellwornError
 from wellworn.core.fence import escape
+from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, RecallResult
 from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Message, Request
@@ -31,7 +32,7 @@ OUTPUT_CHARS, PREVIEW_CHARS = 6_000, 120
 """Of what a program printed that the model is shown, and of an entry in a summary."""
 _MOST_QUERIES, _MOST_LISTED, _MOST_CHARS = 64, 500, 100_000
 """Prompts at once, entries listed at once, and characters of one text that a program hands over."""
-_FENCED = re.compile(r"```[ \t]*(?:python|py|repl)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
+_FENCED = regex(r"```[ \t]*(?:python|py|repl)?[ \t]*\n(.*?)(?:```|\Z)", re.DOTALL | re.IGNORECASE)
 
 Summary = dict[str, Any]
 """JSON values only: a program gets nothing else."""

@@ -20,6 +20,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 from wellworn.core.errors import InvalidInput
+from wellworn.core.lazy import regex
 from wellworn.core.locks import Deadline
 from wellworn.core.values import Recall, RecursionMode, Scope, altered
 from wellworn.ingest.validate import checked_fraction, checked_k, checked_query, checked_seconds, shown
@@ -41,15 +42,15 @@ DEEPEST = 3
 READ_CHARS = 600
 """How far into a query signals are looked for: a longer one is a text, not a question."""
 
-_KEYWORDS = re.compile(
+_KEYWORDS = regex(
     r"\b(?:compar(?:e|es|ed|ing|ison)|differences?|trends?|evolution|evolved?|histor(?:y|ies)|summari[sz]e|summary"
     r"|aggregate|impacts?|relationships?|sequence|analy[sz]e|trace)\b"
 )
-_HOPS = re.compile(r"\b(?:then|after|followed by|caused|leading to|led to)\b")
-_TEMPORAL = re.compile(r"\b(?:last (?:week|month|quarter|year)|yesterday|since|before|periods?|over time)\b")
-_AGGREGATE = re.compile(r"\b(?:all|every|total|average|count)\b")
-_RELATIVE = re.compile(r"\b(?:that|which|who|whom|whose|where|when|what)\b", re.I)
-_CHAIN = re.compile(
+_HOPS = regex(r"\b(?:then|after|followed by|caused|leading to|led to)\b")
+_TEMPORAL = regex(r"\b(?:last (?:week|month|quarter|year)|yesterday|since|before|periods?|over time)\b")
+_AGGREGATE = regex(r"\b(?:all|every|total|average|count)\b")
+_RELATIVE = regex(r"\b(?:that|which|who|whom|whose|where|when|what)\b", re.I)
+_CHAIN = regex(
     r"\bof (?:the|an?|my|our|your|his|her|their|this|that)\b|\bof (?-i:(?=[A-Z\"“]))|\w['’]s \w"
     r"|\bthe \w+ (?:that|who|which|by|from|where|in(?! (?:the (?:morning|afternoon|evening|end)|\d|"
     r"jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec|spring|summer|autumn|fall|winter)))\b"
