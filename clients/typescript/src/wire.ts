@@ -1,0 +1,204 @@
+/**
+ * One request and its answer: types from the schema, retries that are safe, timeouts, errors.
+ *
+ * Knows no verb; `client.ts` has them.
+ */
+import type { components, paths } from "./schema.js";
+
+type Method = "get" | "post" | "patch" | "delete";
+type Json<T> = T extends { content: { "application/json": infer Value } } ? Value : never;
+type Operation<Path extends keyof paths, M extends Method> = NonNullable<paths[Path][M]>;
+type Body<Op> = Op extends { requestBody?: infer Given } ? Json<NonNullable<Given>> : never;
+type OneOrMany<T> = T extends (infer One)[] ? T | One : T;
+type Query<Op> = Op extends { parameters: { query?: infer Given } }
+  ? { [Name in keyof NonNullable<Given>]: OneOrMany<NonNullable<Given>[Name]> | undefined }
+  : never;
+type Answer<Op> = Op extends { responses: infer All } ? Json<All[Extract<keyof All, 200 | 201>]> : never;
+type PathsWith<M extends Method> = { [P in keyof paths]: paths[P] extends Record<M, object> ? P : never }[keyof paths];
+
+/** What went wrong, as the service says it (RFC 9457). */
+export type Problem = components["schemas"]["Problem"];
+
+/** Whose memory a call is about. The tenant is that of the key. */
+export interface Scope {
+  tenant?: string;
+  agent?: string;
+  user?: string;
+  session?: string;
+  project?: string;
+  team?: string | string[];
+  org?: string | string[];
+  company?: string | string[];
+}
+
+export interface ClientOptions {
+  /** An API key (`wellworn keys create`). A service on this machine needs none. */
+  key?: string;
+  /** Whose memory it is, when the key does not say. */
+  scope?: Scope;
+  /** How long a call may take, retries included. Default: 60,000. */
+  timeoutMs?: number;
+  /** Another `fetch`. */
+  fetch?: typeof fetch;
+}
+
+/** What every verb takes as its last argument. */
+export interface CallOptions {
+  /** Ends the call; it then throws the signal's reason. */
+  signal?: AbortSignal | undefined;
+  /** How long this call may take, retries included. */
+  timeoutMs?: number | undefined;
+  /** A write that is sent again with the same key is made once. Default: a new one for each call. */
+  idempotencyKey?: string | undefined;
+}
+
+export const TRIES = 3;
+const MOST_WAIT_MS = 5_000;
+
+/** Every error of the service, and of the way to it. */
+export class WellwornError extends Error {
+  override readonly name = "WellwornError";
+  /** The HTTP status; 0: there was no answer. */
+  readonly status: number;
+  /** The class of the error: `NotFound`, `InvalidInput`, `AccessDenied`, `ServiceFailed`, … */
+  readonly kind: string;
+  readonly problem: Problem;
+
+  constructor(problem: Problem, options?: ErrorOptions) {
+    super(problem.detail, options);
+    this.status = problem.status;
+    this.kind = problem.title;
+    this.problem = problem;
+  }
+
+  /** Whether the same call may succeed later. */
+  get retryable(): boolean {
+    return this.status === 0 || this.status === 429 || this.status >= 500 || this.problem.retry_after_s != null;
+  }
+}
+
+/** Sends requests to one service. */
+export class Wire {
+  readonly url: string;
+  readonly #headers: Record<string, string>;
+  readonly #timeoutMs: number;
+  readonly #fetch: typeof fetch;
+
+  constructor(url: string, { key, timeoutMs = 60_000, fetch = globalThis.fetch }: ClientOptions) {
+    if (!/^https?:\/\//.test(url)) throw failed(`url: '${url}' is no address (as in 'http://localhost:8765')`);
+    this.url = url.replace(/\/+$/, "");
+    this.#headers = key === undefined ? {} : { authorization: `Bearer ${key.trim()}` };
+    this.#timeoutMs = timeoutMs;
+    this.#fetch = fetch;
+  }
+
+  /** Send one request and read its answer. With `once`, a write is made once however often it is sent. */
+  async call<M extends Method, Path extends PathsWith<M>, Op = Operation<Path, M>>(
+    method: M,
+    path: Path,
+    scope: Scope,
+    {
+      id,
+      query,
+      body,
+      once = method !== "get",
+      options = {},
+    }: { id?: string; query?: Query<Op>; body?: Body<Op>; once?: boolean; options?: CallOptions | undefined },
+  ): Promise<Answer<Op>> {
+    const headers: Record<string, string> = { ...this.#headers };
+    if (once) headers["idempotency-key"] = options.idempotencyKey ?? crypto.randomUUID();
+    if (body !== undefined) headers["content-type"] = "application/json";
+    const init = { method: method.toUpperCase(), headers, body: body === undefined ? null : JSON.stringify(body) };
+    const text = await this.#patient(this.#address(path, id, { ...scope, ...query }), init, options);
+    return JSON.parse(text) as Answer<Op>;
+  }
+
+  /** Send lines and read the server-sent events that answer them: their kinds and data. */
+  async *events(path: PathsWith<"post">, scope: Scope, lines: string, { signal }: CallOptions) {
+    const headers = { ...this.#headers, "content-type": "application/x-ndjson" };
+    const [address, init] = [this.#address(path, undefined, scope), { method: "POST", headers, body: lines }];
+    const response = await this.#reached(signal, () => this.#fetch(address, { ...init, signal: signal ?? null }));
+    if (!response.ok) throw refused(response.status, await response.text());
+    let kind = "";
+    for await (const line of linesOf(response)) {
+      if (line.startsWith("event: ")) kind = line.slice(7);
+      else if (line.startsWith("data: ")) yield { kind, data: JSON.parse(line.slice(6)) as unknown };
+    }
+  }
+
+  #address(path: string, id: string | undefined, query: object): string {
+    const params = new URLSearchParams();
+    for (const [name, value] of Object.entries(query))
+      for (const one of Array.isArray(value) ? value : [value]) if (one != null) params.append(name, String(one));
+    const place = id === undefined ? path : path.replace("{id}", encodeURIComponent(id) || "%20");
+    return `${this.url}${place}${params.size ? `?${params}` : ""}`;
+  }
+
+  /** Send, and send again when the connection broke or the service says when to. */
+  async #patient(address: string, init: RequestInit, { signal, timeoutMs = this.#timeoutMs }: CallOptions) {
+    const timeout = AbortSignal.timeout(timeoutMs);
+    const ends = signal ? AbortSignal.any([signal, timeout]) : timeout;
+    for (let left = TRIES - 1; ; left--) {
+      try {
+        const [response, text] = await this.#reached(ends, async () => {
+          const response = await this.#fetch(address, { ...init, signal: ends });
+          return [response, await response.text()];
+        });
+        if (response.ok) return text;
+        const wait = response.headers.get("retry-after") ?? ([429, 503].includes(response.status) ? "1" : "");
+        if (!wait || !left) throw refused(response.status, text);
+        const seconds = /^\d+$/.test(wait) ? Number(wait) : 1; // it may be a date
+        await pause(Math.min(seconds * 1000, MOST_WAIT_MS), ends);
+      } catch (error) {
+        if (signal?.aborted) throw signal.reason;
+        if (timeout.aborted) throw failed(`${this.url} gave no answer within ${timeoutMs} ms`, error);
+        if (!left || !(error instanceof WellwornError) || error.status) throw error;
+      }
+    }
+  }
+
+  async #reached<T>(signal: AbortSignal | undefined, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      const { message, cause } = error as Error;
+      const reason = cause instanceof Error && cause.message ? cause.message : message;
+      throw failed(`${this.url} cannot be reached: ${reason} (start it with \`wellworn serve\`)`, error);
+    }
+  }
+}
+
+/** The error of a service that did not answer. */
+export function failed(detail: string, cause?: unknown): WellwornError {
+  return new WellwornError({ type: "urn:wellworn:ServiceFailed", title: "ServiceFailed", status: 0, detail }, { cause });
+}
+
+function refused(status: number, text: string): WellwornError {
+  const plain = { type: "about:blank", title: "ServiceFailed", detail: `the service answered with status ${status}` };
+  let said: unknown = {};
+  try {
+    said = JSON.parse(text);
+  } catch {
+    // a proxy answered
+  }
+  return new WellwornError({ ...plain, ...(said as Partial<Problem>), status });
+}
+
+function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const stop = () => (clearTimeout(timer), reject(signal.reason as Error));
+    const timer = setTimeout(() => (signal.removeEventListener("abort", stop), resolve()), ms);
+    signal.addEventListener("abort", stop, { once: true });
+    if (signal.aborted) stop();
+  });
+}
+
+async function* linesOf(response: Response): AsyncGenerator<string> {
+  let rest = "";
+  for await (const piece of response.body!.pipeThrough(new TextDecoderStream())) {
+    const lines = (rest + piece).split("\n");
+    rest = lines.pop()!;
+    yield* lines;
+  }
+}

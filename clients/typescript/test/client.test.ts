@@ -1,0 +1,181 @@
+/** The client against a real service: every verb, errors, retries, timeouts. */
+import assert from "node:assert/strict";
+import { createServer } from "node:http";
+import type { AddressInfo } from "node:net";
+import { after, before, test } from "node:test";
+
+import { Client, WellwornError } from "wellworn";
+
+import { serve, type Service } from "./service.js";
+
+let service: Service;
+let people = 0;
+
+before(async () => {
+  service = await serve();
+});
+after(() => service?.stop());
+
+/** The memory of somebody new. */
+function somebody(options: ConstructorParameters<typeof Client>[1] = {}): Client {
+  return new Client(service.url, options).forUser(`person-${people++}`);
+}
+
+test("what is remembered is recalled, and the outcome is learned from once", async () => {
+  const ada = somebody();
+  const [id] = await ada.remember("Ada prefers tokio over async-std.", { kind: "preference", tags: ["rust"] });
+  const recall = await ada.recall("Which async runtime does Ada prefer?", { k: 3 });
+  assert.equal(recall.hits[0]!.entry.id, id);
+  assert.equal(recall.hits[0]!.entry.kind, "preference");
+  assert.equal(await ada.outcome(recall.id, { cited: [0] }), true);
+  assert.equal(await ada.outcome(recall.id, { cited: [0] }), false);
+  assert.equal((await ada.learning()).outcomes, 1);
+  assert.match((await ada.reason("Which runtime?")).conclusion, /tokio/);
+});
+
+test("people do not see each other's memory", async () => {
+  const [ada, ben] = [somebody(), somebody()];
+  await ada.remember("Ada lives in Oslo.");
+  assert.deepEqual((await ben.recall("Where does Ada live?")).hits, []);
+  assert.equal((await ada.stats()).entries, 1);
+});
+
+test("an entry is looked at, changed, linked, replaced and forgotten", async () => {
+  const ada = somebody();
+  const [old] = await ada.remember("Ada lives in Oslo.");
+  const [fresh] = await ada.remember("Ada lives in Bergen.");
+  assert.ok(old && fresh);
+  assert.equal((await ada.edit(old, { tags: ["home"] })).tags[0], "home");
+  assert.equal((await ada.history(old)).length, 2);
+  await ada.link({ source: fresh, target: old, type: "related_to" });
+  assert.equal((await ada.links(old)).filter((link) => link.type === "related_to").length, 1);
+  assert.equal(await ada.unlink({ source: fresh, target: old, type: "related_to" }), true);
+  assert.equal(await ada.unlink({ source: fresh, target: old, type: "related_to" }), false);
+  assert.notEqual((await ada.supersede(old, { new: fresh })).valid_to, null);
+  assert.deepEqual((await ada.entries({ tags: "home" })).map((entry) => entry.id), [old]);
+  assert.equal((await ada.entries({ kind: ["note", "fact"], limit: 1 })).length, 1);
+  assert.equal((await ada.get(old)).text, "Ada lives in Oslo.");
+  assert.equal((await ada.forget([old])).entries, 1);
+  await assert.rejects(ada.get(old), { kind: "NotFound", status: 404 });
+});
+
+test("a dialogue is kept verbatim and ends", async () => {
+  const ada = somebody();
+  const session = ada.session("monday/morning");
+  await session.add("user", "My bicycle is a green Brompton.");
+  await session.addTurns([{ role: "assistant", text: "Nice." }, { role: "user", text: "It squeaks." }]);
+  assert.deepEqual((await session.turns()).map((turn) => turn.text), [
+    "My bicycle is a green Brompton.",
+    "Nice.",
+    "It squeaks.",
+  ]);
+  assert.deepEqual(await ada.sessions(), ["monday/morning"]);
+  await session.end();
+  assert.ok(Array.isArray(await ada.reflect({ session_id: "monday/morning" })));
+  assert.ok((await ada.jobs()).length > 0);
+  assert.equal((await ada.forget({ session_id: "monday/morning" })).turns, 3);
+});
+
+test("a loop around a model takes two calls", async () => {
+  const ada = somebody();
+  await ada.remember("Ada prefers tokio over async-std.");
+  const context = await ada.context("Which async runtime does Ada prefer?");
+  assert.match(context.text, /<memory-context>[^]*tokio/);
+  assert.deepEqual(await ada.answer(context, "Use tokio. [0]"), { text: "Use tokio.", cited: [0] });
+});
+
+test("an import tells how far it is, and what is wrong", async () => {
+  const ada = somebody();
+  const seen: number[] = [];
+  const texts = Array.from({ length: 20 }, (_, number) => `note number ${number}`);
+  const ids = await ada.rememberMany(texts, { tags: ["bulk"] }, { onProgress: (done, total) => seen.push(done / total) });
+  assert.equal(new Set(ids).size, 20);
+  assert.equal(seen.at(-1), 1);
+  assert.equal((await ada.entries({ tags: "bulk", limit: 1000 })).length, 20);
+  await assert.rejects(ada.rememberMany(["fine", { text: "bad", kind: "opinion" as "fact" }]), { kind: "UnknownKind" });
+});
+
+test("an error carries the problem of the service", async () => {
+  const ada = somebody();
+  await assert.rejects(ada.remember("x", { kind: "opinion" as "fact" }), (error) => {
+    assert.ok(error instanceof WellwornError);
+    assert.equal(error.status, 422);
+    assert.equal(error.kind, "UnknownKind");
+    assert.equal(error.problem.field, "kind");
+    assert.match(error.message, /opinion/);
+    assert.equal(error.retryable, false);
+    return true;
+  });
+  const stranger = new Client(service.url, { key: "ww_no_key" });
+  await assert.rejects(stranger.stats(), { kind: "AccessDenied", status: 401 });
+  await assert.rejects(new Client("http://127.0.0.1:1").stats(), { kind: "ServiceFailed", status: 0, retryable: true });
+  assert.throws(() => new Client("localhost:1"), { kind: "ServiceFailed" });
+});
+
+test("a write whose answer was lost is sent again and made once", async () => {
+  let lost = 0;
+  const losing: typeof fetch = async (...request) => {
+    const answer = await fetch(...request);
+    if (!lost++) throw new TypeError("fetch failed", { cause: new Error("the connection broke") });
+    return answer;
+  };
+  const ada = somebody({ fetch: losing });
+  await ada.session("s").add("user", "I live in Oslo.");
+  assert.equal(lost, 2);
+  assert.equal((await ada.session("s").turns()).length, 1);
+});
+
+test("the same idempotency key writes once", async () => {
+  const ada = somebody();
+  const turn = [{ role: "user", text: "I live in Oslo." }];
+  await ada.session("s").addTurns(turn, { idempotencyKey: "one" });
+  await ada.session("s").addTurns(turn, { idempotencyKey: "one" });
+  assert.equal((await ada.session("s").turns()).length, 1);
+  await assert.rejects(ada.session("t").addTurns(turn, { idempotencyKey: "one" }), { status: 422, kind: "Conflict" });
+});
+
+/** A service that answers as it is told. */
+async function standIn(statuses: (number | "silent")[], work: (client: Client, asked: () => number) => Promise<void>) {
+  let asked = 0;
+  const server = createServer((_, response) => {
+    const status = statuses[Math.min(asked++, statuses.length - 1)]!;
+    if (status === "silent") return;
+    response.writeHead(status, { "content-type": "application/json", ...(status >= 409 && { "retry-after": "0" }) });
+    response.end(status < 300 ? "{}" : JSON.stringify({ title: "ServiceFailed", detail: "wait", status }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  try {
+    const { port } = server.address() as AddressInfo;
+    await work(new Client(`http://127.0.0.1:${port}`), () => asked);
+  } finally {
+    server.closeAllConnections();
+    await new Promise((resolve) => server.close(resolve));
+  }
+}
+
+test("a busy service is asked again, a few times", async () => {
+  await standIn([503, 409, 200], async (client, asked) => {
+    await client.stats();
+    assert.equal(asked(), 3);
+  });
+  await standIn([429], async (client, asked) => {
+    await assert.rejects(client.stats(), { status: 429, retryable: true });
+    assert.equal(asked(), 3);
+  });
+  await standIn([404], async (client, asked) => {
+    await assert.rejects(client.stats(), { status: 404, retryable: false });
+    assert.equal(asked(), 1);
+  });
+});
+
+test("a call ends when its time is over or its signal says so", async () => {
+  await standIn(["silent"], async (client) => {
+    await assert.rejects(client.stats({ timeoutMs: 50 }), { kind: "ServiceFailed", message: /within 50 ms/ });
+    const stop = new AbortController();
+    const asked = client.stats({ signal: stop.signal });
+    stop.abort(new Error("changed my mind"));
+    await assert.rejects(asked, /changed my mind/);
+    await assert.rejects(client.stats({ signal: stop.signal }), /changed my mind/);
+    await assert.rejects(client.rememberMany(["x"], {}, { signal: stop.signal }), /changed my mind/);
+  });
+});
