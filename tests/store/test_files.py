@@ -7,12 +7,14 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from wellworn import Memory, Scope, StoreCorrupt, StoreError
+from wellworn.store.sqlite import connection
 
 ADA = Scope(user="ada")
 
@@ -50,6 +52,49 @@ def test_a_file_that_was_copied_without_its_log_says_so_until_that_is_accepted(t
         assert [flaw.check for flaw in memory.admin.repair().mended] == ["log"]
     with Memory(copy, embedder="hash", background=False) as memory:
         assert memory.verify().ok
+
+
+def test_a_thread_may_open_one_file_while_another_opens_a_second(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One thread looks through the open files, and the list grows."""
+    began: list[threading.Thread] = []
+    is_of = connection.Connections.is_of
+
+    def slowly(self: connection.Connections, path: Path) -> bool:
+        if not began:
+            began.append(threading.Thread(target=lambda: remembered(tmp_path / "c.db").close()))
+            began[0].start()
+            began[0].join(60)
+        return is_of(self, path)
+
+    with remembered(tmp_path / "a.db"), remembered(tmp_path / "b.db"):
+        monkeypatch.setattr(connection.Connections, "is_of", slowly)
+        remembered(tmp_path / "d.db").close()
+    assert header(tmp_path / "c.db") == header(tmp_path / "d.db") == b"\x01\x01"
+
+
+def test_threads_open_the_same_file_one_after_the_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who looks at a file beside SQLite would drop the locks of a thread that has just opened it."""
+    path, opened, look_at = tmp_path / "a.db", threading.Event(), connection._look_at
+    threads: list[threading.Thread] = []
+
+    def second() -> None:
+        with remembered(path):
+            opened.set()
+
+    def slowly(path: Path, secret: bytes | None) -> bool:
+        if not threads:
+            threads.append(threading.Thread(target=second))
+            threads[0].start()
+            assert not opened.wait(2)
+        return look_at(path, secret)
+
+    monkeypatch.setattr(connection, "_look_at", slowly)
+    with remembered(path):
+        assert opened.wait(60)
+        threads[0].join(60)
+    assert header(path) == b"\x01\x01"
 
 
 def test_a_killed_process_leaves_its_log_and_nothing_is_missing(tmp_path: Path) -> None:
@@ -187,7 +232,7 @@ def test_a_file_that_another_process_has_half_made_opens(tmp_path: Path, end: st
         assert other.stdout
         assert other.stdout.readline() == b"spilled\n"
         if end == "dies":
-            other.wait()
+            other.wait(60)
         assert path.stat().st_size, "half of the file is there"
         with remembered(path) as memory:
             assert memory.verify().ok

@@ -14,6 +14,7 @@ from __future__ import annotations
 import io
 import logging
 import os
+import random
 import sqlite3
 import stat
 import threading
@@ -33,6 +34,7 @@ CHECKPOINT_TIMEOUT_S = 1.0
 FORK_WAIT_S = 30.0
 MAX_IDLE_READERS = 8
 PAGES_AT_ONCE = 1_000
+SEAL_TRIES = 5
 _FIRST_LOCK_BYTE, _LOCK_BYTES = 0x40000000, 512
 _READ = {False: "?mode=ro", True: "?mode=ro&immutable=1"}
 BROKEN = (sqlite3.Error, UnicodeDecodeError)
@@ -79,24 +81,25 @@ class Connections:
         self.log_missing = False
         """Whether the file was copied while it was in use, without its log: what was written last may be missing."""
         self.read_only, self._lone = False, False
-        shared = next((one for one in _open_files if one.is_of(path)), None)
-        self.alone = shared is None
-        """Whether this process had not opened the file before."""
-        if shared is None:
-            self.read_only = _look_at(path, secret)
-            self._lone = self.read_only and _is_lone(path, secret)
-            self.log_missing = not self.read_only and secret is None and _lacks_log(path)
-        else:  # looked at already; opening and closing it beside SQLite would drop the locks of this process
-            self.read_only, self._lone, self.log_missing = shared.read_only, shared._lone, shared.log_missing
-        if self.log_missing:
-            _logger.warning("%s was copied while in use, without its -wal file: run `wellworn doctor`", path)
         self._write_lock = threading.RLock()
         self._pool_lock = threading.Lock()
-        self._held = _Held()
+        self._held = _Held(path)
         self._inode = (0, 0)
         weakref.finalize(self, self._held.close_if_unused)
-        _open_files.add(self)
-        with _gate:
+        with _gate, _one_at_a_time(path):
+            shared = next((one for one in _opened() if one.is_of(path)), None)
+            self.alone = shared is None
+            """Whether this process had not opened the file before."""
+            if shared is None:
+                self.read_only = _look_at(path, secret)
+                self._lone = self.read_only and _is_lone(path, secret)
+                self.log_missing = not self.read_only and secret is None and _lacks_log(path)
+            else:  # looked at already; opening and closing it beside SQLite would drop the locks of this process
+                self.read_only, self._lone, self.log_missing = shared.read_only, shared._lone, shared.log_missing
+            if self.log_missing:
+                _logger.warning("%s was copied while in use, without its -wal file: run `wellworn doctor`", path)
+            with _list_lock:
+                _open_files.add(self)
             self._start()
 
     def _start(self) -> None:
@@ -241,7 +244,8 @@ class Connections:
             if not self._closed and len(self._held.idle) < MAX_IDLE_READERS:
                 self._held.idle.append(connection)
                 return
-        _close(connection, seal=self._closed and self._held.seals)  # it may be the last one
+        with _one_at_a_time(self._path):
+            _close(connection, self._path, seal=self._closed and self._held.seals)  # it may be the last one
 
     def checkpoint(self) -> bool:
         """Move the log into the file and empty it, so that nothing removed stays readable there.
@@ -286,7 +290,7 @@ class Connections:
         self._held.seals = self._synchronous != "OFF"
 
     def close(self) -> None:
-        with self._write_lock, self._pool_lock:
+        with _gate, self._write_lock, _one_at_a_time(self._path), self._pool_lock:
             self._closed = True
             self._held.close()
 
@@ -306,7 +310,8 @@ class Connections:
 class _Held:
     """What is open in a process; apart from `Connections`, so that it can be closed when those are gone."""
 
-    def __init__(self) -> None:
+    def __init__(self, path: Path) -> None:
+        self._path = path
         self.pid = os.getpid()
         self.writer: sqlite3.Connection | None = None
         self.idle: list[sqlite3.Connection] = []
@@ -327,17 +332,30 @@ class _Held:
             for connection in idle:
                 connection.close()
             if writer is not None:
-                _close(writer, seal=self.seals)
+                _close(writer, self._path, seal=self.seals)
 
 
-def _close(connection: sqlite3.Connection, *, seal: bool) -> None:
+def _close(connection: sqlite3.Connection, path: Path, *, seal: bool) -> None:
     """Close a connection; with `seal`, leave one whole file behind if nobody else has it open."""
-    with suppress(sqlite3.Error):
-        if seal:
-            connection.execute("PRAGMA busy_timeout = 0")
-            connection.execute("PRAGMA journal_mode = DELETE")
+    hindered = seal and not _sealed(connection)
     with suppress(sqlite3.Error):
         connection.close()
+    for _ in range(SEAL_TRIES):  # two processes that close at the same moment hinder each other
+        if not hindered or _beside(path, "-wal").exists():
+            return
+        time.sleep(random.uniform(0.0, 0.02))  # noqa: S311 - chance, no secret
+        with suppress(sqlite3.Error), closing(connect(path, None, "?mode=rw", timeout=0.0)) as again:
+            hindered = not _sealed(again)
+
+
+def _sealed(connection: sqlite3.Connection) -> bool:
+    """Turn logging off, which only the last one can; whether it worked."""
+    try:
+        connection.execute("PRAGMA busy_timeout = 0")
+        connection.execute("PRAGMA journal_mode = DELETE")
+    except sqlite3.Error:
+        return False
+    return True
 
 
 # -- forks ---------------------------------------------------------------------------------------------------------
@@ -387,23 +405,38 @@ class _Gate:
 
 _gate = _Gate()
 _open_files: weakref.WeakSet[Connections] = weakref.WeakSet()
+_list_lock = threading.Lock()
+_opening: dict[Path, threading.RLock] = {}
 _spoiled: set[tuple[int, int]] = set()
 """Files that the parent was reading or writing when this process was forked."""
 _of_parent: list[object] = []
 _clean_fork = True
 
 
+def _opened() -> list[Connections]:
+    with _list_lock:
+        return [*_open_files]
+
+
+def _one_at_a_time(path: Path) -> threading.RLock:
+    """Held by the thread that opens or closes a file. What it looks at must not change between two looks."""
+    return _opening.setdefault(path.resolve(), threading.RLock())
+
+
 def _before_fork() -> None:
     global _clean_fork
     _clean_fork = _gate.shut()
     if _clean_fork:
-        for connections in [*_open_files]:
+        for connections in _opened():
             connections.let_go()
 
 
 def _after_fork_in_child() -> None:
+    global _list_lock
+    _list_lock = threading.Lock()
+    _opening.clear()
     _gate.forget()
-    for connections in [*_open_files]:
+    for connections in _opened():
         connections.begin_anew(clean=_clean_fork)
 
 
