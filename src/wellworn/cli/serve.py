@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import ipaddress
 import os
 import socket
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from wellworn.store.port import Store
 
 DRAIN_S = 30
+_M_ARENA_MAX = -8
 SERVICE = "Service"
 app = typer.Typer()
 keys = typer.Typer(no_args_is_help=True, help="API keys of the service: create, list, revoke, rotate.")
@@ -44,6 +46,8 @@ def serve(
         list[str] | None,
         typer.Option("--cors-origin", metavar="ORIGIN", help="Pages of this origin may call; may be repeated."),
     ] = None,
+    log_json: Annotated[bool, typer.Option("--log-json", help="Log each request and fault as a line of JSON.")] = False,
+    trace: Annotated[bool, typer.Option("--trace", help="Make OpenTelemetry spans (extra otel).")] = False,
     llm: options.LlmName = None,
     summarizer: options.SummarizerName = None,
 ) -> None:
@@ -55,7 +59,9 @@ def serve(
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # requests run side by side; threads within one only wait
     try:
         import uvicorn
+        from uvicorn.config import LOGGING_CONFIG
 
+        from wellworn.server import logs
         from wellworn.server.app import build_app
         from wellworn.server.guard import LOOPBACK, Rules
         from wellworn.server.service import MemoryService
@@ -63,15 +69,25 @@ def serve(
         raise MissingExtra("`wellworn serve`", "server") from None
     from wellworn.memory import Memory
 
+    if log_json:
+        logs.log_json()
+    if trace:
+        from wellworn.integrations.otel import start_tracing
+
+        start_tracing()
+    _bound_memory()
     listening = listen(host, port)
     loopback = is_loopback(host)
     keyless = loopback and not require_key
     models = options.given(llm=None if llm == "rules" else llm, summarizer=summarizer)
     memory = Memory(target.db, embedder=target.embedder, tenants="all", **models)
     rules = Rules(hosts=(*LOOPBACK, host) if loopback else None, origins=tuple(cors_origin or ()))
-    service = MemoryService(memory, rules=rules, local=target.scope if keyless else None, rate=rate)
+    service = MemoryService(
+        memory, rules=rules, local=target.scope if keyless else None, operator=target.scope.tenant, rate=rate
+    )
     config = uvicorn.Config(
         build_app(service),
+        log_config=None if log_json else LOGGING_CONFIG,
         log_level="warning",
         access_log=False,
         server_header=False,
@@ -85,6 +101,12 @@ def serve(
     target.answer(document, *lines)
     sys.stdout.flush()
     uvicorn.Server(config).run(sockets=[listening])
+
+
+def _bound_memory() -> None:
+    """Let threads share their free memory: otherwise glibc keeps some for each of them, hundreds of megabytes."""
+    with suppress(OSError, AttributeError):  # other C libraries
+        ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
 
 
 def is_loopback(host: str) -> bool:

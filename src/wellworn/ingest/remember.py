@@ -22,6 +22,7 @@ from typing import Any
 
 from wellworn.core.clock import Clock, NewId, aware
 from wellworn.core.errors import InvalidInput
+from wellworn.core.spans import span
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import MAX_NAME_CHARS, Entry, Link, LinkType, Partition, Progress, Scope, altered
 from wellworn.ingest.chunk import STEP, chunk
@@ -78,6 +79,12 @@ class Writer:
 
     def remember(self, drafts: Sequence[Draft], *, scope: Scope, progress: Progress | None = None) -> list[str]:
         """Store the drafts and return the ids of their entries in order; nothing is stored if any draft is bad."""
+        with span("remember") as note:
+            ids = self._remember(drafts, scope, progress)
+            note(texts=len(drafts), entries=len(ids), first=ids[0] if ids else None)
+        return ids
+
+    def _remember(self, drafts: Sequence[Draft], scope: Scope, progress: Progress | None) -> list[str]:
         now = self.clock()
         checked = [self._checked(number, draft, scope, now, len(drafts)) for number, draft in enumerate(drafts)]
         entries = [entry for draft in checked for entry in self._chunked(draft)]

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.lazy import regex
+from wellworn.core.spans import span
 from wellworn.core.values import Entry, Job, Partition, Scope, Turn, altered
 from wellworn.ingest.hashing import content_hash, thread_of
 from wellworn.ingest.outdate import replace_older
@@ -90,6 +91,12 @@ class TurnWriter:
 
     def write(self, records: Sequence[NewEntry]) -> list[Entry]:
         """Store the turns as entries with their numbers; all or none."""
+        with span("remember") as note:
+            written = self._write(records)
+            note(session=self._session_id, entries=len(written), first=written[0].id if written else None)
+        return written
+
+    def _write(self, records: Sequence[NewEntry]) -> list[Entry]:
         written, queued = [], False
         replaced = self._writer.replaced_by(records)
         with self._writer.transact() as tx:
@@ -169,6 +176,12 @@ class Session:
         opens the session again.
         """
         seconds = checked_seconds("wait", wait)
+        with span("session_end") as note:
+            job = self._end(seconds)
+            note(session=self.id, job=None if job is None else job.id)
+        return job
+
+    def _end(self, wait_s: float) -> Job | None:
         with self._memory_writer.transact() as tx:
             if tx.session(self._partition, self.id) is None:
                 raise NotFound("session", self.id, "add a turn first")
@@ -177,7 +190,7 @@ class Session:
         if self._watch is None or key is None:
             return None
         self._watch.committed()
-        return self._watch.job(self._partition, key, wait_s=seconds)
+        return self._watch.job(self._partition, key, wait_s=wait_s)
 
     def turns(self) -> list[Turn]:
         """Every turn so far, verbatim, in order."""

@@ -19,6 +19,7 @@ from typing import Any
 
 from wellworn.core.errors import LeaseLost, StoreClosed, WellwornError
 from wellworn.core.locks import ForkLock
+from wellworn.core.spans import span
 from wellworn.core.values import Job, Partition, Progress
 from wellworn.jobs.failures import told
 from wellworn.jobs.queue import LEASE_S, Queue, list_jobs
@@ -130,7 +131,8 @@ class Worker:
 
     def _run(self, job: Job) -> Job:
         try:
-            with self._renewed(job):
+            with span("job") as note, self._renewed(job):
+                note(job=job.id, kind=job.kind, attempt=job.attempts)
                 self._handlers[job.kind](job)
         except Exception as error:  # whatever a handler raises is the job's failure, and nothing if it lost the job
             lost = isinstance(error, LeaseLost)

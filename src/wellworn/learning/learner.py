@@ -18,9 +18,10 @@ import numpy as np
 from wellworn.core.cache import LruCache
 from wellworn.core.clock import Clock, aware
 from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.spans import span
 from wellworn.core.values import Entry, LearningStatus, Partition
 from wellworn.ingest.terms import read_question
-from wellworn.learning.guard import Z_GAIN
+from wellworn.learning.guard import NO_EVIDENCE, Z_GAIN
 from wellworn.learning.log import LearningLog
 from wellworn.learning.outcome import MaySee, OutcomeInput, judged
 from wellworn.learning.past import MOST_OUTCOMES, PersonPast, attributes_of
@@ -52,6 +53,7 @@ TEACHES = ("cited", "ignored", "refined")
 say which: credited to all that was shown, it rewards being shown (measured: Recall@5 23.1 to 16.3)."""
 MOST_HELD = 500
 """Partitions whose states are held in memory."""
+MOST_POOLED = 100
 
 Labelled = Sequence[tuple[LoggedRecall | None, Sequence[str]]]
 """Recalls with the ids of the right entries."""
@@ -166,6 +168,11 @@ class Learner:
 
         A recall of a partition that the caller may not see is not found.
         """
+        with span("outcome") as note:
+            note(recall=recall_id, kind=outcome.kind)
+            return self._outcome(recall_id, outcome, may_see)
+
+    def _outcome(self, recall_id: str, outcome: OutcomeInput, may_see: MaySee) -> bool:
         now, taught = self._clock(), None
         query = self._query_vector(recall_id, outcome)
         with self._store.transact() as tx:
@@ -326,6 +333,16 @@ class Learner:
             weights={} if ranker is None else dict(zip(self.names, ranker.weights.tolist(), strict=True)),
             citation_rate=citation_rate(self._store, partition, kinds=TEACHES),
         )
+
+    def pooled_gain(self) -> tuple[float, float, int]:
+        """The gain over the untrained order, its lower bound and how many people taught it: of the tenants that recalls
+        were made for here, as far as they are few."""
+        gain, users = NO_EVIDENCE, 0
+        for tenant in sorted(self.log.tenants)[:MOST_POOLED]:
+            text = stored_policy(self._store, tenant, None, profile=self.profile)
+            prior = loads_state(Prior, text, self.names) or Prior()
+            gain, users = gain.plus(prior.gain), users + prior.users
+        return gain.mean, gain.sure(Z_GAIN), users
 
     def reset(self, tenant: str) -> int:
         """Drop every learned state of a tenant, of all profiles; outcomes so far teach no more. Returns the number of

@@ -22,6 +22,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
+from wellworn.core import spans
 from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.errors import BudgetExceeded, InvalidInput, StoreError
 from wellworn.core.lazy import regex
@@ -321,10 +322,13 @@ class Meter:
             self.budget.check(wanted, self.spent)
             self._in_flight.hold(ticket, self._tenant, self._session, wanted)
         reply, began = None, time.perf_counter()
-        try:
-            reply = self.model.complete(request)
-        finally:
-            self._record(request, reply, time.perf_counter() - began, ticket=ticket, stored=stored)
+        with spans.span("model_call") as note:
+            note(model=self.name, purpose=request.purpose, session=self._session)
+            try:
+                reply = self.model.complete(request)
+                note(input_tokens=reply.input_tokens, output_tokens=reply.output_tokens)
+            finally:
+                self._record(request, reply, time.perf_counter() - began, ticket=ticket, stored=stored)
         return reply
 
     def most(self, request: Request) -> CallCost:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from wellworn.core.errors import NotFound
+from wellworn.core.spans import span
 from wellworn.core.values import Entry, Partition, Trust, Turn
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.session import name_of
@@ -63,6 +64,12 @@ class Reflector:
 
     def reflect(self, partition: Partition, session_id: str, start: int, stop: int, *, finish: Finish) -> Reflection:
         """Reflect on turns [start, stop); all of it is written at once, with `finish`."""
+        with span("reflect") as note:
+            report = self._reflect(partition, session_id, start, stop, finish)
+            note(session=session_id, turns=stop - start, memories=len(report.memories), by=report.by)
+        return report
+
+    def _reflect(self, partition: Partition, session_id: str, start: int, stop: int, finish: Finish) -> Reflection:
         read = self._read(partition, session_id, start, stop)
         model = self._model_for(partition, session_id)
         found = self._propose(read, partition, model)

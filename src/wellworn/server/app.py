@@ -16,9 +16,10 @@ from fastapi.responses import JSONResponse
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 
-from wellworn.core.errors import StoreError, WellwornError
+from wellworn.core.errors import AccessDenied, StoreError, WellwornError
 from wellworn.server.access import Caller
-from wellworn.server.guard import CALLER, RequestGuard, refusal
+from wellworn.server.guard import CALLER, SECURITY_HEADERS, RequestGuard, refusal
+from wellworn.server.logs import REQUEST_ID
 from wellworn.server.mcp_door import McpDoor
 from wellworn.server.page import add_page
 from wellworn.server.routes import v1
@@ -75,11 +76,13 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     service: MemoryService = app.state.service
     await asyncio.to_thread(_warm_up, service)
     chores = asyncio.create_task(_chores(service))
+    service.metrics.start()
     service.ready = True
     try:
         yield
     finally:
         service.ready = False
+        service.metrics.stop()
         await app.state.mcp.stop()
         chores.cancel()
         with suppress(asyncio.CancelledError):
@@ -139,8 +142,11 @@ def _ready(request: Request) -> Response:
 def _metrics(request: Request) -> Response:
     """Numbers for Prometheus."""
     caller: Caller = getattr(request.state, CALLER)
-    caller.require("admin")
     service: MemoryService = request.app.state.service
+    if caller.usual is None and (caller.tenant != service.operator or caller.bound is not None):
+        raise AccessDenied(
+            f"metrics: they are of the whole service (use a key of tenant {service.operator!r} that is bound to nobody)"
+        )
     return Response(generate_latest(service.metrics.registry), media_type=CONTENT_TYPE_LATEST)
 
 
@@ -173,5 +179,8 @@ async def _http_error(_request: Request, error: Exception) -> Response:
 
 
 async def _unexpected(request: Request, error: Exception) -> Response:
-    _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return refusal(problem(500, "the server failed; its log says why", "WellwornError"))
+    route = getattr(request.scope.get("route"), "path", "none")
+    _log.error("%s %s failed", request.method, route, exc_info=error)
+    answer = refusal(problem(500, "the server failed; its log says why", "WellwornError"))
+    answer.headers.update({**SECURITY_HEADERS, "x-request-id": REQUEST_ID.get()})  # it is made outside of the guard
+    return answer

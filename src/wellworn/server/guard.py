@@ -1,4 +1,4 @@
-"""What stands before every route: Host and Origin, keys, sizes, how much at once, security headers, metrics.
+"""What stands before every route: Host and Origin, keys, sizes, how much at once, security headers, metrics, access log.
 
 Written as plain ASGI, so that a request that is refused costs next to nothing.
 """
@@ -6,17 +6,19 @@ Written as plain ASGI, so that a request that is refused costs next to nothing.
 from __future__ import annotations
 
 import json
+import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Response
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from wellworn.core.errors import AccessDenied, ServiceFailed, WellwornError
 from wellworn.server.access import Gate
+from wellworn.server.logs import ACCESS, REQUEST_ID, request_id
+from wellworn.server.metrics import Metrics
 from wellworn.server.wire import PROBLEM, RETRY_AFTER_S, problem, problem_of
 
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -37,8 +39,8 @@ SECURITY_HEADERS = {
     "cache-control": "no-store",
 }
 """Set where a route does not set its own."""
+_access = logging.getLogger(ACCESS)
 _METHODS = ("GET", "POST", "PATCH", "DELETE")
-_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,19 +74,6 @@ def _name(host: str) -> str:
         return ""
 
 
-class Metrics:
-    """Requests by route and status, how long they took, and how many are under way."""
-
-    def __init__(self) -> None:
-        self.registry = CollectorRegistry()
-        labels = ("method", "route", "status")
-        self.requests = Counter("wellworn_requests", "Requests answered", labels, registry=self.registry)
-        self.seconds = Histogram(
-            "wellworn_request_seconds", "Time to answer", ("route",), buckets=_BUCKETS, registry=self.registry
-        )
-        self.running = Gauge("wellworn_requests_running", "Requests under way", registry=self.registry)
-
-
 class RequestGuard:
     """The outermost layer of the service."""
 
@@ -111,11 +100,17 @@ class RequestGuard:
         finally:
             route = getattr(scope.get("route"), "path", "none")
             method = scope["method"] if scope["method"] in _METHODS else "other"  # or callers could make up any number
+            seconds = self._ticks() - begun
             self._metrics.requests.labels(method, route, answer.status).inc()
-            self._metrics.seconds.labels(route).observe(self._ticks() - begun)
+            self._metrics.seconds.labels(route).observe(seconds)
+            if _access.isEnabledFor(logging.INFO):
+                actor = getattr(scope.get("state", {}).get(CALLER), "actor", "")
+                told = {"method": method, "route": route, "status": answer.status, "actor": actor}
+                _access.info("request", extra={**told, "ms": round(1000 * seconds, 1)})
 
     async def _within_limits(self, scope: Scope, receive: Receive, answer: _Answer) -> None:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
+        REQUEST_ID.set(request_id(headers.get("x-request-id")))
         self._rules.check(headers)
         if scope["path"] in OPEN:
             await self._app(scope, receive, answer)
@@ -150,9 +145,10 @@ class _Answer:
         if message["type"] == "http.response.start":
             self.status = message["status"]
             set_already = {name for name, _ in message["headers"]}
+            headers = {**SECURITY_HEADERS, "x-request-id": REQUEST_ID.get()}
             message["headers"] = [
                 *message["headers"],
-                *((n.encode(), v.encode()) for n, v in SECURITY_HEADERS.items() if n.encode() not in set_already),
+                *((n.encode(), v.encode()) for n, v in headers.items() if n.encode() not in set_already),
             ]
         await self._send(message)
 

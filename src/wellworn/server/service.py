@@ -20,7 +20,8 @@ from wellworn.core.values import LAYERS, Entry, Job, Partition, Scope
 from wellworn.ingest.session import Watch
 from wellworn.memory import Memory
 from wellworn.server.access import Caller, Gate
-from wellworn.server.guard import CALLER, Metrics, Rules
+from wellworn.server.guard import CALLER, Rules
+from wellworn.server.metrics import Metrics
 from wellworn.server.once import Again, Requests, ServiceReply, Wanted, wanted
 from wellworn.server.wire import PROBLEM, Problem
 from wellworn.store.events import ACTOR, Event, audit
@@ -102,10 +103,12 @@ class MemoryService:
         *,
         rules: Rules,
         local: Scope | None,
+        operator: str = "default",
         rate: float = 100.0,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`local` is the scope of requests without a key; None: every request needs one."""
+        """`local` is the scope of requests without a key; None: every request needs one. `operator` is the tenant of
+        whoever runs the service: its keys may read the numbers of the whole service."""
         store, clock = memory.engine.store, memory.engine.clock
         self.memory = memory
         self.rules = rules
@@ -113,7 +116,8 @@ class MemoryService:
         self.gate = Gate(store, clock=clock, local=owner, rate=rate, ticks=ticks)
         self.requests = Requests(store, clock)
         self.trail = Trail(store)
-        self.metrics = Metrics()
+        self.operator = operator
+        self.metrics = Metrics(memory.engine, ticks=ticks)
         self.work: set[asyncio.Task[Any]] = set()
         """Imports under way: they end before the service does."""
         self.ready = False

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Literal, get_args
 from wellworn.core.errors import InvalidInput
 from wellworn.core.lazy import regex
 from wellworn.core.locks import Deadline
+from wellworn.core.spans import span
 from wellworn.core.values import Recall, RecursionMode, Scope, altered
 from wellworn.ingest.validate import checked_fraction, checked_k, checked_query, checked_seconds, shown
 from wellworn.search.filters import Filters
@@ -186,6 +187,14 @@ class Router:
 
         With a deadline it runs on a thread of its own: whatever hangs, the caller gets what was found by then.
         """
+        with span("recall") as note:
+            found = self._in_time(query, scope=scope, k=k, filters=filters, recursion=recursion, deadline_s=deadline_s)
+            note(recall=found.id, hits=len(found.hits), searched=found.searched, route=found.route, cut=found.cut)
+        return found
+
+    def _in_time(
+        self, query: str, *, scope: Scope, k: int, filters: Filters, recursion: str | None, deadline_s: float | None
+    ) -> Recall:
         if deadline_s is None:
             return self._recall(query, scope=scope, k=k, filters=filters, recursion=recursion)
         deadline = Deadline(checked_seconds("deadline_s", deadline_s))

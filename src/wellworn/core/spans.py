@@ -1,0 +1,79 @@
+"""Spans: a recall, a write, a reflection, a model call or a job, told to whoever listens while it happens.
+
+Nobody listens by default, and then a span costs nothing. A span tells ids and counts, never text. Traces
+(`integrations.otel`) and the metrics of the service listen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager, ExitStack
+from types import TracebackType
+from typing import Protocol
+
+Fact = str | int | float | bool | None
+
+
+class Note(Protocol):
+    """Tells facts of the span that is open."""
+
+    def __call__(self, **facts: Fact) -> None: ...
+
+
+Listener = Callable[[str], AbstractContextManager[Note]]
+"""Opens a span of this name, which lasts as long as the block."""
+_listeners: tuple[Listener, ...] = ()
+
+
+def listen(listener: Listener) -> Callable[[], None]:
+    """Tell a listener of every span of this process, until the function that this returns is called."""
+    global _listeners
+    _listeners = (*_listeners, listener)
+
+    def stop() -> None:
+        global _listeners
+        _listeners = tuple(one for one in _listeners if one is not listener)
+
+    return stop
+
+
+def span(name: str) -> AbstractContextManager[Note]:
+    """A span of what the block does: `recall`, `remember`, `session_end`, `reflect`, `outcome`, `model_call` or `job`."""
+    return _Open(name) if _listeners else _SILENT
+
+
+class _Open:
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._stack = ExitStack()
+        self._notes: list[Note] = []
+
+    def __enter__(self) -> Note:
+        self._notes = [self._stack.enter_context(listener(self._name)) for listener in _listeners]
+        return self._note
+
+    def _note(self, **facts: Fact) -> None:
+        for note in self._notes:
+            note(**facts)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stack.__exit__(kind, error, trace)
+
+
+class _Silent:
+    def __enter__(self) -> Note:
+        return _nothing
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        return
+
+
+def _nothing(**_facts: Fact) -> None:
+    return
+
+
+_SILENT = _Silent()

@@ -1,0 +1,211 @@
+"""Metrics, traces and logs: what they count and say, who may read them, and that none holds memory text."""
+
+from __future__ import annotations
+
+import io
+import json
+import logging
+import subprocess
+import sys
+
+import httpx
+import pytest
+from opentelemetry.sdk.trace import TracerProvider
+from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
+from prometheus_client.parser import text_string_to_metric_families
+
+from wellworn import Memory, Scope
+from wellworn.integrations.otel import start_tracing
+from wellworn.models import ScriptedModel
+from wellworn.models.port import Message, Request
+from wellworn.server import metrics
+from wellworn.server.logs import ACCESS, JsonLines
+from wellworn.tasks import ReasoningBank
+from wellworn.tasks.trajectory import Trajectory
+
+from .conftest import ME, Running, serving
+
+SECRET = "zanzibar"
+"""A word of every text here: it may not be in any metric, span or log line."""
+
+
+def numbers(text: str) -> dict[str, float]:
+    """Each sample as `name{label=value,…}`."""
+    return {
+        f"{one.name}{{{','.join(f'{key}={value}' for key, value in sorted(one.labels.items()))}}}": one.value
+        for family in text_string_to_metric_families(text)
+        for one in family.samples
+    }
+
+
+def live(memory: Memory) -> None:
+    """One turn of the loop: remember, recall, outcome, session, reflection with a model, a task that succeeds."""
+    memory.remember(f"Ada likes {SECRET}", scope=ME)
+    first, second = (memory.recall(f"what of {SECRET}?", scope=ME) for _ in range(2))
+    memory.outcome(first.id, cited=[0], scope=ME)
+    memory.outcome(second.id, cited=[], scope=ME)
+    talk = memory.session("talk", scope=ME)
+    talk.add("user", f"I moved to {SECRET} in May")
+    talk.end()
+    memory.jobs.run(scope=ME)
+    work = Trajectory(query=f"go to {SECRET}", output="done", verdict=True)
+    ReasoningBank(memory, scope=Scope(user="me", agent="a")).run_task(
+        task_id="t", query=f"go to {SECRET}", execute=lambda _: work
+    )
+
+
+def test_metrics_tell_the_loop_and_no_text() -> None:
+    model = ScriptedModel("[]", input_tokens=7, output_tokens=3)
+    with serving(llm=model, background=False) as server:
+        live(server.service.memory)
+        logging.getLogger("wellworn.models").warning("the provider is down")
+        text = httpx.get(f"{server.url}/metrics").text
+    found = numbers(text)
+    assert found["wellworn_recall_seconds_count{route=hybrid}"] >= 2
+    assert found["wellworn_entries{kind=note}"] == 1
+    assert found["wellworn_entries{kind=episode}"] == 1
+    assert found["wellworn_outcomes_total{kind=cited}"] == found["wellworn_outcomes_total{kind=not_cited}"] == 1
+    assert found["wellworn_jobs{kind=reflect,state=queued}"] == found["wellworn_jobs_late_seconds{}"] == 0
+    calls = [value for name, value in found.items() if name.startswith("wellworn_model_calls_total{model=scripted")]
+    tokens = [value for name, value in found.items() if "direction=input" in name]
+    assert sum(calls) == len(model.requests) > 0
+    assert sum(tokens) == 7 * len(model.requests)
+    assert found["wellworn_tasks_total{result=success}"] == 1
+    assert found["wellworn_errors_total{component=models}"] >= 1
+    assert found["wellworn_events_total{action=remember}"] >= 2
+    assert found["wellworn_store_up{}"] == 1
+    assert SECRET not in text
+
+
+def test_metrics_are_for_whoever_runs_the_service() -> None:
+    with serving(local=None, tenants="all") as server:
+        answers = [
+            server.http(key).get("/metrics").status_code
+            for key in (
+                server.key(role="reader"),
+                server.key(role="admin", user=["ada"]),
+                server.key(role="admin", tenant="acme"),
+            )
+        ]
+    assert answers == [200, 403, 403]
+
+
+def test_the_store_is_read_now_and_then() -> None:
+    now = 0.0
+    with Memory(":memory:", embedder="hash", background=False) as memory:
+        numbers_of = metrics.StoreNumbers(memory.engine, lambda: now)
+
+        def entries() -> tuple[float, float]:
+            found = {one.name: one.samples[0].value for one in numbers_of.collect() if one.samples}
+            notes = next(one for one in numbers_of.collect() if one.name == "wellworn_entries")
+            return found["wellworn_store_up"], sum(sample.value for sample in notes.samples)
+
+        assert entries() == (1, 0)
+        memory.remember("Ada likes tea", scope=ME)
+        assert entries() == (1, 0)
+        now = metrics.FRESH_S
+        assert entries() == (1, 1)
+    now = 2 * metrics.FRESH_S
+    assert entries() == (0, 1)  # the store is closed: what was read last
+
+
+def test_a_label_has_few_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics, "MOST_NAMES", 3)
+    with Memory(":memory:", embedder="hash", background=False) as memory:
+        numbers_of = metrics.StoreNumbers(memory.engine, lambda: 0.0)
+        for number in range(9):
+            model = ScriptedModel("fine", name=f"model{number}")
+            memory.engine.background.meter(model, ME.home()).complete(
+                Request(messages=(Message(role="user", text=SECRET),), purpose="test")
+            )
+        calls = next(one for one in numbers_of.collect() if one.name == "wellworn_model_calls")
+    assert {sample.labels["model"] for sample in calls.samples} == {"model0", "model1", "model2", "other"}
+    assert sum(sample.value for sample in calls.samples) == 9
+
+
+# -- traces ------------------------------------------------------------------------------------------------------------
+
+
+def test_spans_follow_the_loop_without_text() -> None:
+    exporter = InMemorySpanExporter()
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exporter))
+    stop = start_tracing(provider)
+    try:
+        with Memory(":memory:", embedder="hash", background=False, llm=ScriptedModel("[]")) as memory:
+            live(memory)
+            with pytest.raises(Exception, match=SECRET):
+                memory.reflect(f"no session {SECRET}", scope=ME)
+            with pytest.raises(Exception, match="recall"):
+                memory.outcome("nothing", cited=[], scope=ME)
+    finally:
+        stop()
+    with Memory(":memory:", embedder="hash", background=False) as memory:
+        memory.remember("after the end", scope=ME)
+    spans = exporter.get_finished_spans()
+    names = [span.name.removeprefix("wellworn.") for span in spans]
+    assert {*names} == {"recall", "remember", "outcome", "session_end", "job", "reflect", "model_call"}
+    by_id = {span.context.span_id: span for span in spans}
+    parent = {
+        span.name: by_id[span.parent.span_id].name for span in spans if span.parent and span.parent.span_id in by_id
+    }
+    assert parent["wellworn.reflect"] == "wellworn.job"
+    assert parent["wellworn.model_call"] in ("wellworn.reflect", "wellworn.recall")
+    recall = next(span for span in spans if span.name == "wellworn.recall")
+    assert recall.attributes is not None
+    assert recall.attributes["wellworn.hits"] == 1
+    failed = [span for span in spans if span.attributes and "error.type" in span.attributes]
+    assert [(span.name, dict(span.attributes or {})["error.type"]) for span in failed] == [
+        ("wellworn.outcome", "NotFound")
+    ]
+    assert all(SECRET not in span.to_json() for span in spans)
+
+
+def test_a_plain_memory_does_not_load_opentelemetry() -> None:
+    program = (
+        "import sys; from wellworn import Memory; m = Memory(':memory:', embedder='hash').for_user('a');"
+        "m.remember('tea'); m.recall('tea'); print('opentelemetry' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "False"
+
+
+# -- logs --------------------------------------------------------------------------------------------------------------
+
+
+def test_logs_are_json_with_the_request_and_without_text(server: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    handler.setFormatter(JsonLines())
+    log, access = logging.getLogger("wellworn"), logging.getLogger(ACCESS)
+    log.addHandler(handler)
+    access.setLevel(logging.INFO)
+
+    def fails(*_: object, **__: object) -> None:
+        raise RuntimeError(SECRET)
+
+    try:
+        http = server.http()
+        ids = [
+            http.post("/v1/recall", json={"query": SECRET}, headers={"x-request-id": given}).headers["x-request-id"]
+            for given in ("from-a-proxy.1", f"not plain {SECRET}")
+        ]
+        monkeypatch.setattr(server.service.memory.engine.router, "recall", fails)
+        broken = http.post("/v1/recall?user=zanzibar", json={"query": SECRET})
+        log.warning("it failed: %s", ValueError(SECRET))
+    finally:
+        log.removeHandler(handler)
+        access.setLevel(logging.NOTSET)
+    assert (broken.status_code, broken.headers["x-content-type-options"]) == (500, "nosniff")
+    lines = [json.loads(line) for line in written.getvalue().splitlines()]
+    assert ids[0] == "from-a-proxy.1"
+    assert SECRET not in ids[1]
+    asked = [line for line in lines if line.get("route") == "/v1/recall"]
+    assert [line["request_id"] for line in asked] == [*ids, broken.headers["x-request-id"]]
+    assert (asked[0]["status"], asked[0]["method"], asked[0]["actor"]) == (200, "POST", "local")
+    fault = next(line for line in lines if line.get("error"))
+    assert (fault["error"], fault["request_id"]) == ("RuntimeError", broken.headers["x-request-id"])
+    assert any("test_telemetry.py" in frame for frame in fault["trace"])
+    assert lines[-1]["message"] == "it failed: ValueError"
+    assert SECRET not in written.getvalue()
