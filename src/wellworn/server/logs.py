@@ -7,7 +7,6 @@ the path or the query.
 from __future__ import annotations
 
 import logging
-import re
 import secrets
 import traceback
 from contextvars import ContextVar
@@ -17,12 +16,14 @@ from typing import Any
 
 import msgspec
 
+from wellworn.core.lazy import regex
+
 REQUEST_ID: ContextVar[str] = ContextVar("request_id", default="")
 """Of the request that is being answered; sent back as `x-request-id`."""
 ACCESS = "wellworn.access"
 FIELDS = ("method", "route", "status", "ms", "actor")
 """What an access line has beside the usual."""
-_GIVEN = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_GIVEN = regex(r"[A-Za-z0-9._-]{1,64}")
 
 
 def request_id(given: str | None) -> str:
