@@ -24,12 +24,12 @@ from wellworn.core.clock import Clock, NewId, aware
 from wellworn.core.errors import InvalidInput
 from wellworn.core.spans import span
 from wellworn.core.tokens import count_tokens
-from wellworn.core.values import MAX_NAME_CHARS, Entry, Link, LinkType, Partition, Progress, Scope, altered
+from wellworn.core.values import MAX_NAME_CHARS, Entry, Link, LinkType, Partition, Progress, Scope, altered, filled
 from wellworn.ingest.chunk import STEP, chunk
-from wellworn.ingest.hashing import content_hash, thread_of
+from wellworn.ingest.hashing import hash_of, thread_of
 from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json
-from wellworn.ingest.terms import embedding_text, record_of
+from wellworn.ingest.terms import embedding_text, record_of, records_of
 from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check
 from wellworn.models.port import Embedder, check_served
 from wellworn.store.events import Event, audit
@@ -94,12 +94,15 @@ class Writer:
         batches = [entries[start : start + BATCH_ENTRIES] for start in range(0, len(entries), BATCH_ENTRIES)]
         ids: list[str] = []
         for prepared in [self.records_of(batch) for batch in batches]:
-            replaced = self.replaced_by(prepared) if len(entries) <= MOST_COMPARED else [()] * len(prepared)
+            replaced = self.replaced_by(prepared) if len(entries) <= MOST_COMPARED else []
             with self.transact() as tx:
-                for record, olds in zip(prepared, replaced, strict=True):
-                    ids.append(keep(tx, record, now))
-                    if olds and ids[-1] == record.entry.id:
-                        replace_older(tx, olds, record.entry, now)
+                if not any(replaced):
+                    ids += keep_all(tx, prepared, now)
+                else:
+                    for record, olds in zip(prepared, replaced, strict=True):
+                        ids.append(keep(tx, record, now))
+                        if olds and ids[-1] == record.entry.id:
+                            replace_older(tx, olds, record.entry, now)
             if progress is not None:
                 progress(len(ids), len(entries))
         return ids
@@ -140,9 +143,10 @@ class Writer:
     def _finished(self, entry: Entry, **given: Any) -> Entry:  # any field of it
         """With an id of its own, its hash and its token count."""
         text = given.get("text", entry.text)
-        evidence = given.pop("evidence", entry.evidence) or text
-        entry = altered(entry, id=self.new_id(), evidence=evidence, token_count=count_tokens(text), **given)
-        return altered(entry, content_hash=content_hash(entry))
+        given["evidence"] = given.get("evidence", entry.evidence) or text
+        session_id, turn_refs = given.get("session_id", entry.session_id), given.get("turn_refs", entry.turn_refs)
+        content = hash_of(text, kind=given.get("kind", entry.kind), session_id=session_id, turn_refs=turn_refs)
+        return altered(entry, id=self.new_id(), token_count=count_tokens(text), content_hash=content, **given)
 
     def records_of(self, entries: Sequence[Entry]) -> list[NewEntry]:
         """Entries with their index records and vectors, embedded in one batch."""
@@ -150,8 +154,8 @@ class Writer:
         if self._embedder is not None:
             vectors = self._embedder.embed([embedding_text(entry) for entry in entries])
         return [
-            NewEntry(entry=entry, index=record_of(entry), vector=None if vectors is None else vectors[number])
-            for number, entry in enumerate(entries)
+            filled(NewEntry, entry=entry, index=index, vector=None if vectors is None else vectors[number], history=())
+            for number, (entry, index) in enumerate(zip(entries, records_of(entries), strict=True))
         ]
 
     def replaced_by(self, records: Sequence[NewEntry]) -> list[Rivals]:
@@ -189,27 +193,42 @@ def scrubbed_values(values: Mapping[str, Any], scrub: Scrubber) -> dict[str, Any
 
 def keep(tx: Tx, record: NewEntry, now: datetime) -> str:
     """Write a record with its links and audit event; a text that is there already is strengthened instead."""
-    entry = record.entry
-    same = tx.find_same(entry.partition, entry.content_hash)
-    ended = same if same is not None and same.valid_to is not None and same.valid_to <= entry.valid_from else None
-    if ended is not None:  # said again after it had ceased to hold: a new period, not a repeat
-        tx.update(replace(ended, state="superseded", updated_at=max(now, ended.updated_at)), change="superseded")
-        same = None
-    if same is not None:
-        stronger = strengthened(same, entry, now)
-        if stronger.tags == same.tags:
-            tx.update(stronger, change=None)
-        else:  # tags are words that can be found, so the index is new; the vector is of the same text
-            tx.update(stronger, change=None, index=record_of(stronger), vector=record.vector)
-        audit(tx, Event(at=now, tenant=entry.tenant, action="repeat", entry_id=same.id))
-        return same.id
-    links = [*links_for(tx, record)]
-    tx.add(record)
+    return keep_all(tx, [record], now)[0]
+
+
+def keep_all(tx: Tx, records: Sequence[NewEntry], now: datetime) -> list[str]:
+    """`keep` for many in order. Links and audit events are written at the end, together."""
+    links: list[Link] = []
+    events: list[Event] = []
+    ids: list[str] = []
+    for record in records:
+        entry = record.entry
+        same = tx.find_same(entry.partition, entry.content_hash)
+        ended = same if same is not None and same.valid_to is not None and same.valid_to <= entry.valid_from else None
+        if same is not None and ended is None:
+            _strengthen(tx, same, record, now)
+            ids.append(same.id)
+            events.append(filled(Event, at=now, tenant=entry.tenant, action="repeat", entry_id=same.id, detail={}))
+            continue
+        if ended is not None:  # said again after it had ceased to hold: a new period, not a repeat
+            tx.update(replace(ended, state="superseded", updated_at=max(now, ended.updated_at)), change="superseded")
+        links += links_for(tx, record)
+        tx.add(record)
+        if ended is not None:
+            links.append(Link(source=entry.id, target=ended.id, type="supersedes", created_at=now))
+        ids.append(entry.id)
+        events.append(filled(Event, at=now, tenant=entry.tenant, action="remember", entry_id=entry.id, detail={}))
     tx.add_links(links)
-    if ended is not None:
-        tx.add_links([Link(source=entry.id, target=ended.id, type="supersedes", created_at=now)])
-    audit(tx, Event(at=now, tenant=entry.tenant, action="remember", entry_id=entry.id))
-    return entry.id
+    audit(tx, *events)
+    return ids
+
+
+def _strengthen(tx: Tx, same: Entry, record: NewEntry, now: datetime) -> None:
+    stronger = strengthened(same, record.entry, now)
+    if stronger.tags == same.tags:
+        tx.update(stronger, change=None)
+    else:  # tags are words that can be found, so the index is new; the vector is of the same text
+        tx.update(stronger, change=None, index=record_of(stronger), vector=record.vector)
 
 
 def strengthened(entry: Entry, again: Entry, now: datetime) -> Entry:
@@ -235,8 +254,14 @@ def links_for(tx: Tx, record: NewEntry) -> Iterator[Link]:
 
     def link(to: Neighbour, type_: LinkType, confidence: float = 1.0, *, back: bool = False) -> Link:
         source, target = (to.id, entry.id) if back else (entry.id, to.id)
-        return Link(
-            source=source, target=target, type=type_, confidence=confidence, automatic=True, created_at=entry.created_at
+        return filled(
+            Link,
+            source=source,
+            target=target,
+            type=type_,
+            confidence=confidence,
+            automatic=True,
+            created_at=entry.created_at,
         )
 
     if entry.session_id:

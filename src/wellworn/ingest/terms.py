@@ -9,18 +9,18 @@ from __future__ import annotations
 import re
 import threading
 import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntFlag
 from functools import lru_cache
+from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 import Stemmer
 
 from wellworn.core.lazy import regex
-from wellworn.core.values import Entry
+from wellworn.core.values import Entry, filled
 from wellworn.ingest.dates import NamedDate, named_dates
 from wellworn.ingest.hashing import hash64, signed64, thread_of
 from wellworn.ingest.stop_words import STOP_WORDS as STOP_WORDS
@@ -111,27 +111,60 @@ def analyze(
     text: str, *, title: str = "", tags: Sequence[str] = (), speaker: str | None = None, role: str | None = None
 ) -> IndexRecord:
     """The index record of a text. Title, tags and the speaker's name count as words of it. `role` is that of a turn."""
-    own = words(text)
-    around = words(" ".join([speaker or "", title, *tags])) if speaker or title or tags else []
-    found = Counter(term for word in (*around, *own) if (term := _term(word)))
-    ordered = sorted(found)
-    hashes = np.array(ordered, dtype="<u8")
-    return IndexRecord(
-        terms=hashes,
-        counts=np.array([min(found[term], 65_535) for term in ordered], dtype="<u2"),
-        length=found.total(),
-        chars=len(text),
-        traits=int(_traits(text, own, role)),
-        speaker=name_hash(speaker) if speaker else 0,
-        near=_sketches(hashes),
-    )
+    return _records([_read(text, title, tags, speaker, role)])[0]
 
 
 def record_of(entry: Entry) -> IndexRecord:
     """The index record an entry must have."""
+    return records_of([entry])[0]
+
+
+def records_of(entries: Sequence[Entry]) -> list[IndexRecord]:
+    """The index records of many entries: their sketches are computed together."""
+    return _records([_read(one.text, one.title, one.tags, one.speaker, _role_of(one)) for one in entries])
+
+
+def _role_of(entry: Entry) -> str | None:
     of_dialogue = entry.session_id is not None and entry.thread == thread_of("session", entry.session_id)
-    role = entry.source if entry.kind == "episode" and of_dialogue else None
-    return analyze(entry.text, title=entry.title, tags=entry.tags, speaker=entry.speaker, role=role)
+    return entry.source if entry.kind == "episode" and of_dialogue else None
+
+
+_Words = tuple[dict[int, int], int, int, int]
+"""Terms with their counts; characters, traits and the speaker's hash."""
+
+
+def _read(text: str, title: str, tags: Sequence[str], speaker: str | None, role: str | None) -> _Words:
+    own = words(text)
+    around = words(" ".join([speaker or "", title, *tags])) if speaker or title or tags else []
+    found: dict[int, int] = {}
+    for word in (*around, *own):
+        if term := _term(word):
+            found[term] = found.get(term, 0) + 1
+    return found, len(text), int(_traits(text, own, role)), name_hash(speaker) if speaker else 0
+
+
+def _records(read: Sequence[_Words]) -> list[IndexRecord]:
+    ordered = [sorted(found) for found, _, _, _ in read]
+    hashes = np.array([term for terms in ordered for term in terms], dtype="<u8")
+    counts = np.array(
+        [min(one[0][term], 65_535) for one, terms in zip(read, ordered, strict=True) for term in terms], dtype="<u2"
+    )
+    ends = [*accumulate(map(len, ordered))]
+    return [
+        filled(
+            IndexRecord,
+            terms=hashes[end - len(terms) : end],
+            counts=counts[end - len(terms) : end],
+            length=sum(found.values()),
+            chars=chars,
+            traits=traits,
+            speaker=speaker,
+            near=near,
+        )
+        for (found, chars, traits, speaker), terms, end, near in zip(
+            read, ordered, ends, _sketches(hashes, ordered), strict=True
+        )
+    ]
 
 
 def embedding_text(entry: Entry) -> str:
@@ -260,21 +293,40 @@ _MULTIPLIERS = np.array(
     dtype="<u8",
 )
 SMALLEST_SKETCHED = 4
+_FOLD = np.uint64(0x9E3779B97F4A7C15)
 
 
-def _sketches(hashes: npt.NDArray[np.uint64]) -> tuple[int, int]:
-    if len(hashes) < 2:
-        return (0, 0)
-    if len(hashes) < SMALLEST_SKETCHED:  # too few to differ in one and still be alike: all of them must agree
-        whole = _folded(hashes.tolist())
-        return (whole, whole)
-    smallest = (hashes * _MULTIPLIERS[:, None]).min(axis=1).tolist()
-    return (_folded(smallest[:4]), _folded(smallest[4:]))
+def _sketches(hashes: npt.NDArray[np.uint64], each: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+    """Both sketches of each text; `hashes` are the terms of all, one text's after another's."""
+    if len(each) == 1:  # as most often; the same numbers without the cost of doing it for many
+        if len(hashes) < SMALLEST_SKETCHED:
+            return [_small_sketches(each[0])]
+        smallest = (hashes * _MULTIPLIERS[:, None]).min(axis=1).tolist()
+        return [(_folded(smallest[:4]), _folded(smallest[4:]))]
+    if len(hashes) < SMALLEST_SKETCHED:
+        return [_small_sketches(terms) for terms in each]
+    # A text with too few terms takes part with those of the next; what comes of it is not used.
+    starts = np.minimum(np.array([0, *accumulate(map(len, each))])[:-1], len(hashes) - 1)
+    least = np.minimum.reduceat(hashes * _MULTIPLIERS[:, None], starts, axis=1)
+    folded = np.zeros((2, len(each)), dtype=np.uint64)
+    for number in range(4):
+        folded = folded * _FOLD + least[number::4]
+    first, second = folded.view(np.int64).tolist()
+    return [
+        (a, b) if len(terms) >= SMALLEST_SKETCHED else _small_sketches(terms)
+        for a, b, terms in zip(first, second, each, strict=True)
+    ]
+
+
+def _small_sketches(terms: Sequence[int]) -> tuple[int, int]:
+    """Of too few terms to differ in one and still be alike: all of them must agree."""
+    whole = _folded(terms) if len(terms) > 1 else 0
+    return (whole, whole)
 
 
 def _folded(values: Sequence[int]) -> int:
     """Several 64-bit numbers as one, signed."""
     total = 0
     for value in values:
-        total = (total * 0x9E3779B97F4A7C15 + value) & 0xFFFFFFFFFFFFFFFF
+        total = (total * int(_FOLD) + value) & 0xFFFFFFFFFFFFFFFF
     return signed64(total)

@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
+from wellworn.core.clock import EPOCH
 from wellworn.core.errors import InvalidInput, ScopeError, UnknownKind
 from wellworn.core.values import (
     KINDS,
@@ -25,10 +26,12 @@ from wellworn.core.values import (
     Kind,
     Layer,
     LinkType,
+    Partition,
     Progress,
     Scope,
     State,
     Trust,
+    altered,
 )
 
 MAX_TEXT_BYTES = 1_000_000
@@ -129,14 +132,18 @@ def _draft_of(number: int, item: object, common: Mapping[str, Any]) -> Draft:
 
 def check(draft: Draft, scope: Scope, now: datetime) -> Entry:
     """The draft as an entry without id, hash and token count, or one error that names the first bad value."""
-    values = {name: checked(getattr(draft, name)) for name, checked in CHECKS.items() if name != "metadata"}
-    values["metadata"] = {} if draft.metadata is None else checked_metadata(draft.metadata)
-    at, valid_to = values["at"] or now, values["valid_to"]
+    given = vars(draft)
+    values: dict[str, Any] = {"metadata": {}, "tags": [], "turn_refs": []}  # of the caller's fields, by name
+    for name, checked in CHECKS.items():
+        if given[name] is not _LEFT_OUT[name]:
+            values[name] = checked(given[name])
+    at, valid_to = values.get("at") or now, values.get("valid_to")
     # A turn dated ahead of the clock is still recallable at once; a fact may begin later on purpose.
-    valid_from = values["valid_from"] or min(at, now)
+    valid_from = values.get("valid_from") or min(at, now)
     refuse_backwards(valid_from, valid_to)
-    values |= {"at": at, "valid_from": valid_from, "evidence": values["evidence"] or ""}
-    return Entry(id="", partition=scope.home(checked_layer(draft.layer)), created_at=now, updated_at=now, **values)
+    values |= {"at": at, "valid_from": valid_from, "evidence": values.get("evidence") or ""}
+    home = scope.home(checked_layer(draft.layer))
+    return altered(_NEW_ENTRY, partition=home, created_at=now, updated_at=now, **values)
 
 
 def refuse_backwards(valid_from: datetime, valid_to: datetime | None) -> None:
@@ -416,3 +423,15 @@ CHECKS: dict[str, Callable[[Any], Any]] = {
     "metadata": checked_metadata,
 }
 """The check of every field that a caller gives of an entry."""
+_LEFT_OUT: dict[str, Any] = {one.name: one.default for one in fields(Draft)}
+"""What a draft has where the caller says nothing; it is right, and the same in a new entry."""
+_NEW_ENTRY = Entry(
+    id="",
+    partition=Partition(tenant="", layer="user", layer_id=""),
+    kind="note",
+    text="",
+    at=EPOCH,
+    created_at=EPOCH,
+    updated_at=EPOCH,
+    valid_from=EPOCH,
+)

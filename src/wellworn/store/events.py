@@ -9,7 +9,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from wellworn.core.clock import from_micros, to_micros
+from wellworn.core.clock import EPOCH, from_micros, to_micros
+from wellworn.core.values import altered
 from wellworn.store.port import Record, RecordFilter, StoreReader, Tx
 
 EVENT = "event"
@@ -29,15 +30,19 @@ class Event:
     detail: dict[str, int | float | str] = field(default_factory=dict)
 
 
-def audit(tx: Tx, event: Event) -> None:
-    """Append an event to the log of its tenant, with the one who acts."""
+_LINE = Record(kind=EVENT, created_at=EPOCH, updated_at=EPOCH)
+
+
+def audit(tx: Tx, *events: Event) -> None:
+    """Append events to the logs of their tenants, with the one who acts."""
     actor = ACTOR.get()
-    detail = {"actor": actor, **event.detail} if actor else event.detail
-    body = {"entry": event.entry_id, "detail": detail} if detail else {"entry": event.entry_id}
-    record = Record(
-        tenant=event.tenant, kind=EVENT, state=event.action, body=body, created_at=event.at, updated_at=event.at
-    )
-    tx.put_records([record])
+    records = []
+    for event in events:
+        detail = {"actor": actor, **event.detail} if actor else event.detail
+        body = {"entry": event.entry_id, "detail": detail} if detail else {"entry": event.entry_id}
+        made = {"tenant": event.tenant, "state": event.action, "body": body}
+        records.append(altered(_LINE, created_at=event.at, updated_at=event.at, **made))
+    tx.put_records(records)
 
 
 def events(reader: StoreReader, tenant: str | None, *, limit: int | None = None) -> list[Event]:

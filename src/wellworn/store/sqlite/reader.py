@@ -62,6 +62,10 @@ _SHARING_A_SKETCH = " UNION ALL ".join(
     "ORDER BY i.entry DESC LIMIT ?)"
     for column in ("near_a", "near_b")
 )
+_SHARES_A_SKETCH = "SELECT " + ", ".join(
+    f"EXISTS (SELECT 1 FROM index_records WHERE {column} = ? AND {column} <> 0 AND partition = ?)"
+    for column in ("near_a", "near_b")
+)
 
 HIDDEN = ""
 """The tenant of partitions that are being removed: a name that no scope can have."""
@@ -288,6 +292,9 @@ class SqliteReader(StoreReader):
         return self.damage.read(rows, partial(self._neighbour, partition_no), lambda row: f"entry {row[1]}")
 
     def _near(self, db: sqlite3.Connection, partition_no: int, near: tuple[int, int], limit: int) -> list[Neighbour]:
+        # Asked for every new entry, and most have none: a short question first.
+        if db.execute(_SHARES_A_SKETCH, (near[0], partition_no, near[1], partition_no)).fetchone() == (0, 0):
+            return []
         found = db.execute(_SHARING_A_SKETCH, (near[0], partition_no, limit, near[1], partition_no, limit)).fetchall()
         if not found:
             return []

@@ -103,6 +103,23 @@ def put(db: sqlite3.Connection, partition_no: int | None, record: Record, *, onl
     return no
 
 
+def put_lines(db: sqlite3.Connection, partition_nos: Sequence[int | None], lines: Sequence[Record]) -> list[int]:
+    """`put` for many lines of logs, which have no key and name no entry; their numbers."""
+    db.executemany(
+        _INSERT,
+        [
+            (
+                *(one.state, one.session, None if one.due_at is None else to_micros(one.due_at)),
+                *(to_micros(one.updated_at), "[]", body_of(one), one.blob, None),
+                *(one.tenant, partition_no, one.kind, None, to_micros(one.created_at)),
+            )
+            for one, partition_no in zip(lines, partition_nos, strict=True)
+        ],
+    )
+    (last,) = db.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone()
+    return [*range(last - len(lines) + 1, last + 1)]
+
+
 def blank(db: sqlite3.Connection, tenant: str, gone: set[int], *, but: int = 0) -> None:
     """Empty the bodies of the tenant's records that tell of one of these rows; `but` names a partition that goes whole."""
     rows = db.execute(

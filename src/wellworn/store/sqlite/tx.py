@@ -18,7 +18,7 @@ from typing import Any
 from wellworn.core.clock import to_micros
 from wellworn.core.errors import StoreError
 from wellworn.core.locks import process_runs
-from wellworn.core.values import Entry, Link, Partition, Turn
+from wellworn.core.values import Entry, Link, Partition, Turn, filled
 from wellworn.store.damage import Damage
 from wellworn.store.port import (
     EmbeddingModel,
@@ -40,6 +40,8 @@ from wellworn.store.sqlite.sql import fetched, in_list
 
 SLICE = 1_000
 """Rows that are removed at a time from a hidden partition."""
+MOST_ALIKE = 3
+"""Entries added in a transaction that are held for each sketch."""
 MOST_JOINED = 500
 """Row numbers that are looked up in one join."""
 _THIS_LIFE = secrets.token_hex(8)
@@ -59,6 +61,10 @@ SELECT no, partition, ?, ?, ?, ?, ?, ?, ?, ? FROM entries WHERE no = ?
 ON CONFLICT (entry) DO UPDATE SET near_a = excluded.near_a, near_b = excluded.near_b, length = excluded.length,
   chars = excluded.chars, traits = excluded.traits, speaker = excluded.speaker, terms = excluded.terms,
   counts = excluded.counts
+"""
+_INSERT_LINK = """
+INSERT INTO links VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET automatic = 0, confidence = excluded.confidence,
+  created_at = excluded.created_at WHERE automatic = 1 AND excluded.automatic = 0
 """
 _HANGING_ON = """
 SELECT (SELECT count(*) FROM index_records WHERE entry = ?1),
@@ -82,6 +88,8 @@ class SqliteTx(SqliteReader, Tx):
         """Row number and number of the partition of entries that were read or written, by id."""
         self._partition_of: dict[int, int] = {}
         self._latest: dict[Partition, Neighbour] = {}
+        self._sketched: dict[tuple[int, int, int], list[tuple[int, Neighbour]]] = {}
+        """The latest entries added here that can be linked to, by partition, sketch and its place; see `_near`."""
         self._current: EmbeddingModel | None = None
 
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[sqlite3.Connection]:
@@ -154,11 +162,28 @@ class SqliteTx(SqliteReader, Tx):
         assert no is not None  # noqa: S101  an INSERT always has one
         self._met(entry.id, no, partition_no)
         if entry.state in ("active", "flagged"):
-            self._latest[entry.partition] = Neighbour(id=entry.id, at=entry.at, tags=[*entry.tags])
+            known = filled(Neighbour, id=entry.id, at=entry.at, tags=[*entry.tags], index=new.index)
+            self._latest[entry.partition] = known
+            for place, sketch in enumerate(new.index.near):
+                alike = self._sketched.setdefault((partition_no, place, sketch), [])
+                alike.append((no, known))
+                del alike[:-MOST_ALIKE]
         self._db.execute(_INSERT_INDEX, (no, partition_no, *index_row(new.index, new.vector)))
         self._tag(no, partition_no, entry.tags)
         for old in new.history:
             self._keep_replaced(no, old)
+
+    def _near(self, db: sqlite3.Connection, partition_no: int, near: tuple[int, int], limit: int) -> list[Neighbour]:
+        """Look-alikes come in batches: once enough of them were added here, nothing older need be read."""
+        keys = [(partition_no, place, sketch) for place, sketch in enumerate(near) if sketch]
+        added = {no: one for key in keys for no, one in self._sketched.get(key, ())}
+        if len(added) < limit:
+            return super()._near(db, partition_no, near, limit)
+        return [added[no] for no in sorted(added, reverse=True)[:limit]]
+
+    def _forget_added(self) -> None:
+        self._latest.clear()
+        self._sketched.clear()
 
     def _tag(self, no: int, partition_no: int, tags: Sequence[str]) -> None:
         if tags:
@@ -182,7 +207,7 @@ class SqliteTx(SqliteReader, Tx):
         if change is not None:
             old = before or self.get([entry.partition], [entry.id])[entry.id]
             self._keep_replaced(no, Replaced(entry=old, change=change, changed_at=entry.updated_at))
-        self._latest.clear()  # it may be the latest, and no longer offered
+        self._forget_added()  # it may be among them, and no longer offered
         seq = self._seq(partition_no)
         if before is None:
             self._db.execute(_UPDATE_ENTRY, (seq, *entry_row(entry), no))
@@ -251,7 +276,7 @@ class SqliteTx(SqliteReader, Tx):
         rows = fetched(self._db, f"SELECT e.no, e.id FROM entries e WHERE {where} ORDER BY e.no", values)
         if not rows:
             return said
-        self._latest.clear()
+        self._forget_added()
         seq = self._seq(partition_no)
         removed = self._remove_rows(rows)
         self._db.executemany("INSERT INTO removed VALUES (?, ?, ?)", [(partition_no, seq, no) for no, _ in rows])
@@ -292,7 +317,7 @@ class SqliteTx(SqliteReader, Tx):
         self._seqs.clear()
         self._nos.clear()
         self._partition_of.clear()
-        self._latest.clear()
+        self._forget_added()
         return partition_no, [entry_id for _, entry_id in rows]
 
     def clear_slice(self, partition_no: int) -> Removed | None:
@@ -421,20 +446,22 @@ class SqliteTx(SqliteReader, Tx):
     # -- links ---------------------------------------------------------------------------------------------------
 
     def add_links(self, links: Sequence[Link]) -> int:
-        return len({(link.source, link.target, link.type) for link in links if self._add_link(link)})
+        if not links:
+            return 0
+        rows = [self._link_row(link) for link in links]
+        if all(link.automatic for link in links):  # then nothing that is there changes
+            before = self._db.total_changes
+            self._db.executemany(_INSERT_LINK, rows)
+            return self._db.total_changes - before
+        return len({row[:3] for row in rows if self._db.execute(_INSERT_LINK, row).rowcount})
 
-    def _add_link(self, link: Link) -> int:
+    def _link_row(self, link: Link) -> tuple[Any, ...]:
         if link.source == link.target:
             raise StoreError(f"entry {link.source!r} cannot be linked to itself")
         ends = [self._place_of(end) for end in (link.source, link.target)]
         if ends[0] is None or ends[1] is None:
             raise StoreError(f"no entry {(link.source if ends[0] is None else link.target)!r} to link")
-        return self._db.execute(
-            "INSERT INTO links VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO UPDATE SET automatic = 0, "
-            "confidence = excluded.confidence, created_at = excluded.created_at "
-            "WHERE automatic = 1 AND excluded.automatic = 0",
-            (ends[0][0], ends[1][0], link.type, link.confidence, link.automatic, to_micros(link.created_at)),
-        ).rowcount
+        return (ends[0][0], ends[1][0], link.type, link.confidence, link.automatic, to_micros(link.created_at))
 
     def remove_link(self, source: str, target: str, type_: str) -> bool:
         removed = self._db.execute(
@@ -498,13 +525,14 @@ class SqliteTx(SqliteReader, Tx):
     # -- records -------------------------------------------------------------------------------------------------
 
     def put_records(self, records_: Sequence[Record], *, replace: bool = True) -> list[int | None]:
-        return [self._put_record(record, replace) for record in records_]
+        if len(records_) > 1 and not any(one.key or one.names or one.rows for one in records_):
+            return [*records.put_lines(self._db, [self._home_of(one) for one in records_], records_)]
+        return [records.put(self._db, self._home_of(one), one, only_new=not replace) for one in records_]
 
-    def _put_record(self, record: Record, replace: bool) -> int | None:
+    def _home_of(self, record: Record) -> int | None:
         if not record.tenant:
             raise StoreError(f"{record.kind} {record.key!r} has neither a partition nor a tenant")
-        partition_no = None if record.partition is None else self._partition_no(record.partition)
-        return records.put(self._db, partition_no, record, only_new=not replace)
+        return None if record.partition is None else self._partition_no(record.partition)
 
     def drop_records(self, wanted: RecordFilter) -> int:
         return records.drop(self._db, wanted)
