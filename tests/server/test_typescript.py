@@ -51,7 +51,7 @@ def installed(tmp_path: Path) -> Path:
         pytest.skip(f"needs node 20.3 or newer, this is {version}")
     folder = tmp_path / "typescript"
     shutil.copytree(CLIENT, folder, ignore=shutil.ignore_patterns("node_modules", "dist", "build", "schema.ts"))
-    quick = ("--no-audit", "--no-fund", "--no-package-lock", "--fetch-retries=1", "--fetch-retry-mintimeout=1000")
+    quick = ("--no-audit", "--no-fund", "--prefer-offline", "--fetch-retries=1", "--fetch-retry-mintimeout=1000")
     try:
         done = run(folder, "npm", "install", *quick, timeout_s=150)
     except subprocess.TimeoutExpired:

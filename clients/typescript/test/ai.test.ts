@@ -109,7 +109,8 @@ for (const { name, sdk, Mock } of VERSIONS) {
 
     for (const [said, seen] of [
       ["Use tokio. [0]", "Use tokio."],
-      ["Use tokio.\n\n[NO_CITE]", "Use tokio."],
+      ["Use tokio.\n\n**Citations:** [0][0]", "Use tokio."],
+      ["Two reasons:\n1. speed\n2. its many users\nSo tokio it is. [NO_CITE]", "Two reasons:\n1. speed\n2. its many users\nSo tokio it is."],
       ["Use tokio: `a[0]` [1, 2", "Use tokio: `a[0]` [1, 2"],
       ["See [the book](https://tokio.rs).", "See [the book](https://tokio.rs)."],
     ] as const)
