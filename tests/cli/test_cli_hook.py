@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from wellworn.cli.agents import run_line
 from wellworn.cli.transcripts import read_transcript, trajectory_in
 from wellworn.tasks.judge import judge
 
@@ -155,3 +158,57 @@ def test_a_hook_says_why_nothing_was_kept(cli: Cli, tmp_path: Path) -> None:
     assert '"steps"' in cli.ok("hook", "post-task", *task, stdin="done").err
     missing = str(tmp_path / "none.json")
     assert f"cannot read {missing!r}" in cli.ok("hook", "post-task", *task, "--trajectory-file", missing).err
+
+
+# -- as agents start them --------------------------------------------------------------------------------------------
+
+NOT_FOR_HOOKS = {
+    "typer",
+    "click",
+    "rich",
+    "pydantic",
+    "yaml",
+    "httpx",
+    "asyncio",
+    "langchain_core",
+    "fastapi",
+    "jinja2",
+}
+AS_AGENTS_START_IT = """
+import sys
+from wellworn.cli import main
+main()
+print("loaded", *sys.modules)
+"""
+
+
+def test_a_hook_loads_no_parser_and_no_framework(tmp_path: Path) -> None:
+    """And it answers as the whole program does."""
+    line = ["--db", str(tmp_path / "memory.db"), "--user", "ada"]
+
+    def start(*args: str, **given: Any) -> tuple[str, str]:
+        command = [sys.executable, "-c", AS_AGENTS_START_IT, *args, *line]
+        done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stderr[-2000:]
+        out, _, loaded = done.stdout.rpartition("loaded ")
+        assert {*loaded.split()} & NOT_FOR_HOOKS == set()
+        return out, done.stderr
+
+    step = {"tool": "Bash", "args": {"command": "make check"}, "ok": True}
+    start("hook", "pre-task", session_id="s1", prompt="I prefer tabs over spaces. Run the tests")
+    assert start("hook", "post-task", session_id="s1", steps=[step])[1] == "s1: success, 1 items learned\n"
+    asked = {"session_id": "s2", "prompt": "Run the tests: do I prefer tabs over spaces?"}
+    shown, _ = start("hook", "pre-task", **asked)
+    assert "make check" in shown
+    assert "Ada prefers tabs over spaces." in shown
+    parsed = [sys.executable, "-m", "wellworn", *line, "hook", "pre-task"]
+    done = subprocess.run(parsed, input=json.dumps(asked), capture_output=True, text=True, timeout=60)
+    assert done.stdout == shown
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["", "recall x", "mcp --help", "hook pre-task --json", "hook pre-task --llm x", "hook pre-task --db", "--db x mcp"],
+)
+def test_other_lines_are_left_to_the_whole_program(line: str) -> None:
+    assert not run_line(line.split())

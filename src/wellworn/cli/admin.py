@@ -18,8 +18,8 @@ import typer
 
 from wellworn.cli import options, render
 from wellworn.cli.edge import FAILED, confirm
-from wellworn.cli.options import EVERYDAY
-from wellworn.cli.target import Target, command, pasteable
+from wellworn.cli.options import EVERYDAY, command
+from wellworn.cli.target import Target, pasteable
 from wellworn.core.errors import InvalidInput, ScopeError, StoreCorrupt
 from wellworn.core.values import Scope
 

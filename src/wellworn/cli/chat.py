@@ -14,8 +14,8 @@ from typing import Annotated
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.options import EVERYDAY
-from wellworn.cli.target import Target, command
+from wellworn.cli.options import EVERYDAY, command
+from wellworn.cli.target import Target
 from wellworn.core.errors import WellwornError
 
 app = typer.Typer()

@@ -11,7 +11,8 @@ from typing import Annotated
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.target import DEFAULT_DB, FOLDER, Target, command, usual_db
+from wellworn.cli.options import command
+from wellworn.cli.target import DEFAULT_DB, FOLDER, Target, usual_db
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import LAYERS
 from wellworn.doors.clients import CLIENTS, applied, write

@@ -16,8 +16,7 @@ import typer
 
 from wellworn.cli import render
 from wellworn.cli.edge import reported
-from wellworn.cli.options import EVERYDAY
-from wellworn.cli.target import JsonFlag
+from wellworn.cli.options import EVERYDAY, JsonFlag
 from wellworn.core.values import Hit, Receipt, Scope
 
 if TYPE_CHECKING:

@@ -9,11 +9,10 @@ from __future__ import annotations
 import json
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
-
-import typer
 
 from wellworn.core.errors import InvalidInput, NotFound, WellwornError
 
@@ -21,6 +20,7 @@ FAILED = 1
 REFUSED = 2
 INTERRUPTED = 130  # 128 + SIGINT, as in shells
 DASH = "-"
+SHAPES = 'give one object, as in {"prompt": …} or {"query": …, "steps": [{"tool": …, "args": {}, "ok": true}]}'
 
 
 # -- out -------------------------------------------------------------------------------------------------------------
@@ -34,27 +34,27 @@ def reported(*, as_json: bool = False, complete: Callable[[str], str] = str) -> 
         sys.stdout.flush()  # here, not at exit, so that a closed pipe is met here
     except WellwornError as error:
         print_error(error, as_json=as_json, complete=complete)
-        raise typer.Exit(FAILED if isinstance(error, NotFound) else REFUSED) from None
+        sys.exit(FAILED if isinstance(error, NotFound) else REFUSED)
     except KeyboardInterrupt:
-        raise typer.Exit(INTERRUPTED) from None
+        sys.exit(INTERRUPTED)
     except BrokenPipeError:
         # Point standard output at nothing, so that the interpreter's last flush stays quiet.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise typer.Exit(FAILED) from None
+        sys.exit(FAILED)
     except OSError as error:
         problem = f"{error.filename or 'input/output'}: {error.strerror or error}"
         print_error(error, problem, as_json=as_json)
-        raise typer.Exit(REFUSED) from None
+        sys.exit(REFUSED)
 
 
 def print_error(error: Exception, message: str = "", *, as_json: bool, complete: Callable[[str], str] = str) -> None:
     """One line, or `{"error": {"type", "message", "field", "remedy"}}`."""
     text = complete(" ".join((message or str(error)).split()))
     if not as_json:
-        typer.echo(f"wellworn: {text}", err=True)
+        print(f"wellworn: {text}", file=sys.stderr)
         return
     details = {name: complete(getattr(error, name, None) or "") or None for name in ("field", "remedy")}
-    typer.echo(json.dumps({"error": {"type": type(error).__name__, "message": text, **details}}), err=True)
+    print(json.dumps({"error": {"type": type(error).__name__, "message": text, **details}}), file=sys.stderr)
 
 
 def utf8_streams() -> None:
@@ -79,7 +79,7 @@ def text_from(words: Sequence[str] | None, name: str = "TEXT") -> str:
 
 def read_stdin() -> str:
     """All of standard input as UTF-8, without a byte-order mark."""
-    data = typer.get_binary_stream("stdin").read()
+    data = sys.stdin.buffer.read()
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -102,15 +102,34 @@ def json_lines(text: str) -> list[tuple[int, dict[str, Any]]]:
     return found
 
 
+def read_object(file: str) -> Mapping[str, Any]:  # any JSON values
+    """The JSON object of a file, or of standard input; a list is one of steps. Empty where there is nothing."""
+    where = "standard input" if file == DASH else file
+    try:
+        piped = "" if file == DASH and sys.stdin.isatty() else read_stdin() if file == DASH else None
+        text = Path(file).read_text("utf-8-sig") if piped is None else piped
+        value = json.loads(text) if text.strip() else {}
+    except OSError as error:
+        raise InvalidInput("file", f"cannot read {file!r}: {error.strerror}") from None
+    except (ValueError, RecursionError):
+        raise InvalidInput(where, "is not JSON", SHAPES) from None
+    value = {"steps": value} if isinstance(value, list) else value
+    if not isinstance(value, Mapping):
+        raise InvalidInput(where, f"is a {type(value).__name__}", SHAPES)
+    return value
+
+
 def confirm(command: str, question: str, *, no: str, yes: bool) -> None:
     """Go on if `yes` was given or the person agrees; otherwise say `no` and exit."""
     if yes:
         return
     if not can_ask():
         raise InvalidInput(command, "needs a confirmation and nobody can be asked", "add --yes")
+    import typer
+
     if not typer.confirm(question, err=True):
-        typer.echo(no, err=True)
-        raise typer.Exit(FAILED)
+        print(no, file=sys.stderr)
+        sys.exit(FAILED)
 
 
 def can_ask() -> bool:

@@ -8,7 +8,8 @@ from typing import Annotated
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.target import Target, command
+from wellworn.cli.options import command
+from wellworn.cli.target import Target
 from wellworn.core.errors import InvalidInput
 
 POLL_S = 5.0

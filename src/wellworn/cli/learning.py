@@ -9,7 +9,8 @@ import typer
 
 from wellworn.cli import options, render
 from wellworn.cli.edge import confirm, json_lines, read_stdin
-from wellworn.cli.target import Target, command
+from wellworn.cli.options import command
+from wellworn.cli.target import Target
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import LearningStatus
 

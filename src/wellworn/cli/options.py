@@ -1,14 +1,19 @@
-"""Options that several commands take, each with one name and one sentence."""
+"""Options that several commands take, each with one name and one sentence, and commands with the shared ones."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from wellworn.cli.edge import reported
+from wellworn.cli.target import SHARED, Shared, added_options, pasteable, target_of
 from wellworn.core.values import KINDS, LAYERS
 
-EVERYDAY, CONNECT = "Everyday", "Connect and reason"
+EVERYDAY, CONNECT, WHICH = "Everyday", "Connect and reason", "Which memory"
 """Headings in the help."""
 _TIME = "ISO 8601; UTC if no zone is given"
 
@@ -65,6 +70,78 @@ SummarizerName = Annotated[
 ]
 
 
+JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document; errors too.", show_default=False)]
+
+
 def given(**values: Any) -> dict[str, Any]:  # options of as many types as there are parameters
     """The options that were given; the facade's defaults stand for the rest."""
     return {name: value for name, value in values.items() if value not in (None, [], ())}
+
+
+# -- commands with the shared options ----------------------------------------------------------------------------------
+
+
+def command(
+    app: typer.Typer, name: str, example: str, *, panel: str | None = None, hidden: bool = False
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Register a command with the shared options; its first parameter becomes the `Target` they name."""
+
+    def register(function: Callable[..., None]) -> Callable[..., None]:
+        def run(ctx: typer.Context, **values: Any) -> None:  # the command's own options, of its own types
+            outer: dict[str, Any] = ctx.find_root().obj or {}
+            given = {option: values.pop(option) for option in SHARED}
+            merged = {option: outer.get(option) if value is None else value for option, value in given.items()}
+            as_json = values.pop("json") or bool(outer.get("json"))
+            added = added_options(merged)
+            with reported(as_json=as_json, complete=lambda text: pasteable(text, added)):
+                function(target_of(merged, as_json=as_json), **values)
+
+        signed = _signed(functools.wraps(function)(run), function, own_from=1, root=False)
+        epilog = f"Example: wellworn {example}"
+        app.command(name, epilog=epilog, rich_help_panel=panel, hidden=hidden)(signed)
+        return function
+
+    return register
+
+
+def with_shared_options(root: Callable[..., None]) -> Callable[..., None]:
+    """Let the program itself take the shared options, for the command that follows."""
+
+    def run(ctx: typer.Context, **values: Any) -> None:  # the root's own options, of its own types
+        ctx.obj = {name: values.pop(name) for name in (*SHARED, "json")}
+        root(**values)
+
+    return _signed(functools.wraps(root)(run), root, own_from=0, root=True)
+
+
+def _signed(run: Callable[..., None], like: Callable[..., None], *, own_from: int, root: bool) -> Callable[..., None]:
+    """`run` with the signature that typer should see: the own options of `like`, then the shared ones."""
+    hints = get_type_hints(like, include_extras=True)
+    own = [
+        p.replace(annotation=hints[p.name], kind=inspect.Parameter.KEYWORD_ONLY)
+        for p in list(inspect.signature(like).parameters.values())[own_from:]
+    ]
+    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
+    shared = [_parameter(name, _option(name, option, root=root), None) for name, option in SHARED.items()]
+    parameters = [context, *own, *shared, _parameter("json", JsonFlag, False)]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # how inspect is told
+    run.__annotations__ = {p.name: p.annotation for p in parameters}
+    return run
+
+
+def _option(name: str, shared: Shared, *, root: bool) -> Any:  # an Annotated form has no type
+    option = typer.Option(
+        f"--{name}",
+        metavar=shared.metavar,
+        help=shared.sentence,
+        rich_help_panel=WHICH,
+        show_default=False,
+        envvar=shared.env if root else None,
+        show_envvar=False,
+        hidden=shared.rare and not root,
+    )
+    return Annotated[str | None, option]
+
+
+def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)

@@ -15,9 +15,10 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
-from wellworn.cli.edge import INTERRUPTED, REFUSED, print_error, utf8_streams
-from wellworn.cli.options import EVERYDAY
-from wellworn.cli.target import SHARED, with_shared_options
+from wellworn import __version__
+from wellworn.cli.edge import REFUSED, print_error
+from wellworn.cli.options import EVERYDAY, with_shared_options
+from wellworn.cli.target import SHARED
 
 GROUPS = "More"
 FIRST = [
@@ -64,9 +65,7 @@ class Program(TyperGroup):
 
 def _version(wanted: bool) -> None:
     if wanted:
-        from importlib.metadata import version as installed_version
-
-        typer.echo(f"wellworn {installed_version('wellworn')}")
+        typer.echo(f"wellworn {__version__}")
         raise typer.Exit
 
 
@@ -124,7 +123,7 @@ PARTS = (
     Part("admin", "verbs", ("doctor", "import")),
     Part("demo", "app", ("demo",)),
     Part("connect", "app", ("connect",)),
-    Part("mcp", "app", ("mcp",)),
+    Part("hook", "server", ("mcp",)),
     Part("session", "app", name="session", panel=EVERYDAY),
     Part("learning", "app", name="learning", panel=GROUPS),
     Part("tasks", "app", name="tasks", panel=GROUPS),
@@ -163,10 +162,6 @@ def command_word(args: Sequence[str]) -> str | None:
     return None
 
 
-def main() -> None:
+def run() -> None:
     """Run the program and exit with its code."""
-    utf8_streams()
-    try:
-        program(command_word(sys.argv[1:]))(prog_name="wellworn")
-    except KeyboardInterrupt:
-        sys.exit(INTERRUPTED)
+    program(command_word(sys.argv[1:]))(prog_name="wellworn")

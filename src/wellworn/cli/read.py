@@ -10,8 +10,8 @@ import typer
 from wellworn.cli import options, render
 from wellworn.cli.edge import text_from
 from wellworn.cli.ids import entry_id
-from wellworn.cli.options import CONNECT, EVERYDAY
-from wellworn.cli.target import Target, command
+from wellworn.cli.options import CONNECT, EVERYDAY, command
+from wellworn.cli.target import Target
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Recall
 

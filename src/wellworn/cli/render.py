@@ -44,6 +44,9 @@ def show(*parts: object) -> None:
 
 def say(message: str) -> None:
     """A remark on standard error."""
+    if not sys.stderr.isatty():
+        print(visible(message), file=sys.stderr)
+        return
     from rich.console import Console
 
     Console(stderr=True, highlight=False).print(plain(message), style="dim", soft_wrap=True)

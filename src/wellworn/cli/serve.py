@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.target import Target, command
+from wellworn.cli.options import command
+from wellworn.cli.target import Target
 from wellworn.core.clock import system_clock
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import LAYERS, Scope

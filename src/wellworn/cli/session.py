@@ -9,8 +9,8 @@ import typer
 
 from wellworn.cli import options, render
 from wellworn.cli.edge import json_lines, read_stdin, text_from
-from wellworn.cli.options import EVERYDAY
-from wellworn.cli.target import Target, command
+from wellworn.cli.options import EVERYDAY, command
+from wellworn.cli.target import Target
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.plain import from_plain
 

@@ -5,32 +5,26 @@ The nearest option counts: after the command, else before it, else the environme
 
 from __future__ import annotations
 
-import functools
-import inspect
 import os
 import re
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Annotated, Any, get_type_hints
-
-import typer
+from typing import TYPE_CHECKING, Any
 
 from wellworn.cli import render
-from wellworn.cli.edge import reported
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import LAYERS, Scope
 
 if TYPE_CHECKING:
     from wellworn.memory import Memory
+    from wellworn.tasks import ReasoningBank
 
 DEFAULT_USER = "me"
 DEFAULT_DB = "memory.db"
 FOLDER = ".wellworn"
 """Where `wellworn connect` keeps a memory, so that nobody commits it by accident."""
-PANEL = "Which memory"
-
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document; errors too.", show_default=False)]
 
 
 @dataclass(frozen=True)
@@ -141,47 +135,20 @@ def pasteable(text: str, options: Options) -> str:
     return re.sub(r"`(wellworn [^`]+)`", whole, text)
 
 
-def command(
-    app: typer.Typer, name: str, example: str, *, panel: str | None = None, hidden: bool = False
-) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Register a command with the shared options; its first parameter becomes the `Target` they name."""
-
-    def register(function: Callable[..., None]) -> Callable[..., None]:
-        def run(ctx: typer.Context, **values: Any) -> None:  # the command's own options, of its own types
-            outer: dict[str, Any] = ctx.find_root().obj or {}
-            given = {option: values.pop(option) for option in SHARED}
-            merged = {option: outer.get(option) if value is None else value for option, value in given.items()}
-            as_json = values.pop("json") or bool(outer.get("json"))
-            bare = {name: os.environ.get(shared.env or "") or shared.default for name, shared in SHARED.items()}
-            added = {f"--{name}": value for name, value in merged.items() if value and value != bare[name]}
-            with reported(as_json=as_json, complete=lambda text: pasteable(text, added)):
-                function(_target(merged, as_json=as_json, added=added), **values)
-
-        signed = _signed(functools.wraps(function)(run), function, own_from=1, root=False)
-        epilog = f"Example: wellworn {example}"
-        app.command(name, epilog=epilog, rich_help_panel=panel, hidden=hidden)(signed)
-        return function
-
-    return register
-
-
-def with_shared_options(root: Callable[..., None]) -> Callable[..., None]:
-    """Let the program itself take the shared options, for the command that follows."""
-
-    def run(ctx: typer.Context, **values: Any) -> None:  # the root's own options, of its own types
-        ctx.obj = {name: values.pop(name) for name in (*SHARED, "json")}
-        root(**values)
-
-    return _signed(functools.wraps(root)(run), root, own_from=0, root=True)
-
-
 def usual_db() -> str:
     """The memory of this folder when nobody names one: memory.db, or the one that `wellworn connect` set up."""
     connected = os.path.isdir(FOLDER) and not os.path.exists(DEFAULT_DB)
     return os.path.join(FOLDER, DEFAULT_DB) if connected else DEFAULT_DB
 
 
-def _target(values: dict[str, str | None], *, as_json: bool, added: Options) -> Target:
+def added_options(values: Mapping[str, str | None]) -> Options:
+    """The options that a bare command lacks."""
+    bare = {name: os.environ.get(shared.env or "") or shared.default for name, shared in SHARED.items()}
+    return {f"--{name}": value for name, value in values.items() if value and value != bare[name]}
+
+
+def target_of(values: Mapping[str, str | None], *, as_json: bool = False) -> Target:
+    """The target that the values of the shared options name."""
     layers = {layer: value for layer in LAYERS if (value := values[layer]) is not None}
     named = Scope(tenant="default" if (tenant := values["tenant"]) is None else tenant, **layers)
     return Target(
@@ -190,38 +157,14 @@ def _target(values: dict[str, str | None], *, as_json: bool, added: Options) -> 
         scope=named if layers else replace(named, user=DEFAULT_USER),
         owner=named if layers or tenant is not None else None,
         json=as_json,
-        options=added,
+        options=added_options(values),
     )
 
 
-def _signed(run: Callable[..., None], like: Callable[..., None], *, own_from: int, root: bool) -> Callable[..., None]:
-    """`run` with the signature that typer should see: the own options of `like`, then the shared ones."""
-    hints = get_type_hints(like, include_extras=True)
-    own = [
-        p.replace(annotation=hints[p.name], kind=inspect.Parameter.KEYWORD_ONLY)
-        for p in list(inspect.signature(like).parameters.values())[own_from:]
-    ]
-    context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    shared = [_parameter(name, _option(name, option, root=root), None) for name, option in SHARED.items()]
-    parameters = [context, *own, *shared, _parameter("json", JsonFlag, False)]
-    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # how inspect is told
-    run.__annotations__ = {p.name: p.annotation for p in parameters}
-    return run
+@contextmanager
+def opened(target: Target, **options: Any) -> Iterator[ReasoningBank]:  # as `Target.open` takes them
+    """The bank of the scope; it takes time to import, and most commands do without it."""
+    from wellworn.tasks import ReasoningBank
 
-
-def _option(name: str, shared: Shared, *, root: bool) -> Any:  # an Annotated form has no type
-    option = typer.Option(
-        f"--{name}",
-        metavar=shared.metavar,
-        help=shared.sentence,
-        rich_help_panel=PANEL,
-        show_default=False,
-        envvar=shared.env if root else None,
-        show_envvar=False,
-        hidden=shared.rare and not root,
-    )
-    return Annotated[str | None, option]
-
-
-def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, annotation=annotation, default=default)
+    with target.open(**options) as memory:
+        yield ReasoningBank(memory, scope=target.scope)

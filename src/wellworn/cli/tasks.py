@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.edge import DASH, read_stdin
+from wellworn.cli.edge import DASH, SHAPES, read_object
 from wellworn.cli.ids import entry_id, entry_ids
-from wellworn.cli.target import Target, command
+from wellworn.cli.options import command
+from wellworn.cli.target import Target, opened
 from wellworn.core.errors import InvalidInput
 
 if TYPE_CHECKING:
-    from wellworn.tasks import ReasoningBank
     from wellworn.tasks.sharing import Share
 
 app = typer.Typer(no_args_is_help=True, help="What agents learned from their tasks: strategies and guardrails.")
@@ -32,34 +27,7 @@ WithAgents = Annotated[
 ]
 ToLayer = Annotated[str | None, typer.Option("--to", metavar="LAYER", help="team, org or company of the scope.")]
 
-SHAPES = 'give one object, as in {"prompt": …} or {"query": …, "steps": [{"tool": …, "args": {}, "ok": true}]}'
 BEGIN = "Record a task with ReasoningBank.run_task or `wellworn hook post-task`; --agent names the agent."
-
-
-@contextmanager
-def opened(target: Target, **options: Any) -> Iterator[ReasoningBank]:  # as `Target.open` takes them
-    """The bank of the scope; it takes time to import, and most commands do without it."""
-    from wellworn.tasks import ReasoningBank
-
-    with target.open(**options) as memory:
-        yield ReasoningBank(memory, scope=target.scope)
-
-
-def read_object(file: str) -> Mapping[str, Any]:  # any JSON values
-    """The JSON object of a file, or of standard input; a list is one of steps. Empty where there is nothing."""
-    where = "standard input" if file == DASH else file
-    try:
-        piped = "" if file == DASH and sys.stdin.isatty() else read_stdin() if file == DASH else None
-        text = Path(file).read_text("utf-8-sig") if piped is None else piped
-        value = json.loads(text) if text.strip() else {}
-    except OSError as error:
-        raise InvalidInput("file", f"cannot read {file!r}: {error.strerror}") from None
-    except (ValueError, RecursionError):
-        raise InvalidInput(where, "is not JSON", SHAPES) from None
-    value = {"steps": value} if isinstance(value, list) else value
-    if not isinstance(value, Mapping):
-        raise InvalidInput(where, f"is a {type(value).__name__}", SHAPES)
-    return value
 
 
 @command(app, "status", "tasks status --agent reviewer")

@@ -1,0 +1,228 @@
+"""What agents start themselves: hooks around each prompt, and the MCP server.
+
+They start often and somebody waits for them, so a line as `wellworn connect` writes it runs without the parser of the
+command line, which takes longer to load than a hook to run. A hook runs in somebody else's loop: whatever goes wrong is
+a warning on standard error and exit code 0.
+"""
+
+from __future__ import annotations
+
+import functools
+import gc
+import logging
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wellworn.cli import render
+from wellworn.cli.edge import DASH, can_ask, read_object, reported
+from wellworn.cli.target import SHARED, Target, opened, target_of
+from wellworn.core.errors import InvalidInput, NotFound
+from wellworn.core.fence import MIN_CONFIDENCE, fenced_block
+from wellworn.core.values import Hit, Kind, Turn, fence_item
+
+if TYPE_CHECKING:
+    from wellworn.memory import Memory
+    from wellworn.tasks import ReasoningBank, TaskResult, Trajectory
+
+SHOWN = ("task_id", "id", "state", "verdict", "entry_ids", "fault")
+SAY = "give --success, --failure or --exit-code, or a step with ok, error or exit_code"
+MAX_PROMPT_CHARS = 20_000
+KNOWN = 3
+KNOWN_KINDS: tuple[Kind, ...] = ("fact", "preference", "pattern", "note", "summary")
+"""What is shown beside strategies and guardrails; earlier prompts by themselves are not."""
+
+
+def run_line(args: Sequence[str]) -> bool:
+    """Run a line as `connect` writes it; False for any other, which the whole program reads."""
+    words = next((number for number, word in enumerate(args) if word.startswith("-")), len(args))
+    command = LINES.get(" ".join(args[:words]))
+    names, values = args[words::2], args[words + 1 :: 2]
+    own = {} if command is pre_task else {"llm": "WELLWORN_LLM"}
+    known = {name: shared.env for name, shared in SHARED.items()} | own
+    if command is None or len(names) != len(values) or not {*names} <= {f"--{name}" for name in known}:
+        return False
+    given = dict(zip(names, values, strict=True))
+    read = {name: given.get(f"--{name}", os.environ.get(env or "") or None) for name, env in known.items()}
+    rest = {name: read.pop(name) for name in own}
+    with reported():
+        command(target_of(read), **rest)
+    return True
+
+
+# -- hooks -----------------------------------------------------------------------------------------------------------
+
+
+def harmless(command: Callable[..., None]) -> Callable[..., None]:
+    """Turn every error of a command into a warning: a failing memory never stops the agent around it."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **kwargs: Any) -> None:  # as the command takes them
+        logging.getLogger("wellworn").addHandler(logging.NullHandler())
+        try:
+            command(*args, **kwargs)
+        except Exception as error:  # the outermost loop is the agent's own
+            message = " ".join(str(error).split())
+            print(f"wellworn: continuing without memory: {type(error).__name__}: {message}", file=sys.stderr)
+
+    return run
+
+
+@harmless
+def pre_task(
+    target: Target, task_id: str | None = None, query: str | None = None, domain: str = "", k: int = 1
+) -> None:
+    """`wellworn hook pre-task`."""
+    given = {} if query is not None else read_object(DASH)
+    asked = (query if query is not None else _word(given, "prompt", "query"))[:MAX_PROMPT_CHARS]
+    name = task_id or _word(given, "session_id", "task_id") or "task"
+    if not asked.strip():
+        raise InvalidInput("--query", "is missing", 'give it, or pipe in {"prompt": …}')
+    with opened(target, new=True) as bank:
+        bank.abandon(name, why="another task was begun under its name")
+        agent = target.scope.agent or ""
+        work = bank.begin(task_id=name, query=asked, agent_id=agent, domain=domain, k=k)
+        hits = [*work.hits, *(_known(bank.memory, asked, given) if "prompt" in given else ())]
+    if target.json:
+        render.print_json({"task_id": name, "id": work.task.id if work.task else "", "hits": hits})
+    elif hits:
+        items = [fence_item(hit.entry, outdated=hit.outdated) for hit in hits]
+        sys.stdout.write(fenced_block(items, max_tokens=1500) + "\n")
+
+
+def _known(memory: Memory, prompt: str, given: Mapping[str, Any]) -> list[Hit]:
+    """What is known that bears on a prompt. A prompt that tells something is kept; most only ask for work."""
+    from wellworn.reflection.rules import extract
+
+    known = memory.recall(prompt, k=KNOWN, kind=KNOWN_KINDS, min_confidence=MIN_CONFIDENCE).hits
+    session = _word(given, "session_id")
+    said = Turn(session_id=session, number=0, role="user", text=prompt, at=memory.engine.clock())
+    if session and extract([said])[0]:
+        memory.session(session).add("user", prompt)
+    return known
+
+
+@harmless
+def post_task(
+    target: Target,
+    task_id: str | None = None,
+    trajectory_file: str | None = None,
+    success: bool | None = None,
+    exit_code: int | None = None,
+    domain: str = "",
+    llm: str | None = None,
+) -> None:
+    """`wellworn hook post-task`."""
+    given = read_object(trajectory_file or DASH)
+    name = task_id or _word(given, "session_id", "task_id") or "task"
+    work = _work(given)
+    work = work if exit_code is None else replace(work, exit_code=exit_code)
+    work = work if success is None else replace(work, verdict=success)
+    with opened(target, new=True, llm=llm) as bank:
+        if session := _word(given, "session_id"):
+            with suppress(NotFound):  # no prompt was kept
+                bank.memory.reflect(session)
+        out = _finish(bank, name, work, agent=target.scope.agent or "", domain=domain, model=bool(llm))
+        bank.run_due()
+    if target.json:
+        render.print_json(out and {name: getattr(out, name) for name in SHOWN})
+    elif out is not None:
+        render.say(f"{name}: {out.verdict.outcome}, {len(out.entry_ids)} items learned")
+    else:
+        render.say(f"{name}: nothing says how it went, so nothing was learned; {SAY}")
+
+
+def _finish(
+    bank: ReasoningBank, name: str, work: Trajectory, *, agent: str, domain: str, model: bool
+) -> TaskResult | None:
+    """Finish the task that was begun, or else record the work by itself; None if nothing says how it went.
+
+    The judge counts work without a sign as failed. Without a model such failures would teach nothing.
+    """
+    from wellworn.tasks.judge import judge as judged
+
+    if not model and not judged(work).teaches:
+        bank.abandon(name, why="nothing says how it went")
+        return None
+    try:
+        return bank.finish(name, work)
+    except NotFound:
+        if not work.query.strip():
+            remedy = 'begin it with wellworn hook pre-task, or pipe in the work with its "query"'
+            raise NotFound("task under way", name, remedy) from None
+        return bank.record(work, task_id=name, agent_id=agent, domain=domain)
+
+
+def _word(given: Mapping[str, Any], *names: str) -> str:
+    return next((str(given[name]) for name in names if isinstance(given.get(name), str)), "")
+
+
+def _work(given: Mapping[str, Any]) -> Trajectory:
+    from wellworn.cli.transcripts import read_transcript
+    from wellworn.tasks import trajectory_of
+
+    if isinstance(given.get("transcript_path"), str):
+        return read_transcript(Path(given["transcript_path"]).expanduser())
+    return trajectory_of({name: value for name, value in given.items() if name not in ("task_id", "session_id")})
+
+
+# -- the MCP server --------------------------------------------------------------------------------------------------
+
+
+class OpenedLater:
+    """The memory of a target, opened on another thread while the client shakes hands.
+
+    A memory that does not open is tried again with the next call: the server stays, each call says what is wrong.
+    """
+
+    def __init__(self, target: Target, llm: str | None) -> None:
+        self._target = target
+        self._llm = llm
+        self._lock = threading.Lock()
+        self._memory: Memory | None = None
+
+    def __call__(self, _access: str) -> Memory:
+        with self._lock:
+            if self._memory is None:
+                self._memory = self._target.open(new=True, background=True, llm=self._llm)
+            return self._memory
+
+    def start(self) -> None:
+        threading.Thread(target=self._warm, daemon=True).start()
+
+    def _warm(self) -> None:
+        """Load what the first search needs; it is none itself, so nothing is logged."""
+        with suppress(Exception):  # the first call reports it
+            memory = self("read")
+            memory.engine.searcher.examine("what is remembered?", scope=self._target.scope)
+
+    def close(self) -> None:
+        with self._lock:
+            if self._memory is not None:
+                self._memory.close()
+
+
+def serve_mcp(target: Target, llm: str | None = None) -> None:
+    """`wellworn mcp`."""
+    if can_ask():
+        target.say("Waiting for an MCP client on standard input; `wellworn connect` sets one up.")
+    gc.disable()  # what imports make is no garbage; looking for some takes a seventh of the start
+    memory = OpenedLater(target, llm)
+    memory.start()
+    from wellworn.doors.mcp import build_server
+
+    server = build_server(memory)
+    gc.enable()
+    gc.freeze()
+    try:
+        server.run()
+    finally:
+        memory.close()
+
+
+LINES: Mapping[str, Callable[..., None]] = {"hook pre-task": pre_task, "hook post-task": post_task, "mcp": serve_mcp}
