@@ -7,7 +7,7 @@
  * The fields of what goes in and comes out have the names that the service gives them.
  */
 import type { components } from "./schema.js";
-import { failed, Wire, WellwornError, type CallOptions, type ClientOptions, type Problem, type Scope } from "./wire.js";
+import { Wire, WellwornError, type CallOptions, type ClientOptions, type Problem, type Scope } from "./wire.js";
 
 type Schemas = components["schemas"];
 
@@ -97,7 +97,7 @@ export class Client {
       if (kind === "done") return said.ids;
       if (kind === "error") throw new WellwornError(said);
     }
-    throw failed("the connection broke; the import goes on (send it again to see its ids)");
+    throw new Error("unreachable");
   }
 
   /** A dialogue to add turns to; a known id continues that dialogue. */

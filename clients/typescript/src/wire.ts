@@ -52,8 +52,9 @@ export interface CallOptions {
   idempotencyKey?: string | undefined;
 }
 
-export const TRIES = 3;
+const TRIES = 3;
 const MOST_WAIT_MS = 5_000;
+const BROKEN = "the connection broke; the import goes on (send it again to see its ids)";
 
 /** Every error of the service, and of the way to it. */
 export class WellwornError extends Error {
@@ -77,6 +78,8 @@ export class WellwornError extends Error {
   }
 }
 
+type Events = AsyncGenerator<{ kind: string; data: unknown }, never>;
+
 /** Sends requests to one service. */
 export class Wire {
   readonly url: string;
@@ -84,12 +87,14 @@ export class Wire {
   readonly #timeoutMs: number;
   readonly #fetch: typeof fetch;
 
-  constructor(url: string, { key, timeoutMs = 60_000, fetch = globalThis.fetch }: ClientOptions) {
-    if (!/^https?:\/\//.test(url)) throw failed(`url: '${url}' is no address (as in 'http://localhost:8765')`);
+  constructor(url: string, { key, timeoutMs = 60_000, fetch }: ClientOptions) {
+    if (!/^https?:\/\/./.test(url)) throw invalid("url", `'${url}' is no address`, "as in 'http://localhost:8765'");
+    if (key !== undefined && !/^[\x21-\x7e]+$/.test(key.trim()))
+      throw invalid("key", "is no API key", "as in 'ww_…', from `wellworn keys create`");
     this.url = url.replace(/\/+$/, "");
     this.#headers = key === undefined ? {} : { authorization: `Bearer ${key.trim()}` };
     this.#timeoutMs = timeoutMs;
-    this.#fetch = fetch;
+    this.#fetch = (...request) => (fetch ?? globalThis.fetch)(...request); // browsers allow no other `this`
   }
 
   /** Send one request and read its answer. With `once`, a write is made once however often it is sent. */
@@ -113,17 +118,23 @@ export class Wire {
     return JSON.parse(text) as Answer<Op>;
   }
 
-  /** Send lines and read the server-sent events that answer them: their kinds and data. */
-  async *events(path: PathsWith<"post">, scope: Scope, lines: string, { signal }: CallOptions) {
+  /** Send lines and read the server-sent events that answer them: their kinds and data. Stop reading at the last one. */
+  async *events(path: PathsWith<"post">, scope: Scope, lines: string, { signal }: CallOptions): Events {
     const headers = { ...this.#headers, "content-type": "application/x-ndjson" };
     const [address, init] = [this.#address(path, undefined, scope), { method: "POST", headers, body: lines }];
     const response = await this.#reached(signal, () => this.#fetch(address, { ...init, signal: signal ?? null }));
     if (!response.ok) throw refused(response.status, await response.text());
     let kind = "";
-    for await (const line of linesOf(response)) {
-      if (line.startsWith("event: ")) kind = line.slice(7);
-      else if (line.startsWith("data: ")) yield { kind, data: JSON.parse(line.slice(6)) as unknown };
+    try {
+      for await (const line of linesOf(response)) {
+        if (line.startsWith("event: ")) kind = line.slice(7);
+        else if (line.startsWith("data: ")) yield { kind, data: JSON.parse(line.slice(6)) as unknown };
+      }
+    } catch (error) {
+      if (signal?.aborted) throw signal.reason;
+      throw failed(BROKEN, error);
     }
+    throw failed(BROKEN);
   }
 
   #address(path: string, id: string | undefined, query: object): string {
@@ -169,8 +180,13 @@ export class Wire {
   }
 }
 
+function invalid(field: string, problem: string, remedy: string): WellwornError {
+  const detail = `${field}: ${problem} (${remedy})`;
+  return new WellwornError({ type: "urn:wellworn:InvalidInput", title: "InvalidInput", status: 422, detail, field, remedy });
+}
+
 /** The error of a service that did not answer. */
-export function failed(detail: string, cause?: unknown): WellwornError {
+function failed(detail: string, cause?: unknown): WellwornError {
   return new WellwornError({ type: "urn:wellworn:ServiceFailed", title: "ServiceFailed", status: 0, detail }, { cause });
 }
 

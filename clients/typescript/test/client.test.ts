@@ -109,12 +109,14 @@ test("an error carries the problem of the service", async () => {
   const stranger = new Client(service.url, { key: "ww_no_key" });
   await assert.rejects(stranger.stats(), { kind: "AccessDenied", status: 401 });
   await assert.rejects(new Client("http://127.0.0.1:1").stats(), { kind: "ServiceFailed", status: 0, retryable: true });
-  assert.throws(() => new Client("localhost:1"), { kind: "ServiceFailed" });
+  assert.throws(() => new Client("localhost:1"), { kind: "InvalidInput", retryable: false });
+  assert.throws(() => new Client(service.url, { key: "ww_é" }), { kind: "InvalidInput", message: /^key: is no API key/ });
 });
 
 test("a write whose answer was lost is sent again and made once", async () => {
   let lost = 0;
-  const losing: typeof fetch = async (...request) => {
+  const losing = async function (this: unknown, ...request: Parameters<typeof fetch>) {
+    assert.equal(this, undefined); // the fetch of a browser wants this
     const answer = await fetch(...request);
     if (!lost++) throw new TypeError("fetch failed", { cause: new Error("the connection broke") });
     return answer;
@@ -135,11 +137,17 @@ test("the same idempotency key writes once", async () => {
 });
 
 /** A service that answers as it is told. */
-async function standIn(statuses: (number | "silent")[], work: (client: Client, asked: () => number) => Promise<void>) {
+async function standIn(statuses: (number | "silent" | "broken")[], work: (client: Client, asked: () => number) => Promise<void>) {
   let asked = 0;
-  const server = createServer((_, response) => {
+  const server = createServer(async (request, response) => {
+    for await (const _ of request); // unread bytes would turn the end of a connection into a reset
     const status = statuses[Math.min(asked++, statuses.length - 1)]!;
     if (status === "silent") return;
+    if (status === "broken") {
+      response.writeHead(200, { "content-length": "100" });
+      response.write('event: progress\ndata: {"done": 0, "total": 1}\n\n', () => response.destroy());
+      return;
+    }
     response.writeHead(status, { "content-type": "application/json", ...(status >= 409 && { "retry-after": "0" }) });
     response.end(status < 300 ? "{}" : JSON.stringify({ title: "ServiceFailed", detail: "wait", status }));
   });
@@ -164,6 +172,17 @@ test("a busy service is asked again, a few times", async () => {
   });
   await standIn([404], async (client, asked) => {
     await assert.rejects(client.stats(), { status: 404, retryable: false });
+    assert.equal(asked(), 1);
+  });
+});
+
+test("a connection that breaks in the middle of an answer is tried again, but no import is", async () => {
+  await standIn(["broken", 200], async (client, asked) => {
+    await client.stats();
+    assert.equal(asked(), 2);
+  });
+  await standIn(["broken"], async (client, asked) => {
+    await assert.rejects(client.rememberMany(["x"]), { kind: "ServiceFailed", message: /the import goes on/ });
     assert.equal(asked(), 1);
   });
 });
