@@ -47,6 +47,16 @@ def serve(
         list[str] | None,
         typer.Option("--cors-origin", metavar="ORIGIN", help="Pages of this origin may call; may be repeated."),
     ] = None,
+    redis: Annotated[
+        str | None,
+        typer.Option(
+            "--redis",
+            metavar="URL",
+            envvar="WELLWORN_REDIS",
+            show_envvar=False,
+            help="Keep vectors of a slow embedder there, for all machines (env WELLWORN_REDIS).",
+        ),
+    ] = None,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log each request and fault as a line of JSON.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Make OpenTelemetry spans (extra otel).")] = False,
     llm: options.LlmName = None,
@@ -69,6 +79,7 @@ def serve(
     except ImportError:
         raise MissingExtra("`wellworn serve`", "server") from None
     from wellworn.memory import Memory
+    from wellworn.models.choose import cached_embedder
 
     if log_json:
         logs.log_json()
@@ -81,7 +92,8 @@ def serve(
     loopback = is_loopback(host)
     keyless = loopback and not require_key
     models = options.given(llm=None if llm == "rules" else llm, summarizer=summarizer)
-    memory = Memory(target.db, embedder=target.embedder, tenants="all", **models)
+    embedder = cached_embedder(target.embedder, redis=redis) if redis else target.embedder
+    memory = Memory(target.db, embedder=embedder, tenants="all", **models)
     rules = Rules(hosts=(*LOOPBACK, host) if loopback else None, origins=tuple(cors_origin or ()))
     service = MemoryService(
         memory, rules=rules, local=target.scope if keyless else None, operator=target.scope.tenant, rate=rate
@@ -96,9 +108,9 @@ def serve(
         timeout_graceful_shutdown=DRAIN_S,
     )
     first = None if keyless else _first_key(memory.engine.store, target.scope.tenant)
-    address = _address(listening, host)
-    document = {"address": address, "db": target.db, **({} if first is None else {"key": first})}
-    lines = [f"Serving {target.db} at {address}"] + ([] if first is None else [f"First key, shown once: {first}"])
+    address, where = _address(listening, host), memory.engine.store.location  # which shows no password
+    document = {"address": address, "db": where, **({} if first is None else {"key": first})}
+    lines = [f"Serving {where} at {address}"] + ([] if first is None else [f"First key, shown once: {first}"])
     target.answer(document, *lines)
     sys.stdout.flush()
     uvicorn.Server(config).run(sockets=[listening])
