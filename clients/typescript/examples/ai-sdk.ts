@@ -15,14 +15,14 @@ const standIn = new MockLanguageModelV4({
   },
 });
 
-const ada = new Client(process.env.WELLWORN_URL ?? "http://127.0.0.1:8765").forUser("ada");
+const grace = new Client(process.env.WELLWORN_URL ?? "http://127.0.0.1:8765").forUser("grace");
 
 for (const [sessionId, prompt] of [
   ["monday", "My bicycle is a green Brompton."],
   ["friday", "Which bicycle do I have?"],
 ] as const) {
-  const model = wrapLanguageModel({ model: standIn, middleware: memoryMiddleware(ada, { sessionId, timeoutMs: 30_000 }) });
-  const { text } = await generateText({ model, prompt, tools: memoryTools(ada) });
+  const model = wrapLanguageModel({ model: standIn, middleware: memoryMiddleware(grace, { sessionId, timeoutMs: 30_000 }) });
+  const { text } = await generateText({ model, prompt, tools: memoryTools(grace) });
   console.log(`${sessionId}: ${prompt} → ${text}`);
 }
-console.log("outcomes learned from:", (await ada.learning()).outcomes);
+console.log("outcomes learned from:", (await grace.learning()).outcomes);
