@@ -66,6 +66,7 @@ BUILT_BY_MEMORY = (
     "AsyncMemory",
     "CachedEmbedder",
     "ClientSession",
+    "AsyncClientSession",
     "AdminView",
     "JobsView",
     "LearningView",

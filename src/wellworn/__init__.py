@@ -129,6 +129,8 @@ if TYPE_CHECKING:
     from wellworn.search.steps.router import Limits as Limits
     from wellworn.search.steps.router import Recursion as Recursion
     from wellworn.search.steps.router import Shape as Shape
+    from wellworn.server.client import AsyncClient as AsyncClient
+    from wellworn.server.client import AsyncClientSession as AsyncClientSession
     from wellworn.server.client import Client as Client
     from wellworn.server.client import ClientSession as ClientSession
     from wellworn.store.events import Event as Event
@@ -171,7 +173,7 @@ _NAMES = {
     "search.steps.limits": "Models",
     "search.steps.repl": "ReplLimits",
     "search.steps.router": "Limits Recursion Shape",
-    "server.client": "Client ClientSession",
+    "server.client": "AsyncClient AsyncClientSession Client ClientSession",
     "store.events": "Event",
     "store.port": "EmbeddingModel Flaw Store",
     "store.sqlite.driver": "Key",

@@ -20,6 +20,7 @@ from wellworn.cli.serve import listen
 from wellworn.server.app import build_app
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.keys import create_key
+from wellworn.server.oidc import OidcSettings
 from wellworn.server.service import MemoryService
 
 ME = Scope(user="me")
@@ -57,10 +58,13 @@ def serving(
     rules: Rules | None = None,
     rate: float = 10_000.0,
     ticks: Callable[[], float] = time.monotonic,
+    oidc: OidcSettings | None = None,
     **settings: Any,  # settings of Memory
 ) -> Iterator[Running]:
     memory = Memory(location, **{"embedder": "hash", "tenants": "all", **settings})
-    service = MemoryService(memory, rules=rules or Rules(hosts=LOOPBACK), local=local, rate=rate, ticks=ticks)
+    service = MemoryService(
+        memory, rules=rules or Rules(hosts=LOOPBACK), local=local, rate=rate, ticks=ticks, oidc=oidc
+    )
     config = uvicorn.Config(build_app(service), log_level="error", access_log=False)
     listening = listen("127.0.0.1", 0)
     server = uvicorn.Server(config)

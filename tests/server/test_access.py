@@ -9,10 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from wellworn import AccessDenied, Client, Scope
+from wellworn import AccessDenied, Client, InvalidInput, NotFound, Scope
 from wellworn.server.access import GUESSES, Limiter
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.keys import create_key, list_keys, revoke_key, rotate_key
+from wellworn.store.port import RecordFilter
 
 from .conftest import Running, serving
 
@@ -132,10 +133,62 @@ def test_the_audit_log_says_who_wrote_and_who_read(keyed: Running) -> None:
     found = client.recall("what does Ada like")
     client.outcome(found.id, cited=[0])
     client.forget([id])
+    with pytest.raises(NotFound):
+        client.get(id)
     actor = f"key:{token.split('_')[1]}"
-    told = [(event.action, event.entry_id) for event in client.admin.events() if event.detail.get("actor") == actor]
-    assert {("remember", id), ("edit", id), ("get", id), ("recall", None), ("forget", None)} <= {*told}
+    events = [event for event in client.admin.events() if event.detail.get("actor") == actor]
+    assert {("remember", id), ("edit", id), ("forget", None)} <= {(one.action, one.entry_id) for one in events}
+    calls = [(one.action, one.detail["id"], one.detail["status"]) for one in events if "id" in one.detail]
+    assert calls == [
+        ("get_entry", id, 404),
+        ("report_outcome", found.id, 200),
+        ("recall", found.id, 200),
+        ("get_entry", id, 200),
+        ("edit_entry", id, 200),
+    ]
+    (asked,) = [one for one in events if one.action == "recall"]
+    assert (asked.detail["scope"], asked.detail["count"]) == ("user=ada", 1)
     assert "tea" not in str(client.admin.events())
+    refused = keyed.http(keyed.key(tenant="audited", role="reader")).get("/v1/events")
+    assert refused.status_code == 403
+    assert ("events", 403) in [(one.action, one.detail.get("status")) for one in client.admin.events()]
+
+
+def test_an_admin_makes_keys_of_the_own_tenant_over_the_service(keyed: Running) -> None:
+    admin = keyed.client(keyed.key(tenant="keys"))
+    stranger = keyed.client(keyed.key(tenant="strangers"))
+    made = admin.keys.create("laptop", layers={"user": ["ada"]}, expires_at="2099-01-01")
+    assert (made.info.tenant, made.info.role, made.info.layers) == ("keys", "writer", {"user": ["ada"]})
+    keyed.client(made.key).remember("Ada likes tea")
+    new = admin.keys.rotate(made.info.id, grace=timedelta(0))
+    assert keyed.client(new.key).entries()[0].text == "Ada likes tea"
+    with pytest.raises(AccessDenied):
+        keyed.client(made.key).entries()
+    with pytest.raises(NotFound):
+        stranger.keys.revoke(new.info.id)
+    with pytest.raises(NotFound):
+        stranger.keys.rotate(new.info.id[:6])
+    assert {key.id for key in admin.keys.list()} > {made.info.id, new.info.id}
+    assert {key.tenant for key in stranger.keys.list()} == {"strangers"}
+    assert admin.keys.revoke(new.info.id).revoked_at is not None
+    with pytest.raises(AccessDenied):
+        keyed.client(new.key).entries()
+    assert {"create_key", "rotate_key", "revoke_key"} <= {event.action for event in admin.admin.events()}
+    for wrong in ({"role": "owner"}, {"layers": {"planet": ["x"]}}, {"layers": {"user": ["a", "b"]}}, {"name": "\x00"}):
+        with pytest.raises(InvalidInput):
+            admin.keys.create(**wrong)
+    for wrong_time in ("2020-01-01", "soon"):
+        with pytest.raises(InvalidInput):
+            admin.keys.create(expires_at=wrong_time)
+
+
+def test_an_answer_with_a_secret_is_not_kept(keyed: Running) -> None:
+    http = keyed.http(keyed.key(tenant="secrets"))
+    name = {"idempotency-key": "twice"}
+    texts = [http.post("/v1/keys", json={}, headers=name).json()["key"] for _ in range(2)]
+    assert texts[0] != texts[1]
+    records = keyed.service.memory.engine.store.records(RecordFilter(tenant="secrets"))
+    assert all(text.rpartition("_")[2] not in str(records) for text in texts)
 
 
 # -- limits --------------------------------------------------------------------------------------------------------

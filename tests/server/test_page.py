@@ -195,4 +195,4 @@ def test_the_audit_log_tells_what_a_key_looked_at(guarded: Running) -> None:
     http.post(f"/ui/entries/{ids['tokio']}/forget?user=ada", data={"token": token_of(page)})
     guarded.service.trail.flush()
     done = [(one.action, one.detail.get("actor")) for one in guarded.service.memory.for_user("ada").admin.events()]
-    assert {("get", f"key:{id_in(key)}"), ("forget", f"key:{id_in(key)}")} <= {*done}
+    assert {("page:entry", f"key:{id_in(key)}"), ("forget", f"key:{id_in(key)}")} <= {*done}

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from wellworn import Client, Conflict, InvalidInput, NotFound, ServiceFailed
+from wellworn import Client, Conflict, Event, InvalidInput, NotFound, ServiceFailed
 from wellworn.server import guard
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.once import REQUEST
@@ -46,6 +46,11 @@ WRITES: dict[str, tuple[str, str, Any]] = {
 }
 
 
+def changes(client: Client) -> list[Event]:
+    """The audit log without the calls themselves."""
+    return [event for event in client.admin.events() if "status" not in event.detail]
+
+
 @pytest.mark.parametrize("name", WRITES)
 def test_a_write_is_made_once_also_after_a_restart(tmp_path: Path, name: str) -> None:
     method, path, body = WRITES[name]
@@ -63,11 +68,11 @@ def test_a_write_is_made_once_also_after_a_restart(tmp_path: Path, name: str) ->
 
         first = send(running, "a")
         assert first.is_success, first.text
-        state = [*client.admin.events(), client.entries()]
+        state = [*changes(client), client.entries()]
         again = send(running, "a")
     with serving(tmp_path / "memory.db", background=False) as running:
         third = send(running, "a")
-        assert [*running.client().admin.events(), running.client().entries()] == state
+        assert [*changes(running.client()), running.client().entries()] == state
     assert [one.status_code for one in (again, third)] == [first.status_code] * 2
     assert [one.json() for one in (again, third)] == [first.json()] * 2
     assert again.headers.get("etag") == first.headers.get("etag")
@@ -108,9 +113,6 @@ def test_the_same_request_at_the_same_time_is_refused(server: Running) -> None:
     )
     first.start()
     assert inside.wait(WAIT_S)
-    assert server.http().post("/v1/entries", json={"text": "tea"}, headers=once("n")).status_code == 409
-
-    assert inside.wait(600)
     refused = server.http().post("/v1/entries", json={"text": "tea"}, headers=once("n"))
     assert (refused.status_code, refused.headers["retry-after"]) == (409, "1")
     leave.set()
@@ -140,17 +142,18 @@ def test_what_was_answered_goes_after_a_day_and_with_the_entry() -> None:
 def test_a_client_sends_a_lost_write_again_without_harm(server: Running) -> None:
     client = server.client()
     session = client.session("s")
-    http = client._http  # the transport that loses an answer
-    send, lost = http.request, list[httpx.Response]()
+    http = client.connection.http  # which loses an answer
+    send, lost = http.send, list[httpx.Response]()
 
     def losing(*args: Any, **kwargs: Any) -> httpx.Response:
-        answer = send(*args, **kwargs)
+        answer: httpx.Response = send(*args, **kwargs)
         if not lost:
+            answer.read()
             lost.append(answer)
             raise httpx.ReadError("gone")
         return answer
 
-    http.request = losing  # type: ignore[method-assign]
+    http.send = losing
     session.add("user", "I live in Oslo")
     assert len(lost) == 1
     assert [turn.text for turn in session.turns()] == ["I live in Oslo"]

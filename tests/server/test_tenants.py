@@ -1,19 +1,24 @@
-"""Nobody reaches another tenant: every route of the schema is tried with another tenant's ids, on every place."""
+"""Nobody reaches another tenant: every route and every tool is tried with another tenant's ids, on every place."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from wellworn.server.app import build_app
+from wellworn.server.keys import list_keys
+
 from .conftest import Running, serving
+from .made import Route, arguments, routes_of
 
 SECRET = "the vault opens with 4711-zebra"
-USERS = {"acme": "ada", "evil": "mallory"}
 
 
 @dataclass(repr=False)
@@ -21,95 +26,107 @@ class World:
     """A tenant with secrets, and a key of another tenant."""
 
     running: Running
-    ids: dict[str, str]
+    ids: list[str]
     """What an attacker might know of the other tenant."""
-    routes: list[tuple[str, str, dict[str, Any]]]
+    routes: list[Route]
     token: str
-    before: str
+    victim: str
+    """The victim's own key."""
+    before: str = ""
 
     def state(self) -> str:
         memory = self.running.service.memory.for_user("ada", tenant="acme")
         entries = [repr(one) for one in memory.entries(limit=1000)]
-        return repr((entries, memory.sessions(), memory.session("talk").turns(), memory.links(self.ids["entry"])))
+        said = memory.session("talk").turns()
+        keys = list_keys(memory.engine.store, "acme")
+        return repr((entries, memory.sessions(), said, memory.links(self.ids[0]), keys, memory.learning.export()))
 
 
 @pytest.fixture(scope="module")
 def world() -> Iterator[World]:
     with serving(local=None, background=False) as running:
-        victim = running.client(running.key(tenant="acme")).for_user("ada")
+        token = running.key(tenant="acme")
+        victim = running.client(token).for_user("ada")
         entry, other = victim.remember_many([SECRET, "an ordinary note of acme"])
         victim.link(other, entry, "supports")
         victim.session("talk").add("user", SECRET)
-        recall = victim.recall("vault")
-        ids = {"entry": entry, "other": other, "session": "talk", "recall": recall.id}
-        schema = running.http().get("/openapi.json").json()
-        routes = [
-            (method.upper(), path, operation)
-            for path, methods in schema["paths"].items()
-            for method, operation in methods.items()
-        ]
-        world = World(running, ids, routes, running.key(tenant="evil"), "")
+        victim.session("talk").end()
+        found = victim.recall("vault")
+        ids = [entry, "talk", found.id, token.split("_")[1], "ada", victim.jobs.list()[0].id]
+        world = World(running, ids, routes_of(build_app(running.service)), running.key(tenant="evil"), token)
         world.before = world.state()
         yield world
 
 
-BODIES: dict[str, list[Any]] = {
-    "/v1/entries": [{"text": "mine", "tenant": "acme"}, {"text": "mine", "metadata": {"tenant": "acme"}}],
-    "/v1/entries/{id}": [{"text": "changed"}, {"state": "pruned"}],
-    "/v1/entries/{id}/supersede": [{"new": "{other}"}, {"new": "{other}", "wrong": True}],
-    "/v1/links": [{"source": "{entry}", "target": "{other}", "type": "contradicts"}],
-    "/v1/recall": [{"query": "vault zebra"}, {"query": "vault", "session_id": "talk"}],
-    "/v1/reason": [{"query": "what does the vault open with"}],
-    "/v1/context": [{"message": "vault zebra"}],
-    "/v1/recalls/{id}/answer": [{"answer": "It opens. [0]", "shown": 1}],
-    "/v1/recalls/{id}/outcome": [{"cited": [0]}, {"success": False}],
-    "/v1/sessions/{id}/turns": [{"turns": [{"role": "user", "text": "hello"}]}],
-    "/v1/sessions/{id}/end": [{}],
-    "/v1/reflect": [{"session_id": "talk"}, {}],
-    "/v1/forget": [{"ids": ["{entry}"]}, {"session_id": "talk"}, {"everything": True}],
-}
-
-
-def filled(value: Any, ids: dict[str, str]) -> Any:
-    if isinstance(value, str):
-        return value.format(**ids) if value.startswith("{") else value
-    if isinstance(value, list):
-        return [filled(one, ids) for one in value]
-    return {key: filled(one, ids) for key, one in value.items()} if isinstance(value, dict) else value
-
-
-SCOPES = ["", "user=ada", "user=mallory", "user=ada&tenant=acme", "tenant=acme", "user=ada&team=acme", "tenant=default"]
+SCOPES = [{"user": "ada"}, {"user": "mallory"}, {"user": "ada", "tenant": "acme"}, {}]
 
 
 def test_no_route_reaches_another_tenant(world: World) -> None:
-    http, ids = world.running.http(world.token), world.ids
     tried = 0
-    for method, path, operation in world.routes:
-        places = [ids["entry"], ids["session"], ids["recall"]] if "{id}" in path else [""]
-        query = {
-            one["name"]: filled({"source": "{entry}", "target": "{other}"}.get(one["name"], "supports"), ids)
-            for one in operation.get("parameters", [])
-            if one.get("in") == "query" and one.get("required")
-        }
-        bodies = [filled(body, ids) for body in BODIES.get(path, [None])] if "requestBody" in operation else [None]
-        for place in places:
-            for scope in SCOPES:
-                for body in bodies:
-                    url = f"{path.replace('{id}', place)}?{scope}"
+    http = world.running.http(world.token)
+    for route in world.routes:
+        for id in world.ids:
+            for number, body in enumerate(route.bodies(id)):
+                for scope in SCOPES if number == 0 else SCOPES[:1]:
                     answer = http.request(
-                        method, url, params={**dict(_pairs(scope)), **query}, json=body, headers={"if-match": "*"}
+                        route.method,
+                        route.url(id),
+                        params={**route.query(id), **scope},
+                        json=body,
+                        headers={"if-match": "*"},
                     )
-                    assert answer.status_code < 500, (method, url, answer.text)
-                    assert "zebra" not in answer.text.replace("vault zebra", ""), (method, url)
-                    if "tenant=" in scope and path.startswith("/v1"):
+                    assert answer.status_code < 500, (str(route), body, answer.text)
+                    assert "zebra" not in answer.text, (str(route), body)
+                    if "tenant" in scope:
                         assert answer.status_code == 403
                     tried += 1
-    assert tried > 250
+    assert tried > 10 * len(world.routes)
     assert world.state() == world.before
 
 
-def _pairs(scope: str) -> list[tuple[str, str]]:
-    return [(name, value) for name, _, value in (part.partition("=") for part in scope.split("&")) if value]
+def test_an_export_of_another_tenant_is_loaded_into_one_s_own(world: World, tmp_path: Path) -> None:
+    """Whoever got hold of it can read it, but changes nothing of the other tenant with it."""
+    world.running.client(world.victim).admin.export(tmp_path / "acme.jsonl")
+    before = world.state()
+    thief = world.running.client(world.running.key(tenant="thief")).for_user("eve")
+    assert thief.admin.load(tmp_path / "acme.jsonl").entries >= 2
+    assert {one.partition.tenant for one in thief.entries()} == {"thief"}
+    assert world.state() == before
+
+
+def rpc(http: httpx.Client, method: str, params: dict[str, Any], **query: str) -> httpx.Response:
+    headers = {"accept": "application/json, text/event-stream", "mcp-protocol-version": "2025-11-25"}
+    message = {"jsonrpc": "2.0", "id": 1, "method": method, "params": params}
+    return http.post("/mcp", json=message, headers=headers, params=query)
+
+
+def test_no_tool_and_no_resource_reaches_another_tenant(world: World) -> None:
+    pytest.importorskip("mcp")
+    http = world.running.http(world.token)
+    reader = world.running.http(world.running.key(tenant="evil", role="reader"))
+    tools = rpc(http, "tools/list", {}, user="ada").json()["result"]["tools"]
+    assert len(tools) == 9
+    for tool in tools:
+        for id in world.ids:
+            for number, said in enumerate(arguments(tool["inputSchema"], id)):
+                for scope in SCOPES if number == 0 else SCOPES[:1]:
+                    answer = rpc(http, "tools/call", {"name": tool["name"], "arguments": said}, **scope)
+                    assert answer.status_code == (403 if "tenant" in scope else 200), (tool["name"], answer.text)
+                    assert "zebra" not in answer.text
+        if not tool["annotations"]["readOnlyHint"]:
+            answers = [
+                rpc(reader, "tools/call", {"name": tool["name"], "arguments": said}, user="ada").json()["result"]
+                for said in arguments(tool["inputSchema"], "x")
+            ]
+            assert all(one["isError"] for one in answers), tool["name"]
+            assert "this needs writer" in str(answers), tool["name"]
+    templates = rpc(http, "resources/templates/list", {}, user="ada").json()["result"]["resourceTemplates"]
+    listed = rpc(http, "resources/list", {}, user="ada").json()["result"]["resources"]
+    for id in world.ids:
+        for shape in [*(one["uriTemplate"] for one in templates), *(one["uri"] for one in listed)]:
+            uri = shape.partition("{")[0] + (id if "{" in shape else "")
+            assert "zebra" not in rpc(http, "resources/read", {"uri": uri}, user="ada").text
+    assert world.state() == world.before
 
 
 @settings(max_examples=40)
@@ -123,7 +140,7 @@ def test_no_way_of_naming_a_tenant_works(world: World, name: str, value: str, wh
     body: dict[str, Any] = {"query": "vault zebra", **({name: value} if where == "body" else {})}
     said = value.replace("\x00", "").strip()
     headers = {name: said} if where == "header" else {"cookie": f"{name}={said}"} if where == "cookie" else {}
-    params = {"user": "ada", **({name: value} if where == "query" else {})}
+    params = {"user": "nobody", **({name: value} if where == "query" else {})}
     answer = http.post("/v1/recall", json=body, params=params, headers=headers)
     assert answer.status_code < 500
     assert not (answer.status_code == 200 and answer.json()["hits"])

@@ -251,15 +251,17 @@ def costs(
 def events(target: Target, limit: options.Limit = 50) -> None:
     """Show the audit log of the whole store, or of a tenant, newest first.
 
-    It says what was done to which entry and when, never its text.
+    It says what was done to which entry and when, and who called the service for what, never a text.
     """
     with target.open(whole=True) as memory:
         found = memory.admin.events(limit=limit, scope=target.owner)
     several = len({event.tenant for event in found}) > 1
-    rows = [
-        (event.at, event.tenant if several else None, event.action, event.entry_id, event.detail) for event in found
-    ]
-    shown = render.table(("when", "tenant", "action", "entry", "detail"), rows)
+    rows = []
+    for event in found:
+        detail = {name: value for name, value in event.detail.items() if name != "actor"}
+        tenant, who = event.tenant if several else None, event.detail.get("actor")
+        rows.append((event.at, tenant, who, event.action, event.entry_id, detail))
+    shown = render.table(("when", "tenant", "who", "action", "entry", "detail"), rows)
     _answer(target, {"events": found}, shown, of=_tenant(target))
 
 

@@ -23,6 +23,7 @@ from wellworn.core.values import LAYERS, Scope
 
 if TYPE_CHECKING:
     from wellworn.server.keys import ApiKey
+    from wellworn.server.oidc import OidcSettings
     from wellworn.store.port import Store
 
 DRAIN_S = 30
@@ -59,6 +60,15 @@ def serve(
     ] = None,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log each request and fault as a line of JSON.")] = False,
     trace: Annotated[bool, typer.Option("--trace", help="Make OpenTelemetry spans (extra otel).")] = False,
+    oidc: Annotated[
+        str | None,
+        typer.Option("--oidc", metavar="ISSUER", help="Also take tokens of this issuer; asks for a key here."),
+    ] = None,
+    audience: Annotated[str, typer.Option("--audience", metavar="NAME", help="For whom those tokens are made.")] = "",
+    claim: Annotated[
+        list[str] | None,
+        typer.Option("--claim", metavar="WHAT=CLAIM", help="Which claim says it, as team=groups; may be repeated."),
+    ] = None,
     llm: options.LlmName = None,
     summarizer: options.SummarizerName = None,
 ) -> None:
@@ -90,13 +100,19 @@ def serve(
     _bound_memory()
     listening = listen(host, port)
     loopback = is_loopback(host)
-    keyless = loopback and not require_key
+    trusted = None if oidc is None else _trusted(oidc, audience, claim or [], target.scope.tenant)
+    keyless = loopback and not require_key and trusted is None
     models = options.given(llm=None if llm == "rules" else llm, summarizer=summarizer)
     embedder = cached_embedder(target.embedder, redis=redis) if redis else target.embedder
     memory = Memory(target.db, embedder=embedder, tenants="all", **models)
     rules = Rules(hosts=(*LOOPBACK, host) if loopback else None, origins=tuple(cors_origin or ()))
     service = MemoryService(
-        memory, rules=rules, local=target.scope if keyless else None, operator=target.scope.tenant, rate=rate
+        memory,
+        rules=rules,
+        local=target.scope if keyless else None,
+        operator=target.scope.tenant,
+        rate=rate,
+        oidc=trusted,
     )
     config = uvicorn.Config(
         build_app(service),
@@ -120,6 +136,16 @@ def _bound_memory() -> None:
     """Let threads share their free memory: otherwise glibc keeps some for each of them, hundreds of megabytes."""
     with suppress(OSError, AttributeError):  # other C libraries
         ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 2)
+
+
+def _trusted(issuer: str, audience: str, claims: list[str], tenant: str) -> OidcSettings:
+    from wellworn.server.oidc import OidcSettings
+
+    pairs = [one.partition("=") for one in claims]
+    for what, _, name in pairs:
+        if not what or not name:
+            raise InvalidInput("--claim", f"{what!r} names no claim", "as in --claim team=groups")
+    return OidcSettings(issuer=issuer, audience=audience, tenant=tenant, claims={what: name for what, _, name in pairs})
 
 
 def is_loopback(host: str) -> bool:

@@ -57,6 +57,7 @@ Access = Literal["read", "write"]
 Opener = Callable[[Access], "Memory"]
 """Gives the memory of whoever calls, bound to its scope. Called for every request, on a worker thread; it may refuse with
 a `WellwornError`."""
+Noted = Callable[[str, int], None]
 _log = logging.getLogger("wellworn.doors")
 _new_id = TimeOrderedIds()
 
@@ -331,10 +332,12 @@ class MemoryServer(MCPServer[Any]):
             raise ToolError(_line("; ".join(wrong))) from None
 
 
-def build_server(memory: Memory | Opener, *, min_confidence: float = MIN_CONFIDENCE, **settings: Any) -> MCPServer[Any]:
+def build_server(
+    memory: Memory | Opener, *, min_confidence: float = MIN_CONFIDENCE, noted: Noted | None = None, **settings: Any
+) -> MCPServer[Any]:
     """An MCP server over a memory that is bound to a scope, or over a function that gives one for each request.
 
-    `settings` are those of the SDK's `MCPServer`, such as `auth` and `token_verifier`.
+    `noted` is told of each call of a tool or resource and of how many things it gave. `settings` are those of the SDK's `MCPServer`, such as `auth` and `token_verifier`.
     """
     opened = memory if callable(memory) else _always(memory)
     quiet = {"log_level": "ERROR", "subscriptions": False}
@@ -342,13 +345,13 @@ def build_server(memory: Memory | Opener, *, min_confidence: float = MIN_CONFIDE
     tools = MemoryTools(opened, min_confidence)
     for name, hints in TOOLS.items():
         method = getattr(tools, name)
-        server.add_tool(_guarded(method, ToolError), description=inspect.getdoc(method), annotations=hints)
-    _add_resources(server, opened)
+        server.add_tool(_guarded(method, ToolError, noted), description=inspect.getdoc(method), annotations=hints)
+    _add_resources(server, opened, noted)
     _add_prompts(server)
     return server
 
 
-def _add_resources(server: MCPServer[Any], opened: Opener) -> None:
+def _add_resources(server: MCPServer[Any], opened: Opener, noted: Noted | None) -> None:
     def entries() -> str:
         memory = opened("read")
         older = max(0, memory.admin.stats().by_state.get("active", 0) - MOST_LISTED)
@@ -369,10 +372,14 @@ def _add_resources(server: MCPServer[Any], opened: Opener) -> None:
         return _document(turns)
 
     add = functools.partial(server.resource, mime_type="application/json")
-    add("memory://entries", description="The newest memories.")(_guarded(entries, ResourceError))
-    add("memory://entries/{id}", description="One memory with its history and links.")(_guarded(entry, ResourceError))
-    add("memory://sessions", description="Ids of the latest sessions.")(_guarded(sessions, ResourceError))
-    add("memory://sessions/{session_id}", description="What was said in a session.")(_guarded(session, ResourceError))
+    add("memory://entries", description="The newest memories.")(_guarded(entries, ResourceError, noted))
+    add("memory://entries/{id}", description="One memory with its history and links.")(
+        _guarded(entry, ResourceError, noted)
+    )
+    add("memory://sessions", description="Ids of the latest sessions.")(_guarded(sessions, ResourceError, noted))
+    add("memory://sessions/{session_id}", description="What was said in a session.")(
+        _guarded(session, ResourceError, noted)
+    )
 
 
 def _add_prompts(server: MCPServer[Any]) -> None:
@@ -413,20 +420,29 @@ def _bank(memory: Memory) -> ReasoningBank:
 # -- edges -----------------------------------------------------------------------------------------------------------
 
 
-def _guarded(function: Callable[P, T], refusal: type[ToolError] | type[ResourceError]) -> Callable[P, T]:
+def _guarded(
+    function: Callable[P, T], refusal: type[ToolError] | type[ResourceError], noted: Noted | None
+) -> Callable[P, T]:
     """The function with every error as one line for the model; what was not foreseen is logged by its kind alone."""
+    name = getattr(function, "__name__", "a call")
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:
+        if noted is not None:
+            noted(name, 0)  # also when it fails
         try:
-            return function(*args, **kwargs)
+            given = function(*args, **kwargs)
         except NotFound as error:
             raise (ResourceNotFoundError if refusal is ResourceError else refusal)(_line(str(error))) from None
         except WellwornError as error:
             raise refusal(_line(str(error))) from None
         except Exception as error:
-            _log.error("memory failed in %s: %s", getattr(function, "__name__", "a call"), type(error).__name__)
+            _log.error("memory failed in %s: %s", name, type(error).__name__)
             raise refusal(f"memory failed ({type(error).__name__}); continue without it") from None
+        if noted is not None:
+            held = given.values() if isinstance(given, dict) else ()
+            noted(name, next((len(one) for one in held if isinstance(one, list)), 1))
+        return given
 
     return call
 

@@ -30,7 +30,7 @@ class Caller:
     """Whoever sends a request."""
 
     actor: str
-    """`local`, or `key:` and the id of the key: what the audit log says."""
+    """`local`, `key:` and the id of the key, or `oidc:` and the user: what the audit log says."""
     tenant: str
     role: Role
     bound: Scope | None = None
@@ -81,9 +81,18 @@ class Gate:
     """Finds out who calls."""
 
     def __init__(
-        self, store: StoreReader, *, clock: Clock, local: Caller | None, rate: float, ticks: Callable[[], float]
+        self,
+        store: StoreReader,
+        *,
+        clock: Clock,
+        local: Caller | None,
+        rate: float,
+        ticks: Callable[[], float],
+        tokens: Callable[[str], Caller] | None = None,
     ) -> None:
-        """`local` is who calls without a key; None: nobody may. `rate` is requests per second and key."""
+        """`local` is who calls without a key; None: nobody may. `rate` is requests per second and key. `tokens` says whose
+        a token is that is no key of ours."""
+        self._tokens = tokens
         self._store = store
         self._clock = clock
         self._local = local
@@ -96,6 +105,8 @@ class Gate:
         if not given:
             return self._without_key(headers)
         kind, _, token = given.partition(" ")
+        if self._tokens is not None and self.is_token(headers):
+            return self._within_rate(self._tokens(token.strip()))
         key = find_key(self._store, id_in(token.strip())) if kind.lower() == "bearer" else None
         guesser = f"{address} {'' if key is None else key.id}"
         wait_s = self._failures.wait_s(guesser)
@@ -104,23 +115,28 @@ class Gate:
         if not opens(key, token.strip(), self._clock()) or key is None:
             self._failures.take(guesser)
             raise AccessDenied("key: unknown, expired or revoked (see `wellworn keys list`)", status=401)
-        return self._within_rate(key)
+        return self._within_rate(_caller(key))
+
+    def is_token(self, headers: Mapping[str, str]) -> bool:
+        """Whether the caller shows a token of an issuer, which may take a while to check."""
+        kind, _, token = headers.get("authorization", "").partition(" ")
+        return self._tokens is not None and kind.lower() == "bearer" and token.count(".") == 2
 
     def admit_key(self, id: str) -> Caller:
         """The caller whose key was checked before, as long as it is active."""
         key = find_key(self._store, id)
         if key is None or not key.active(self._clock()):
             raise AccessDenied("key: expired or revoked (see `wellworn keys list`)", status=401)
-        return self._within_rate(key)
+        return self._within_rate(_caller(key))
 
-    def _within_rate(self, key: ApiKey) -> Caller:
-        wait_s = self._requests.wait_s(key.id)
+    def _within_rate(self, caller: Caller) -> Caller:
+        wait_s = self._requests.wait_s(caller.actor)
         if wait_s:
             raise ServiceFailed(
                 "rate: too many requests of this key (wait)", status=429, retry_after_s=math.ceil(wait_s)
             )
-        self._requests.take(key.id)
-        return _caller(key)
+        self._requests.take(caller.actor)
+        return caller
 
     def _without_key(self, headers: Mapping[str, str]) -> Caller:
         if self._local is None:

@@ -13,17 +13,19 @@ from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.middleware.cors import CORSMiddleware
 from fastapi.responses import JSONResponse
+from fastapi.routing import APIRoute
 from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 from starlette.exceptions import HTTPException
 
 from wellworn.core.errors import AccessDenied, StoreError, WellwornError
 from wellworn.server.access import Caller
+from wellworn.server.care import care
 from wellworn.server.guard import CALLER, SECURITY_HEADERS, RequestGuard, refusal
 from wellworn.server.logs import REQUEST_ID
 from wellworn.server.mcp_door import McpDoor
 from wellworn.server.page import add_page
 from wellworn.server.routes import v1
-from wellworn.server.service import MemoryService, add_scope
+from wellworn.server.service import MemoryService, Needs, add_scope
 from wellworn.server.wire import problem, problem_of
 
 KEEP_UP_S = 1.0
@@ -36,7 +38,15 @@ class ServiceApp(FastAPI):
 
     def openapi(self) -> dict[str, Any]:
         if self.openapi_schema is None:
-            add_scope(super().openapi())  # which keeps it
+            needs = {
+                (route.path_format, method.lower()): needed.call
+                for route in [*v1.routes, *care.routes]
+                if isinstance(route, APIRoute)
+                for needed in route.dependant.dependencies
+                if isinstance(needed.call, Needs)
+                for method in route.methods or ()
+            }
+            add_scope(super().openapi(), needs)  # which keeps it
         return super().openapi()
 
 
@@ -53,6 +63,7 @@ def build_app(service: MemoryService) -> FastAPI:
     )
     app.state.service = service
     app.include_router(v1)
+    app.include_router(care)
     add_page(app)
     app.add_api_route("/healthz", _health, methods=["GET"], tags=["health"])
     app.add_api_route("/readyz", _ready, methods=["GET"], tags=["health"], responses={503: {"description": "Not yet"}})
@@ -63,7 +74,9 @@ def build_app(service: MemoryService) -> FastAPI:
     app.add_exception_handler(RequestValidationError, _bad_request)
     app.add_exception_handler(HTTPException, _http_error)
     app.add_exception_handler(Exception, _unexpected)
-    app.add_middleware(RequestGuard, rules=service.rules, gate=service.gate, metrics=service.metrics)
+    app.add_middleware(
+        RequestGuard, rules=service.rules, gate=service.gate, metrics=service.metrics, audit=service.trail.add
+    )
     if service.rules.origins:
         app.add_middleware(
             CORSMiddleware, allow_origins=[*service.rules.origins], allow_methods=["*"], allow_headers=["*"]

@@ -13,10 +13,13 @@ from pydantic import BaseModel, ConfigDict, Discriminator, Field, Tag, WithJsonS
 from wellworn.core.fence import MIN_CONFIDENCE
 from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, MAX_NAME_CHARS, STATES, RecursionMode
 from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, MAX_TEXT_BYTES
+from wellworn.ops.retention import RetentionPolicy
+from wellworn.server.keys import ROLES
 
 MOST_ITEMS = 1000
 """Entries or turns of one request."""
 MOST_WAIT_S = 30.0
+MOST_GRACE_S = 365 * 86400.0
 
 
 def _or_null(schema: dict[str, Any]) -> dict[str, Any]:
@@ -235,3 +238,61 @@ class ForgetBody(RequestBody):
     everything: Flag = False
     layer: OneLayer = None
     turns: OptionalFlag = None
+
+
+class RelearnBody(RequestBody):
+    """Pairs of a query and the ids of its right entries, learned first."""
+
+    pairs: Annotated[list[tuple[str, list[str]]] | None, Field(max_length=MOST_ITEMS)] = None
+
+
+class ShareBody(RequestBody):
+    """Whether the tenant's users learn from each other."""
+
+    on: Flag
+
+
+class PractiseBody(RequestBody):
+    """How many questions to make."""
+
+    tasks: Annotated[Any, WithJsonSchema({"type": "integer", "minimum": 1, "maximum": MOST_ITEMS})] = 60
+
+
+class RetryBody(RequestBody):
+    """Which dead job; all of them when none is named."""
+
+    id: OptionalLine = None
+
+
+class PolicyBody(RequestBody):
+    """How many days things are kept; what is not named is kept."""
+
+    kinds: dict[str, float] = Field(default_factory=dict)
+    recalls: float | None = None
+
+    def policy(self) -> RetentionPolicy:
+        return RetentionPolicy(kinds=self.kinds, recalls=self.recalls)
+
+
+class ExpireBody(RequestBody):
+    """A policy for this once, and whether to count only."""
+
+    policy: PolicyBody | None = None
+    dry_run: Flag = False
+
+
+class KeyBody(RequestBody):
+    """A new key: bound to ids on layers, or to the whole tenant when it names none."""
+
+    name: Annotated[str, Field(max_length=MAX_NAME_CHARS)] = ""
+    role: Annotated[Any, WithJsonSchema({"type": "string", "enum": [*ROLES]})] = "writer"
+    layers: Annotated[dict[str, Annotated[list[str], Field(max_length=64)]], Field(max_length=len(LAYERS))] = Field(
+        default_factory=dict
+    )
+    expires_at: Time = None
+
+
+class RotateBody(RequestBody):
+    """How long the old key still works."""
+
+    grace_s: Annotated[float, Field(ge=0, le=MOST_GRACE_S)] = 86400.0

@@ -4,511 +4,185 @@
     ada.remember("Ada prefers tokio over async-std.", kind="preference")
 
 The tenant is that of the key. Writes carry an idempotency key, so that one whose answer was lost is sent again safely.
+`AsyncClient` has the same verbs, awaited. What each verb asks is in `verbs`; here is how it is sent.
 """
 
 from __future__ import annotations
 
-import json
+import asyncio
+import functools
+import inspect
 import time
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
-from datetime import date, datetime
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
+from datetime import timedelta
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar, Unpack
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
 import msgspec
 
 from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError, ServiceFailed
-from wellworn.core.values import (
-    LAYERS,
-    Entry,
-    Job,
-    JobState,
-    Kind,
-    Layer,
-    LearningStatus,
-    Link,
-    LinkType,
-    Progress,
-    Reasoning,
-    Recall,
-    Receipt,
-    RecursionMode,
-    Scope,
-    State,
-    Stats,
-    Turn,
-    Version,
-)
-from wellworn.ingest.validate import Details, Draft, TimeLike, checked_count, checked_progress, checked_scope, drafts_of
-from wellworn.ops.doctor import Report
-from wellworn.reflection.values import Reflection
-from wellworn.search.filters import FilterOptions
+from wellworn.core.values import LAYERS, Scope
+from wellworn.ingest.session import Session
+from wellworn.ingest.validate import TimeLike, checked_scope, checked_session_id
+from wellworn.memory import Memory
 from wellworn.server import wire
-from wellworn.store.events import Event
+from wellworn.server.verbs import VERBS, Ask, Flow, Given, asked
+from wellworn.views import AdminView, JobsView, LearningView
 
 if TYPE_CHECKING:
     import httpx
 
-    from wellworn.search.assemble import Assembled
-
 TRIES = 3
 MOST_WAIT_S = 5.0
-PAGE = 1000
+CHUNK = 65536
+P = ParamSpec("P")
 T = TypeVar("T")
 
 
-class Client:
-    """A memory behind `wellworn serve`. Safe to share between threads; close it when done."""
+# -- connections -------------------------------------------------------------------------------------------------------
 
-    def __init__(self, url: str, *, key: str | None = None, timeout_s: float = 60.0) -> None:
-        """`key` is an API key (`wellworn keys create`); a service on this machine needs none."""
+
+class Connection:
+    """Sends requests, and sends them again when the connection broke or the service has too much to do."""
+
+    def __init__(self, http: httpx.Client) -> None:
+        self.http = http
+
+    def run(self, flow: Flow[T], scope: Mapping[str, Any]) -> T:
+        """Play a verb: send what it asks, and give it the answers."""
         try:
-            import httpx
-        except ImportError:
-            raise MissingExtra("wellworn.Client", "client") from None
-        if not isinstance(url, str) or not url.startswith(("http://", "https://")):
-            raise InvalidInput("url", f"{url!r:.80} is no address", "as in 'http://localhost:8765'")
-        if key is not None and not (isinstance(key, str) and key.isascii() and key.isprintable() and key.strip()):
-            raise InvalidInput("key", "is no API key", "as in 'ww_…', from `wellworn keys create`")
-        headers = {} if key is None else {"authorization": f"Bearer {key.strip()}"}
-        self._bind(httpx.Client(base_url=url, headers=headers, timeout=timeout_s), None)
+            ask = next(flow)
+            while True:
+                ask = flow.send(self._answer(ask, scope))
+        except StopIteration as done:
+            found: T = done.value
+            return found
+        finally:
+            flow.close()
 
-    def _bind(self, http: httpx.Client, scope: Scope | None) -> None:
-        self._http = http
-        self.scope = scope
-        """The scope that is filled in; None: what the key is bound to, when a call names none."""
-        self.learning = ClientLearning(self)
-        self.jobs = ClientJobs(self)
-        self.admin = ClientAdmin(self)
-
-    def for_user(self, user: str, *, tenant: str = "default", **layers: str) -> Client:
-        """The memory of one person: the same verbs, without `scope`."""
-        return self.for_scope(Scope(tenant=tenant, user=user, **layers))
-
-    def for_scope(self, scope: Scope) -> Client:
-        """The same verbs with any scope filled in. The tenant `default` stands for that of the key."""
-        bound = object.__new__(type(self))
-        bound._bind(self._http, checked_scope(scope))
-        return bound
-
-    # -- remember ------------------------------------------------------------------------------------------------
-
-    def remember(
-        self, text: str, *, kind: Kind = "note", scope: Scope | None = None, **details: Unpack[Details]
-    ) -> list[str]:
-        """Store a text and return the ids of its entries: one, or one per chunk of a long text."""
-        body = {"text": text, "kind": kind, **details}
-        return self.call("POST", "/v1/entries", wire.EntryIds, scope=scope, body=body).ids
-
-    def remember_many(
-        self,
-        /,
-        items: Iterable[str | Mapping[str, Any] | Draft],
-        *,
-        progress: Progress | None = None,
-        scope: Scope | None = None,
-        **common: Any,
-    ) -> list[str]:
-        """Store many texts at once and return the ids of all their entries, in order."""
-        told = checked_progress(progress)
-        lines = [encoded(asdict(draft)) for draft in drafts_of(items, common)]
-        for kind, data in self._events("/v1/import", b"\n".join(lines), scope):
-            if kind == "progress" and told is not None:
-                told(data["done"], data["total"])
-            elif kind == "done":
-                return list(data["ids"])
-            elif kind == "error":
-                raise wire.error_of(int(data["status"]), data)
-        raise ServiceFailed("the connection broke; the import goes on (send it again to see its ids)")
-
-    def session(self, session_id: str, *, scope: Scope | None = None) -> ClientSession:
-        """A dialogue to add turns to; a known id continues that dialogue."""
-        return ClientSession(self, session_id, self.scope if scope is None else scope)
-
-    def sessions(self, *, layer: Layer | None = None, scope: Scope | None = None) -> list[str]:
-        """Ids of the sessions of the scope's home layer, oldest first."""
-        ids, cursor = list[str](), None
-        while True:
-            page = self.call(
-                "GET", "/v1/sessions", wire.SessionPage, scope=scope, query={"layer": layer, "cursor": cursor}
-            )
-            ids += page.sessions
-            cursor = page.next
-            if cursor is None:
-                return ids
-
-    def reflect(
-        self,
-        session_id: str | None = None,
-        *,
-        again: bool = False,
-        progress: Progress | None = None,
-        scope: Scope | None = None,
-    ) -> list[Reflection]:
-        """Turn what was said into memories now: one session, or all that were not read yet."""
-        checked_progress(progress)
-        body = {"session_id": session_id, "again": again}
-        made = self.call("POST", "/v1/reflect", wire.ReflectionList, scope=scope, body=body).reflections
-        if progress is not None:
-            progress(len(made), len(made))
-        return made
-
-    # -- recall --------------------------------------------------------------------------------------------------
-
-    def recall(
-        self,
-        query: str,
-        *,
-        k: int = 5,
-        recursion: RecursionMode | None = None,
-        deadline_s: float | None = None,
-        scope: Scope | None = None,
-        **filters: Unpack[FilterOptions],
-    ) -> Recall:
-        """The `k` entries that answer the query best, each with the reasons for its place."""
-        body = {"query": query, "k": k, "recursion": recursion, "deadline_s": deadline_s, **filters}
-        return self.call("POST", "/v1/recall", Recall, scope=scope, body=body, once=False)
-
-    def assemble(
-        self,
-        query: str,
-        *,
-        max_tokens: int = 1500,
-        sources: Sequence[Recall] = (),
-        k: int = 40,
-        recursion: RecursionMode | None = None,
-        scope: Scope | None = None,
-        **filters: Unpack[FilterOptions],
-    ) -> Assembled:
-        """A context for a question within a token budget, chosen here from the hits of a recall there."""
-        from wellworn.search.assemble import assemble, checked_budget
-
-        checked_budget(max_tokens)
-        if not isinstance(sources, Sequence) or not all(isinstance(one, Recall) for one in sources):
-            raise InvalidInput("sources", "is not a list of recalls", "as in sources=[memory.recall(…)]")
-        found = self.recall(query, k=k, recursion=recursion, scope=scope, **filters)
-        return assemble(found.query, [found, *sources], max_tokens=max_tokens)
-
-    def reason(self, query: str, *, k: int = 5, as_of: TimeLike = None, scope: Scope | None = None) -> Reasoning:
-        """The chain of entries that bears on a question, and what follows from them."""
-        body = {"query": query, "k": k, "as_of": as_of}
-        return self.call("POST", "/v1/reason", Reasoning, scope=scope, body=body, once=False)
-
-    def outcome(
-        self,
-        recall_id: str,
-        *,
-        cited: Sequence[int] | None = None,
-        used: float | None = None,
-        ignored: bool = False,
-        refined: str | None = None,
-        success: bool | None = None,
-        scope: Scope | None = None,
-    ) -> bool:
-        """Report how a recall turned out (choose one option); False when this was reported before."""
-        body = {"cited": cited, "used": used, "ignored": ignored, "refined": refined, "success": success}
-        return self.call("POST", f"/v1/recalls/{part(recall_id)}/outcome", wire.Done, scope=scope, body=body).done
-
-    # -- look ----------------------------------------------------------------------------------------------------
-
-    def get(self, id: str, *, scope: Scope | None = None) -> Entry:
-        """One entry, whatever its state. `NotFound` when the scope does not see it."""
-        return self.call("GET", f"/v1/entries/{part(id)}", Entry, scope=scope)
-
-    def entries(
-        self,
-        *,
-        kind: Kind | Sequence[Kind] | None = None,
-        tags: str | Sequence[str] | None = None,
-        layer: Layer | Sequence[Layer] | None = None,
-        session_id: str | None = None,
-        state: State | Sequence[State] | None = None,
-        limit: int = 100,
-        offset: int = 0,
-        scope: Scope | None = None,
-    ) -> list[Entry]:
-        """Entries that the scope sees, oldest first, one page."""
-        wanted = checked_count("limit", limit, least=1) + checked_count("offset", offset)
-        found, cursor = list[Entry](), None
-        query = {"kind": kind, "tag": tags, "layer": layer, "session_id": session_id, "state": state}
-        while len(found) < wanted:
-            sized = {**query, "limit": min(PAGE, wanted - len(found)), "cursor": cursor}
-            page = self.call("GET", "/v1/entries", wire.EntryPage, scope=scope, query=sized)
-            found += page.entries
-            cursor = page.next
-            if cursor is None:
-                break
-        return found[offset:]
-
-    def history(self, id: str, *, scope: Scope | None = None) -> list[Version]:
-        """Every state the entry has had, oldest first; the last is the present one."""
-        return self.call("GET", f"/v1/entries/{part(id)}/history", wire.VersionList, scope=scope).versions
-
-    def links(self, id: str, *, scope: Scope | None = None) -> list[Link]:
-        """Every link that starts or ends at an entry, as far as the scope sees the other end."""
-        return self.call("GET", f"/v1/entries/{part(id)}/links", wire.LinkList, scope=scope).links
-
-    # -- change --------------------------------------------------------------------------------------------------
-
-    def edit(self, /, id: str, *, scope: Scope | None = None, **changes: Any) -> Entry:
-        """Change fields of an entry; the former state stays in its history."""
-        return self.call("PATCH", f"/v1/entries/{part(id)}", Entry, scope=scope, body=changes)
-
-    def supersede(
-        self, old: str, new: str, *, at: TimeLike = None, wrong: bool = False, scope: Scope | None = None
-    ) -> Entry:
-        """Record that `new` replaced `old` at a time; returns `old` as it is now."""
-        body = {"new": new, "at": at, "wrong": wrong}
-        return self.call("POST", f"/v1/entries/{part(old)}/supersede", Entry, scope=scope, body=body)
-
-    def link(
-        self, source: str, target: str, type: LinkType, *, confidence: float = 1.0, scope: Scope | None = None
-    ) -> Link:
-        """Record that one entry stands in this relation to another; linking twice changes nothing."""
-        body = {"source": source, "target": target, "type": type, "confidence": confidence}
-        return self.call("POST", "/v1/links", Link, scope=scope, body=body)
-
-    def unlink(self, source: str, target: str, type: LinkType, *, scope: Scope | None = None) -> bool:
-        """Remove a link; False when there was none."""
-        query = {"source": source, "target": target, "type": type}
-        return self.call("DELETE", "/v1/links", wire.Done, scope=scope, query=query).done
-
-    def forget(
-        self,
-        ids: Sequence[str] | None = None,
-        *,
-        session_id: str | None = None,
-        everything: bool = False,
-        layer: Layer | None = None,
-        turns: bool | None = None,
-        scope: Scope | None = None,
-    ) -> Receipt:
-        """Remove for good, and report what was removed. Give exactly one of `ids`, `session_id`, `everything`."""
-        body = {"ids": ids, "session_id": session_id, "everything": everything, "layer": layer, "turns": turns}
-        return self.call("POST", "/v1/forget", Receipt, scope=scope, body=body)
-
-    # -- care ----------------------------------------------------------------------------------------------------
-
-    def verify(self, *, progress: Progress | None = None) -> Report:
-        """Check the whole store, if it holds nobody else's memory."""
-        checked_progress(progress)
-        return self.call("POST", "/v1/verify", Report, once=False)
-
-    def close(self) -> None:
-        """End the connections; views of the same client end with it."""
-        self._http.close()
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.close()
-
-    def __repr__(self) -> str:
-        where = repr(str(self._http.base_url))
-        return f"Client({where})" if self.scope is None else f"Client({where}).for_scope({self.scope})"
-
-    # -- the wire ------------------------------------------------------------------------------------------------
-
-    def call(
-        self,
-        method: str,
-        path: str,
-        answer: type[T],
-        *,
-        scope: Scope | None = None,
-        query: Mapping[str, Any] | None = None,
-        body: Mapping[str, Any] | None = None,
-        once: bool = True,
-    ) -> T:
-        """Send one request and read its answer; any error of the service is raised as one of ours.
-
-        With `once`, a write is made once however often it is sent.
-        """
-        headers = {"idempotency-key": uuid.uuid4().hex} if once and method != "GET" else {}
-        content = None
-        if body is not None:
-            headers["content-type"] = "application/json"
-            content = encoded(body)
-        params = {**self._named(scope), **{name: value for name, value in (query or {}).items() if value is not None}}
-
-        def send() -> httpx.Response:
-            return self._http.request(method, path, params=params, content=content, headers=headers)
-
-        response = self._patient(send)
-        if response.is_error:
-            raise wire.error_of(response.status_code, _document(response))
-        return msgspec.json.decode(response.content, type=answer)
-
-    def _patient(self, send: Callable[[], httpx.Response]) -> httpx.Response:
-        """Send, and send again when the connection broke or the service has too much to do."""
+    def _answer(self, ask: Ask, scope: Mapping[str, Any]) -> Any:  # of the type that is asked for
         import httpx
 
+        headers = headers_of(ask)
         for tries_left in reversed(range(TRIES)):
+            content = _rewound(ask.content)
+            request = self.http.build_request(
+                ask.method, ask.path, params={**scope, **ask.query}, headers=headers, content=content
+            )
+            if ask.sink is not None:
+                request.extensions["timeout"]["read"] = None  # a long answer may pause
             try:
-                response = send()
-            except (httpx.ConnectError, httpx.RemoteProtocolError, httpx.ReadError) as error:
-                if not tries_left:
-                    raise _unreachable(self._http, error) from None
-                continue
+                response = self.http.send(request, stream=True)
+                try:
+                    wait_s = wait_after(response, tries_left)
+                    if wait_s is None:
+                        if ask.sink is None or response.is_error:
+                            response.read()
+                        else:
+                            for data in response.iter_bytes():
+                                ask.sink(data)
+                        return answer_in(ask, response)
+                finally:
+                    response.close()
             except (httpx.HTTPError, httpx.InvalidURL) as error:
-                raise _unreachable(self._http, error) from None
-            wait_s = response.headers.get("retry-after", "1" if response.status_code in (429, 503) else "")
-            if not wait_s or not tries_left:
-                return response
-            time.sleep(min(float(wait_s) if wait_s.isdecimal() else 1.0, MOST_WAIT_S))
+                if not tries_left or not _may_repeat(ask, error):
+                    raise _unreachable(self.http.base_url, error) from None
+                continue
+            time.sleep(wait_s)
         raise AssertionError("unreachable")
 
-    def _events(self, path: str, content: bytes, scope: Scope | None) -> Iterator[tuple[str, Any]]:
-        """Server-sent events: their kinds and data."""
+
+class AsyncConnection:
+    """The same for async code."""
+
+    def __init__(self, http: httpx.AsyncClient) -> None:
+        self.http = http
+
+    async def run(self, flow: Flow[T], scope: Mapping[str, Any]) -> T:
+        try:
+            ask = next(flow)
+            while True:
+                ask = flow.send(await self._answer(ask, scope))
+        except StopIteration as done:
+            found: T = done.value
+            return found
+        finally:
+            flow.close()
+
+    async def _answer(self, ask: Ask, scope: Mapping[str, Any]) -> Any:  # of the type that is asked for
         import httpx
 
-        headers = {"content-type": "application/x-ndjson"}
-        try:
-            with self._http.stream(
-                "POST", path, params=self._named(scope), content=content, headers=headers, timeout=None
-            ) as response:
-                if response.is_error:
-                    response.read()
-                    raise wire.error_of(response.status_code, _document(response))
-                kind = ""
-                for line in response.iter_lines():
-                    name, _, value = line.partition(": ")
-                    if name == "event":
-                        kind = value
-                    elif name == "data":
-                        yield kind, json.loads(value)
-        except httpx.HTTPError as error:
-            raise _unreachable(self._http, error) from None
-
-    def _named(self, scope: Scope | None) -> dict[str, Any]:
-        """The query parameters that name a scope."""
-        scope = self.scope if scope is None else checked_scope(scope)
-        if scope is None:
-            return {}
-        if self.scope is not None and not scope.within(self.scope):
-            raise ScopeError(
-                "scope", f"{scope} reaches beyond {self.scope}, to which this client is bound", "leave it out"
+        headers = headers_of(ask)
+        for tries_left in reversed(range(TRIES)):
+            content = _rewound(ask.content)
+            request = self.http.build_request(
+                ask.method,
+                ask.path,
+                params={**scope, **ask.query},
+                headers=headers,
+                content=content if content is None or isinstance(content, bytes) else _chunks(content),
             )
-        tenant = {} if scope.tenant == "default" else {"tenant": scope.tenant}
-        return {**tenant, **{layer: ids for layer in LAYERS if (ids := list(scope.ids(layer)))}}
+            if ask.sink is not None:
+                request.extensions["timeout"]["read"] = None
+            try:
+                response = await self.http.send(request, stream=True)
+                try:
+                    wait_s = wait_after(response, tries_left)
+                    if wait_s is None:
+                        if ask.sink is None or response.is_error:
+                            await response.aread()
+                        else:
+                            async for data in response.aiter_bytes():
+                                ask.sink(data)
+                        return answer_in(ask, response)
+                finally:
+                    await response.aclose()
+            except (httpx.HTTPError, httpx.InvalidURL) as error:
+                if not tries_left or not _may_repeat(ask, error):
+                    raise _unreachable(self.http.base_url, error) from None
+                continue
+            await asyncio.sleep(wait_s)
+        raise AssertionError("unreachable")
 
 
-class ClientSession:
-    """One dialogue of a scope, as `Memory.session` gives it."""
-
-    def __init__(self, client: Client, session_id: str, scope: Scope | None) -> None:
-        from wellworn.ingest.validate import checked_session_id
-
-        self.id = checked_session_id(session_id)
-        self._client = client
-        self._scope = scope
-        self._path = f"/v1/sessions/{part(self.id)}"
-
-    def add(
-        self,
-        role: str,
-        text: str,
-        *,
-        at: TimeLike = None,
-        speaker: str | None = None,
-        trust: str = "trusted",
-        tags: Sequence[str] = (),
-    ) -> str:
-        """Add a turn and return the id of its episode entry."""
-        turn = {"role": role, "text": text, "at": at, "speaker": speaker, "trust": trust, "tags": tags}
-        return self._add([turn])[0].id
-
-    def add_turns(self, turns: Sequence[tuple[str, str]], *, tags: Sequence[str] = ()) -> list[Entry]:
-        """Add several turns, each a role and a text, in one durable write."""
-        return self._add([{"role": role, "text": text, "tags": tags} for role, text in turns]) if turns else []
-
-    def _add(self, turns: Sequence[Mapping[str, Any]]) -> list[Entry]:
-        path = f"{self._path}/turns"
-        return self._client.call("POST", path, wire.EntryList, scope=self._scope, body={"turns": turns}).entries
-
-    def end(self, *, wait: float = 0.0) -> Job | None:
-        """End the session: what was said becomes memories, in the background."""
-        return self._client.call(
-            "POST", f"{self._path}/end", wire.SessionEnd, scope=self._scope, body={"wait": wait}
-        ).job
-
-    def turns(self) -> list[Turn]:
-        """Every turn so far, verbatim, in order."""
-        return self._client.call("GET", f"{self._path}/turns", wire.TurnList, scope=self._scope).turns
+async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
+    while data := await asyncio.to_thread(file.read, CHUNK):
+        yield data
 
 
-class ClientLearning:
-    """What was learned from outcomes."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def status(self, *, scope: Scope | None = None) -> LearningStatus:
-        """What serves the scope's home layer now, and on which evidence."""
-        return self._client.call("GET", "/v1/learning", LearningStatus, scope=scope)
+def _rewound(content: bytes | BinaryIO | None) -> bytes | BinaryIO | None:
+    if content is not None and not isinstance(content, bytes):
+        content.seek(0)
+    return content
 
 
-class ClientJobs:
-    """Background work of the service."""
-
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def list(self, *, state: JobState | None = None, limit: int = 100, scope: Scope | None = None) -> JobsOfService:
-        """Jobs of the scope, newest first."""
-        query = {"state": state, "limit": limit}
-        return self._client.call("GET", "/v1/jobs", wire.JobList, scope=scope, query=query).jobs
+def headers_of(ask: Ask) -> dict[str, str]:
+    headers = {"idempotency-key": uuid.uuid4().hex} if ask.once else {}
+    return headers if ask.content is None else {**headers, "content-type": ask.type}
 
 
-JobsOfService = list[Job]
+def wait_after(response: httpx.Response, tries_left: int) -> float | None:
+    """How long to wait before the request is sent again; None: this is its answer."""
+    wait_s = response.headers.get("retry-after", "1" if response.status_code in (429, 503) else "")
+    if not wait_s or not tries_left:
+        return None
+    return min(float(wait_s) if wait_s.isdecimal() else 1.0, MOST_WAIT_S)
 
 
-class ClientAdmin:
-    """Counts and the audit log."""
+def _may_repeat(ask: Ask, error: Exception) -> bool:
+    """Whether the request may be sent again: its connection broke, and nothing of its answer was used."""
+    import httpx
 
-    def __init__(self, client: Client) -> None:
-        self._client = client
-
-    def stats(self, *, scope: Scope | None = None) -> Stats:
-        """How much the scope sees."""
-        return self._client.call("GET", "/v1/stats", Stats, scope=scope)
-
-    def events(self, *, limit: int = 100, scope: Scope | None = None) -> list[Event]:
-        """The tenant's audit log, newest first. Needs an admin's key."""
-        return self._client.call("GET", "/v1/events", wire.EventList, scope=scope, query={"limit": limit}).events
+    broke = isinstance(error, httpx.ConnectError | httpx.RemoteProtocolError | httpx.ReadError)
+    return broke and (ask.sink is None or isinstance(error, httpx.ConnectError))
 
 
-def part(id: str) -> str:
-    """An id as one part of a path."""
-    if not isinstance(id, str):
-        raise InvalidInput("id", f"must be text, not {type(id).__name__}")
-    return quote(id, safe="") or "%20"
-
-
-def encoded(value: Any) -> bytes:  # any JSON value, with times in it
-    """JSON; a value that it cannot hold is an error that names it."""
-    try:
-        return json.dumps(value, default=_plain, allow_nan=False).encode()
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InvalidInput(
-            "body", f"cannot be sent as JSON: {error}", "use texts, numbers, lists and mappings"
-        ) from None
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, Iterable) and not isinstance(value, bytes):
-        return list(value)
-    raise TypeError(f"{type(value).__name__} is not JSON")
+def answer_in(ask: Ask, response: httpx.Response) -> Any:  # of the type that is asked for
+    """What the service answered; an error of the service is raised as one of ours."""
+    if response.is_error:
+        raise wire.error_of(response.status_code, _document(response))
+    return response.headers if ask.sink is not None else msgspec.json.decode(response.content, type=ask.answer)
 
 
 def _document(response: httpx.Response) -> Mapping[str, Any]:
@@ -519,5 +193,348 @@ def _document(response: httpx.Response) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _unreachable(http: httpx.Client, error: Exception) -> ServiceFailed:
-    return ServiceFailed(f"{http.base_url} cannot be reached: {error} (start it with `wellworn serve`)")
+def _unreachable(url: httpx.URL, error: Exception) -> ServiceFailed:
+    return ServiceFailed(f"{url} cannot be reached: {error} (start it with `wellworn serve`)")
+
+
+# -- verbs -------------------------------------------------------------------------------------------------------------
+
+
+class Remote:
+    """A part of a service: whose memory it is about, and what is fixed in its addresses."""
+
+    def __init__(self, connection: Any, scope: Scope | None, **place: str) -> None:
+        self.connection = connection
+        self.scope = scope
+        """The scope that is filled in; None: what the key is bound to, when a call names none."""
+        self._place = place
+
+    def asks(self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # what it returns
+        """Play the verb that stands for this method of `Memory`; awaitable where the connection is."""
+        bound = signature_of(method).bind(self, *args, **kwargs)
+        said = {**self._place, **_flat(bound)}
+        bound.apply_defaults()
+        given = Given(said=said, all={**self._place, **_flat(bound)})
+        scope = said.pop("scope", None)
+        return self.connection.run(VERBS[method](given), named(scope, self.scope))
+
+    def ask(
+        self, line: str, values: Mapping[str, Any], answer: type[T], *, once: bool = True
+    ) -> Any:  # T, or awaitable
+        """One request that is no verb of `Memory`."""
+
+        def flow() -> Flow[T]:
+            found: T = yield asked(
+                line, {name: one for name, one in values.items() if one is not None}, answer, once=once
+            )
+            return found
+
+        return self.connection.run(flow(), named(None, self.scope))
+
+
+@functools.cache
+def signature_of(method: Callable[..., Any]) -> inspect.Signature:
+    return inspect.signature(method)
+
+
+def _flat(bound: inspect.BoundArguments) -> dict[str, Any]:
+    """The arguments by name, those of `**` among them, without `self`."""
+    kinds = bound.signature.parameters
+    flat: dict[str, Any] = {}
+    for name, value in [*bound.arguments.items()][1:]:
+        flat |= value if kinds[name].kind is inspect.Parameter.VAR_KEYWORD else {name: value}
+    return flat
+
+
+def named(scope: Scope | None, bound: Scope | None) -> dict[str, Any]:
+    """The query parameters that name a scope."""
+    scope = bound if scope is None else checked_scope(scope)
+    if scope is None:
+        return {}
+    if bound is not None and not scope.within(bound):
+        raise ScopeError("scope", f"{scope} reaches beyond {bound}, to which this client is bound", "leave it out")
+    tenant = {} if scope.tenant == "default" else {"tenant": scope.tenant}
+    return {**tenant, **{layer: ids for layer in LAYERS if (ids := list(scope.ids(layer)))}}
+
+
+def sent(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """The verb of `Memory` over a connection: the same signature, types and documentation."""
+
+    @functools.wraps(method)
+    def call(self: Remote, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        found: T = self.asks(method, args, kwargs)
+        return found
+
+    return call
+
+
+def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
+    """The same as a coroutine function."""
+
+    @functools.wraps(method)
+    async def call(self: Remote, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        found: T = await self.asks(method, args, kwargs)
+        return found
+
+    return call
+
+
+# -- the client --------------------------------------------------------------------------------------------------------
+
+
+class ClientSession(Remote):
+    """One dialogue of a scope, as `Memory.session` gives it."""
+
+    def __init__(self, connection: Any, scope: Scope | None, session_id: str) -> None:
+        self.id = checked_session_id(session_id)
+        super().__init__(connection, scope, session_id=self.id)
+
+    add = sent(Session.add)
+    add_turns = sent(Session.add_turns)
+    end = sent(Session.end)
+    turns = sent(Session.turns)
+
+
+class ClientLearning(Remote):
+    """What was learned from outcomes, and how to steer it."""
+
+    status = sent(LearningView.status)
+    relearn = sent(LearningView.relearn)
+    reset = sent(LearningView.reset)
+    share = sent(LearningView.share)
+    export = sent(LearningView.export)
+    practise = sent(LearningView.practise)
+
+
+class ClientJobs(Remote):
+    """Background work of the service."""
+
+    run = sent(JobsView.run)
+    retry = sent(JobsView.retry)
+    list = sent(JobsView.list)
+
+
+class ClientAdmin(Remote):
+    """Counts, costs, the audit log, keeping and erasing, moving data in and out. Needs an admin's key."""
+
+    stats = sent(AdminView.stats)
+    events = sent(AdminView.events)
+    costs = sent(AdminView.costs)
+    retention = sent(AdminView.retention)
+    expire = sent(AdminView.expire)
+    erase = sent(AdminView.erase)
+    export = sent(AdminView.export)
+    load = sent(AdminView.load)
+
+
+class ClientKeys(Remote):
+    """API keys of the tenant. Needs an admin's key."""
+
+    def list(self) -> list[wire.KeyInfo]:
+        """The keys, newest first, without their secrets."""
+        found: wire.KeyList = self.ask("GET /v1/keys", {}, wire.KeyList)
+        return found.keys
+
+    def create(
+        self,
+        name: str = "",
+        *,
+        role: str = "writer",
+        layers: Mapping[str, Any] | None = None,
+        expires_at: TimeLike = None,
+    ) -> wire.NewKey:
+        """Make a key. Its text is in the answer, and nowhere else."""
+        body = {"name": name, "role": role, "layers": layers, "expires_at": expires_at}
+        found: wire.NewKey = self.ask("POST /v1/keys", body, wire.NewKey, once=False)
+        return found
+
+    def rotate(self, id: str, *, grace: timedelta = timedelta(days=1)) -> wire.NewKey:
+        """Make a key in the place of another, which works until the grace is over."""
+        body = {"id": id, "grace_s": grace.total_seconds()}
+        found: wire.NewKey = self.ask("POST /v1/keys/{id}/rotate", body, wire.NewKey, once=False)
+        return found
+
+    def revoke(self, id: str) -> wire.KeyInfo:
+        """Refuse a key from now on."""
+        found: wire.KeyInfo = self.ask("DELETE /v1/keys/{id}", {"id": id}, wire.KeyInfo, once=False)
+        return found
+
+
+class Client(Remote):
+    """A memory behind `wellworn serve`. Safe to share between threads; close it when done."""
+
+    def __init__(self, url: str, *, key: str | None = None, timeout_s: float = 60.0) -> None:
+        """`key` is an API key (`wellworn keys create`) or a token of the issuer that the service trusts; a service on
+        this machine needs none."""
+        self._bind(Connection(_httpx().Client(**_options(url, key, timeout_s))), None)
+
+    def _bind(self, connection: Connection, scope: Scope | None) -> None:
+        super().__init__(connection, scope)
+        self.learning = ClientLearning(connection, scope)
+        self.jobs = ClientJobs(connection, scope)
+        self.admin = ClientAdmin(connection, scope)
+        self.keys = ClientKeys(connection, scope)
+
+    def for_user(self, user: str, *, tenant: str = "default", **layers: str) -> Client:
+        """The memory of one person: the same verbs, without `scope`."""
+        return self.for_scope(Scope(tenant=tenant, user=user, **layers))
+
+    def for_scope(self, scope: Scope) -> Client:
+        """The same verbs with any scope filled in. The tenant `default` stands for that of the key."""
+        bound = object.__new__(type(self))
+        bound._bind(self.connection, checked_scope(scope))
+        return bound
+
+    def session(self, session_id: str, *, scope: Scope | None = None) -> ClientSession:
+        """A dialogue to add turns to; a known id continues that dialogue."""
+        return ClientSession(self.connection, self.scope if scope is None else scope, session_id)
+
+    remember = sent(Memory.remember)
+    remember_many = sent(Memory.remember_many)
+    sessions = sent(Memory.sessions)
+    reflect = sent(Memory.reflect)
+    recall = sent(Memory.recall)
+    assemble = sent(Memory.assemble)
+    reason = sent(Memory.reason)
+    outcome = sent(Memory.outcome)
+    get = sent(Memory.get)
+    entries = sent(Memory.entries)
+    history = sent(Memory.history)
+    links = sent(Memory.links)
+    edit = sent(Memory.edit)
+    supersede = sent(Memory.supersede)
+    link = sent(Memory.link)
+    unlink = sent(Memory.unlink)
+    forget = sent(Memory.forget)
+    verify = sent(Memory.verify)
+
+    def close(self) -> None:
+        """End the connections; views of the same client end with it."""
+        self.connection.http.close()
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        where = repr(str(self.connection.http.base_url))
+        return f"Client({where})" if self.scope is None else f"Client({where}).for_scope({self.scope})"
+
+
+# -- the async client --------------------------------------------------------------------------------------------------
+
+
+class AsyncClientSession(Remote):
+    """A dialogue whose turns are awaited."""
+
+    def __init__(self, connection: Any, scope: Scope | None, session_id: str) -> None:
+        self.id = checked_session_id(session_id)
+        super().__init__(connection, scope, session_id=self.id)
+
+    add = awaited(Session.add)
+    add_turns = awaited(Session.add_turns)
+    end = awaited(Session.end)
+    turns = awaited(Session.turns)
+
+
+class AsyncClientLearning(Remote):
+    status = awaited(LearningView.status)
+    relearn = awaited(LearningView.relearn)
+    reset = awaited(LearningView.reset)
+    share = awaited(LearningView.share)
+    export = awaited(LearningView.export)
+    practise = awaited(LearningView.practise)
+
+
+class AsyncClientJobs(Remote):
+    run = awaited(JobsView.run)
+    retry = awaited(JobsView.retry)
+    list = awaited(JobsView.list)
+
+
+class AsyncClientAdmin(Remote):
+    stats = awaited(AdminView.stats)
+    events = awaited(AdminView.events)
+    costs = awaited(AdminView.costs)
+    retention = awaited(AdminView.retention)
+    expire = awaited(AdminView.expire)
+    erase = awaited(AdminView.erase)
+    export = awaited(AdminView.export)
+    load = awaited(AdminView.load)
+
+
+class AsyncClient(Remote):
+    """`Client` for async code: the same verbs, awaited."""
+
+    def __init__(self, url: str, *, key: str | None = None, timeout_s: float = 60.0) -> None:
+        self._bind(AsyncConnection(_httpx().AsyncClient(**_options(url, key, timeout_s))), None)
+
+    def _bind(self, connection: AsyncConnection, scope: Scope | None) -> None:
+        super().__init__(connection, scope)
+        self.learning = AsyncClientLearning(connection, scope)
+        self.jobs = AsyncClientJobs(connection, scope)
+        self.admin = AsyncClientAdmin(connection, scope)
+
+    def for_user(self, user: str, *, tenant: str = "default", **layers: str) -> AsyncClient:
+        """The memory of one person: the same verbs, without `scope`."""
+        return self.for_scope(Scope(tenant=tenant, user=user, **layers))
+
+    def for_scope(self, scope: Scope) -> AsyncClient:
+        bound = object.__new__(type(self))
+        bound._bind(self.connection, checked_scope(scope))
+        return bound
+
+    def session(self, session_id: str, *, scope: Scope | None = None) -> AsyncClientSession:
+        return AsyncClientSession(self.connection, self.scope if scope is None else scope, session_id)
+
+    remember = awaited(Memory.remember)
+    remember_many = awaited(Memory.remember_many)
+    sessions = awaited(Memory.sessions)
+    reflect = awaited(Memory.reflect)
+    recall = awaited(Memory.recall)
+    assemble = awaited(Memory.assemble)
+    reason = awaited(Memory.reason)
+    outcome = awaited(Memory.outcome)
+    get = awaited(Memory.get)
+    entries = awaited(Memory.entries)
+    history = awaited(Memory.history)
+    links = awaited(Memory.links)
+    edit = awaited(Memory.edit)
+    supersede = awaited(Memory.supersede)
+    link = awaited(Memory.link)
+    unlink = awaited(Memory.unlink)
+    forget = awaited(Memory.forget)
+    verify = awaited(Memory.verify)
+
+    async def close(self) -> None:
+        await self.connection.http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self.close()
+
+
+def _httpx() -> Any:  # the module
+    try:
+        import httpx
+    except ImportError:
+        raise MissingExtra("wellworn.Client", "client") from None
+    return httpx
+
+
+def _options(url: str, key: str | None, timeout_s: float) -> dict[str, Any]:
+    """Settings of the HTTP client."""
+    if not isinstance(url, str) or not url.startswith(("http://", "https://")):
+        raise InvalidInput("url", f"{url!r:.80} is no address", "as in 'http://localhost:8765'")
+    if key is not None and not (isinstance(key, str) and key.isascii() and key.isprintable() and key.strip()):
+        raise InvalidInput("key", "is no API key", "as in 'ww_…', from `wellworn keys create`")
+    headers = {} if key is None else {"authorization": f"Bearer {key.strip()}"}
+    return {"base_url": url, "headers": headers, "timeout": timeout_s}

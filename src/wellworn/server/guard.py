@@ -5,11 +5,13 @@ Written as plain ASGI, so that a request that is refused costs next to nothing.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
+from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Response
@@ -25,12 +27,15 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 MOST_BODY = 4_000_000
 MOST_IMPORT = 64_000_000
 IMPORT_PATH = "/v1/import"
+MOST_LOAD = 4_000_000_000
+"""An export that is loaded; it goes to the disk, not into memory."""
+LOAD_PATH = "/v1/load"
 OPEN = ("/healthz", "/readyz", "/openapi.json")
 """Answered without a key, and however busy the server is."""
 PAGE = "/ui/"
 """Where the page is, beside `/`. It finds out itself who visits, to send them to its sign-in."""
-CALLER = "caller"
-"""Where a request's state holds who sent it."""
+CALLER, AUDITED = "caller", "audited"
+"""Where a request's state holds who sent it, and what the audit log will say of it."""
 SECURITY_HEADERS = {
     "x-content-type-options": "nosniff",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -78,9 +83,18 @@ class RequestGuard:
     """The outermost layer of the service."""
 
     def __init__(
-        self, app: ASGIApp, *, rules: Rules, gate: Gate, metrics: Metrics, ticks: Callable[[], float] = time.monotonic
+        self,
+        app: ASGIApp,
+        *,
+        rules: Rules,
+        gate: Gate,
+        metrics: Metrics,
+        audit: Callable[[Any, int], None],
+        ticks: Callable[[], float] = time.monotonic,
     ) -> None:
+        """`audit` is told of each answered access and its status."""
         self._app = app
+        self._audit = audit
         self._rules = rules
         self._gate = gate
         self._metrics = metrics
@@ -98,6 +112,8 @@ class RequestGuard:
         except WellwornError as error:
             await refusal(problem_of(error))(scope, receive, answer)
         finally:
+            if AUDITED in scope.get("state", {}):
+                self._audit(scope["state"][AUDITED], answer.status)
             route = getattr(scope.get("route"), "path", "none")
             method = scope["method"] if scope["method"] in _METHODS else "other"  # or callers could make up any number
             seconds = self._ticks() - begun
@@ -117,8 +133,14 @@ class RequestGuard:
             return
         if scope["path"] != "/" and not scope["path"].startswith(PAGE):
             address = (scope.get("client") or ("", 0))[0]
-            scope.setdefault("state", {})[CALLER] = self._gate.admit(headers, address)
-        most = MOST_IMPORT if scope["path"] == IMPORT_PATH else MOST_BODY
+            waits = self._gate.is_token(headers)  # for the issuer, now and then
+            admitted = (
+                await asyncio.to_thread(self._gate.admit, headers, address)
+                if waits
+                else self._gate.admit(headers, address)
+            )
+            scope.setdefault("state", {})[CALLER] = admitted
+        most = {IMPORT_PATH: MOST_IMPORT, LOAD_PATH: MOST_LOAD}.get(scope["path"], MOST_BODY)
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length[:20]) > most:
             await refusal(problem(413, _too_large(most), "InvalidInput"))(scope, receive, answer)

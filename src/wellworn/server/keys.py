@@ -18,6 +18,8 @@ from typing import Literal, get_args
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import LAYERS, Scope
+from wellworn.ingest.validate import checked_line
+from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter, Store, StoreReader
 
 API_KEY = "api_key"
@@ -70,11 +72,15 @@ def create_key(
     expires_at: datetime | None = None,
 ) -> tuple[ApiKey, str]:
     """A new key and its text, which nobody can read again."""
+    name = checked_line("name", name)
     chosen = next((one for one in get_args(Role) if one == role), None)
     if chosen is None:
         raise InvalidInput("role", f"{role!r:.60} is not a role", f"use one of {', '.join(ROLES)}")
     if expires_at is not None and expires_at <= now:
         raise InvalidInput("expires", f"{expires_at.isoformat()} has passed", "give a later time")
+    unknown = sorted({*(layers or {})} - {*LAYERS})
+    if unknown:
+        raise InvalidInput("layers", f"{unknown[0]!r:.60} is not a layer", f"use {', '.join(LAYERS)}")
     bound = {layer: list(ids) for layer, ids in (layers or {}).items() if ids}
     scope_of(tenant, bound)
     secret = secrets.token_urlsafe(32)
@@ -88,7 +94,7 @@ def create_key(
         expires_at=expires_at,
         digest=_digest(secret),
     )
-    _put(store, key, now)
+    _put(store, key, now, "create_key")
     return key, f"{PREFIX}_{key.id}_{secret}"
 
 
@@ -97,18 +103,20 @@ def list_keys(reader: StoreReader, tenant: str | None = None) -> list[ApiKey]:
     return [key for record in reader.records(RecordFilter(kinds=[API_KEY], tenant=tenant)) if (key := _key_of(record))]
 
 
-def revoke_key(store: Store, id: str, *, now: datetime) -> ApiKey:
-    """Refuse the key from now on. The id may be shortened to its beginning."""
-    key = _named(store, id)
+def revoke_key(store: Store, id: str, *, now: datetime, tenant: str | None = None) -> ApiKey:
+    """Refuse the key (of this tenant, or of any) from now on. The id may be shortened to its beginning."""
+    key = _named(store, id, tenant)
     if key.revoked_at is None:
         key = replace(key, revoked_at=now)
-        _put(store, key, now)
+        _put(store, key, now, "revoke_key")
     return key
 
 
-def rotate_key(store: Store, id: str, *, now: datetime, grace: timedelta) -> tuple[ApiKey, str]:
+def rotate_key(
+    store: Store, id: str, *, now: datetime, grace: timedelta, tenant: str | None = None
+) -> tuple[ApiKey, str]:
     """A new key in the place of another, which is refused when the grace has passed."""
-    old = _named(store, id)
+    old = _named(store, id, tenant)
     if not old.active(now):
         raise InvalidInput("key", f"{old.id} is expired or revoked", "create a new one")
     made = create_key(
@@ -121,7 +129,8 @@ def rotate_key(store: Store, id: str, *, now: datetime, grace: timedelta) -> tup
         expires_at=None if old.expires_at is None else now + (old.expires_at - old.created_at),
     )
     end = now + grace
-    _put(store, replace(old, expires_at=end if old.expires_at is None else min(end, old.expires_at)), now)
+    ends = end if old.expires_at is None else min(end, old.expires_at)
+    _put(store, replace(old, expires_at=ends), now, "rotate_key")
     return made
 
 
@@ -149,8 +158,8 @@ def _digest(secret: str) -> str:
     return hashlib.sha256(secret.encode()).hexdigest()
 
 
-def _named(store: Store, id: str) -> ApiKey:
-    found = [key for key in list_keys(store) if id and key.id.startswith(id)]
+def _named(store: Store, id: str, tenant: str | None) -> ApiKey:
+    found = [key for key in list_keys(store, tenant) if id and key.id.startswith(id)]
     if not found:
         raise NotFound("key", id, "see `wellworn keys list`")
     if len(found) > 1:
@@ -158,12 +167,13 @@ def _named(store: Store, id: str) -> ApiKey:
     return found[0]
 
 
-def _put(store: Store, key: ApiKey, now: datetime) -> None:
+def _put(store: Store, key: ApiKey, now: datetime, action: str) -> None:
     record = Record(
         tenant=key.tenant, kind=API_KEY, key=key.id, body=to_plain(key), created_at=key.created_at, updated_at=now
     )
     with store.transact() as tx:
         tx.put_records([record])
+        audit(tx, Event(at=now, tenant=key.tenant, action=action, detail={"key": key.id}))
 
 
 def _key_of(record: Record) -> ApiKey | None:

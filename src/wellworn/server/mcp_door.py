@@ -18,12 +18,12 @@ from starlette.types import Receive, Scope, Send
 from wellworn.core.values import LAYERS
 from wellworn.memory import Memory
 from wellworn.server.access import Caller
-from wellworn.server.guard import CALLER
-from wellworn.server.service import LOCAL, MemoryService
-from wellworn.store.events import ACTOR, Event
+from wellworn.server.guard import AUDITED, CALLER
+from wellworn.server.service import Access, MemoryService
+from wellworn.store.events import ACTOR
 
 MCP_PATH = "/mcp"
-_CALL: ContextVar[tuple[Caller, Memory]] = ContextVar("call")
+_CALL: ContextVar[tuple[Access, Memory]] = ContextVar("call")
 
 
 class McpDoor:
@@ -42,14 +42,15 @@ class McpDoor:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         caller: Caller = scope["state"][CALLER]
+        access = scope["state"][AUDITED] = Access(caller=caller, operation="mcp")
         given = parse_qs(scope["query_string"].decode("latin-1"))
         tenant = given.get("tenant", [None])[0]
-        wanted = caller.scope({layer: given[layer] for layer in LAYERS if layer in given}, tenant)
+        wanted = access.scope = caller.scope({layer: given[layer] for layer in LAYERS if layer in given}, tenant)
         async with self._starting:
             if self._inner is None:
                 await self._start()
-        _CALL.set((caller, self._service.memory.for_scope(wanted)))
-        ACTOR.set("" if caller.actor == LOCAL else caller.actor)
+        _CALL.set((access, self._service.memory.for_scope(wanted)))
+        ACTOR.set(caller.actor)
         await self._inner(scope, receive, send)
 
     async def _start(self) -> None:
@@ -78,7 +79,7 @@ class McpDoor:
     def _load(self) -> Any:  # the SDK's server; its types would load it
         from wellworn.doors.mcp import build_server
 
-        return build_server(self._opened)
+        return build_server(self._opened, noted=_noted)
 
     async def stop(self) -> None:
         self._stopping.set()
@@ -87,14 +88,16 @@ class McpDoor:
 
     def _opened(self, access: str) -> Memory:
         """The memory of whoever sent the request that is being answered."""
-        caller, memory = _CALL.get()
+        called, memory = _CALL.get()
         if access == "write":
-            caller.require("writer")
-        elif caller.actor != LOCAL:
-            who = {"actor": caller.actor}
-            now = memory.engine.clock()
-            self._service.trail.read(Event(at=now, tenant=caller.tenant, action="mcp", detail={**who}))
+            called.caller.require("writer")
         return memory
+
+
+def _noted(tool: str, count: int) -> None:
+    """Tell the audit log which tool was called, and how much it gave."""
+    access, _ = _CALL.get()
+    access.operation, access.count = f"mcp:{tool}", count
 
 
 def _checked_already() -> Any:

@@ -1,4 +1,5 @@
-"""The routes of `/v1`: each translates a request into one verb of `Memory`, and its result into JSON.
+"""The routes of `/v1` for entries, recalls and sessions: each translates a request into one verb of `Memory`, and its
+result into JSON. `care` has those for owners and operators.
 
 Routes run on worker threads, so that no request holds up another. No rule of memory lives here.
 """
@@ -19,13 +20,12 @@ from fastapi.responses import StreamingResponse
 
 from wellworn.core.citations import read_citation
 from wellworn.core.errors import Conflict, InvalidInput, NotFound, WellwornError
-from wellworn.core.values import Entry, Job, LearningStatus, Link, Reasoning, Recall, Receipt, Stats
+from wellworn.core.values import Entry, Job, Link, Reasoning, Recall, Receipt
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.session import Session
 from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, checked_count, checked_flag, checked_seconds, checked_text
 from wellworn.integrations.loop import nothing_in, rule_of
 from wellworn.integrations.prompt import MAX_CHARS, TAG, memory_block
-from wellworn.ops.doctor import Report
 from wellworn.search.filters import Filters
 from wellworn.server import bodies, wire
 from wellworn.server.guard import IMPORT_PATH
@@ -80,14 +80,14 @@ def list_entries(
         raise InvalidInput("cursor", f"{cursor!r:.40} is none", "give the `next` of the page before, or nothing")
     page = call.memory.engine.store.select(partitions, selection, after=int(cursor or 0), limit=limit + 1)
     more = str(page[limit - 1][0]) if len(page) > limit else None
-    return call.read("list", wire.EntryPage(entries=[entry for _, entry in page[:limit]], next=more))
+    return call.read(wire.EntryPage(entries=[entry for _, entry in page[:limit]], next=more))
 
 
 @v1.get("/entries/{id}", tags=["entries"], response_model=Entry)
 def get_entry(call: Reader, id: str, if_none_match: IfNoneMatch = None) -> Response:
     """One entry, whatever its state, with its ETag."""
     entry = call.memory.get(id)
-    answer = call.read("get", entry, entry_id=entry.id)
+    answer = call.read(entry)
     if if_none_match is not None and _matches(if_none_match, etag_of(entry)):
         return Response(status_code=304, headers={"etag": etag_of(entry)})
     return answer
@@ -96,13 +96,13 @@ def get_entry(call: Reader, id: str, if_none_match: IfNoneMatch = None) -> Respo
 @v1.get("/entries/{id}/history", tags=["entries"], response_model=wire.VersionList)
 def entry_history(call: Reader, id: str) -> Response:
     """Every state that the entry has had, oldest first."""
-    return call.read("history", wire.VersionList(versions=call.memory.history(id)), entry_id=id)
+    return call.read(wire.VersionList(versions=call.memory.history(id)))
 
 
 @v1.get("/entries/{id}/links", tags=["entries"], response_model=wire.LinkList)
 def entry_links(call: Reader, id: str) -> Response:
     """Links that start or end at the entry."""
-    return call.read("links", wire.LinkList(links=call.memory.links(id)), entry_id=id)
+    return call.read(wire.LinkList(links=call.memory.links(id)))
 
 
 @v1.patch("/entries/{id}", tags=["entries"], response_model=Entry)
@@ -162,6 +162,7 @@ async def bulk_import(call: Writer, request: Request) -> StreamingResponse:
     """Remember many texts: one JSON text or object a line, as in `/v1/entries`. All are checked before the first is
     stored. The import goes on when the connection breaks; sent again, nothing is stored twice."""
     items = await asyncio.to_thread(_lines, await request.body())
+    call.access.count = len(items)
     events: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
@@ -198,14 +199,16 @@ async def bulk_import(call: Writer, request: Request) -> StreamingResponse:
 def recall(call: Reader, body: bodies.RecallBody) -> Response:
     """The entries that answer the query best, each with the reasons for its place."""
     found = call.memory.recall(**body.given())
-    return call.read("recall", found, recall=found.id)
+    call.access.id = found.id
+    return call.read(found)
 
 
 @v1.post("/reason", tags=["recall"], response_model=Reasoning)
 def reason(call: Reader, body: bodies.ReasonBody) -> Response:
     """The chain of entries that bears on a question, and what follows from them."""
     found = call.memory.reason(**body.given())
-    return call.read("reason", found, recall=found.recall.id)
+    call.access.id = found.recall.id
+    return call.read(found)
 
 
 @v1.post("/recalls/{id}/outcome", tags=["recall"], response_model=wire.Done)
@@ -229,7 +232,8 @@ def prompt_context(call: Reader, body: bodies.ContextBody) -> Response:
     if found.searched and not found.hits and body.min_confidence:
         text = nothing_in(TAG)
     value = wire.PromptContext(recall_id=found.id, text=text, shown=block.shown if cites else 0)
-    return call.read("context", value, recall=found.id)
+    call.access.id = found.id
+    return call.read(value)
 
 
 @v1.post("/recalls/{id}/answer", tags=["recall"], response_model=wire.ReadAnswer)
@@ -240,7 +244,7 @@ def read_answer(call: Writer, id: str, body: bodies.AnswerBody) -> Response:
     if read.places is not None:
         with suppress(NotFound):  # learning is off, or the recall was forgotten
             call.memory.outcome(id, cited=read.places)  # reported again, it changes nothing
-    return ServiceReply(value=wire.ReadAnswer(text=read.text, cited=read.places)).response()
+    return call.read(wire.ReadAnswer(text=read.text, cited=read.places))
 
 
 # -- sessions ----------------------------------------------------------------------------------------------------------
@@ -254,13 +258,13 @@ def list_sessions(call: Reader, layer: str | None = None, limit: Limit = 100, cu
         raise InvalidInput("cursor", f"there is no session {cursor!r:.80}", "begin again without it")
     first = 0 if cursor is None else ids.index(cursor) + 1
     page = ids[first : first + limit]
-    return call.read("sessions", wire.SessionPage(sessions=page, next=page[-1] if first + limit < len(ids) else None))
+    return call.read(wire.SessionPage(sessions=page, next=page[-1] if first + limit < len(ids) else None))
 
 
 @v1.get("/sessions/{id:path}/turns", tags=["sessions"], response_model=wire.TurnList)
 def list_turns(call: Reader, id: str) -> Response:
     """Every turn of a session, verbatim, in order."""
-    return call.read("turns", wire.TurnList(turns=call.memory.session(id).turns()), session=id)
+    return call.read(wire.TurnList(turns=call.memory.session(id).turns()))
 
 
 @v1.post("/sessions/{id:path}/turns", tags=["sessions"], status_code=201, response_model=wire.EntryList)
@@ -318,52 +322,6 @@ def reflect(call: Writer, body: bodies.ReflectBody) -> Response:
         return ServiceReply(value=wire.ReflectionList(reflections=made), names=names)
 
     return call.once(work)
-
-
-# -- care --------------------------------------------------------------------------------------------------------------
-
-
-@v1.post("/forget", tags=["care"], response_model=Receipt)
-def forget(call: Writer, body: bodies.ForgetBody) -> Response:
-    """Remove for good, and report what was removed. `everything` needs an admin."""
-    if body.everything:
-        call.caller.require("admin")
-    return call.once(lambda: ServiceReply(value=call.memory.forget(**body.given())))
-
-
-@v1.get("/stats", tags=["care"], response_model=Stats)
-def stats(call: Reader) -> Response:
-    """How much the scope holds."""
-    return call.read("stats", call.memory.admin.stats())
-
-
-@v1.get("/learning", tags=["care"], response_model=LearningStatus)
-def learning(call: Reader) -> Response:
-    """What serves the scope's home layer now, and on which evidence."""
-    return call.read("learning", call.memory.learning.status())
-
-
-@v1.get("/jobs", tags=["care"], response_model=wire.JobList)
-def jobs(call: Reader, state: str | None = None, limit: Limit = 100) -> Response:
-    """Background work of the scope, newest first."""
-    found = call.memory.jobs.list(state=state, limit=limit)  # type: ignore[arg-type]
-    seen = call.scope.partitions()
-    return call.read("jobs", wire.JobList(jobs=[job for job in found if job.partition in seen]))
-
-
-@v1.get("/events", tags=["care"], response_model=wire.EventList)
-def events(call: Admin, limit: Limit = 100) -> Response:
-    """The tenant's audit log, newest first: who did what to which entry, never its text."""
-    call.require_tenant("the audit log")
-    call.service.trail.flush()
-    return call.read("events", wire.EventList(events=call.memory.admin.events(limit=limit)))
-
-
-@v1.post("/verify", tags=["care"], response_model=Report)
-def verify(call: Admin) -> Response:
-    """Check the whole store."""
-    call.require_store("verify")
-    return call.read("verify", call.memory.verify())
 
 
 def _entry_reply(entry: Entry) -> ServiceReply:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import time
-from collections.abc import Callable, Sequence
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from threading import Lock
 from typing import Any
 
@@ -14,21 +16,24 @@ import msgspec
 from fastapi import Request, Response
 from pydantic import TypeAdapter
 
+from wellworn.core.clock import Clock
 from wellworn.core.errors import AccessDenied, StoreError
 from wellworn.core.scope import MAX_NAME_CHARS, SHARED_LAYERS
 from wellworn.core.values import LAYERS, Entry, Job, Partition, Scope
 from wellworn.ingest.session import Watch
 from wellworn.memory import Memory
 from wellworn.server.access import Caller, Gate
-from wellworn.server.guard import CALLER, Rules
+from wellworn.server.guard import AUDITED, CALLER, Rules
 from wellworn.server.metrics import Metrics
+from wellworn.server.oidc import OidcSettings, OidcVerifier
 from wellworn.server.once import Again, Requests, ServiceReply, Wanted, wanted
 from wellworn.server.wire import PROBLEM, Problem
 from wellworn.store.events import ACTOR, Event, audit
 from wellworn.store.port import Store, Tx
 
 LOCAL = "local"
-_MOST_PENDING = 500
+MOST_PENDING = 100_000
+"""Calls that are kept for the audit log while the store cannot be written; the oldest go."""
 
 _ID = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS}
 _SCOPE: dict[str, dict[str, Any]] = {
@@ -62,36 +67,32 @@ ERRORS = ("4XX", "5XX")
 
 
 class Trail:
-    """Who read what, in the audit log. Writes are in it by themselves, with the one who acts (`store.events.ACTOR`).
+    """Who called what, in the audit log. What a write changed is in the log by itself, in the same transaction and with
+    the one who acts (`store.events.ACTOR`).
 
-    Reads are collected and written once a second, so that a crash may lose those of the last second.
+    Calls are collected and written once a second, off their way: a crash may lose those of the last second.
     """
 
-    def __init__(self, store: Store) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
         self._store = store
-        self._lock = Lock()
-        self._pending: list[Event] = []
+        self._clock = clock
+        self._pending: deque[Event] = deque(maxlen=MOST_PENDING)
+        self._flushing = Lock()
 
-    def read(self, event: Event) -> None:
-        with self._lock:
-            self._pending.append(event)
-            full = len(self._pending) >= _MOST_PENDING
-        if full:
-            self.flush()
+    def add(self, access: Access, status: int) -> None:
+        self._pending.append(access.event(self._clock(), status))
 
     def flush(self) -> None:
-        with self._lock:
-            pending, self._pending = self._pending, []
-        if not pending:
-            return
-        try:
-            with self._store.transact() as tx:
-                for event in pending:
-                    audit(tx, event)
-        except StoreError:
-            with self._lock:
-                self._pending = [*pending, *self._pending]
-            raise
+        with self._flushing:
+            pending = [self._pending.popleft() for _ in range(len(self._pending))]
+            if not pending:
+                return
+            try:
+                with self._store.transact() as tx:
+                    audit(tx, *pending)
+            except StoreError:
+                self._pending.extendleft(reversed(pending))
+                raise
 
 
 class MemoryService:
@@ -105,17 +106,20 @@ class MemoryService:
         local: Scope | None,
         operator: str = "default",
         rate: float = 100.0,
+        oidc: OidcSettings | None = None,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         """`local` is the scope of requests without a key; None: every request needs one. `operator` is the tenant of
-        whoever runs the service: its keys may read the numbers of the whole service."""
+        whoever runs the service: its keys may read the numbers of the whole service. `oidc` says whose tokens are taken
+        beside keys."""
         store, clock = memory.engine.store, memory.engine.clock
         self.memory = memory
         self.rules = rules
         owner = None if local is None else Caller(actor=LOCAL, tenant=local.tenant, role="admin", usual=local)
-        self.gate = Gate(store, clock=clock, local=owner, rate=rate, ticks=ticks)
+        tokens = None if oidc is None else OidcVerifier(oidc, ticks).caller
+        self.gate = Gate(store, clock=clock, local=owner, rate=rate, ticks=ticks, tokens=tokens)
         self.requests = Requests(store, clock)
-        self.trail = Trail(store)
+        self.trail = Trail(store, clock)
         self.operator = operator
         self.metrics = Metrics(memory.engine, ticks=ticks)
         self.work: set[asyncio.Task[Any]] = set()
@@ -132,24 +136,19 @@ class Call:
     memory: Memory
     scope: Scope
     wanted: Wanted | None
+    access: Access
 
     def once(self, work: Callable[[], ServiceReply], again: Again | None = None) -> Response:
         """Make a write, or give the answer that the same request had."""
-        return self.service.requests.once(self.wanted, work, again).response()
+        return self.answer(self.service.requests.once(self.wanted, work, again))
 
-    def read(self, action: str, value: Any, *, entry_id: str | None = None, **detail: str) -> Response:  # any value
-        """Answer a read, and note it."""
-        self.note(action, entry_id=entry_id, **detail)
-        etag = etag_of(value) if isinstance(value, Entry) else ""
-        return ServiceReply(value=value, etag=etag).response()
+    def read(self, value: Any) -> Response:  # any value
+        """Answer with a value."""
+        return self.answer(ServiceReply(value=value, etag=etag_of(value) if isinstance(value, Entry) else ""))
 
-    def note(self, action: str, *, entry_id: str | None = None, **detail: str) -> None:
-        """Tell the audit log of a read, unless the owner of the machine reads."""
-        if self.caller.actor != LOCAL:
-            now, who = self.memory.engine.clock(), {"actor": self.caller.actor, **detail}
-            self.service.trail.read(
-                Event(at=now, tenant=self.scope.tenant, action=action, entry_id=entry_id, detail={**who})
-            )
+    def answer(self, reply: ServiceReply) -> Response:
+        self.access.count = size_of(reply.value)
+        return reply.response()
 
     def require_tenant(self, what: str) -> None:
         """Refuse a key that is bound to a part of its tenant."""
@@ -165,31 +164,91 @@ class Call:
             )
 
 
+@dataclass(kw_only=True)
+class Access:
+    """One call, for the audit log: who, what, whose memory, and how much of it. Never its text."""
+
+    caller: Caller
+    operation: str
+    id: str = ""
+    """What the address names."""
+    scope: Scope | None = None
+    count: int = 0
+
+    def event(self, at: datetime, status: int) -> Event:
+        detail: dict[str, int | float | str] = {"actor": self.caller.actor, "status": status, "count": self.count}
+        if self.scope is not None:
+            detail["scope"] = " ".join(f"{one.layer}={one.layer_id}" for one in self.scope.partitions())
+        if self.id:
+            detail["id"] = self.id
+        return Event(at=at, tenant=self.caller.tenant, action=self.operation, detail=detail)
+
+
+def accessed(request: Request, caller: Caller, door: str = "") -> Access:
+    """The access of this request, which goes into the audit log when it is answered."""
+    operation = f"{door}{request.scope['route'].name}"
+    access = Access(caller=caller, operation=operation, id=str(request.path_params.get("id", ""))[:MAX_NAME_CHARS])
+    setattr(request.state, AUDITED, access)
+    return access
+
+
+_SIZED = (
+    *[
+        "hits",
+        "path",
+        "entries",
+        "ids",
+        "sessions",
+        "turns",
+        "versions",
+        "links",
+        "reflections",
+        "events",
+        "jobs",
+        "keys",
+        "spent",
+        "count",
+    ],
+)
+
+
+def size_of(value: Any) -> int:  # any answer, or the plain data of one that was given before
+    """How many things an answer holds or was about."""
+    held = value if isinstance(value, dict) else {name: getattr(value, name, None) for name in _SIZED}
+    found: Any = next((held[name] for name in _SIZED if held.get(name) is not None), 1)
+    return len(found) if isinstance(found, list | tuple) else int(found)
+
+
 class Needs:
     """The dependency of a route: the call, of someone who may make it."""
 
-    def __init__(self, role: str) -> None:
-        self._role = role
+    def __init__(self, role: str, *, once: bool = True) -> None:
+        """`once`: a write with an idempotency key is made once. Its body is read whole for that."""
+        self.role = role
+        self.once = once
 
     async def __call__(self, request: Request) -> Call:
         # The scope is read here and not declared as parameters: FastAPI takes a third of a request's time for them.
         service: MemoryService = request.app.state.service
         caller: Caller = getattr(request.state, CALLER)
-        caller.require(self._role)
+        access = accessed(request, caller)
+        caller.require(self.role)
         query = request.query_params
         layers: dict[str, Sequence[str]] = {layer: query.getlist(layer) for layer in LAYERS if layer in query}
-        scope = caller.scope(layers, query.get("tenant"))
-        ACTOR.set("" if caller.actor == LOCAL else caller.actor)
+        scope = access.scope = caller.scope(layers, query.get("tenant"))
+        ACTOR.set(caller.actor)
         once, name = None, request.headers.get("idempotency-key")
-        if name is not None and request.method != "GET":
+        if name is not None and self.once and request.method != "GET":
             line = f"{request.method} {request.url.path}?{request.url.query}"
             once = wanted(caller.tenant, caller.actor, name, line, await request.body())
         memory = service.memory.for_scope(scope)
-        return Call(service=service, caller=caller, memory=memory, scope=scope, wanted=once)
+        return Call(service=service, caller=caller, memory=memory, scope=scope, wanted=once, access=access)
 
 
-def add_scope(document: dict[str, Any]) -> None:
-    """Describe in the schema what `Needs` reads, the errors of every route, and that answers leave no field out."""
+def add_scope(document: dict[str, Any], needed: Mapping[tuple[str, str], Needs]) -> None:
+    """Describe in the schema what `Needs` reads, the errors of every route, and that answers leave no field out.
+
+    `x-role` is the role that a route needs."""
     parts = document["components"]
     for schema in parts["schemas"].values():
         if schema.get("additionalProperties") is not False:  # not the body of a request
@@ -200,10 +259,12 @@ def add_scope(document: dict[str, Any]) -> None:
     for path, methods in document["paths"].items():
         if path.startswith("/v1/"):
             for method, operation in methods.items():
-                named = [*_SCOPE, *([] if method == "get" else ["once"])]
+                needs = needed[path, method]
+                named = [*_SCOPE, *(["once"] if needs.once and method != "get" else [])]
                 shared = [{"$ref": f"#/components/parameters/{name}"} for name in named]
                 operation["parameters"] = [*operation.get("parameters", ()), *shared]
                 operation["responses"] |= {key: {"$ref": "#/components/responses/problem"} for key in ERRORS}
+                operation["x-role"] = needs.role
 
 
 class NotingWatch(Watch):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from wellworn.core import errors
@@ -23,9 +24,11 @@ from wellworn.core.errors import (
     ServiceFailed,
     StoreBusy,
     StoreClosed,
+    TransferError,
     WellwornError,
 )
 from wellworn.core.values import Entry, Job, Link, Turn, Version
+from wellworn.models.ledger import Spent
 from wellworn.reflection.values import Reflection
 from wellworn.store.events import Event
 
@@ -33,6 +36,7 @@ PROBLEM = "application/problem+json"
 RETRY_AFTER_S = 1
 _STATUS: tuple[tuple[type[WellwornError], int], ...] = (
     (InvalidInput, 422),
+    (TransferError, 422),
     (NotFound, 404),
     (AccessDenied, 403),
     (Conflict, 409),
@@ -164,6 +168,49 @@ class EventList:
 @dataclass(frozen=True, kw_only=True)
 class JobList:
     jobs: list[Job]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Counted:
+    count: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class SpentList:
+    spent: list[Spent]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LearnedState:
+    learned: dict[str, Any]
+    """Numbers only."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyInfo:
+    """An API key without its secret."""
+
+    id: str
+    tenant: str
+    role: str
+    name: str
+    layers: dict[str, list[str]]
+    """Ids per layer that it is bound to; empty: the whole tenant."""
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class KeyList:
+    keys: list[KeyInfo]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewKey:
+    key: str
+    """The text of the key. Nobody can read it again."""
+    info: KeyInfo
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -17,7 +17,7 @@ from wellworn.core.values import KINDS, Entry
 from wellworn.jobs.queue import list_jobs
 from wellworn.reflection.service import REFLECT
 from wellworn.server.guard import PAGE
-from wellworn.server.keys import find_key, list_keys, revoke_key
+from wellworn.server.keys import list_keys, revoke_key
 from wellworn.server.page import visit as visits
 from wellworn.server.page import words
 from wellworn.server.page.visit import FILES, HEADERS, PageRoute, PageState, Visit, Visits
@@ -81,7 +81,7 @@ def search(visit: Looks, q: Line = "") -> Response:
         return visit.page("search.html", q=q, recall=None, unlikely=False, replaced={}, nothing=NOTHING)
     memory = visit.call.memory
     recall = memory.recall(q, k=HITS)
-    visit.call.note("recall", recall=recall.id)
+    visit.call.access.count = len(recall.hits)
     unlikely = recall.confidence is not None and recall.confidence < MIN_CONFIDENCE
     replaced = {hit.entry.id: _replaced_by(visit, hit.entry) for hit in recall if hit.outdated}
     return visit.page("search.html", q=q, recall=recall, unlikely=unlikely, replaced=replaced, nothing=NOTHING)
@@ -103,7 +103,6 @@ def entry(visit: Looks, id: str) -> Response:
     """One entry: what it rests on, what became of it, what it is linked to."""
     memory, store = visit.call.memory, visit.call.memory.engine.store
     found = memory.get(id)
-    visit.call.note("get", entry_id=id)
     versions, links = memory.history(id), memory.links(id)
     ends = [link.target if link.source == id else link.source for link in links]
     others = store.get(visit.call.scope.partitions(), ends)
@@ -166,7 +165,7 @@ def person(visit: Looks) -> Response:
         return visit.page("choose.html")
     memory, home = visit.call.memory, visit.call.scope.home()
     found = memory.entries(kind=KNOWLEDGE, layer=home.layer, limit=MOST_SHOWN + 1)  # type: ignore[arg-type]
-    visit.call.note("list")
+    visit.call.access.count = len(found)
     now = memory.engine.clock()
     found.sort(key=lambda one: (KNOWLEDGE.index(one.kind), -one.at.timestamp()))
     groups = []
@@ -196,7 +195,7 @@ def sessions(visit: Looks) -> Response:
     if not visit.named:
         return visit.page("choose.html")
     heads = visit.call.memory.engine.store.sessions(visit.call.scope.home())
-    visit.call.note("sessions")
+    visit.call.access.count = len(heads)
     heads.sort(key=lambda head: head.touched_at, reverse=True)
     return visit.page("sessions.html", heads=heads[:MOST_SHOWN])
 
@@ -208,7 +207,7 @@ def session(visit: Looks, id: Line) -> Response:
     head = memory.engine.store.session(home, id)
     if head is None:
         raise NotFound("session", id)
-    visit.call.note("turns", session=id)
+    visit.call.access.id = id
     made = memory.entries(session_id=id, kind=KNOWLEDGE, layer=home.layer, limit=MOST_SHOWN)  # type: ignore[arg-type]
     jobs = [
         job
@@ -301,7 +300,6 @@ def doctor(visit: Administers) -> Response:
 @ui.post("/doctor")
 def check(visit: Administers) -> Response:
     visit.call.require_store("doctor")
-    visit.call.note("verify")
     memory = visit.call.memory
     return visit.page("doctor.html", stats=memory.admin.stats(), report=memory.verify())
 
@@ -317,9 +315,6 @@ def keys(visit: Administers) -> Response:
 @ui.post("/keys/revoke")
 def revoke(visit: Administers) -> Response:
     visit.call.require_tenant("the list of keys")
-    store, id = visit.call.memory.engine.store, visit.form.get("id", "")
-    key = find_key(store, id)
-    if key is None or key.tenant != visit.call.caller.tenant:
-        raise NotFound("key", id)
-    revoke_key(store, id, now=visit.call.memory.engine.clock())
+    engine, tenant = visit.call.memory.engine, visit.call.caller.tenant
+    revoke_key(engine.store, visit.form.get("id", ""), now=engine.clock(), tenant=tenant)
     return visit.go(f"{PAGE}keys", "revoked")

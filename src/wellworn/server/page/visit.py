@@ -31,7 +31,7 @@ from wellworn.server.access import Caller
 from wellworn.server.guard import PAGE
 from wellworn.server.keys import ROLES, id_in
 from wellworn.server.page import words
-from wellworn.server.service import LOCAL, Call, MemoryService
+from wellworn.server.service import LOCAL, Call, MemoryService, accessed
 from wellworn.server.wire import status_of
 from wellworn.store.events import ACTOR
 from wellworn.tasks import ReasoningBank
@@ -156,20 +156,21 @@ class Visits:
         state: PageState = request.app.state.page
         known = state.browsers.find(request.cookies.get(cookie_of(request), ""))
         caller = _caller(request, state.service, known)
+        access = accessed(request, caller, "page:")
         caller.require(self._role)
         form = await form_of(request)
         if request.method == "POST" and (
             known is None or not hmac.compare_digest(form.get("token", "").encode(), known.token.encode())
         ):
             raise AccessDenied("page: it was opened before the service was started (open it again)")
-        ACTOR.set("" if caller.actor == LOCAL else caller.actor)
+        ACTOR.set(caller.actor)
         chosen = {name: value for name in ("user", "agent") if (value := request.query_params.get(name))}
         usual = caller.bound or caller.usual
         layers: dict[str, Sequence[str]] = {each: ids for each in LAYERS if usual and (ids := usual.ids(each))}
-        scope = caller.scope(layers | {name: (value,) for name, value in chosen.items()}, None)
+        scope = access.scope = caller.scope(layers | {name: (value,) for name, value in chosen.items()}, None)
         memory = state.service.memory.for_scope(scope)
         return Visit(
-            call=Call(service=state.service, caller=caller, memory=memory, scope=scope, wanted=None),
+            call=Call(service=state.service, caller=caller, memory=memory, scope=scope, wanted=None, access=access),
             browser=known or state.browsers.open(),
             bank=state.bank,
             request=request,
@@ -211,6 +212,8 @@ async def sign_in(request: Request) -> Response:
     """Take a key, and give a cookie for it."""
     state: PageState = request.app.state.page
     token = (await form_of(request)).get("key", "").strip()
+    if not id_in(token):
+        return sign_in_page("key: is no API key (see `wellworn keys create`)", 401)
     try:
         state.service.gate.admit({"authorization": f"Bearer {token}"}, request.client.host if request.client else "")
     except AccessDenied as error:

@@ -1,0 +1,289 @@
+"""The routes of `/v1` for owners and operators: forgetting, counts, learning, jobs, the audit log, keys, exports.
+
+What concerns a whole tenant is refused to a key that is bound to a part of it.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator
+from dataclasses import asdict, fields
+from datetime import timedelta
+from pathlib import Path
+from typing import Annotated
+
+from fastapi import APIRouter, Depends, Request, Response
+from fastapi.responses import StreamingResponse
+from starlette.concurrency import run_in_threadpool
+
+from wellworn.core.errors import AccessDenied, TransferError
+from wellworn.core.values import LearningStatus, Receipt, Stats
+from wellworn.ingest.validate import as_time
+from wellworn.ops.doctor import Report
+from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt
+from wellworn.ops.transfer import Loaded
+from wellworn.server import bodies, keys, wire
+from wellworn.server.guard import LOAD_PATH
+from wellworn.server.once import ServiceReply
+from wellworn.server.routes import Admin, Limit, Reader, Writer
+from wellworn.server.service import ERRORS, Call, Needs
+
+_CHUNK = 1 << 16
+_LINES = "application/x-ndjson"
+
+EachTime = Annotated[Call, Depends(Needs("admin", once=False))]
+"""An admin's write that is made each time it is sent: its answer must not be kept, or its body is too large."""
+
+care = APIRouter(prefix="/v1", responses={status: {} for status in ERRORS})
+
+
+@care.post("/forget", tags=["care"], response_model=Receipt)
+def forget(call: Writer, body: bodies.ForgetBody) -> Response:
+    """Remove for good, and report what was removed. `everything` needs an admin."""
+    if body.everything:
+        call.caller.require("admin")
+    return call.once(lambda: ServiceReply(value=call.memory.forget(**body.given())))
+
+
+@care.get("/stats", tags=["care"], response_model=Stats)
+def stats(call: Reader) -> Response:
+    """How much the scope holds."""
+    return call.read(call.memory.admin.stats())
+
+
+# -- learning ----------------------------------------------------------------------------------------------------------
+
+
+@care.get("/learning", tags=["learning"], response_model=LearningStatus)
+def learning(call: Reader) -> Response:
+    """What serves the scope's home layer now, and on which evidence."""
+    return call.read(call.memory.learning.status())
+
+
+@care.get("/learning/export", tags=["learning"], response_model=wire.LearnedState)
+def export_learning(call: Reader) -> Response:
+    """What was learned for the tenant and the scope's home: numbers only."""
+    return call.read(wire.LearnedState(learned=call.memory.learning.export()))
+
+
+@care.post("/learning/relearn", tags=["learning"], response_model=LearningStatus)
+def relearn(call: Admin, body: bodies.RelearnBody) -> Response:
+    """Learn the tenant's log again, after pairs of a query and the ids of its right entries, if any are given."""
+    call.require_tenant("what was learned")
+    return call.once(lambda: ServiceReply(value=call.memory.learning.relearn(**body.given())))
+
+
+@care.post("/learning/reset", tags=["learning"], response_model=wire.Counted)
+def reset_learning(call: Admin) -> Response:
+    """Discard what the tenant's users taught."""
+    call.require_tenant("what was learned")
+    return call.once(lambda: ServiceReply(value=wire.Counted(count=call.memory.learning.reset())))
+
+
+@care.post("/learning/share", tags=["learning"], response_model=wire.Done)
+def share_learning(call: Admin, body: bodies.ShareBody) -> Response:
+    """Choose whether the tenant's users learn from each other."""
+    call.require_tenant("what was learned")
+
+    def work() -> ServiceReply:
+        call.memory.learning.share(body.on)
+        return ServiceReply(value=wire.Done(done=True))
+
+    return call.once(work)
+
+
+@care.post("/learning/practise", tags=["learning"], response_model=wire.Counted)
+def practise(call: Writer, body: bodies.PractiseBody) -> Response:
+    """Try every way of searching on questions made from the scope's own entries."""
+    return call.once(lambda: ServiceReply(value=wire.Counted(count=call.memory.learning.practise(**body.given()))))
+
+
+# -- jobs, costs, the audit log ----------------------------------------------------------------------------------------
+
+
+@care.get("/jobs", tags=["jobs"], response_model=wire.JobList)
+def jobs(call: Reader, state: str | None = None, limit: Limit = 100) -> Response:
+    """Background work of the scope, newest first."""
+    found = call.memory.jobs.list(state=state, limit=limit)  # type: ignore[arg-type]
+    seen = call.scope.partitions()
+    return call.read(wire.JobList(jobs=[job for job in found if job.partition in seen]))
+
+
+@care.post("/jobs/run", tags=["jobs"], response_model=wire.Counted)
+def run_jobs(call: Admin) -> Response:
+    """End idle sessions and run every job of the tenant that is due."""
+    call.require_tenant("the queue")
+    return call.once(lambda: ServiceReply(value=wire.Counted(count=call.memory.jobs.run())))
+
+
+@care.post("/jobs/retry", tags=["jobs"], response_model=wire.Counted)
+def retry_jobs(call: Admin, body: bodies.RetryBody) -> Response:
+    """Queue a dead job of the tenant again, or all of them."""
+    call.require_tenant("the queue")
+    return call.once(lambda: ServiceReply(value=wire.Counted(count=call.memory.jobs.retry(body.id))))
+
+
+@care.get("/costs", tags=["care"], response_model=wire.SpentList)
+def costs(call: Admin, since: str | None = None, by: str = "purpose,model") -> Response:
+    """What model calls of the tenant cost, added up by any of `purpose`, `model`, `day`, with commas between them."""
+    call.require_tenant("the ledger")
+    groups = [one.strip() for one in by.split(",") if one.strip()]
+    return call.read(wire.SpentList(spent=call.memory.admin.costs(since=since, by=groups)))
+
+
+@care.get("/events", tags=["care"], response_model=wire.EventList)
+def events(call: Admin, limit: Limit = 100) -> Response:
+    """The tenant's audit log, newest first: who called what, and what was done to which entry, never its text."""
+    call.require_tenant("the audit log")
+    call.service.trail.flush()
+    return call.read(wire.EventList(events=call.memory.admin.events(limit=limit)))
+
+
+@care.post("/verify", tags=["care"], response_model=Report)
+def verify(call: Admin) -> Response:
+    """Check the whole store."""
+    call.require_store("verify")
+    return call.read(call.memory.verify())
+
+
+# -- keeping and erasing -----------------------------------------------------------------------------------------------
+
+
+@care.get("/retention", tags=["care"], response_model=RetentionPolicy)
+def retention(call: Admin) -> Response:
+    """How long the tenant keeps entries by kind, and recalls without an outcome."""
+    call.require_tenant("the policy")
+    return call.read(call.memory.admin.retention())
+
+
+@care.post("/retention", tags=["care"], response_model=RetentionPolicy)
+def set_retention(call: Admin, body: bodies.PolicyBody) -> Response:
+    """Set the policy."""
+    call.require_tenant("the policy")
+    return call.once(lambda: ServiceReply(value=call.memory.admin.retention(body.policy())))
+
+
+@care.post("/expire", tags=["care"], response_model=Expired)
+def expire(call: Admin, body: bodies.ExpireBody) -> Response:
+    """Forget what the policy no longer keeps; a dry run only counts it."""
+    call.require_tenant("the policy")
+    policy = None if body.policy is None else body.policy.policy()
+    return call.once(lambda: ServiceReply(value=call.memory.admin.expire(policy=policy, dry_run=body.dry_run)))
+
+
+@care.post("/erase", tags=["care"], response_model=SignedReceipt)
+def erase(call: Admin) -> Response:
+    """Erase the person (or other home layer) of the scope, with everything derived, and return a signed receipt."""
+    return call.once(lambda: ServiceReply(value=call.memory.admin.erase()))
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+@care.get("/keys", tags=["keys"], response_model=wire.KeyList)
+def list_keys(call: Admin) -> Response:
+    """The tenant's keys, newest first, without their secrets."""
+    call.require_tenant("the list of keys")
+    found = keys.list_keys(call.memory.engine.store, call.caller.tenant)
+    return call.read(wire.KeyList(keys=[_info(key) for key in found]))
+
+
+@care.post("/keys", tags=["keys"], status_code=201, response_model=wire.NewKey)
+def create_key(call: EachTime, body: bodies.KeyBody) -> Response:
+    """Make a key of the tenant. Its text is in the answer and nowhere else, so a request that is sent again makes
+    another key."""
+    call.require_tenant("the list of keys")
+    key, text = keys.create_key(
+        call.memory.engine.store,
+        tenant=call.caller.tenant,
+        role=body.role,
+        now=call.memory.engine.clock(),
+        name=body.name,
+        layers=body.layers,
+        expires_at=as_time("expires_at", body.expires_at),
+    )
+    call.access.id = key.id
+    return call.answer(ServiceReply(value=wire.NewKey(key=text, info=_info(key)), status=201))
+
+
+@care.post("/keys/{id}/rotate", tags=["keys"], status_code=201, response_model=wire.NewKey)
+def rotate_key(call: EachTime, id: str, body: bodies.RotateBody) -> Response:
+    """Make a key in the place of another, which works until the grace is over."""
+    call.require_tenant("the list of keys")
+    grace = timedelta(seconds=body.grace_s)
+    engine, tenant = call.memory.engine, call.caller.tenant
+    key, text = keys.rotate_key(engine.store, id, now=engine.clock(), grace=grace, tenant=tenant)
+    return call.answer(ServiceReply(value=wire.NewKey(key=text, info=_info(key)), status=201))
+
+
+@care.delete("/keys/{id}", tags=["keys"], response_model=wire.KeyInfo)
+def revoke_key(call: EachTime, id: str) -> Response:
+    """Refuse a key from now on."""
+    call.require_tenant("the list of keys")
+    engine, tenant = call.memory.engine, call.caller.tenant
+    return call.read(_info(keys.revoke_key(engine.store, id, now=engine.clock(), tenant=tenant)))
+
+
+def _info(key: keys.ApiKey) -> wire.KeyInfo:
+    """What may be told of a key: not its hash."""
+    return wire.KeyInfo(**{field.name: getattr(key, field.name) for field in fields(wire.KeyInfo)})
+
+
+# -- exports -----------------------------------------------------------------------------------------------------------
+
+
+@care.get(
+    "/export",
+    tags=["care"],
+    response_class=StreamingResponse,
+    responses={200: {"description": "A lossless export", "content": {_LINES: {"schema": {"type": "string"}}}}},
+)
+def export(call: Admin, vectors: bool = True) -> StreamingResponse:
+    """Everything that the scope sees, or of the whole tenant if no layer is named, as a file for `/v1/load`."""
+    _refuse_encrypted(call, "export", "`wellworn admin export --plain`")
+    folder = tempfile.TemporaryDirectory(prefix="wellworn-")
+    try:
+        file = Path(folder.name) / "export.jsonl"
+        written = call.memory.admin.export(file, vectors=vectors)
+    except BaseException:
+        folder.cleanup()
+        raise
+    call.access.count = written.entries
+
+    def chunks() -> Iterator[bytes]:
+        with folder, file.open("rb") as opened:
+            while data := opened.read(_CHUNK):
+                yield data
+
+    counts = json.dumps({**asdict(written), "path": ""})
+    size = str(file.stat().st_size)
+    headers = {"x-wellworn-written": counts, "x-wellworn-bytes": size, "content-length": size}
+    return StreamingResponse(chunks(), media_type=_LINES, headers=headers)
+
+
+@care.post(
+    LOAD_PATH.removeprefix("/v1"),
+    tags=["care"],
+    response_model=Loaded,
+    openapi_extra={"requestBody": {"required": True, "content": {_LINES: {"schema": {"type": "string"}}}}},
+)
+async def load(call: EachTime, request: Request) -> Response:
+    """Read an export back. Nothing is written outside the scope; what is there already is skipped."""
+    _refuse_encrypted(call, "load", "`wellworn admin load`")
+    with tempfile.TemporaryDirectory(prefix="wellworn-") as folder:
+        file = Path(folder) / "export.jsonl"
+        with file.open("wb") as opened:
+            async for data in request.stream():
+                await run_in_threadpool(opened.write, data)
+        try:
+            return call.read(await run_in_threadpool(call.memory.admin.load, file))
+        except TransferError as error:
+            raise TransferError(str(error).replace(str(file), "the file")) from None
+
+
+def _refuse_encrypted(call: Call, what: str, instead: str) -> None:
+    if call.memory.engine.store.encrypted:
+        raise AccessDenied(
+            f"{what}: the store is encrypted, and the file would lie on the disk as it is (run {instead} beside it)"
+        )

@@ -1,0 +1,383 @@
+"""What each verb of `Memory` asks of the service: one table, for `Client` and `AsyncClient` alike.
+
+A verb is a generator. It yields the requests that it needs, is sent their answers, and returns what the verb of `Memory`
+returns. It knows nothing of connections. The names of parameters, their types and their documentation are those of
+`Memory`: none is written again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import date, datetime
+from pathlib import Path
+from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar, overload
+from urllib.parse import quote
+
+from wellworn.core.errors import InvalidInput, ServiceFailed, TransferError
+from wellworn.core.lazy import regex
+from wellworn.core.values import Entry, LearningStatus, Link, Reasoning, Recall, Receipt, Stats
+from wellworn.ingest.session import Session
+from wellworn.ingest.validate import checked_count, checked_groups, checked_path, checked_progress, drafts_of
+from wellworn.memory import Memory
+from wellworn.models.ledger import Spent
+from wellworn.ops.doctor import Report
+from wellworn.ops.files import beside
+from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt
+from wellworn.ops.transfer import Loaded, Written
+from wellworn.reflection.values import Reflection
+from wellworn.server import wire
+from wellworn.views import AdminView, JobsView, LearningView
+
+PAGE = 1000
+P = ParamSpec("P")
+T = TypeVar("T")
+A = TypeVar("A")
+_PLACE = regex(r"{(\w+)}")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Ask:
+    """One request."""
+
+    method: str
+    path: str
+    answer: Any  # the type of the answer
+    query: Mapping[str, Any] = field(default_factory=dict)
+    content: bytes | BinaryIO | None = None
+    type: str = "application/json"
+    once: bool = False
+    """A write that is made once, however often it is sent."""
+    sink: Callable[[bytes], object] | None = None
+    """Takes the bytes of a long answer as they come; the headers are the answer then."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Given:
+    """The arguments of a call."""
+
+    said: dict[str, Any]
+    """What the caller said."""
+    all: dict[str, Any]
+    """The same with the defaults of the verb."""
+
+
+Flow = Generator[Ask, Any, T]
+Verb = Callable[[Given], Flow[Any]]
+VERBS: dict[Callable[..., Any], Verb] = {}
+"""By the method of `Memory`, or of what a memory gives, that does the same here."""
+
+
+def verb(
+    method: Callable[Concatenate[Any, P], T],
+) -> Callable[[Callable[[Given], Flow[T]]], Callable[[Given], Flow[T]]]:
+    """Register a verb that needs more than one request, or work of its own."""
+
+    def register(flow: Callable[[Given], Flow[T]]) -> Callable[[Given], Flow[T]]:
+        VERBS[method] = flow
+        return flow
+
+    return register
+
+
+@overload
+def route(method: Callable[Concatenate[Any, P], T], line: str, answer: type[T], *, once: bool = True) -> None: ...
+
+
+@overload
+def route(
+    method: Callable[Concatenate[Any, P], T],
+    line: str,
+    answer: type[A],
+    read: Callable[[A], T] | None,
+    *,
+    once: bool = True,
+) -> None: ...
+
+
+def route(
+    method: Callable[..., Any],
+    line: str,
+    answer: type[Any],
+    read: Callable[[Any], Any] | None = None,
+    once: bool = True,
+) -> None:
+    """Register a verb that is one request: what the path does not name goes into the query or the body."""
+
+    def flow(given: Given) -> Flow[Any]:
+        found = yield asked(line, given.said, answer, once=once)
+        return found if read is None else read(found)
+
+    VERBS[method] = flow
+
+
+def asked(line: str, values: Mapping[str, Any], answer: type[Any], *, once: bool = True) -> Ask:
+    """A request such as `GET /v1/entries/{id}` with these values."""
+    method, _, path = line.partition(" ")
+    names = set(_PLACE.findall(path))
+    path = _PLACE.sub(lambda found: part(values[found[1]]), path)
+    rest = {name: value for name, value in values.items() if name not in names}
+    if method in ("GET", "DELETE"):
+        query = {name: value for name, value in rest.items() if value is not None}
+        return Ask(method=method, path=path, answer=answer, query=query, once=once and method == "DELETE")
+    return Ask(method=method, path=path, answer=answer, content=encoded(rest), once=once)
+
+
+# -- remember and recall -----------------------------------------------------------------------------------------------
+
+route(Memory.remember, "POST /v1/entries", wire.EntryIds, lambda found: found.ids)
+route(Memory.recall, "POST /v1/recall", Recall, once=False)
+route(Memory.reason, "POST /v1/reason", Reasoning, once=False)
+route(Memory.outcome, "POST /v1/recalls/{recall_id}/outcome", wire.Done, lambda found: found.done)
+
+
+@verb(Memory.remember_many)
+def remember_many(given: Given) -> Flow[list[str]]:
+    items, progress = given.said.pop("items"), checked_progress(given.said.pop("progress", None))
+    lines = [encoded(asdict(draft)) for draft in drafts_of(items, given.said)]
+    events = _Events(progress)
+    kind = "application/x-ndjson"
+    yield Ask(method="POST", path="/v1/import", answer=None, content=b"\n".join(lines), type=kind, sink=events)
+    if events.ids is None:
+        raise ServiceFailed("the connection broke; the import goes on (send it again to see its ids)")
+    return events.ids
+
+
+@verb(Memory.assemble)
+def assemble(given: Given) -> Flow[Any]:
+    from wellworn.search.assemble import assemble, checked_budget
+
+    budget, sources = given.all["max_tokens"], given.all["sources"]
+    checked_budget(budget)
+    if not isinstance(sources, Sequence) or not all(isinstance(one, Recall) for one in sources):
+        raise InvalidInput("sources", "is not a list of recalls", "as in sources=[memory.recall(…)]")
+    said = {"k": given.all["k"], **given.said}
+    wanted = {name: value for name, value in said.items() if name not in ("max_tokens", "sources")}
+    found: Recall = yield asked("POST /v1/recall", wanted, Recall, once=False)
+    return assemble(found.query, [found, *sources], max_tokens=budget)
+
+
+class _Events:
+    """Reads the server-sent events of an import as they come."""
+
+    def __init__(self, progress: Callable[[int, int], object] | None) -> None:
+        self.ids: list[str] | None = None
+        self._progress = progress
+        self._rest = b""
+        self._kind = ""
+
+    def __call__(self, data: bytes) -> None:
+        *lines, self._rest = (self._rest + data).split(b"\n")
+        for line in lines:
+            name, _, value = line.decode().partition(": ")
+            if name == "event":
+                self._kind = value
+            elif name == "data":
+                self._told(json.loads(value))
+
+    def _told(self, data: dict[str, Any]) -> None:
+        if self._kind == "progress" and self._progress is not None:
+            self._progress(data["done"], data["total"])
+        elif self._kind == "done":
+            self.ids = list(data["ids"])
+        elif self._kind == "error":
+            raise wire.error_of(int(data["status"]), data)
+
+
+# -- sessions ----------------------------------------------------------------------------------------------------------
+
+_TURNS = "/v1/sessions/{session_id}/turns"
+route(Session.turns, f"GET {_TURNS}", wire.TurnList, lambda found: found.turns)
+route(Session.end, "POST /v1/sessions/{session_id}/end", wire.SessionEnd, lambda found: found.job)
+
+
+@verb(Session.add)
+def add(given: Given) -> Flow[str]:
+    turn = {name: value for name, value in given.said.items() if name != "session_id"}
+    found: wire.EntryList = yield _turns(given, [turn])
+    return found.entries[0].id
+
+
+@verb(Session.add_turns)
+def add_turns(given: Given) -> Flow[list[Entry]]:
+    turns = [{"role": role, "text": text, "tags": given.all["tags"]} for role, text in given.all["turns"]]
+    if not turns:
+        return []
+    found: wire.EntryList = yield _turns(given, turns)
+    return found.entries
+
+
+def _turns(given: Given, turns: list[dict[str, Any]]) -> Ask:
+    return asked(f"POST {_TURNS}", {"session_id": given.all["session_id"], "turns": turns}, wire.EntryList)
+
+
+@verb(Memory.sessions)
+def sessions(given: Given) -> Flow[list[str]]:
+    ids, cursor = list[str](), None
+    while True:
+        page: wire.SessionPage = yield asked("GET /v1/sessions", {**given.said, "cursor": cursor}, wire.SessionPage)
+        ids += page.sessions
+        cursor = page.next
+        if cursor is None:
+            return ids
+
+
+@verb(Memory.reflect)
+def reflect(given: Given) -> Flow[list[Reflection]]:
+    progress = checked_progress(given.said.pop("progress", None))
+    found: wire.ReflectionList = yield asked("POST /v1/reflect", given.said, wire.ReflectionList)
+    if progress is not None:
+        progress(len(found.reflections), len(found.reflections))
+    return found.reflections
+
+
+# -- look and change ---------------------------------------------------------------------------------------------------
+
+route(Memory.get, "GET /v1/entries/{id}", Entry)
+route(Memory.history, "GET /v1/entries/{id}/history", wire.VersionList, lambda found: found.versions)
+route(Memory.links, "GET /v1/entries/{id}/links", wire.LinkList, lambda found: found.links)
+route(Memory.edit, "PATCH /v1/entries/{id}", Entry)
+route(Memory.supersede, "POST /v1/entries/{old}/supersede", Entry)
+route(Memory.link, "POST /v1/links", Link)
+route(Memory.unlink, "DELETE /v1/links", wire.Done, lambda found: found.done)
+route(Memory.forget, "POST /v1/forget", Receipt)
+
+
+@verb(Memory.entries)
+def entries(given: Given) -> Flow[list[Entry]]:
+    offset = checked_count("offset", given.all["offset"])
+    wanted = checked_count("limit", given.all["limit"], least=1) + offset
+    said = {name: value for name, value in given.said.items() if name not in ("tags", "limit", "offset")}
+    said["tag"] = given.all["tags"]
+    found, cursor = list[Entry](), None
+    while len(found) < wanted:
+        sized = {**said, "limit": min(PAGE, wanted - len(found)), "cursor": cursor}
+        page: wire.EntryPage = yield asked("GET /v1/entries", sized, wire.EntryPage)
+        found += page.entries
+        cursor = page.next
+        if cursor is None:
+            break
+    return found[offset:]
+
+
+# -- care --------------------------------------------------------------------------------------------------------------
+
+route(LearningView.status, "GET /v1/learning", LearningStatus)
+route(LearningView.relearn, "POST /v1/learning/relearn", LearningStatus)
+route(LearningView.reset, "POST /v1/learning/reset", wire.Counted, lambda found: found.count)
+route(LearningView.share, "POST /v1/learning/share", wire.Done, lambda _: None)
+route(LearningView.export, "GET /v1/learning/export", wire.LearnedState, lambda found: found.learned)
+route(LearningView.practise, "POST /v1/learning/practise", wire.Counted, lambda found: found.count)
+route(JobsView.list, "GET /v1/jobs", wire.JobList, lambda found: found.jobs)
+route(JobsView.retry, "POST /v1/jobs/retry", wire.Counted, lambda found: found.count)
+route(AdminView.stats, "GET /v1/stats", Stats)
+route(AdminView.events, "GET /v1/events", wire.EventList, lambda found: found.events)
+
+
+@verb(Memory.verify)
+def verify(given: Given) -> Flow[Report]:
+    checked_progress(given.all["progress"])
+    report: Report = yield asked("POST /v1/verify", {}, Report, once=False)
+    return report
+
+
+@verb(JobsView.run)
+def run_jobs(given: Given) -> Flow[int]:
+    checked_progress(given.all["progress"])
+    found: wire.Counted = yield asked("POST /v1/jobs/run", {}, wire.Counted, once=False)
+    return found.count
+
+
+@verb(AdminView.costs)
+def costs(given: Given) -> Flow[list[Spent]]:
+    said = {**given.said, "by": ",".join(checked_groups(given.all["by"]))}
+    found: wire.SpentList = yield asked("GET /v1/costs", said, wire.SpentList)
+    return found.spent
+
+
+@verb(AdminView.retention)
+def retention(given: Given) -> Flow[RetentionPolicy]:
+    policy = given.all["policy"]
+    line = "GET /v1/retention" if policy is None else "POST /v1/retention"
+    found: RetentionPolicy = yield asked(line, {} if policy is None else asdict(policy), RetentionPolicy)
+    return found
+
+
+@verb(AdminView.expire)
+def expire(given: Given) -> Flow[Expired]:
+    policy = given.all["policy"]
+    said = {"dry_run": given.all["dry_run"], "policy": None if policy is None else asdict(policy)}
+    found: Expired = yield asked("POST /v1/expire", said, Expired)
+    return found
+
+
+@verb(AdminView.erase)
+def erase(given: Given) -> Flow[SignedReceipt]:
+    if given.all["key"] is not None:
+        raise InvalidInput("key", "is not sent to a service", "leave it out: the service signs with its own")
+    found: SignedReceipt = yield asked("POST /v1/erase", {}, SignedReceipt)
+    return found
+
+
+@verb(AdminView.export)
+def export(given: Given) -> Flow[Written]:
+    path = _plain_file(given)
+    with beside(path) as file:
+        ask = asked("GET /v1/export", {"vectors": given.all["vectors"]}, None)  # type: ignore[arg-type]  # see `sink`
+        headers: Mapping[str, str] = yield replace(ask, sink=file.write)
+        if file.tell() != int(headers.get("x-wellworn-bytes", "-1")):
+            raise TransferError("the connection broke before the export was complete; nothing was written")
+    counts = json.loads(headers["x-wellworn-written"])
+    return Written(**{**counts, "path": str(path)})
+
+
+@verb(AdminView.load)
+def load(given: Given) -> Flow[Loaded]:
+    path = _plain_file(given)
+    try:
+        file = path.open("rb")
+    except OSError as error:
+        raise TransferError(f"{path} cannot be read: {error.strerror or error}") from None
+    with file:
+        ask = asked("POST /v1/load", {}, Loaded, once=False)
+        found: Loaded = yield replace(ask, content=file, type="application/x-ndjson")
+    return found
+
+
+def _plain_file(given: Given) -> Path:
+    checked_progress(given.all["progress"])
+    path = checked_path("path", given.all["path"])
+    if given.all["format"] not in (None, "jsonl") or path.is_dir():
+        raise InvalidInput("format", "a service writes and reads one file", "use a name that ends in .jsonl")
+    return path
+
+
+# -- on the way --------------------------------------------------------------------------------------------------------
+
+
+def part(id: object) -> str:
+    """An id as one part of a path."""
+    if not isinstance(id, str):
+        raise InvalidInput("id", f"must be text, not {type(id).__name__}")
+    return quote(id, safe="") or "%20"
+
+
+def encoded(value: Any) -> bytes:  # any JSON value, with times in it
+    """JSON; a value that it cannot hold is an error that names it."""
+    try:
+        return json.dumps(value, default=_plain, allow_nan=False).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InvalidInput(
+            "body", f"cannot be sent as JSON: {error}", "use texts, numbers, lists and mappings"
+        ) from None
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, datetime | date):
+        return value.isoformat()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, Iterable) and not isinstance(value, bytes):
+        return list(value)
+    raise TypeError(f"{type(value).__name__} is not JSON")

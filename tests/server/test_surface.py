@@ -1,0 +1,151 @@
+"""What holds for every route, whatever it does. The routes come from the schema, so that a new one is tried as well."""
+
+from __future__ import annotations
+
+import http.client
+from collections.abc import Iterator
+
+import httpx
+import pytest
+from starlette.routing import Route as AnyRoute
+
+from wellworn import Memory
+from wellworn.server.app import build_app
+from wellworn.server.guard import LOOPBACK, Rules
+from wellworn.server.keys import ROLES
+from wellworn.server.page.pages import pages, ui
+from wellworn.server.service import MemoryService
+
+from .conftest import ME, WAIT_S, Running, serving
+from .made import Route, routes_of
+
+
+def all_routes() -> list[Route]:
+    with Memory(":memory:", embedder="hash", background=False) as memory:
+        return routes_of(build_app(MemoryService(memory, rules=Rules(hosts=LOOPBACK), local=ME)))
+
+
+ROUTES = all_routes()
+WRITES = [route for route in ROUTES if route.writes]
+READING = {"POST /v1/recall", "POST /v1/reason", "POST /v1/context"}
+"""Questions are sent as a POST, because they are long."""
+FORMS = [
+    route.path
+    for route in [*pages.routes, *ui.routes]
+    if isinstance(route, AnyRoute) and "POST" in (route.methods or ())
+]
+
+
+@pytest.fixture(scope="module")
+def keyed() -> Iterator[Running]:
+    with serving(local=None, background=False) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def local() -> Iterator[Running]:
+    with serving(background=False) as running:
+        yield running
+
+
+def send(client: httpx.Client, route: Route, **options: object) -> httpx.Response:
+    body = next(route.bodies("x"))
+    given = {"json": body} if body is not None else {}
+    query = {"user": "ada", **route.query("x")}
+    return client.request(route.method, route.url("x"), **{"params": query, **given, **options})
+
+
+def test_every_route_has_a_role_that_fits() -> None:
+    for route in ROUTES:
+        needs = ROLES.index(route.operation["x-role"])
+        assert needs >= (1 if route.writes and str(route) not in READING else 0), route
+        assert needs == 2 or "/keys" not in route.path
+
+
+@pytest.mark.parametrize("role", [None, *ROLES])
+def test_a_route_is_for_its_role_and_those_above(keyed: Running, role: str | None) -> None:
+    client = keyed.http(None if role is None else keyed.key(role=role))
+    for route in ROUTES:
+        allowed = role is not None and ROLES.index(role) >= ROLES.index(route.operation["x-role"])
+        answer = send(client, route)
+        if role is None:
+            assert answer.status_code == 401, route
+        else:
+            assert (answer.status_code != 403) == allowed, (route, answer.text)
+        if not allowed:
+            assert answer.headers["content-type"] == "application/problem+json"
+
+
+def test_a_key_of_a_person_does_nothing_that_concerns_the_tenant(keyed: Running) -> None:
+    """Keys, the audit log, the ledger, policies, the queue and the whole store are not a person's."""
+    client = keyed.http(keyed.key(user=["ada"]))
+    refused = {route.path for route in ROUTES if send(client, route).status_code == 403}
+    assert refused >= {"/v1/keys", "/v1/keys/{id}", "/v1/events", "/v1/costs", "/v1/retention", "/v1/verify"}
+    assert refused >= {"/v1/learning/reset", "/v1/learning/relearn", "/v1/jobs/run", "/v1/expire"}
+    assert refused.isdisjoint({"/v1/entries", "/v1/recall", "/v1/export", "/v1/load", "/v1/erase"})
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"host": "evil.example"}, 421),
+        ({"host": "127.0.0.1.evil.example"}, 421),
+        ({"host": "localhost", "origin": "https://evil.example"}, 403),
+        ({"host": "localhost", "origin": "null"}, 403),
+        ({"host": "localhost", "sec-fetch-site": "cross-site"}, 403),
+        ({"host": "localhost", "sec-fetch-site": "same-site"}, 403),
+    ],
+)
+def test_a_page_of_somebody_else_cannot_write(local: Running, headers: dict[str, str], status: int) -> None:
+    client = local.http()
+    for route in WRITES:
+        assert send(client, route, headers=headers).status_code == status, route
+    for path in ["/mcp", *FORMS]:
+        answer = client.post(path.replace("{id}", "x"), data={"id": "x"}, headers=headers)
+        assert answer.status_code == status, path
+    assert len(FORMS) >= 8
+
+
+def test_a_simple_request_of_a_browser_that_tells_no_origin_cannot_write(local: Running) -> None:
+    client = local.http()
+    for route in WRITES:
+        if route.kind == "application/json":
+            for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+                answer = send(client, route, json=None, content=b'{"text": "x"}', headers={"content-type": kind})
+                assert answer.status_code in (404, 422), (route, kind)
+
+
+BROKEN = [b"", b"{", b"[]", b"null", b"\xff\xfe", b'{"unknown": 1}', b"[" * 5000, b'{"a":' * 5000, b'"x"', b"1e999"]
+
+
+@pytest.mark.parametrize("route", [one for one in WRITES if one.kind], ids=str)
+def test_a_malformed_body_is_one_clear_error(local: Running, route: Route) -> None:
+    client = local.http()
+    optional = not route.operation["requestBody"].get("required")
+    for content in BROKEN:
+        if route.kind != "application/json" and content in (b"", b'"x"', b"null", b"[]"):
+            continue  # nothing to import, or one text
+        if optional and content in (b"", b"null"):
+            continue
+        answer = send(client, route, json=None, content=content, headers={"content-type": str(route.kind)})
+        if answer.status_code == 200 and answer.headers["content-type"].startswith("text/event-stream"):
+            assert "event: error" in answer.text, (route, content)
+            continue
+        assert 400 <= answer.status_code < 500, (route, content[:20], answer.text)
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json()["detail"]
+
+
+@pytest.mark.parametrize("route", WRITES, ids=str)
+def test_a_body_that_is_too_large_is_refused_before_it_is_sent(local: Running, route: Route) -> None:
+    host = local.url.removeprefix("http://")
+    for length in ("99999999999", "-1", "1e3", "٣"):
+        connection = http.client.HTTPConnection(host, timeout=WAIT_S)
+        try:
+            connection.putrequest(route.method, route.url("x"))
+            connection.putheader("content-type", "application/json")
+            connection.putheader("content-length", length.encode())
+            connection.endheaders()
+            assert connection.getresponse().status in ((413,) if length[0] == "9" else (400, 413))
+        finally:
+            connection.close()
