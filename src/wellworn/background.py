@@ -91,7 +91,7 @@ class Background:
         return self._queue
 
     def handle(self, handlers: Mapping[str, Handler]) -> None:
-        """Run jobs of these kinds, too: for mechanisms that are built on an open memory."""
+        """Run jobs of these kinds, too."""
         self._worker.handle(handlers)
 
     def model(self, partition: Partition, session_id: str | None) -> Meter | None:

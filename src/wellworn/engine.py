@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from functools import partial
@@ -37,6 +37,7 @@ from wellworn.store.port import RecordFilter, Store
 
 if TYPE_CHECKING:  # loaded where they are used: a plain memory needs none of them
     from wellworn.background import Background
+    from wellworn.jobs.worker import Handler
     from wellworn.learning.residual import MatrixReranker
     from wellworn.models.choose import EmbedderSpec, ModelSpec
     from wellworn.models.ledger import Budget, Meter, Prices
@@ -159,6 +160,7 @@ class Engine:
             raise
         self._lock = ForkLock()
         self._background: Background | None = None
+        self._handlers: dict[str, Handler] = {}
         self._background_options = {
             "llm": self.llm,
             "summarizer": summaries,
@@ -207,7 +209,15 @@ class Engine:
 
                 options: Any = self._background_options
                 self._background = Background(self.store, self.writer, self.searcher, **options)
+                self._background.handle(self._handlers)
             return self._background
+
+    def handle(self, handlers: Mapping[str, Handler]) -> None:
+        """Run jobs of these kinds, too: for mechanisms that are built on an open memory."""
+        with self._lock:
+            self._handlers.update(handlers)
+            if self._background is not None:
+                self._background.handle(handlers)
 
     def check_open(self) -> None:
         """Raise `StoreClosed` now, not at the first use of what is about to be made."""

@@ -9,10 +9,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from wellworn.core.errors import EmbeddingFailed
 from wellworn.models.port import Matrix
-from wellworn.models.static import StaticEmbedder
+from wellworn.models.static import FirstTokens, StaticEmbedder, read_tokenizer
 
 TEXTS = [
     "I moved to Lisbon in March.",
@@ -77,6 +79,49 @@ def test_lone_surrogates_do_not_stop_it() -> None:
     embedder = StaticEmbedder()
     rows = embedder.embed(["cut \ud83d off", "whole"])
     np.testing.assert_array_equal(rows, embedder.embed(["cut � off", "whole"]))
+
+
+TOKENS = Path(next(iter(importlib.util.find_spec("wordllama").submodule_search_locations)))  # type: ignore[union-attr, arg-type]
+FILE = TOKENS / "tokenizers" / "l2_supercat_tokenizer_config.json"
+FIRST, WHOLE = FirstTokens(FILE), read_tokenizer(FILE)
+PIECES = [
+    "a",
+    "aa",
+    "ab",
+    "the",
+    " t",
+    " ",
+    "\n",
+    "\t",
+    "=",
+    "--",
+    "_",
+    "▁",
+    "é",
+    "東",
+    "👩‍🚀",
+    "<",
+    "s>",
+    "<0x41>",
+    "0",
+    "10",
+]
+
+
+@given(st.text() | st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.sampled_from(TEXTS))
+def test_the_first_texts_are_split_as_the_tokenizer_splits_them(text: str) -> None:
+    ids = FIRST.ids(text)
+    assert ids is None or ids == WHOLE.encode(text, add_special_tokens=False).ids
+    assert (ids is None) == any(mark in f" {text}" for mark in ("  ", "▁▁", " ▁", "▁ ", "<s>", "</s>", "<unk>"))
+
+
+def test_a_process_with_few_texts_loads_no_tokenizer() -> None:
+    code = (
+        "import sys; from wellworn.models.static import StaticEmbedder as S; e = S(); "
+        "e.embed(['hello']); assert not {'tokenizers', 'safetensors'} & set(sys.modules); "
+        "e.embed(['one', 'two']); assert 'tokenizers' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
 
 
 def test_related_texts_are_nearer_than_unrelated_ones() -> None:

@@ -50,6 +50,7 @@ def run_line(args: Sequence[str]) -> bool:
     given = dict(zip(names, values, strict=True))
     read = {name: given.get(f"--{name}", os.environ.get(env or "") or None) for name, env in known.items()}
     rest = {name: read.pop(name) for name in own}
+    gc.disable()  # what imports make is no garbage, and looking for some takes a seventh of the start
     with reported():
         command(target_of(read), **rest)
     return True
@@ -211,7 +212,6 @@ def serve_mcp(target: Target, llm: str | None = None) -> None:
     """`wellworn mcp`."""
     if can_ask():
         target.say("Waiting for an MCP client on standard input; `wellworn connect` sets one up.")
-    gc.disable()  # what imports make is no garbage; looking for some takes a seventh of the start
     memory = OpenedLater(target, llm)
     memory.start()
     from wellworn.doors.mcp import build_server

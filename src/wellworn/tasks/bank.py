@@ -98,7 +98,7 @@ class ReasoningBank:
         self._tasks = Tasks(parts.engine.store, parts.engine.clock)
         self._finisher = Finisher(parts, self._tasks, self._consolidator.added)
         self._attempts = Attempts(parts, self._tasks, self._finisher)
-        memory.engine.background.handle({JOB: self._consolidator.run_job})
+        memory.engine.handle({JOB: self._consolidator.run_job})
 
     # -- find --------------------------------------------------------------------------------------------------------
 
