@@ -172,7 +172,7 @@ class AdminView:
         )
 
     def events(self, *, limit: int = 100, scope: Scope | None = None) -> list[Event]:
-        """The audit log, newest first: what was done to which entry when, never its text."""
+        """The audit log, newest first: what was done to which entry when, and who called a service, never a text."""
         return events(self._engine.store, self._tenant(scope), limit=checked_count("limit", limit, least=1))
 
     def costs(
@@ -215,7 +215,7 @@ class AdminView:
         return create(self._engine.store, place, now=self._engine.clock(), keep=keep, every=every)
 
     def retention(self, policy: RetentionPolicy | None = None, *, scope: Scope | None = None) -> RetentionPolicy:
-        """How long the tenant keeps entries by kind, and recalls without an outcome; with a policy, set it."""
+        """How long the tenant keeps entries by kind, recalls without an outcome, and calls; with a policy, set it."""
         from wellworn.ops.retention import retention_of, set_retention
 
         store, tenant = self._engine.store, self._scope(scope).tenant
@@ -244,6 +244,7 @@ class AdminView:
         return Expired(
             entries=sum(one.entries for one in done),
             recalls=sum(one.recalls for one in done),
+            calls=sum(one.calls for one in done),
             counted_from=min((one.counted_from for one in done if one.counted_from), default=None),
         )
 

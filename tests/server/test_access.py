@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from wellworn import AccessDenied, Client, InvalidInput, NotFound, Scope
+from wellworn import AccessDenied, Client, InvalidInput, NotFound, RetentionPolicy, Scope
 from wellworn.server.access import GUESSES, Limiter
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.keys import create_key, list_keys, revoke_key, rotate_key
@@ -152,6 +152,24 @@ def test_the_audit_log_says_who_wrote_and_who_read(keyed: Running) -> None:
     refused = keyed.http(keyed.key(tenant="audited", role="reader")).get("/v1/events")
     assert refused.status_code == 403
     assert ("events", 403) in [(one.action, one.detail.get("status")) for one in client.admin.events()]
+
+
+def test_calls_in_the_audit_log_are_kept_as_long_as_the_policy_says() -> None:
+    clock = [NOW]
+    with serving(clock=lambda: clock[0], background=False) as running:
+        client = running.client()
+        (id,) = client.remember("Ada likes tea")
+        client.get(id)
+        running.service.trail.flush()
+        client.admin.retention(RetentionPolicy(calls=1))
+        for _ in range(4):  # a jump of the clock deletes nothing
+            clock[0] += timedelta(hours=20)
+            assert client.admin.expire(dry_run=True).calls >= 0
+        assert client.admin.expire(dry_run=True).calls >= 2
+        assert client.admin.expire().calls >= 2
+        left = [event.action for event in client.admin.events()]
+        assert "remember" in left
+        assert "get_entry" not in left
 
 
 def test_an_admin_makes_keys_of_the_own_tenant_over_the_service(keyed: Running) -> None:

@@ -32,7 +32,7 @@ app = typer.Typer(no_args_is_help=True, help="The store: export, load, encrypt, 
 backup_app = typer.Typer(no_args_is_help=True, help="Backups: create, list, verify, restore.")
 verbs = typer.Typer()
 
-ALWAYS, RECALLS = "always", "recalls"
+ALWAYS, RECALLS, CALLS = "always", "recalls", "calls"
 """What --keep takes beside kinds and days."""
 Place = Annotated[Path, typer.Argument(metavar="PATH", help="A .jsonl file, or a folder of Markdown files.")]
 
@@ -273,8 +273,8 @@ def expire(
         typer.Option(
             "--keep",
             metavar="KIND=DAYS",
-            help=f"Set how long the tenant keeps a kind, or recalls, which nobody reported on; {ALWAYS} for all time. "
-            "May be repeated. Stays set.",
+            help="Set how long the tenant keeps a kind, recalls, which nobody reported on, or calls of the service; "
+            f"{ALWAYS} for all time. May be repeated. Stays set.",
         ),
     ] = None,
     dry_run: options.DryRun = False,
@@ -294,7 +294,7 @@ def expire(
         tenants = {one.tenant for one in memory.engine.store.covered(scope)} if tenant is None else {tenant}
         policies = {one: changed or memory.admin.retention(scope=Scope(tenant=one)) for one in sorted(tenants)}
     rows = [(one, _policy_told(policy)) for one, policy in policies.items()]
-    counts = {"entries": done.entries, "recalls": done.recalls}
+    counts = {"entries": done.entries, RECALLS: done.recalls, **({CALLS: done.calls} if done.calls else {})}
     _answer(
         target,
         {**vars(done), "dry_run": dry_run, "policies": policies},
@@ -320,14 +320,15 @@ def _kept_for(text: str) -> tuple[str, float | None]:
 
 def _changed_policy(memory: Memory, scope: Scope, kept: Sequence[tuple[str, float | None]]) -> RetentionPolicy:
     before = memory.admin.retention(scope=scope)
-    days = {**before.kinds, RECALLS: before.recalls, **dict(kept)}
-    recalls = days.pop(RECALLS)
-    return replace(before, kinds={kind: one for kind, one in days.items() if one is not None}, recalls=recalls)
+    days = {**before.kinds, RECALLS: before.recalls, CALLS: before.calls, **dict(kept)}
+    recalls, calls = days.pop(RECALLS), days.pop(CALLS)
+    kinds = {kind: one for kind, one in days.items() if one is not None}
+    return replace(before, kinds=kinds, recalls=recalls, calls=calls)
 
 
 def _policy_told(policy: RetentionPolicy) -> str:
-    days = {**policy.kinds, **({} if policy.recalls is None else {RECALLS: policy.recalls})}
-    return ", ".join(f"{kind} {one:g} days" for kind, one in days.items()) or "everything"
+    days = {**policy.kinds, RECALLS: policy.recalls, CALLS: policy.calls}
+    return ", ".join(f"{kind} {one:g} days" for kind, one in days.items() if one is not None) or "everything"
 
 
 @command(app, "erase", "admin erase --user ada --yes")

@@ -274,8 +274,8 @@ class _Examination:
         for record in _all_records(self._store):
             self._checked["records"] += 1
             self._checked["jobs"] += record.kind == JOB
-            detail = record.body.get("detail", {}) if record.kind == EVENT else {}
-            if record.state in ("forget", "load"):  # an export may have had gaps already
+            if record.kind == EVENT and record.state in ("forget", "load"):  # an export may have had gaps already
+                detail = record.body.get("detail", {})
                 forgotten[record.tenant] += detail.get("turns", 0) if record.state == "forget" else UNKNOWN
             if (found := _record_problem(record)) is not None:
                 check, problem, repairable = found

@@ -26,7 +26,7 @@ from wellworn.ingest.forget import Forgetter
 from wellworn.learning.learner import Learner
 from wellworn.ops.backup import ERASE
 from wellworn.ops.bundle import pages
-from wellworn.store.events import JUMP, Event, audit, trusted_now
+from wellworn.store.events import ACCESS, JUMP, Event, audit, trusted_now
 from wellworn.store.port import Record, RecordFilter, Store
 
 RETENTION, RECEIPT_KEY, ERASING = "retention", "receipt_key", "erasing"
@@ -41,6 +41,8 @@ class RetentionPolicy:
     """Days by kind of entry, from when it happened."""
     recalls: float | None = None
     """Days of logged recalls without an outcome."""
+    calls: float | None = None
+    """Days of calls of the service in the audit log."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,6 +51,7 @@ class Expired:
 
     entries: int = 0
     recalls: int = 0
+    calls: int = 0
     counted_from: datetime | None = None
     """From when ages were counted, if not from now: the clock had moved on by more than a day since it was last seen, and
     nothing is deleted for a single jump of it."""
@@ -83,7 +86,7 @@ def checked_policy(policy: RetentionPolicy) -> RetentionPolicy:
     unknown = sorted(str(kind) for kind in policy.kinds.keys() - {*KINDS})
     if unknown:
         raise InvalidInput("kinds", f"{unknown[0]!r} is not a kind of entry", f"use {', '.join(KINDS)}")
-    days = [*policy.kinds.values(), *([] if policy.recalls is None else [policy.recalls])]
+    days = [*policy.kinds.values(), *(one for one in (policy.recalls, policy.calls) if one is not None)]
     if any(not isinstance(one, int | float) or not 0 < one < 100_000 for one in days):
         raise InvalidInput("days", f"{days} are not all positive numbers", "leave a kind out to keep it")
     return policy
@@ -102,7 +105,7 @@ def expire(
 
     With `dry_run` nothing is removed, only counted.
     """
-    policy, entries, recalls = policy or retention_of(store, tenant), 0, 0
+    policy, entries, recalls, calls = policy or retention_of(store, tenant), 0, 0, 0
     with store.transact() as tx:
         trusted = trusted_now(tx, tenant, now)
     counted_from, now = trusted if now - trusted > JUMP else None, min(now, trusted)
@@ -126,13 +129,19 @@ def expire(
         told = {one.body.get("recall") for one in store.records(RecordFilter(kinds=["outcome"], tenant=tenant))}
         logged = store.records(RecordFilter(kinds=["recall"], tenant=tenant, before=before))
         keys = [one.key for one in logged if one.key not in told]
+        recalls = len(keys)
+        if not dry_run:
+            with store.transact() as tx:
+                for start in range(0, len(keys), 500):
+                    tx.drop_records(RecordFilter(kinds=["recall"], tenant=tenant, keys=keys[start : start + 500]))
+    if policy.calls is not None:
+        over = RecordFilter(kinds=[ACCESS], tenant=tenant, before=now - timedelta(days=policy.calls))
         if dry_run:
-            return Expired(entries=entries, recalls=len(keys), counted_from=counted_from)
-        with store.transact() as tx:
-            for start in range(0, len(keys), 500):
-                wanted = RecordFilter(kinds=["recall"], tenant=tenant, keys=keys[start : start + 500])
-                recalls += tx.drop_records(wanted)
-    return Expired(entries=entries, recalls=recalls, counted_from=counted_from)
+            calls = len(store.records(over))
+        else:
+            with store.transact() as tx:
+                calls = tx.drop_records(over)
+    return Expired(entries=entries, recalls=recalls, calls=calls, counted_from=counted_from)
 
 
 def erase(

@@ -269,9 +269,10 @@ class PolicyBody(RequestBody):
 
     kinds: dict[str, float] = Field(default_factory=dict)
     recalls: float | None = None
+    calls: float | None = None
 
     def policy(self) -> RetentionPolicy:
-        return RetentionPolicy(kinds=self.kinds, recalls=self.recalls)
+        return RetentionPolicy(kinds=self.kinds, recalls=self.recalls, calls=self.calls)
 
 
 class ExpireBody(RequestBody):

@@ -28,7 +28,7 @@ from wellworn.server.metrics import Metrics
 from wellworn.server.oidc import OidcSettings, OidcVerifier
 from wellworn.server.once import Again, Requests, ServiceReply, Wanted, wanted
 from wellworn.server.wire import PROBLEM, Problem
-from wellworn.store.events import ACTOR, Event, audit
+from wellworn.store.events import ACCESS, ACTOR, Event, audit
 from wellworn.store.port import Store, Tx
 
 LOCAL = "local"
@@ -89,7 +89,7 @@ class Trail:
                 return
             try:
                 with self._store.transact() as tx:
-                    audit(tx, *pending)
+                    audit(tx, *pending, kind=ACCESS)
             except StoreError:
                 self._pending.extendleft(reversed(pending))
                 raise

@@ -1,6 +1,7 @@
 """The audit log, and the time that deleting by age may trust.
 
-Events are records of kind `event`. They hold ids and numbers, never text, and are never changed.
+What was done to entries are records of kind `event`; who called a service for what are records of kind `access`, which may
+be kept for a shorter time. They hold ids and numbers, never text, and are never changed.
 """
 
 from __future__ import annotations
@@ -13,8 +14,8 @@ from wellworn.core.clock import EPOCH, from_micros, to_micros
 from wellworn.core.values import altered
 from wellworn.store.port import Record, RecordFilter, StoreReader, Tx
 
-EVENT = "event"
-"""The kind of record."""
+EVENT, ACCESS = "event", "access"
+"""The kinds of record."""
 ACTOR: ContextVar[str] = ContextVar("actor", default="")
 """Who acts, as a service knows it; events say it as `actor`. Empty: the program itself."""
 
@@ -33,14 +34,14 @@ class Event:
 _LINE = Record(kind=EVENT, created_at=EPOCH, updated_at=EPOCH)
 
 
-def audit(tx: Tx, *events: Event) -> None:
+def audit(tx: Tx, *events: Event, kind: str = EVENT) -> None:
     """Append events to the logs of their tenants, with the one who acts."""
     actor = ACTOR.get()
     records = []
     for event in events:
         detail = {"actor": actor, **event.detail} if actor else event.detail
         body = {"entry": event.entry_id, "detail": detail} if detail else {"entry": event.entry_id}
-        made = {"tenant": event.tenant, "state": event.action, "body": body}
+        made = {"kind": kind, "tenant": event.tenant, "state": event.action, "body": body}
         records.append(altered(_LINE, created_at=event.at, updated_at=event.at, **made))
     tx.put_records(records)
 
@@ -55,7 +56,7 @@ def events(reader: StoreReader, tenant: str | None, *, limit: int | None = None)
             entry_id=record.body.get("entry"),
             detail=record.body.get("detail", {}),
         )
-        for record in reader.records(RecordFilter(tenant=tenant, kinds=[EVENT], limit=limit))
+        for record in reader.records(RecordFilter(tenant=tenant, kinds=[EVENT, ACCESS], limit=limit))
     ]
 
 
