@@ -59,7 +59,7 @@ def doctor(
     report = look()
     if repair and target.db != ":memory:" and any(flaw.check == "pages" for flaw in report.flaws):
         with render.progress_bar("salvaging") as progress:
-            salvaged, kept = rescue(target.db, key_in_environment(), progress=progress)
+            salvaged, kept = rescue(target.file, key_in_environment(), progress=progress)
         lost, copied = sum(salvaged.lost.values()), salvaged.rows["entries"]
         target.say(f"Copied {copied:,} entries; {lost:,} places could not be read. The damaged file is {kept}.")
         report = look()
@@ -107,7 +107,7 @@ def _answer(target: Target, document: dict[str, Any], *shown: object, of: str = 
     named = {name.replace("_", " "): value for name, value in values.items()}
     target.answer(values, *(shown or [render.pairs(named)]))
     if shown:
-        target.say(f"Of {values['of']} in {target.db}.")
+        target.say(f"Of {values['of']} in {target.place}.")
 
 
 def _tenant(target: Target) -> str:
@@ -124,7 +124,7 @@ def _readable_copy(target: Target) -> Iterator[Memory]:
 
     with tempfile.TemporaryDirectory(prefix="wellworn-") as folder:
         copy = Path(folder) / "salvaged.db"
-        salvage(Path(target.db), copy, secret=key_of(key_in_environment()))
+        salvage(target.file, copy, secret=key_of(key_in_environment()))
         with replace(target, db=str(copy)).open(whole=True) as memory:
             yield memory
 
@@ -139,17 +139,17 @@ def rekey(
     from wellworn.store.sqlite import SqliteStore
     from wellworn.store.sqlite.driver import encrypt_file, key_of
 
-    secret = key_of(new_key_file)
+    secret, file = key_of(new_key_file), target.file
     with target.open(whole=True) as memory:
         store = memory.engine.store
         encrypted = store.encrypted
         if isinstance(store, SqliteStore) and encrypted:
             store.rekey(new_key_file)
     if not encrypted and secret is not None:
-        encrypt_file(Path(target.db), secret)
-    SqliteStore(target.db, key=new_key_file).close()  # it opens
+        encrypt_file(file, secret)
+    SqliteStore(file, key=new_key_file).close()  # it opens
     document = {"rekeyed": target.db}
-    _answer(target, document, f"{target.db} is encrypted with the key in {new_key_file}.", of="the whole store")
+    _answer(target, document, f"{target.place} is encrypted with the key in {new_key_file}.", of="the whole store")
     if key_in_environment() is not None:
         target.say("Change WELLWORN_KEY or WELLWORN_KEY_FILE before the next command.")
 
@@ -337,7 +337,7 @@ def erase(target: Target, yes: options.Yes = False) -> None:
 
     Asks first on a terminal; elsewhere --yes is needed.
     """
-    scope, whose = target.named, f"{target.whose} in {target.db}"
+    scope, whose = target.named, f"{target.whose} in {target.place}"
     with target.open(whole=True) as memory:
         confirm("erase", f"Erase everything of {whose} for good?", no="Nothing was erased.", yes=yes)
         with render.progress_bar("erasing"):
@@ -377,7 +377,7 @@ def backup_list(target: Target, folder: Folder = None) -> None:
     """List the backups of the memory's file, newest first."""
     from wellworn.ops.backup import folder_of, list_backups
 
-    found = list_backups(folder or folder_of(target.db), Path(target.db).stem)
+    found = list_backups(folder or folder_of(target.file), target.file.stem)
     rows = [(one.created_at, one.entries, one.bytes, "yes" if one.encrypted else "no", one.path) for one in found]
     target.answer({"backups": found}, render.table(("made", "entries", "bytes", "encrypted", "file"), rows))
     if not found:
@@ -406,5 +406,5 @@ def backup_restore(
     """Restore a backup to the file named by --db; close every program on that file first."""
     from wellworn.ops.backup import restore
 
-    found = restore(path, Path(target.db), force=force)
+    found = restore(path, target.file, force=force)
     target.answer(found, render.pairs({"restored to": target.db, "entries": found.entries, "made": found.created_at}))

@@ -71,6 +71,9 @@ def connect(
 def _place(target: Target, project: Path | None) -> Path | str:
     """Where the memory is: as --db says, else in a folder of ours, unless the project has a memory.db."""
     if "://" in target.db:
+        if target.place != target.db:
+            problem = "a password would stand in the client's settings"
+            raise InvalidInput("--db", problem, "leave it out of the URL and use ~/.pgpass or PGPASSWORD")
         return target.db
     if target.db != usual_db():
         return Path(target.db).absolute()

@@ -62,7 +62,7 @@ def reset(target: Target, yes: options.Yes = False) -> None:
 
     Asks first on a terminal; elsewhere --yes is needed.
     """
-    tenant = f"tenant {target.scope.tenant} in {target.db}"
+    tenant = f"tenant {target.scope.tenant} in {target.place}"
     confirm("learning reset", f"Drop all that was learned for {tenant}?", no="Nothing was dropped.", yes=yes)
     with target.open() as memory:
         dropped = memory.learning.reset()

@@ -125,7 +125,7 @@ def list_(
         entries = memory.entries(limit=limit, **filters)
     target.answer({"entries": entries}, render.entry_table(entries))
     if not entries:
-        target.say(f"No entries for {target} in {target.db}.")
+        target.say(f"No entries for {target} in {target.place}.")
 
 
 @command(app, "assemble", 'assemble "Who leads the team that owns billing?" --max-tokens 800', panel=CONNECT)

@@ -11,11 +11,13 @@ import shlex
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wellworn.cli import render
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import LAYERS, Scope
+from wellworn.core.wellformed import without_password
 
 if TYPE_CHECKING:
     from wellworn.memory import Memory
@@ -49,7 +51,7 @@ EMBEDDERS = (
     "static, onnx:FOLDER, fastembed:MODEL, sentence-transformers:MODEL, openai:MODEL, hash, or none (words only)."
 )
 SHARED: dict[str, Shared] = {
-    "db": Shared("The memory's file.", "PATH", "WELLWORN_DB", DEFAULT_DB),
+    "db": Shared("The memory's file, or postgresql://….", "PATH", "WELLWORN_DB", DEFAULT_DB),
     "user": Shared(f'The person; "{DEFAULT_USER}" if no layer is named.', "ID", "WELLWORN_USER"),
     "tenant": Shared("The tenant; tenants never see each other's data.", "ID", "WELLWORN_TENANT", "default", rare=True),
     "agent": Shared("The agent.", "ID", rare=True),
@@ -88,6 +90,18 @@ class Target:
 
         memory = Memory.open(self.db, embedder=self.embedder, background=background, **settings)
         return memory if whole else memory.for_scope(self.scope)
+
+    @property
+    def place(self) -> str:
+        """The memory as it may be shown: without a password."""
+        return without_password(self.db)
+
+    @property
+    def file(self) -> Path:
+        """The file of the memory, for commands that work on files only."""
+        if "://" in self.db:
+            raise InvalidInput("--db", f"{self.place!r} is not a file", "this command works on SQLite files only")
+        return Path(self.db)
 
     def answer(self, document: object, *shown: object) -> None:
         """Print the document with --json, otherwise what is shown: tables, and texts as they are."""
@@ -144,7 +158,7 @@ def usual_db() -> str:
 def added_options(values: Mapping[str, str | None]) -> Options:
     """The options that a bare command lacks."""
     bare = {name: os.environ.get(shared.env or "") or shared.default for name, shared in SHARED.items()}
-    return {f"--{name}": value for name, value in values.items() if value and value != bare[name]}
+    return {f"--{n}": without_password(one) for n, one in values.items() if one and one != bare[n]}
 
 
 def target_of(values: Mapping[str, str | None], *, as_json: bool = False) -> Target:

@@ -43,7 +43,7 @@ def remember(
     with target.open(new=True) as memory, render.progress_bar("remembering") as progress:
         ids = memory.remember_many(texts, progress=progress, **about)
     target.answer({"ids": ids}, *ids)
-    target.say(f"Remembered {render.count(len(ids), 'entry', 'entries')} for {target} in {target.db}.")
+    target.say(f"Remembered {render.count(len(ids), 'entry', 'entries')} for {target} in {target.place}.")
 
 
 @command(app, "edit", 'edit 0198c0de-1 --text "Ada prefers smol." --tag rust', panel=EVERYDAY)
@@ -102,7 +102,7 @@ def forget(
             if ids
             else f"{'everything' if everything else f'session {session_id}'} of {where}"
         )
-        confirm("forget", f"Forget {what} in {target.db} for good?", no="Nothing was forgotten.", yes=yes)
+        confirm("forget", f"Forget {what} in {target.place} for good?", no="Nothing was forgotten.", yes=yes)
         chosen = options.given(ids=exact, session_id=session_id, layer=layer, turns=turns)
         receipt = memory.forget(everything=everything, **chosen)
     removed = {name.replace("_", " "): n for name, n in vars(receipt).items() if isinstance(n, int) and n}

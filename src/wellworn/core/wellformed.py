@@ -1,4 +1,4 @@
-"""Text that every encoder accepts, and that shows all it says.
+"""Text that every encoder accepts, that shows all it says, and no secret.
 
 Python strings may hold lone surrogates (half a character, from a cut-off emoji or a careless decoder); tokenizers
 and JSON encoders refuse them with an error of their own. Characters that nobody
@@ -6,6 +6,8 @@ sees (escape sequences, directions, zero-width and tag characters) can act on a 
 """
 
 from __future__ import annotations
+
+import re
 
 from wellworn.core.lazy import regex
 
@@ -31,3 +33,11 @@ def well_formed(text: str) -> str:
 def clean_text(text: str) -> str:
     """Return the text without NUL characters and lone surrogates, so that every store accepts it."""
     return well_formed(text).replace("\x00", "")
+
+
+def without_password(location: str) -> str:
+    """A location as it may be shown: a path as it is, a URL with stars for passwords."""
+    if "://" not in location:
+        return location
+    shown = re.sub(r"(://[^:/?#@]*):.*@", r"\1:***@", location, flags=re.S)  # to the last @: it may hold one itself
+    return re.sub(r"([?&][^=&]*password=)[^&]*", r"\1***", shown)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
 
 from wellworn.core.errors import InvalidInput
 from wellworn.store.port import Store
@@ -42,22 +41,6 @@ def choose_store(location: str | Path | Store, *, durability: str, key: Key | No
 
     path = location if str(location) == ":memory:" else Path(location).expanduser()
     return SqliteStore(path, durability=durability, key=key)
-
-
-def without_password(location: str) -> str:
-    """A location as it may be shown: a path as it is, a URL with stars for a password."""
-    if "://" not in location:
-        return location
-    try:
-        parts = urlsplit(location)
-        secret = parts.password
-    except ValueError:  # no URL: whatever it is, it may hold a password
-        return f"{location.split('://', 1)[0]}://…"
-    place = parts.netloc
-    if secret is not None:
-        place = f"{parts.username or ''}:***@{place.rpartition('@')[2]}"
-    query = [(name, "***" if "password" in name else value) for name, value in parse_qsl(parts.query)]
-    return urlunsplit((parts.scheme, place, parts.path, urlencode(query, safe="/*"), ""))
 
 
 def key_in_environment() -> Key | None:

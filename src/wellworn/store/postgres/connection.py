@@ -25,7 +25,7 @@ try:
 except ImportError:
     raise MissingExtra("a memory in Postgres", "postgres") from None
 
-from wellworn.store.choose import without_password
+from wellworn.core.wellformed import without_password
 from wellworn.store.postgres.vector import fetch_vector_type, register_vector
 
 BUSY_TIMEOUT_S = 60.0

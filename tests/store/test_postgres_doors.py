@@ -1,0 +1,163 @@
+"""Opening a memory in Postgres: bad URLs, secrets, a server that goes away, too few connections, forks."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import threading
+import traceback
+from contextlib import closing, suppress
+from typing import Any
+
+import pytest
+
+from cli.conftest import Cli
+from contract.builders import make_new_entry, make_partition, make_turn, write
+from contract.postgres import Server
+from wellworn import Memory
+from wellworn.core.errors import InvalidInput, StoreBusy, StoreCorrupt, StoreError, WellwornError
+from wellworn.core.locks import patience
+from wellworn.store.port import Selection, Store, Tx
+
+psycopg = pytest.importorskip("psycopg")
+
+from wellworn.store.postgres import PostgresStore, connection  # noqa: E402  # only where psycopg is
+
+SECRET = "hunter2-very-secret"
+HERE = make_partition()
+
+
+@pytest.mark.parametrize(
+    ("url", "error", "said"),
+    [
+        ("postgresql://ada:{}@/postgres?host={}/nowhere", StoreError, "check that the server runs"),
+        ("postgresql://nobody_here:{}@/postgres?host={}", StoreError, "nobody_here"),
+        ("postgresql://postgres:{}@/no_such_base?host={}", StoreError, "no_such_base"),
+        ("postgresql://postgres:{}@/postgres?host={}&schema=Bad-Name", InvalidInput, "'Bad-Name'"),
+        ("postgresql://postgres:{}@/postgres?host={}&pool_size=none", InvalidInput, "'none'"),
+        ("postgresql://postgres:{}@/postgres?host={}&no_such_option=1", InvalidInput, "postgresql://user:password@"),
+        ("postgresql://postgres@/postgres?password={}&host={}&schema=pg_catalog", StoreCorrupt, "?schema="),
+        ("postgresql://postgres:{}%ZZ@/postgres?host={}", InvalidInput, "%XX"),
+        ("mysql://root:{}@{}", InvalidInput, "mysql://"),
+    ],
+)
+def test_a_wrong_url_is_one_error_without_the_password(
+    url: str,
+    error: type[WellwornError],
+    said: str,
+    postgres_server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(connection, "CONNECT_TIMEOUT_S", 0.5)
+    caplog.set_level(logging.DEBUG)
+    with pytest.raises(error) as caught:
+        Memory(url.format(SECRET, postgres_server.folder))
+    shown = "".join(traceback.format_exception(caught.value)) + caplog.text
+    assert said in str(caught.value)
+    assert SECRET not in shown.replace(url.format(SECRET, postgres_server.folder), "")
+
+
+def test_the_password_is_never_shown(postgres_server: Server, tmp_path: Any) -> None:
+    url = postgres_server.url().replace("postgres@", f"postgres:{SECRET}@")
+    with Memory(url, embedder="hash") as mem:
+        assert SECRET not in repr(mem) + mem.engine.store.location
+    cli = Cli(tmp_path / "unused.db")
+    said = [cli("--db", url, *command) for command in (("remember", "Ada lives in Oslo."), ("list",), ("doctor",))]
+    said += [
+        cli("--db", url, *command) for command in (("backup", "list"), ("connect", "cursor"), ("list", "--user", "x"))
+    ]
+    assert [one.code for one in said] == [0, 0, 0, 2, 2, 0]
+    assert "Oslo" in said[1].out
+    assert [one for one in said if SECRET in one.out + one.err] == []
+    assert "postgres:***@" in said[0].err
+
+
+def test_a_key_is_refused(postgres_server: Server) -> None:
+    with pytest.raises(InvalidInput, match="key"):
+        Memory(postgres_server.url(), key="a long passphrase")
+
+
+@pytest.fixture
+def store(postgres_server: Server) -> Any:
+    with closing(PostgresStore(postgres_server.url(pool_size=2))) as made:
+        yield made
+
+
+def test_a_server_that_was_restarted_is_found_again(store: Store, postgres_server: Server) -> None:
+    write(store, lambda tx: tx.add(make_new_entry("a")))
+
+    def act(tx: Tx) -> None:
+        tx.add(make_new_entry("cut"))
+        postgres_server.stop(signal.SIGQUIT)
+        tx.select(None, Selection())
+
+    with pytest.raises(StoreError, match="lost"):
+        write(store, act)
+    with pytest.raises(StoreError, match="check that the server runs"), patience(0.2):
+        store.partitions()
+    postgres_server.start()
+    write(store, lambda tx: tx.add(make_new_entry("b")))
+    assert [entry.id for _, entry in store.select([HERE], Selection())] == ["a", "b"]
+
+
+def test_a_cut_before_the_next_transaction_is_not_noticed(store: Store, postgres_server: Server) -> None:
+    write(store, lambda tx: tx.add(make_new_entry("a")))
+    with psycopg.connect(postgres_server.url().partition("&")[0]) as other:
+        others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+        other.execute(f"SELECT pg_terminate_backend(pid, 5000) {others}")
+    write(store, lambda tx: tx.add(make_new_entry("b")))
+    assert len(store.select([HERE], Selection())) == 2
+
+
+def test_too_few_connections_are_one_clear_error(store: Store) -> None:
+    with store.snapshot(), store.snapshot(), pytest.raises(StoreBusy, match="pool_size"), patience(0.05):
+        store.partitions()
+    assert store.partitions() == []
+
+
+def test_a_writer_waits_for_another_one_no_longer_than_it_may(store: Store) -> None:
+    there, go = threading.Event(), threading.Event()
+
+    def hold() -> None:
+        with closing(PostgresStore(store.location)) as other, other.transact():
+            there.set()
+            go.wait(30)
+
+    thread = threading.Thread(target=hold)
+    thread.start()
+    try:
+        assert there.wait(30)
+        with pytest.raises(StoreBusy), patience(0.05):
+            write(store, lambda tx: tx.add(make_new_entry("a")))
+    finally:
+        go.set()
+        thread.join(30)
+    write(store, lambda tx: tx.add(make_new_entry("a")))
+
+
+def test_a_statement_that_failed_cannot_be_committed(store: Store) -> None:
+    def act(tx: Tx) -> None:
+        tx.add_turn(HERE, make_turn(0))
+        with suppress(Exception):  # somebody swallows whatever the driver raises
+            tx.add_turn(HERE, make_turn(0))
+
+    with pytest.raises(StoreError):
+        write(store, act)
+    assert store.turns(HERE, "monday") == []
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="forks")
+def test_a_forked_child_has_connections_of_its_own(store: Store) -> None:
+    write(store, lambda tx: tx.add(make_new_entry("a")))
+    child = os.fork()
+    if child == 0:
+        try:
+            write(store, lambda tx: tx.add(make_new_entry("of the child")))
+            os._exit(0)
+        except BaseException:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    write(store, lambda tx: tx.add(make_new_entry("b")))
+    assert len(store.select([HERE], Selection())) == 3
