@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from search.reference import WIDTH, Partition, Row, index_of, random_rows
 from wellworn.core.values import KINDS, STATES
 from wellworn.search import partition as partition_module
+from wellworn.search import postings as postings_module
 from wellworn.search.partition import NONE, PartitionIndex, few_of
 from wellworn.search.profiles import PROFILES
 
@@ -100,7 +101,7 @@ def assert_same(index: PartitionIndex, partition: Partition) -> None:
 def test_an_index_kept_current_is_the_index_of_what_is_there(changes: list[Any], bulk: int, fold: int) -> None:
     partition, index = Partition(), PartitionIndex(1, WIDTH, WEIGHTS)
     next_no, positions = 1, [0, 0, 0]
-    with patch.object(partition_module, "_BULK", bulk), patch.object(partition_module, "_SMALLEST_FOLD", fold):
+    with patch.object(partition_module, "_BULK", bulk), patch.object(postings_module, "_SMALLEST_FOLD", fold):
         for new, rewritten, renumbered, gone in changes:
             put = []
             for thread, text, number in new:

@@ -8,8 +8,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from wellworn.search import partition as module
-from wellworn.search.partition import Postings
+from wellworn.search import postings as module
+from wellworn.search.postings import Postings
 
 TERMS = [1, 2, 3, 2**63 - 1, 2**63, 2**64 - 1]
 row = st.dictionaries(st.sampled_from(TERMS), st.integers(1, 65_535), max_size=len(TERMS))

@@ -6,7 +6,7 @@ are many. This module knows nothing about queries.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
@@ -17,10 +17,8 @@ from wellworn.core.cache import LruCache
 from wellworn.core.values import KINDS, STATES
 from wellworn.ingest.terms import Trait
 from wellworn.learning.past import source_code, tag_bits
+from wellworn.search.postings import Postings
 from wellworn.store.port import Delta, Slim
-
-LocalRows = npt.NDArray[np.int32]
-Counts = npt.NDArray[np.float32]
 
 NONE = np.iinfo(np.int64).max
 """Stands for "no end" in `valid_to`, and for "no thread" in `thread`."""
@@ -81,141 +79,6 @@ _BULK = 256
 """Rows in one delta from which sorting them in together beats adding one by one."""
 
 
-_NO_ROWS: LocalRows = np.empty(0, dtype=np.int32)
-_NO_COUNTS: Counts = np.empty(0, dtype=np.float32)
-_NO_NUMBERS = np.empty(0, dtype=np.uint16)
-_SMALLEST_FOLD = 1024
-"""LocalRows kept aside before folding is worth its sort; beyond it, an eighth of the block."""
-
-
-class Postings:
-    """Term → rows and counts. LocalRows of one term are distinct."""
-
-    def __init__(self) -> None:
-        self._terms = np.empty(0, dtype=np.uint64)
-        self._starts = np.zeros(1, dtype=np.int64)
-        self._rows = _NO_ROWS
-        self._counts = np.empty(0, dtype=np.uint16)
-        self._block_rows = 0
-        self._aside: dict[int, tuple[list[int], list[int]]] = {}
-        self._aside_rows = 0
-
-    def add(self, row: int, terms: Iterable[int], counts: Iterable[int]) -> None:
-        """One more row."""
-        for term, count in zip(terms, counts, strict=True):
-            rows, numbers = self._aside.setdefault(term, ([], []))
-            rows.append(row)
-            numbers.append(count)
-        self._aside_rows += 1
-        if self._aside_rows > max(_SMALLEST_FOLD, self._block_rows // 8):
-            self._fold()
-
-    def extend(self, rows: Sequence[int], terms: Sequence[bytes], counts: Sequence[bytes]) -> None:
-        """Many rows at once, their terms and counts as stored bytes."""
-        sizes = np.array([len(blob) // 8 for blob in terms], dtype=np.int64)
-        self._merge(
-            np.frombuffer(b"".join(terms), dtype="<u8"),
-            np.repeat(np.asarray(rows, dtype=np.int32), sizes),
-            np.frombuffer(b"".join(counts), dtype="<u2"),
-        )
-        self._block_rows += len(rows)
-
-    def find(self, term: int) -> tuple[LocalRows, Counts]:
-        """The rows that hold a term and how often each does."""
-        rows, counts = _NO_ROWS, _NO_COUNTS
-        place = int(np.searchsorted(self._terms, np.uint64(term)))
-        if place < len(self._terms) and self._terms[place] == term:
-            start, end = self._starts[place], self._starts[place + 1]
-            rows, counts = self._rows[start:end], self._counts[start:end].astype(np.float32)
-        aside = self._aside.get(term)
-        if aside is None:
-            return rows, counts
-        return (
-            np.concatenate([rows, np.array(aside[0], dtype=np.int32)]),
-            np.concatenate([counts, np.array(aside[1], dtype=np.float32)]),
-        )
-
-    def find_all(self, terms: Sequence[int]) -> tuple[LocalRows, Counts, list[int]]:
-        """`find` for several terms at once: their rows and counts one after another, and how many each term has."""
-        rows, counts, sizes = [_NO_ROWS], [_NO_NUMBERS], []
-        places = self._terms.searchsorted(np.array(terms, dtype=np.uint64)).tolist()
-        for term, place in zip(terms, places, strict=True):
-            size = 0
-            if place < len(self._terms) and self._terms[place] == term:
-                start, end = self._starts[place : place + 2].tolist()
-                rows.append(self._rows[start:end])
-                counts.append(self._counts[start:end])
-                size = end - start
-            if term in self._aside:
-                more, numbers = self._aside[term]
-                rows.append(np.array(more, dtype=np.int32))
-                counts.append(np.array(numbers, dtype=np.uint16))
-                size += len(more)
-            sizes.append(size)
-        return np.concatenate(rows), np.concatenate(counts).astype(np.float32), sizes
-
-    def spread(self, terms: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
-        """In how many rows each term is."""
-        found = np.zeros(len(terms), dtype=np.int64)
-        if len(self._terms):
-            places = np.minimum(np.searchsorted(self._terms, terms), len(self._terms) - 1)
-            found = np.where(self._terms[places] == terms, self._starts[places + 1] - self._starts[places], 0)
-        if self._aside:
-            held = [len(self._aside[term][0]) if term in self._aside else 0 for term in terms.tolist()]
-            found += np.array(held, dtype=np.int64)
-        return found
-
-    def count_rare(self, few: int, size: int) -> npt.NDArray[np.int64]:
-        """For each of `size` rows how many of its terms are in at most `few` rows."""
-        self._fold()
-        held_by = np.diff(self._starts)
-        return np.bincount(self._rows[np.repeat(held_by <= few, held_by)], minlength=size)
-
-    def _fold(self) -> None:
-        if not self._aside_rows:
-            return
-        terms = np.array([t for t, (rows, _) in self._aside.items() for _ in rows], dtype=np.uint64)
-        rows = np.array([row for rows, _ in self._aside.values() for row in rows], dtype=np.int32)
-        counts = np.array([count for _, counts in self._aside.values() for count in counts], dtype=np.uint16)
-        self._aside = {}
-        self._block_rows += self._aside_rows
-        self._aside_rows = 0
-        self._merge(terms, rows, counts)
-
-    def _merge(self, terms: npt.NDArray[np.uint64], rows: LocalRows, counts: npt.NDArray[np.uint16]) -> None:
-        """Sort new postings into the block; within a term, rows stay in the order they came."""
-        all_terms = np.concatenate([np.repeat(self._terms, np.diff(self._starts)), terms])
-        order = np.argsort(all_terms, kind="stable")
-        all_terms = all_terms[order]
-        self._rows = np.concatenate([self._rows, rows])[order]
-        self._counts = np.concatenate([self._counts, counts])[order]
-        first = np.ones(len(all_terms), dtype=bool)
-        first[1:] = all_terms[1:] != all_terms[:-1]
-        self._terms = all_terms[first]
-        self._starts = np.append(np.flatnonzero(first), len(all_terms))
-
-    def drop(self, rows: Sequence[int]) -> None:
-        """Take rows out altogether."""
-        self._fold()
-        kept = ~np.isin(self._rows, np.asarray(rows, dtype=np.int32))
-        terms = np.repeat(self._terms, np.diff(self._starts))[kept]
-        kept_rows, kept_counts = self._rows[kept], self._counts[kept]
-        self._terms, self._starts = np.empty(0, dtype=np.uint64), np.zeros(1, dtype=np.int64)
-        self._rows, self._counts = _NO_ROWS, np.empty(0, dtype=np.uint16)
-        self._merge(terms, kept_rows, kept_counts)
-
-    def renumbered(self, new_row: npt.NDArray[np.int32]) -> Postings:
-        """The same postings with rows renumbered; rows mapped to -1 are dropped."""
-        self._fold()
-        rows = new_row[self._rows]
-        kept = rows >= 0
-        terms = np.repeat(self._terms, np.diff(self._starts))
-        other = Postings()
-        other._merge(terms[kept], rows[kept], self._counts[kept])
-        other._block_rows = self._block_rows
-        return other
-
-
 def few_of(entries: int) -> int:
     """In how many entries a rare term may be: 3, in a large partition about one in 200.
 
@@ -239,7 +102,7 @@ class PartitionIndex:
         """Name hashes of everyone who ever spoke here."""
         self.postings = Postings()
         self._few = few_of(0)
-        self._weights = neighbour_weights
+        self.neighbour_weights = neighbour_weights
         self.threaded = False
         """Whether any row has a neighbour."""
         self._size = 0
@@ -247,10 +110,42 @@ class PartitionIndex:
         """Rows that are gone: empty, without postings, never to be returned."""
         self._row_of: dict[int, int] = {}
         self._tails: dict[int, int] = {}
+        self.unsaved = 0
+        """Rows that were added or changed since `known_seq` of the file that this index came from, or ever."""
         self._answers: LruCache[Hashable, npt.NDArray[np.bool_]] = LruCache(_MOST_ANSWERS)
         self._columns = {name: np.zeros(0, dtype=dtype) for name, dtype in _COLUMNS.items()}
         self._vectors = np.zeros((0, width), dtype=np.float32)
         self._show()
+
+    def arrays(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
+        """Everything that cannot be found again quickly, for `PartitionIndex.of`: one place a row, and other arrays."""
+        by_row = {**{name: column[: self._size] for name, column in self._columns.items()}, "vectors": self.vectors}
+        return by_row, self.postings.arrays()
+
+    @classmethod
+    def of(
+        cls,
+        partition_no: int,
+        neighbour_weights: tuple[float, float],
+        seq: int,
+        size: int,
+        arrays: Mapping[str, npt.NDArray[Any]],
+    ) -> PartitionIndex:
+        """An index over these arrays, which it may write to; those with a place for each row may have more places."""
+        made = cls(partition_no, arrays["vectors"].shape[1], neighbour_weights)
+        made.known_seq, made._size = seq, size
+        made._columns, made._vectors = {name: arrays[name] for name in _COLUMNS}, arrays["vectors"]
+        made.postings = Postings.of(arrays, size)
+        made.speakers = {*np.unique(arrays["speaker"][:size]).tolist()} - {0}
+        made._tails = made._ordered()[1]
+        alive = made._columns["alive"][:size]
+        made.dead = np.flatnonzero(~alive).tolist()
+        rows = np.flatnonzero(alive)
+        made._row_of = dict(zip(made._columns["no"][:size][rows].tolist(), rows.tolist(), strict=True))
+        made.threaded = bool((made._columns["before"][:size] >= 0).any() or (made._columns["after"][:size] >= 0).any())
+        made._few = few_of(made.held)
+        made._show()
+        return made
 
     def __len__(self) -> int:
         return self._size
@@ -306,8 +201,8 @@ class PartitionIndex:
 
     # -- keeping current -----------------------------------------------------------------------------------------
 
-    def apply(self, delta: Delta) -> None:
-        """Bring the rows up to date."""
+    def apply(self, delta: Delta, *, compact: bool = True) -> None:
+        """Bring the rows up to date; without `compact` no row is moved."""
         self._answers.clear()
         gone = [row for no in delta.removed if (row := self._kill(no)) is not None]
         fresh: list[Slim] = []
@@ -328,8 +223,9 @@ class PartitionIndex:
         if relink or gone:
             self._link_threads()
         self.known_seq = delta.seq
+        self.unsaved += len(delta.rows)
         self._show()
-        if len(self.dead) > max(64, self._size // 4):
+        if compact and len(self.dead) > max(64, self._size // 4):
             self._compact()
 
     def load(self, pages: Iterable[Delta]) -> None:
@@ -346,6 +242,7 @@ class PartitionIndex:
             terms += [slim.terms for slim in page.rows]
             counts += [slim.counts for slim in page.rows]
         self.postings.extend(range(self._size), terms, counts)
+        self.unsaved = self._size
         self._count_rare()
         self._link_threads()
         self._show()
@@ -458,21 +355,27 @@ class PartitionIndex:
         size, columns = self._size, self._columns
         for name in _BESIDE:
             columns[name][:size] = -1
-        member = np.flatnonzero(columns["alive"][:size] & (columns["thread"][:size] != NONE))
-        order = member[np.lexsort((columns["position"][member], columns["thread"][member]))]
+        order, self._tails = self._ordered()
         thread, position = columns["thread"][order], columns["position"][order]
         for distance, before, after in ((1, "before", "after"), (2, "before2", "after2")):
             left, right = order[:-distance], order[distance:]
             apart = position[distance:] - position[:-distance]
             beside = (thread[distance:] == thread[:-distance]) & (apart == distance)
             columns[after][left[beside]], columns[before][right[beside]] = right[beside], left[beside]
-        last = np.append(thread[1:] != thread[:-1], True) if len(order) else np.empty(0, dtype=bool)
-        self._tails = dict(zip(thread[last].tolist(), order[last].tolist(), strict=True))
         columns["blend_norm"][:size] = 1.0
         self._drop_unrelated(np.arange(size))
         linked = np.flatnonzero((columns["before"][:size] >= 0) | (columns["after"][:size] >= 0))
         self.threaded = len(linked) > 0
         self._measure_blends(linked)
+
+    def _ordered(self) -> tuple[npt.NDArray[np.intp], dict[int, int]]:
+        """Rows of threads, one thread's after another's, and each thread's last row."""
+        thread, position = self._columns["thread"][: self._size], self._columns["position"][: self._size]
+        member = np.flatnonzero(self._columns["alive"][: self._size] & (thread != NONE))
+        order = member[np.lexsort((position[member], thread[member]))]
+        threads = thread[order]
+        last = np.append(threads[1:] != threads[:-1], True) if len(order) else np.empty(0, dtype=bool)
+        return order, dict(zip(threads[last].tolist(), order[last].tolist(), strict=True))
 
     def _drop_unrelated(self, rows: npt.NDArray[np.intp]) -> None:
         """Keep only neighbours that a row leans on: a short reply of an assistant neither gives context nor takes it."""
@@ -488,7 +391,7 @@ class PartitionIndex:
 
     def _measure_blends(self, rows: npt.NDArray[np.intp]) -> None:
         """The length of each row's vector plus its weighted neighbours', which normalises the blended cosine."""
-        near, far = self._weights
+        near, far = self.neighbour_weights
         if not self.width:
             return
         for start in range(0, len(rows), 4096):

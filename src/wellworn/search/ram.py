@@ -19,6 +19,7 @@ from wellworn.core.locks import ForkLock, deadline
 from wellworn.core.values import Entry, Partition, filled
 from wellworn.models.port import Embedder, check_served
 from wellworn.search.bank import Bank
+from wellworn.search.mapped import IndexFiles
 from wellworn.search.partition import PartitionIndex
 from wellworn.store.port import Delta, Head, Store
 
@@ -151,6 +152,7 @@ class Ram:
         self.max_bytes = max_bytes
         self._forget = forget
         self.entries = EntryCache(store)
+        self._files = IndexFiles(store)
         self._pid = os.getpid()
         self._held: OrderedDict[int, Held] = OrderedDict()
         self._numbers: dict[Partition, int] = {}
@@ -217,7 +219,7 @@ class Ram:
                 if held.index.known_seq < head.seq:
                     served = self._store.model()  # it may have been re-embedded meanwhile
                     check_served(self._embedder, None if served is None else served.key)
-                    self._update(held.index)
+                    self._update(held)
                     self._grown = True
         return held
 
@@ -230,13 +232,18 @@ class Ram:
         self._held[held.index.partition_no] = held
         self._numbers[partition] = held.index.partition_no
 
-    def _update(self, index: PartitionIndex) -> None:
+    def _update(self, held: Held) -> None:
+        if not len(held.index):
+            held.index = self._files.load(held.partition, held.index)
+        index = held.index
         if not len(index):
             index.load(self._pages(index.partition_no))
         delta = self._store.delta(index.partition_no, index.known_seq)
         index.apply(delta)
         if delta.removed:
             self._removed(delta.removed)
+            self._files.erase(held.partition)
+        self._files.save(held.partition, index)
 
     def _removed(self, nos: Sequence[int]) -> None:
         self.entries.drop(nos)
@@ -304,6 +311,8 @@ class Ram:
             else:
                 self._current(held.partition, head)
                 dropped += max(0, before - held.index.held)
+        for partition in partitions:
+            self._files.erase(partition)
         return dropped + self.entries.forget(partitions)
 
     def clear(self) -> None:

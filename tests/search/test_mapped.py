@@ -1,0 +1,196 @@
+"""Index files: what is recalled with one is what is recalled without, and nothing forgotten stays in it."""
+
+from __future__ import annotations
+
+import shutil
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from wellworn import Memory, Scope
+from wellworn.ingest.terms import analyze
+from wellworn.search import mapped
+from wellworn.search.partition import PartitionIndex
+
+SCOPE = Scope(tenant="t", user="ada")
+WORDS = ["harbour", "violin", "tram", "cedar", "lantern", "ninety", "walnut", "ferry"]
+QUERIES = ["violin and tram", "the ferry at the harbour", "ninety"]
+
+
+class WordsEmbedder:
+    """One number for each of the words."""
+
+    name = "test:words"
+    width = len(WORDS) + 1
+
+    def embed(self, texts: Any) -> Any:
+        rows = np.array([[*(text.lower().count(word) for word in WORDS), 0.1] for text in texts], dtype=np.float32)
+        return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+    def embed_query(self, text: str) -> Any:
+        return self.embed([text])[0]
+
+
+@pytest.fixture(autouse=True)
+def _every_partition_has_a_file() -> Iterator[None]:
+    with patch.object(mapped, "LEAST_ROWS", 1):
+        yield
+
+
+def opened(path: Path) -> Memory:
+    return Memory.open(path, embedder=WordsEmbedder(), learning="off", background=False, durability="normal")
+
+
+def recalled(memory: Memory) -> list[Any]:
+    return [
+        [(hit.entry.id, round(hit.score, 3)) for hit in memory.recall(query, scope=SCOPE, k=20)] for query in QUERIES
+    ]
+
+
+def recalled_without(path: Path, folder: Path) -> list[Any]:
+    copy = folder / "copy.db"
+    shutil.copyfile(path, copy)  # closed, it is one file
+    with opened(copy) as plain:
+        found = recalled(plain)
+    shutil.rmtree(folder / "copy.db-index", ignore_errors=True)
+    copy.unlink()
+    return found
+
+
+def files_of(path: Path) -> list[Path]:
+    folder = path.with_name(f"{path.name}-index")
+    return sorted(folder.iterdir()) if folder.exists() else []
+
+
+sentence = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(" ".join)
+steps = st.one_of(
+    st.tuples(st.just("add"), st.lists(sentence, min_size=1, max_size=4)),
+    st.tuples(st.just("turn"), sentence),
+    st.tuples(st.just("edit"), sentence),
+    st.tuples(st.just("forget"), st.integers(0, 9)),
+    st.tuples(st.just("everything"), st.none()),
+    st.tuples(st.just("recall"), st.none()),
+    st.tuples(st.just("reopen"), st.none()),
+    st.tuples(st.just("kill"), st.none()),
+)
+
+
+@given(st.lists(steps, min_size=1, max_size=12))
+@settings(max_examples=25)
+def test_recall_is_the_same_with_and_without_a_file(tmp_path_factory: Any, changes: list[tuple[str, Any]]) -> None:
+    folder = tmp_path_factory.mktemp("files")
+    path = folder / "memory.db"
+    memory, abandoned = opened(path), list[Memory]()
+    try:
+        for action, value in changes:
+            memory = _changed(memory, path, abandoned, action, value)
+        with_file = recalled(memory)
+    finally:
+        for one in (*abandoned, memory):
+            one.close()
+    assert with_file == recalled_without(path, folder)
+
+
+def _changed(memory: Memory, path: Path, abandoned: list[Memory], action: str, value: Any) -> Memory:
+    ids = [entry.id for entry in memory.entries(scope=SCOPE, limit=100)]
+    if action == "add":
+        memory.remember_many(value, scope=SCOPE)
+    elif action == "turn":
+        memory.session(scope=SCOPE, session_id="s").add("user", value)
+    elif action == "edit" and ids:
+        memory.edit(ids[0], text=value, scope=SCOPE)
+    elif action == "forget" and ids:
+        memory.forget(ids=[ids[value % len(ids)]], scope=SCOPE)
+    elif action == "everything":
+        memory.forget(everything=True, scope=SCOPE)
+    elif action == "recall":
+        recalled(memory)
+    elif action in ("reopen", "kill"):
+        memory.close() if action == "reopen" else abandoned.append(memory)
+        return opened(path)
+    return memory
+
+
+def test_a_reopened_memory_reads_the_file_and_no_row(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with opened(path) as memory:
+        memory.remember_many([f"{word} {n}" for n in range(30) for word in WORDS], scope=SCOPE)
+        before = recalled(memory)
+    (file,) = files_of(path)
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    with opened(path) as memory, patch.object(PartitionIndex, "load", side_effect=AssertionError("read row by row")):
+        assert recalled(memory) == before
+
+
+@pytest.mark.parametrize("holds_it", [True, False])
+def test_what_is_forgotten_is_gone_from_the_file(tmp_path: Path, holds_it: bool) -> None:
+    path = tmp_path / "memory.db"
+    with opened(path) as memory:
+        texts = [f"{word} {n}" for n in range(30) for word in WORDS]
+        gone = memory.remember_many([*texts, "The zeppelin is at walnut cedar walnut."], scope=SCOPE)[-1]
+        recalled(memory)
+    (file,) = files_of(path)
+    vector = WordsEmbedder().embed(["The zeppelin is at walnut cedar walnut."])[0].tobytes()
+    term = analyze("zeppelin").terms.tobytes()
+    assert vector in file.read_bytes()
+    assert term in file.read_bytes()
+    with opened(path) as memory:
+        if holds_it:
+            recalled(memory)
+        memory.forget(ids=[gone], scope=SCOPE)
+        left = file.read_bytes()
+        assert vector not in left
+        assert term not in left
+    with opened(path) as memory, patch.object(PartitionIndex, "load", side_effect=AssertionError("read row by row")):
+        with_file = recalled(memory)
+    assert with_file == recalled_without(path, tmp_path)
+
+
+def test_the_file_of_a_forgotten_person_is_deleted_also_after_a_crash(tmp_path: Path) -> None:
+    path = tmp_path / "memory.db"
+    with opened(path) as memory:
+        memory.remember_many(WORDS, scope=SCOPE)
+        recalled(memory)
+        assert files_of(path)
+        memory.forget(everything=True, scope=SCOPE)
+        assert not files_of(path)
+        memory.remember_many(WORDS, scope=SCOPE)
+        recalled(memory)
+        with patch.object(mapped.IndexFiles, "erase"):  # killed before it came to that
+            memory.forget(everything=True, scope=SCOPE)
+        assert files_of(path)
+    opened(path).close()
+    assert not files_of(path)
+
+
+@pytest.mark.parametrize("damage", [b"", b"x" * 9000, None])
+def test_a_file_that_does_not_fit_is_thrown_away(tmp_path: Path, damage: bytes | None) -> None:
+    path, other = tmp_path / "memory.db", tmp_path / "other.db"
+    for place, words in ((path, WORDS), (other, WORDS[::-1])):
+        with opened(place) as memory:
+            memory.remember_many(words, scope=SCOPE)
+            before = recalled(memory)
+    if damage is None:  # of another store with as many changes
+        shutil.copyfile(files_of(path)[0], files_of(other)[0])
+    else:
+        files_of(other)[0].write_bytes(damage)
+    with opened(other) as memory:
+        assert recalled(memory) == before
+
+
+def test_an_encrypted_memory_has_no_file(tmp_path: Path) -> None:
+    pytest.importorskip("sqlcipher3")
+    path = tmp_path / "memory.db"
+    (tmp_path / "memory.db-index").mkdir()
+    (tmp_path / "memory.db-index" / "0123").write_bytes(b"left from before it was encrypted")
+    with Memory.open(path, embedder=WordsEmbedder(), key="a passphrase", background=False) as memory:
+        memory.remember_many(WORDS, scope=SCOPE)
+        recalled(memory)
+    assert not files_of(path)
