@@ -158,12 +158,13 @@ def test_an_admin_command_says_whose_data_it_touches(filled: Cli, command: tuple
 def test_what_is_kept_is_set_shown_tried_and_unset(cli: Cli) -> None:
     cli.ok("remember", "Ada liked tea.", "--at", "2020-01-01")
     tried = cli.json("admin", "expire", "--keep", "note=90", "--keep", "recalls=7", "--dry-run")
-    policy = {"kinds": {"note": 90}, "recalls": 7}
+    policy = {"kinds": {"note": 90}, "recalls": 7, "calls": None}
     assert (tried["entries"], tried["policies"]) == (1, {"default": policy})
-    assert cli.json("admin", "expire")["policies"] == {"default": {"kinds": {}, "recalls": None}}
+    assert cli.json("admin", "expire")["policies"] == {"default": {"kinds": {}, "recalls": None, "calls": None}}
     assert cli.json("admin", "expire", "--keep", "note=90", "--keep", "recalls=7")["entries"] == 1
-    assert "note 90 days, recalls 7 days" in cli.ok("admin", "expire").out
-    cli.ok("admin", "expire", "--keep", "note=always", "--keep", "recalls=always")
+    cli.ok("admin", "expire", "--keep", "calls=30")
+    assert "note 90 days, recalls 7 days, calls 30 days" in cli.ok("admin", "expire").out
+    cli.ok("admin", "expire", "--keep", "note=always", "--keep", "recalls=always", "--keep", "calls=always")
     assert "everything" in cli.ok("admin", "expire").out
     assert cli("admin", "expire", "--keep", "rumour=3").code == 2
 
