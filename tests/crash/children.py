@@ -13,7 +13,7 @@ ADA = Scope(tenant="acme", user="ada")
 EMBEDDER = "hash:8"
 
 
-def write_for_ever(path: Path, durability: str, name: str, told: Connection) -> None:
+def write_for_ever(path: str | Path, durability: str, name: str, told: Connection) -> None:
     """Remember, add turns, edit and forget without end; say each id once the call has returned."""
     with Memory.open(path, embedder=EMBEDDER, durability=durability) as mem:  # type: ignore[arg-type]
         session = mem.session(scope=ADA, session_id=name)

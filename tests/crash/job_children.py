@@ -12,17 +12,16 @@ from pathlib import Path
 from contract.builders import make_new_entry, make_partition
 from wellworn.core.values import Job
 from wellworn.jobs import Backoff, Queue, Worker
-from wellworn.store.sqlite import SqliteStore
+from wellworn.store.choose import choose_store
 
 PARTITION = make_partition()
 PARTS = 5
 """Entries that a job writes."""
 
 
-def open_queue(path: Path) -> Queue:
-    return Queue(
-        SqliteStore(path, durability="normal"), max_attempts=10_000, backoff=Backoff(first_s=0.01, most_s=0.01)
-    )
+def open_queue(location: str | Path) -> Queue:
+    store = choose_store(location, durability="normal")
+    return Queue(store, max_attempts=10_000, backoff=Backoff(first_s=0.01, most_s=0.01))
 
 
 def leave_a_trace(queue: Queue, told: Connection) -> Callable[[Job], None]:
@@ -47,7 +46,7 @@ def leave_a_trace(queue: Queue, told: Connection) -> Callable[[Job], None]:
     return write
 
 
-def work_for_ever(path: Path, lease_s: float, told: Connection) -> None:
+def work_for_ever(path: str | Path, lease_s: float, told: Connection) -> None:
     """Run jobs as they come."""
     queue = open_queue(path)
     worker = Worker(queue, {"write": leave_a_trace(queue, told)}, lease_s=lease_s)
