@@ -6,6 +6,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from wellworn import Client, Conflict, Event, InvalidInput, NotFound, ServiceFai
 from wellworn.server import guard
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.once import REQUEST
+from wellworn.server.service import MOST_LONG
 from wellworn.store.port import RecordFilter
 
 from .conftest import WAIT_S, Running, serving
@@ -336,6 +338,26 @@ def test_a_busy_server_says_so_and_stays_healthy() -> None:
         first.join(WAIT_S)
         assert answers == [200]
         assert running.http().get("/v1/entries").status_code == 200
+
+
+def test_long_requests_leave_room_for_short_ones(server: Running) -> None:
+    http = server.http()
+    http.post("/v1/sessions/s/turns", json={"turns": [{"role": "user", "text": "I live in Oslo"}]})
+    long: dict[str, Any] = {
+        "/v1/import": "tea",
+        "/v1/reason": {"query": "tea"},
+        "/v1/reflect": {},
+        "/v1/sessions/s/end": {"wait": 5},
+        "/v1/verify": {},
+    }
+    with ExitStack() as held:
+        for _ in range(MOST_LONG):
+            held.enter_context(server.service.long())
+        refused = [http.post(path, json=body) for path, body in long.items()]
+        assert [(one.status_code, one.headers.get("retry-after")) for one in refused] == [(503, "1")] * len(long)
+        assert http.post("/v1/recall", json={"query": "tea"}).status_code == 200
+        assert http.post("/v1/sessions/s/end", json={}).status_code == 200
+    assert [http.post(path, json=body).status_code for path, body in long.items()] == [200] * len(long)
 
 
 def test_a_closed_memory_is_not_ready(server: Running) -> None:

@@ -144,7 +144,8 @@ def events(call: Admin, limit: Limit = 100) -> Response:
 def verify(call: Admin) -> Response:
     """Check the whole store."""
     call.require_store("verify")
-    return call.read(call.memory.verify())
+    with call.service.long():
+        return call.read(call.memory.verify())
 
 
 # -- keeping and erasing -----------------------------------------------------------------------------------------------

@@ -9,13 +9,14 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any
 
 import msgspec
 from fastapi import APIRouter, Depends, Header, Query, Request, Response
+from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from wellworn.core.citations import read_citation
@@ -161,8 +162,10 @@ def delete_link(call: Writer, source: str, target: str, type: str) -> Response:
 async def bulk_import(call: Writer, request: Request) -> StreamingResponse:
     """Remember many texts: one JSON text or object a line, as in `/v1/entries`. All are checked before the first is
     stored. The import goes on when the connection breaks; sent again, nothing is stored twice."""
-    items = await asyncio.to_thread(_lines, await request.body())
+    items = await run_in_threadpool(_lines, await request.body())
     call.access.count = len(items)
+    running = ExitStack()
+    running.enter_context(call.service.long())
     events: asyncio.Queue[tuple[str, Any]] = asyncio.Queue()
     loop = asyncio.get_running_loop()
 
@@ -186,7 +189,11 @@ async def bulk_import(call: Writer, request: Request) -> StreamingResponse:
             data = {"done": value[0], "total": value[1]} if kind == "progress" else value
             yield f"event: {kind}\ndata: ".encode() + msgspec.json.encode(data) + b"\n\n"
 
-    task = asyncio.create_task(asyncio.to_thread(work))
+    async def load() -> None:
+        with running:
+            await run_in_threadpool(work)
+
+    task = asyncio.create_task(load())
     call.service.work.add(task)
     task.add_done_callback(call.service.work.discard)
     return StreamingResponse(stream(), media_type="text/event-stream")
@@ -206,7 +213,8 @@ def recall(call: Reader, body: bodies.RecallBody) -> Response:
 @v1.post("/reason", tags=["recall"], response_model=Reasoning)
 def reason(call: Reader, body: bodies.ReasonBody) -> Response:
     """The chain of entries that bears on a question, and what follows from them."""
-    found = call.memory.reason(**body.given())
+    with call.service.long():
+        found = call.memory.reason(**body.given())
     call.access.id = found.recall.id
     return call.read(found)
 
@@ -301,7 +309,10 @@ def add_turns(call: Writer, id: str, body: bodies.TurnsBody) -> Response:
 def end_session(call: Writer, id: str, body: bodies.EndBody | None = None) -> Response:
     """End a session: what was said becomes memories, in the background."""
     wait = min(checked_seconds("wait", 0.0 if body is None else body.wait), bodies.MOST_WAIT_S)
-    return call.once(lambda: ServiceReply(value=wire.SessionEnd(job=_shown(call.memory.session(id).end(wait=wait)))))
+    with call.service.long() if wait else nullcontext():
+        return call.once(
+            lambda: ServiceReply(value=wire.SessionEnd(job=_shown(call.memory.session(id).end(wait=wait))))
+        )
 
 
 @v1.delete("/sessions/{id:path}", tags=["sessions"], response_model=Receipt)
@@ -321,7 +332,8 @@ def reflect(call: Writer, body: bodies.ReflectBody) -> Response:
         names = tuple(memory.id for one in made for memory in one.memories)
         return ServiceReply(value=wire.ReflectionList(reflections=made), names=names)
 
-    return call.once(work)
+    with call.service.long():
+        return call.once(work)
 
 
 def _entry_reply(entry: Entry) -> ServiceReply:

@@ -6,10 +6,11 @@ import asyncio
 import hashlib
 import time
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
-from threading import Lock
+from threading import BoundedSemaphore, Lock
 from typing import Any
 
 import msgspec
@@ -17,7 +18,7 @@ from fastapi import Request, Response
 from pydantic import TypeAdapter
 
 from wellworn.core.clock import Clock
-from wellworn.core.errors import AccessDenied, StoreError
+from wellworn.core.errors import AccessDenied, ServiceFailed, StoreError
 from wellworn.core.scope import MAX_NAME_CHARS, SHARED_LAYERS
 from wellworn.core.values import LAYERS, Entry, Job, Partition, Scope
 from wellworn.ingest.session import Watch
@@ -27,13 +28,15 @@ from wellworn.server.guard import AUDITED, CALLER, Rules
 from wellworn.server.metrics import Metrics
 from wellworn.server.oidc import OidcSettings, OidcVerifier
 from wellworn.server.once import Again, Requests, ServiceReply, Wanted, wanted
-from wellworn.server.wire import PROBLEM, Problem
+from wellworn.server.wire import PROBLEM, RETRY_AFTER_S, Problem
 from wellworn.store.events import ACCESS, ACTOR, Event, audit
 from wellworn.store.port import Store, Tx
 
 LOCAL = "local"
 MOST_PENDING = 100_000
 """Calls that are kept for the audit log while the store cannot be written; the oldest go."""
+MOST_LONG = 16
+"""Long requests at once: less than half of the threads that answer requests."""
 
 _ID = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS}
 _SCOPE: dict[str, dict[str, Any]] = {
@@ -122,9 +125,22 @@ class MemoryService:
         self.trail = Trail(store, clock)
         self.operator = operator
         self.metrics = Metrics(memory.engine, ticks=ticks)
+        self._long = BoundedSemaphore(MOST_LONG)
         self.work: set[asyncio.Task[Any]] = set()
         """Imports under way: they end before the service does."""
         self.ready = False
+
+    @contextmanager
+    def long(self) -> Iterator[None]:
+        """What may take seconds. Few may run at once, so that others find a thread; more are sent away."""
+        if not self._long.acquire(blocking=False):
+            raise ServiceFailed(
+                "the server has too many long requests under way (try again)", retry_after_s=RETRY_AFTER_S
+            )
+        try:
+            yield
+        finally:
+            self._long.release()
 
 
 @dataclass(frozen=True, kw_only=True)
