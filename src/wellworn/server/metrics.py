@@ -49,7 +49,7 @@ LOG = {
     "model_usd": ("US dollars of model calls", ["model", "purpose"]),
     "outcomes": ("How recalls turned out", ["kind"]),
     "tasks": ("Tasks that ended", ["result"]),
-    "events": ("Lines of the audit log", ["action"]),
+    "events": ("Changes, by the audit log", ["action"]),
 }
 """What is counted of the log: the name, what it is, its labels."""
 _SECONDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 5.0)
@@ -215,9 +215,8 @@ class StoreNumbers(Collector):
         elif record.kind == OUTCOME:
             cited = record.state != "cited" or body.get("value", {}).get("nos")
             counts["outcomes"][(record.state if cited else "not_cited",)] += 1
-        else:
+        elif "status" not in (detail := body.get("detail", {})):  # else it is a call, which is among the requests
             counts["events"][(self._known("action", record.state),)] += 1
-            detail = body.get("detail", {})
             if record.state == "task" and detail.get("to") == "reinforced":
                 counts["tasks"][("success" if detail.get("success") else "failure",)] += 1
             elif record.state == "task" and detail.get("to") == "abandoned":
