@@ -215,7 +215,8 @@ class StoreNumbers(Collector):
         elif record.kind == OUTCOME:
             cited = record.state != "cited" or body.get("value", {}).get("nos")
             counts["outcomes"][(record.state if cited else "not_cited",)] += 1
-        elif "status" not in (detail := body.get("detail", {})):  # else it is a call, which is among the requests
+        else:
+            detail = body.get("detail", {})
             counts["events"][(self._known("action", record.state),)] += 1
             if record.state == "task" and detail.get("to") == "reinforced":
                 counts["tasks"][("success" if detail.get("success") else "failure",)] += 1
