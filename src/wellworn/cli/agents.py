@@ -65,6 +65,7 @@ def harmless(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(*args: Any, **kwargs: Any) -> None:  # as the command takes them
         logging.getLogger("wellworn").addHandler(logging.NullHandler())
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # starting threads takes longer than what they would do
         try:
             command(*args, **kwargs)
         except Exception as error:  # the outermost loop is the agent's own

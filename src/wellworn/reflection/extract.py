@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 from typing import Protocol
 
 from wellworn.core.errors import BudgetExceeded, ReplyUnreadable
@@ -32,7 +32,7 @@ MAX_TURN_CHARS = 8_000
 @cache
 def prompt(name: str) -> str:
     """The instructions in `prompts/NAME.md`: constant text, into which nothing is ever spliced."""
-    return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+    return Path(__file__).with_name("prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
-from functools import partial
-from typing import Unpack
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Unpack
 
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import Cost, Entry, Recall, Scope
@@ -35,13 +35,15 @@ from wellworn.tasks.consolidate import JOB, Consolidation, Consolidator
 from wellworn.tasks.distill import Distilled, distill
 from wellworn.tasks.engine import parts_of
 from wellworn.tasks.finish import Finisher
-from wellworn.tasks.graph import Graph
 from wellworn.tasks.items import ITEM_KINDS, LIVE, domain_of, is_item, kinds_of, stage_of, wanted_tags
 from wellworn.tasks.judge import Verdict, judge
-from wellworn.tasks.review import Reviews
-from wellworn.tasks.sharing import Sharing
 from wellworn.tasks.tasks import NEXT, Task, Tasks
 from wellworn.tasks.trajectory import Trajectory, trajectory_of
+
+if TYPE_CHECKING:  # loaded on first use
+    from wellworn.tasks.graph import Graph
+    from wellworn.tasks.review import Reviews
+    from wellworn.tasks.sharing import Sharing
 
 DEFAULT_K = 1
 """One item: with more the paper's agents did worse (49.7 with one, 44.4 with four)."""
@@ -88,17 +90,32 @@ class ReasoningBank:
         self._parts = parts = parts_of(memory, scope, scrubber)
         self.memory = memory
         self._k = checked_k(k)
-        self.reviews = Reviews(parts)
-        """Questions that people decide."""
-        self.sharing = Sharing(parts)
-        """Copies for teams and other agents."""
-        self.graph = Graph(parts)
-        """Levels of memory, and walks over links."""
         self._consolidator = Consolidator(parts)
         self._tasks = Tasks(parts.engine.store, parts.engine.clock)
         self._finisher = Finisher(parts, self._tasks, self._consolidator.added)
         self._attempts = Attempts(parts, self._tasks, self._finisher)
         memory.engine.handle({JOB: self._consolidator.run_job})
+
+    @cached_property
+    def reviews(self) -> Reviews:
+        """Questions that people decide."""
+        from wellworn.tasks.review import Reviews
+
+        return Reviews(self._parts)
+
+    @cached_property
+    def sharing(self) -> Sharing:
+        """Copies for teams and other agents."""
+        from wellworn.tasks.sharing import Sharing
+
+        return Sharing(self._parts)
+
+    @cached_property
+    def graph(self) -> Graph:
+        """Levels of memory, and walks over links."""
+        from wellworn.tasks.graph import Graph
+
+        return Graph(self._parts)
 
     # -- find --------------------------------------------------------------------------------------------------------
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from importlib.resources import files
+from pathlib import Path
 
 from wellworn.core.fence import escape
 from wellworn.models.port import Message, Model, Request
@@ -18,7 +18,7 @@ MAX_SHOWN_CHARS = 24_000
 @cache
 def prompt(name: str) -> str:
     """The text of `prompts/NAME.md`. Nothing is ever spliced into it."""
-    return files(__package__).joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+    return Path(__file__).with_name("prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def ask(model: Model, name: str, shown: str, *, max_tokens: int) -> str:

@@ -14,7 +14,7 @@ import re
 import string
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 from wellworn.core.lazy import regex
@@ -286,7 +286,7 @@ _NO_NAMES = ("The", "This", "That", "There", "Then", "When", "What", "Sir", "Mad
 @functools.cache
 def _strict_forms() -> tuple[list[tuple[str, re.Pattern[str]]], frozenset[str]]:
     """Types with their patterns, and the given names."""
-    names = files(__package__).joinpath("given_names.txt").read_text("utf-8").split()
+    names = Path(__file__).with_name("given_names.txt").read_text("utf-8").split()
     return patterns("strict_forms.txt"), frozenset(names)
 
 

@@ -14,7 +14,7 @@ import itertools
 import re
 import string
 from collections.abc import Iterator
-from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
 
 from wellworn.core.lazy import regex
@@ -34,7 +34,7 @@ def patterns(name: str) -> list[tuple[str, re.Pattern[str]]]:
     """The patterns of a data file, with what each line calls them; names in braces are parts of later ones."""
     parts: dict[str, str] = {}
     found = []
-    for line in files(__package__).joinpath(name).read_text("utf-8").splitlines():
+    for line in Path(__file__).with_name(name).read_text("utf-8").splitlines():
         label, _, form = line.partition(" ")
         for part, text in parts.items():
             form = form.replace(part, text)
@@ -88,7 +88,7 @@ class KeyForms(NamedTuple):
 
 @functools.cache
 def key_forms() -> KeyForms:
-    parts = files(__package__).joinpath("key_forms.txt").read_text("utf-8").split("\n# ")
+    parts = Path(__file__).with_name("key_forms.txt").read_text("utf-8").split("\n# ")
     prefixes, whole, commands = (part.splitlines()[1:] for part in parts[1:])
     words = sorted(" ".join(prefixes).split(), key=len, reverse=True)
     return KeyForms(tuple(words), re.compile("|".join(whole)), [line.split("\t") for line in commands])

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
-from importlib.resources import files
+from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from wellworn.core.errors import InvalidInput, ModelFailed
@@ -217,7 +217,7 @@ def _plus(cost: Cost, **more: float) -> Cost:
 @cache
 def prompt(name: str) -> str:
     """The text of `prompts/NAME.md`: constant instructions, into which nothing is ever spliced."""
-    return files("wellworn.search.steps").joinpath("prompts", f"{name}.md").read_text(encoding="utf-8").strip()
+    return Path(__file__).with_name("prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 def messages_of(name: str, told: str) -> tuple[Message, Message]:
