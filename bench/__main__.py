@@ -24,6 +24,7 @@ SUBJECTS = {
     "outcome": Bench.outcome,
     "forget": Bench.forget,
     "import": Bench.imports,
+    "scale": Bench.scale,
 }
 
 

@@ -151,6 +151,47 @@ class Bench:
                 after.append(time.perf_counter() - forgot)
         return round(1000 * median(spent), 3), round(1000 * median(after), 3)
 
+    def scale(self) -> Table:
+        """Growth of one person's memory. Baselines in the same run: a bare SQLite insert in batches, and a numpy scan."""
+        rows = []
+        for size in self.sizes:
+            bare = _bare_batches(self.folder / f"batches-{size}.db", Corpus(7).texts(size))
+            plain, alike = (self._stored(size, kind) for kind in ("plain", "alike"))
+            first, again = (_python(_OPENED.format(path=str(self.folder / f"plain-{size}.db"))) for _ in range(2))
+            with Memory.open(self.folder / f"plain-{size}.db", embedder=SeededEmbedder()) as memory:
+                queries = Corpus(11).queries(self.rounds + 3)
+                calls: dict[str, Call] = {
+                    "recall": lambda n, m=memory, q=queries: m.recall(q[n], scope=SCOPE, k=K),  # type: ignore[misc]
+                    "scan": _scan(unit_vectors(size, 1), unit_vectors(64, 3)),
+                }
+                times = take_turns(calls, rounds=self.rounds)
+                ids = [entry.id for entry in memory.entries(scope=SCOPE, limit=5)]
+                began = time.process_time()
+                for id in ids:
+                    memory.forget(ids=[id], scope=SCOPE)
+                forget_ms = 1000 * (time.process_time() - began) / len(ids)
+            recall_ms, scan_ms = (times[name].row[2] for name in ("recall", "scan"))
+            ingest = [round(number) for number in (plain, alike, bare)]
+            rows.append((size, *ingest, first[0], again[0], again[1], recall_ms, scan_ms, round(forget_ms, 2)))
+        columns = (
+            *("entries", "texts/s", "look-alikes/s", "bare inserts/s", "first open s", "open s", "RSS MB"),
+            *("recall ms", "scan ms", "forget ms"),
+        )
+        return Table(title="scale, CPU time", columns=columns, rows=rows, form=".3g")
+
+    def _stored(self, size: int, kind: str) -> float:
+        """Texts stored a second of CPU, in batches of at most 20,000."""
+        corpus, path = Corpus(7), self.folder / f"{kind}-{size}.db"
+        with Memory.open(path, embedder=SeededEmbedder(), durability="normal", background=False) as memory:
+            spent = 0.0
+            for start in range(0, size, 20_000):
+                numbers = range(start, min(start + 20_000, size))
+                texts = [corpus.text() if kind == "plain" else _ALIKE.format(n) for n in numbers]
+                began = time.process_time()
+                memory.remember_many(texts, scope=SCOPE)
+                spent += time.process_time() - began
+        return size / spent
+
     def imports(self) -> Table:
         """Fresh interpreters; their own start is not counted."""
         rows = []
@@ -162,6 +203,35 @@ class Bench:
             runs = [_python(code) for _ in range(5)]
             rows.append((label, *[round(median(column), 4) for column in zip(*runs, strict=True)]))
         return Table(title="import", columns=("statement", "cpu s", "wall s"), rows=rows, form=".3g")
+
+
+_ALIKE = "The deployment of service number {} to the production cluster finished without any errors today."
+_OPENED = """
+import time; began = time.process_time()
+from pathlib import Path
+from bench.subjects import SCOPE, SeededEmbedder
+from wellworn import Memory
+import psutil
+memory = Memory.open(Path({path!r}), embedder=SeededEmbedder(), background=False)
+memory.recall("What was it about?", scope=SCOPE)
+print(time.process_time() - began, psutil.Process().memory_info().rss / 1e6)
+memory.close()
+"""
+
+
+def _bare_batches(path: Path, texts: Sequence[str]) -> float:
+    """Rows of a text and a 1 KB blob a second of CPU, in one table with one index, 512 a transaction."""
+    db, blob = sqlite3.connect(path, isolation_level=None), unit_vectors(1, seed=5).tobytes()
+    db.execute("PRAGMA journal_mode = WAL")
+    db.execute("CREATE TABLE bare (no INTEGER PRIMARY KEY, id TEXT NOT NULL UNIQUE, text TEXT NOT NULL, vector BLOB)")
+    began = time.process_time()
+    for start in range(0, len(texts), 512):
+        db.execute("BEGIN IMMEDIATE")
+        rows = [(f"{start + n:032}", text, blob) for n, text in enumerate(texts[start : start + 512])]
+        db.executemany("INSERT INTO bare (id, text, vector) VALUES (?, ?, ?)", rows)
+        db.execute("COMMIT")
+    db.close()
+    return len(texts) / (time.process_time() - began)
 
 
 def _scan(vectors: Matrix, probes: Matrix) -> Call:

@@ -17,7 +17,7 @@ def test_quick_mode_measures_every_subject() -> None:
     command = [sys.executable, "-m", "bench", "--quick", "--json"]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
     tables = json.loads(done.stdout)["tables"]
-    assert list(tables) == ["recall", "remember", "outcome", "forget", "import"]
+    assert list(tables) == ["recall", "remember", "outcome", "forget", "import", "scale, CPU time"]
     assert all(rows for rows in tables.values())
     assert [row["call"] for row in tables["recall"]] == ["recall", "after an add"]
     assert [row["durability"] for row in tables["remember"]] == ["full", "full", "normal", "normal"]

@@ -85,7 +85,7 @@ class Reads(StoreReader):
         gone = [no for at, no in self.state.removed.get(partition_no, ()) if at > since] if seq else []
         return Delta(seq=seq, rows=rows[:limit], removed=gone)
 
-    def counts(self, partitions: Sequence[Partition]) -> dict[str, int]:
+    def counts(self, partitions: Sequence[Partition], *, only: Sequence[str] = ()) -> dict[str, int]:
         rows = [row for row in self.state.rows.values() if row["entry"].partition in partitions]
         ids = {row["entry"].id for row in rows}
         counted = {

@@ -215,9 +215,9 @@ class Forgetter:
         kept: dict[str, int] = {
             partition.layer: number
             for partition in scope.partitions()
-            if partition not in emptied and (number := self._store.counts([partition])["entries"])
+            if partition not in emptied and (number := self._store.counts([partition], only=["entries"])["entries"])
         }
-        turns = self._store.counts(emptied)["turns"]
+        turns = self._store.counts(emptied, only=["turns"])["turns"]
         return {**kept, "turns": turns} if turns else kept
 
 

@@ -86,9 +86,9 @@ class StoreReader(ABC):
         """What changed after a count; with a limit, at most that many rows whose number is above `after`."""
 
     @abstractmethod
-    def counts(self, partitions: Sequence[Partition]) -> dict[str, int]:
+    def counts(self, partitions: Sequence[Partition], *, only: Sequence[str] = ()) -> dict[str, int]:
         """Rows by table (`entries, links, versions, turns, sessions, vectors`), entries as `kind:…` and `state:…`, and
-        `bytes`, the size of the whole store."""
+        `bytes`, the size of the whole store. Given `only` some tables, a store need count no others."""
 
     # -- entries -------------------------------------------------------------------------------------------------
 

@@ -137,7 +137,7 @@ class PostgresReader(StoreReader):
         rows = self.damage.read(found, partial(slim_from, vector_bytes=4 * (width or 0)), index_name)
         return Delta(seq=seq, rows=rows, removed=[no for (no,) in removed])
 
-    def counts(self, partitions: Sequence[Partition]) -> dict[str, int]:
+    def counts(self, partitions: Sequence[Partition], *, only: Sequence[str] = ()) -> dict[str, int]:
         with self._reading(snapshot=True) as db:
             here = [no for _, no, _ in ask(db, _HEADS, _columns(partitions))]
             return dict(db.execute(_COUNTS, {"here": here}).fetchall())

@@ -145,7 +145,7 @@ class SqliteReader(StoreReader):
         rows = self.damage.read(found, partial(slim_from, vector_bytes=vector_bytes), index_name)
         return Delta(seq=head[0], rows=rows, removed=[no for (no,) in removed])
 
-    def counts(self, partitions: Sequence[Partition]) -> dict[str, int]:
+    def counts(self, partitions: Sequence[Partition], *, only: Sequence[str] = ()) -> dict[str, int]:
         with self._reading(snapshot=True) as db:
             values = list[Any]()
             here = in_list([self._number(db, partition) for partition in partitions], values)
@@ -158,7 +158,10 @@ class SqliteReader(StoreReader):
                 "sessions": f"SELECT count(*) FROM sessions WHERE partition {here}",
                 "turns": f"SELECT count(*) FROM turns WHERE session IN (SELECT no FROM sessions WHERE partition {here})",
             }
-            counted = {name: int(db.execute(query, values).fetchone()[0]) for name, query in queries.items()}
+            wanted = only or queries
+            counted = {name: int(db.execute(queries[name], values).fetchone()[0]) for name in wanted}
+            if only:
+                return counted
             for column in ("kind", "state"):
                 rows = fetched(
                     db, f"SELECT {column}, count(*) FROM entries WHERE partition {here} GROUP BY 1 ORDER BY 1", values
