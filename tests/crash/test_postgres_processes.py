@@ -15,8 +15,8 @@ import pytest
 
 from contract.postgres import Server
 from crash.children import ADA, EMBEDDER, write_for_ever
-from crash.job_children import PARTS, open_queue, work_for_ever
-from crash.test_jobs import PARTITION, traces
+from crash.job_children import PARTITION, PARTS, open_queue, work_for_ever
+from crash.test_jobs import traces
 from crash.test_processes import child, heard
 from wellworn import Memory
 from wellworn.jobs.queue import list_jobs

@@ -154,6 +154,30 @@ def rekey(
         target.say("Change WELLWORN_KEY or WELLWORN_KEY_FILE before the next command.")
 
 
+@command(verbs, "move", "move memory.db postgresql://wellworn@db.example/agents", panel="More")
+def move(
+    target: Target,
+    source: Annotated[str, typer.Argument(metavar="FROM", help="A file, or postgresql://….")],
+    to: Annotated[str, typer.Argument(metavar="TO", help="A new file, or postgresql://….")],
+    plain: Annotated[bool, typer.Option("--plain", help="Move an encrypted store to one that is not.")] = False,
+) -> None:
+    """Copy a whole memory to another engine and prove by a hash that all of it arrived; run again if it was cut short.
+
+    Stop whoever writes to the source first. The source stays as it is.
+    """
+    from wellworn.ops.move import move
+
+    old, new = (replace(target, db=place.removeprefix("sqlite:")) for place in (source, to))
+    with (
+        old.open(whole=True) as before,
+        new.open(whole=True, new=True) as after,
+        render.progress_bar("moving") as progress,
+    ):
+        parts = after.engine
+        moved = move(before.engine.store, parts.store, parts.writer, clock=parts.clock, plain=plain, progress=progress)
+    target.answer(moved, render.pairs(vars(moved)))
+
+
 @command(app, "load", "admin load backup.jsonl --db restored.db")
 def load(target: Target, path: Place) -> None:
     """Read an export back, or a folder of Markdown notes; what is there already is skipped.

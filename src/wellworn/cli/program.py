@@ -120,7 +120,7 @@ PARTS = (
     Part("read", "app", ("recall", "show", "get", "list", "assemble", "reason")),
     Part("chat", "app", ("chat",)),
     Part("session", "verbs", ("reflect",)),
-    Part("admin", "verbs", ("doctor", "import")),
+    Part("admin", "verbs", ("doctor", "import", "move")),
     Part("demo", "app", ("demo",)),
     Part("connect", "app", ("connect",)),
     Part("hook", "server", ("mcp",)),

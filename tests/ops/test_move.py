@@ -1,0 +1,115 @@
+"""A memory moves between SQLite and Postgres and back: everything arrives, and a move that was cut short is finished."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cli.conftest import Cli
+from contract.builders import make_partition, make_record, put
+from contract.postgres import Server
+from wellworn import Memory
+from wellworn.core.errors import InvalidInput, TransferError
+from wellworn.ops.move import move
+from wellworn.store.port import RecordFilter
+
+FACTS = [f"Ada keeps fact number {n} about thing {n * 7}." for n in range(30)]
+
+
+def lived(location: str | Path) -> Memory:
+    """A memory with a bit of everything."""
+    mem = Memory(location, embedder="hash", background=False)
+    ada = mem.for_user("ada")
+    ids = [ada.remember(fact)[0] for fact in FACTS]
+    ada.edit(ids[0], text="Ada keeps a changed fact.")
+    ada.link(ids[1], ids[2], "supports")
+    session = ada.session("monday")
+    session.add("user", "I live in Oslo.")
+    session.add("user", "I moved to Bergen last week.")
+    ada.outcome(ada.recall("fact number 3").id, cited=[1])
+    mem.for_user("bo", tenant="other").remember("Bo likes tea.")
+    put(mem.engine.store, make_record("t", body={"a": 1}), make_record("", kind="event", state="seen"))
+    return mem
+
+
+def brought(source: Memory, target: Memory) -> Any:
+    engine = target.engine
+    return move(source.engine.store, engine.store, engine.writer, clock=engine.clock)
+
+
+def recalled(mem: Memory) -> list[Any]:
+    found = [mem.for_user("ada").recall(query) for query in ("Where do I live?", "fact number 12")]
+    return [[(hit.entry.id, hit.text) for hit in recall] for recall in found]
+
+
+def test_a_memory_goes_to_postgres_and_back(tmp_path: Path, postgres_server: Server) -> None:
+    url = postgres_server.url()
+    with (
+        lived(tmp_path / "here.db") as here,
+        Memory(url, embedder="hash") as there,
+        Memory(tmp_path / "back.db", embedder="hash") as back,
+    ):
+        first, second = brought(here, there), brought(there, back)
+        assert first.sha256 == second.sha256
+        assert (first.entries, first.versions, first.lines) == (second.entries, second.versions, second.lines)
+        assert recalled(here) == recalled(there) == recalled(back)
+        for mem in (there, back):
+            kept = mem.engine.store.record(make_partition(), "task", "t")
+            assert kept is not None
+            assert kept.body == {"a": 1}
+            assert len(mem.engine.store.records(RecordFilter(kinds=["event"], states=["seen"]))) == 1
+            assert mem.verify().ok
+        again = brought(here, there)
+        assert (again.entries, again.records, again.sha256) == (0, 0, first.sha256)
+
+
+def test_a_move_that_was_cut_short_is_finished(
+    tmp_path: Path, postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Cut(Exception):
+        pass
+
+    monkeypatch.setattr("wellworn.ops.bundle.SLICE", 10)
+    monkeypatch.setattr("wellworn.ops.move.PAGE", 10)
+    with lived(tmp_path / "here.db") as here, Memory(postgres_server.url(), embedder="hash") as there:
+        store, transact, left = there.engine.store, there.engine.store.transact, [0]
+
+        def cut(*_: Any) -> Any:
+            left[0] -= 1
+            if not left[0]:
+                raise Cut
+            return transact()
+
+        monkeypatch.setattr(store, "transact", cut)
+        cuts = 0
+        for after in range(1, 60):
+            left[0] = after
+            try:
+                brought(here, there)
+                break
+            except Cut:
+                cuts += 1
+        assert 3 < cuts < 59
+        assert recalled(here) == recalled(there)
+        assert len(store.records(RecordFilter(kinds=["event"], states=["seen"]))) == 1
+
+
+def test_what_does_not_fit_is_one_clear_error(tmp_path: Path, postgres_server: Server) -> None:
+    with lived(tmp_path / "here.db") as here, Memory(postgres_server.url(), embedder="hash") as there:
+        with pytest.raises(InvalidInput, match="itself"):
+            brought(here, here)
+        there.for_user("ada").remember(FACTS[3])  # another entry with the same words
+        with pytest.raises(TransferError, match="empty"):
+            brought(here, there)
+
+
+def test_the_command_moves_a_file(tmp_path: Path, postgres_server: Server) -> None:
+    cli, url = Cli(tmp_path / "memory.db"), postgres_server.url()
+    cli("remember", FACTS[0])
+    moved = cli("move", f"sqlite:{tmp_path / 'memory.db'}", url, "--json")
+    assert (moved.code, moved.json["entries"]) == (0, 1)
+    assert FACTS[0] in cli("--db", url, "list").out
+    missing = cli("move", str(tmp_path / "nothing.db"), url)
+    assert (missing.code, "no file" in missing.err) == (2, True)
