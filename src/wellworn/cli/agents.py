@@ -89,7 +89,7 @@ def pre_task(
         bank.abandon(name, why="another task was begun under its name")
         agent = target.scope.agent or ""
         work = bank.begin(task_id=name, query=asked, agent_id=agent, domain=domain, k=k)
-        hits = [*work.hits, *(_known(bank.memory, asked, given) if "prompt" in given else ())]
+        hits = [*work.hits, *(_known(bank.memory, target, asked, given) if "prompt" in given else ())]
     if target.json:
         render.print_json({"task_id": name, "id": work.task.id if work.task else "", "hits": hits})
     elif hits:
@@ -97,15 +97,20 @@ def pre_task(
         sys.stdout.write(fenced_block(items, max_tokens=1500) + "\n")
 
 
-def _known(memory: Memory, prompt: str, given: Mapping[str, Any]) -> list[Hit]:
-    """What is known that bears on a prompt. A prompt that tells something is kept; most only ask for work."""
+def _known(memory: Memory, target: Target, prompt: str, given: Mapping[str, Any]) -> list[Hit]:
+    """What is known that bears on a prompt. A prompt that tells something is kept; most only ask for work.
+
+    It is only written down here: `post_task` reads it when the agent stops, or a server when the session is idle.
+    """
+    from wellworn.ingest.session import Session
     from wellworn.reflection.rules import extract
 
     known = memory.recall(prompt, k=KNOWN, kind=KNOWN_KINDS, min_confidence=MIN_CONFIDENCE).hits
     session = _word(given, "session_id")
-    said = Turn(session_id=session, number=0, role="user", text=prompt, at=memory.engine.clock())
+    engine = memory.engine
+    said = Turn(session_id=session, number=0, role="user", text=prompt, at=engine.clock())
     if session and extract([said])[0]:
-        memory.session(session).add("user", prompt)
+        Session(engine.writer, engine.store, scope=target.scope, session_id=session, watch=None).add("user", prompt)
     return known
 
 
