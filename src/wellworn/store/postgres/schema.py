@@ -151,7 +151,36 @@ CREATE TABLE record_entries (
 CREATE INDEX record_entries_by_entry ON record_entries (entry);
 """
 
-MIGRATIONS = (SCHEMA,)
+# The second wall: a role that is not the owner sees the rows of its tenants only, whatever statement it sends. It is by
+# role because a setting could be changed by whoever can send a statement.
+WALL = """
+CREATE TABLE tenant_roles (role NAME NOT NULL, tenant TEXT COLLATE "C" NOT NULL, PRIMARY KEY (role, tenant));
+CREATE FUNCTION may_see(asked TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY DEFINER SET search_path FROM CURRENT AS
+  $$ SELECT EXISTS (SELECT 1 FROM tenant_roles WHERE role = session_user AND tenant = asked) $$;
+ALTER TABLE tenant_roles ENABLE ROW LEVEL SECURITY;
+ALTER TABLE models ENABLE ROW LEVEL SECURITY;
+CREATE POLICY wall ON models FOR SELECT USING (TRUE);
+""" + "".join(
+    f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY; CREATE POLICY wall ON {table} USING ({condition});\n"
+    for table, condition in {
+        "partitions": "may_see(tenant)",
+        "records": "may_see(tenant)",
+        **{
+            table: f"EXISTS (SELECT 1 FROM partitions p WHERE p.no = {table}.partition)"
+            for table in ("entries", "index_records", "entry_tags", "sessions", "removed")
+        },
+        **{
+            table: f"EXISTS (SELECT 1 FROM entries e WHERE e.no = {table}.entry)"
+            for table in ("new_vectors", "replaced", "record_entries")
+        },
+        "links": "EXISTS (SELECT 1 FROM entries e WHERE e.no = links.source) "
+        "AND EXISTS (SELECT 1 FROM entries e WHERE e.no = links.target)",
+        "turns": "EXISTS (SELECT 1 FROM sessions n WHERE n.no = turns.session)",
+    }.items()
+)
+
+MIGRATIONS = (SCHEMA, WALL)
+"""Never change one that was released; add the next."""
 
 
 def migrate(pool: Pool, schema: str = DEFAULT_SCHEMA) -> None:
