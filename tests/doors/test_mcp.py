@@ -6,7 +6,7 @@ import asyncio
 import json
 import os
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from importlib import import_module
 from pathlib import Path
@@ -30,6 +30,11 @@ Call = Callable[..., Awaitable[Any]]
 
 class Refused(Exception):
     """A tool that answered with an error."""
+
+
+def run(story: Coroutine[Any, Any, None]) -> None:
+    """Play it; one that hangs is an error, not a suite that never ends."""
+    asyncio.run(asyncio.wait_for(story, timeout=120))
 
 
 def calls_of(client: Client) -> Call:
@@ -96,8 +101,8 @@ def test_what_one_session_taught_serves_the_next_until_it_is_corrected(tmp_path:
             await call("memory_forget", ids=[one["id"] for one in found["memories"] if "pnpm" in one["text"]])
             assert not any("pnpm" in text for text in texts(await call("memory_search", query="How do the tests run?")))
 
-    asyncio.run(first())
-    asyncio.run(second())
+    run(first())
+    run(second())
 
 
 def test_two_clients_share_one_file(tmp_path: Path) -> None:
@@ -115,7 +120,7 @@ def test_two_clients_share_one_file(tmp_path: Path) -> None:
             found = await one("memory_search", query="In which drawer does client other keep its notes?")
             assert any("other" in text for text in texts(found))
 
-    asyncio.run(both())
+    run(both())
 
 
 def test_a_file_that_does_not_open_is_tried_again(tmp_path: Path) -> None:
@@ -131,7 +136,7 @@ def test_a_file_that_does_not_open_is_tried_again(tmp_path: Path) -> None:
             db.unlink()
             assert await call("memory_remember", text="Ada likes tea.")
 
-    asyncio.run(story())
+    run(story())
 
 
 # -- single rules, in memory -------------------------------------------------------------------------------------------
@@ -142,7 +147,7 @@ def play(memory: Memory | Callable[[str], Memory], story: Callable[[Call, Client
         async with Client(build_server(memory)) as client:
             await story(calls_of(client), client)
 
-    asyncio.run(main())
+    run(main())
 
 
 @pytest.fixture

@@ -29,7 +29,7 @@ def call(url: str, tool: str, key: str | None = None, **arguments: Any) -> Any:
             await session.initialize()
             return await session.call_tool(tool, arguments)
 
-    return asyncio.run(run())
+    return asyncio.run(asyncio.wait_for(run(), timeout=2 * WAIT_S))
 
 
 def test_what_is_remembered_over_mcp_is_found_over_rest_and_back(server: Running) -> None:

@@ -203,6 +203,13 @@ def test_claims_say_tenant_teams_and_role(issuer: Issuer) -> None:
         assert status(running, token([])) == 403
 
 
+def test_an_address_that_nobody_verified_is_nobody(issuer: Issuer) -> None:
+    settings = OidcSettings(issuer=issuer.url, audience=AUDIENCE, claims={"user": "email"})
+    with serving(local=None, oidc=settings) as running:
+        for verified, expected in ((True, 200), (None, 200), (False, 401)):
+            assert status(running, issuer.token(email="ada@example.com", email_verified=verified)) == expected
+
+
 def test_keys_are_kept_fetched_again_and_withdrawn() -> None:
     ticks = Ticks()
     with issuing() as issuer:

@@ -116,7 +116,12 @@ def test_a_key_sees_its_own_tenant_and_its_own_person(guarded: Running) -> None:
     assert "laptop" not in keys.text
     (laptop,) = list_keys(guarded.service.memory.engine.store, "default")
     assert other.post("/ui/keys/revoke", data={"token": token_of(keys), "id": laptop.id}).status_code == 404
+    made = other.post("/ui/keys/create", data={"token": token_of(keys), "name": "phone", "person": "ada"})
+    (text,) = re.findall(r"ww_[0-9a-f]+_[\w-]+", made.text)
+    assert guarded.client(text).entries() == []  # acme's ada
+    assert text not in other.get("/ui/keys").text
     bound = signed_in(guarded, guarded.key(user=["ben"]))
+    assert bound.post("/ui/keys/create", data={"token": token_of(bound.get("/"))}).status_code == 403
     assert bound.get("/?user=ada").status_code == 403
     assert bound.get("/ui/keys").status_code == 403
     assert 'name="user"' not in bound.get("/").text

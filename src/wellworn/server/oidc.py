@@ -100,6 +100,8 @@ class OidcVerifier:
 
     def _caller(self, claims: Mapping[str, Any]) -> Caller:
         named = {"user": "sub", **self._settings.claims}
+        if named["user"] == "email" and claims.get("email_verified") is False:
+            raise _refused("names an email address that the issuer has not verified")
         layers: dict[str, list[str]] = {layer: _texts(named[layer], claims) for layer in LAYERS if layer in named}
         tenant = _texts(named["tenant"], claims) if "tenant" in named else [self._settings.tenant]
         several = [layer for layer, ids in {**layers, "tenant": tenant}.items() if len(ids) != 1]

@@ -17,7 +17,7 @@ from wellworn.core.values import KINDS, Entry
 from wellworn.jobs.queue import list_jobs
 from wellworn.reflection.service import REFLECT
 from wellworn.server.guard import PAGE
-from wellworn.server.keys import list_keys, revoke_key
+from wellworn.server.keys import create_key, list_keys, revoke_key
 from wellworn.server.page import visit as visits
 from wellworn.server.page import words
 from wellworn.server.page.visit import FILES, HEADERS, PageRoute, PageState, Visit, Visits
@@ -307,9 +307,26 @@ def check(visit: Administers) -> Response:
 @ui.get("/keys")
 def keys(visit: Administers) -> Response:
     """Who may call the service."""
+    return _keys_page(visit)
+
+
+def _keys_page(visit: Visit, made: str = "") -> Response:
+    """The list of keys, and the text of one that was just made: it is in no address and shown once."""
     visit.call.require_tenant("the list of keys")
     found = list_keys(visit.call.memory.engine.store, visit.call.caller.tenant)
-    return visit.page("keys.html", keys=found, now=visit.call.memory.engine.clock())
+    return visit.page("keys.html", keys=found, made=made, now=visit.call.memory.engine.clock())
+
+
+@ui.post("/keys/create")
+def make_key(visit: Administers) -> Response:
+    visit.call.require_tenant("the list of keys")
+    form, engine, tenant = visit.form, visit.call.memory.engine, visit.call.caller.tenant
+    person, role = form.get("person", "").strip(), form.get("role", "writer")
+    layers = {"user": [person]} if person else {}
+    _, text = create_key(
+        engine.store, tenant=tenant, role=role, now=engine.clock(), name=form.get("name", ""), layers=layers
+    )
+    return _keys_page(visit, text)
 
 
 @ui.post("/keys/revoke")
