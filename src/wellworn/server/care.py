@@ -71,7 +71,8 @@ def export_learning(call: Reader) -> Response:
 def relearn(call: Admin, body: bodies.RelearnBody) -> Response:
     """Learn the tenant's log again, after pairs of a query and the ids of its right entries, if any are given."""
     call.require_tenant("what was learned")
-    return call.once(lambda: ServiceReply(value=call.memory.learning.relearn(**body.given())))
+    with call.service.long():
+        return call.once(lambda: ServiceReply(value=call.memory.learning.relearn(**body.given())))
 
 
 @care.post("/learning/reset", tags=["learning"], response_model=wire.Counted)
@@ -96,7 +97,8 @@ def share_learning(call: Admin, body: bodies.ShareBody) -> Response:
 @care.post("/learning/practise", tags=["learning"], response_model=wire.Counted)
 def practise(call: Writer, body: bodies.PractiseBody) -> Response:
     """Try every way of searching on questions made from the scope's own entries."""
-    return call.once(lambda: ServiceReply(value=wire.Counted(count=call.memory.learning.practise(**body.given()))))
+    with call.service.long():
+        return call.once(lambda: ServiceReply(value=wire.Counted(count=call.memory.learning.practise(**body.given()))))
 
 
 # -- jobs, costs, the audit log ----------------------------------------------------------------------------------------
@@ -114,7 +116,8 @@ def jobs(call: Reader, state: str | None = None, limit: Limit = 100) -> Response
 def run_jobs(call: Admin) -> Response:
     """End idle sessions and run every job of the tenant that is due."""
     call.require_tenant("the queue")
-    return call.once(lambda: ServiceReply(value=wire.Counted(count=call.memory.jobs.run())))
+    with call.service.long():
+        return call.once(lambda: ServiceReply(value=wire.Counted(count=call.memory.jobs.run())))
 
 
 @care.post("/jobs/retry", tags=["jobs"], response_model=wire.Counted)
@@ -170,13 +173,15 @@ def expire(call: Admin, body: bodies.ExpireBody) -> Response:
     """Forget what the policy no longer keeps; a dry run only counts it."""
     call.require_tenant("the policy")
     policy = None if body.policy is None else body.policy.policy()
-    return call.once(lambda: ServiceReply(value=call.memory.admin.expire(policy=policy, dry_run=body.dry_run)))
+    with call.service.long():
+        return call.once(lambda: ServiceReply(value=call.memory.admin.expire(policy=policy, dry_run=body.dry_run)))
 
 
 @care.post("/erase", tags=["care"], response_model=SignedReceipt)
 def erase(call: Admin) -> Response:
     """Erase the person (or other home layer) of the scope, with everything derived, and return a signed receipt."""
-    return call.once(lambda: ServiceReply(value=call.memory.admin.erase()))
+    with call.service.long():
+        return call.once(lambda: ServiceReply(value=call.memory.admin.erase()))
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
@@ -246,7 +251,8 @@ def export(call: Admin, vectors: bool = True) -> StreamingResponse:
     folder = tempfile.TemporaryDirectory(prefix="wellworn-")
     try:
         file = Path(folder.name) / "export.jsonl"
-        written = call.memory.admin.export(file, vectors=vectors)
+        with call.service.long():
+            written = call.memory.admin.export(file, vectors=vectors)
     except BaseException:
         folder.cleanup()
         raise
@@ -278,7 +284,8 @@ async def load(call: EachTime, request: Request) -> Response:
             async for data in request.stream():
                 await run_in_threadpool(opened.write, data)
         try:
-            return call.read(await run_in_threadpool(call.memory.admin.load, file))
+            with call.service.long():
+                return call.read(await run_in_threadpool(call.memory.admin.load, file))
         except TransferError as error:
             raise TransferError(str(error).replace(str(file), "the file")) from None
 
