@@ -183,8 +183,9 @@ def test_a_page_shows_its_first_code_on_the_first_screen() -> None:
 
 
 def test_the_documentation_stays_short() -> None:
-    words = sum(len(page.read_text(encoding="utf-8").split()) for page in PAGES)
-    assert words < 40_000
+    written = [page for page in PAGES if page.name != "reference.md"]  # which the code writes
+    words = sum(len(page.read_text(encoding="utf-8").split()) for page in written)
+    assert words < 32_000
     assert len((ROOT / "README.md").read_text(encoding="utf-8").split()) < 900
 
 
