@@ -1,4 +1,4 @@
-"""Index files: what is recalled with one is what is recalled without, and nothing forgotten stays in it."""
+"""Index files and codes: what is recalled with them is what is recalled without, and nothing forgotten stays."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from wellworn import Memory, Scope
 from wellworn.ingest.terms import analyze
-from wellworn.search import mapped
+from wellworn.search import codes, context, mapped
 from wellworn.search.partition import PartitionIndex
 
 SCOPE = Scope(tenant="t", user="ada")
@@ -28,10 +28,11 @@ class WordsEmbedder:
     """One number for each of the words."""
 
     name = "test:words"
-    width = len(WORDS) + 1
+    width = 2 * len(WORDS)
 
     def embed(self, texts: Any) -> Any:
-        rows = np.array([[*(text.lower().count(word) for word in WORDS), 0.1] for text in texts], dtype=np.float32)
+        rest = [0.1] * len(WORDS)
+        rows = np.array([[*(text.lower().count(word) for word in WORDS), *rest] for text in texts], dtype=np.float32)
         return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
     def embed_query(self, text: str) -> Any:
@@ -40,7 +41,7 @@ class WordsEmbedder:
 
 @pytest.fixture(autouse=True)
 def _every_partition_has_a_file() -> Iterator[None]:
-    with patch.object(mapped, "LEAST_ROWS", 1):
+    with patch.object(mapped, "LEAST_ROWS", 1), patch.object(codes, "LEAST_ROWS", 48):
         yield
 
 
@@ -57,7 +58,7 @@ def recalled(memory: Memory) -> list[Any]:
 def recalled_without(path: Path, folder: Path) -> list[Any]:
     copy = folder / "copy.db"
     shutil.copyfile(path, copy)  # closed, it is one file
-    with opened(copy) as plain:
+    with opened(copy) as plain, patch.object(codes, "LEAST_ROWS", 10**9):
         found = recalled(plain)
     shutil.rmtree(folder / "copy.db-index", ignore_errors=True)
     copy.unlink()
@@ -82,13 +83,16 @@ steps = st.one_of(
 )
 
 
-@given(st.lists(steps, min_size=1, max_size=12))
+@given(st.sampled_from([0, 60]), st.lists(steps, min_size=1, max_size=12))
 @settings(max_examples=25)
-def test_recall_is_the_same_with_and_without_a_file(tmp_path_factory: Any, changes: list[tuple[str, Any]]) -> None:
+def test_recall_is_the_same_with_and_without_files_and_codes(
+    tmp_path_factory: Any, many: int, changes: list[tuple[str, Any]]
+) -> None:
     folder = tmp_path_factory.mktemp("files")
     path = folder / "memory.db"
     memory, abandoned = opened(path), list[Memory]()
     try:
+        memory.remember_many([f"{WORDS[n % 8]} {WORDS[n % 5]} {n}" for n in range(many)], scope=SCOPE)
         for action, value in changes:
             memory = _changed(memory, path, abandoned, action, value)
         with_file = recalled(memory)
@@ -151,6 +155,33 @@ def test_what_is_forgotten_is_gone_from_the_file(tmp_path: Path, holds_it: bool)
     with opened(path) as memory, patch.object(PartitionIndex, "load", side_effect=AssertionError("read row by row")):
         with_file = recalled(memory)
     assert with_file == recalled_without(path, tmp_path)
+
+
+def test_a_filter_that_leaves_few_of_the_nearest_looks_at_all(tmp_path: Path) -> None:
+    pytest.importorskip("faiss")
+    path = tmp_path / "memory.db"
+    with opened(path) as memory:
+        memory.remember_many([f"violin {n}" for n in range(200)], scope=SCOPE)
+        memory.remember_many([{"text": f"violin tram cedar {n}", "tags": ["few"]} for n in range(5)], scope=SCOPE)
+        with patch.object(context, "NEAR_ROWS", 20):
+            found = memory.recall("violin", tags=["few"], scope=SCOPE, k=5)
+            assert {hit.entry.text for hit in found} == {f"violin tram cedar {n}" for n in range(5)}
+            assert len(memory.recall("violin", scope=SCOPE, k=10)) == 10
+
+
+def test_codes_of_forgotten_rows_are_zeros() -> None:
+    pytest.importorskip("faiss")
+    vectors = np.random.default_rng(1).standard_normal((100, 16)).astype(np.float32)
+    made = codes.Codes.trained(vectors)
+    made.follow(vectors)
+    kept = codes.Codes.of(16, 100, made.table.copy(), made.book.copy())
+    for one in (made, kept):
+        one.clear([7, 41])
+        one.follow(np.vstack([vectors, vectors[:3]]))
+    assert len(kept) == 103
+    assert (made.table == kept.table).all()
+    assert not {7, 41} & {*kept.nearest(vectors[7], 3).tolist()}
+    assert {*kept.nearest(vectors[50], 103).tolist()} == {*range(103)}
 
 
 def test_the_file_of_a_forgotten_person_is_deleted_also_after_a_crash(tmp_path: Path) -> None:

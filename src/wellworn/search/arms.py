@@ -145,6 +145,27 @@ def meaning(bank: Bank, query: npt.NDArray[np.float32], profile: Profile) -> tup
     return np.concatenate(plain), np.concatenate(blended)
 
 
+class LazyMeaning:
+    """The vector arm for the rows that are asked for, where there are too many to compute it for all."""
+
+    def __init__(self, bank: Bank, query: npt.NDArray[np.float32], near: tuple[float, float] = (0.0, 0.0)) -> None:
+        """`near` are the weights of the neighbourhood; without them it is the plain cosine."""
+        self._bank, self._query, self._near = bank, query, near
+
+    def __getitem__(self, rows: npt.NDArray[np.intp] | slice) -> Scores:
+        rows = np.arange(len(self._bank))[rows] if isinstance(rows, slice) else rows
+        found: Scores = self._bank.vectors(rows) @ self._query
+        if not self._bank.threaded or not any(self._near):
+            return found
+        for names, weight in zip((("before", "after"), ("before2", "after2")), self._near, strict=True):
+            for name in names:
+                beside = self._bank.beside(name, rows)
+                there = np.flatnonzero(beside >= 0)
+                found[there] += np.float32(weight) * (self._bank.vectors(beside[there]) @ self._query)
+        found /= self._bank.column("blend_norm", rows)
+        return found
+
+
 def _blended(partition: PartitionIndex, cosine: Scores, profile: Profile) -> Scores:
     near, far = profile.near_meaning
     if not partition.threaded or not (near or far):

@@ -16,8 +16,8 @@ import numpy.typing as npt
 
 from wellworn.core.clock import to_micros
 from wellworn.core.values import Entry, Layer, filled
-from wellworn.ingest.terms import read_question
-from wellworn.search.arms import Lexical, meaning, words
+from wellworn.ingest.terms import Question, read_question
+from wellworn.search.arms import LazyMeaning, Lexical, Scores, meaning, words
 from wellworn.search.bank import Bank, Mask, Rows, Vector
 from wellworn.search.profiles import Profile
 from wellworn.search.ram import EntryCache
@@ -30,6 +30,8 @@ Check = Callable[[], None]
 """Raises when it is time to stop."""
 Embed = Callable[[str], Vector | None]
 
+NEAR_ROWS = 2000
+"""Rows of a partition with codes that each arm brings in."""
 FEW = 4096
 """Rows of a bank up to which partitioning all of them is quickest."""
 
@@ -140,24 +142,32 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
     """Both arms over the bank, and its best rows as candidates; between the arms `check` may stop it."""
     bank, profile = bounds.bank, bounds.profile
     question = read_question(query)
-    nothing, base = np.zeros((2, len(bank)), dtype=np.float32)
+    nothing = np.zeros(len(bank), dtype=np.float32)
     if "terms" in profile.weights or bounds.learns:
         lexical = words(bank, question, profile, bounds.live)
     else:
         lexical = Lexical(score=nothing, plain=nothing, found=[])
     if check is not None:
         check()
-    similarity, blended = (nothing, nothing) if vector is None else meaning(bank, vector, profile)
-    for name, arm in (("terms", lexical.score), ("meaning", blended), ("similarity", similarity)):
-        if name in profile.weights:
-            base += np.float32(profile.weights[name]) * arm
-    if question.dates and "date" in profile.weights:
-        base += (profile.weights["date"] * dated(question, bank)).astype(np.float32)
+    near = None if vector is None else _near(bounds, vector, lexical)
+    similarity: Scores | LazyMeaning
+    blended: Scores | LazyMeaning
+    if vector is None:
+        similarity, blended = nothing, nothing
+    elif near is None:
+        similarity, blended = meaning(bank, vector, profile)
+    else:
+        similarity, blended = LazyMeaning(bank, vector), LazyMeaning(bank, vector, profile.near_meaning)
+    if near is None:
+        rows = _best(_base(bounds, question, slice(None), lexical, blended, similarity), bounds)
+    else:
+        scores = _base(bounds, question, near, lexical, blended, similarity)
+        rows = np.sort(near[highest(scores, min(bounds.candidates, len(near)))])
     newest = max(partition.newest for partition in bank.partitions)
     return filled(
         View,
         bank=bank,
-        rows=_best(base, bounds),
+        rows=rows,
         question=question,
         profile=profile,
         lexical=lexical,
@@ -166,6 +176,58 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
         vector=vector,
         reference=min(to_micros(bounds.moment), newest),
     )
+
+
+def _base(
+    bounds: Bounds,
+    question: Question,
+    rows: Rows | slice,
+    lexical: Lexical,
+    blended: Scores | LazyMeaning,
+    similarity: Scores | LazyMeaning,
+) -> Scores:
+    """The sum of what every row has, of some rows or of all."""
+    bank, weights = bounds.bank, bounds.profile.weights
+    base = np.zeros(len(bank) if isinstance(rows, slice) else len(rows), dtype=np.float32)
+    for name, arm in (("terms", lexical.score), ("meaning", blended), ("similarity", similarity)):
+        if name in weights:
+            base += np.float32(weights[name]) * arm[rows]
+    if question.dates and "date" in weights:
+        of = None if isinstance(rows, slice) else rows
+        base += (weights["date"] * dated(question, bank, of)).astype(np.float32)
+    return base
+
+
+def _near(bounds: Bounds, vector: Vector, lexical: Lexical) -> Rows | None:
+    """Rows among which the best are, where a partition has codes: near in meaning, or with words of the query.
+
+    None: look at all of them. So it is where a filter leaves too few of the nearest rows.
+    """
+    bank, found = bounds.bank, list[Rows]()
+    if not any(partition.codes for partition, _ in bank.filled):
+        return None
+    for partition, start in bank.filled:
+        count = min(NEAR_ROWS, len(partition))
+        codes = partition.codes
+        rows = highest(partition.vectors @ vector, count) if codes is None else codes.nearest(vector, count)
+        found.append(rows + start)
+    near = np.concatenate(found)
+    if bank.threaded:  # a turn is also found by what is said around it
+        around = [bank.beside(name, near) for name in ("before", "after", "before2", "after2")]
+        near = np.concatenate([near, *(rows[rows >= 0] for rows in around)])
+    near = _allowed(np.unique(near), bounds)
+    if len(near) < min(bounds.candidates, bounds.searched):
+        return None
+    scores = lexical.score if bounds.eligible is None else np.where(bounds.eligible, lexical.score, np.float32(0))
+    worded = highest(scores, min(NEAR_ROWS, len(scores)))
+    return np.union1d(near, _allowed(worded[scores[worded] > 0], bounds))
+
+
+def _allowed(rows: Rows, bounds: Bounds) -> Rows:
+    """Those that the recall may return."""
+    if bounds.eligible is not None:
+        return rows[bounds.eligible[rows]]
+    return rows[~np.isin(rows, bounds.bank.dead)] if len(bounds.bank.dead) else rows
 
 
 def _best(base: npt.NDArray[np.float32], bounds: Bounds) -> Rows:

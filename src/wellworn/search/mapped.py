@@ -232,6 +232,10 @@ def _erase_rows(path: Path, layout: _Layout, nos: Sequence[int], token: str) -> 
     arrays = _mapped(path, layout, "r+")
     index = _index(layout, arrays)
     index.apply(Delta(seq=layout.seq, rows=[], removed=[*nos]), compact=False)
+    if "table" in arrays:
+        if index.codes is None:
+            raise ValueError("its codes cannot be read without the extra scale")
+        arrays["table"][:] = index.codes.table
     del index, arrays
     with path.open("r+b") as file:
         file.write(_header(_Layout(**{**vars(layout), "token": token})))

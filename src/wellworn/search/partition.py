@@ -17,6 +17,7 @@ from wellworn.core.cache import LruCache
 from wellworn.core.values import KINDS, STATES
 from wellworn.ingest.terms import Trait
 from wellworn.learning.past import source_code, tag_bits
+from wellworn.search.codes import Codes, usable
 from wellworn.search.postings import Postings
 from wellworn.store.port import Delta, Slim
 
@@ -112,6 +113,8 @@ class PartitionIndex:
         self._tails: dict[int, int] = {}
         self.unsaved = 0
         """Rows that were added or changed since `known_seq` of the file that this index came from, or ever."""
+        self.codes: Codes | None = None
+        """Of the vectors, where there are many."""
         self._answers: LruCache[Hashable, npt.NDArray[np.bool_]] = LruCache(_MOST_ANSWERS)
         self._columns = {name: np.zeros(0, dtype=dtype) for name, dtype in _COLUMNS.items()}
         self._vectors = np.zeros((0, width), dtype=np.float32)
@@ -120,7 +123,10 @@ class PartitionIndex:
     def arrays(self) -> tuple[dict[str, npt.NDArray[Any]], dict[str, npt.NDArray[Any]]]:
         """Everything that cannot be found again quickly, for `PartitionIndex.of`: one place a row, and other arrays."""
         by_row = {**{name: column[: self._size] for name, column in self._columns.items()}, "vectors": self.vectors}
-        return by_row, self.postings.arrays()
+        others = self.postings.arrays()
+        if self.codes is not None:
+            others |= {"table": self.codes.table, "book": self.codes.book}
+        return by_row, others
 
     @classmethod
     def of(
@@ -144,6 +150,8 @@ class PartitionIndex:
         made._row_of = dict(zip(made._columns["no"][:size][rows].tolist(), rows.tolist(), strict=True))
         made.threaded = bool((made._columns["before"][:size] >= 0).any() or (made._columns["after"][:size] >= 0).any())
         made._few = few_of(made.held)
+        if "table" in arrays and usable(size, made.width):
+            made.codes = Codes.of(made.width, size, arrays["table"], arrays["book"])
         made._show()
         return made
 
@@ -219,6 +227,8 @@ class PartitionIndex:
         if gone:
             self.postings.drop(gone)
             self._count_rare()
+            if self.codes is not None:
+                self.codes.clear(gone)
         relink = self._append(fresh) if fresh else False
         if relink or gone:
             self._link_threads()
@@ -227,6 +237,7 @@ class PartitionIndex:
         self._show()
         if compact and len(self.dead) > max(64, self._size // 4):
             self._compact()
+        self._encode()
 
     def load(self, pages: Iterable[Delta]) -> None:
         """Fill an empty index page by page, so that the rows are never held twice."""
@@ -246,6 +257,14 @@ class PartitionIndex:
         self._count_rare()
         self._link_threads()
         self._show()
+
+    def _encode(self) -> None:
+        """Bring the codes up to date; where vectors are few there are none."""
+        if self.codes is None and usable(self._size, self.width):
+            self.codes = Codes.trained(self.vectors)
+            self.unsaved = self._size  # a file that has none is of little use
+        if self.codes is not None:
+            self.codes.follow(self.vectors)
 
     def _append(self, fresh: Sequence[Slim]) -> bool:
         """Add rows at the end; says whether the threads must be linked anew."""
@@ -322,7 +341,7 @@ class PartitionIndex:
         self.postings = self.postings.renumbered(renumber)
         self._columns = {name: column[: self._size][keep] for name, column in self._columns.items()}
         self._vectors = self._vectors[: self._size][keep]
-        self._size, self.dead = len(keep), []
+        self._size, self.dead, self.codes = len(keep), [], None
         self._row_of = {int(no): row for row, no in enumerate(self._columns["no"])}
         self._link_threads()
         self._show()

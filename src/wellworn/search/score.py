@@ -55,7 +55,7 @@ from wellworn.core.values import filled
 from wellworn.ingest.dates import NamedDate
 from wellworn.ingest.terms import Question, Trait
 from wellworn.learning.past import SHARED, PersonPast
-from wellworn.search.arms import Lexical, Scores
+from wellworn.search.arms import LazyMeaning, Lexical, Scores
 from wellworn.search.bank import Bank, Mask, Rows
 from wellworn.search.partition import NONE, SHORT_REPLY_CHARS
 from wellworn.search.profiles import Profile
@@ -111,8 +111,8 @@ class View:
     question: Question
     profile: Profile
     lexical: Lexical
-    meaning: Scores
-    similarity: Scores
+    meaning: Scores | LazyMeaning
+    similarity: Scores | LazyMeaning
     vector: npt.NDArray[np.float32] | None
     """The query's, when there is an embedder."""
     reference: int
