@@ -15,7 +15,6 @@ import inspect
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar
 
@@ -24,10 +23,10 @@ import msgspec
 from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError, ServiceFailed
 from wellworn.core.values import LAYERS, Scope
 from wellworn.ingest.session import Session
-from wellworn.ingest.validate import TimeLike, checked_scope, checked_session_id
+from wellworn.ingest.validate import checked_scope, checked_session_id
 from wellworn.memory import Memory
 from wellworn.server import wire
-from wellworn.server.verbs import VERBS, Ask, Flow, Given, asked
+from wellworn.server.verbs import VERBS, Ask, Flow, Given, ManagesKeys
 from wellworn.views import AdminView, JobsView, LearningView
 
 if TYPE_CHECKING:
@@ -218,19 +217,6 @@ class Remote:
         scope = said.pop("scope", None)
         return self.connection.run(VERBS[method](given), named(scope, self.scope))
 
-    def ask(
-        self, line: str, values: Mapping[str, Any], answer: type[T], *, once: bool = True
-    ) -> Any:  # T, or awaitable
-        """One request that is no verb of `Memory`."""
-
-        def flow() -> Flow[T]:
-            found: T = yield asked(
-                line, {name: one for name, one in values.items() if one is not None}, answer, once=once
-            )
-            return found
-
-        return self.connection.run(flow(), named(None, self.scope))
-
 
 @functools.cache
 def signature_of(method: Callable[..., Any]) -> inspect.Signature:
@@ -330,34 +316,10 @@ class ClientAdmin(Remote):
 class ClientKeys(Remote):
     """API keys of the tenant. Needs an admin's key."""
 
-    def list(self) -> list[wire.KeyInfo]:
-        """The keys, newest first, without their secrets."""
-        found: wire.KeyList = self.ask("GET /v1/keys", {}, wire.KeyList)
-        return found.keys
-
-    def create(
-        self,
-        name: str = "",
-        *,
-        role: str = "writer",
-        layers: Mapping[str, Any] | None = None,
-        expires_at: TimeLike = None,
-    ) -> wire.NewKey:
-        """Make a key. Its text is in the answer, and nowhere else."""
-        body = {"name": name, "role": role, "layers": layers, "expires_at": expires_at}
-        found: wire.NewKey = self.ask("POST /v1/keys", body, wire.NewKey, once=False)
-        return found
-
-    def rotate(self, id: str, *, grace: timedelta = timedelta(days=1)) -> wire.NewKey:
-        """Make a key in the place of another, which works until the grace is over."""
-        body = {"id": id, "grace_s": grace.total_seconds()}
-        found: wire.NewKey = self.ask("POST /v1/keys/{id}/rotate", body, wire.NewKey, once=False)
-        return found
-
-    def revoke(self, id: str) -> wire.KeyInfo:
-        """Refuse a key from now on."""
-        found: wire.KeyInfo = self.ask("DELETE /v1/keys/{id}", {"id": id}, wire.KeyInfo, once=False)
-        return found
+    list = sent(ManagesKeys.list)
+    create = sent(ManagesKeys.create)
+    rotate = sent(ManagesKeys.rotate)
+    revoke = sent(ManagesKeys.revoke)
 
 
 class Client(Remote):
@@ -467,6 +429,13 @@ class AsyncClientAdmin(Remote):
     load = awaited(AdminView.load)
 
 
+class AsyncClientKeys(Remote):
+    list = awaited(ManagesKeys.list)
+    create = awaited(ManagesKeys.create)
+    rotate = awaited(ManagesKeys.rotate)
+    revoke = awaited(ManagesKeys.revoke)
+
+
 class AsyncClient(Remote):
     """`Client` for async code: the same verbs, awaited."""
 
@@ -478,6 +447,7 @@ class AsyncClient(Remote):
         self.learning = AsyncClientLearning(connection, scope)
         self.jobs = AsyncClientJobs(connection, scope)
         self.admin = AsyncClientAdmin(connection, scope)
+        self.keys = AsyncClientKeys(connection, scope)
 
     def for_user(self, user: str, *, tenant: str = "default", **layers: str) -> AsyncClient:
         """The memory of one person: the same verbs, without `scope`."""

@@ -10,16 +10,16 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, timedelta
 from pathlib import Path
-from typing import Any, BinaryIO, Concatenate, ParamSpec, TypeVar, overload
+from typing import Any, BinaryIO, Concatenate, ParamSpec, Protocol, TypeVar, overload
 from urllib.parse import quote
 
 from wellworn.core.errors import InvalidInput, ServiceFailed, TransferError
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, LearningStatus, Link, Reasoning, Recall, Receipt, Stats
 from wellworn.ingest.session import Session
-from wellworn.ingest.validate import checked_count, checked_groups, checked_path, checked_progress, drafts_of
+from wellworn.ingest.validate import TimeLike, checked_count, checked_groups, checked_path, checked_progress, drafts_of
 from wellworn.memory import Memory
 from wellworn.models.ledger import Spent
 from wellworn.ops.doctor import Report
@@ -351,6 +351,48 @@ def _plain_file(given: Given) -> Path:
     if given.all["format"] not in (None, "jsonl") or path.is_dir():
         raise InvalidInput("format", "a service writes and reads one file", "use a name that ends in .jsonl")
     return path
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+class ManagesKeys(Protocol):
+    """What a service has and a memory in the process has no use for."""
+
+    def list(self) -> Sequence[wire.KeyInfo]:
+        """The tenant's keys, newest first, without their secrets."""
+        ...
+
+    def create(
+        self,
+        name: str = "",
+        *,
+        role: str = "writer",
+        layers: Mapping[str, Sequence[str]] | None = None,
+        expires_at: TimeLike = None,
+    ) -> wire.NewKey:
+        """Make a key, bound to ids on layers if any are given. Its text is in the answer, and nowhere else."""
+        ...
+
+    def rotate(self, id: str, *, grace: timedelta = timedelta(days=1)) -> wire.NewKey:
+        """Make a key in the place of another, which works until the grace is over."""
+        ...
+
+    def revoke(self, id: str) -> wire.KeyInfo:
+        """Refuse a key from now on."""
+        ...
+
+
+route(ManagesKeys.list, "GET /v1/keys", wire.KeyList, lambda found: found.keys)
+route(ManagesKeys.create, "POST /v1/keys", wire.NewKey, once=False)
+route(ManagesKeys.revoke, "DELETE /v1/keys/{id}", wire.KeyInfo, once=False)
+
+
+@verb(ManagesKeys.rotate)
+def rotate_key(given: Given) -> Flow[wire.NewKey]:
+    said = {"id": given.all["id"], "grace_s": given.all["grace"].total_seconds()}
+    found: wire.NewKey = yield asked("POST /v1/keys/{id}/rotate", said, wire.NewKey, once=False)
+    return found
 
 
 # -- on the way --------------------------------------------------------------------------------------------------------
