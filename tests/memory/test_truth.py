@@ -194,8 +194,14 @@ def test_with_a_model_the_model_decides() -> None:
         "Where do I live?",
         "hey, where do i live",
         "Do you remember my address?",
-        "Remind me where I live",
+        "Remind me where I live.",
+        "no idea, what street's my flat in",
+        "who lives where I do",
+        "Whats my address",
+        "I forgot which town I live in.",
+        "where do I live? the form wants it",
         "Wo wohne ich?",
+        "où est ma maison",
     ],
 )
 def test_a_question_is_never_a_hit(asked: str) -> None:
@@ -216,6 +222,10 @@ def test_a_question_is_never_a_hit(asked: str) -> None:
         "Can you note that I'm vegan now?",
         "Guess what? I got a puppy called Tofu!",
         "Since I live in Oslo, which office is mine?",
+        "When I was small I lived in Rome",
+        "had the keys to the flat in Oslo copied",
+        "Remind me to call the landlord in Oslo",
+        "900 a month for two rooms in Oslo, can you believe it?",
         "When I moved to Bergen I sold the car.",
         "Could you change my coffee order to espresso?",
     ],
@@ -232,6 +242,22 @@ def test_what_a_person_said_stands_above_what_an_assistant_said() -> None:
         session.add("assistant", "Your bicycle is a red Brompton from 2019.")
         session.add("user", "My bicycle is a green Brompton.")
         assert mem.recall("Which colour is my bicycle?", scope=ADA)[0].text == "My bicycle is a green Brompton."
+
+
+@pytest.mark.parametrize(("other", "first"), [("assistant", "bread"), ("Tom", "choir")])
+def test_of_equals_that_an_assistant_was_told_the_newer_comes_first(other: str, first: str) -> None:
+    said = [
+        "We sing in a choir every Saturday, near the station.",
+        "On Saturday I bake a rye bread with seeds for the week.",
+    ]
+    with Memory(":memory:") as mem:
+        for number, text in enumerate(said):
+            session = mem.session(f"s{number}", scope=ADA)
+            session.add("user", text, at=START + timedelta(days=30 * number))
+            session.add(other, "Sounds lovely.", at=START + timedelta(days=30 * number, minutes=1))
+        found = mem.recall("What happens on Saturday?", scope=ADA, k=2)
+        assert first in found[0].text
+        assert not found[1].outdated
 
 
 def test_an_assistant_that_repeats_takes_no_place_above_others() -> None:

@@ -234,6 +234,17 @@ def _same_owner(before: Statement, after: Statement) -> bool:
     return True
 
 
+def may_follow(old: str, new: str) -> bool:
+    """Whether a new text states something that may hold instead of an old one: it is about the same owner, says what is
+    so, and does not leave the old one as it is."""
+    after = read(new)
+    return after.asserts and after.states and _may_follow(read(old), after)
+
+
+def _may_follow(before: Statement, after: Statement) -> bool:
+    return after.is_so and not after.besides and _same_owner(before, after)
+
+
 def _most(before: Statement, after: Statement) -> float:
     """The highest probability that a pair can have. Statements about different things have nothing to do with each
     other. Nothing is surely replaced by a statement about something that the old one does not mention; nor what was or may be; nor where
@@ -262,9 +273,7 @@ def probability(old: str, new: str, *, stated: bool = False, spoken: bool = Fals
     asserts = stated or (before.asserts and after.asserts and after.states and (spoken or before.states))
     near = float(before.vector @ after.vector)
     news = after.tells_change or not after.names or bool(after.names - before.names)
-    if not (asserts or spoken) or not news or near > _SAME or not after.is_so or after.besides:
-        return 0.0
-    if not _same_owner(before, after):
+    if not (asserts or spoken) or not news or near > _SAME or not _may_follow(before, after):
         return 0.0
     score = _BIAS + _NEAR * near + _NEAR_WITHOUT_NAMES * float(before.without_names @ after.without_names)
     score += _NAMES_OLD_NAME * bool(before.names & after.names) + _TELLS_CHANGE * after.tells_change

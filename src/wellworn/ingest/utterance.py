@@ -14,31 +14,52 @@ from wellworn.ingest.stop_words import STOP_WORDS
 ASSISTANT_ROLES = frozenset({"assistant", "ai", "model", "bot"})
 LONGEST_CHARS = 400
 """A longer text states something."""
+_MOST_WORDS = 12
+"""A longer question has its sign."""
 _WORD = regex(r"[^\W_]+")
-_PIECE = regex(r"[^.!?。！？…\n]+[.!?。！？…]*|[?？]+")
+_PIECE = regex(r"[^.!?。！？؟…\n]+[.!?。！？؟…]*|[?？؟]+")
 _OPENING = regex(
-    r"^\W*(?:(?:hey|hi|hello|ok|okay|so|and|but|also|btw|by the way|well|oh|um|please|sorry|again|quick question)\b[\s,:;-]*)+",
+    r"^\W*(?:(?:hey|hi|hello|ok|okay|so|and|but|also|btw|by the way|well|oh|um|hmm|wait|just|actually|please|sorry|again"
+    r"|quick(?: question| one)?)\b[\s,:;-]*)+",
     re.I,
 )
-_AUX = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|has|have|had|might|may)"
-_SUBJECT = r"(?:i|my|we|our|you|your|it|its|he|she|they|his|her|their|the|this|that|these|those|there|a|an)"
+_WH = r"(?:who|whom|whose|what|which|where|when|why|how)"
+_PRONOUN = r"(?:i|we|you|he|she|they|it|there|this|that|these|those)"
+_SUBJECT = rf"(?:{_PRONOUN}|my|our|your|its|his|her|their|the|a|an)"
+_AUX = r"(?:is|are|was|were|am|do|does|did|can|could|should|would|will|shall|must|has|have|had|might|may)"
 _ASKS = regex(
-    rf"(?:(?:wh(?:o|om|at|ere|en|ich|ose|y)|how)\b(?:\W+\w+){{0,3}}?\W+{_AUX}\W+{_SUBJECT}\b"
-    rf"|(?:what|who|where|when|how)['’]?s\W+{_SUBJECT}\b|who\W+\w+s\b|{_AUX}(?:n['’]t)?\W+{_SUBJECT}\b"
-    r"|(?:can you |could you )?(?:tell|remind|show)\W+me\b)",
+    rf"(?!(?:when|where)\W+{_PRONOUN}\b){_WH}(?:\W+\w+?){{0,3}}?(?:\W+{_AUX}|['’]?(?:s|re|d))\W+{_SUBJECT}\b"  # what time's the call
+    rf"|(?!ha|might|may){_AUX}(?:n['’]t)?\W+{_SUBJECT}\b|{_AUX}(?:n['’]t)?\W+{_PRONOUN}\b|does\b"  # am I, does Ada
+    rf"|who\W+\w+s\b|(?:who|whose|which|what)\W+(?!{_SUBJECT}\b|.*\b{_AUX}\b)[^,;:]+$"  # who signs my holidays
+    r"|(?:where|when|how|what|which|whom?)\W+(?:\w+\W+)?to\b"  # where to send it
+    r"|(?:wer|wann|warum|wieso|welche[nmrs]?|wo|qué|quién|dónde|cuándo|cuál(?:es)?|cómo|où|quel(?:le)?s?|comment|pourquoi"
+    r"|combien|chi|dove|quale|perché|onde|quem|hvem|hvor|hva[d]?|hvilke[nt]?|vem|vad|waar|waarom|wanneer|welke)\b[^,;:]+$",
     re.I,
 )
-"""A question without its sign."""
+"""A question without its sign, by its first words."""
+_WANTS_TO_KNOW = regex(
+    rf"(?:(?:can|could|would|will)\W+you\W+)?(?:please\W+)?(?:tell|show|remind)\W+(?:me|us)\W+(?:(?:again|please|of)\W+)?"
+    rf"(?:{_WH}|if|whether|(?<!remind me )about|(?!that\b){_SUBJECT}|[^\W_]+$)\b(?!\W+to\b)[^:]*$"
+    rf"|(?:i|we)\b[^,;:]{{0,24}}?(?:\bwonder(?:ing)?|\bforg[eo]t(?:ten)?|\bcurious|(?:n['’]?t|\bnot)\W+(?:know|remember|recall)"
+    rf"|\bto\W+(?:know|remember|recall|hear))\W+(?:again\W+)?(?!why|how\b(?!\W+(?:much|many|old|long|often|tall))){_WH}\b[^,;:]*$",
+    re.I,
+)
+"""A request to be told something; how it ends does not matter."""
 _TELLS_TOO = regex(
     r"\b(?:since|because|now that|given that|considering|seeing that)\W+(?:i|we|my|our|he|she|they)\b"
     r"|\b(?:know|knew|remember|mention|note|notice|heard?)\W+(?:that\W+(?:i|we|my|our)|(?:i|we)\W+\w+)\b"
     r"|\b(?:did|have) i\b.{0,20}\b(?:tell|told|mention|say)"
     r"|\byou\W+(?:please\W+)?(?:update|change|switch|set|note|save|store|add|put|log|record)\b.*\b(?:my|our|i|we)\b"
-    r"|^\W*(?:i|we|my|our|it)(?:\s+[^\s,;:]+){3}[^,;:]*[,;:](?!.*\b(?:who|what|where|when|which|how|whose)\b)",
+    rf"|^\W*(?:i|we|my|our|it)(?:\s+[^\s,;:]+){{3}}[^,;:]*[,;:](?!.*\b{_WH}\b)"
+    rf"|^(?!{_WH}\b|{_AUX}\b)(?:[^\s,;:]+\s+){{3}}.*,\s*"  # "…, isn't it?"
+    rf"(?:right|correct|huh|eh|{_AUX}n['’]t\W+{_PRONOUN}|\w+\W+you\W+(?:believe|imagine).*)\W*$",
     re.I,
 )
 """A question that also states something: "did you know that I …", "since I …, which …"."""
 _EXCLAIMS = regex(r"(?:what an?|how)\s+\w+(?:\s\w+)?\W*", re.I)
+_OWN = regex(r"\b(?:i|me|my|we|our|us)\b", re.I)
+_AFTERTHOUGHT = regex(r"(?!.*\b(?:i|im|we|my|our|now|new|instead)\b)[^\W\d_A-Z]+(?:['’ ]+[^\W\d_A-Z]+){0,5}")
+"""A few words without a name behind a question about oneself: "need it for a form"."""
 _REACTIONS = frozenset(
     """
     absolutely afternoon agreed ah alright amazing appreciate appreciated awesome bye cheers clear congrats
@@ -49,9 +70,10 @@ _REACTIONS = frozenset(
     really record recorded remember right same saved saying see sense share sharing sorry sound sounds soon sure talk
     talked tell telling terrific thank thanks thx today told tomorrow tonight true try ugh understand understood
     useful wait way welcome well wish wonderful work worked works worries wow yay yeah yep yes yet yup
-    able already anything bit certain discussed earlier enough exact filed forgotten gave give given honest
-    information info let like look long make may maybe mentioned note only question said say something somewhere
-    still take thing things think time tracking while without
+    able already anything asking blank bit certain check checking curious discussed earlier enough exact filed forget
+    forgot forgotten gave give given honest information info let like look long make may maybe mentioned note only
+    question recall reminder said say something somewhere still take thing things think time tracking while without
+    wonder wondering
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 """Words of thanks, greetings, consent and "I do not know". A turn with no other content word only reacts."""
@@ -70,7 +92,14 @@ def without_opening(text: str) -> str:
 def asks(sentence: str) -> bool:
     """Whether one sentence asks: by its sign, or without one by its first words."""
     said = without_opening(sentence)
-    return said.endswith(("?", "？")) or (said[-1:].isalnum() and bool(_ASKS.match(said)))
+    if said.endswith(("?", "？", "؟")):
+        return True
+    head, comma, tail = said.partition(",")
+    if comma and _reacts(head):  # "no idea, where do I live"
+        said = tail.strip()
+    if len(said.split()) > _MOST_WORDS:
+        return False
+    return bool((said[-1:].isalnum() and _ASKS.match(said)) or _WANTS_TO_KNOW.match(said))
 
 
 def wants_answer(text: str) -> bool:
@@ -82,7 +111,7 @@ def only_asks(text: str) -> bool:
     """Whether a turn asks and states nothing besides."""
     if len(text) > LONGEST_CHARS:
         return False
-    asked = False
+    asked = about_self = False
     for piece in _PIECE.findall(text):
         said = without_opening(piece)
         if not any(c.isalnum() for c in said):
@@ -91,7 +120,8 @@ def only_asks(text: str) -> bool:
             if _TELLS_TOO.search(said):
                 return False
             asked = True
-        elif not (_reacts(said) or _EXCLAIMS.match(said)):
+            about_self = about_self or bool(_ASKS.match(said) and _OWN.search(said))
+        elif not (_reacts(said) or _EXCLAIMS.match(said) or (about_self and _AFTERTHOUGHT.fullmatch(said))):
             return False
     return asked
 

@@ -256,9 +256,10 @@ class Searcher:
         return self._ordered(ranked, bank, k)
 
     def _ordered(self, ranked: Ranked, bank: Bank, k: int) -> Ranked:
-        """The best k: by score, then the more specific layer, then the older row."""
+        """The best k: by score, then the more specific layer, then the newer entry, then the row stored first."""
         scores = np.rint(ranked.scores * 10**TIE_DECIMALS)
-        order = np.lexsort((bank.column("no", ranked.rows), bank.owner(ranked.rows), -scores))
+        newer, owner = -bank.column("at", ranked.rows), bank.owner(ranked.rows)
+        order = np.lexsort((bank.column("no", ranked.rows), newer, owner, -scores))
         weight = self._profile.diversity
         if not weight or self._embedder is None:
             return ranked.take(order[:k])

@@ -12,8 +12,8 @@ import numpy as np
 
 from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS, Entry, Partition
-from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, probability
-from wellworn.ingest.terms import Trait
+from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, may_follow, probability
+from wellworn.ingest.terms import Trait, terms
 from wellworn.search.bank import Bank
 from wellworn.search.context import SearchContext
 from wellworn.search.partition import SUPERSEDED
@@ -32,6 +32,8 @@ second. Else it has nothing to do with the question."""
 NEAR, SURER = 0.6, 1.5
 """A newer candidate that may contradict an older one is put above it if it has `NEAR` of its score, or less the likelier
 it is: minus `SURER` times the chance."""
+EQUAL = 0.8
+"""Of what a person told an assistant, the newer is put above the older also without that, if it has this of its score."""
 LONGEST_LINE = 64
 """Replacements of replacements that are followed."""
 RIVAL_ROWS = 15
@@ -155,8 +157,8 @@ def settle(ranked: Ranked, context: SearchContext) -> Ranked:
 
 
 def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
-    """Of two good candidates that may contradict each other, the newer above the older; asked about the past, the last
-    but one above the last."""
+    """Of two good candidates that may contradict each other, the newer above the older, and so of two about equally good
+    that a person told an assistant; asked about the past, the last but one above the last."""
     margin, question = context.bounds.profile.margin, context.view.question
     if question.dates or not margin:
         return ranked
@@ -166,19 +168,50 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     place = dict(zip(nos, best, strict=True))
     lift, at = np.zeros(len(scores)), bank.column("at", ranked.rows)
     found = [
-        (*sorted((place[one], place[other]), key=lambda where: -at[where]), chance)
+        (*sorted((place[one], place[other]), key=lambda where: -at[where]), NEAR - SURER * min(chance, SURE))
         for one, other, _, chance in context.store.edges(nos, types=["contradicts"])
         if one in place and other in place
     ]
     if question.about_past:
         replaced = {old for _, old, _ in found}
-        last = {new: (old, new, chance) for new, old, chance in sorted(found, key=lambda pair: at[pair[1]])}
+        last = {new: (old, new, share) for new, old, share in sorted(found, key=lambda pair: at[pair[1]])}
         found = [pair for new, pair in last.items() if new not in replaced]
-    for upper, lower, chance in found:
-        near = (NEAR - SURER * min(chance, SURE)) * scores[lower] <= scores[upper] < scores[lower] - lift[upper]
+    else:
+        found += _about_equal(ranked, context, best)
+    for upper, lower, share in found:
+        near = share * scores[lower] <= scores[upper] < scores[lower] - lift[upper]
         if near and not _asks_for(context, int(ranked.rows[lower]), int(ranked.rows[upper])):
             lift[upper] = scores[lower] + margin - scores[upper]
     return ranked.with_factor("holds", lift, 1.0) if lift.any() else ranked
+
+
+def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) -> list[tuple[int, int, float]]:
+    """Pairs of these places, the newer first, of short statements to an assistant with about the same score."""
+    bank, rows = context.bank, ranked.rows[best]
+    states = (bank.column("traits", rows) & np.uint8(_SILENT)) == 0
+    states &= (bank.column("chars", rows) <= LONGEST_CHARS) & (bank.column("state", rows) != SUPERSEDED)
+    scores, at, speaker = ranked.scores[best], bank.column("at", rows), bank.column("speaker", rows)
+    fits = states & states[:, None] & (at[:, None] > at) & (speaker[:, None] == speaker)
+    fits &= (scores[:, None] >= EQUAL * scores) & (scores[:, None] < scores)
+    pairs = np.argwhere(fits)
+    if not len(pairs):
+        return []
+    used = np.unique(pairs)
+    thread, replies = bank.column("thread", slice(None)), bank.column("traits", slice(None)) & np.uint8(Trait.ASSISTANT)
+    answered = set(thread[np.isin(thread, thread[rows[used]]) & (replies != 0)].tolist())
+    entries = context.read(rows[used])
+    texts = {
+        place: entries[row].text
+        for place, row in zip(used.tolist(), rows[used].tolist(), strict=True)
+        if row in entries and int(thread[row]) in answered
+    }
+    asked = set(context.view.question.terms)
+    tells = {place for place, text in texts.items() if not asked.issuperset(terms(text))}
+    return [
+        (best[new], best[old], EQUAL)
+        for new, old in pairs.tolist()
+        if new in tells and old in texts and may_follow(texts[old], texts[new])
+    ]
 
 
 def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:
