@@ -108,8 +108,11 @@ def test_what_does_not_fit_is_one_clear_error(tmp_path: Path, postgres_server: S
 def test_the_command_moves_a_file(tmp_path: Path, postgres_server: Server) -> None:
     cli, url = Cli(tmp_path / "memory.db"), postgres_server.url()
     cli("remember", FACTS[0])
-    moved = cli("move", f"sqlite:{tmp_path / 'memory.db'}", url, "--json")
+    key = tmp_path / "key"
+    key.write_text("a long passphrase")
+    moved = cli("move", f"sqlite:{tmp_path / 'memory.db'}", url, "--new-key-file", str(key), "--json")
     assert (moved.code, moved.json["entries"]) == (0, 1)
-    assert FACTS[0] in cli("--db", url, "list").out
+    assert FACTS[0] in cli("--db", url, "list", env={"WELLWORN_KEY_FILE": str(key)}).out
+    assert "is encrypted" in cli("--db", url, "list").err
     missing = cli("move", str(tmp_path / "nothing.db"), url)
     assert (missing.code, "no file" in missing.err) == (2, True)

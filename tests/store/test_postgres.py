@@ -11,6 +11,7 @@ from wellworn.store.port import Store
 
 class TestPostgresStore(StoreContract):
     durable = True
+    key: str | None = None
     scrubs = False
 
     @pytest.fixture(autouse=True)
@@ -28,6 +29,10 @@ class TestPostgresStore(StoreContract):
     def _open(self, url: str) -> Store:
         from wellworn.store.postgres import PostgresStore
 
-        store = PostgresStore(url, durability="normal")
+        store = PostgresStore(url, durability="normal", key=self.key)
         self._urls[id(store)] = url
         return store
+
+
+class TestEncryptedPostgresStore(TestPostgresStore):
+    key = "5e" * 32

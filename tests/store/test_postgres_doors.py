@@ -16,7 +16,7 @@ from cli.conftest import Cli
 from contract.builders import make_new_entry, make_partition, make_turn, write
 from contract.postgres import Server
 from wellworn import Memory
-from wellworn.core.errors import InvalidInput, StoreBusy, StoreCorrupt, StoreError, WellwornError
+from wellworn.core.errors import InvalidInput, StoreBusy, StoreCorrupt, StoreError, WellwornError, WrongKey
 from wellworn.core.locks import patience
 from wellworn.store.port import Selection, Store, Tx
 
@@ -74,9 +74,35 @@ def test_the_password_is_never_shown(postgres_server: Server, tmp_path: Any) -> 
     assert "postgres:***@" in said[0].err
 
 
-def test_a_key_is_refused(postgres_server: Server) -> None:
-    with pytest.raises(InvalidInput, match="key"):
-        Memory(postgres_server.url(), key="a long passphrase")
+def test_texts_are_sealed_with_the_key(postgres_server: Server) -> None:
+    url, key, other = postgres_server.url(), "a long passphrase", "b" * 64
+    with Memory(url, embedder="hash", key=key) as mem:
+        ada = mem.for_user("ada")
+        (first,) = ada.remember("Ada likes zqxmarker.")
+        ada.edit(first, text="Ada likes zqxmarker and tea.", title="zqxmarker")
+        ada.session("monday").add("user", "I like zqxmarker too.")
+        ada.recall("zqxmarker?")
+        mem.engine.store.rekey(other)  # type: ignore[attr-defined]  # of both stores, not of the port
+    for wrong in (None, key):
+        with pytest.raises(WrongKey, match="key"):
+            Memory(url, embedder="hash", key=wrong)
+    with Memory(url, embedder="hash", key=other) as mem:
+        ada = mem.for_user("ada")
+        assert ada.recall("Who likes tea?")[0].text == "Ada likes zqxmarker and tea."
+        assert ada.history(first)[0].entry.text == "Ada likes zqxmarker."
+        assert (mem.engine.store.encrypted, mem.verify().ok) == (True, True)
+        with pytest.raises(InvalidInput, match="plain"):
+            mem.admin.export("never.jsonl")
+    bare, _, schema = url.rpartition("&schema=")
+    with psycopg.connect(bare) as db:
+        tables = db.execute("SELECT tablename FROM pg_tables WHERE schemaname = %s", (schema,)).fetchall()
+        for (table,) in tables:
+            assert "zqxmarker" not in str(db.execute(f"SELECT t::text FROM {schema}.{table} t").fetchall()), table
+    with Memory(postgres_server.url(), embedder="hash") as mem:
+        mem.for_user("ada").remember("plain")
+        plain = mem.engine.store.location
+    with pytest.raises(WrongKey, match="not encrypted"):
+        Memory(plain, embedder="hash", key=key)
 
 
 @pytest.fixture

@@ -134,7 +134,20 @@ def rekey(
     target: Target,
     new_key_file: Annotated[Path, typer.Option("--new-key-file", metavar="PATH", help="A file with the new key.")],
 ) -> None:
-    """Encrypt the file with another key, or a plain file for the first time; close every other program on it first."""
+    """Encrypt the file with another key, or a plain file for the first time; close every other program on it first.
+
+    Of an encrypted memory in Postgres only its data key is sealed anew.
+    """
+    if "://" in target.db:
+        from wellworn.store.postgres import PostgresStore
+
+        with target.open(whole=True) as memory:
+            if isinstance(memory.engine.store, PostgresStore):
+                memory.engine.store.rekey(new_key_file)
+        _answer(
+            target, {"rekeyed": target.place}, f"{target.place} has the key in {new_key_file}.", of="the whole store"
+        )
+        return
     from wellworn.store.choose import key_in_environment
     from wellworn.store.sqlite import SqliteStore
     from wellworn.store.sqlite.driver import encrypt_file, key_of
@@ -159,7 +172,10 @@ def move(
     target: Target,
     source: Annotated[str, typer.Argument(metavar="FROM", help="A file, or postgresql://….")],
     to: Annotated[str, typer.Argument(metavar="TO", help="A new file, or postgresql://….")],
-    plain: Annotated[bool, typer.Option("--plain", help="Move an encrypted store to one that is not.")] = False,
+    new_key_file: Annotated[
+        Path | None, typer.Option("--new-key-file", metavar="PATH", help="A file with the key of the new store.")
+    ] = None,
+    plain: Annotated[bool, typer.Option("--plain", help="Let an encrypted store pass through a plain file.")] = False,
 ) -> None:
     """Copy a whole memory to another engine and prove by a hash that all of it arrived; run again if it was cut short.
 
@@ -170,7 +186,7 @@ def move(
     old, new = (replace(target, db=place.removeprefix("sqlite:")) for place in (source, to))
     with (
         old.open(whole=True) as before,
-        new.open(whole=True, new=True) as after,
+        new.open(whole=True, new=True, key=new_key_file) as after,
         render.progress_bar("moving") as progress,
     ):
         parts = after.engine

@@ -45,7 +45,8 @@ class Moved:
 def move(
     source: Store, target: Store, writer: Writer, *, clock: Clock, plain: bool = False, progress: Progress | None = None
 ) -> Moved:
-    """Copy everything of one store into another, whose writer is given; `plain` allows that of an encrypted store."""
+    """Copy everything of one store into another, whose writer is given; `plain` lets that of an encrypted store pass through a
+    plain temporary file."""
     if source.location == target.location:
         raise InvalidInput("target", f"{target.location!r} is the source itself", "name another store")
 
@@ -53,7 +54,7 @@ def move(
         """The progress of one of three walks as progress of all."""
         return None if progress is None else lambda done, total: progress(number * total + done, 3 * total)
 
-    def exported(store: Store, path: Path, number: int) -> list[bytes]:
+    def exported(store: Store, path: Path, number: int, plain: bool) -> list[bytes]:
         export_to(
             store, path, format="jsonl", scope=None, vectors=True, clock=clock, plain=plain, progress=part(number)
         )
@@ -62,12 +63,12 @@ def move(
         return sorted(hashlib.sha256(line).digest() for line in lines)
 
     with tempfile.TemporaryDirectory(prefix="wellworn-") as folder:
-        wanted = exported(source, Path(folder) / "source.jsonl", 0)
+        wanted = exported(source, Path(folder) / "source.jsonl", 0, plain)
         loaded: Loaded = load_from(
             target, writer, Path(folder) / "source.jsonl", format="jsonl", scope=None, progress=part(1)
         )
         records = _copy_records(source, target)
-        missing = {*wanted} - {*exported(target, Path(folder) / "target.jsonl", 2)}
+        missing = {*wanted} - {*exported(target, Path(folder) / "target.jsonl", 2, True)}
     if missing:
         raise TransferError(
             f"{len(missing):,} of {len(wanted):,} lines of {source.location} are not in {target.location}: they were there "

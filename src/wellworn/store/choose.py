@@ -30,11 +30,9 @@ def choose_store(location: str | Path | Store, *, durability: str, key: Key | No
     if "://" in str(location):
         scheme = str(location).split("://", 1)[0]
         if scheme in POSTGRES:
-            if key is not None:
-                raise InvalidInput("key", "cannot encrypt a store in Postgres yet", "open it without a key")
             from wellworn.store.postgres import PostgresStore
 
-            return PostgresStore(str(location), durability=durability)
+            return PostgresStore(str(location), durability=durability, key=key)
         remedy = "use wellworn.Client" if scheme in ("http", "https") else "use a file name or postgresql://…"
         raise InvalidInput("location", f"{scheme}:// is not a store this version knows", remedy)
     from wellworn.store.sqlite import SqliteStore

@@ -33,7 +33,9 @@ from wellworn.store.port import (
 )
 from wellworn.store.postgres import records
 from wellworn.store.postgres.connection import Connection, ask
+from wellworn.store.postgres.seal import Sealer
 from wellworn.store.rows import (
+    ENTRY_COLUMNS,
     SELECT_ENTRY,
     SELECT_SESSION,
     entry_name,
@@ -79,6 +81,9 @@ UNION ALL SELECT * FROM (SELECT 'state:' || state, count(*) FROM entries WHERE p
 UNION ALL SELECT 'bytes', coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
           WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
 """
+SEALED = ("speaker", "title", "metadata", "text", "evidence")
+"""Columns of entries that a key seals."""
+_SEALED = tuple(ENTRY_COLUMNS.index(name) for name in SEALED)
 PARTITION_NO = "(SELECT no FROM partitions WHERE NOT hidden AND tenant = %s AND layer = %s AND layer_id = %s)"
 BEING_REMOVED = "(SELECT no FROM partitions WHERE hidden)"
 RECENT_PER_TAG = 64
@@ -93,6 +98,7 @@ class PostgresReader(StoreReader):
     """Queries. The store runs them on pooled connections, a transaction on its own. What is damaged is left out."""
 
     damage: Damage
+    sealer: Sealer
 
     @abstractmethod
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[Connection]:
@@ -167,7 +173,7 @@ class PostgresReader(StoreReader):
             )
         for row in rows:
             self._met(row[0], row[-1], row[-2])
-        found = self.damage.read(rows, numbered_entry, entry_name)
+        found = self.damage.read(self.sealer.open_columns(rows, _SEALED), numbered_entry, entry_name)
         if limit is not None and len(found) < len(rows) == limit:  # some cannot be read: a page is full all the same
             found += self.select(partitions, selection, after=rows[-1][-1], limit=limit - len(found))
         return found
@@ -279,6 +285,7 @@ class PostgresReader(StoreReader):
                 """,
                 (entry_id,),
             )
+        rows = self.sealer.open_columns(rows, (0,))
         return self.damage.read(rows, replaced_from, lambda row: f"version {row[-1]} of entry {entry_id}")
 
     def index_of(self, nos: Sequence[int]) -> dict[int, tuple[IndexRecord | None, Vector | None]]:
@@ -366,14 +373,14 @@ class PostgresReader(StoreReader):
                 """,
                 (*name_of(partition), session_id),
             )
-        make = partial(turn_from, session_id=session_id)
+        make, rows = partial(turn_from, session_id=session_id), self.sealer.open_columns(rows, (2, 4))
         return self.damage.read(rows, make, lambda row: f"turn {row[0]} of session {session_id}")
 
     # -- records -------------------------------------------------------------------------------------------------
 
     def records(self, wanted: RecordFilter) -> list[Record]:
         with self._reading() as db:
-            return records.select(db, wanted, self.damage)
+            return records.select(db, wanted, self.damage, self.sealer)
 
 
 def _columns(partitions: Sequence[Partition]) -> list[list[str]]:

@@ -12,8 +12,11 @@ from wellworn.core.values import Partition
 from wellworn.store.damage import Damage
 from wellworn.store.port import Record, RecordFilter
 from wellworn.store.postgres.connection import Connection, ask
+from wellworn.store.postgres.seal import Sealer
 from wellworn.store.rows import SELECT_RECORD, body_of, names_of, numbers_blob, record_from
 
+_BODY = 11
+"""The place of the body in `SELECT_RECORD`."""
 _ORDERS = {"oldest": "r.no", "newest": "r.no DESC", "due": "r.due_at, r.no"}
 _PARTITION = "(SELECT no FROM partitions WHERE NOT hidden AND tenant = %s AND layer = %s AND layer_id = %s)"
 _BEING_REMOVED = "(SELECT no FROM partitions WHERE hidden)"
@@ -40,9 +43,10 @@ _PUT_REPLACING = _PUT.format(
 )
 
 
-def select(db: Connection, wanted: RecordFilter, damage: Damage) -> list[Record]:
+def select(db: Connection, wanted: RecordFilter, damage: Damage, sealer: Sealer) -> list[Record]:
     where, values = _conditions(wanted)
     rows = ask(db, f"{SELECT_RECORD} WHERE {where} ORDER BY {_ORDERS[wanted.order]} LIMIT %s", (*values, wanted.limit))
+    rows = sealer.open_columns(rows, (_BODY,))
     places = {row[2] for row in rows if row[2] is not None}
     partitions = dict.fromkeys(places, wanted.partition) if wanted.partition is not None else _partitions(db, places)
     return damage.read(
@@ -69,7 +73,7 @@ def drop(db: Connection, wanted: RecordFilter) -> int:
     return db.execute(f"DELETE FROM records AS r WHERE {where}", values).rowcount
 
 
-def put(db: Connection, partition_no: int | None, record: Record, *, only_new: bool) -> int | None:
+def put(db: Connection, partition_no: int | None, record: Record, sealer: Sealer, *, only_new: bool) -> int | None:
     """The number of the record; None when it was not kept, see `Tx.put_records`."""
     named = _rows_named(db, record) if record.names else []
     if named is None:
@@ -81,7 +85,7 @@ def put(db: Connection, partition_no: int | None, record: Record, *, only_new: b
         "due_at": None if record.due_at is None else to_micros(record.due_at),
         "updated_at": to_micros(record.updated_at),
         "names": names_of(record) if named else "[]",
-        "body": body_of(record),
+        "body": sealer.seal(body_of(record)),
         "blob": record.blob,
         "rows": rows,
         "rows_kept": [*record.rows] or None,

@@ -151,6 +151,11 @@ CREATE TABLE record_entries (
 CREATE INDEX record_entries_by_entry ON record_entries (entry);
 """
 
+# The key with which texts are sealed, itself sealed with the user's (see `seal`). At most one row.
+KEY = """
+CREATE TABLE data_key (one BOOLEAN PRIMARY KEY DEFAULT TRUE CHECK (one), salt BYTEA NOT NULL, sealed BYTEA NOT NULL);
+"""
+
 # The second wall: a role that is not the owner sees the rows of its tenants only, whatever statement it sends. It is by
 # role because a setting could be changed by whoever can send a statement.
 WALL = """
@@ -160,6 +165,8 @@ CREATE FUNCTION may_see(asked TEXT) RETURNS BOOLEAN LANGUAGE sql STABLE SECURITY
 ALTER TABLE tenant_roles ENABLE ROW LEVEL SECURITY;
 ALTER TABLE models ENABLE ROW LEVEL SECURITY;
 CREATE POLICY wall ON models FOR SELECT USING (TRUE);
+ALTER TABLE data_key ENABLE ROW LEVEL SECURITY;
+CREATE POLICY wall ON data_key FOR SELECT USING (TRUE);
 """ + "".join(
     f"ALTER TABLE {table} ENABLE ROW LEVEL SECURITY; CREATE POLICY wall ON {table} USING ({condition});\n"
     for table, condition in {
@@ -179,7 +186,7 @@ CREATE POLICY wall ON models FOR SELECT USING (TRUE);
     }.items()
 )
 
-MIGRATIONS = (SCHEMA, WALL)
+MIGRATIONS = (SCHEMA, KEY, WALL)
 """Never change one that was released; add the next."""
 
 

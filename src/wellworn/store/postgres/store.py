@@ -6,13 +6,15 @@ from collections import Counter
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 
-from wellworn.core.errors import InvalidInput
+from wellworn.core.errors import InvalidInput, WrongKey
 from wellworn.store.damage import Damage
 from wellworn.store.port import Flaw, Removed, Store, StoreReader, Tx
 from wellworn.store.postgres.connection import Address, Connection, Pool, ask
 from wellworn.store.postgres.reader import PostgresReader
 from wellworn.store.postgres.schema import migrate
+from wellworn.store.postgres.seal import put_key, sealer_of
 from wellworn.store.postgres.tx import PostgresTx
+from wellworn.store.sqlite.driver import Key, key_of
 
 _SUMMED = ("entries", "index_records", "vectors", "links", "versions", "turns", "sessions")
 _CHECKS = {
@@ -49,7 +51,7 @@ _CHECKS = {
 class PostgresStore(PostgresReader, Store):
     """A memory in one schema of a Postgres database. Several threads, processes and machines may use it at once."""
 
-    def __init__(self, url: str, *, durability: str = "full") -> None:
+    def __init__(self, url: str, *, durability: str = "full", key: Key | None = None) -> None:
         if durability not in ("full", "normal"):
             raise InvalidInput("durability", f"{durability!r} is unknown", "use one of full, normal")
         address = Address(url)
@@ -58,6 +60,9 @@ class PostgresStore(PostgresReader, Store):
         self._pool = Pool(address, durability=durability)
         try:
             migrate(self._pool, address.schema)
+            with self._pool.migrating() if key is not None else self._pool.reading() as db:
+                self.sealer = sealer_of(db, key, self.location)
+            self.encrypted = self.sealer.on
             with self._reading() as db:
                 hidden = ask(db, "SELECT no FROM partitions WHERE hidden")
             for (number,) in hidden:  # a crash left it half removed
@@ -72,7 +77,7 @@ class PostgresStore(PostgresReader, Store):
     @contextmanager
     def transact(self) -> Iterator[Tx]:
         with self._pool.writing() as db:
-            yield PostgresTx(db, self.damage)
+            yield PostgresTx(db, self.damage, self.sealer)
 
     @contextmanager
     def snapshot(self) -> Iterator[StoreReader]:
@@ -91,7 +96,7 @@ class PostgresStore(PostgresReader, Store):
         with self._pool.clearing(number) as free:
             while free:
                 with self._pool.writing() as db:
-                    part = PostgresTx(db, self.damage).clear_slice(number)
+                    part = PostgresTx(db, self.damage, self.sealer).clear_slice(number)
                 if part is None:
                     break
                 parts.append(part)
@@ -111,6 +116,14 @@ class PostgresStore(PostgresReader, Store):
                 db.execute(_CHECKS[check][2])
         return found
 
+    def rekey(self, key: Key) -> None:
+        """Seal the data key with another key; the texts stay as they are."""
+        secret = key_of(key)
+        if secret is None or not self.encrypted:
+            raise WrongKey("only an encrypted store can be given another key in place")
+        with self._pool.writing() as db:
+            put_key(db, secret, self.sealer.data_key)
+
     def scrub(self) -> bool:
         """Always False: Postgres overwrites what was removed when it needs the place, and keeps it in its own log and
         backups until those are gone."""
@@ -128,6 +141,7 @@ class _Snapshot(PostgresReader):
         self._db = db
         self._store = store
         self.damage = store.damage
+        self.sealer = store.sealer
 
     @contextmanager
     def _reading(self, *, snapshot: bool = False) -> Iterator[Connection]:

@@ -32,7 +32,8 @@ from wellworn.store.port import (
 )
 from wellworn.store.postgres import records
 from wellworn.store.postgres.connection import Connection, ask
-from wellworn.store.postgres.reader import BEING_REMOVED, PostgresReader, name_of
+from wellworn.store.postgres.reader import BEING_REMOVED, SEALED, PostgresReader, name_of
+from wellworn.store.postgres.seal import Sealer
 from wellworn.store.postgres.vector import VectorBytes
 from wellworn.store.rows import ENTRY_COLUMNS, entry_row, index_row, snapshot_of, update_of, vector_blob
 
@@ -69,8 +70,9 @@ SELECT (SELECT count(*) FROM index_records WHERE entry = ANY(%(nos)s)),
 class PostgresTx(PostgresReader, Tx):
     """Writes of one transaction, and reads that see them."""
 
-    def __init__(self, connection: Connection, damage: Damage) -> None:
+    def __init__(self, connection: Connection, damage: Damage, sealer: Sealer) -> None:
         self._db = connection
+        self.sealer = sealer
         self.damage = damage
         self._here = nullcontext(connection)
         self._numbers: dict[Partition, int] = {}
@@ -142,7 +144,14 @@ class PostgresTx(PostgresReader, Tx):
         self._check_width(new.vector)
         partition_no = self._partition_no(entry.partition)
         seq = self._seq(partition_no)
-        values = (partition_no, seq, seq, *entry_row(entry), *_index_row(new.index, new.vector), entry.tags)
+        values = (
+            partition_no,
+            seq,
+            seq,
+            *self._columns(entry).values(),
+            *_index_row(new.index, new.vector),
+            entry.tags,
+        )
         ((no,),) = ask(self._db, _ADD, values)
         self._met(entry.id, no, partition_no)
         if entry.state in ("active", "flagged"):
@@ -170,7 +179,7 @@ class PostgresTx(PostgresReader, Tx):
             self._keep_replaced(no, Replaced(entry=old, change=change, changed_at=entry.updated_at))
         self._latest.clear()  # it may be the latest, and no longer offered
         seq = self._seq(partition_no)
-        values = dict(zip(ENTRY_COLUMNS, entry_row(entry), strict=True)) if before is None else update_of(before, entry)
+        values = self._columns(entry, before)
         values["seq"] = seq
         if index is not None or vector is not None:
             values["index_seq"] = seq
@@ -186,10 +195,17 @@ class PostgresTx(PostgresReader, Tx):
             self._db.execute("UPDATE index_records SET vector = %s WHERE entry = %s", (_vector(vector), no))
             self._db.execute("DELETE FROM new_vectors WHERE entry = %s", (no,))
 
+    def _columns(self, entry: Entry, before: Entry | None = None) -> dict[str, Any]:
+        """The values of an entry by column, or only those that have changed; texts are sealed."""
+        values = dict(zip(ENTRY_COLUMNS, entry_row(entry), strict=True)) if before is None else update_of(before, entry)
+        if self.sealer.on:
+            values |= {name: self.sealer.seal(values[name]) for name in SEALED if name in values}
+        return values
+
     def _keep_replaced(self, no: int, replaced: Replaced) -> None:
         self._db.execute(
             "INSERT INTO replaced (entry, change, changed_at, snapshot) VALUES (%s, %s, %s, %s)",
-            (no, replaced.change, to_micros(replaced.changed_at), snapshot_of(replaced.entry)),
+            (no, replaced.change, to_micros(replaced.changed_at), self.sealer.seal(snapshot_of(replaced.entry))),
         )
 
     def count_use(self, nos: Sequence[int], at: datetime) -> None:
@@ -429,10 +445,10 @@ class PostgresTx(PostgresReader, Tx):
                 to_micros(touched_at or turn.at),
                 turn.number,
                 turn.role,
-                turn.speaker,
+                self.sealer.seal(turn.speaker),
                 to_micros(turn.at),
                 None if place is None else place[0],
-                turn.text,
+                self.sealer.seal(turn.text),
             ),
         )
 
@@ -466,7 +482,7 @@ class PostgresTx(PostgresReader, Tx):
         if not record.tenant:
             raise StoreError(f"{record.kind} {record.key!r} has neither a partition nor a tenant")
         partition_no = None if record.partition is None else self._partition_no(record.partition)
-        return records.put(self._db, partition_no, record, only_new=not replace)
+        return records.put(self._db, partition_no, record, self.sealer, only_new=not replace)
 
     def drop_records(self, wanted: RecordFilter) -> int:
         return records.drop(self._db, wanted)

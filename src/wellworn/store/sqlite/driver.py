@@ -74,11 +74,12 @@ def raw_key(path: Path, secret: bytes) -> str:
         )
     if len(salt) < _SALT_BYTES:
         salt = _NEW_SALTS.setdefault((os.getpid(), path), os.urandom(_SALT_BYTES))
-    return _derived(secret, salt) + salt.hex()
+    return derived(secret, salt) + salt.hex()
 
 
 @lru_cache(maxsize=64)
-def _derived(secret: bytes, salt: bytes) -> str:
+def derived(secret: bytes, salt: bytes) -> str:
+    """32 bytes as hexadecimal digits: the secret itself if it is that long, else made of a passphrase."""
     if re.fullmatch(rb"[0-9a-fA-F]{64}", secret):
         return secret.decode().lower()
     if len(secret) == 32:
