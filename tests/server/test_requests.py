@@ -314,8 +314,9 @@ def test_bytes_that_are_no_request_do_not_stop_the_server(shared: Running) -> No
     assert shared.http().get("/v1/stats").status_code == 200
 
 
-def test_a_busy_server_says_so_and_stays_healthy() -> None:
-    with serving(rules=Rules(hosts=LOOPBACK, most_at_once=1)) as running:
+@pytest.mark.parametrize("turn_s", [0.0, WAIT_S])
+def test_a_busy_server_lets_wait_or_says_so_and_stays_healthy(turn_s: float) -> None:
+    with serving(rules=Rules(hosts=LOOPBACK, most_at_once=1, turn_s=turn_s)) as running:
         inside, leave = threading.Event(), threading.Event()
         memory = running.service.memory
         check = memory.engine.store.counts
@@ -331,12 +332,19 @@ def test_a_busy_server_says_so_and_stays_healthy() -> None:
         first = threading.Thread(target=lambda: answers.append(http.get("/v1/stats").status_code))
         first.start()
         assert inside.wait(WAIT_S)
-        refused = running.http().get("/v1/entries")
-        assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
+        other = running.http()
+        second = threading.Thread(target=lambda: answers.append(other.get("/v1/entries").status_code))
+        if turn_s:
+            second.start()  # it waits for its turn
+        else:
+            refused = other.get("/v1/entries")
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "1")
         assert running.http().get("/healthz").status_code == 200
         leave.set()
         first.join(WAIT_S)
-        assert answers == [200]
+        if turn_s:
+            second.join(WAIT_S)
+        assert answers == [200] * (1 + bool(turn_s))
         assert running.http().get("/v1/entries").status_code == 200
 
 

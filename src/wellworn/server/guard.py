@@ -57,6 +57,9 @@ class Rules:
     origins: Collection[str] = ()
     """Other origins whose pages may call."""
     most_at_once: int = 64
+    turn_s: float = 0.5
+    """How long a request waits for its turn before it is sent away. That also slows whoever tries again at once: without
+    it, sending away took the time of those who are served."""
 
     def check(self, headers: dict[str, str]) -> None:
         """Refuse a request that a page of somebody else may have made a browser send."""
@@ -99,7 +102,7 @@ class RequestGuard:
         self._gate = gate
         self._metrics = metrics
         self._ticks = ticks
-        self._running = 0
+        self._turns = asyncio.Semaphore(rules.most_at_once)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -145,15 +148,17 @@ class RequestGuard:
         if not length.isdecimal() or int(length[:20]) > most:
             await refusal(problem(413, _too_large(most), "InvalidInput"))(scope, receive, answer)
             return
-        if self._running >= self._rules.most_at_once:
-            raise ServiceFailed("the server has too much to do (try again)", retry_after_s=RETRY_AFTER_S)
-        self._running += 1
-        self._metrics.running.set(self._running)
+        try:
+            async with asyncio.timeout(self._rules.turn_s if self._turns.locked() else None):
+                await self._turns.acquire()
+        except TimeoutError:
+            raise ServiceFailed("the server has too much to do (try again)", retry_after_s=RETRY_AFTER_S) from None
+        self._metrics.running.inc()
         try:
             await self._app(scope, _Counted(receive, most), answer)
         finally:
-            self._running -= 1
-            self._metrics.running.set(self._running)
+            self._turns.release()
+            self._metrics.running.dec()
 
 
 class _Answer:
