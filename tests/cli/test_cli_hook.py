@@ -150,6 +150,17 @@ def test_claude_code_is_served_by_its_hooks(cli: Cli, transcript: Path) -> None:
     assert cli.ok("session", "list").out.split() == ["s1"]  # a prompt that only asks is not kept
 
 
+def test_what_an_interrupted_agent_was_told_is_kept_at_the_end_of_its_session(cli: Cli) -> None:
+    told = {"session_id": "s1", "prompt": "I prefer tabs over spaces."}
+    cli.ok("hook", "pre-task", stdin=json.dumps(told))
+    for _ in range(2):
+        assert cli.ok("hook", "session-end", stdin=json.dumps({"session_id": "s1", "reason": "exit"})).err == ""
+    found = cli.json("list", "--kind", "preference")["entries"]
+    assert [one["text"] for one in found] == ["The user prefers tabs over spaces."]
+    assert cli.ok("hook", "session-end", stdin=json.dumps({"session_id": "unknown"})).err == ""
+    assert "session_id" in cli.ok("hook", "session-end", stdin="{}").err
+
+
 def test_a_hook_says_why_nothing_was_kept(cli: Cli, tmp_path: Path) -> None:
     task = ("--task-id", "t9", "--agent", "clerk")
     cli.ok("hook", "pre-task", *task, "--query", "Create user bob")

@@ -118,8 +118,8 @@ def test_the_first_texts_are_split_as_the_tokenizer_splits_them(text: str) -> No
 def test_a_process_with_few_texts_loads_no_tokenizer() -> None:
     code = (
         "import sys; from wellworn.models.static import StaticEmbedder as S; e = S(); "
-        "e.embed(['hello']); assert not {'tokenizers', 'safetensors'} & set(sys.modules); "
-        "e.embed(['one', 'two']); assert 'tokenizers' in sys.modules"
+        "e.embed(['hello', 'you']); assert not {'tokenizers', 'safetensors'} & set(sys.modules); "
+        "e.embed(['two  spaces']); assert 'tokenizers' in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -144,6 +144,17 @@ def post_task(
         render.say(f"{name}: nothing says how it went, so nothing was learned; {SAY}")
 
 
+@harmless
+def session_end(target: Target, llm: str | None = None) -> None:
+    """`wellworn hook session-end`."""
+    session = _word(read_object(DASH), "session_id")
+    if not session:
+        raise InvalidInput("session_id", "is missing", 'pipe in {"session_id": …}')
+    with target.open(new=True, llm=llm) as memory, suppress(NotFound):  # no prompt was kept
+        memory.reflect(session)
+        memory.session(session).end()
+
+
 def _finish(
     bank: ReasoningBank, name: str, work: Trajectory, *, agent: str, domain: str, model: bool
 ) -> TaskResult | None:
@@ -231,4 +242,9 @@ def serve_mcp(target: Target, llm: str | None = None) -> None:
         memory.close()
 
 
-LINES: Mapping[str, Callable[..., None]] = {"hook pre-task": pre_task, "hook post-task": post_task, "mcp": serve_mcp}
+LINES: Mapping[str, Callable[..., None]] = {
+    "hook pre-task": pre_task,
+    "hook post-task": post_task,
+    "hook session-end": session_end,
+    "mcp": serve_mcp,
+}

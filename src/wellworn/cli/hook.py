@@ -65,6 +65,16 @@ def post_task(
     agents.post_task(target, task_id=task_id, domain=domain, llm=llm, **given)
 
 
+@command(app, "session-end", "hook session-end")
+def session_end(target: Target, llm: options.LlmName = None) -> None:
+    """End a session: what its prompts told becomes memories, also where the agent was interrupted before it stopped.
+
+    Reads a JSON object with a session_id from standard input, as Claude Code gives it to SessionEnd hooks. A failing
+    memory is a warning and exit code 0.
+    """
+    agents.session_end(target, llm)
+
+
 @command(server, "mcp", "mcp --user ada", panel="Agents")
 def mcp(target: Target, llm: options.LlmName = None) -> None:
     """Serve the memory over MCP, on standard input and output.

@@ -21,9 +21,9 @@ from wellworn.doors.settings_text import Unreadable, refused, value_at, with_jso
 
 NAME = "wellworn"
 """The server's name in every client."""
-HOOK_S = {"UserPromptSubmit": 10, "Stop": 60}
-HOOKS = {"UserPromptSubmit": "pre-task", "Stop": "post-task"}
-_OUR_HOOK = regex(r"\bwellworn\b.* hook (?:pre|post)-task\b")
+HOOK_S = {"UserPromptSubmit": 10, "Stop": 60, "SessionEnd": 10}
+HOOKS = {"UserPromptSubmit": "pre-task", "Stop": "post-task", "SessionEnd": "session-end"}
+_OUR_HOOK = regex(r"\bwellworn\b.* hook (?:pre-task|post-task|session-end)\b")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,8 +106,8 @@ class ClientSettings:
 
 
 def _hook(event: str, command: Sequence[str], options: Sequence[str], model: Sequence[str]) -> Mapping[str, Any]:
-    judged = model if event == "Stop" else ()
-    line = shlex.join([*command, "hook", HOOKS[event], *options, *judged])
+    reads = () if event == "UserPromptSubmit" else model
+    line = shlex.join([*command, "hook", HOOKS[event], *options, *reads])
     return {"hooks": [{"type": "command", "command": line, "timeout": HOOK_S[event]}]}
 
 
@@ -137,7 +137,7 @@ CLIENTS: Mapping[str, ClientSettings] = {
         servers=("mcpServers",),
         file=_under(".mcp.json", ".claude.json"),
         hooks_file=_under(".claude/settings.json", ".claude/settings.json"),
-        hooks=("UserPromptSubmit", "Stop"),
+        hooks=("UserPromptSubmit", "Stop", "SessionEnd"),
         typed=True,
         then="Start `claude` in this folder and allow the server; /mcp lists it.",
     ),

@@ -91,12 +91,11 @@ class StaticModel:
         self._left = _FIRST_TEXTS
 
     def token_ids(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
-        first = self._first
-        if first is not None and len(texts) == 1 and len(texts[0]) <= _FIRST_CHARS and self._left > 0:
-            self._left -= 1
-            ids = first.ids(well_formed(texts[0]))
-            if ids is not None:
-                return [ids]
+        self._left -= len(texts)
+        if self._first is not None and self._left >= 0 and sum(map(len, texts)) <= _FIRST_CHARS:
+            found = [self._first.ids(well_formed(text)) for text in texts]
+            if None not in found:
+                return [ids for ids in found if ids is not None]
         self._first = None  # it has done its work
         return _token_ids(self._tokenizer, texts)
 
