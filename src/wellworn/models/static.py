@@ -91,9 +91,10 @@ class StaticModel:
         self._left = _FIRST_TEXTS
 
     def token_ids(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
+        first = self._first  # another thread may drop it
         self._left -= len(texts)
-        if self._first is not None and self._left >= 0 and sum(map(len, texts)) <= _FIRST_CHARS:
-            found = [self._first.ids(well_formed(text)) for text in texts]
+        if first is not None and self._left >= 0 and sum(map(len, texts)) <= _FIRST_CHARS:
+            found = [first.ids(well_formed(text)) for text in texts]
             if None not in found:
                 return [ids for ids in found if ids is not None]
         self._first = None  # it has done its work
