@@ -28,6 +28,7 @@ from wellworn.core.errors import InvalidInput, StoreBusy, StoreClosed, StoreCorr
 from wellworn.core.locks import patience_left
 from wellworn.store.sqlite.driver import connect
 from wellworn.store.sqlite.schema import LONE, MIGRATIONS, migrate, version_of
+from wellworn.store.sqlite.sql import translated, translation
 
 BUSY_TIMEOUT_S = 60.0
 CHECKPOINT_TIMEOUT_S = 1.0
@@ -37,35 +38,9 @@ PAGES_AT_ONCE = 1_000
 SEAL_TRIES = 5
 _FIRST_LOCK_BYTE, _LOCK_BYTES = 0x40000000, 512
 _READ = {False: "?mode=ro", True: "?mode=ro&immutable=1"}
-BROKEN = (sqlite3.Error, UnicodeDecodeError)
-"""What a damaged file ends in; the second where the message would quote the damage."""
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
 
 _logger = logging.getLogger(__name__)
-
-
-@contextmanager
-def translated() -> Iterator[None]:
-    """Driver errors as `StoreError`s: nothing of `sqlite3` escapes the store."""
-    try:
-        yield
-    except BROKEN as error:
-        raise _translation(error) from error
-
-
-def _translation(error: Exception) -> StoreError:
-    text = str(error)
-    if isinstance(error, sqlite3.OperationalError):
-        if "locked" in text or "busy" in text:
-            return StoreBusy(f"another writer held the file for too long ({text})")
-        return StoreError(f"the store could not be read or written: {text}")
-    if isinstance(error, sqlite3.IntegrityError):
-        return StoreError(f"refused by the store: {text}")
-    if isinstance(error, sqlite3.DatabaseError):
-        return StoreCorrupt(f"the file is damaged or no SQLite file: {text}")
-    if isinstance(error, UnicodeDecodeError):
-        return StoreCorrupt("the file is damaged: its list of tables is not text")
-    return StoreError(f"the store failed: {text}")
 
 
 class Connections:
@@ -460,7 +435,7 @@ class _Use:
         except BaseException as error:
             _gate.__exit__()
             if isinstance(error, sqlite3.Error):
-                raise _translation(error) from error
+                raise translation(error) from error
             raise
         return self._db
 
@@ -470,12 +445,12 @@ class _Use:
                 self._connections.check_there()
                 self._db.execute("COMMIT")
         except sqlite3.Error as failed:
-            raise _translation(failed) from failed
+            raise translation(failed) from failed
         finally:
             try:
                 _roll_back(self._db)
             except sqlite3.Error as failed:
-                raise _translation(failed) from failed
+                raise translation(failed) from failed
             finally:
                 if self._writes:
                     self._connections.give_writer_back()
@@ -483,7 +458,7 @@ class _Use:
                     self._connections.give_reader_back(self._db)
                 _gate.__exit__()
         if isinstance(error, sqlite3.Error):
-            raise _translation(error) from error
+            raise translation(error) from error
 
 
 def _roll_back(connection: sqlite3.Connection) -> None:

@@ -1,14 +1,19 @@
-"""Lists of values in SQLite's SQL, and reading text that may be damaged."""
+"""Lists of values in SQLite's SQL, reading text that may be damaged, and the driver's errors as our own."""
 
 from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+from wellworn.core.errors import StoreBusy, StoreCorrupt, StoreError
 
 MOST_MARKS = 100
 """Values that are given one by one; more are given as one JSON list."""
+BROKEN = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged file ends in; the second where the message would quote the damage."""
 _dumps = json.JSONEncoder(ensure_ascii=False).encode
 
 
@@ -43,3 +48,28 @@ def _text(value: bytes) -> str | bytes:
         return value.decode()
     except UnicodeDecodeError:
         return value
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Driver errors as `StoreError`s: nothing of `sqlite3` escapes the store."""
+    try:
+        yield
+    except BROKEN as error:
+        raise translation(error) from error
+
+
+def translation(error: Exception) -> StoreError:
+    """What an error of the driver means."""
+    text = str(error)
+    if isinstance(error, sqlite3.OperationalError):
+        if "locked" in text or "busy" in text:
+            return StoreBusy(f"another writer held the file for too long ({text})")
+        return StoreError(f"the store could not be read or written: {text}")
+    if isinstance(error, sqlite3.IntegrityError):
+        return StoreError(f"refused by the store: {text}")
+    if isinstance(error, sqlite3.DatabaseError):
+        return StoreCorrupt(f"the file is damaged or no SQLite file: {text}")
+    if isinstance(error, UnicodeDecodeError):
+        return StoreCorrupt("the file is damaged: its list of tables is not text")
+    return StoreError(f"the store failed: {text}")

@@ -17,11 +17,12 @@ from wellworn.core.errors import StoreCorrupt, WrongKey
 from wellworn.store.damage import Damage
 from wellworn.store.port import Flaw, Removed, Store, StoreReader, Tx
 from wellworn.store.sqlite.check import check_tables, mend_tables
-from wellworn.store.sqlite.connection import Connections, translated
+from wellworn.store.sqlite.connection import Connections
 from wellworn.store.sqlite.driver import Key, connect, explained, key_of, raw_key
 from wellworn.store.sqlite.former import STALE_INDEX
 from wellworn.store.sqlite.reader import HIDDEN, SqliteReader
 from wellworn.store.sqlite.salvage import Salvaged, salvage
+from wellworn.store.sqlite.sql import translated
 from wellworn.store.sqlite.tx import SqliteTx, is_left_behind
 
 _SUMMED = ("entries", "index_records", "vectors", "links", "versions", "turns", "sessions")
