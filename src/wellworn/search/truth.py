@@ -16,7 +16,7 @@ from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, may_follow, pro
 from wellworn.ingest.terms import Trait, terms
 from wellworn.search.bank import Bank
 from wellworn.search.context import SearchContext
-from wellworn.search.partition import SUPERSEDED
+from wellworn.search.partition import NONE, SUPERSEDED
 from wellworn.search.ram import Ram
 from wellworn.search.score import Ranked
 from wellworn.store.port import NewEntry
@@ -188,7 +188,7 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
 def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) -> list[tuple[int, int, float]]:
     """Pairs of these places, the newer first, of short statements to an assistant with about the same score."""
     bank, rows = context.bank, ranked.rows[best]
-    states = (bank.column("traits", rows) & np.uint8(_SILENT)) == 0
+    states = ((bank.column("traits", rows) & np.uint8(_SILENT)) == 0) & (bank.column("thread", rows) != NONE)
     states &= (bank.column("chars", rows) <= LONGEST_CHARS) & (bank.column("state", rows) != SUPERSEDED)
     scores, at, speaker = ranked.scores[best], bank.column("at", rows), bank.column("speaker", rows)
     fits = states & states[:, None] & (at[:, None] > at) & (speaker[:, None] == speaker)
