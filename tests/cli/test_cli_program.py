@@ -113,7 +113,7 @@ def test_a_dozen_commands_are_on_top() -> None:
         if name.count(" ") == 1 and not command.hidden:
             panels.setdefault(command.rich_help_panel, []).append(name.split()[1])
     assert len(panels["Everyday"]) == 12
-    assert panels["More"] == ["import", "learning", "tasks", "jobs", "admin", "backup", "hook"]
+    assert panels["More"] == ["move", "import", "learning", "tasks", "jobs", "admin", "backup", "hook"]
     assert panels["Agents"] == ["connect", "mcp"]
     assert panels["Service"] == ["serve", "keys"]
 
