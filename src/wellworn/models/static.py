@@ -3,7 +3,7 @@
 Reads weights and tokenizer as files from the installed `wordllama` package and never imports it: its import sets up
 logging and pulls in an HTTP client. Uses no network and keeps no text. The model is read once per process, on first
 use; `name` and `width` are known before. The weights are mapped, not copied. The first few texts of a process are split
-by `FirstTokens`: a hook has one or two, and the tokenizer takes far longer to load than they take.
+by `FirstTokens`: a hook has a dozen, and the tokenizer takes far longer to load than they take.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ WIDTH = 256
 
 _BATCH = 1024
 _MAX_TOKENS_AT_ONCE = 2048  # bounds the memory a very long text takes, and the rounding of its sum
-_FIRST_TEXTS, _FIRST_CHARS = 8, 4_000
+_FIRST_TEXTS, _FIRST_CHARS = 32, 4_000
 _TYPES = {"F16": np.float16, "F32": np.float32}
 _WORD = regex("▁[^▁]*")
 _NOT_FIRST = regex(r"▁▁|</?s>|<unk>")
