@@ -59,14 +59,14 @@ def test_two_at_once_do_the_work_once(tmp_path: Path) -> None:
     def run() -> None:
         with opened(path, clock=Clock()) as own:
             bank = ReasoningBank(own, scope=AGENT)
-            started.wait(60)
+            started.wait(300)
             merges.append(bank.consolidate(scope=AGENT).counts["merge"])
 
     threads = [threading.Thread(target=run) for _ in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(600)
     with opened(path) as mem:
         assert sorted(merges) == [0, 40]
         assert ReasoningBank(mem, scope=AGENT).consolidate(scope=AGENT).steps == []
