@@ -59,7 +59,8 @@ def test_the_schema_is_of_version_3_1_and_names_every_operation() -> None:
 
 
 def test_the_golden_schema_that_the_typescript_client_is_made_from_is_current() -> None:
-    text = f"{json.dumps(DOCUMENT, indent=1, ensure_ascii=False)}\n"
+    unversioned = {**DOCUMENT, "info": {**DOCUMENT["info"], "version": "0"}}
+    text = f"{json.dumps(unversioned, indent=1, ensure_ascii=False)}\n"
     if os.environ.get("WELLWORN_GOLDEN") == "write":
         TYPESCRIPT.write_text(text, encoding="utf-8")
     assert text == TYPESCRIPT.read_text(encoding="utf-8"), "renew it with WELLWORN_GOLDEN=write pytest"

@@ -33,7 +33,7 @@ Place = Literal["key", "value", "item"]
 _FENCED = regex(r"^[ \t]*```[^\n`]*\n(?P<inside>.*?)(?:^[ \t]*```|\Z)", re.MULTILINE | re.DOTALL)
 # Brackets that prose does not have: with something behind them that may begin a value.
 _OPENER = regex(r"""\{(?=\s*["'“‘}\w/#.,]) | \[(?=\s*["'“‘{\[(\])\dtfnTFNI.,/#-])""", re.VERBOSE)
-_THOUGHTS_END = "</think>"
+_THOUGHTS, _THOUGHTS_END = "<think>", "</think>"
 _SURROGATE = regex(r"\\u[dD][89a-fA-F]")
 _REREAD_CHARS = 100_000  # how much text may be looked at again after a false start
 _QUOTED_CHARS = 80
@@ -85,8 +85,17 @@ def find_json(text: str) -> list[Found]:
         text, whole = whole, _strict(whole)
     if isinstance(whole, dict | list):
         return [whole]
-    after_thoughts = text.rpartition(_THOUGHTS_END)[2]
-    return _in_parts(after_thoughts) or _in_parts(text)
+    return _in_parts(_after_thoughts(text)) or _in_parts(text)
+
+
+def _after_thoughts(text: str) -> str:
+    """What follows a model's thoughts. An end inside a string is none, unless thoughts were begun."""
+    begun = text.lstrip().startswith(_THOUGHTS)
+    thoughts, end, answer = text.partition(_THOUGHTS_END)
+    while end and not begun and thoughts.count('"') % 2:
+        more, end, answer = answer.partition(_THOUGHTS_END)
+        thoughts += end + more
+    return answer if end else text
 
 
 def _in_parts(text: str) -> list[Found]:
