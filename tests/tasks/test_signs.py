@@ -91,6 +91,15 @@ def test_tests_that_passed_after_the_last_change_are_a_success() -> None:
     assert not unproven.teaches
 
 
+@pytest.mark.parametrize(("again", "success"), [({"ok": True, "result": "12 passed"}, True), ({"ok": False}, False)])
+def test_a_check_that_failed_counts_until_it_works(again: dict[str, object], success: bool) -> None:
+    run = {"tool": "Bash", "args": {"command": "make check"}}
+    failed = {**run, "ok": False, "error": "make: *** [Makefile:3: check] Error 2"}
+    edit = {"tool": "Edit", "args": {"path": "a.py"}, "result": "written"}
+    verdict = judge(tried(failed, edit, {**run, **again}, output="Done."))
+    assert (verdict.success, verdict.teaches) == (success, True)
+
+
 def test_tests_that_failed_last_outweigh_praise_and_an_exit_code() -> None:
     run = {"tool": "bash", "args": {"command": "pytest"}, "result": WRONG}
     verdict = judge(tried(run, output="All tests pass. The task is complete."))

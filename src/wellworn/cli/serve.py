@@ -105,7 +105,7 @@ def serve(
     models = options.given(llm=None if llm == "rules" else llm, summarizer=summarizer)
     embedder = cached_embedder(target.embedder, redis=redis) if redis else target.embedder
     memory = Memory(target.db, embedder=embedder, tenants="all", **models)
-    rules = Rules(hosts=(*LOOPBACK, host) if loopback else None, origins=tuple(cors_origin or ()))
+    rules = Rules(hosts=dict.fromkeys((*LOOPBACK, host)) if loopback else None, origins=tuple(cors_origin or ()))
     service = MemoryService(
         memory,
         rules=rules,

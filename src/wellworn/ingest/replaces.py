@@ -49,6 +49,8 @@ _CHANGE = frozenset(
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 """Stems of words that tell of a change."""
+_WHICH = frozenset({"current", "final", "latest", "new", "newer", "newest", "official", "recent"})
+"""Those of them that stand before a thing: "my new manager" is a manager."""
 _RESULTS = [
     (regex(r"\b(?:moved|relocated|moving) (?:back |over |out )?to (?=[A-Z])"), "live in "),
     (regex(r"\b(?:joined|started at|signed with|hired by) (?=[A-Z])"), "work at "),
@@ -68,11 +70,13 @@ _PERSON = (
 )
 _OTHERS = regex(
     rf"(?:^|[.!?;,:]\s+|\b(?:and|but|so|that)\s+)(?:(?!(?:for|with|of|by|to|from)\b)\w+\s+){{0,3}}?({_PERSON})"
+    r"(?-i:\s+([A-Z][^\W\d_]+))?|(?-i:\b([A-Z][^\W\d_]+))\s+(?:has\s+|just\s+|recently\s+)?(?:moved|relocated|lives|works)\b"
     r"|\b(he|she|his|her)\b|\b(?!(?:it|that|what|let|there|here|today|who|where|how)\b)([^\W\d_]+)"
     r"['’]s\s+(?!(?:a|an|the|not|been|going|gonna|now|so|just|in|on|at|my|our|always|called)\b)[^\W_]",
     re.I,
 )
-"""Who else a statement is about: kin and friends before a verb, "she", whose thing it is."""
+"""Who else a statement is about: kin and friends before a verb, by name too, who moved or lives somewhere, "she", whose
+thing it is."""
 _PRONOUNS = frozenset({"he", "she", "his", "her"})
 _OF_SPEAKER = regex(
     rf"\b(?:(?:i|im|ive|we|me|us)\b|(?:my|our)\s+(?:new\s+)?(?:(?!{_PERSON})(?![\w-]+['’]s)"
@@ -101,6 +105,10 @@ _MANY = regex(
     r"|have|like|love|know|speak|play|can|enjoy|need|want|think|hope|feel|got|been|hate|own)\b",
     re.I,
 )
+_SUBJECT = regex(r"([A-Z][^\W\d_]*)(?:(['’]s)|(:)|(?=\s+([a-z]+)))\s+")
+"""Who opens a statement: "Kim's cat …", "Kim: …", "Kim moved …"."""
+_ACTS = regex(r"[a-z]{2,}(?:[^s]s|ed)|bought|got|also|always|never|still|just|recently")
+_VERBS = {"is": "am", "has": "have", "does": "do"}
 _TO_SOMEONE = regex(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
 _STATE = regex(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|[:=] ?\w", re.I)
 _SENTENCE_ENDS = regex(r"[.!?]+(?:\s|$)")
@@ -204,7 +212,7 @@ def _things(text: str, speaker: bool) -> Iterable[frozenset[str]]:
             if (place and (word not in _OWN or low[place - 1] in _PREPOSITIONS)) or (speaker and not named):
                 continue  # "Tofu is our dog" names a value, not a thing
             begin = end = place + named
-            while end < len(low) and low[end] not in STOP_WORDS and not _changes([low[end]]):
+            while end < len(low) and low[end] not in STOP_WORDS and (low[end] in _WHICH or not _changes([low[end]])):
                 end += 1
             after = low[end] if end < len(low) else ""
             if after in _IS or _changes([after]) or (place and (not after or after in _PREPOSITIONS)):
@@ -245,6 +253,22 @@ def _may_follow(before: Statement, after: Statement) -> bool:
     return after.is_so and not after.besides and _same_owner(before, after)
 
 
+def _told_by_subject(old: str, new: str) -> tuple[str, str]:
+    """Two statements about one person as that person would tell them. Then the name, which both have, says nothing of
+    whether they are about the same thing: "Kim's cat is called Momo" and "Kim moved to York" are not."""
+    opened = [_SUBJECT.match(text) for text in (old, new)]
+    told = []
+    for text, found in zip((old, new), opened, strict=True):
+        if found is None or opened[0] is None or found[1] != opened[0][1] or found[1].lower() in STOP_WORDS:
+            return old, new
+        verb, rest = found[4] or "", text[found.end() :]
+        if verb and verb not in _IS and not _changes([verb]) and not _ACTS.fullmatch(verb):
+            return old, new
+        plain = _VERBS.get(verb) or (verb[:-1] if verb.endswith("s") else verb)
+        told.append(f"My {rest}" if found[2] else rest if found[3] else f"I {plain}{rest[len(verb) :]}")
+    return told[0], told[1]
+
+
 def _most(before: Statement, after: Statement) -> float:
     """The highest probability that a pair can have. Statements about different things have nothing to do with each
     other. Nothing is surely replaced by a statement about something that the old one does not mention; nor what was or may be; nor where
@@ -269,7 +293,7 @@ def probability(old: str, new: str, *, stated: bool = False, spoken: bool = Fals
     """
     if max(len(old), len(new)) > LONGEST_CHARS:
         return 0.0
-    before, after = read(old), read(new)
+    before, after = map(read, _told_by_subject(old, new))
     asserts = stated or (before.asserts and after.asserts and after.states and (spoken or before.states))
     near = float(before.vector @ after.vector)
     news = after.tells_change or not after.names or bool(after.names - before.names)

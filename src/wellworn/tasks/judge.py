@@ -23,7 +23,7 @@ from wellworn.core.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
 from wellworn.core.lazy import regex
 from wellworn.models.port import Model
 from wellworn.models.structured import read_json
-from wellworn.tasks.calls import attempted, only_looks, unresolved
+from wellworn.tasks.calls import attempted, only_looks, turnarounds, unresolved
 from wellworn.tasks.prompting import ask, shown_steps, shown_task
 from wellworn.tasks.shell import read_checks
 from wellworn.tasks.trajectory import Step, Trajectory, one_line
@@ -200,12 +200,14 @@ def _end_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:
 
 
 def _check_signs(trajectory: Trajectory) -> Iterator[Sign]:
-    """The last test run or build whose output says how it went; one before the last change proves nothing."""
+    """The last test run or build whose output says how it went; one before the last change proves nothing, nor does one
+    that failed and worked when it was run again."""
     steps = trajectory.steps
+    overcome = {place for turn in turnarounds(trajectory) if steps[turn.worked].said_ok for place in turn.failed}
     told = [
         (place, passed)
         for place, step in enumerate(steps)
-        if step.action and (passed := read_checks(step.error or step.result)) is not None
+        if step.action and place not in overcome and (passed := read_checks(step.error or step.result)) is not None
     ]
     if not told:
         return
