@@ -83,6 +83,8 @@ _STANDING = regex(
     r"\b(?:always|never|from now on|going forward|in (?:the )?future|instead of|any ?more|no longer|by default|every time)\b"
 )
 """What makes an imperative an instruction that stays in force, and not a task for now."""
+_DESCRIBES = regex(r"\b(?:where|which|who|because|why|(?<!sure )that)\b.*")
+"""What describes the matter of a task: "fix the loop that never ends"."""
 _SHARED = _set(
     "a am an as at by d do for had he her i in is m me no o of on or over re s so t to under us was we will all"
 )
@@ -114,7 +116,7 @@ def label(sentence: Sentence) -> Label:
     if asks(text + sentence.end):
         return "question"
     if task or _REQUEST.search(text):
-        return "instruction" if _INSTRUCTS.match(text) or _STANDING.search(text) else "request"
+        return "instruction" if _INSTRUCTS.match(text) or _stays(text) else "request"
     if _INSTRUCTS.match(text) and len(said) > 1:
         return "instruction"
     if _PROPOSES.match(text):
@@ -130,9 +132,13 @@ def _told(sentence: Sentence, whole: str, text: str, said: list[str], content: l
         return "points back"
     if YOU.match(text) or _has_subject(said, whole):
         return "statement" if _has_own_clause(text) else "aside"
-    if _STANDING.search(text) and len(said) > 1:
+    if _stays(text) and len(said) > 1:
         return "instruction"
     return "fragment" if len(content) <= _LONGEST_FRAGMENT and sentence.end != ":" else "request"
+
+
+def _stays(text: str) -> bool:
+    return _STANDING.search(_DESCRIBES.sub("", text)) is not None
 
 
 def says_something(text: str) -> list[str]:
