@@ -196,6 +196,17 @@ def test_a_memory_is_kept_where_git_does_not_see_it_unless_there_is_one(place: P
     assert db() == str(place / "memory.db")
 
 
+@pytest.mark.parametrize("options", [[], ["--global"]])
+def test_the_folder_stays_while_another_agent_uses_it(place: Path, options: list[str]) -> None:
+    ignore = (place / "home" if options else place) / ".wellworn/.gitignore"
+    connect("cursor", *options)
+    connect("codex", *options)
+    connect("cursor", *options, "--remove")
+    assert ignore.exists()
+    connect("codex", *options, "--remove")
+    assert not ignore.parent.exists()
+
+
 def test_all_projects_share_a_memory_in_the_home_folder(place: Path) -> None:
     connect("cursor", "--global")
     server = server_in(place / "home/.cursor/mcp.json", "mcpServers", "wellworn")

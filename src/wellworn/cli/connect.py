@@ -54,7 +54,7 @@ def connect(
     texts = applied(changes, remove=remove)
     write(texts)
     ours = (project or Path.home()) / FOLDER / DEFAULT_DB
-    if remove or place == ours:
+    if not _named(project) if remove else place == ours:
         _folder(ours, remove=remove)
     files = sorted({str(change.file) for change in changes})
     did = "Removed from" if remove else "Added to"
@@ -80,6 +80,13 @@ def _place(target: Target, project: Path | None) -> Path | str:
     if project is not None and (project / DEFAULT_DB).exists():
         return project / DEFAULT_DB
     return (project or Path.home()) / FOLDER / DEFAULT_DB
+
+
+def _named(project: Path | None) -> bool:
+    """Whether the settings of another agent still name our folder."""
+    agents = [one for one in CLIENTS.values() if project is None or one.has_projects]
+    files = {change.file for one in agents for change in one.changes(project, _program(), []) if change.file.is_file()}
+    return any(FOLDER in file.read_text(encoding="utf-8", errors="replace") for file in files)
 
 
 def _folder(place: Path, *, remove: bool) -> None:
