@@ -220,7 +220,7 @@ def test_an_encrypted_memory_has_no_file(tmp_path: Path) -> None:
     pytest.importorskip("sqlcipher3")
     path = tmp_path / "memory.db"
     (tmp_path / "memory.db-index").mkdir()
-    (tmp_path / "memory.db-index" / "0123").write_bytes(b"left from before it was encrypted")
+    (tmp_path / "memory.db-index" / ("0123" * 8)).write_bytes(b"left from before it was encrypted")
     with Memory.open(path, embedder=WordsEmbedder(), key="a passphrase", background=False) as memory:
         memory.remember_many(WORDS, scope=SCOPE)
         recalled(memory)

@@ -108,7 +108,8 @@ class Postings:
         """Rows and counts of the term at a place of the block."""
         start, end = self._starts[place : place + 2].tolist()
         rows, counts = self._rows[start:end], self._counts[start:end]
-        if self._holes and len(rows) and rows.min() < 0:
+        if self._holes and len(rows):
+            rows = rows.copy()  # another process may be making holes in the same file
             there = rows >= 0
             return rows[there], counts[there]
         return rows, counts
@@ -181,8 +182,9 @@ class Postings:
         self._holes = True
         for place in np.unique(np.searchsorted(self._starts, gone, side="right") - 1).tolist():
             start, end = self._starts[place : place + 2].tolist()
-            if self._rows[start:end].max() < 0:  # a term that only they had; the array stays in order
-                self._terms[place] = self._terms[place - 1] if place else 0
+            if self._rows[start:end].max() < 0:  # a term that only they had, in places behind it too; the order stays
+                behind = int(np.searchsorted(self._terms, self._terms[place], side="right"))
+                self._terms[place:behind] = self._terms[place - 1] if place else 0
         if 4 * len(gone) > len(self._rows):
             self._merge(np.empty(0, dtype=np.uint64), _NO_ROWS, _NO_NUMBERS)
 
