@@ -107,6 +107,7 @@ _MANY = regex(
 )
 _SUBJECT = regex(r"([A-Z][^\W\d_]*)(?:(['’]s)|(:)|(?=\s+([a-z]+)))\s+")
 """Who opens a statement: "Kim's cat …", "Kim: …", "Kim moved …"."""
+_NUMBER = regex(r"\d+")
 _ACTS = regex(r"[a-z]{2,}(?:[^s]s|ed)|bought|got|also|always|never|still|just|recently")
 _VERBS = {"is": "am", "has": "have", "does": "do"}
 _TO_SOMEONE = regex(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
@@ -255,7 +256,11 @@ def _may_follow(before: Statement, after: Statement) -> bool:
 
 def _told_by_subject(old: str, new: str) -> tuple[str, str]:
     """Two statements about one person as that person would tell them. Then the name, which both have, says nothing of
-    whether they are about the same thing: "Kim's cat is called Momo" and "Kim moved to York" are not."""
+    whether they are about the same thing: "Kim's cat is called Momo" and "Kim moved to York" are not. Numbers that differ
+    may name things, as in "Kim closed ticket 12": such statements are left alone."""
+    numbers = [_NUMBER.findall(text) for text in (old, new)]
+    if all(numbers) and numbers[0] != numbers[1]:
+        return old, new
     opened = [_SUBJECT.match(text) for text in (old, new)]
     told = []
     for text, found in zip((old, new), opened, strict=True):
