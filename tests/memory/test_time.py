@@ -329,15 +329,15 @@ def test_only_entries_the_scope_sees_can_supersede_each_other(mem: Memory) -> No
 
 @pytest.mark.parametrize("wrong", [False, True])
 def test_an_entry_that_was_wrongly_superseded_holds_again(mem: Memory, clock: Clock, wrong: bool) -> None:
-    (old,) = mem.remember("Ada lives in Paris", scope=ADA, at="2020-01-01")
-    (new,) = mem.remember("Ada lives in Rome", scope=ADA, at="2024-01-01")
+    (old,) = mem.remember("Ada reads Dune", scope=ADA, at="2020-01-01")
+    (new,) = mem.remember("Ada reads Emma", scope=ADA, at="2024-01-01")
     before = mem.get(old, scope=ADA)
     mem.supersede(old, new, scope=ADA, wrong=wrong)
     clock.forward(hours=1)
     assert mem.unlink(new, old, "supersedes", scope=ADA)
     after = mem.get(old, scope=ADA)
     assert (after.state, after.valid_to) == (before.state, before.valid_to)
-    assert set(texts(mem, "where does Ada live?", ADA)) == {"Ada lives in Paris", "Ada lives in Rome"}
+    assert set(texts(mem, "what does Ada read?", ADA)) == {"Ada reads Dune", "Ada reads Emma"}
     assert mem.history(old, scope=ADA)[-1].change == "restored"
     assert mem.verify().ok
 

@@ -49,6 +49,8 @@ LOOK_ALIKES = [
     ("Kim: We moved to York.", "Kim's new phone is a Pixel."),
     ("Ada keeps fact number 3 about thing 21.", "Ada keeps fact number 4 about thing 28."),
     ("Falcon stores users in table 3.", "Falcon stores orders in table 4."),
+    ("Eve keeps bees.", "Eve keeps hens."),
+    ("Alpha hosts the wiki.", "Alpha hosts the forum."),
     ("I have been to Rome.", "I have been to Paris."),
     ("I read Dune.", "I read Emma."),
     ("I like jazz.", "I like rock too."),

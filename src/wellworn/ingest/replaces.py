@@ -108,7 +108,8 @@ _MANY = regex(
 _SUBJECT = regex(r"([A-Z][^\W\d_]*)(?:(['’]s)|(:)|(?=\s+([a-z]+)))\s+")
 """Who opens a statement: "Kim's cat …", "Kim: …", "Kim moved …"."""
 _NUMBER = regex(r"\d+")
-_ACTS = regex(r"[a-z]{2,}(?:[^s]s|ed)|bought|got|also|always|never|still|just|recently")
+_ACTS = regex(r"lives|works|drives|rents|studies|[a-z]{2,}ed|bought|got|also|always|never|still|just|recently")
+"""What a person does with one thing at a time, or did. Who "keeps bees" may keep hens."""
 _VERBS = {"is": "am", "has": "have", "does": "do"}
 _TO_SOMEONE = regex(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
 _STATE = regex(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|[:=] ?\w", re.I)
