@@ -206,7 +206,7 @@ def test_a_hook_loads_no_parser_and_no_framework(tmp_path: Path) -> None:
 
     def start(*args: str, **given: Any) -> tuple[str, str]:
         command = [sys.executable, "-c", AS_AGENTS_START_IT, *args, *line]
-        done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=60)
+        done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=300)
         assert done.returncode == 0, done.stderr[-2000:]
         out, _, loaded = done.stdout.rpartition("loaded ")
         assert {*loaded.split()} & (NOT_FOR_HOOKS | (NOT_BEFORE_WORK if "pre-task" in args else set())) == set()
@@ -220,7 +220,7 @@ def test_a_hook_loads_no_parser_and_no_framework(tmp_path: Path) -> None:
     assert "make check" in shown
     assert "Ada prefers tabs over spaces." in shown
     parsed = [sys.executable, "-m", "wellworn", *line, "hook", "pre-task"]
-    done = subprocess.run(parsed, input=json.dumps(asked), capture_output=True, text=True, timeout=60)
+    done = subprocess.run(parsed, input=json.dumps(asked), capture_output=True, text=True, timeout=300)
     assert done.stdout == shown
 
 

@@ -380,7 +380,7 @@ def test_two_processes_of_which_each_forgets(path: Path) -> None:
 
     def ask(what: str) -> Any:
         here.send(what)
-        assert here.poll(60), "the other process hangs"
+        assert here.poll(300), "the other process hangs"
         return here.recv()
 
     try:
@@ -397,12 +397,12 @@ def test_two_processes_of_which_each_forgets(path: Path) -> None:
             forget(memory, "I like the tram.")
             assert ask("") == recalled(memory)
             here.send(None)
-            other.join(60)
+            other.join(300)
             found = recalled(memory)
     finally:
         if other.is_alive():
             other.kill()
-        other.join(60)
+        other.join(300)
         here.close()
     assert other.exitcode == 0
     assert recalled_without(path) == found

@@ -22,7 +22,7 @@ from wellworn import Memory
 from wellworn.jobs.queue import list_jobs
 
 pytestmark = [pytest.mark.crash, pytest.mark.slow]
-WAIT_S = 120
+WAIT_S = 300
 
 
 def some(listening: Connection, number: int) -> Iterator[Any]:

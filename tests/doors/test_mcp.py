@@ -34,7 +34,7 @@ class Refused(Exception):
 
 def run(story: Coroutine[Any, Any, None]) -> None:
     """Play it; one that hangs is an error, not a suite that never ends."""
-    asyncio.run(asyncio.wait_for(story, timeout=120))
+    asyncio.run(asyncio.wait_for(story, timeout=600))
 
 
 def calls_of(client: Client) -> Call:

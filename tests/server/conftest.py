@@ -25,7 +25,7 @@ from wellworn.server.service import MemoryService
 
 ME = Scope(user="me")
 STOP_S = 30.0
-WAIT_S = 60.0
+WAIT_S = 300.0
 """How long a test waits for an answer or a thread at most."""
 
 

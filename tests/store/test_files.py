@@ -65,7 +65,7 @@ def test_a_thread_may_open_one_file_while_another_opens_a_second(
         if not began:
             began.append(threading.Thread(target=lambda: remembered(tmp_path / "c.db").close()))
             began[0].start()
-            began[0].join(60)
+            began[0].join(300)
         return is_of(self, path)
 
     with remembered(tmp_path / "a.db"), remembered(tmp_path / "b.db"):
@@ -92,8 +92,8 @@ def test_threads_open_the_same_file_one_after_the_other(tmp_path: Path, monkeypa
 
     monkeypatch.setattr(connection, "_look_at", slowly)
     with remembered(path):
-        assert opened.wait(60)
-        threads[0].join(60)
+        assert opened.wait(300)
+        threads[0].join(300)
     assert header(path) == b"\x01\x01"
 
 
@@ -232,7 +232,7 @@ def test_a_file_that_another_process_has_half_made_opens(tmp_path: Path, end: st
         assert other.stdout
         assert other.stdout.readline() == b"spilled\n"
         if end == "dies":
-            other.wait(60)
+            other.wait(300)
         assert path.stat().st_size, "half of the file is there"
         with remembered(path) as memory:
             assert memory.verify().ok

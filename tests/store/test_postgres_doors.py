@@ -149,17 +149,17 @@ def test_a_writer_waits_for_another_one_no_longer_than_it_may(store: Store) -> N
     def hold() -> None:
         with closing(PostgresStore(store.location)) as other, other.transact():
             there.set()
-            go.wait(30)
+            go.wait(300)
 
     thread = threading.Thread(target=hold)
     thread.start()
     try:
-        assert there.wait(30)
+        assert there.wait(300)
         with pytest.raises(StoreBusy), patience(0.05):
             write(store, lambda tx: tx.add(make_new_entry("a")))
     finally:
         go.set()
-        thread.join(30)
+        thread.join(300)
     write(store, lambda tx: tx.add(make_new_entry("a")))
 
 
