@@ -43,7 +43,7 @@ test("people do not see each other's memory", async () => {
 test("an entry is looked at, changed, linked, replaced and forgotten", async () => {
   const ada = somebody();
   const [old] = await ada.remember("Ada lives in Oslo.");
-  const [fresh] = await ada.remember("Ada lives in Bergen.");
+  const [fresh] = await ada.remember("Ada owns a green bicycle.");
   assert.ok(old && fresh);
   assert.equal((await ada.edit(old, { tags: ["home"] })).tags[0], "home");
   assert.equal((await ada.history(old)).length, 2);

@@ -109,14 +109,20 @@ class RequestGuard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        begun, answer = self._ticks(), _Answer(send)
+
+        def write_down() -> None:
+            """Once, before the answer's last part: whoever has an answer also finds the call in the log."""
+            access = scope.get("state", {}).pop(AUDITED, None)
+            if access is not None:
+                self._audit(access, answer.status)
+
+        begun, answer = self._ticks(), _Answer(send, write_down)
         try:
             await self._within_limits(scope, receive, answer)
         except WellwornError as error:
             await refusal(problem_of(error))(scope, receive, answer)
         finally:
-            if AUDITED in scope.get("state", {}):
-                self._audit(scope["state"][AUDITED], answer.status)
+            write_down()  # of an answer that broke off
             route = getattr(scope.get("route"), "path", "none")
             method = scope["method"] if scope["method"] in _METHODS else "other"  # or callers could make up any number
             seconds = self._ticks() - begun
@@ -164,8 +170,9 @@ class RequestGuard:
 class _Answer:
     """Sends an answer with the security headers, and knows its status."""
 
-    def __init__(self, send: Send) -> None:
+    def __init__(self, send: Send, before_last: Callable[[], None]) -> None:
         self._send = send
+        self._before_last = before_last
         self.status = 500
 
     async def __call__(self, message: Message) -> None:
@@ -177,6 +184,8 @@ class _Answer:
                 *message["headers"],
                 *((n.encode(), v.encode()) for n, v in headers.items() if n.encode() not in set_already),
             ]
+        elif not message.get("more_body", False):
+            self._before_last()
         await self._send(message)
 
 
