@@ -35,7 +35,52 @@ CHANGES = [
         "Falcon",
     ),
 ]
+TWO_FACTS = [
+    (
+        "I live in Leeds. I work at Acme.",
+        "I moved to York last week.",
+        "Where do I live?",
+        "York",
+        "Where do I work?",
+        "Acme",
+    ),
+    (
+        "I live in Leeds and work at Acme.",
+        "I moved to York last week.",
+        "Where do I live?",
+        "York",
+        "Where do I work?",
+        "Acme",
+    ),
+    (
+        "My cat is called Momo. I drive a Volvo.",
+        "I sold the Volvo and bought a Skoda.",
+        "What do I drive?",
+        "Skoda",
+        "What is my cat called?",
+        "Momo",
+    ),
+    (
+        "My boss is Tom, and my desk is on floor 3.",
+        "My new boss is Ada.",
+        "Who is my boss?",
+        "Ada",
+        "Where is my desk?",
+        "floor 3",
+    ),
+    (
+        "We deploy on Fridays. Our repo is called falcon.",
+        "We deploy on Mondays now.",
+        "When do we deploy?",
+        "Monday",
+        "What is our repo called?",
+        "falcon",
+    ),
+]
 LOOK_ALIKES = [
+    ("Tom finished task 14.", "Tom finished task 15."),
+    ("Kim sells apples to shop 12.", "Kim sells pears to shop 13."),
+    ("Ben merged pull request 7.", "Ben merged pull request 8."),
     ("I nearly moved to Rome last year.", "I moved to Bergen last week."),
     ("As a child I lived in Lyon.", "I moved to Bergen last week."),
     ("Errors in team Atlas: it retries twice.", "Errors in team Boreas: it fails at once."),
@@ -90,6 +135,40 @@ def test_what_holds_now_comes_first(old: str, new: str, question: str, now: str,
         assert before in then[0].text
         assert not then[0].outdated
         assert mem.verify().ok
+
+
+@pytest.mark.parametrize(("both", "new", "changed", "now", "left", "still"), TWO_FACTS)
+@pytest.mark.parametrize("ended", [False, True])
+def test_what_was_said_beside_a_fact_that_changed_still_holds(
+    both: str, new: str, changed: str, now: str, left: str, still: str, ended: bool
+) -> None:
+    with Memory(":memory:", learning="off") as mem:
+        told(mem, both, new)
+        if ended:
+            for session_id in mem.sessions(scope=ADA):
+                mem.session(session_id, scope=ADA).end(wait=60)
+        assert now in mem.recall(changed, scope=ADA)[0].text
+        first = mem.recall(left, scope=ADA)[0]
+        assert (still in first.text, first.outdated) == (True, False)
+
+
+@pytest.mark.parametrize("both", ["I live in Leeds. I work at Acme.", "I live in Leeds. It is lovely here."])
+def test_what_changed_as_a_whole_is_outdated(both: str) -> None:
+    with Memory(":memory:", learning="off") as mem:
+        told(mem, both, "I moved to York. I work at Globex now.")
+        assert [hit.outdated for hit in mem.recall("Where do I live?", scope=ADA)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    "note", ["Ada lives in Leeds.", "The user lives in Leeds.", "User lives in Leeds.", "I live in Leeds."]
+)
+def test_a_note_about_a_person_and_what_the_person_says_are_of_one_owner(note: str) -> None:
+    with Memory(":memory:", learning="off") as mem:
+        (old,) = mem.remember(note, scope=ADA)
+        (other,) = mem.remember("Tom lives in Ghent.", scope=ADA)
+        mem.session("s", scope=ADA).add("user", "I moved to York.")
+        assert mem.get(old, scope=ADA).state == "superseded"
+        assert mem.get(other, scope=ADA).state == "active"
 
 
 def test_what_held_before_is_found_when_asked_for_and_marked_where_it_is_shown() -> None:

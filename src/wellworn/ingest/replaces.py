@@ -23,6 +23,7 @@ import numpy.typing as npt
 from wellworn.core.lazy import regex
 from wellworn.ingest.stop_words import STOP_WORDS
 from wellworn.ingest.terms import names_in, stem, words
+from wellworn.ingest.utterance import telling_words
 from wellworn.models.static import StaticEmbedder
 
 LONGEST_CHARS = 300
@@ -63,6 +64,7 @@ _LEFT_OUT = regex(
 )
 """Questions, quotations, titles of persons, and how the speaker learned it."""
 
+_THE_USER = regex(r"(?:\bthe\s+|^)user\b(?:(['’]s\b)|:)?", re.I)
 _PERSON = (
     r"(?:aunt|boyfriend|brother|child(?:ren)?|colleague|cousin|co-?worker|dad|daughter|father|(?:flat|room|house)mate|friend"
     r"|girlfriend|grand(?:father|mother|ma|pa|parent)|husband|kid|mom|mother|mum|neighbou?r|nephew|niece|parent|partner"
@@ -107,7 +109,10 @@ _MANY = regex(
 )
 _SUBJECT = regex(r"([A-Z][^\W\d_]*)(?:(['’]s)|(:)|(?=\s+([a-z]+)))\s+")
 """Who opens a statement: "Kim's cat …", "Kim: …", "Kim moved …"."""
-_NUMBER = regex(r"\d+")
+_LABEL = regex(
+    r"\b((?!(?:in|at|from|for|by|to|of|on|is|are|was|were|and|or|about|until|till|only|now)\b)[a-z]+)\s+(?:no\.?\s+|number\s+|#)?(\d+)\b"
+)
+"""A number that names one of many: "ticket 12", "shop 3"."""
 _ACTS = regex(r"lives|works|drives|rents|studies|[a-z]{2,}ed|bought|got|also|always|never|still|just|recently")
 """What a person does with one thing at a time, or did. Who "keeps bees" may keep hens."""
 _VERBS = {"is": "am", "has": "have", "does": "do"}
@@ -117,6 +122,12 @@ _SENTENCE_ENDS = regex(r"[.!?]+(?:\s|$)")
 _DEFINITE = regex(r"\bthe\s+([^\W_]+)", re.I)
 _HEADING = regex(r"\s*([^.!?;:,\n]{1,60}):\s")
 _CLAUSE = regex(r"[.!?;:,]+\s+")
+_PARTS = regex(r"[.!?;]+\s+|,?\s+(?:and|but)\s+(?=(?:i|we|my|our)\b)|,\s+(?=(?:my|our)\s+\w+\s+(?:is|are)\b)", re.I)
+_AND_DO = regex(
+    r"^(\W*(?:i|we)\s.+?),?\s+and\s+((?:live|work|drive|rent|own|use|have|play|study|teach|speak)\s.+)", re.I | re.S
+)
+"""Two statements with one subject: "I live in Leeds and work at Acme"."""
+_REFERS = frozenset({"it", "its", "that", "this", "there", "here", "them", "they", "he", "she", "him", "her", "his"})
 _NOUNS = regex(r"[^\W_](?:[\w'’-]*[^\W_])?")
 _OWN = ("my", "our")
 _PREPOSITIONS = frozenset({"in", "at", "with", "from", "near", "for", "by", "to", "of", "on", "into"})
@@ -134,6 +145,8 @@ class Statement:
     """Words that are no stop words and tell of no change."""
     definite: frozenset[str]
     """Words after "the"."""
+    labels: frozenset[tuple[str, str]]
+    """Its things with a number, as ("ticket", "12")."""
     others: frozenset[str]
     """Whom it is about, if not the speaker."""
     things: tuple[frozenset[str], ...]
@@ -162,7 +175,7 @@ def read(text: str) -> Statement:
     """The statement in a text; what it asks or quotes is left out."""
     asks = "?" in text
     text = _LEFT_OUT.sub(" ", text).replace("any more", "anymore")
-    text = re.sub(r"\bthe user\b:?", "I", re.sub(r"\bthe user['’]s\b", "my", text, flags=re.I), flags=re.I)
+    text = _THE_USER.sub(lambda found: "my" if found[1] else "I", text)
     own = frozenset(words(text))
     names = frozenset(part for name in names_in(text) for part in words(name))
     result = text
@@ -178,6 +191,7 @@ def read(text: str) -> Statement:
         names=names,
         content=frozenset(map(stem, own - STOP_WORDS)) - _CHANGE,
         definite=frozenset(stem(word.lower()) for word in _DEFINITE.findall(text)),
+        labels=frozenset(_LABEL.findall(text)),
         others=frozenset() if _OF_SPEAKER.search(text) else frozenset(others),
         things=tuple(filter(None, _things(text, speaker))),
         tells_change=_changes(own),
@@ -257,22 +271,24 @@ def _may_follow(before: Statement, after: Statement) -> bool:
 
 def _told_by_subject(old: str, new: str) -> tuple[str, str]:
     """Two statements about one person as that person would tell them. Then the name, which both have, says nothing of
-    whether they are about the same thing: "Kim's cat is called Momo" and "Kim moved to York" are not. Numbers that differ
-    may name things, as in "Kim closed ticket 12": such statements are left alone."""
-    numbers = [_NUMBER.findall(text) for text in (old, new)]
-    if all(numbers) and numbers[0] != numbers[1]:
+    whether they are about the same thing: "Kim's cat is called Momo" and "Kim moved to York" are not."""
+    opened = _SUBJECT.match(old)
+    if opened is None or opened[1].lower() in STOP_WORDS:
         return old, new
-    opened = [_SUBJECT.match(text) for text in (old, new)]
-    told = []
-    for text, found in zip((old, new), opened, strict=True):
-        if found is None or opened[0] is None or found[1] != opened[0][1] or found[1].lower() in STOP_WORDS:
-            return old, new
-        verb, rest = found[4] or "", text[found.end() :]
-        if verb and verb not in _IS and not _changes([verb]) and not _ACTS.fullmatch(verb):
-            return old, new
-        plain = _VERBS.get(verb) or (verb[:-1] if verb.endswith("s") else verb)
-        told.append(f"My {rest}" if found[2] else rest if found[3] else f"I {plain}{rest[len(verb) :]}")
-    return told[0], told[1]
+    told = [told_by(opened[1], text) for text in (old, new)]
+    return (old, new) if told[0] == old or told[1] == new else (told[0], told[1])
+
+
+def told_by(name: str, text: str) -> str:
+    """A statement about a person as that person would tell it; any other text as it is."""
+    found = _SUBJECT.match(text)
+    if found is None or found[1].lower() != name.lower():
+        return text
+    verb, rest = found[4] or "", text[found.end() :]
+    if verb and verb not in _IS and not _changes([verb]) and not _ACTS.fullmatch(verb):
+        return text
+    plain = _VERBS.get(verb) or (verb[:-1] if verb.endswith("s") else verb)
+    return f"My {rest}" if found[2] else rest if found[3] else f"I {plain}{rest[len(verb) :]}"
 
 
 def _most(before: Statement, after: Statement) -> float:
@@ -288,17 +304,58 @@ def _most(before: Statement, after: Statement) -> float:
         shared = before.names & after.names
     elsewhere = bool(after.things or after.definite) or not after.of_speaker
     many = not after.tells_change and (before.many or after.many)
+    many |= not alike and any(a[0] == b[0] and a[1] != b[1] for a in before.labels for b in after.labels)
     return _UNSURE if many or not before.is_so or (elsewhere and not alike and not shared) else 1.0
+
+
+def _parts(text: str) -> list[str]:
+    """The statements of a text, each with its subject."""
+    found = []
+    for part in _PARTS.split(text):
+        both = _AND_DO.match(part)
+        found += [both[1], f"{part.split()[0]} {both[2]}"] if both else [part]
+    return [part for part in found if part.strip()]
+
+
+def _of_its_own(part: str) -> bool:
+    """Whether a part of a text says something apart from the rest: of the speaker or of somebody named, and it refers to
+    nothing before it."""
+    said = read(part)
+    tells = telling_words([word for word in words(part) if word not in STOP_WORDS])
+    return bool(said.states and tells and (said.of_speaker or said.names) and _REFERS.isdisjoint(words(part)))
+
+
+def leaves(old: str, new: str, question: str) -> bool:
+    """Whether a question asks for a part of an old text that the new one leaves as it is: "I live in Leeds. I work at
+    Acme.", then "I moved to York.", and "Where do I work?"."""
+    parts = _parts(old)
+    if len(parts) < 2:
+        return False
+    asked, *vectors = _embedder().embed([question, *parts])
+    part = parts[int(np.argmax([vector @ asked for vector in vectors]))]
+    return _of_its_own(part) and max(_probability(part, one, False, True) for one in (new, *_parts(new))) < MAYBE
 
 
 def probability(old: str, new: str, *, stated: bool = False, spoken: bool = False) -> float:
     """How likely it is that the new statement replaces the old one, 0 … 1.
 
     `stated` when both are memories, which are statements. Of `spoken` turns those that do not read like one may be
-    replaced, but never surely; of other texts not even that.
+    replaced, but never surely; of other texts not even that. Nor is a text surely replaced that says two things, of which
+    one still holds: "I live in Leeds. I work at Acme."
     """
     if max(len(old), len(new)) > LONGEST_CHARS:
         return 0.0
+    news = [new, *filter(_of_its_own, _parts(new))]
+    whole = max(_probability(old, one, stated, spoken) for one in news)
+    parts = _parts(old) if whole >= SURE else []
+    if len(parts) > 1:
+        for part in parts:
+            if _of_its_own(part) and max(_probability(part, one, stated, spoken) for one in news) < MAYBE:
+                return _UNSURE
+    return whole
+
+
+def _probability(old: str, new: str, stated: bool, spoken: bool) -> float:
     before, after = map(read, _told_by_subject(old, new))
     asserts = stated or (before.asserts and after.asserts and after.states and (spoken or before.states))
     near = float(before.vector @ after.vector)

@@ -12,7 +12,7 @@ import numpy as np
 
 from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS, Entry, Partition
-from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, may_follow, probability
+from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, leaves, may_follow, probability, told_by
 from wellworn.ingest.terms import Trait, terms
 from wellworn.search.bank import Bank
 from wellworn.search.context import SearchContext
@@ -114,15 +114,19 @@ def _states(record: NewEntry) -> bool:
 
 
 def _comparable(old: Entry, new: Entry) -> bool:
-    """Whether one can replace the other: the same speaker and title, both about now, not the same words, and not older."""
-    same = (old.speaker, old.title) == (new.speaker, new.title) and old.text != new.text
+    """Whether one can replace the other: the same speaker, as far as known, and title, both about now, not the same
+    words, and not older."""
+    speakers = {old.speaker, new.speaker} - {None}
+    same = len(speakers) < 2 and old.title == new.title and old.text != new.text
     same = same and old.at <= new.at and old.id != new.id
     return same and old.valid_to is None and new.valid_to is None and old.trust == new.trust
 
 
 def _chance(old: Entry, new: Entry) -> float:
     """The probability that one replaces the other."""
-    return probability(old.text, new.text, spoken=old.kind == new.kind == "episode")
+    name = old.speaker or new.speaker or ""
+    before, after = (told_by(name, one.text) if one.speaker is None else one.text for one in (old, new))
+    return probability(before, after, spoken=old.kind == new.kind == "episode")
 
 
 def settle(ranked: Ranked, context: SearchContext) -> Ranked:
@@ -180,7 +184,8 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
         found += _about_equal(ranked, context, best)
     for upper, lower, share in found:
         near = share * scores[lower] <= scores[upper] < scores[lower] - lift[upper]
-        if near and not _asks_for(context, int(ranked.rows[lower]), int(ranked.rows[upper])):
+        old, new = ranked.rows[[lower, upper]].tolist()
+        if near and not _asks_for(context, old, new) and not _leaves(context, old, new):
             lift[upper] = scores[lower] + margin - scores[upper]
     return ranked.with_factor("holds", lift, 1.0) if lift.any() else ranked
 
@@ -256,6 +261,12 @@ def _lines(context: SearchContext, nos: Sequence[int], moment: int) -> dict[int,
                     further.add(new)
         ahead = further
     return lines
+
+
+def _leaves(context: SearchContext, old: int, new: int) -> bool:
+    """Whether the question asks for a part of one entry that a newer one leaves as it is."""
+    entries = context.read(np.array([old, new], dtype=np.intp))
+    return len(entries) == 2 and leaves(entries[old].text, entries[new].text, context.query)
 
 
 def _asks_for(context: SearchContext, old: int, new: int) -> bool:
