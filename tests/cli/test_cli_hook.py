@@ -150,6 +150,13 @@ def test_claude_code_is_served_by_its_hooks(cli: Cli, transcript: Path) -> None:
     assert cli.ok("session", "list").out.split() == ["s1"]  # a prompt that only asks is not kept
 
 
+def test_a_hook_keeps_what_lasts_and_not_the_order(cli: Cli) -> None:
+    for prompt in ("The tests run with make check. Please fix the parser.", "The parser test fails again, fix it"):
+        cli.ok("hook", "pre-task", stdin=json.dumps({"session_id": "s1", "prompt": prompt}))
+    cli.ok("hook", "session-end", stdin=json.dumps({"session_id": "s1"}))
+    assert [one["text"] for one in cli.json("list", "--kind", "fact")["entries"]] == ["The tests run with make check."]
+
+
 def test_what_an_interrupted_agent_was_told_is_kept_at_the_end_of_its_session(cli: Cli) -> None:
     told = {"session_id": "s1", "prompt": "I prefer tabs over spaces."}
     cli.ok("hook", "pre-task", stdin=json.dumps(told))

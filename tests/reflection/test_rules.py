@@ -176,6 +176,34 @@ def test_facts_beside_a_question_or_a_task_are_kept() -> None:
     ) == ["Ada is on Python 3.9 at work."]
 
 
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("The tests run with make check. Please fix the parser.", ["The tests run with make check."]),
+        ("Rework the exporter. Exports are written to out/csv.", ["Exports are written to out/csv."]),
+        ("Every table has an owner in owners.toml. Drop the old ones.", ["Every table has an owner in owners.toml."]),
+        ("This repo uses bun, so please update the lockfile.", ["This repo uses bun."]),
+        ("The parser test fails again, fix it", []),
+        ("The chart is upside down. Turn it around.", []),
+        ("The queue is full; empty it.", []),
+        ("The worker runs out of disk, raise the quota.", []),
+        ("The deploy broke. Roll back the last change.", []),
+        ("Scale the workers to six.", []),
+        ("I prefer tabs. The menu flickers again, repair that.", ["Ada prefers tabs."]),
+        ("Sam plays the cello, loves it.", ["Sam plays the cello, loves it."]),
+        ("I collect stamps, sell them at fairs.", ["Ada: I collect stamps, sell them at fairs."]),
+        ("Compose a ballad. The miller is poor and the winter is long.", []),
+    ],
+)
+def test_beside_an_order_only_what_lasts_is_kept(said: str, kept: list[str]) -> None:
+    assert memories(("user", said)) == kept
+
+
+def test_a_fact_is_kept_in_the_midst_of_tasks() -> None:
+    said = [("user", "Fix the failing test."), ("assistant", "Done."), ("user", "The bucket is called media-eu.")]
+    assert memories(*said) == ["The bucket is called media-eu."]
+
+
 def test_a_task_about_others_yields_nothing_though_it_says_we() -> None:
     said = [
         ("user", "Write a post for us. We are a locksmith in Omaha and our keyword is lockout service."),

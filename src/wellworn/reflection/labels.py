@@ -60,15 +60,31 @@ _HYPOTHETICAL = regex(
     r"^(?:if|suppose|imagine|assum\w+|pretend|let's say|say i|what if)\b"
     r"|\bif (?:i|we) (?:were|was|had|could)\b|\bi wish\b|\bi would have\b"
 )
+_EACH = _set("all both each every most this these")
 _LONGEST_FRAGMENT = 6
 _THIRD = regex(r"[a-z]{2,}[^s\W]s")
 _QUOTATION = regex(r'"[^"]*"')
-_TASKS = _set(
-    "act add analyse analyze answer change check compare continue convert correct create describe draft expand explain"
-    " find fix generate give go help improve include let list make proofread provide regenerate rename rewrite show"
-    " suggest summarise summarize tell translate try write"
+_TEXTS = _set(
+    "act analyse analyze answer compare compose continue describe draft expand explain generate give help improve list"
+    " proofread provide regenerate rewrite show suggest summarise summarize tell translate write"
 )
+"""What asks for words: who is "I" in them, and what happens there, may be made up."""
+_TASKS = _TEXTS | _set("add change check convert correct create find fix go include let make rename try")
 _BEFORE_TASK = _set("please now then also and so next just but again kindly")
+_OBJECTS_FOLLOW = _set("the a an this that these those it them me us some")
+_POLITE = regex(r"(?:(?:so|then|now|and|please)\b,? )*(?:(?:can|could|would|will) you|please)\b")
+_PARTICLES = _set("away back down in off on out over up")
+_POINTED = _set("it them this that")
+_PASSIVE = _set("is are be being get gets")
+_BARE = regex(r"(?:i|we|they)\b", re.IGNORECASE)
+"""Subjects whose second verb reads like an order: "I collect stamps, sell them at fairs"."""
+_LAST_CLAUSE = regex(r"(?:[,;]| [-–—]) ([^,;]+)$")
+_LEANS = regex(r"\b(?:it|them|why)\b|\b(?:this|that|these|those|look)\W*(?:\w+\W*)?$")
+_MOMENT = regex(
+    r"\b(?:again|still|now|just|currently|today|yesterday|yet|since|this (?:morning|week)|(?:is|are) \w+ing)\b"
+    r"|\b(?:fail|crash|br[eo]k|break|bug|error|wrong|missing|hang|leak|slow|typo|problem|issue|conflict|timeout)"
+)
+"""A state of the moment or a fault: beside an order, it is what the order is about."""
 _AMOUNTS = _set("one two three four five six seven eight nine ten twelve twenty some many most all both few several")
 YOU = regex(r"\byou(?:r|rs|'re|'ve|'ll)?\b", re.IGNORECASE)
 _INSTRUCTS = regex(
@@ -128,13 +144,69 @@ def _told(sentence: Sentence, whole: str, text: str, said: list[str], content: l
     """The label of a sentence that neither asks nor instructs."""
     if _HYPOTHETICAL.search(text):
         return "hypothetical"
-    if said[0] in _POINTING and not (said[0] in _LEADS and _has_subject(said[1:], "")):
+    if said[0] in _POINTING and not (said[0] in _LEADS and (_has_subject(said[1:], "") or _is_verb(said[2:]))):
         return "points back"
     if YOU.match(text) or _has_subject(said, whole):
         return "statement" if _has_own_clause(text) else "aside"
     if _stays(text) and len(said) > 1:
         return "instruction"
     return "fragment" if len(content) <= _LONGEST_FRAGMENT and sentence.end != ":" else "request"
+
+
+def clauses(sentence: Sentence) -> list[Sentence]:
+    """A sentence that tells and then orders ("The test fails, fix it") as two; the first ends with a comma."""
+    found = _LAST_CLAUSE.search(sentence.text)
+    if found is None or not orders(found[1]) or label(sentence) == "instruction":
+        return [sentence]
+    end = "." if found[1].startswith("so ") else ","  # "…, so …" gives a reason, which may last
+    told = Sentence(text=sentence.text[: found.start()], end=end)
+    if label(told) != "statement" or (_BARE.match(told.text) and not _is_task(found[1])):
+        return [sentence]
+    return [told, Sentence(text=found[1], end=sentence.end)]
+
+
+def orders(text: str) -> bool:
+    """Whether a clause tells the listener to do something: politely, or by a verb before its object."""
+    said = [word for word in plain_words(without_opening(text)) if word not in _BEFORE_TASK]
+    if not said or _is_task(text):
+        return bool(said)
+    verb = said[0] not in STOP_WORDS - {"do", "have"} and not is_past(said[0]) and not _THIRD.fullmatch(said[0])
+    return verb and (said[-1] in _POINTED or len(said) == 1 or _takes_object(said))
+
+
+def _is_task(text: str) -> bool:
+    """Whether a clause is certainly an order: it is polite, or begins with a verb that people give machines."""
+    first = next((word for word in plain_words(text) if word not in _BEFORE_TASK), "")
+    return first in _TASKS or _POLITE.match(text.lower()) is not None
+
+
+def wants_text(sentence: Sentence) -> bool:
+    """Whether a text is ordered, in which who is "I" and what happens may be made up."""
+    return not _TEXTS.isdisjoint([word for word in plain_words(sentence.text) if word not in _BEFORE_TASK][:1])
+
+
+def is_matter(sentence: Sentence, order: Sentence | None) -> bool:
+    """Whether a statement beside an order is what the order is about, and nothing that lasts.
+
+    It tells of the moment or of a fault, or the order behind it leans on it ("… Correct it", "…, raise the limit").
+    """
+    said = plain_words(sentence.text)
+    leans = order is not None and (sentence.end == "," or " " not in order.text or _LEANS.search(order.text.lower()))
+    if leans and GROUP.isdisjoint(said[:1]):
+        return True
+    past = any(is_past(word) and said[n] not in _PASSIVE for n, word in enumerate(said[1:]))
+    return past or _MOMENT.search(sentence.text.lower()) is not None
+
+
+def _is_verb(said: list[str]) -> bool:
+    """Whether words after a noun begin with a verb and its object: "(this project) uses pnpm"."""
+    return len(said) > 1 and _THIRD.fullmatch(said[0]) is not None and said[0] not in _OF_THE_TALK
+
+
+def _takes_object(said: list[str]) -> bool:
+    """Whether a first word is followed by its object: "scale the workers", "figure out the cause"."""
+    behind = said[2:] if not _PARTICLES.isdisjoint(said[1:2]) else said[1:]
+    return not _OBJECTS_FOLLOW.isdisjoint(behind[:1])
 
 
 def _stays(text: str) -> bool:
@@ -175,13 +247,15 @@ def _has_subject(said: list[str], text: str) -> bool:
     first, rest = said[0], said[1:9]
     if first in _SUBJECTS or not _NOMINATIVE.isdisjoint(rest[:2]):
         return True  # "Sam and I live …", "Turns out I'm …"
-    if first in _LEADS or is_adverb(first):
-        return any((word in _SUBJECTS and word not in _OBJECTS) or word in _FINITE or is_past(word) for word in rest)
+    if first in _LEADS | _EACH or is_adverb(first):
+        found = any((word in _SUBJECTS and word not in _OBJECTS) or word in _FINITE or is_past(word) for word in rest)
+        return found or (first in _EACH and rest[0] not in _AMOUNTS and _is_verb(rest[1:]))
     if is_past(first):
         return not STOP_WORDS.isdisjoint(rest[:1])  # "Moved to Bergen last week"
-    if not rest or first in STOP_WORDS | _AMOUNTS:
+    if not rest or first in STOP_WORDS | _AMOUNTS or _takes_object(said):
         return False
-    finite = [n for n, word in enumerate(rest[:4]) if word in _FINITE or (is_past(word) and n == 0 and rest[1:])]
+    near = rest if first.endswith("s") else rest[:4]
+    finite = [n for n, word in enumerate(near) if word in _FINITE or (is_past(word) and n == 0 and rest[1:])]
     if finite or not text[:1].isupper():
         return bool(finite) and (text[:1].isupper() or finite[0] < 2)
     follows = [n for n in range(len(rest) - 1) if n == 0 or rest[n + 1] in STOP_WORDS]

@@ -18,7 +18,20 @@ from wellworn.ingest.dates import with_dates
 from wellworn.ingest.session import name_of
 from wellworn.ingest.terms import terms
 from wellworn.ingest.utterance import ASSISTANT_ROLES, without_opening
-from wellworn.reflection.labels import GROUP, SELF, YOU, Label, is_english, label, plain_words, says_something
+from wellworn.reflection.labels import (
+    GROUP,
+    SELF,
+    YOU,
+    Label,
+    clauses,
+    is_english,
+    is_matter,
+    label,
+    orders,
+    plain_words,
+    says_something,
+    wants_text,
+)
 from wellworn.reflection.person import about_speaker, is_adverb, is_past
 from wellworn.reflection.sentences import Sentence, sentences
 from wellworn.reflection.values import Candidate
@@ -85,30 +98,29 @@ class _Session:
     """Turns of the user that say something of themselves."""
     asked: int = 0
     """Turns of the user that begin with a request or a question, or are pasted."""
-    tasks: int = 0
-    """Those of them that are no question."""
+    texts: int = 0
+    """Those of them that are pasted or order a text."""
 
     @property
     def talk(self) -> str:
-        """`personal` when people mostly speak of themselves, `task` when they set tasks to a machine, else `mixed`.
+        """`personal` when people mostly speak of themselves, `texts` when they order texts, else `mixed`.
 
-        People who set tasks ("write …", "explain …") say "I" and "we" of customers, characters and texts, too.
+        People who order texts ("write …", "explain …") say "I" and "we" of customers, characters and texts, too.
         """
         if not self.users or self.own > self.asked:
             return "personal"
-        return "task" if self.tasks else "mixed"
+        return "texts" if self.texts else "mixed"
 
     def hear(self, turn: Turn) -> None:
         """Count a turn before it is read."""
         if role(turn) != "user":
             return
-        said = [(one.text, label(one)) for one in sentences(turn.text[:_PASTED_CHARS])]
-        first = said[0][1] if said else ""
-        task = len(turn.text) > _PASTED_CHARS or first == "request"
+        said = [(one, label(one)) for one in sentences(turn.text[:_PASTED_CHARS])]
+        pasted, first = len(turn.text) > _PASTED_CHARS, said[0][1] if said else ""
         self.users += 1
-        self.tasks += task
-        self.asked += task or first == "question"
-        self.own += any(sort == "statement" and not SELF.isdisjoint(plain_words(one)) for one, sort in said)
+        self.texts += pasted or (first == "request" and wants_text(said[0][0]))
+        self.asked += pasted or first in ("request", "question")
+        self.own += any(sort == "statement" and not SELF.isdisjoint(plain_words(one.text)) for one, sort in said)
 
     def remember(self, turn: Turn) -> None:
         """Keep the words of a turn that was read."""
@@ -167,7 +179,7 @@ def extract(
 
 def _of_turn(turn: Turn, before: Turn | None, session: _Session) -> list[Candidate] | str:
     """The memories of one turn, or the reason why there is none."""
-    said = sentences(turn.text)
+    said = [clause for one in sentences(turn.text) for clause in clauses(one)]
     if not said:
         return "nothing said in sentences"
     if role(turn) == "user" and len(turn.text) > _PASTED_CHARS:
@@ -182,22 +194,32 @@ def _of_turn(turn: Turn, before: Turn | None, session: _Session) -> list[Candida
         elif sort == "points back":
             if kept and labels[place - 1] in (*_KEPT, "points back"):
                 kept[-1] = _extended(kept[-1], one, turn, session)
-        elif sort in _KEPT and _concerns_speaker(one, sort, labels, session, brief=brief):
+        elif sort in _KEPT and _concerns_speaker(place, said, labels, session, brief=brief):
             alone = len(said) == 1 or (brief and _opens_with(SELF, one.text))
             fewest = 1 if alone else _FEWEST_NEW if brief else _FEWEST_NEW_IN_LONG
             kept += [_memory(one, sort, turn, session)] if session.count_new(one) >= fewest else []
     return kept[:MOST_PER_TURN] or next((why for sort, why in _REASONS.items() if sort in labels), "nothing new")
 
 
-def _concerns_speaker(one: Sentence, sort: Label, labels: Sequence[Label], session: _Session, *, brief: bool) -> bool:
-    """Whether a sentence may be kept: in a personal talk always, else where the speaker tells of themselves.
+def _concerns_speaker(
+    place: int, said: Sequence[Sentence], labels: Sequence[Label], session: _Session, *, brief: bool
+) -> bool:
+    """Whether a sentence may be kept: what the speaker tells of themselves, and in a short turn what holds of their world.
 
-    A short turn that only tells ("The deploy key is in 1Password") is kept, too, where no tasks are set.
+    What an order beside it is about is part of the task. Where texts are ordered only the speaker's own matters count.
     """
-    only_tells = brief and {*labels} <= {*_KEPT, "small talk", "fragment"}
-    if session.talk == "personal" or (only_tells and session.talk == "mixed") or (sort == "instruction" and brief):
+    one, sort, personal = said[place], labels[place], session.talk == "personal"
+    if sort == "instruction" and brief:
         return True
-    return _opens_with(SELF | GROUP if only_tells else SELF, one.text)
+    ordered = [sort not in _KEPT and orders(other.text) for other, sort in zip(said, labels, strict=True)]
+    asked = any(sort == "question" and not order for sort, order in zip(labels, ordered, strict=True))
+    behind = said[place + 1] if ordered[place + 1 :][:1] == [True] else None
+    beside_order = behind is not None if personal else any(ordered)
+    if beside_order and not _opens_with(SELF, one.text) and is_matter(one, behind):
+        return False
+    if personal or (brief and session.talk == "mixed" and not asked):
+        return True
+    return _opens_with(SELF if asked or any(ordered) else SELF | GROUP, one.text)
 
 
 def _opens_with(people: frozenset[str], text: str) -> bool:
@@ -227,7 +249,7 @@ def _question(before: Turn, reply: Sentence, sort: Label, session: _Session) -> 
     if not asked or asked[0].end != "?" or len(asked[0].text) > _LONGEST_QUESTION:
         return ""
     question = asked[0].text
-    if session.talk == "task" and not YOU.search(question):
+    if session.talk == "texts" and not YOU.search(question):
         return ""
     return f'Asked "{_quoted(question)}?",' if sort == "fragment" or _YES_OR_NO.match(reply.text) else ""
 
