@@ -26,7 +26,8 @@ from wellworn.ingest import forget, remember
 from wellworn.ops import bundle, doctor
 from wellworn.ops.backup import check, list_backups, restore
 from wellworn.ops.retention import RetentionPolicy
-from wellworn.store.sqlite import SqliteStore, connection, driver, salvage, store, tx
+from wellworn.store.sql import tx
+from wellworn.store.sqlite import SqliteStore, connection, driver, salvage, store
 
 ADA, BEN, EVE = (Scope(tenant=t, user=u) for t, u in (("acme", "ada"), ("acme", "ben"), ("rival", "eve")))
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)

@@ -20,9 +20,9 @@ from wellworn.core.clock import system_clock
 from wellworn.core.errors import InvalidInput, PersonalData
 from wellworn.ingest.pii.find import PLACEHOLDER, find, iban_checks, luhn
 from wellworn.ingest.pii.mask import Pseudonyms, scrub_text
+from wellworn.store.sql.reader import SqlReader
+from wellworn.store.sql.tx import SqlTx
 from wellworn.store.sqlite import SqliteStore
-from wellworn.store.sqlite.reader import SqliteReader
-from wellworn.store.sqlite.tx import SqliteTx
 
 POSITIVES = [*marked("people_tune"), *marked("secrets_tune")]
 PIECES = st.one_of(
@@ -201,7 +201,7 @@ def test_text_that_is_nothing_but_findings_is_masked_to_its_end(form: str) -> No
 def test_numbers_are_asked_for_and_given_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """However many findings: two reads, and one transaction with three reads and two writes when some are new."""
     done: list[str] = []
-    for owner in (SqliteStore, SqliteReader, SqliteTx):
+    for owner in (SqliteStore, SqlReader, SqlTx):
         for name in ("records", "put_records", "transact"):
             if own := owner.__dict__.get(name):
                 monkeypatch.setattr(owner, name, counting(done, name, own, threading.get_ident()))

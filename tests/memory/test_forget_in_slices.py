@@ -13,8 +13,8 @@ import pytest
 
 from memory.world import ADA, BEN, Clock
 from wellworn import Memory, Receipt
+from wellworn.store.sql.tx import SqlTx
 from wellworn.store.sqlite.connection import Connections
-from wellworn.store.sqlite.tx import SqliteTx
 
 
 def filled(path: Path, clock: Clock) -> Memory:
@@ -51,16 +51,16 @@ def forgotten(path: Path, clock: Clock) -> Receipt:
 def small_slices(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Slices of seven rows; what each one took of entries."""
     taken: list[int] = []
-    clear = SqliteTx.clear_slice
+    clear = SqlTx.clear_slice
 
-    def watched(tx: SqliteTx, number: int) -> Any:
+    def watched(tx: SqlTx, number: int) -> Any:
         part = clear(tx, number)
         taken.append(0 if part is None else part.entries)
         return part
 
-    monkeypatch.setattr("wellworn.store.sqlite.tx.SLICE", 7)
+    monkeypatch.setattr("wellworn.store.sql.tx.SLICE", 7)
     monkeypatch.setattr("wellworn.ingest.forget.MOST_AT_ONCE", 10)
-    monkeypatch.setattr(SqliteTx, "clear_slice", watched)
+    monkeypatch.setattr(SqlTx, "clear_slice", watched)
     return taken
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wellworn import Memory, Scope, TransferError
-from wellworn.store.sqlite.tx import SqliteTx
+from wellworn.store.sql.tx import SqlTx
 
 ADA = Scope(user="ada")
 
@@ -27,15 +27,15 @@ def test_a_load_that_was_cut_short_is_completed_by_another(
 ) -> None:
     monkeypatch.setattr("wellworn.ops.bundle.SLICE", 7)
     with Memory(tmp_path / "b.db", embedder="hash", background=False) as memory:
-        add = SqliteTx.add
+        add = SqlTx.add
         with pytest.MonkeyPatch.context() as patch:
             left = iter(range(16))
 
-            def until_it_breaks(tx: SqliteTx, new: object) -> None:
+            def until_it_breaks(tx: SqlTx, new: object) -> None:
                 next(left)
                 add(tx, new)  # type: ignore[arg-type]
 
-            patch.setattr(SqliteTx, "add", until_it_breaks)
+            patch.setattr(SqlTx, "add", until_it_breaks)
             with pytest.raises((StopIteration, RuntimeError)):
                 memory.admin.load(export)
         assert len(memory.entries(scope=ADA)) == 14  # two slices of seven

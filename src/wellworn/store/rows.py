@@ -51,6 +51,10 @@ ENTRY_COLUMNS = (
 )
 SELECT_ENTRY = ", ".join(f"e.{column}" for column in ENTRY_COLUMNS) + ", s.tenant, s.layer, s.layer_id"
 """What `entry_from` reads, from `entries e JOIN partitions s`."""
+SEALED_COLUMNS = ("speaker", "title", "metadata", "text", "evidence")
+"""Columns of entries that an engine with keys of its own seals."""
+SEALED = tuple(ENTRY_COLUMNS.index(name) for name in SEALED_COLUMNS)
+"""Their places in `SELECT_ENTRY` and `entry_row`."""
 
 _SNAPSHOT = tuple(each.name for each in fields(Entry) if each.name != "partition")
 _decode = json.JSONDecoder().raw_decode
@@ -368,6 +372,12 @@ def session_from(row: tuple[Any, ...]) -> SessionHead:
     )
 
 
+RECORD_COLUMNS = (
+    *("state", "session", "due_at", "updated_at", "names", "body", "blob", "rows"),
+    *("tenant", "partition", "kind", "key", "created_at"),
+)
+"""What is written of a record; the first eight change when it is replaced."""
+CHANGING = RECORD_COLUMNS[:8]
 SELECT_RECORD = """
 SELECT r.no, r.tenant, r.partition, r.kind, r.key, r.state, r.session, r.due_at, r.created_at, r.updated_at, r.names, r.body,
 r.blob, r.rows
@@ -376,7 +386,7 @@ FROM records r
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 _RECORD = (
     *(INT, TEXT, INT + NONE, TEXT, TEXT + NONE, TEXT, TEXT + NONE, INT + NONE, INT, INT, TEXT, TEXT),
-    *(BLOB + NONE, BLOB + NONE),
+    *(BLOB + NONE, (bytes, list, *NONE)),
 )
 
 
@@ -386,7 +396,7 @@ def record_from(row: tuple[Any, ...], partition: Partition | None) -> Record:
         row, _RECORD
     )
     about, named = {} if body == "{}" else json_from(body), list_from(names)
-    if type(about) is not dict or type(named) is not list or (rows is not None and len(rows) % 8):
+    if type(about) is not dict or type(named) is not list or (type(rows) is bytes and len(rows) % 8):
         raise TypeError("its body, names or rows are of another type")
     created = from_micros(created_at)
     return filled(
@@ -402,7 +412,7 @@ def record_from(row: tuple[Any, ...], partition: Partition | None) -> Record:
         created_at=created,
         updated_at=created if updated_at == created_at else from_micros(updated_at),
         names=tuple(named),
-        rows=() if rows is None else numbers_from(rows),
+        rows=numbers_from(rows) if type(rows) is bytes else tuple(rows or ()),
         body=about,
         blob=blob,
     )

@@ -11,7 +11,7 @@ import re
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
@@ -26,6 +26,8 @@ except ImportError:
     raise MissingExtra("a memory in Postgres", "postgres") from None
 
 from wellworn.core.wellformed import without_password
+from wellworn.store.postgres.db import PostgresDb
+from wellworn.store.postgres.seal import Sealer
 from wellworn.store.postgres.vector import fetch_vector_type, register_vector
 
 BUSY_TIMEOUT_S = 60.0
@@ -42,8 +44,6 @@ _LOCK_CLASS = 0x77656C6C
 """Our advisory locks, so that they do not meet those of other programs: `well` is the writer's, one more for
 migrations, two more for partitions that are being removed."""
 _SERVER_BACK_WAITS = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow)
-
-Connection = psycopg.Connection[tuple[Any, ...]]
 
 
 class Address:
@@ -84,6 +84,7 @@ class Pool:
         self._address = address
         self._commit = {"full": "on", "normal": "off"}[durability]
         self._closed = False
+        self.sealer = Sealer()
         self._vector: Any = None  # psycopg.types.TypeInfo, once it is known
         self._of_parent: list[object] = []
         self._begin_anew()
@@ -92,7 +93,7 @@ class Pool:
     def _begin_anew(self) -> None:
         self._free = threading.BoundedSemaphore(self._address.pool_size)
         self._lock = threading.Lock()
-        self._idle: list[tuple[Connection, float]] = []
+        self._idle: list[tuple[PostgresDb, float]] = []
         self._writer = threading.Lock()
         self._writing_thread = 0
 
@@ -103,7 +104,7 @@ class Pool:
 
     # -- connections ---------------------------------------------------------------------------------------------
 
-    def connect(self) -> Connection:
+    def connect(self) -> PostgresDb:
         """A new connection; waits a bounded time for a server that is starting."""
         until = time.monotonic() + patience_left(CONNECT_TIMEOUT_S)
         pause_s = 0.05
@@ -117,17 +118,17 @@ class Pool:
             time.sleep(pause_s)
             pause_s = min(1.0, 2 * pause_s)
 
-    def _connect(self, timeout_s: float) -> Connection:
+    def _connect(self, timeout_s: float) -> PostgresDb:
         settings = f"-c search_path={self._address.schema},public,extensions -c synchronous_commit={self._commit}"
         given = {"connect_timeout": str(int(timeout_s)), "application_name": "wellworn", **_OPTIONS}
         given |= self._address.given
         given["options"] = f"{self._address.given.get('options', '')} {settings}".strip()
-        connection: Connection = psycopg.connect(conninfo.make_conninfo(**given), autocommit=True)
+        connection = PostgresDb.connect(conninfo.make_conninfo(**given), autocommit=True)
         if self._vector is not None:
             register_vector(connection, self._vector)
         return connection
 
-    def know_vectors(self, connection: Connection) -> None:
+    def know_vectors(self, connection: PostgresDb) -> None:
         """Learn the number that pgvector's type has in this database; call it once the extension is there."""
         self._vector = fetch_vector_type(connection)
         register_vector(connection, self._vector)
@@ -141,7 +142,7 @@ class Pool:
         if self._closed:
             raise StoreClosed("this memory was closed; open it again")
 
-    def _take(self) -> Connection:
+    def _take(self) -> PostgresDb:
         self.check_open()
         wait_s = patience_left(BUSY_TIMEOUT_S)
         if not self._free.acquire(timeout=wait_s):
@@ -154,15 +155,16 @@ class Pool:
                 with self._lock:
                     connection, since = self._idle.pop() if self._idle else (None, 0.0)
                 if connection is None:
-                    return self.connect()
+                    connection, since = self.connect(), time.monotonic()
                 if time.monotonic() - since < TRUST_IDLE_S or _lives(connection):
+                    connection.sealer = self.sealer
                     return connection
                 self._drop_idle(connection)
         except BaseException:
             self._free.release()
             raise
 
-    def _give_back(self, connection: Connection) -> None:
+    def _give_back(self, connection: PostgresDb) -> None:
         status = connection.info.transaction_status
         if connection.closed:
             self._drop_idle(connection)  # whatever ended it most likely ended the others
@@ -173,7 +175,7 @@ class Pool:
                 self._idle.append((connection, time.monotonic()))
         self._free.release()
 
-    def _drop_idle(self, dead: Connection) -> None:
+    def _drop_idle(self, dead: PostgresDb) -> None:
         with self._lock:
             dropped, self._idle = self._idle, []
         for connection in (dead, *(one for one, _ in dropped)):
@@ -183,7 +185,7 @@ class Pool:
     # -- reading and writing -------------------------------------------------------------------------------------
 
     @contextmanager
-    def reading(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[PostgresDb]:
         """A connection that sees committed data."""
         connection = self._take()
         try:
@@ -193,7 +195,7 @@ class Pool:
             self._give_back(connection)
 
     @contextmanager
-    def snapshot(self) -> Iterator[Connection]:
+    def snapshot(self) -> Iterator[PostgresDb]:
         """Like `reading`, with every query seeing the same moment."""
         with self.reading() as db:
             # BEGIN alone does not fix the moment
@@ -204,7 +206,7 @@ class Pool:
                 _end(db, "ROLLBACK")
 
     @contextmanager
-    def writing(self) -> Iterator[Connection]:
+    def writing(self) -> Iterator[PostgresDb]:
         """One write transaction, serialised over threads and processes; rolled back when the block raises."""
         me = threading.get_ident()
         if self._writing_thread == me:
@@ -227,7 +229,7 @@ class Pool:
             self._writing_thread = 0
             writer.release()
 
-    def _begin(self, wait_s: float) -> Connection:
+    def _begin(self, wait_s: float) -> PostgresDb:
         """A connection inside a transaction that is alone in writing. Tries another one if it turns out to be dead."""
         begin = f"BEGIN; SET LOCAL lock_timeout = {int(1000 * wait_s) or 1}; {self._lock_statement(0)}"
         for last in (False, True):
@@ -248,7 +250,7 @@ class Pool:
         """Wait for a lock of this store's schema until the transaction ends: 0 is the writer's, 1 that of migrations."""
         return f"SELECT pg_advisory_xact_lock({_LOCK_CLASS + which}, hashtext('{self._address.schema}'))"
 
-    def _commit_block(self, connection: Connection) -> None:
+    def _commit_block(self, connection: PostgresDb) -> None:
         try:
             if connection.execute("COMMIT").statusmessage != "COMMIT":  # a statement failed, and the block went on
                 raise StoreError("the transaction was rolled back because one of its statements had failed")
@@ -261,7 +263,7 @@ class Pool:
             raise
 
     @contextmanager
-    def migrating(self) -> Iterator[Connection]:
+    def migrating(self) -> Iterator[PostgresDb]:
         """A transaction that is alone in changing the tables."""
         with self.reading() as db:
             db.execute(f"BEGIN; {self._lock_statement(1)}")
@@ -276,7 +278,7 @@ class Pool:
         """Whether this process may remove a hidden partition, or another one is doing it at this moment."""
         with self.reading() as db:
             lock = f"({_LOCK_CLASS + 2}, {number % 2**31})"
-            ((free,),) = ask(db, f"SELECT pg_try_advisory_lock{lock}")
+            ((free,),) = db.ask(f"SELECT pg_try_advisory_lock{lock}")
             try:
                 yield bool(free)
             finally:
@@ -311,12 +313,7 @@ class Pool:
             connection.close()
 
 
-def ask(db: Connection, query: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
-    """Every row of a query."""
-    return db.execute(query, values, binary=True).fetchall()
-
-
-def _lives(connection: Connection) -> bool:
+def _lives(connection: PostgresDb) -> bool:
     try:
         connection.execute("SELECT 1")
     except psycopg.Error:
@@ -324,7 +321,7 @@ def _lives(connection: Connection) -> bool:
     return True
 
 
-def _end(connection: Connection, how: str) -> None:
+def _end(connection: PostgresDb, how: str) -> None:
     """End a transaction that is still open."""
     if not connection.closed and connection.info.transaction_status != psycopg.pq.TransactionStatus.IDLE:
         with suppress(psycopg.Error):

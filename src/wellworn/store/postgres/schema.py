@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from wellworn.core.errors import StoreCorrupt
 from wellworn.store.postgres.connection import SCHEMA as DEFAULT_SCHEMA
-from wellworn.store.postgres.connection import Connection, Pool, ask
+from wellworn.store.postgres.connection import Pool
+from wellworn.store.postgres.db import PostgresDb
 
 SCHEMA = """
 -- One row per (tenant, layer, id). `seq` counts the transactions that changed the partition.
@@ -201,23 +202,23 @@ def migrate(pool: Pool, schema: str = DEFAULT_SCHEMA) -> None:
         version = _version(db, schema)
         if version == 0:
             db.execute(f"CREATE SCHEMA IF NOT EXISTS {schema}")
-            if not ask(db, "SELECT 1 FROM pg_extension WHERE extname = 'vector'"):
+            if not db.ask("SELECT 1 FROM pg_extension WHERE extname = 'vector'"):
                 db.execute("CREATE EXTENSION IF NOT EXISTS vector SCHEMA public")
             db.execute("CREATE TABLE versions (no INTEGER PRIMARY KEY, at TIMESTAMPTZ NOT NULL DEFAULT now())")
         for number, script in enumerate(MIGRATIONS[version:], start=version + 1):
             db.execute(script)
-            db.execute("INSERT INTO versions (no) VALUES (%s)", (number,))
+            db.run("INSERT INTO versions (no) VALUES (?)", (number,))
         pool.know_vectors(db)
 
 
-def _version(db: Connection, schema: str) -> int:
+def _version(db: PostgresDb, schema: str) -> int:
     """The number of the last migration that the schema has had; 0 when it is new."""
-    there = ask(db, "SELECT 1 FROM pg_tables WHERE schemaname = %s AND tablename = 'versions'", (schema,))
+    there = db.ask("SELECT 1 FROM pg_tables WHERE schemaname = ? AND tablename = 'versions'", (schema,))
     if not there:
-        if ask(db, "SELECT 1 FROM pg_tables WHERE schemaname = %s LIMIT 1", (schema,)):
+        if db.ask("SELECT 1 FROM pg_tables WHERE schemaname = ? LIMIT 1", (schema,)):
             raise StoreCorrupt(f"the schema {schema} was not made by wellworn; name another one with ?schema=…")
         return 0
-    ((version,),) = ask(db, "SELECT max(no) FROM versions")
+    ((version,),) = db.ask("SELECT max(no) FROM versions")
     if version > len(MIGRATIONS):
         raise StoreCorrupt(f"the schema has version {version}, this wellworn knows {len(MIGRATIONS)}; upgrade wellworn")
     return int(version)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from wellworn.core.errors import MissingExtra, StoreCorrupt, WrongKey
-from wellworn.store.postgres.connection import Connection, ask
 from wellworn.store.sqlite.driver import Key, derived, key_of
+
+if TYPE_CHECKING:
+    from wellworn.store.postgres.db import PostgresDb
 
 NONCE_BYTES, SALT_BYTES = 12, 16
 EMPTY = "{}"
@@ -41,10 +43,10 @@ class Sealer:
         except ValueError as error:
             raise StoreCorrupt("a text does not open with the key of the store") from error
 
-    def open_columns(self, rows: Sequence[tuple[Any, ...]], places: Sequence[int]) -> list[tuple[Any, ...]]:
+    def open_columns(self, rows: list[tuple[Any, ...]], places: Sequence[int]) -> list[tuple[Any, ...]]:
         """The rows with the texts at these places opened; one that cannot be opened is a value of no type."""
         if self._cipher is None:
-            return [*rows]
+            return rows
         return [tuple(self._or_none(v) if n in places else v for n, v in enumerate(row)) for row in rows]
 
     def _or_none(self, sealed: Any) -> Any:
@@ -54,16 +56,16 @@ class Sealer:
             return error  # the row is damaged: its reader says so and leaves it out
 
 
-def sealer_of(db: Connection, key: Key | None, name: str) -> Sealer:
+def sealer_of(db: PostgresDb, key: Key | None, name: str) -> Sealer:
     """The sealer of a store; a new one gets a data key if a key is given. Call it alone in changing the tables."""
     secret = key_of(key)
-    rows = ask(db, "SELECT salt, sealed FROM data_key")
+    rows = db.ask("SELECT salt, sealed FROM data_key")
     if secret is None:
         if rows:
             raise WrongKey(f"{name} is encrypted: give its key (key=…, WELLWORN_KEY or WELLWORN_KEY_FILE)")
         return Sealer()
     if not rows:
-        if ask(db, "SELECT 1 FROM partitions LIMIT 1") or ask(db, "SELECT 1 FROM records LIMIT 1"):
+        if db.ask("SELECT 1 FROM partitions LIMIT 1") or db.ask("SELECT 1 FROM records LIMIT 1"):
             raise WrongKey(f"{name} is not encrypted: open it without a key, or move it to a new schema with one")
         data_key = os.urandom(32)
         put_key(db, secret, data_key)
@@ -80,12 +82,12 @@ def data_key_of(row: tuple[Any, ...], secret: bytes, name: str) -> bytes:
         raise WrongKey(f"the key does not open {name}: check the key, WELLWORN_KEY or WELLWORN_KEY_FILE") from None
 
 
-def put_key(db: Connection, secret: bytes, data_key: bytes) -> None:
+def put_key(db: PostgresDb, secret: bytes, data_key: bytes) -> None:
     """Seal the data key with this key, in the place of another."""
     salt = os.urandom(SALT_BYTES)
     sealed = _sealed(_cipher(bytes.fromhex(derived(secret, salt))), data_key)
-    db.execute("DELETE FROM data_key")
-    db.execute("INSERT INTO data_key (salt, sealed) VALUES (%s, %s)", (salt, sealed))
+    db.run("DELETE FROM data_key")
+    db.run("INSERT INTO data_key (salt, sealed) VALUES (?, ?)", (salt, sealed))
 
 
 def _cipher(key: bytes) -> Any:  # cryptography's class, which is loaded for encrypted stores only

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager
 
 from wellworn.core.errors import InvalidInput, WrongKey
-from wellworn.store.damage import Damage
-from wellworn.store.port import Flaw, Removed, Store, StoreReader, Tx
-from wellworn.store.postgres.connection import Address, Connection, Pool, ask
-from wellworn.store.postgres.reader import PostgresReader
+from wellworn.store.port import Flaw, Removed
+from wellworn.store.postgres.connection import Address, Pool
+from wellworn.store.postgres.db import PostgresDb
 from wellworn.store.postgres.schema import migrate
 from wellworn.store.postgres.seal import put_key, sealer_of
-from wellworn.store.postgres.tx import PostgresTx
+from wellworn.store.sql.store import SqlStore
 from wellworn.store.sqlite.driver import Key, key_of
 
-_SUMMED = ("entries", "index_records", "vectors", "links", "versions", "turns", "sessions")
 _CHECKS = {
     # check name: (what is wrong, query for its subjects, statement that mends them); references Postgres itself keeps
     "turn_count": (
@@ -48,61 +44,41 @@ _CHECKS = {
 }
 
 
-class PostgresStore(PostgresReader, Store):
+class PostgresStore(SqlStore):
     """A memory in one schema of a Postgres database. Several threads, processes and machines may use it at once."""
 
     def __init__(self, url: str, *, durability: str = "full", key: Key | None = None) -> None:
         if durability not in ("full", "normal"):
             raise InvalidInput("durability", f"{durability!r} is unknown", "use one of full, normal")
+        super().__init__()
         address = Address(url)
         self.location = address.name
-        self.damage = Damage()
         self._pool = Pool(address, durability=durability)
         try:
             migrate(self._pool, address.schema)
             with self._pool.migrating() if key is not None else self._pool.reading() as db:
-                self.sealer = sealer_of(db, key, self.location)
-            self.encrypted = self.sealer.on
+                self._pool.sealer = sealer_of(db, key, self.location)
+            self.encrypted = self._pool.sealer.on
             with self._reading() as db:
-                hidden = ask(db, "SELECT no FROM partitions WHERE hidden")
+                hidden = db.ask("SELECT no FROM partitions WHERE hidden")
             for (number,) in hidden:  # a crash left it half removed
                 self.clear_hidden(number)
         except BaseException:
             self._pool.close()
             raise
 
-    def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[Connection]:
+    def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[PostgresDb]:
         return self._pool.snapshot() if snapshot else self._pool.reading()
 
-    @contextmanager
-    def transact(self) -> Iterator[Tx]:
-        with self._pool.writing() as db:
-            yield PostgresTx(db, self.damage, self.sealer)
+    def _writing(self) -> AbstractContextManager[PostgresDb]:
+        return self._pool.writing()
 
-    @contextmanager
-    def snapshot(self) -> Iterator[StoreReader]:
-        with self._pool.snapshot() as db:
-            yield _Snapshot(db, self)
-
-    def translated(self) -> AbstractContextManager[None]:
-        """Errors of the driver as those of a store."""
+    def _translated(self) -> AbstractContextManager[None]:
         return self._pool.translated()
 
-    def damaged(self) -> dict[str, str]:
-        return self.damage.rows()
-
     def clear_hidden(self, number: int) -> Removed:
-        parts = list[Removed]()
         with self._pool.clearing(number) as free:
-            while free:
-                with self._pool.writing() as db:
-                    part = PostgresTx(db, self.damage, self.sealer).clear_slice(number)
-                if part is None:
-                    break
-                parts.append(part)
-        sums = {name: sum(getattr(part, name) for part in parts) for name in _SUMMED}
-        told = sum((Counter(part.records) for part in parts), Counter[str]())
-        return Removed(**sums, records=told)
+            return self._clear(number) if free else Removed()
 
     def check(self, *, mend: bool = False) -> list[Flaw]:
         self.damage.clear()
@@ -110,7 +86,7 @@ class PostgresStore(PostgresReader, Store):
             found = [
                 Flaw(check=check, subject=f"row {subject}", problem=problem, repairable=True)
                 for check, (problem, query, _) in _CHECKS.items()
-                for (subject,) in ask(db, query)
+                for (subject,) in db.ask(query)
             ]
             for check in {flaw.check for flaw in found} if mend else ():
                 db.execute(_CHECKS[check][2])
@@ -122,7 +98,7 @@ class PostgresStore(PostgresReader, Store):
         if secret is None or not self.encrypted:
             raise WrongKey("only an encrypted store can be given another key in place")
         with self._pool.writing() as db:
-            put_key(db, secret, self.sealer.data_key)
+            put_key(db, secret, self._pool.sealer.data_key)
 
     def scrub(self) -> bool:
         """Always False: Postgres overwrites what was removed when it needs the place, and keeps it in its own log and
@@ -132,18 +108,3 @@ class PostgresStore(PostgresReader, Store):
 
     def close(self) -> None:
         self._pool.close()
-
-
-class _Snapshot(PostgresReader):
-    """Reads of one moment, all on one connection."""
-
-    def __init__(self, db: Connection, store: PostgresStore) -> None:
-        self._db = db
-        self._store = store
-        self.damage = store.damage
-        self.sealer = store.sealer
-
-    @contextmanager
-    def _reading(self, *, snapshot: bool = False) -> Iterator[Connection]:
-        with self._store.translated():
-            yield self._db

@@ -7,7 +7,6 @@ get their defaults; older versions, links and records that cannot be read are dr
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -25,7 +24,7 @@ from wellworn.store.rows import (
     replaced_from,
     turn_from,
 )
-from wellworn.store.sqlite.sql import fetched
+from wellworn.store.sqlite.db import SqliteDb
 
 _ORPHANS = {
     # check name: (what the row is, query for its subjects, statement that drops them)
@@ -87,7 +86,7 @@ _ORPHANS = {
 }
 
 
-def check_tables(db: sqlite3.Connection) -> Iterator[Flaw]:
+def check_tables(db: SqliteDb) -> Iterator[Flaw]:
     """Every flaw of the file itself."""
     for (message,) in db.execute("PRAGMA integrity_check"):
         if message != "ok":
@@ -103,16 +102,13 @@ def check_tables(db: sqlite3.Connection) -> Iterator[Flaw]:
     yield from (flaw for _, flaw in _tag_flaws(db))
 
 
-def _tag_flaws(db: sqlite3.Connection) -> Iterator[tuple[tuple[int, int, list[str]], Flaw]]:
+def _tag_flaws(db: SqliteDb) -> Iterator[tuple[tuple[int, int, list[str]], Flaw]]:
     """Entries whose tag rows differ from the tags they carry."""
-    rows = fetched(
-        db,
-        """
+    rows = db.ask("""
         SELECT e.no, e.partition, e.id, e.tags,
                coalesce((SELECT json_group_array(t.tag) FROM entry_tags t WHERE t.entry = e.no AND t.partition = e.partition), '[]')
         FROM entries e WHERE e.tags <> '[]' OR EXISTS (SELECT 1 FROM entry_tags t WHERE t.entry = e.no)
-        """,
-    )
+        """)
     for no, partition, entry_id, tags, rows_of_it in rows:
         wanted, there = _texts(tags), _texts(rows_of_it)
         if wanted is not None and (there is None or sorted(wanted) != sorted(there)):
@@ -129,7 +125,7 @@ def _texts(text: object) -> list[str] | None:
     return found if isinstance(found, list) and all(isinstance(one, str) for one in found) else None
 
 
-def mend_tables(db: sqlite3.Connection) -> list[Flaw]:
+def mend_tables(db: SqliteDb) -> list[Flaw]:
     """Mend rows that cannot be read, drop what hangs on nothing, rebuild the tag index; returns what was mended."""
     triggers = db.execute("SELECT name, sql FROM sqlite_master WHERE type = 'trigger'").fetchall()
     for name, _ in triggers:  # logs are append-only for everybody else
@@ -170,28 +166,28 @@ _DROPPED: dict[str, tuple[str, Callable[[tuple[Any, ...]], object]]] = {
 _LINKS = "SELECT source, target, type, 's', 't', type, confidence, automatic, created_at FROM links"
 
 
-def _mend_rows(db: sqlite3.Connection) -> Iterator[Flaw]:
+def _mend_rows(db: SqliteDb) -> Iterator[Flaw]:
     query = f"SELECT e.no, {SELECT_ENTRY} FROM entries e JOIN partitions s ON s.no = e.partition"
     yield from _mend_fields(db, "entries", query, ENTRY_COLUMNS, entry_from)
     columns = ("number", "role", "text", "at", "speaker")
     query = f"SELECT no, {', '.join(columns)}, NULL FROM turns"
     yield from _mend_fields(db, "turns", query, columns, partial(turn_from, session_id=""))
     for table, (query, make) in _DROPPED.items():
-        for no, *row in fetched(db, query):
+        for no, *row in db.ask(query):
             if not _readable(make, row):
                 db.execute(f"DELETE FROM {table} WHERE rowid = ?", (no,))
                 yield _mended(f"{table} row {no}", "it could not be read and is dropped")
-    for source, target, type_, *row in fetched(db, _LINKS):
+    for source, target, type_, *row in db.ask(_LINKS):
         if not _readable(link_from, row):
             db.execute("DELETE FROM links WHERE source = ? AND target = ? AND type IS ?", (source, target, type_))
             yield _mended(f"link {source}→{target}", "it could not be read and is dropped")
 
 
 def _mend_fields(
-    db: sqlite3.Connection, table: str, query: str, columns: Sequence[str], make: Callable[[tuple[Any, ...]], object]
+    db: SqliteDb, table: str, query: str, columns: Sequence[str], make: Callable[[tuple[Any, ...]], object]
 ) -> Iterator[Flaw]:
     """Give defaults to the fields that cannot be read, of rows whose words can."""
-    for no, *row in fetched(db, query):
+    for no, *row in db.ask(query):
         if _readable(make, row):
             continue
         fixed = _fixed(dict(zip(columns, row, strict=False)))

@@ -26,9 +26,9 @@ from pathlib import Path
 
 from wellworn.core.errors import InvalidInput, StoreBusy, StoreClosed, StoreCorrupt, StoreError
 from wellworn.core.locks import patience_left
+from wellworn.store.sqlite.db import SqliteDb, translated, translation
 from wellworn.store.sqlite.driver import connect
 from wellworn.store.sqlite.schema import LONE, MIGRATIONS, migrate, version_of
-from wellworn.store.sqlite.sql import translated, translation
 
 BUSY_TIMEOUT_S = 60.0
 CHECKPOINT_TIMEOUT_S = 1.0
@@ -101,7 +101,7 @@ class Connections:
             migrate(writer)
             _enter_wal(writer)
 
-    def _connect(self) -> sqlite3.Connection:
+    def _connect(self) -> SqliteDb:
         how = "?mode=rw"
         if self.read_only:
             how = _READ[self._lone and not _beside(self._path, "-wal").exists()]
@@ -145,16 +145,16 @@ class Connections:
                     self.check_open()
                     self._start()
 
-    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+    def writing(self) -> AbstractContextManager[SqliteDb]:
         """One write transaction, serialised over threads and processes; rolled back when the block raises."""
         return _Use(self, writes=True)
 
-    def reading(self) -> AbstractContextManager[sqlite3.Connection]:
+    def reading(self) -> AbstractContextManager[SqliteDb]:
         """A connection that sees committed data."""
         return _Use(self, writes=False)
 
     @contextmanager
-    def snapshot(self) -> Iterator[sqlite3.Connection]:
+    def snapshot(self) -> Iterator[SqliteDb]:
         """Like `reading`, with every query seeing the same moment."""
         with self.reading() as connection:
             connection.execute("BEGIN")
@@ -172,7 +172,7 @@ class Connections:
             "open it again"
         )
 
-    def take_writer(self) -> sqlite3.Connection:
+    def take_writer(self) -> SqliteDb:
         """The writer, for one transaction; waits for its turn no longer than the present call may."""
         wait_s = patience_left(BUSY_TIMEOUT_S)
         began = time.monotonic()
@@ -200,7 +200,7 @@ class Connections:
         self._held.writing = False
         self._write_lock.release()
 
-    def take_reader(self) -> sqlite3.Connection:
+    def take_reader(self) -> SqliteDb:
         self.alive()
         with self._pool_lock:
             self._held.readers += 1
@@ -213,7 +213,7 @@ class Connections:
             self._held.readers -= 1
             raise
 
-    def give_reader_back(self, connection: sqlite3.Connection) -> None:
+    def give_reader_back(self, connection: SqliteDb) -> None:
         with self._pool_lock:
             self._held.readers -= 1
             if not self._closed and len(self._held.idle) < MAX_IDLE_READERS:
@@ -288,8 +288,8 @@ class _Held:
     def __init__(self, path: Path) -> None:
         self._path = path
         self.pid = os.getpid()
-        self.writer: sqlite3.Connection | None = None
-        self.idle: list[sqlite3.Connection] = []
+        self.writer: SqliteDb | None = None
+        self.idle: list[SqliteDb] = []
         self.seals = False
         self.readers = 0
         """Connections that are in use now."""
@@ -428,7 +428,7 @@ class _Use:
     def __init__(self, connections: Connections, *, writes: bool) -> None:
         self._connections, self._writes = connections, writes
 
-    def __enter__(self) -> sqlite3.Connection:
+    def __enter__(self) -> SqliteDb:
         _gate.__enter__()
         try:
             self._db = self._connections.take_writer() if self._writes else self._connections.take_reader()

@@ -19,6 +19,7 @@ from typing import Any
 from urllib.parse import quote
 
 from wellworn.core.errors import InvalidInput, MissingExtra, StoreCorrupt, StoreError, WrongKey
+from wellworn.store.sqlite.db import SqliteDb, SqliteWords
 
 Key = str | bytes | Path | Callable[[], str | bytes]
 """A passphrase, 32 bytes or 64 hexadecimal digits; a file that holds it; or a function that returns it."""
@@ -47,16 +48,13 @@ def key_of(key: Key | None) -> bytes | None:
     return secret
 
 
-def connect(
-    path: Path, secret: bytes | None, how: str = "", **options: Any
-) -> sqlite3.Connection:  # options of sqlite3.connect
+def connect(path: Path, secret: bytes | None, how: str = "", **options: Any) -> SqliteDb:  # options of sqlite3.connect
     """A connection to a file; nothing is read of it yet. `how` is the query of a URI, as in `?mode=ro`."""
     name = f"file:{quote(str(path.absolute()))}{how}"
     if secret is None:
-        plain: sqlite3.Connection = sqlite3.connect(name, uri=True, **options)
-        return plain
+        return sqlite3.connect(name, uri=True, factory=SqliteDb, **options)
     raw = raw_key(path, secret)
-    connection: sqlite3.Connection = _cipher().connect(name, uri=True, factory=_classes()[0], **options)
+    connection: SqliteDb = _cipher().connect(name, uri=True, factory=_classes()[0], **options)
     connection.execute("PRAGMA cipher_log_level = NONE")
     connection.execute(f"PRAGMA key = \"x'{raw}'\"")
     return connection
@@ -167,7 +165,7 @@ def _classes() -> tuple[Any, Any]:
             with _as_sqlite3(module):
                 return super().__next__()
 
-    class CipherConnection(module.Connection):  # type: ignore[misc]  # a module without types
+    class CipherConnection(SqliteWords, module.Connection):  # type: ignore[misc]  # a module without types
         def cursor(self, factory: Any = CipherCursor) -> Any:
             return super().cursor(factory)
 

@@ -19,8 +19,8 @@ from pathlib import Path
 from wellworn.core.errors import StoreCorrupt
 from wellworn.core.values import Progress
 from wellworn.store.sqlite.connection import Connections
+from wellworn.store.sqlite.db import BROKEN
 from wellworn.store.sqlite.driver import connect
-from wellworn.store.sqlite.sql import BROKEN
 
 TABLES = (
     *("partitions", "models", "entries", "index_records", "new_vectors", "replaced", "sessions", "turns", "records"),

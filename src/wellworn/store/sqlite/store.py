@@ -4,28 +4,22 @@ from __future__ import annotations
 
 import os
 import shutil
-import sqlite3
 import tempfile
 import weakref
-from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager, closing
 from pathlib import Path
-from types import TracebackType
 
 from wellworn.core.errors import StoreCorrupt, WrongKey
-from wellworn.store.damage import Damage
-from wellworn.store.port import Flaw, Removed, Store, StoreReader, Tx
+from wellworn.store.port import Flaw, Removed
+from wellworn.store.sql.store import SqlStore
 from wellworn.store.sqlite.check import check_tables, mend_tables
 from wellworn.store.sqlite.connection import Connections
+from wellworn.store.sqlite.db import HIDDEN, SqliteDb, is_left_behind, translated
 from wellworn.store.sqlite.driver import Key, connect, explained, key_of, raw_key
 from wellworn.store.sqlite.former import STALE_INDEX
-from wellworn.store.sqlite.reader import HIDDEN, SqliteReader
 from wellworn.store.sqlite.salvage import Salvaged, salvage
-from wellworn.store.sqlite.sql import translated
-from wellworn.store.sqlite.tx import SqliteTx, is_left_behind
 
-_SUMMED = ("entries", "index_records", "vectors", "links", "versions", "turns", "sessions")
 _LOG_MISSING = Flaw(
     check="log",
     subject="file",
@@ -35,7 +29,7 @@ _LOG_MISSING = Flaw(
 )
 
 
-class SqliteStore(SqliteReader, Store):
+class SqliteStore(SqlStore):
     """A memory in one file. Several threads and processes may use it at once.
 
     The path `:memory:` stands for a private temporary file that is deleted when the store is closed, or with the
@@ -43,6 +37,7 @@ class SqliteStore(SqliteReader, Store):
     """
 
     def __init__(self, path: str | Path, *, durability: str = "full", key: Key | None = None) -> None:
+        super().__init__()
         self.location = str(path)
         self._path = Path(path)
         self._drop_files: Callable[[], object] = lambda: None
@@ -50,7 +45,6 @@ class SqliteStore(SqliteReader, Store):
             folder, durability = tempfile.mkdtemp(prefix="wellworn-"), "off"
             self._path = Path(folder) / "memory.db"
             self._drop_files = weakref.finalize(self, _drop_folder, folder, os.getpid())
-        self.damage = Damage()
         self._secret = key_of(key)
         self.encrypted = self._secret is not None
         try:
@@ -72,19 +66,14 @@ class SqliteStore(SqliteReader, Store):
             with self._connections.writing() as db:
                 db.execute(f"DROP TABLE IF EXISTS {STALE_INDEX}")
 
-    def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[sqlite3.Connection]:
+    def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[SqliteDb]:
         return self._connections.snapshot() if snapshot else self._connections.reading()
 
-    def transact(self) -> AbstractContextManager[Tx]:
-        return _Transaction(self._connections.writing(), self.damage)
+    def _writing(self) -> AbstractContextManager[SqliteDb]:
+        return self._connections.writing()
 
-    @contextmanager
-    def snapshot(self) -> Iterator[StoreReader]:
-        with self._connections.snapshot() as db:
-            yield _Snapshot(db, self.damage)
-
-    def damaged(self) -> dict[str, str]:
-        return self.damage.rows()
+    def _translated(self) -> AbstractContextManager[None]:
+        return translated()
 
     def _hidden(self) -> list[int]:
         """Partitions that a crash left half removed."""
@@ -93,17 +82,9 @@ class SqliteStore(SqliteReader, Store):
         return [no for no, by in rows if is_left_behind(by, alone=self._connections.alone)]
 
     def clear_hidden(self, number: int) -> Removed:
-        parts = []
-        while True:
-            with self._connections.writing() as db:
-                part = SqliteTx(db, self.damage).clear_slice(number)
-            if part is None:
-                break
-            parts.append(part)
+        removed = self._clear(number)
         self._connections.return_space()
-        sums = {name: sum(getattr(part, name) for part in parts) for name in _SUMMED}
-        told = sum((Counter(part.records) for part in parts), Counter[str]())
-        return Removed(**sums, records=told)
+        return removed
 
     def check(self, *, mend: bool = False) -> list[Flaw]:
         self.damage.clear()
@@ -148,36 +129,7 @@ class SqliteStore(SqliteReader, Store):
         self._drop_files()
 
 
-class _Snapshot(SqliteReader):
-    """Reads of one moment, all on one connection."""
-
-    def __init__(self, db: sqlite3.Connection, damage: Damage) -> None:
-        self._db = db
-        self.damage = damage
-
-    @contextmanager
-    def _reading(self, *, snapshot: bool = False) -> Iterator[sqlite3.Connection]:
-        with translated():
-            yield self._db
-
-
 def _drop_folder(folder: str, pid: int) -> None:
     """Delete a temporary folder, in the process that made it: a forked child leaves it to its parent."""
     if os.getpid() == pid:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-class _Transaction:
-    """A write transaction as the port knows it."""
-
-    def __init__(self, writing: AbstractContextManager[sqlite3.Connection], damage: Damage) -> None:
-        self._writing = writing
-        self._damage = damage
-
-    def __enter__(self) -> Tx:
-        return SqliteTx(self._writing.__enter__(), self._damage)
-
-    def __exit__(
-        self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> bool | None:
-        return self._writing.__exit__(type_, error, trace)

@@ -1,0 +1,128 @@
+"""A connection to Postgres as the shared statements use it. What belongs together is written in one statement, because each
+one is a round trip."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from typing import Any
+
+from wellworn.core.errors import MissingExtra
+from wellworn.core.lazy import regex
+from wellworn.store.port import NewEntry, Vector
+from wellworn.store.postgres.seal import Sealer
+from wellworn.store.rows import CHANGING, ENTRY_COLUMNS, RECORD_COLUMNS, SEALED, entry_row, index_row, vector_blob
+from wellworn.store.sql.db import Row
+
+try:
+    import psycopg
+except ImportError:
+    raise MissingExtra("a memory in Postgres", "postgres") from None
+
+from wellworn.store.postgres.vector import VectorBytes
+
+_HINTS = regex(r"INDEXED BY \w+|CROSS (?=JOIN)|\+(?=[a-z]\.)")
+"""What SQLite alone understands, see `store.sql.db`."""
+_ADD_ENTRY = f"""
+WITH e AS (
+  INSERT INTO entries (partition, seq, index_seq, {", ".join(ENTRY_COLUMNS)})
+  VALUES ({", ".join("?" * (len(ENTRY_COLUMNS) + 3))}) RETURNING no, partition
+), i AS (
+  INSERT INTO index_records (entry, partition, near_a, near_b, length, chars, traits, speaker, terms, counts, vector)
+  SELECT no, partition, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM e
+), t AS (
+  INSERT INTO entry_tags SELECT e.partition, w.tag, e.no FROM e, unnest(?::text[]) AS w (tag)
+)
+SELECT no FROM e
+"""
+_ADD_RECORD = (
+    f"INSERT INTO records ({', '.join(RECORD_COLUMNS)}) VALUES ({', '.join('?' * len(RECORD_COLUMNS))}) "
+    "ON CONFLICT {} RETURNING no, EXISTS (SELECT 1 FROM record_entries d WHERE d.record = records.no)"
+)
+_ADD_NEW_RECORD = _ADD_RECORD.format("DO NOTHING")
+_PUT_RECORD = _ADD_RECORD.format(
+    "(kind, key, tenant, coalesce(partition, 0)) WHERE key IS NOT NULL "
+    f"DO UPDATE SET {', '.join(f'{column} = excluded.{column}' for column in CHANGING)}"
+)
+
+
+@lru_cache(maxsize=512)
+def _as_postgres(statement: str) -> str:
+    return _HINTS.sub("", statement).replace("ifnull(", "coalesce(").replace("?", "%s")
+
+
+class PostgresDb(psycopg.Connection[Row]):
+    """See `store.sql.db.Db`."""
+
+    visible = "NOT s.hidden"
+    hidden = "(SELECT no FROM partitions WHERE hidden)"
+    size = """
+    SELECT coalesce(sum(pg_total_relation_size(c.oid)), 0)::bigint FROM pg_class c
+    WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind = 'r'
+    """
+    sealer = Sealer()
+    """That of the store, once it is known."""
+
+    def ask(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
+        return self.execute(_as_postgres(query), values, binary=True).fetchall()
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        return self.execute(_as_postgres(statement), values).rowcount
+
+    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        with self.cursor() as cursor:
+            cursor.executemany(_as_postgres(statement), rows)
+            return cursor.rowcount if rows else 0
+
+    def among(self, wanted: Sequence[Any], values: list[Any]) -> str:
+        values.append([*wanted])
+        return "= ANY(?)"
+
+    def begins(self, column: str, prefix: str, values: list[Any]) -> str:
+        values.append(prefix)
+        return f"{column} ^@ ?"
+
+    def seal(self, text: str | None) -> str | None:
+        return self.sealer.seal(text)
+
+    def opened(self, rows: list[Row], places: Sequence[int]) -> list[Row]:
+        return self.sealer.open_columns(rows, places)
+
+    def vector(self, vector: Vector | None) -> VectorBytes | None:
+        blob = vector_blob(vector)
+        return None if blob is None else VectorBytes(blob)
+
+    def numbers(self, nos: Sequence[int]) -> list[int] | None:
+        return [*nos] or None
+
+    def add_entry(self, partition_no: int, seq: int, new: NewEntry) -> int:
+        row = (self.seal(value) if place in SEALED else value for place, value in enumerate(entry_row(new.entry)))
+        index = (*index_row(new.index, None)[:-1], self.vector(new.vector))
+        ((no,),) = self.ask(_ADD_ENTRY, (partition_no, seq, seq, *row, *index, new.entry.tags))
+        return int(no)
+
+    def put_record(self, row: Row, *, replace: bool) -> tuple[int, bool] | None:
+        found = self.ask(_PUT_RECORD if replace else _ADD_NEW_RECORD, row)
+        return (found[0][0], found[0][1]) if found else None
+
+    def add_lines(self, rows: Sequence[Row]) -> list[int]:
+        with self.cursor() as cursor:
+            cursor.executemany(_as_postgres(_ADD_NEW_RECORD), rows, returning=True)
+            found = [*cursor]
+            while cursor.nextset():
+                found += cursor
+            return [no for no, _ in found]
+
+    def partitions_of(self, nos: Sequence[int], likely: int) -> Mapping[int, int]:
+        where = f"no = ANY(?) AND partition NOT IN {self.hidden}"
+        return dict(self.ask(f"SELECT no, partition FROM entries WHERE {where}", ([*nos],)))
+
+    def hide(self, partition_no: int) -> None:
+        self.run("UPDATE partitions SET hidden = TRUE, seq = seq + 1 WHERE no = ?", (partition_no,))
+
+    def blank(self, tenant: str, gone: Sequence[int], but: int) -> None:
+        self.run(
+            "UPDATE records SET body = '{}', rows = NULL WHERE tenant = ? AND rows && ?::bigint[] "
+            "AND (partition IS NULL OR partition <> ?)",
+            (tenant, [*gone], but),
+        )

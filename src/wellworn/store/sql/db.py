@@ -1,0 +1,85 @@
+"""A connection as the shared statements use it: what differs between the engines, and nothing else.
+
+Statements are written as SQLite reads them, with `?` for values. They name an index, say `CROSS JOIN` or put a plus before a
+column where SQLite would choose a slower way; Postgres gets them without these hints.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Protocol
+
+from wellworn.core.values import Partition
+from wellworn.store.port import NewEntry, Vector
+
+Row = tuple[Any, ...]
+NAMED = "s.tenant = ? AND s.layer = ? AND s.layer_id = ?"
+"""The condition that `partitions s` has the name `name_of` gives."""
+ALL = 2**62
+"""A limit that nothing reaches."""
+
+
+class Db(Protocol):
+    """A connection to one engine."""
+
+    @property
+    def visible(self) -> str:
+        """The condition that `partitions s` is not being removed."""
+
+    @property
+    def hidden(self) -> str:
+        """A query in brackets for the numbers of partitions that are being removed."""
+
+    @property
+    def size(self) -> str:
+        """A query for the bytes that the store takes."""
+
+    def ask(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Every row of a query."""
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        """Returns how many rows it changed."""
+
+    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        """Run it for each of these; returns how many rows were changed in all."""
+
+    def among(self, wanted: Sequence[Any], values: list[Any]) -> str:
+        """The condition that a column is one of these; what it needs is appended to `values`."""
+
+    def begins(self, column: str, prefix: str, values: list[Any]) -> str:
+        """The condition that a column begins like this."""
+
+    def seal(self, text: str | None) -> str | None:
+        """A text as it is kept."""
+
+    def opened(self, rows: list[Row], places: Sequence[int]) -> list[Row]:
+        """The rows with the texts at these places as they were given."""
+
+    def vector(self, vector: Vector | None) -> Any:
+        """A vector as it is kept."""
+
+    def numbers(self, nos: Sequence[int]) -> Any:
+        """Row numbers as a record keeps them; None for none."""
+
+    def add_entry(self, partition_no: int, seq: int, new: NewEntry) -> int:
+        """The entry with its index record and tags; returns its row number."""
+
+    def put_record(self, row: Row, *, replace: bool) -> tuple[int, bool] | None:
+        """A record of `RECORD_COLUMNS`, in the place of the one of its key if it may replace it: its number, and whether
+        the old one named entries. None: the key is taken."""
+
+    def add_lines(self, rows: Sequence[Row]) -> list[int]:
+        """Records of `RECORD_COLUMNS` that are lines of logs; their numbers."""
+
+    def partitions_of(self, nos: Sequence[int], likely: int) -> Mapping[int, int]:
+        """Those of the row numbers that are there, each with its partition, which is most often the likely one."""
+
+    def hide(self, partition_no: int) -> None:
+        """Take a partition out of sight; its name is free again."""
+
+    def blank(self, tenant: str, gone: Sequence[int], but: int) -> None:
+        """Empty the bodies of the tenant's records that tell of one of these rows, save those of the partition `but`."""
+
+
+def name_of(partition: Partition) -> tuple[str, str, str]:
+    return partition.tenant, partition.layer, partition.layer_id

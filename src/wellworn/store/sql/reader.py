@@ -1,0 +1,446 @@
+"""Reading a store that speaks SQL, outside a transaction or inside one: the `StoreReader` port.
+
+A query may be a round trip, so the name of a partition is looked up inside the query that needs its number.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from functools import lru_cache, partial
+from typing import Any
+
+from wellworn.core.clock import to_micros
+from wellworn.core.values import Entry, Layer, Link, Partition, Turn
+from wellworn.store.damage import Damage, slim_from
+from wellworn.store.port import (
+    Delta,
+    Edge,
+    EmbeddingModel,
+    Head,
+    IndexRecord,
+    Neighbour,
+    Record,
+    RecordFilter,
+    Replaced,
+    Selection,
+    SessionHead,
+    StoreReader,
+    Vector,
+)
+from wellworn.store.rows import (
+    SEALED,
+    SELECT_ENTRY,
+    SELECT_SESSION,
+    entry_name,
+    index_name,
+    link_from,
+    neighbour_from,
+    numbered_entry,
+    numbered_index,
+    partition_from,
+    replaced_from,
+    session_from,
+    turn_from,
+)
+from wellworn.store.sql import records
+from wellworn.store.sql.db import ALL, NAMED, Db, Row, name_of
+
+_SLIM = """
+SELECT e.no, e.seq, e.index_seq, e.kind, e.state, e.at, e.valid_from, e.valid_to, e.confidence, e.usage_count,
+       e.repeats, e.thread, e.position, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts, i.vector,
+       e.source, e.tags
+FROM entries e INDEXED BY {index} CROSS JOIN index_records i ON i.entry = e.no
+WHERE e.partition = ? AND e.seq > ? AND e.no > ? ORDER BY e.no LIMIT ?
+"""
+# A whole partition is read along the index of partitions, in row order; a few changes along the index of changes.
+_SLIM_ALL, _SLIM_CHANGED = _SLIM.format(index="entries_by_partition"), _SLIM.format(index="entries_by_change")
+
+_SHARES_A_SKETCH = "SELECT " + " OR ".join(
+    f"EXISTS (SELECT 1 FROM index_records WHERE {column} = ? AND {column} <> 0 AND partition = ?)"
+    for column in ("near_a", "near_b")
+)
+_SHARING_A_SKETCH = " UNION ALL ".join(
+    f"SELECT * FROM (SELECT i.entry FROM index_records i CROSS JOIN entries e ON e.no = i.entry "
+    f"WHERE i.{column} = ? AND i.{column} <> 0 AND i.partition = ? AND e.state IN ('active', 'flagged') "
+    f"ORDER BY i.entry DESC LIMIT ?) AS {column}"
+    for column in ("near_a", "near_b")
+)
+_NEAR = f"""
+SELECT e.no, e.id, e.at, e.tags, i.near_a, i.near_b, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts
+FROM entries e JOIN index_records i ON i.entry = e.no WHERE e.no IN ({_SHARING_A_SKETCH}) ORDER BY e.no DESC LIMIT ?
+"""
+_LINKS_AT = """
+SELECT a.id, b.id, l.type, l.confidence, l.automatic, l.created_at FROM entries x JOIN links l ON l.{} = x.no
+JOIN entries a ON a.no = l.source JOIN entries b ON b.no = l.target WHERE x.id {}
+"""
+_WITHOUT_VECTOR = """
+CASE WHEN EXISTS (SELECT 1 FROM models WHERE name = ? AND width = ? AND current)
+THEN EXISTS (SELECT 1 FROM index_records i WHERE i.entry = e.no AND i.vector IS NULL)
+ELSE NOT EXISTS (SELECT 1 FROM new_vectors v JOIN models m ON m.no = v.model
+                 WHERE v.entry = e.no AND m.name = ? AND m.width = ?) END
+"""
+MOST_AT_ONCE = 64
+"""Partitions or tags that are asked for in one statement."""
+RECENT_PER_TAG = 64
+"""Entries looked at per tag: a tag that ten thousand entries have must not make the next one slow."""
+
+
+@lru_cache(maxsize=256)
+def _heads(count: int, visible: str) -> str:
+    """One statement for several partitions: each of its own would take a lock or a round trip of its own."""
+    one = f"SELECT {{}}, s.no, s.seq FROM partitions s WHERE {visible} AND {NAMED}"
+    return " UNION ALL ".join(one.format(place) for place in range(count))
+
+
+class SqlReader(StoreReader):
+    """Queries. The store runs them on pooled connections, a transaction on its own. What is damaged is left out."""
+
+    damage: Damage
+
+    @abstractmethod
+    def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[Db]:
+        """A connection; with `snapshot`, several queries see the same moment."""
+
+    def _met(self, entry_id: str, no: int, partition_no: int) -> None:
+        """An entry was read: a transaction remembers its number."""
+
+    # -- partitions ----------------------------------------------------------------------------------------------
+
+    def partitions(self, tenant: str | None = None, *, layer: Layer | None = None, prefix: str = "") -> list[Partition]:
+        with self._reading() as db:
+            where, values = db.visible, list[Any]()
+            for column, wanted in (("tenant", tenant), ("layer", layer)):
+                if wanted is not None:
+                    where += f" AND s.{column} = ?"
+                    values.append(wanted)
+            if prefix:
+                where += f" AND {db.begins('s.layer_id', prefix, values)}"
+            rows = db.ask(f"SELECT s.tenant, s.layer, s.layer_id FROM partitions s WHERE {where} ORDER BY s.no", values)
+        return self.damage.read(rows, partition_from, lambda row: f"partition {row!r:.120}")
+
+    def heads(self, partitions: Sequence[Partition]) -> list[Head | None]:
+        with self._reading() as db:
+            found = _heads_of(db, partitions)
+        return [found.get(place) for place in range(len(partitions))]
+
+    def delta(self, partition_no: int, since: int, *, after: int = 0, limit: int | None = None) -> Delta:
+        with self._reading(snapshot=True) as db:
+            head = db.ask(
+                f"SELECT s.seq, (SELECT width FROM models WHERE current) FROM partitions s WHERE s.no = ? AND {db.visible}",
+                (partition_no,),
+            )
+            if not head:
+                return Delta(seq=0, rows=[], removed=[])
+            query = _SLIM_CHANGED if since else _SLIM_ALL
+            found = db.ask(query, (partition_no, since, after, ALL if limit is None else limit))
+            removed = db.ask("SELECT entry FROM removed WHERE partition = ? AND seq > ?", (partition_no, since))
+        ((seq, width),) = head
+        rows = self.damage.read(found, partial(slim_from, vector_bytes=4 * (width or 0)), index_name)
+        return Delta(seq=seq, rows=rows, removed=[no for (no,) in removed])
+
+    def counts(self, partitions: Sequence[Partition], *, only: Sequence[str] = ()) -> dict[str, int]:
+        with self._reading(snapshot=True) as db:
+            values: list[Any] = []
+            here = db.among([head.partition_no for head in _heads_of(db, partitions).values()], values)
+            mine = f"IN (SELECT no FROM entries WHERE partition {here})"
+            tables = {
+                "entries": f"count(*) FROM entries WHERE partition {here}",
+                "vectors": f"count(vector) FROM index_records WHERE partition {here}",
+                "links": f"count(*) FROM links WHERE source {mine}",
+                "versions": f"count(*) FROM replaced WHERE entry {mine}",
+                "sessions": f"count(*) FROM sessions WHERE partition {here}",
+                "turns": f"count(*) FROM turns WHERE session IN (SELECT no FROM sessions WHERE partition {here})",
+            }
+            wanted = only or [*tables]
+            rows = db.ask(
+                " UNION ALL ".join(f"SELECT '{name}', {tables[name]}" for name in wanted), values * len(wanted)
+            )
+            if only:
+                return dict(rows)
+            for column in ("kind", "state"):
+                counted = f"SELECT {column}, count(*) FROM entries WHERE partition {here} GROUP BY 1 ORDER BY 1"
+                rows += [(f"{column}:{value}", number) for value, number in db.ask(counted, values)]
+            ((size,),) = db.ask(db.size)
+        return {**dict(rows), "bytes": size}
+
+    def _number(self, db: Db, partition: Partition) -> int:
+        """The number of a partition; -1, which none has, when it is not there."""
+        rows = db.ask(f"SELECT s.no FROM partitions s WHERE {db.visible} AND {NAMED}", name_of(partition))
+        return int(rows[0][0]) if rows else -1
+
+    def _number_of(self, db: Db, partition: Partition, values: list[Any]) -> str:
+        """The number of a partition as an expression; no row equals it when the partition is not there."""
+        values += name_of(partition)
+        return f"(SELECT s.no FROM partitions s WHERE {db.visible} AND {NAMED})"
+
+    # -- entries -------------------------------------------------------------------------------------------------
+
+    def select(
+        self,
+        partitions: Sequence[Partition] | None,
+        selection: Selection,
+        *,
+        after: int = 0,
+        skip: int = 0,
+        limit: int | None = None,
+    ) -> list[tuple[int, Entry]]:
+        with self._reading() as db:
+            values: list[Any] = []
+            on = None
+            if partitions is not None and len(partitions) == 1:
+                on = f"= {self._number_of(db, partitions[0], values)}"
+            elif partitions is not None:
+                on = db.among([head.partition_no for head in _heads_of(db, partitions).values()], values)
+            where = matching(db, on, selection, values)
+            if after:
+                where += " AND e.no > ?"
+                values.append(after)
+            if skip:  # the numbers alone lie in an index: no entry is read for them
+                where += f" AND e.no > (SELECT e.no FROM entries e WHERE {where} ORDER BY e.no LIMIT 1 OFFSET ?)"
+                values += [*values, skip - 1]
+            rows = db.ask(
+                f"SELECT {SELECT_ENTRY}, e.partition, e.no FROM entries e JOIN partitions s ON s.no = e.partition "
+                f"WHERE {where} ORDER BY e.no LIMIT ?",
+                (*values, ALL if limit is None else limit),
+            )
+            opened = db.opened(rows, SEALED)
+        for row in rows:
+            self._met(row[0], row[-1], row[-2])
+        found = self.damage.read(opened, numbered_entry, entry_name)
+        if limit is not None and len(found) < len(rows) == limit:  # some cannot be read: a page is full all the same
+            found += self.select(partitions, selection, after=rows[-1][-1], limit=limit - len(found))
+        return found
+
+    def rows(self, selection: Selection, *, partition_no: int | None = None) -> set[int]:
+        with self._reading() as db:
+            values = [] if partition_no is None else [partition_no]
+            where = matching(db, None if partition_no is None else "= ?", selection, values)
+            return {no for (no,) in db.ask(f"SELECT e.no FROM entries e WHERE {where}", values)}
+
+    def find_same(self, partition: Partition, content_hash: str) -> Entry | None:
+        with self._reading() as db:  # asked for every new entry, and most are not there
+            values: list[Any] = []
+            there = db.ask(
+                f"SELECT 1 FROM entries WHERE partition = {self._number_of(db, partition, values)} "
+                "AND content_hash = ? AND state IN ('active', 'flagged')",
+                (*values, content_hash),
+            )
+        return super().find_same(partition, content_hash) if there else None
+
+    def neighbours(
+        self,
+        partition: Partition,
+        *,
+        session_id: str | None = None,
+        tags: Sequence[str] | None = None,
+        shared: int = 1,
+        near: tuple[int, int] | None = None,
+        limit: int = 1,
+    ) -> list[Neighbour]:
+        with self._reading() as db:
+            partition_no = self._number(db, partition)
+            if near is not None:
+                return self._near(db, partition_no, near, limit)
+            where, values = "e.partition = ?", list[Any]([partition_no])
+            if session_id is not None:
+                where += " AND e.session_id = ?"
+                values.append(session_id)
+            if tags is not None:
+                values = []
+                where = f"e.no {db.among(_sharing(db, partition_no, tags, shared), values)}"
+            rows = db.ask(
+                f"SELECT e.no, e.id, e.at, e.tags FROM entries e WHERE {where} "
+                "AND e.state IN ('active', 'flagged') ORDER BY e.no DESC LIMIT ?",
+                (*values, limit),
+            )
+        return self._neighbours(partition_no, rows)
+
+    def _near(self, db: Db, partition_no: int, near: tuple[int, int], limit: int) -> list[Neighbour]:
+        # Asked for every new entry, and most have none: a short question first.
+        ((some,),) = db.ask(_SHARES_A_SKETCH, (near[0], partition_no, near[1], partition_no))
+        if not some:
+            return []
+        rows = db.ask(_NEAR, (near[0], partition_no, limit, near[1], partition_no, limit, limit))
+        return self._neighbours(partition_no, rows)
+
+    def _neighbours(self, partition_no: int, rows: list[Row]) -> list[Neighbour]:
+        def make(row: Row) -> Neighbour:
+            found = neighbour_from(row)
+            self._met(found.id, row[0], partition_no)
+            return found
+
+        return self.damage.read(rows, make, lambda row: f"entry {row[1]}")
+
+    def replaced(self, entry_id: str) -> list[Replaced]:
+        with self._reading() as db:
+            rows = db.ask(
+                """
+                SELECT r.snapshot, r.change, r.changed_at, s.tenant, s.layer, s.layer_id, r.no
+                FROM replaced r JOIN entries e ON e.no = r.entry JOIN partitions s ON s.no = e.partition
+                WHERE e.id = ? ORDER BY r.no
+                """,
+                (entry_id,),
+            )
+            rows = db.opened(rows, (0,))
+        return self.damage.read(rows, replaced_from, lambda row: f"version {row[-1]} of entry {entry_id}")
+
+    def index_of(self, nos: Sequence[int]) -> dict[int, tuple[IndexRecord | None, Vector | None]]:
+        values: list[Any] = []
+        with self._reading() as db:
+            rows = db.ask(
+                "SELECT near_a, near_b, length, chars, traits, i.speaker, terms, counts, vector, e.no, i.entry "
+                "FROM entries e LEFT JOIN index_records i ON i.entry = e.no "
+                f"WHERE e.no {db.among(nos, values)} ORDER BY e.no",
+                values,
+            )
+        readable = dict(self.damage.read(rows, numbered_index, lambda row: f"index record {row[9]}"))
+        return {row[9]: readable.get(row[9], (None, None)) for row in rows}
+
+    def model(self) -> EmbeddingModel | None:
+        with self._reading() as db:
+            rows = db.ask("SELECT name, width FROM models WHERE current")
+        return EmbeddingModel(name=rows[0][0], width=rows[0][1]) if rows else None
+
+    # -- links ---------------------------------------------------------------------------------------------------
+
+    def links(self, ids: Sequence[str], *, types: Sequence[str] | None = None) -> list[Link]:
+        queries: list[str] = []
+        values: list[Any] = []
+        with self._reading() as db:
+            for end in ("source", "target"):
+                query = _LINKS_AT.format(end, db.among(ids, values))
+                queries.append(query if types is None else f"{query} AND l.type {db.among(types, values)}")
+            rows = db.ask(" UNION ".join(queries), values)
+        return self.damage.read(sorted(rows, key=repr), link_from, lambda row: f"link {row[0]} {row[2]} {row[1]}")
+
+    def edges(self, nos: Sequence[int], *, types: Sequence[str] | None = None) -> list[Edge]:
+        # Links by hand have indexes of their own: they are few, and asked for at every recall.
+        ends = {"source": "", "target": "INDEXED BY links_by_target"}
+        if types is None:
+            ends = {"source": "INDEXED BY links_by_hand", "target": "INDEXED BY links_by_hand_to"}
+        queries: list[str] = []
+        values: list[Any] = []
+        with self._reading() as db:
+            some = "SELECT 1 FROM links INDEXED BY links_by_hand WHERE automatic = 0 LIMIT 1"
+            if types is None and not db.ask(some):
+                return []
+            for end, index in ends.items():
+                where = f"{end} {db.among(nos, values)} AND "
+                where += "automatic = 0" if types is None else f"type {db.among(types, values)}"
+                queries.append(f"SELECT source, target, type, confidence FROM links {index} WHERE {where}")
+            found = db.ask(" UNION ".join(queries), values)
+        return sorted((source, target, type_, confidence) for source, target, type_, confidence in found)
+
+    # -- sessions ------------------------------------------------------------------------------------------------
+
+    def sessions(
+        self,
+        partition: Partition | None = None,
+        *,
+        session_id: str | None = None,
+        tenant: str | None = None,
+        idle_since: datetime | None = None,
+        limit: int | None = None,
+    ) -> list[SessionHead]:
+        with self._reading() as db:
+            where, values, order, index = db.visible, list[Any](), "n.no", ""
+            if partition is not None:
+                where += f" AND {NAMED}"
+                values += name_of(partition)
+            for column, wanted in (("n.session_id", session_id), ("s.tenant", tenant)):
+                if wanted is not None:
+                    where += f" AND {column} = ?"
+                    values.append(wanted)
+            if idle_since is not None:
+                where += " AND n.reflected < n.turns AND n.touched_at <= ? AND n.ended_at IS NULL"
+                values.append(to_micros(idle_since))
+                order = "n.touched_at, s.tenant, s.layer, s.layer_id, n.session_id"
+                index = "INDEXED BY sessions_unreflected"
+            rows = db.ask(
+                f"SELECT {SELECT_SESSION} FROM sessions n {index} JOIN partitions s ON s.no = n.partition "
+                f"WHERE {where} ORDER BY {order} LIMIT ?",
+                (*values, ALL if limit is None else limit),
+            )
+        return self.damage.read(rows, session_from, lambda row: f"session {row[3]!r:.80}")
+
+    def turns(self, partition: Partition, session_id: str) -> list[Turn]:
+        with self._reading() as db:
+            values: list[Any] = []
+            rows = db.ask(
+                f"""
+                SELECT t.number, t.role, t.text, t.at, t.speaker, e.id
+                FROM turns t JOIN sessions n ON n.no = t.session LEFT JOIN entries e ON e.no = t.entry
+                WHERE n.partition = {self._number_of(db, partition, values)} AND n.session_id = ? ORDER BY t.number
+                """,
+                (*values, session_id),
+            )
+            rows = db.opened(rows, (2, 4))
+        make = partial(turn_from, session_id=session_id)
+        return self.damage.read(rows, make, lambda row: f"turn {row[0]} of session {session_id}")
+
+    # -- records -------------------------------------------------------------------------------------------------
+
+    def records(self, wanted: RecordFilter) -> list[Record]:
+        with self._reading() as db:
+            return records.select(db, wanted, self.damage)
+
+
+def _heads_of(db: Db, partitions: Sequence[Partition]) -> dict[int, Head]:
+    """Heads by place in the list, of those partitions that are there."""
+    found: dict[int, Head] = {}
+    for start in range(0, len(partitions), MOST_AT_ONCE):
+        part = partitions[start : start + MOST_AT_ONCE]
+        names = [name for one in part for name in (one.tenant, one.layer, one.layer_id)]
+        for place, no, seq in db.ask(_heads(len(part), db.visible), names):
+            found[start + place] = Head(partition_no=no, seq=seq)
+    return found
+
+
+def matching(db: Db, on: str | None, selection: Selection, values: list[Any]) -> str:
+    """The condition on `entries e`. `on` is that on the partition, whose values are there already; None: on any."""
+    # What finds few rows leads; the plus keeps SQLite to that.
+    few = selection.ids is not None or selection.nos is not None
+    where = [f"e.partition NOT IN {db.hidden}" if on is None else f"{'+' * few}e.partition {on}"]
+    for column, several in (
+        ("no", selection.nos),
+        ("id", selection.ids),
+        ("kind", selection.kinds),
+        ("state", selection.states),
+    ):
+        if several is not None:
+            where.append(f"e.{column} {db.among(several, values)}")
+    if selection.content_hash is not None:
+        where.append("e.content_hash = ? AND e.state IN ('active', 'flagged')")
+        values.append(selection.content_hash)
+    if selection.id_prefix is not None:
+        where.append(db.begins("e.id", selection.id_prefix, values))
+    if selection.session_id is not None:
+        where.append("e.session_id = ?")
+        values.append(selection.session_id)
+    for tag in selection.tags or ():
+        where.append(
+            "EXISTS (SELECT 1 FROM entry_tags t WHERE t.partition = e.partition AND t.tag = ? AND t.entry = e.no)"
+        )
+        values.append(tag)
+    if selection.without_vector_of is not None:
+        where.append(_WITHOUT_VECTOR)
+        values += [*selection.without_vector_of.key] * 2
+    return " AND ".join(where)
+
+
+def _sharing(db: Db, partition_no: int, tags: Sequence[str], at_least: int) -> list[int]:
+    """Rows that have so many of the tags."""
+    one = (
+        "SELECT * FROM (SELECT entry FROM entry_tags WHERE partition = ? AND tag = ? "
+        f"ORDER BY entry DESC LIMIT {RECENT_PER_TAG}) AS t"
+    )
+    distinct, shared = [*dict.fromkeys(tags)], Counter[int]()
+    for start in range(0, len(distinct), MOST_AT_ONCE):
+        part = distinct[start : start + MOST_AT_ONCE]
+        values = [value for tag in part for value in (partition_no, tag)]
+        shared.update(no for (no,) in db.ask(" UNION ALL ".join([one] * len(part)), values))
+    return [no for no, number in shared.items() if number >= at_least]

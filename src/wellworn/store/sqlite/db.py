@@ -1,0 +1,216 @@
+"""A connection to SQLite as the shared statements use it, and the driver's errors as our own."""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import sqlite3
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+from wellworn.core.errors import StoreBusy, StoreCorrupt, StoreError
+from wellworn.core.locks import process_runs
+from wellworn.store.port import NewEntry
+from wellworn.store.rows import (
+    CHANGING,
+    ENTRY_COLUMNS,
+    RECORD_COLUMNS,
+    entry_row,
+    index_row,
+    numbers_blob,
+    numbers_from,
+    vector_blob,
+)
+from wellworn.store.sql.db import Row
+
+MOST_MARKS = 100
+"""Values that are given one by one; more are given as one JSON list."""
+MOST_JOINED = 500
+"""Row numbers that are looked up in one join."""
+BROKEN = (sqlite3.Error, UnicodeDecodeError)
+"""What a damaged file ends in; the second where the message would quote the damage."""
+HIDDEN = ""
+"""The tenant of partitions that are being removed: a name that no scope can have."""
+_THIS_LIFE = secrets.token_hex(8)
+"""Tells this process from an earlier one of the same number."""
+_INSERT_ENTRY = (
+    f"INSERT INTO entries (partition, seq, index_seq, {', '.join(ENTRY_COLUMNS)}) "
+    f"VALUES ({', '.join('?' * (len(ENTRY_COLUMNS) + 3))})"
+)
+_INSERT_INDEX = """
+INSERT INTO index_records (entry, partition, near_a, near_b, length, chars, traits, speaker, terms, counts, vector)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+_OLD_RECORD = """
+SELECT no, names FROM records INDEXED BY records_by_key
+WHERE tenant = ? AND ifnull(partition, 0) = ifnull(?, 0) AND kind = ? AND key = ?
+"""
+_INSERT_RECORD = (
+    f"INSERT INTO records ({', '.join(RECORD_COLUMNS)}) VALUES ({', '.join('?' * len(RECORD_COLUMNS))}) "
+    "ON CONFLICT DO NOTHING"
+)
+_UPDATE_RECORD = f"UPDATE records SET {', '.join(f'{column} = ?' for column in CHANGING)} WHERE no = ?"
+_dumps = json.JSONEncoder(ensure_ascii=False).encode
+
+if TYPE_CHECKING:
+    _Driver = sqlite3.Connection
+else:  # a class of either library, see `driver`
+    _Driver = object
+
+
+class SqliteWords(_Driver):
+    """What the shared statements need beside the driver's own methods: see `store.sql.db.Db`."""
+
+    visible = f"s.tenant <> '{HIDDEN}'"
+    hidden = f"(SELECT no FROM partitions WHERE tenant = '{HIDDEN}')"
+    size = "SELECT page_count * page_size FROM pragma_page_count(), pragma_page_size()"
+
+    def ask(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
+        """Text that is not UTF-8 comes as bytes, so that it costs its own row only."""
+        try:
+            return self.execute(query, values).fetchall()
+        except Exception as error:  # of either driver
+            if "decode" not in str(error):
+                raise
+        self.text_factory = _text
+        try:
+            return self.execute(query, values).fetchall()
+        finally:
+            self.text_factory = str
+
+    def run(self, statement: str, values: Sequence[Any] = ()) -> int:
+        return self.execute(statement, values).rowcount
+
+    def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        return self.executemany(statement, rows).rowcount if rows else 0
+
+    def among(self, wanted: Sequence[Any], values: list[Any]) -> str:
+        if len(wanted) == 1:
+            values.append(wanted[0])
+            return "= ?"
+        if len(wanted) <= MOST_MARKS:
+            values.extend(wanted)
+            return f"IN ({', '.join('?' * len(wanted))})"
+        values.append(_dumps(list(wanted)))
+        return "IN (SELECT value FROM json_each(?))"
+
+    def begins(self, column: str, prefix: str, values: list[Any]) -> str:
+        """A range, which an index serves; it ends at a byte that no text has."""
+        values += [prefix, prefix.encode() + b"\xff"]
+        return f"{column} >= ? AND {column} < CAST(? AS TEXT)"
+
+    def seal(self, text: str | None) -> str | None:
+        """As it is: a key encrypts the whole file."""
+        return text
+
+    def opened(self, rows: list[Row], places: Sequence[int]) -> list[Row]:
+        return rows
+
+    vector = staticmethod(vector_blob)
+
+    def numbers(self, nos: Sequence[int]) -> bytes | None:
+        return numbers_blob(nos) if nos else None
+
+    def add_entry(self, partition_no: int, seq: int, new: NewEntry) -> int:
+        no = self.execute(_INSERT_ENTRY, (partition_no, seq, seq, *entry_row(new.entry))).lastrowid
+        assert no is not None  # noqa: S101  an INSERT always has one
+        self.execute(_INSERT_INDEX, (no, partition_no, *index_row(new.index, new.vector)))
+        self.many("INSERT INTO entry_tags VALUES (?, ?, ?)", [(partition_no, tag, no) for tag in new.entry.tags])
+        return no
+
+    def put_record(self, row: Row, *, replace: bool) -> tuple[int, bool] | None:
+        old = self.execute(_OLD_RECORD, row[8:12]).fetchone() if replace else None
+        if old is not None:
+            self.execute(_UPDATE_RECORD, (*row[:8], old[0]))
+            return old[0], old[1] != "[]"
+        made = self.execute(_INSERT_RECORD, row)
+        return (made.lastrowid or 0, False) if made.rowcount else None
+
+    def add_lines(self, rows: Sequence[Row]) -> list[int]:
+        self.executemany(_INSERT_RECORD, rows)
+        (last,) = self.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone()
+        return [*range(last - len(rows) + 1, last + 1)]
+
+    def partitions_of(self, nos: Sequence[int], likely: int) -> Mapping[int, int]:
+        """First whether they are all on the likely partition: its index is a few pages where the entries are many; and
+        joined, not IN, for which SQLite would sort the numbers into a table first: a third of the time."""
+        if likely >= 0 and len(nos) <= MOST_JOINED:
+            (count,) = self.execute(
+                f"WITH asked (no) AS (VALUES {', '.join(['(?)'] * len(nos))}) SELECT count(*) FROM asked "
+                "CROSS JOIN entries e INDEXED BY entries_by_partition ON e.partition = ? AND e.no = asked.no",
+                (*nos, likely),
+            ).fetchone()
+            if count == len(nos):
+                return dict.fromkeys(nos, likely)
+        values: list[Any] = []
+        where = f"no {self.among(nos, values)} AND partition NOT IN {self.hidden}"
+        return dict(self.execute(f"SELECT no, partition FROM entries WHERE {where}", values).fetchall())
+
+    def hide(self, partition_no: int) -> None:
+        """The row tells who removes the partition."""
+        self.execute(
+            "UPDATE partitions SET tenant = ?, layer = ?, layer_id = no, seq = seq + 1 WHERE no = ?",
+            (HIDDEN, _remover(), partition_no),
+        )
+
+    def blank(self, tenant: str, gone: Sequence[int], but: int) -> None:
+        rows = self.execute(
+            "SELECT no, rows FROM records INDEXED BY records_with_rows WHERE tenant = ? AND rows IS NOT NULL "
+            "AND (partition IS NULL OR partition <> ?)",
+            (tenant, but),
+        ).fetchall()
+        nos = {*gone}
+        about = [(no,) for no, blob in rows if not nos.isdisjoint(numbers_from(blob))]
+        self.many("UPDATE records SET body = '{}', rows = NULL WHERE no = ?", about)
+
+
+class SqliteDb(SqliteWords, sqlite3.Connection):
+    """A connection of Python's own library."""
+
+
+def _text(value: bytes) -> str | bytes:
+    try:
+        return value.decode()
+    except UnicodeDecodeError:
+        return value
+
+
+def _remover() -> str:
+    """Who removes a hidden partition: the process, as its row tells."""
+    return f"{os.getpid()} {_THIS_LIFE}"
+
+
+def is_left_behind(by: str, *, alone: bool) -> bool:
+    """Whether whoever hid a partition is gone, so that somebody else must remove it; `alone`: this process has not opened
+    the file elsewhere."""
+    pid = by.partition(" ")[0]
+    if not pid.isdigit():
+        return True
+    return alone or by != _remover() if int(pid) == os.getpid() else not process_runs(int(pid))
+
+
+@contextmanager
+def translated() -> Iterator[None]:
+    """Driver errors as `StoreError`s: nothing of `sqlite3` escapes the store."""
+    try:
+        yield
+    except BROKEN as error:
+        raise translation(error) from error
+
+
+def translation(error: Exception) -> StoreError:
+    """What an error of the driver means."""
+    text = str(error)
+    if isinstance(error, sqlite3.OperationalError):
+        if "locked" in text or "busy" in text:
+            return StoreBusy(f"another writer held the file for too long ({text})")
+        return StoreError(f"the store could not be read or written: {text}")
+    if isinstance(error, sqlite3.IntegrityError):
+        return StoreError(f"refused by the store: {text}")
+    if isinstance(error, sqlite3.DatabaseError):
+        return StoreCorrupt(f"the file is damaged or no SQLite file: {text}")
+    if isinstance(error, UnicodeDecodeError):
+        return StoreCorrupt("the file is damaged: its list of tables is not text")
+    return StoreError(f"the store failed: {text}")
