@@ -8,7 +8,7 @@ import pytest
 from evals.life import judged_pairs
 
 from wellworn import Memory, Scope, ScopeError
-from wellworn.ingest.replaces import read
+from wellworn.ingest.replaces import may_replace, probability, read
 from wellworn.models.scripted import ScriptedModel
 
 START = datetime(2025, 1, 6, 9, tzinfo=UTC)
@@ -78,6 +78,7 @@ TWO_FACTS = [
     ),
 ]
 LOOK_ALIKES = [
+    ("The rollout of service number 3 finished.", "The rollout of service number 4 finished."),
     ("Tom finished task 14.", "Tom finished task 15."),
     ("Kim sells apples to shop 12.", "Kim sells pears to shop 13."),
     ("Ben merged pull request 7.", "Ben merged pull request 8."),
@@ -169,6 +170,25 @@ def test_a_note_about_a_person_and_what_the_person_says_are_of_one_owner(note: s
         mem.session("s", scope=ADA).add("user", "I moved to York.")
         assert mem.get(old, scope=ADA).state == "superseded"
         assert mem.get(other, scope=ADA).state == "active"
+
+
+def test_a_batch_is_compared_with_what_is_stored_and_with_itself_in_order() -> None:
+    filler = [f"The meeting room on floor {n} has {n + 3} chairs." for n in range(20)]
+    with Memory(":memory:") as mem:
+        mem.remember("I live in Oslo.", scope=ADA, at=START)
+        homes = ["I moved to Bergen last week.", "I moved to Rome last week."]
+        mem.remember_many([homes[0], *filler, homes[1]], scope=ADA)
+        assert mem.recall("Where do I live?", scope=ADA)[0].text == homes[1]
+        ended = {entry.text for entry in mem.entries(scope=ADA, limit=50) if entry.state == "superseded"}
+        assert ended == {"I live in Oslo.", homes[0]}
+
+
+def test_what_cannot_replace_anything_has_no_probability() -> None:
+    texts = [text for pair in (*LOOK_ALIKES, *(change[:2] for change in CHANGES)) for text in pair]
+    for new in texts:
+        for spoken in (False, True):
+            if not may_replace(new, spoken=spoken):
+                assert not any(probability(old, new, spoken=spoken) for old in texts), new
 
 
 def test_what_held_before_is_found_when_asked_for_and_marked_where_it_is_shown() -> None:

@@ -26,6 +26,7 @@ def replace_older(tx: Tx, rivals: Sequence[tuple[Entry, float]], new: Entry, now
     rests on a replaced turn alone is replaced with it.
     """
     there = tx.get([new.partition], [old.id for old, _ in rivals])
+    doubts: list[Link] = []
     for seen, probability in rivals:
         old = there.get(seen.id)
         if old is None or old.text != seen.text or old.state != "active" or old.valid_to is not None:
@@ -34,15 +35,15 @@ def replace_older(tx: Tx, rivals: Sequence[tuple[Entry, float]], new: Entry, now
             continue
         if probability < SURE:
             doubt = round(probability, 4)
-            link = Link(
-                source=new.id, target=old.id, type="contradicts", confidence=doubt, automatic=True, created_at=now
+            doubts.append(
+                Link(source=new.id, target=old.id, type="contradicts", confidence=doubt, automatic=True, created_at=now)
             )
-            tx.add_links([link])
             continue
         for memory in _resting_on(tx, old):
             outdate(tx, memory, new, now)
         if tx.get([old.partition], [old.id])[old.id].state == "active":
             outdate(tx, old, new, now)
+    tx.add_links(doubts)
 
 
 def _resting_on(tx: Tx, turn: Entry) -> list[Entry]:

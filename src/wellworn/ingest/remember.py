@@ -28,6 +28,7 @@ from wellworn.core.values import MAX_NAME_CHARS, Entry, Link, LinkType, Partitio
 from wellworn.ingest.chunk import STEP, chunk
 from wellworn.ingest.hashing import hash_of, thread_of
 from wellworn.ingest.outdate import replace_older
+from wellworn.ingest.replaces import SURE
 from wellworn.ingest.scrub import Scrubber, ScrubberSpec, Scrubbing, choose_scrubbing, scrubbed_json
 from wellworn.ingest.terms import embedding_text, record_of, records_of
 from wellworn.ingest.validate import CHECKS, MAX_TAGS, Draft, check
@@ -96,13 +97,7 @@ class Writer:
         for prepared in [self.records_of(batch) for batch in batches]:
             replaced = self.replaced_by(prepared) if len(entries) <= MOST_COMPARED else []
             with self.transact() as tx:
-                if not any(replaced):
-                    ids += keep_all(tx, prepared, now)
-                else:
-                    for record, olds in zip(prepared, replaced, strict=True):
-                        ids.append(keep(tx, record, now))
-                        if olds and ids[-1] == record.entry.id:
-                            replace_older(tx, olds, record.entry, now)
+                ids += _keep_replacing(tx, prepared, replaced or [()] * len(prepared), now)
             if progress is not None:
                 progress(len(ids), len(entries))
         return ids
@@ -220,6 +215,20 @@ def keep_all(tx: Tx, records: Sequence[NewEntry], now: datetime) -> list[str]:
         events.append(filled(Event, at=now, tenant=entry.tenant, action="remember", entry_id=entry.id, detail={}))
     tx.add_links(links)
     audit(tx, *events)
+    return ids
+
+
+def _keep_replacing(tx: Tx, records: Sequence[NewEntry], replaced: Sequence[Rivals], now: datetime) -> list[str]:
+    """`keep_all`, and record what each replaces before a later one is compared with it."""
+    ids: list[str] = []
+    while len(ids) < len(records):
+        start = len(ids)
+        sure = (n for n in range(start, len(records)) if any(chance >= SURE for _, chance in replaced[n]))
+        end = next(sure, len(records) - 1) + 1
+        ids += keep_all(tx, records[start:end], now)
+        for number in range(start, end):
+            if replaced[number] and ids[number] == records[number].entry.id:
+                replace_older(tx, replaced[number], records[number].entry, now)
     return ids
 
 

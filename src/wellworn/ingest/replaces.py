@@ -14,16 +14,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 
 import numpy as np
-import numpy.typing as npt
 
 from wellworn.core.lazy import regex
 from wellworn.ingest.stop_words import STOP_WORDS
 from wellworn.ingest.terms import names_in, stem, words
 from wellworn.ingest.utterance import telling_words
+from wellworn.models.port import Matrix
 from wellworn.models.static import StaticEmbedder
 
 LONGEST_CHARS = 300
@@ -134,35 +133,115 @@ _PREPOSITIONS = frozenset({"in", "at", "with", "from", "near", "for", "by", "to"
 _IS = frozenset({"is", "are", "was", "were", "has", "have", "got", "will", "isn", "aren"})
 
 
-@dataclass(frozen=True, kw_only=True, eq=False)
 class Statement:
-    """What the judge looks at in one text. Words are stems."""
+    """What the judge looks at in one text, each found when it is first asked for. Words are stems."""
 
-    vector: npt.NDArray[np.float32]
-    without_names: npt.NDArray[np.float32]
-    names: frozenset[str]
-    content: frozenset[str]
-    """Words that are no stop words and tell of no change."""
-    definite: frozenset[str]
-    """Words after "the"."""
-    labels: frozenset[tuple[str, str]]
-    """Its things with a number, as ("ticket", "12")."""
-    others: frozenset[str]
-    """Whom it is about, if not the speaker."""
-    things: tuple[frozenset[str], ...]
-    """What it says something of, as in "my dentist appointment is …"; these are whole words."""
-    tells_change: bool
-    of_speaker: bool
-    asserts: bool
-    """It is short, asks nothing and speaks to nobody: it may be a statement of fact."""
-    states: bool
-    """It has a speaker, a change or a verb of state."""
-    many: bool
-    """It tells what happened, or something of which one has many."""
-    is_so: bool
-    """It says what is, not what was or may be."""
-    besides: bool
-    """It leaves what was said before as it is."""
+    def __init__(self, text: str) -> None:
+        self.text = text
+        left = _LEFT_OUT.sub(" ", text).replace("any more", "anymore")  # what it asks or quotes is left out
+        self._said = _THE_USER.sub(lambda found: "my" if found[1] else "I", left)
+        self._words = frozenset(words(self._said))
+
+    @cached_property
+    def vectors(self) -> tuple[Matrix, Matrix]:
+        """Of what holds after it, and of that without names."""
+        result = self._said
+        for change, holds in _RESULTS:
+            result = change.sub(holds, result)
+        nameless = " ".join(word for word in words(result) if word not in self.names)
+        return _embedder().embed_query(result), _embedder().embed_query(nameless)
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return frozenset(part for name in names_in(self._said) for part in words(name))
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """Words that are no stop words and tell of no change."""
+        return frozenset(map(stem, self._words - STOP_WORDS)) - _CHANGE
+
+    @cached_property
+    def definite(self) -> frozenset[str]:
+        """Words after "the"."""
+        return frozenset(stem(word.lower()) for word in _DEFINITE.findall(self._said))
+
+    @cached_property
+    def labels(self) -> frozenset[tuple[str, str]]:
+        """Its things with a number, as ("ticket", "12")."""
+        return frozenset(_LABEL.findall(self._said))
+
+    @cached_property
+    def others(self) -> frozenset[str]:
+        """Whom it is about, if not the speaker."""
+        if _OF_SPEAKER.search(self._said):
+            return frozenset()
+        return frozenset(stem(word.lower()) for found in _OTHERS.findall(self._said) for word in found if word)
+
+    @cached_property
+    def things(self) -> tuple[frozenset[str], ...]:
+        """What it says something of, as in "my dentist appointment is …"; these are whole words."""
+        return tuple(filter(None, _things(self._said, self.of_speaker)))
+
+    @cached_property
+    def thing_stems(self) -> list[set[str]]:
+        return [{*map(stem, thing)} for thing in self.things]
+
+    @cached_property
+    def tells_change(self) -> bool:
+        return _changes(self._words)
+
+    @cached_property
+    def of_speaker(self) -> bool:
+        return not _SPEAKER.isdisjoint(self._words)
+
+    @cached_property
+    def asserts(self) -> bool:
+        """It is short, asks nothing and speaks to nobody: it may be a statement of fact."""
+        short = len(self._said) <= _MOST_CHARS and len(_SENTENCE_ENDS.findall(self._said)) <= _MOST_SENTENCES
+        return short and "?" not in self.text and not _TO_SOMEONE.search(self._said)
+
+    @cached_property
+    def states(self) -> bool:
+        """It has a speaker, a change or a verb of state."""
+        return self.of_speaker or self.tells_change or bool(_STATE.search(self._said))
+
+    @cached_property
+    def many(self) -> bool:
+        """It tells what happened, or something of which one has many."""
+        return bool(_MANY.search(self._said))
+
+    @cached_property
+    def is_so(self) -> bool:
+        """It says what is, not what was or may be."""
+        return not _NOT_SO.search(self._said)
+
+    @cached_property
+    def besides(self) -> bool:
+        """It leaves what was said before as it is."""
+        return bool(_BESIDES.search(self._said)) or any(_changes([word]) for word in _NOT.findall(self._said))
+
+    @cached_property
+    def told(self) -> tuple[str, Statement] | None:
+        """The person whom it is about by name, and the statement as that person would make it."""
+        found = _SUBJECT.match(self.text)
+        if found is None or found[1].lower() in STOP_WORDS:
+            return None
+        own = told_by(found[1], self.text)
+        return None if own == self.text else (found[1].lower(), Statement(own))
+
+    @cached_property
+    def parts(self) -> list[str]:
+        """The statements of a text, each with its subject."""
+        found = []
+        for part in _PARTS.split(self.text):
+            both = _AND_DO.match(part)
+            found += [both[1], f"{part.split()[0]} {both[2]}"] if both else [part]
+        return [part for part in found if part.strip()]
+
+    @cached_property
+    def apart(self) -> list[Statement]:
+        """Its parts that say something apart from the rest; none where it is a single statement."""
+        return [one for part in self.parts if _of_its_own(one := read(part))] if len(self.parts) > 1 else []
 
 
 @lru_cache(maxsize=1)
@@ -172,36 +251,8 @@ def _embedder() -> StaticEmbedder:
 
 @lru_cache(maxsize=2048)
 def read(text: str) -> Statement:
-    """The statement in a text; what it asks or quotes is left out."""
-    asks = "?" in text
-    text = _LEFT_OUT.sub(" ", text).replace("any more", "anymore")
-    text = _THE_USER.sub(lambda found: "my" if found[1] else "I", text)
-    own = frozenset(words(text))
-    names = frozenset(part for name in names_in(text) for part in words(name))
-    result = text
-    for change, holds in _RESULTS:
-        result = change.sub(holds, result)
-    vector, without = _embedder().embed([result, " ".join(word for word in words(result) if word not in names)])
-    others = [stem(word.lower()) for found in _OTHERS.findall(text) for word in found if word]
-    speaker = not _SPEAKER.isdisjoint(own)
-    short = len(text) <= _MOST_CHARS and len(_SENTENCE_ENDS.findall(text)) <= _MOST_SENTENCES
-    return Statement(
-        vector=vector,
-        without_names=without,
-        names=names,
-        content=frozenset(map(stem, own - STOP_WORDS)) - _CHANGE,
-        definite=frozenset(stem(word.lower()) for word in _DEFINITE.findall(text)),
-        labels=frozenset(_LABEL.findall(text)),
-        others=frozenset() if _OF_SPEAKER.search(text) else frozenset(others),
-        things=tuple(filter(None, _things(text, speaker))),
-        tells_change=_changes(own),
-        of_speaker=speaker,
-        asserts=short and not asks and not _TO_SOMEONE.search(text),
-        states=speaker or _changes(own) or bool(_STATE.search(text)),
-        many=bool(_MANY.search(text)),
-        is_so=not _NOT_SO.search(text),
-        besides=bool(_BESIDES.search(text)) or any(_changes([word]) for word in _NOT.findall(text)),
-    )
+    """The statement in a text."""
+    return Statement(text)
 
 
 def forget_statements() -> None:
@@ -244,7 +295,7 @@ def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     here, there = ({*map(stem, thing)} for thing in (one, other))
     if here & there:
         return here <= there or there <= here
-    first, second = _embedder().embed([" ".join(sorted(one)), " ".join(sorted(other))])
+    first, second = (_embedder().embed_query(" ".join(sorted(thing))) for thing in (one, other))
     return bool(first @ second >= _SAME_THING)
 
 
@@ -266,17 +317,18 @@ def may_follow(old: str, new: str) -> bool:
 
 
 def _may_follow(before: Statement, after: Statement) -> bool:
-    return after.is_so and not after.besides and _same_owner(before, after)
+    return _is_news(after) and _same_owner(before, after)
 
 
-def _told_by_subject(old: str, new: str) -> tuple[str, str]:
+def _is_news(after: Statement) -> bool:
+    return after.is_so and not after.besides
+
+
+def _told_by_subject(old: Statement, new: Statement) -> tuple[Statement, Statement]:
     """Two statements about one person as that person would tell them. Then the name, which both have, says nothing of
     whether they are about the same thing: "Kim's cat is called Momo" and "Kim moved to York" are not."""
-    opened = _SUBJECT.match(old)
-    if opened is None or opened[1].lower() in STOP_WORDS:
-        return old, new
-    told = [told_by(opened[1], text) for text in (old, new)]
-    return (old, new) if told[0] == old or told[1] == new else (told[0], told[1])
+    before, after = old.told, new.told
+    return (old, new) if before is None or after is None or before[0] != after[0] else (before[1], after[1])
 
 
 def told_by(name: str, text: str) -> str:
@@ -297,7 +349,7 @@ def _most(before: Statement, after: Statement) -> float:
     both merely tell what happened, or of things of which one has many: there the newer may come first."""
     alike = any(_alike(a, b) for a in before.things for b in after.things)
     shared = before.content & after.content
-    within = any({*map(stem, thing)} <= shared for one in (before, after) for thing in one.things)
+    within = any(stems <= shared for one in (before, after) for stems in one.thing_stems)
     if before.things and after.things and not alike and not within:
         if not after.tells_change:
             return 0.0
@@ -308,32 +360,32 @@ def _most(before: Statement, after: Statement) -> float:
     return _UNSURE if many or not before.is_so or (elsewhere and not alike and not shared) else 1.0
 
 
-def _parts(text: str) -> list[str]:
-    """The statements of a text, each with its subject."""
-    found = []
-    for part in _PARTS.split(text):
-        both = _AND_DO.match(part)
-        found += [both[1], f"{part.split()[0]} {both[2]}"] if both else [part]
-    return [part for part in found if part.strip()]
-
-
-def _of_its_own(part: str) -> bool:
+def _of_its_own(said: Statement) -> bool:
     """Whether a part of a text says something apart from the rest: of the speaker or of somebody named, and it refers to
     nothing before it."""
-    said = read(part)
-    tells = telling_words([word for word in words(part) if word not in STOP_WORDS])
-    return bool(said.states and tells and (said.of_speaker or said.names) and _REFERS.isdisjoint(words(part)))
+    own = words(said.text)
+    tells = telling_words([word for word in own if word not in STOP_WORDS])
+    return bool(said.states and tells and (said.of_speaker or said.names) and _REFERS.isdisjoint(own))
 
 
 def leaves(old: str, new: str, question: str) -> bool:
     """Whether a question asks for a part of an old text that the new one leaves as it is: "I live in Leeds. I work at
     Acme.", then "I moved to York.", and "Where do I work?"."""
-    parts = _parts(old)
+    parts, after = read(old).parts, read(new)
     if len(parts) < 2:
         return False
     asked, *vectors = _embedder().embed([question, *parts])
-    part = parts[int(np.argmax([vector @ asked for vector in vectors]))]
-    return _of_its_own(part) and max(_probability(part, one, False, True) for one in (new, *_parts(new))) < MAYBE
+    part = read(parts[int(np.argmax([vector @ asked for vector in vectors]))])
+    news = [after, *map(read, after.parts)]
+    return _of_its_own(part) and max(_probability(part, one, False, True) for one in news) < MAYBE
+
+
+def may_replace(new: str, *, spoken: bool) -> bool:
+    """Whether a new text may replace any other at all: what `probability` asks of it alone."""
+    after = read(new)
+    forms = [after, *after.apart] if after.told is None else [after, after.told[1], *after.apart, *after.told[1].apart]
+    forms += [part.told[1] for part in after.apart if part.told is not None]
+    return any(_is_news(one) and (spoken or (one.asserts and one.states)) for one in forms)
 
 
 def probability(old: str, new: str, *, stated: bool = False, spoken: bool = False) -> float:
@@ -345,24 +397,29 @@ def probability(old: str, new: str, *, stated: bool = False, spoken: bool = Fals
     """
     if max(len(old), len(new)) > LONGEST_CHARS:
         return 0.0
-    news = [new, *filter(_of_its_own, _parts(new))]
-    whole = max(_probability(old, one, stated, spoken) for one in news)
-    parts = _parts(old) if whole >= SURE else []
-    if len(parts) > 1:
-        for part in parts:
-            if _of_its_own(part) and max(_probability(part, one, stated, spoken) for one in news) < MAYBE:
+    before, after = read(old), read(new)
+    news = [after, *after.apart]
+    whole = max(_probability(before, one, stated, spoken) for one in news)
+    if whole >= SURE:
+        for part in before.apart:
+            if max(_probability(part, one, stated, spoken) for one in news) < MAYBE:
                 return _UNSURE
     return whole
 
 
-def _probability(old: str, new: str, stated: bool, spoken: bool) -> float:
-    before, after = map(read, _told_by_subject(old, new))
-    asserts = stated or (before.asserts and after.asserts and after.states and (spoken or before.states))
-    near = float(before.vector @ after.vector)
-    news = after.tells_change or not after.names or bool(after.names - before.names)
-    if not (asserts or spoken) or not news or near > _SAME or not _may_follow(before, after):
+def _probability(old: Statement, new: Statement, stated: bool, spoken: bool) -> float:
+    before, after = _told_by_subject(old, new)
+    asserts = stated or (after.asserts and after.states and before.asserts and (spoken or before.states))
+    # What costs least comes first: most pairs have nothing to do with each other.
+    if not (asserts or spoken) or not _may_follow(before, after):
         return 0.0
-    score = _BIAS + _NEAR * near + _NEAR_WITHOUT_NAMES * float(before.without_names @ after.without_names)
+    news = after.tells_change or not after.names or bool(after.names - before.names)
+    if not news or not (most := _most(before, after)):
+        return 0.0
+    near, without_names = (float(one @ two) for one, two in zip(before.vectors, after.vectors, strict=True))
+    if near > _SAME:
+        return 0.0
+    score = _BIAS + _NEAR * near + _NEAR_WITHOUT_NAMES * without_names
     score += _NAMES_OLD_NAME * bool(before.names & after.names) + _TELLS_CHANGE * after.tells_change
     score += _BOTH_HAVE_NAMES * (bool(before.names) == bool(after.names))
-    return min(_most(before, after), 1.0 if asserts else _UNSURE, 1 / (1 + math.exp(-score)))
+    return min(most, 1.0 if asserts else _UNSURE, 1 / (1 + math.exp(-score)))

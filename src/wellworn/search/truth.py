@@ -12,19 +12,24 @@ import numpy as np
 
 from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS, Entry, Partition
-from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, leaves, may_follow, probability, told_by
+from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, leaves, may_follow, may_replace, probability, told_by
 from wellworn.ingest.terms import Trait, terms
-from wellworn.search.bank import Bank
-from wellworn.search.context import SearchContext
+from wellworn.models.port import Matrix
+from wellworn.search.arms import Scores
+from wellworn.search.bank import Bank, Mask, Rows
+from wellworn.search.context import NEAR_ROWS, SearchContext, highest
 from wellworn.search.partition import NONE, SUPERSEDED
 from wellworn.search.ram import Ram
 from wellworn.search.score import Ranked
 from wellworn.store.port import NewEntry
 
-NEAREST = 24
-"""Earlier statements that are compared with a new one."""
+FEW_TEXTS, NEAREST, NEAREST_OF_MANY = 8, 24, 6
+"""Earlier statements that are compared with a new one: fewer where more than a few texts are given at once. What is surely
+replaced was among the first six in every life of `evals life`."""
 LARGEST_BANK = 20_000
 """Entries of a partition beyond which it is not loaded only to compare; then reflection does it."""
+AT_ONCE = 2_000_000
+"""Cosines that are computed together."""
 MOST_RIVALS = 4
 LEADS, RELEVANT = 0.8, 0.1
 """What replaced a candidate takes over its place if the replaced one has the first share of the best score, or itself the
@@ -58,21 +63,21 @@ class Truth:
     def replaced(self, partition: Partition, records: Sequence[NewEntry]) -> list[list[tuple[Entry, float]]]:
         """For each record the earlier entries that it may replace, with the probability of each."""
         states = [_states(record) for record in records]
-        if not any(states) or not self._ram.may_load(partition, LARGEST_BANK):
-            return [[] for _ in records]
-        with self._ram.bank([partition]) as (bank, there):
-            near = [
-                self._near(bank, record) if there and one else [] for record, one in zip(records, states, strict=True)
+        asked = [number for number, record in enumerate(records) if states[number] and _may_replace(record)]
+        found: list[list[tuple[Entry, float]]] = [[] for _ in records]
+        if not asked or not self._ram.may_load(partition, LARGEST_BANK):
+            return found
+        count = NEAREST if len(records) <= FEW_TEXTS else NEAREST_OF_MANY
+        near = self._near(partition, [records[number] for number in asked], count)
+        for number, stored in zip(asked, near, strict=True):
+            new = records[number]
+            given = [
+                (_cosine(other, new), other.entry) for other, one in zip(records[:number], states, strict=False) if one
             ]
-        found: list[list[tuple[Entry, float]]] = []
-        for number, record in enumerate(records):
-            if not states[number]:
-                found.append([])
-                continue
-            before = [other.entry for other, one in zip(records[:number], states, strict=False) if one]
-            olds = [entry for entry in (*near[number], *before) if _comparable(entry, record.entry)]
-            rivals = [(old, min(self._most, _chance(old, record.entry))) for old in olds]
-            found.append(sorted([r for r in rivals if r[1] >= MAYBE], key=lambda r: -r[1])[:MOST_RIVALS])
+            nearest = sorted([*stored, *given], key=lambda pair: -pair[0])[:count]
+            olds = [entry for _, entry in nearest if _comparable(entry, new.entry)]
+            rivals = [(old, min(self._most, _chance(old, new.entry))) for old in olds]
+            found[number] = sorted([r for r in rivals if r[1] >= MAYBE], key=lambda r: -r[1])[:MOST_RIVALS]
         return found
 
     @staticmethod
@@ -86,31 +91,67 @@ class Truth:
         others &= (bank.column("traits", rows) & np.uint8(Trait.ASSISTANT)) == 0
         return bool(others.any())
 
-    def _near(self, bank: Bank, record: NewEntry) -> list[Entry]:
-        """The statements nearest to a record that hold now."""
-        if record.vector is None:
-            return []
-        everything = slice(None)
-        if self._among_people(bank, record):
-            return []
-        fits = (bank.column("traits", everything) & np.uint8(_SILENT)) == 0
-        fits &= bank.column("alive", everything) & (bank.column("state", everything) != SUPERSEDED)
-        fits &= np.isin(bank.column("kind", everything), _COMPARED_CODES)
-        fits &= bank.column("chars", everything) <= LONGEST_CHARS
-        rows = np.flatnonzero(fits)
-        if not len(rows):
-            return []
-        cosine = bank.vectors(rows) @ record.vector
-        rows = rows[np.argsort(-cosine, kind="stable")[:NEAREST]]
-        nos, seqs = bank.named(rows)
+    def _near(self, partition: Partition, records: Sequence[NewEntry], count: int) -> list[list[tuple[float, Entry]]]:
+        """For each record the statements nearest to it that hold now, with their cosines."""
+        near: list[tuple[list[int], list[float]]] = [([], []) for _ in records]
+        with self._ram.bank([partition]) as (bank, _):
+            asked = [n for n, one in enumerate(records) if len(bank) and not self._among_people(bank, one)]
+            vectors = [vector for n in asked if (vector := records[n].vector) is not None]
+            if not vectors:
+                return [[] for _ in records]
+            found = _nearest(bank, np.stack(vectors), count)
+            for n, (rows, cosines) in zip(asked, found, strict=True):
+                near[n] = bank.named(rows)[0], cosines.tolist()
+            nos, seqs = bank.named(np.unique(np.concatenate([rows for rows, _ in found])))
         entries = self._ram.entries.read(nos, seqs)
-        return [entries[no] for no in nos if no in entries]
+        return [[(cosine, entries[no]) for no, cosine in zip(*one, strict=True) if no in entries] for one in near]
+
+
+def _nearest(bank: Bank, vectors: Matrix, count: int) -> list[tuple[Rows, Scores]]:
+    """For each vector the nearest rows with their cosines, among those of statements that hold now."""
+    (index, _), fits, found = bank.filled[0], _fit(bank), list[tuple[Rows, Scores]]()
+    if index.codes is not None:
+        for vector in vectors:
+            likely = index.codes.nearest(vector, NEAR_ROWS)
+            rows = likely[fits[likely]]
+            cosine = index.vectors[rows] @ vector
+            best = np.argsort(-cosine, kind="stable")[:count]
+            found.append((rows[best], cosine[best]))
+        return found
+    unfit = ~fits
+    count, together = min(count, len(fits) - int(np.count_nonzero(unfit))), max(1, AT_ONCE // len(index))
+    if not count:
+        return [(np.empty(0, dtype=np.intp), np.empty(0, dtype=np.float32))] * len(vectors)
+    for start in range(0, len(vectors), together):
+        for cosine in vectors[start : start + together] @ index.vectors.T:
+            cosine[unfit] = -np.inf
+            rows = np.sort(highest(cosine, count))
+            found.append((rows, cosine[rows]))
+    return found
+
+
+def _fit(bank: Bank) -> Mask:
+    """The rows of statements that hold now."""
+    everything = slice(None)
+    fits: Mask = (bank.column("traits", everything) & np.uint8(_SILENT)) == 0
+    fits &= bank.column("alive", everything) & (bank.column("state", everything) != SUPERSEDED)
+    fits &= np.isin(bank.column("kind", everything), _COMPARED_CODES)
+    fits &= bank.column("chars", everything) <= LONGEST_CHARS
+    return fits
 
 
 def _states(record: NewEntry) -> bool:
     """Whether a record is a short statement of someone else than the assistant."""
     entry = record.entry
     return entry.kind in _COMPARED and len(entry.text) <= LONGEST_CHARS and not record.index.traits & _SILENT
+
+
+def _cosine(one: NewEntry, other: NewEntry) -> float:
+    return 0.0 if one.vector is None or other.vector is None else float(one.vector @ other.vector)
+
+
+def _may_replace(record: NewEntry) -> bool:
+    return may_replace(record.entry.text, spoken=record.entry.kind == "episode")
 
 
 def _comparable(old: Entry, new: Entry) -> bool:
