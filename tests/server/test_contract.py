@@ -270,9 +270,9 @@ GROUPS: dict[Any, dict[str, Any]] = {
         "Session": client.ClientSession,
     },
     AsyncClient: {
-        "Learning": client.AsyncClientLearning,
-        "Jobs": client.AsyncClientJobs,
-        "Admin": client.AsyncClientAdmin,
+        "Learning": client.ClientLearning,
+        "Jobs": client.ClientJobs,
+        "Admin": client.ClientAdmin,
         "Session": client.AsyncClientSession,
     },
 }

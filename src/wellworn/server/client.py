@@ -4,7 +4,7 @@
     ada.remember("Ada prefers tokio over async-std.", kind="preference")
 
 The tenant is that of the key. Writes carry an idempotency key, so that one whose answer was lost is sent again safely.
-`AsyncClient` has the same verbs, awaited. What each verb asks is in `verbs`; here is how it is sent.
+`AsyncClient` has the same verbs, awaited. What each verb asks is in `verbs`; here is how it is sent, written once for both.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ import inspect
 import time
 import uuid
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, ParamSpec, TypeVar
+from types import MethodType, TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
 
 import msgspec
 
@@ -37,68 +37,25 @@ MOST_WAIT_S = 5.0
 CHUNK = 65536
 P = ParamSpec("P")
 T = TypeVar("T")
+K = TypeVar("K")
 
 
 # -- connections -------------------------------------------------------------------------------------------------------
 
 
 class Connection:
-    """Sends requests, and sends them again when the connection broke or the service has too much to do."""
+    """Sends requests, and sends them again when the connection broke or the service has too much to do.
 
-    def __init__(self, http: httpx.Client) -> None:
-        self.http = http
+    With a blocking client its coroutines never pause, so that one step ends them.
+    """
 
-    def run(self, flow: Flow[T], scope: Mapping[str, Any]) -> T:
-        """Play a verb: send what it asks, and give it the answers."""
-        try:
-            ask = next(flow)
-            while True:
-                ask = flow.send(self._answer(ask, scope))
-        except StopIteration as done:
-            found: T = done.value
-            return found
-        finally:
-            flow.close()
-
-    def _answer(self, ask: Ask, scope: Mapping[str, Any]) -> Any:  # of the type that is asked for
-        import httpx
-
-        headers = headers_of(ask)
-        for tries_left in reversed(range(TRIES)):
-            content = _rewound(ask.content)
-            request = self.http.build_request(
-                ask.method, ask.path, params={**scope, **ask.query}, headers=headers, content=content
-            )
-            if ask.sink is not None:
-                request.extensions["timeout"]["read"] = None  # a long answer may pause
-            try:
-                response = self.http.send(request, stream=True)
-                try:
-                    wait_s = wait_after(response, tries_left)
-                    if wait_s is None:
-                        if ask.sink is None or response.is_error:
-                            response.read()
-                        else:
-                            for data in response.iter_bytes():
-                                ask.sink(data)
-                        return answer_in(ask, response)
-                finally:
-                    response.close()
-            except (httpx.HTTPError, httpx.InvalidURL) as error:
-                if not tries_left or not _may_repeat(ask, error):
-                    raise _unreachable(self.http.base_url, error) from None
-                continue
-            time.sleep(wait_s)
-        raise AssertionError("unreachable")
-
-
-class AsyncConnection:
-    """The same for async code."""
-
-    def __init__(self, http: httpx.AsyncClient) -> None:
-        self.http = http
+    def __init__(self, http: Any, *, waits: bool) -> None:
+        self.http = http  # a client of httpx
+        self.waits = waits
+        """Whether that one is async."""
 
     async def run(self, flow: Flow[T], scope: Mapping[str, Any]) -> T:
+        """Play a verb: send what it asks, and give it the answers."""
         try:
             ask = next(flow)
             while True:
@@ -112,37 +69,40 @@ class AsyncConnection:
     async def _answer(self, ask: Ask, scope: Mapping[str, Any]) -> Any:  # of the type that is asked for
         import httpx
 
-        headers = headers_of(ask)
+        headers, query = headers_of(ask), {**scope, **ask.query}
         for tries_left in reversed(range(TRIES)):
-            content = _rewound(ask.content)
-            request = self.http.build_request(
-                ask.method,
-                ask.path,
-                params={**scope, **ask.query},
-                headers=headers,
-                content=content if content is None or isinstance(content, bytes) else _chunks(content),
-            )
+            content: Any = _rewound(ask.content)
+            if self.waits and hasattr(content, "read"):
+                content = _chunks(content)
+            request = self.http.build_request(ask.method, ask.path, params=query, headers=headers, content=content)
             if ask.sink is not None:
-                request.extensions["timeout"]["read"] = None
+                request.extensions["timeout"]["read"] = None  # a long answer may pause
             try:
-                response = await self.http.send(request, stream=True)
+                sent = self.http.send(request, stream=True)
+                response: httpx.Response = await sent if self.waits else sent
                 try:
                     wait_s = wait_after(response, tries_left)
                     if wait_s is None:
-                        if ask.sink is None or response.is_error:
-                            await response.aread()
-                        else:
-                            async for data in response.aiter_bytes():
-                                ask.sink(data)
+                        await self._read(response, None if response.is_error else ask.sink)
                         return answer_in(ask, response)
                 finally:
-                    await response.aclose()
+                    await response.aclose() if self.waits else response.close()
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 if not tries_left or not _may_repeat(ask, error):
                     raise _unreachable(self.http.base_url, error) from None
                 continue
-            await asyncio.sleep(wait_s)
+            await asyncio.sleep(wait_s) if self.waits else time.sleep(wait_s)
         raise AssertionError("unreachable")
+
+    async def _read(self, response: httpx.Response, sink: Callable[[bytes], object] | None) -> None:
+        if sink is None:
+            await response.aread() if self.waits else response.read()
+        elif self.waits:
+            async for data in response.aiter_bytes():
+                sink(data)
+        else:
+            for data in response.iter_bytes():
+                sink(data)
 
 
 async def _chunks(file: BinaryIO) -> AsyncIterator[bytes]:
@@ -199,23 +159,23 @@ def _unreachable(url: httpx.URL, error: Exception) -> ServiceFailed:
 # -- verbs -------------------------------------------------------------------------------------------------------------
 
 
-class Remote:
+class Remote(Generic[K]):
     """A part of a service: whose memory it is about, and what is fixed in its addresses."""
 
-    def __init__(self, connection: Any, scope: Scope | None, **place: str) -> None:
+    def __init__(self, connection: Connection, scope: Scope | None, **place: str) -> None:
         self.connection = connection
         self.scope = scope
         """The scope that is filled in; None: what the key is bound to, when a call names none."""
         self._place = place
 
-    def asks(self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:  # what it returns
-        """Play the verb that stands for this method of `Memory`; awaitable where the connection is."""
+    async def asks(self, method: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
+        """Play the verb that stands for this method of `Memory`."""
         bound = signature_of(method).bind(self, *args, **kwargs)
         said = {**self._place, **_flat(bound)}
         bound.apply_defaults()
         given = Given(said=said, all={**self._place, **_flat(bound)})
         scope = said.pop("scope", None)
-        return self.connection.run(VERBS[method](given), named(scope, self.scope))
+        return await self.connection.run(VERBS[method](given), named(scope, self.scope))
 
 
 @functools.cache
@@ -243,132 +203,168 @@ def named(scope: Scope | None, bound: Scope | None) -> dict[str, Any]:
     return {**tenant, **{layer: ids for layer in LAYERS if (ids := list(scope.ids(layer)))}}
 
 
-def sent(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
-    """The verb of `Memory` over a connection: the same signature, types and documentation."""
-
-    @functools.wraps(method)
-    def call(self: Remote, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        found: T = self.asks(method, args, kwargs)
-        return found
-
-    return call
+class Blocking:
+    """The kind of a client whose verbs return."""
 
 
-def awaited(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], Coroutine[Any, Any, T]]:
-    """The same as a coroutine function."""
-
-    @functools.wraps(method)
-    async def call(self: Remote, /, *args: P.args, **kwargs: P.kwargs) -> T:
-        found: T = await self.asks(method, args, kwargs)
-        return found
-
-    return call
+class Awaiting:
+    """The kind of a client whose verbs are awaited."""
 
 
-# -- the client --------------------------------------------------------------------------------------------------------
+class Verb(Generic[P, T]):
+    """The verb of `Memory` over a connection: the same signature, types and documentation; awaited on an async one."""
+
+    def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None:
+        @functools.wraps(method)
+        async def awaited(self: Remote[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
+            return await self.asks(method, args, kwargs)
+
+        @functools.wraps(method)
+        def sent(self: Remote[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
+            try:
+                self.asks(method, args, kwargs).send(None)
+            except StopIteration as done:
+                found: T = done.value
+                return found
+            raise AssertionError("a blocking connection never pauses")
+
+        self._sent, self._awaited = sent, awaited
+
+    @overload
+    def __get__(self, at: Remote[Blocking], of: type) -> Callable[P, T]: ...
+    @overload
+    def __get__(self, at: Remote[Awaiting], of: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
+    @overload
+    def __get__(self, at: None, of: type) -> Callable[Concatenate[Any, P], Any]: ...
+    def __get__(self, at: Remote[Any] | None, of: type) -> Any:
+        if at is None:
+            return self._sent
+        return MethodType(self._awaited if at.connection.waits else self._sent, at)
 
 
-class ClientSession(Remote):
+# -- the parts of a client -----------------------------------------------------------------------------------------------
+
+
+class ClientLearning(Remote[K]):
+    """What was learned from outcomes, and how to steer it."""
+
+    status = Verb(LearningView.status)
+    relearn = Verb(LearningView.relearn)
+    reset = Verb(LearningView.reset)
+    share = Verb(LearningView.share)
+    export = Verb(LearningView.export)
+    practise = Verb(LearningView.practise)
+
+
+class ClientJobs(Remote[K]):
+    """Background work of the service."""
+
+    run = Verb(JobsView.run)
+    retry = Verb(JobsView.retry)
+    list = Verb(JobsView.list)
+
+
+class ClientAdmin(Remote[K]):
+    """Counts, costs, the audit log, keeping and erasing, moving data in and out. Needs an admin's key."""
+
+    stats = Verb(AdminView.stats)
+    events = Verb(AdminView.events)
+    costs = Verb(AdminView.costs)
+    retention = Verb(AdminView.retention)
+    expire = Verb(AdminView.expire)
+    erase = Verb(AdminView.erase)
+    export = Verb(AdminView.export)
+    load = Verb(AdminView.load)
+
+
+class ClientKeys(Remote[K]):
+    """API keys of the tenant. Needs an admin's key."""
+
+    list = Verb(ManagesKeys.list)
+    create = Verb(ManagesKeys.create)
+    rotate = Verb(ManagesKeys.rotate)
+    revoke = Verb(ManagesKeys.revoke)
+
+
+class SessionVerbs(Remote[K]):
     """One dialogue of a scope, as `Memory.session` gives it."""
 
-    def __init__(self, connection: Any, scope: Scope | None, session_id: str) -> None:
+    def __init__(self, connection: Connection, scope: Scope | None, session_id: str) -> None:
         self.id = checked_session_id(session_id)
         super().__init__(connection, scope, session_id=self.id)
 
-    add = sent(Session.add)
-    add_turns = sent(Session.add_turns)
-    end = sent(Session.end)
-    turns = sent(Session.turns)
+    add = Verb(Session.add)
+    add_turns = Verb(Session.add_turns)
+    end = Verb(Session.end)
+    turns = Verb(Session.turns)
 
 
-class ClientLearning(Remote):
-    """What was learned from outcomes, and how to steer it."""
-
-    status = sent(LearningView.status)
-    relearn = sent(LearningView.relearn)
-    reset = sent(LearningView.reset)
-    share = sent(LearningView.share)
-    export = sent(LearningView.export)
-    practise = sent(LearningView.practise)
+class ClientSession(SessionVerbs[Blocking]):
+    """A dialogue behind a service."""
 
 
-class ClientJobs(Remote):
-    """Background work of the service."""
-
-    run = sent(JobsView.run)
-    retry = sent(JobsView.retry)
-    list = sent(JobsView.list)
+class AsyncClientSession(SessionVerbs[Awaiting]):
+    """A dialogue whose turns are awaited."""
 
 
-class ClientAdmin(Remote):
-    """Counts, costs, the audit log, keeping and erasing, moving data in and out. Needs an admin's key."""
-
-    stats = sent(AdminView.stats)
-    events = sent(AdminView.events)
-    costs = sent(AdminView.costs)
-    retention = sent(AdminView.retention)
-    expire = sent(AdminView.expire)
-    erase = sent(AdminView.erase)
-    export = sent(AdminView.export)
-    load = sent(AdminView.load)
-
-
-class ClientKeys(Remote):
-    """API keys of the tenant. Needs an admin's key."""
-
-    list = sent(ManagesKeys.list)
-    create = sent(ManagesKeys.create)
-    rotate = sent(ManagesKeys.rotate)
-    revoke = sent(ManagesKeys.revoke)
-
-
-class Client(Remote):
-    """A memory behind `wellworn serve`. Safe to share between threads; close it when done."""
-
-    def __init__(self, url: str, *, key: str | None = None, timeout_s: float = 60.0) -> None:
-        """`key` is an API key (`wellworn keys create`) or a token of the issuer that the service trusts; a service on
-        this machine needs none."""
-        self._bind(Connection(_httpx().Client(**_options(url, key, timeout_s))), None)
+class ClientVerbs(Remote[K]):
+    """What both clients have."""
 
     def _bind(self, connection: Connection, scope: Scope | None) -> None:
         super().__init__(connection, scope)
-        self.learning = ClientLearning(connection, scope)
-        self.jobs = ClientJobs(connection, scope)
-        self.admin = ClientAdmin(connection, scope)
-        self.keys = ClientKeys(connection, scope)
+        self.learning: ClientLearning[K] = ClientLearning(connection, scope)
+        self.jobs: ClientJobs[K] = ClientJobs(connection, scope)
+        self.admin: ClientAdmin[K] = ClientAdmin(connection, scope)
+        self.keys: ClientKeys[K] = ClientKeys(connection, scope)
 
-    def for_user(self, user: str, *, tenant: str = "default", **layers: str) -> Client:
+    def for_user(self, user: str, *, tenant: str = "default", **layers: str) -> Self:
         """The memory of one person: the same verbs, without `scope`."""
         return self.for_scope(Scope(tenant=tenant, user=user, **layers))
 
-    def for_scope(self, scope: Scope) -> Client:
+    def for_scope(self, scope: Scope) -> Self:
         """The same verbs with any scope filled in. The tenant `default` stands for that of the key."""
         bound = object.__new__(type(self))
         bound._bind(self.connection, checked_scope(scope))
         return bound
 
+    remember = Verb(Memory.remember)
+    remember_many = Verb(Memory.remember_many)
+    sessions = Verb(Memory.sessions)
+    reflect = Verb(Memory.reflect)
+    recall = Verb(Memory.recall)
+    assemble = Verb(Memory.assemble)
+    reason = Verb(Memory.reason)
+    outcome = Verb(Memory.outcome)
+    get = Verb(Memory.get)
+    entries = Verb(Memory.entries)
+    history = Verb(Memory.history)
+    links = Verb(Memory.links)
+    edit = Verb(Memory.edit)
+    supersede = Verb(Memory.supersede)
+    link = Verb(Memory.link)
+    unlink = Verb(Memory.unlink)
+    forget = Verb(Memory.forget)
+    verify = Verb(Memory.verify)
+
+    def __repr__(self) -> str:
+        name = f"{type(self).__name__}({str(self.connection.http.base_url)!r})"
+        return name if self.scope is None else f"{name}.for_scope({self.scope})"
+
+
+# -- the clients -------------------------------------------------------------------------------------------------------
+
+
+class Client(ClientVerbs[Blocking]):
+    """A memory behind `wellworn serve`. Safe to share between threads; close it when done."""
+
+    def __init__(self, url: str, *, key: str | None = None, timeout_s: float = 60.0) -> None:
+        """`key` is an API key (`wellworn keys create`) or a token of the issuer that the service trusts; a service on
+        this machine needs none."""
+        self._bind(Connection(_httpx().Client(**_options(url, key, timeout_s)), waits=False), None)
+
     def session(self, session_id: str, *, scope: Scope | None = None) -> ClientSession:
         """A dialogue to add turns to; a known id continues that dialogue."""
         return ClientSession(self.connection, self.scope if scope is None else scope, session_id)
-
-    remember = sent(Memory.remember)
-    remember_many = sent(Memory.remember_many)
-    sessions = sent(Memory.sessions)
-    reflect = sent(Memory.reflect)
-    recall = sent(Memory.recall)
-    assemble = sent(Memory.assemble)
-    reason = sent(Memory.reason)
-    outcome = sent(Memory.outcome)
-    get = sent(Memory.get)
-    entries = sent(Memory.entries)
-    history = sent(Memory.history)
-    links = sent(Memory.links)
-    edit = sent(Memory.edit)
-    supersede = sent(Memory.supersede)
-    link = sent(Memory.link)
-    unlink = sent(Memory.unlink)
-    forget = sent(Memory.forget)
-    verify = sent(Memory.verify)
 
     def close(self) -> None:
         """End the connections; views of the same client end with it."""
@@ -382,103 +378,15 @@ class Client(Remote):
     ) -> None:
         self.close()
 
-    def __repr__(self) -> str:
-        where = repr(str(self.connection.http.base_url))
-        return f"Client({where})" if self.scope is None else f"Client({where}).for_scope({self.scope})"
 
-
-# -- the async client --------------------------------------------------------------------------------------------------
-
-
-class AsyncClientSession(Remote):
-    """A dialogue whose turns are awaited."""
-
-    def __init__(self, connection: Any, scope: Scope | None, session_id: str) -> None:
-        self.id = checked_session_id(session_id)
-        super().__init__(connection, scope, session_id=self.id)
-
-    add = awaited(Session.add)
-    add_turns = awaited(Session.add_turns)
-    end = awaited(Session.end)
-    turns = awaited(Session.turns)
-
-
-class AsyncClientLearning(Remote):
-    status = awaited(LearningView.status)
-    relearn = awaited(LearningView.relearn)
-    reset = awaited(LearningView.reset)
-    share = awaited(LearningView.share)
-    export = awaited(LearningView.export)
-    practise = awaited(LearningView.practise)
-
-
-class AsyncClientJobs(Remote):
-    run = awaited(JobsView.run)
-    retry = awaited(JobsView.retry)
-    list = awaited(JobsView.list)
-
-
-class AsyncClientAdmin(Remote):
-    stats = awaited(AdminView.stats)
-    events = awaited(AdminView.events)
-    costs = awaited(AdminView.costs)
-    retention = awaited(AdminView.retention)
-    expire = awaited(AdminView.expire)
-    erase = awaited(AdminView.erase)
-    export = awaited(AdminView.export)
-    load = awaited(AdminView.load)
-
-
-class AsyncClientKeys(Remote):
-    list = awaited(ManagesKeys.list)
-    create = awaited(ManagesKeys.create)
-    rotate = awaited(ManagesKeys.rotate)
-    revoke = awaited(ManagesKeys.revoke)
-
-
-class AsyncClient(Remote):
+class AsyncClient(ClientVerbs[Awaiting]):
     """`Client` for async code: the same verbs, awaited."""
 
     def __init__(self, url: str, *, key: str | None = None, timeout_s: float = 60.0) -> None:
-        self._bind(AsyncConnection(_httpx().AsyncClient(**_options(url, key, timeout_s))), None)
-
-    def _bind(self, connection: AsyncConnection, scope: Scope | None) -> None:
-        super().__init__(connection, scope)
-        self.learning = AsyncClientLearning(connection, scope)
-        self.jobs = AsyncClientJobs(connection, scope)
-        self.admin = AsyncClientAdmin(connection, scope)
-        self.keys = AsyncClientKeys(connection, scope)
-
-    def for_user(self, user: str, *, tenant: str = "default", **layers: str) -> AsyncClient:
-        """The memory of one person: the same verbs, without `scope`."""
-        return self.for_scope(Scope(tenant=tenant, user=user, **layers))
-
-    def for_scope(self, scope: Scope) -> AsyncClient:
-        bound = object.__new__(type(self))
-        bound._bind(self.connection, checked_scope(scope))
-        return bound
+        self._bind(Connection(_httpx().AsyncClient(**_options(url, key, timeout_s)), waits=True), None)
 
     def session(self, session_id: str, *, scope: Scope | None = None) -> AsyncClientSession:
         return AsyncClientSession(self.connection, self.scope if scope is None else scope, session_id)
-
-    remember = awaited(Memory.remember)
-    remember_many = awaited(Memory.remember_many)
-    sessions = awaited(Memory.sessions)
-    reflect = awaited(Memory.reflect)
-    recall = awaited(Memory.recall)
-    assemble = awaited(Memory.assemble)
-    reason = awaited(Memory.reason)
-    outcome = awaited(Memory.outcome)
-    get = awaited(Memory.get)
-    entries = awaited(Memory.entries)
-    history = awaited(Memory.history)
-    links = awaited(Memory.links)
-    edit = awaited(Memory.edit)
-    supersede = awaited(Memory.supersede)
-    link = awaited(Memory.link)
-    unlink = awaited(Memory.unlink)
-    forget = awaited(Memory.forget)
-    verify = awaited(Memory.verify)
 
     async def close(self) -> None:
         await self.connection.http.aclose()
