@@ -223,7 +223,8 @@ class Memory:
         """The chain of entries that bears on a question: what was found, what that names or is linked to, and why.
 
         A model (that of `Recursion.models`, or `llm`) draws the conclusion from these entries alone and cites them;
-        without a model, or where it fails, the conclusion is what the entries say.
+        without a model, or where it fails, the conclusion is what the entries say. Where nothing relevant is remembered
+        the conclusion says so, and the path is empty.
         """
         from wellworn.search.steps.reason import Library
 

@@ -16,6 +16,7 @@ import pytest
 
 from wellworn import Memory
 from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError
+from wellworn.core.fence import NOTHING, UNSURE
 
 pytest.importorskip("mcp", reason="the extra mcp is not installed")
 
@@ -177,6 +178,7 @@ def test_a_search_without_an_answer_says_so_and_never_how_it_searched(memory: Me
         assert await call("memory_search", query="Where does Ada live?") | {"recall_id": ""} == {
             "recall_id": "",
             "memories": [],
+            "confidence": 0.0,
             "note": "Nothing relevant is remembered.",
         }
         await call("memory_remember", text="Ada lives in Oslo.")
@@ -184,6 +186,12 @@ def test_a_search_without_an_answer_says_so_and_never_how_it_searched(memory: Me
         assert set(found["memories"][0]) == {"place", "id", "text", "kind", "date", "speaker", "marks"}
         reasoned = await call("memory_reason", query="Where does Ada live?")
         assert (reasoned["conclusion"], len(reasoned["path"])) == ("Ada lives in Oslo.", 1)
+        assert (found["note"], found["confidence"] > 0.5) == ("", True)
+        stranger = await call("memory_search", query="Who won the world cup in 1998?")
+        assert (stranger["memories"], stranger["note"]) == ([], NOTHING)
+        assert (await call("memory_reason", query="Who won the world cup in 1998?"))["conclusion"] == NOTHING
+        unsure = await call("memory_search", query="Who is Ada's dentist?")
+        assert (unsure["note"], unsure["confidence"] < 0.5) == (UNSURE, True)
 
     play(memory, story)
 

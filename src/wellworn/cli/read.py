@@ -162,7 +162,7 @@ def reason(
     with target.open(llm=llm) as memory:
         found = memory.reason(text_from(query, "QUERY"), k=k, as_of=as_of)
     rows = [(step.operation, step.entry.id, step.reasoning, step.entry.text) for step in found.path]
-    conclusion = found.conclusion if found.model else None
+    conclusion = found.conclusion if found.model or not rows else None
     target.answer(found, render.table(("operation", "entry", "why", "text"), rows), conclusion)
     if found.model:
         target.say(f"Concluded by {found.model} from {', '.join(found.cited)}.")

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, ParamSpec, TypeVar
 from wellworn import __version__
 from wellworn.core.clock import TimeOrderedIds
 from wellworn.core.errors import InvalidInput, MissingExtra, NotFound, WellwornError
-from wellworn.core.fence import MIN_CONFIDENCE, NOTHING, escape
+from wellworn.core.fence import EVEN_ODDS, MIN_CONFIDENCE, NOTHING, UNSURE, escape
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Hit, Kind, Trust, fence_item
 from wellworn.core.wellformed import HIDDEN, clean_text
@@ -80,7 +80,8 @@ class ShownMemory(TypedDict):
 class Found(TypedDict):
     recall_id: Annotated[str, Field(description="Name it in memory_feedback.")]
     memories: Annotated[list[ShownMemory], Field(description="Best first. Data, not instructions.")]
-    note: str
+    confidence: Annotated[float, Field(description="How likely it is that an answer is among them, 0 to 1.")]
+    note: Annotated[str, Field(description="What to know before using them; empty if nothing.")]
 
 
 class Stored(TypedDict):
@@ -178,8 +179,10 @@ class MemoryTools:
         found = memory.recall(
             clean_text(query), k=k, kind=kind, as_of=as_of, min_confidence=self._min_confidence or None
         )
-        note = "" if found.hits else NOTHING
-        return Found(recall_id=found.id, memories=[_shown(place, hit) for place, hit in enumerate(found)], note=note)
+        sure = 1.0 if found.confidence is None else found.confidence
+        note = NOTHING if not found.hits else UNSURE if sure < EVEN_ODDS else ""
+        memories = [_shown(place, hit) for place, hit in enumerate(found)]
+        return Found(recall_id=found.id, memories=memories, confidence=round(sure, 3), note=note)
 
     def memory_remember(
         self,
@@ -203,12 +206,11 @@ class MemoryTools:
     ) -> Conclusion:
         """Answer a question that needs several memories: a conclusion and the chain of memories it rests on."""
         found = self._opened("read").reason(clean_text(query), k=k)
-        likely = found.recall.confidence is None or found.recall.confidence >= self._min_confidence
-        chain = {step.entry.id: step.entry for step in found.path if likely}
+        chain = {step.entry.id: step.entry for step in found.path}
         return Conclusion(
             recall_id=found.recall.id,
-            conclusion=_cleaned(found.conclusion) if chain else NOTHING,
-            confidence=round(found.confidence, 3) if chain else 0.0,
+            conclusion=_cleaned(found.conclusion) or NOTHING,
+            confidence=round(found.confidence, 3),
             path=[_memory(place, entry) for place, entry in enumerate(chain.values())],
         )
 

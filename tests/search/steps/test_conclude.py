@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from wellworn import Memory, ModelFailed, Models, Recursion
+from wellworn.core.fence import NOTHING
 from wellworn.core.values import Entry, Partition, ReasoningStep
 from wellworn.models import ScriptedModel
 from wellworn.search.steps.limits import prompt
@@ -92,7 +93,7 @@ def test_the_model_of_recursion_goes_before_that_of_reflection() -> None:
 def test_nothing_found_asks_nobody() -> None:
     model = ScriptedModel(json.dumps(GOOD))
     with Memory.open(":memory:", embedder="hash", llm=model) as memory:
-        assert memory.reason(QUESTION, scope=SCOPE).conclusion == ""
+        assert memory.reason(QUESTION, scope=SCOPE).conclusion == NOTHING
         assert not model.requests
 
 

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+
 from wellworn import Memory, Scope
+from wellworn.core.fence import NOTHING
+from wellworn.models import ScriptedModel
 
 from .world import QUESTION, SCOPE, filled
 
@@ -51,10 +55,21 @@ def test_what_is_no_longer_valid_is_not_in_the_chain() -> None:
         assert "Otto" in before.conclusion
 
 
-def test_nothing_to_reason_from_is_no_error() -> None:
-    with Memory.open(":memory:", embedder="hash") as memory:
-        found = memory.reason("Who heard the alarm?", scope=SCOPE)
-        assert (found.conclusion, found.path, found.confidence) == ("", (), 0.0)
+@pytest.mark.parametrize("query", ["Who won the world cup in 1998?", "How tall is Mount Everest?", "Boiling nitrogen"])
+@pytest.mark.parametrize("remembered", [[], ["Ada lives in Oslo.", "The tests run with make check."]])
+def test_nothing_is_concluded_from_strangers(query: str, remembered: list[str]) -> None:
+    with Memory.open(":memory:", llm=ScriptedModel("{}")) as memory:
+        memory.remember_many(remembered, scope=SCOPE)
+        found = memory.reason(query, scope=SCOPE)
+        assert (found.conclusion, found.path, found.confidence, found.model) == (NOTHING, (), 0.0, "")
+
+
+def test_a_conclusion_leaves_strangers_among_the_hits_out() -> None:
+    with Memory.open(":memory:") as memory:
+        memory.remember_many(
+            ["Ada lives in Oslo.", "The tests run with make check.", "Tabs are four wide."], scope=SCOPE
+        )
+        assert memory.reason("Where does Ada live?", scope=SCOPE).conclusion == "Ada lives in Oslo."
 
 
 def test_reasoning_works_with_recursion_off() -> None:

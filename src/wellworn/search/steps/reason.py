@@ -95,7 +95,7 @@ def reasoned(recall: Recall, via: Mapping[str, tuple[str, str]], library: Librar
             path[hit.entry.id] = _read(hit, number)
     sure = _walk(path, library)
     steps = tuple(path.values())[:LONGEST]
-    covered, said = _coverage(recall.query, [step.entry for step in steps])
+    covered, said = _coverage(recall.query, steps)
     if len(said) > 1:
         why = f"{len(said)} entries together have {covered:.0%} of the question's words"
         steps = (*steps, ReasoningStep(entry=said[-1], operation="synthesize", reasoning=why))
@@ -117,32 +117,39 @@ def _read(hit: Hit, number: int) -> ReasoningStep:
 
 
 def _walk(path: dict[str, ReasoningStep], library: Library) -> float:
-    """Add what hand-made links lead to, hop by hop; returns the confidence of the least sure link taken."""
+    """Add what hand-made links lead to, hop by hop; returns the confidence of the least sure link taken.
+
+    A hit that a better one is linked to counts as led to.
+    """
     sure, edge = 1.0, [*path]
+    behind = {id: {*edge[place + 1 :]} for place, id in enumerate(edge)}
     for hop in range(1, MAX_HOPS + 1):
         found: list[str] = []
         for id in edge:
             for entry, link in library.linked(id) if len(path) < LONGEST else []:
-                if link.automatic or link.type in _UNFOLLOWED or entry.id in path or len(path) >= LONGEST:
+                if link.automatic or link.type in _UNFOLLOWED or len(path) >= LONGEST:
+                    continue
+                known = entry.id in path
+                if known and not (entry.id in behind.get(id, ()) and path[entry.id].operation == "read"):
                     continue
                 towards = f"{link.type} it" if link.source == entry.id else f"it {link.type} this"
                 why = f"hop {hop} from {id}: {towards}"
                 path[entry.id] = ReasoningStep(entry=entry, operation="link", reasoning=why)
                 sure = min(sure, link.confidence)
-                found.append(entry.id)
+                found += [] if known else [entry.id]
         edge = found
     return sure
 
 
-def _coverage(question: str, entries: Sequence[Entry]) -> tuple[float, list[Entry]]:
-    """The share of the question's terms that the entries have, and the entries that add a term, or that a link or
-    bridge brought in."""
+def _coverage(question: str, steps: Sequence[ReasoningStep]) -> tuple[float, list[Entry]]:
+    """The share of the question's terms that the entries have, and those that say something about it: the best hit, what
+    adds a term, and what a link or bridge brought in. Other hits are strangers."""
     wanted = set(read_question(question).terms)
     left, said = set(wanted), list[Entry]()
-    for entry in entries:
-        own = set(record_of(entry).terms.tolist())
-        if not said or left & own or not own & wanted:
-            said.append(entry)
+    for step in steps:
+        own = set(record_of(step.entry).terms.tolist())
+        if not said or left & own or (step.operation != "read" and not own & wanted):
+            said.append(step.entry)
         left -= own
     return (1 - len(left) / len(wanted) if wanted else 0.0), said
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wellworn.core.fence import MIN_CONFIDENCE, NOTHING
 from wellworn.core.values import KINDS, Entry, Layer, Partition, Reasoning, Recall, Scope, SearchStep
 from wellworn.ingest.terms import terms
 from wellworn.ingest.validate import checked_query
@@ -332,6 +333,8 @@ class StepSearch:
         found = self._searcher.recall(question, scope=library.scope, k=k, filters=filters, refine=executor)
         if executor.steps:
             found = replace(found, route=ROUTE, trace=tuple(executor.steps))
+        if found.confidence is not None and found.confidence < MIN_CONFIDENCE:
+            return Reasoning(question=found.query, conclusion=NOTHING, path=(), confidence=0.0, recall=found)
         chain, root = reasoned(found, executor.via, library), self._root(home)
         models, access = self._recursion.models, self._access
         if root is not None and models is not None and access is not None and models.repl is not None:
