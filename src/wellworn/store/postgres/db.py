@@ -21,8 +21,8 @@ except ImportError:
 
 from wellworn.store.postgres.vector import VectorBytes
 
-_HINTS = regex(r"INDEXED BY \w+|CROSS (?=JOIN)|\+(?=[a-z]\.)")
-"""What SQLite alone understands, see `store.sql.db`."""
+_HINTS = regex(r"INDEXED BY \w+|CROSS (?=JOIN)|\+(?=[a-z]\.tenant)")
+"""What SQLite alone understands, see `store.sql.db`; a plus is for numbers."""
 _ADD_ENTRY = f"""
 WITH e AS (
   INSERT INTO entries (partition, seq, index_seq, {", ".join(ENTRY_COLUMNS)})
@@ -75,6 +75,9 @@ class PostgresDb(psycopg.Connection[Row]):
             return cursor.rowcount if rows else 0
 
     def among(self, wanted: Sequence[Any], values: list[Any]) -> str:
+        if len(wanted) == 1:  # an index can give the order of the rows then
+            values.append(wanted[0])
+            return "= ?"
         values.append([*wanted])
         return "= ANY(?)"
 

@@ -1,7 +1,7 @@
 """A connection as the shared statements use it: what differs between the engines, and nothing else.
 
-Statements are written as SQLite reads them, with `?` for values. They name an index, say `CROSS JOIN` or put a plus before a
-column where SQLite would choose a slower way; Postgres gets them without these hints.
+Statements are written as SQLite reads them, with `?` for values. They name an index or say `CROSS JOIN` where SQLite would
+choose a slower way; Postgres gets them without these hints. A plus before a column keeps both from using its index.
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from wellworn.store.port import NewEntry, Vector
 Row = tuple[Any, ...]
 NAMED = "s.tenant = ? AND s.layer = ? AND s.layer_id = ?"
 """The condition that `partitions s` has the name `name_of` gives."""
-ALL = 2**62
-"""A limit that nothing reaches."""
 
 
 class Db(Protocol):
@@ -79,6 +77,14 @@ class Db(Protocol):
 
     def blank(self, tenant: str, gone: Sequence[int], but: int) -> None:
         """Empty the bodies of the tenant's records that tell of one of these rows, save those of the partition `but`."""
+
+
+def limited(limit: int | None, values: list[Any]) -> str:
+    """The end of a query. Without a limit none is named: for one that it does not know, Postgres reads along the order."""
+    if limit is None:
+        return ""
+    values.append(limit)
+    return "LIMIT ?"
 
 
 def name_of(partition: Partition) -> tuple[str, str, str]:

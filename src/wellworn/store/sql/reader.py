@@ -47,14 +47,14 @@ from wellworn.store.rows import (
     turn_from,
 )
 from wellworn.store.sql import records
-from wellworn.store.sql.db import ALL, NAMED, Db, Row, name_of
+from wellworn.store.sql.db import NAMED, Db, Row, limited, name_of
 
 _SLIM = """
 SELECT e.no, e.seq, e.index_seq, e.kind, e.state, e.at, e.valid_from, e.valid_to, e.confidence, e.usage_count,
        e.repeats, e.thread, e.position, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts, i.vector,
        e.source, e.tags
 FROM entries e INDEXED BY {index} CROSS JOIN index_records i ON i.entry = e.no
-WHERE e.partition = ? AND e.seq > ? AND e.no > ? ORDER BY e.no LIMIT ?
+WHERE e.partition = ? AND e.seq > ? AND e.no > ? ORDER BY e.no
 """
 # A whole partition is read along the index of partitions, in row order; a few changes along the index of changes.
 _SLIM_ALL, _SLIM_CHANGED = _SLIM.format(index="entries_by_partition"), _SLIM.format(index="entries_by_change")
@@ -135,8 +135,8 @@ class SqlReader(StoreReader):
             )
             if not head:
                 return Delta(seq=0, rows=[], removed=[])
-            query = _SLIM_CHANGED if since else _SLIM_ALL
-            found = db.ask(query, (partition_no, since, after, ALL if limit is None else limit))
+            values: list[Any] = [partition_no, since, after]
+            found = db.ask((_SLIM_CHANGED if since else _SLIM_ALL) + limited(limit, values), values)
             removed = db.ask("SELECT entry FROM removed WHERE partition = ? AND seq > ?", (partition_no, since))
         ((seq, width),) = head
         rows = self.damage.read(found, partial(slim_from, vector_bytes=4 * (width or 0)), index_name)
@@ -202,10 +202,11 @@ class SqlReader(StoreReader):
             if skip:  # the numbers alone lie in an index: no entry is read for them
                 where += f" AND e.no > (SELECT e.no FROM entries e WHERE {where} ORDER BY e.no LIMIT 1 OFFSET ?)"
                 values += [*values, skip - 1]
+            plus = "+" * (selection.content_hash is not None)  # one row, which is not looked for along the numbers
             rows = db.ask(
                 f"SELECT {SELECT_ENTRY}, e.partition, e.no FROM entries e JOIN partitions s ON s.no = e.partition "
-                f"WHERE {where} ORDER BY e.no LIMIT ?",
-                (*values, ALL if limit is None else limit),
+                f"WHERE {where} ORDER BY {plus}e.no {limited(limit, values)}",
+                values,
             )
             opened = db.opened(rows, SEALED)
         for row in rows:
@@ -362,8 +363,8 @@ class SqlReader(StoreReader):
                 index = "INDEXED BY sessions_unreflected"
             rows = db.ask(
                 f"SELECT {SELECT_SESSION} FROM sessions n {index} JOIN partitions s ON s.no = n.partition "
-                f"WHERE {where} ORDER BY {order} LIMIT ?",
-                (*values, ALL if limit is None else limit),
+                f"WHERE {where} ORDER BY {order} {limited(limit, values)}",
+                values,
             )
         return self.damage.read(rows, session_from, lambda row: f"session {row[3]!r:.80}")
 

@@ -12,7 +12,7 @@ from wellworn.core.values import Partition
 from wellworn.store.damage import Damage
 from wellworn.store.port import Record, RecordFilter
 from wellworn.store.rows import SELECT_RECORD, body_of, names_of, record_from
-from wellworn.store.sql.db import ALL, NAMED, Db, Row, name_of
+from wellworn.store.sql.db import NAMED, Db, Row, limited, name_of
 
 MOST_KEYS = 100
 """Keys that are looked for in one statement."""
@@ -23,18 +23,17 @@ _ORDERS = {"oldest": "r.no", "newest": "r.no DESC", "due": "r.due_at, r.no"}
 
 def select(db: Db, wanted: RecordFilter, damage: Damage) -> list[Record]:
     rows: list[Row] = []
-    limit = ALL if wanted.limit is None else wanted.limit
     if wanted.keys is None or wanted.order == "due":
         index, where, values = _conditions(db, wanted, wanted.keys)
-        order = _ORDERS[wanted.order]
-        rows = db.ask(f"{SELECT_RECORD} {index} WHERE {where} ORDER BY {order} LIMIT ?", (*values, limit))
+        order = f"ORDER BY {_ORDERS[wanted.order]} {limited(wanted.limit, values)}"
+        rows = db.ask(f"{SELECT_RECORD} {index} WHERE {where} {order}", values)
     else:  # few rows, which SQLite would carry about to sort them; a long list of keys would not use the index
         for first in range(0, len(wanted.keys), MOST_KEYS):
             index, where, values = _conditions(db, wanted, wanted.keys[first : first + MOST_KEYS])
             rows += db.ask(f"{SELECT_RECORD} {index} WHERE {where}", values)
         if len(rows) > 1:
             rows.sort(key=lambda row: int(row[0]), reverse=wanted.order == "newest")
-            rows = rows[:limit]
+            rows = rows[: wanted.limit]
     rows = db.opened(rows, (_BODY,))
     places = {row[2] for row in rows if row[2] is not None}
     partitions = dict.fromkeys(places, wanted.partition) if wanted.partition is not None else _partitions(db, places)
