@@ -10,7 +10,7 @@ import pytest
 from wellworn import Memory
 from wellworn.core.values import Cost, Entry, Factor, Hit, Partition, Recall
 from wellworn.ingest.utterance import wants_answer
-from wellworn.integrations.sentences import UNKNOWN, day, reply, sentence, told, why
+from wellworn.integrations.sentences import HELLO, INTRODUCTION, UNKNOWN, day, reply, sentence, told, why
 
 NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
 HOME = Partition(tenant="default", layer="user", layer_id="ada")
@@ -28,6 +28,10 @@ def hit(text: str, *, score: float = 10.0, days: int = 78, factors: dict[str, fl
 
 def recall(*hits: Hit, query: str = "Where do I live?") -> Recall:
     return Recall(id="r", query=query, hits=[*hits], route="plain", cost=Cost())
+
+
+def answer(text: str, *hits: Hit) -> str:
+    return reply(text, recall(*hits), now=NOW, newer={})
 
 
 @pytest.mark.parametrize(
@@ -82,8 +86,8 @@ def test_days_are_said_as_people_say_them() -> None:
 )
 def test_questions_are_answered(text: str) -> None:
     assert wants_answer(text)
-    assert reply(text, recall(hit("I live in Oslo.")), now=NOW) == "You told me on 3 March: “I live in Oslo.”"
-    assert reply(text, recall(), now=NOW) == reply(text, None, now=NOW) == UNKNOWN
+    assert answer(text, hit("I live in Oslo.")) == "You told me on 3 March: “I live in Oslo.”"
+    assert answer(text) == reply(text, None, now=NOW, newer={}) == UNKNOWN
 
 
 @pytest.mark.parametrize(
@@ -102,7 +106,7 @@ def test_questions_are_answered(text: str) -> None:
 )
 def test_statements_are_acknowledged_shortly(text: str, expected: str) -> None:
     assert not wants_answer(text)
-    assert reply(text, recall(hit("I live in Oslo.")), now=NOW) == expected
+    assert answer(text, hit("I live in Oslo.")) == expected
 
 
 def test_what_is_about_as_good_is_told_too_and_nothing_twice() -> None:
@@ -112,19 +116,44 @@ def test_what_is_about_as_good_is_told_too_and_nothing_twice() -> None:
         hit("My flat is in Oslo West.", score=9.0),
         hit("I like tea.", score=3.0),
     ]
-    assert [one.text for one in told(hits)] == ["I live in Oslo.", "My flat is in Oslo West."]
+    assert [one.text for one in told(hits, {})] == ["I live in Oslo.", "My flat is in Oslo West."]
 
 
-def test_what_was_replaced_is_told_after_what_holds_now() -> None:
-    hits = [hit("I moved to Bergen.", score=5.0), hit("I live in Oslo.", state="superseded", score=9.0)]
-    assert reply("Where do I live?", recall(*hits), now=NOW).splitlines() == [
+def test_what_was_replaced_is_told_after_what_holds_now_and_nothing_else_that_is_outdated() -> None:
+    moved = hit("I moved to Bergen.", score=5.0, session_id="s", turn_refs=(3,))
+    fact = hit("Ada moved to Bergen.", score=5.0, session_id="s", turn_refs=(3,))  # of the same turn
+    old, older = (hit(f"I live in {place}.", state="superseded", score=9.0) for place in ("Oslo", "Rome"))
+    other = hit("My car is a Volvo.", state="superseded", score=9.5)
+    newer = {old.entry.id: [fact.entry], older.entry.id: [old.entry], other.entry.id: [hit("I bought a Saab.").entry]}
+    assert reply("Where do I live?", recall(moved, other, old, older), now=NOW, newer=newer).splitlines() == [
         "You told me on 3 March: “I moved to Bergen.”",
         "You told me on 3 March: “I live in Oslo.” Since then it has changed.",
+        "You told me on 3 March: “I live in Rome.” Since then it has changed.",
     ]
+    assert told([old, older, moved], newer) == [old, older], "asked about what was"
 
 
 def test_a_stranger_is_not_told() -> None:
-    assert reply("Who cuts the hedge?", recall(hit("I like tea.", score=2.0)), now=NOW) == UNKNOWN
+    assert answer("Who cuts the hedge?", hit("I like tea.", score=2.0)) == UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("how are you?", INTRODUCTION),
+        ("Hi! How are you doing today?", INTRODUCTION),
+        ("who are you", INTRODUCTION),
+        ("What can you do?", INTRODUCTION),
+        ("Can you help me?", INTRODUCTION),
+        ("How's it going?", HELLO),
+        ("Hey, what's up?", HELLO),
+        ("???", UNKNOWN),
+        ("What is your favourite colour?", UNKNOWN),
+        ("Do you know my shoe size?", UNKNOWN),
+    ],
+)
+def test_questions_to_the_assistant_itself_are_no_gap_in_memory(text: str, expected: str) -> None:
+    assert answer(text, hit("I like tea.", score=2.0)) == expected
 
 
 def test_why_gives_reasons_in_words() -> None:

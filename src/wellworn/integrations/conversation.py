@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.errors import NotFound, WellwornError
-from wellworn.core.values import Recall
+from wellworn.core.values import Entry, Recall
 from wellworn.ingest.utterance import wants_answer
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
 from wellworn.integrations.sentences import NOTED, reply, sentence, told, why
@@ -91,10 +91,11 @@ class Conversation:
         context = MiddlewareContext(user_input=text, current_system_prompt=SYSTEM)
         system, answer = self._middleware.enrich_system_prompt(context), ""
         found = self._middleware.recalled(text)
+        newer = {} if found is None else self._newer(found)
         if self._model is not None or wants_answer(text):  # /why is about the last question
             self._last, self._used = found, ()
         if self._model is None:
-            said = reply(text, found, now=self._clock())
+            said = reply(text, found, now=self._clock(), newer=newer)
             self._middleware.after_response(text, "")
             self._tell(" ".join([said, *self._replaced()]) if said == NOTED else said)
         else:
@@ -107,8 +108,18 @@ class Conversation:
                 self._tell(f"The model did not answer: {error}")
             self._middleware.after_response(text, answer)
         if found is not None and wants_answer(text):
-            rests_on = [found.hits[place] for place in self._used] or told(found.hits)
+            rests_on = [found.hits[place] for place in self._used] or told(found.hits, newer)
             self._questions[text] = {hit.entry.id for hit in rests_on}
+
+    def _newer(self, found: Recall) -> dict[str, list[Entry]]:
+        """What replaced the outdated hits."""
+        newer: dict[str, list[Entry]] = {}
+        with suppress(WellwornError):  # the answer leaves out what was then
+            for hit in found.hits:
+                links = self._memory.links(hit.entry.id) if hit.outdated else []
+                ends = [one.source for one in links if (one.type, one.target) == ("supersedes", hit.entry.id)]
+                newer[hit.entry.id] = [self._memory.get(one) for one in ends]
+        return newer
 
     def _replaced(self) -> list[str]:
         """Make memories of the last statement; says what it replaces."""

@@ -6,17 +6,24 @@ Works on values only. This is how `wellworn chat` answers without a language mod
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Hit, Recall
 from wellworn.ingest.terms import content_words
-from wellworn.ingest.utterance import only_reacts, wants_answer
+from wellworn.ingest.utterance import only_reacts, telling_words, wants_answer
 
 UNKNOWN = "I do not know that. Tell me, and I will remember it."
 NOTED = "Noted."
-_GREETING = regex(r"\W*(?:hi|hello|hey|good (?:morning|afternoon|evening))\b(?:\W+\w+)?\W*\Z", re.IGNORECASE)
+HELLO = "Hello! Tell me something, or ask me."
+INTRODUCTION = "I only remember: tell me something, or ask me about what you told me."
+_GREETING = regex(
+    r"(?=.*\w)\W*(?:(?:hi|hello|hey|good (?:morning|afternoon|evening))\b(?:\W+\w+)?)?"
+    r"\W*(?:how(?:['’]s| is| are) (?:it going|things|life|everything)|what(?:['’]s| is) up)?\W*\Z",
+    re.IGNORECASE,
+)
+_YOU = regex(r"\b(?:you|your)\b", re.IGNORECASE)
 _SURE = 0.5
 """The confidence from which on a recall is taken to hold the answer."""
 _FULL = 12.0
@@ -38,14 +45,20 @@ _LEAST_SHARE = 0.15
 """A factor below this share of the score is no reason."""
 
 
-def reply(text: str, recall: Recall | None, *, now: datetime) -> str:
+Newer = Mapping[str, Sequence[Entry]]
+"""By the id of an outdated entry, those that replaced it."""
+
+
+def reply(text: str, recall: Recall | None, *, now: datetime, newer: Newer) -> str:
     """Answer a message from memory alone: a question with what is known, a statement with a short sign of receipt."""
+    if _GREETING.match(text):
+        return HELLO
+    content = content_words(text)
     if not wants_answer(text):
-        if _GREETING.match(text):
-            return "Hello! Tell me something, or ask me."
-        return "Any time." if only_reacts(content_words(text), text) else NOTED
-    hits = [] if recall is None or not knows(recall) else told(recall.hits)
-    return "\n".join(sentence(hit, now=now) for hit in hits) or UNKNOWN
+        return "Any time." if only_reacts(content, text) else NOTED
+    if recall is not None and knows(recall):
+        return "\n".join(sentence(hit, now=now) for hit in told(recall.hits, newer))
+    return INTRODUCTION if _YOU.search(text) and not telling_words(content) else UNKNOWN
 
 
 def knows(recall: Recall) -> bool:
@@ -59,12 +72,23 @@ def _fits(hit: Hit) -> float:
     return sum(hit.factors.get(name, 0.0) for name in ("terms", "meaning")) / _FULL
 
 
-def told(hits: Sequence[Hit]) -> list[Hit]:
-    """The hits to tell: the best, those about as good, and what it has replaced."""
-    close = _CLOSE * max((hit.score for hit in hits[:1]), default=0.0)
-    near = [hit for hit in hits if hit.score >= close or (hit.outdated and _fits(hit) >= _SURE)]
-    chosen = {_words_of(hit.entry).lower(): hit for hit in reversed(near)}  # the first of those with the same words
-    return [*chosen.values()][::-1][:_MOST_TOLD]
+def told(hits: Sequence[Hit], newer: Newer) -> list[Hit]:
+    """The hits to tell: the best, those about as good, and what these have replaced, which stands below them.
+
+    What is outdated may score higher than what holds now, so its score alone says little.
+    """
+    chosen: dict[str, Hit] = {}  # by their words: of those with the same words the first
+    for hit in hits:
+        replaced = any(_says(other.entry, one) for other in chosen.values() for one in newer.get(hit.entry.id, ()))
+        if replaced or (hit.score >= _CLOSE * hits[0].score and hit.outdated <= hits[0].outdated):
+            chosen.setdefault(_words_of(hit.entry).lower(), hit)
+    return [*chosen.values()][:_MOST_TOLD]
+
+
+def _says(entry: Entry, other: Entry) -> bool:
+    """Whether an entry is another one, or rests on the same turn: a memory and its turn share one place among hits."""
+    turns = {*entry.turn_refs} & {*other.turn_refs} if entry.session_id == other.session_id else set()
+    return entry.id == other.id or bool(turns)
 
 
 def sentence(hit: Hit, *, now: datetime) -> str:
