@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from typing import Any
+from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from search.reference import WIDTH, Partition, Row, by_no, index_of, meaning, random_partition, random_rows, words
 from wellworn.ingest.terms import Question
-from wellworn.search import arms
+from wellworn.search import arms, codes
 from wellworn.search.bank import Bank
 from wellworn.search.profiles import PROFILES, Profile
 
@@ -62,6 +63,23 @@ def test_the_lexical_arm_is_bm25_with_neighbours(seed: int, profile: Profile) ->
     assert by_no(bank, arms.words(bank, asked, profile, None).score) == pytest.approx(
         words(partitions, asked, profile), abs=1e-5
     )
+
+
+@settings(max_examples=50, deadline=None)
+@given(seed=seeds, most=st.integers(0, 40))
+def test_frequent_words_that_are_looked_at_later_give_the_same_scores(seed: int, most: int) -> None:
+    dice = np.random.default_rng(seed)
+    partition = random_partition(dice, 30, first_no=1)
+    partition.rows = {no: replace(row, thread=None, position=None, speaker=0) for no, row in partition.rows.items()}
+    bank, asked = bank_of([partition], DEFAULT), question(dice)
+    full = arms.words(bank, asked, DEFAULT, None)
+    bank.partitions[0].codes = Mock(spec=codes.Codes, __len__=lambda _: 30)
+    with patch.object(arms, "MOST_POSTINGS", most):
+        lazy = arms.words(bank, asked, DEFAULT, None)
+    assert isinstance(lazy.score, arms.LazyWords) == (sum(len(having) for _, having in full.found) > most)
+    for name in ("score", "plain"):
+        np.testing.assert_allclose(getattr(lazy, name)[:], getattr(full, name)[:], atol=1e-6)
+    assert all((np.diff(having) > 0).all() for _, having in full.found)
 
 
 @settings(max_examples=100, deadline=None)
@@ -158,4 +176,4 @@ def test_a_question_no_entry_has_a_word_of_scores_zero_everywhere() -> None:
     bank = bank_of([random_partition(np.random.default_rng(1), 10)], DEFAULT)
     for terms in ([], [999]):
         scores = arms.words(bank, Question(terms=terms, names=[], asks_when=False), DEFAULT, None).score
-        assert scores.tolist() == [0.0] * 10
+        assert scores[:].tolist() == [0.0] * 10

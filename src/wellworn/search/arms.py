@@ -18,7 +18,7 @@ Meaning, for unit vectors q and v and neighbour weights w:
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 
@@ -34,16 +34,34 @@ from wellworn.search.profiles import Profile
 Scores = npt.NDArray[np.float32]
 
 
+MOST_POSTINGS = 50_000
+"""Rows with words of a query that are summed up in a bank with codes. Words more frequent than that are looked at only in
+rows that a rarer word or the meaning brought in."""
+
+
+class LazyWords:
+    """Scores of words in a very large bank: the most frequent words are added for the rows that are asked for."""
+
+    def __init__(self, rarer: Scores, frequent: Callable[[npt.NDArray[np.intp]], Scores]) -> None:
+        """`rarer` are the scores of all rows by the other words, `frequent` gives what these words add."""
+        self.rarer, self._frequent = rarer, frequent
+
+    def __getitem__(self, rows: npt.NDArray[np.intp] | slice) -> Scores:
+        rows = np.arange(len(self.rarer))[rows] if isinstance(rows, slice) else rows
+        found: Scores = self.rarer[rows] + self._frequent(rows)
+        return found
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Lexical:
     """The lexical arm: the score that ranks, and what learning looks at beside it."""
 
-    score: Scores
+    score: Scores | LazyWords
     """With the neighbourhood, as a share of the best attainable; only where the profile weighs `terms`."""
-    plain: Scores
+    plain: Scores | LazyWords
     """Each row's own share over the query terms that are nobody's name."""
     found: list[tuple[float, npt.NDArray[np.intp]]]
-    """For each of those terms its idf and the rows that have it."""
+    """For each of those terms its idf and the rows that have it, in order."""
 
 
 def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -> Lexical:
@@ -51,6 +69,9 @@ def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -
     total = bank.size if live is None else int(np.count_nonzero(live))
     rows, counts, sizes = _rows_with(bank, question.terms, live)
     idfs = [math.log(1 + (total - size + 0.5) / (size + 0.5)) for size in sizes]
+    large = len(rows) > MOST_POSTINGS and any(partition.codes for partition, _ in bank.filled)
+    if large and not bank.threaded and not any(partition.speakers for partition, _ in bank.filled):
+        return _bounded(bank, profile, rows, counts, sizes, idfs)
     bm25 = np.zeros(len(bank), dtype=np.float32)
     gains = counts
     if len(rows):
@@ -79,6 +100,40 @@ def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -
     ]
     score = (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)
     return Lexical(score=score, plain=plain, found=found)
+
+
+def _bounded(
+    bank: Bank,
+    profile: Profile,
+    rows: npt.NDArray[np.intp],
+    counts: Scores,
+    sizes: Sequence[int],
+    idfs: Sequence[float],
+) -> Lexical:
+    """`words` of a large bank without threads and speakers: only rarer terms are summed for every row."""
+    found = [*zip(idfs, *([*np.split(one, [*accumulate(sizes)][:-1])] for one in (rows, counts)), strict=True)]
+    order = sorted(range(len(sizes)), key=lambda term: sizes[term])
+    summed = [*accumulate(sizes[term] for term in order)]
+    many = {term for term, size in zip(order[1:], summed[1:], strict=True) if size > MOST_POSTINGS}
+    best = sum(idf if size else profile.absent_share * idf for idf, size in zip(idfs, sizes, strict=True))
+
+    def gains(idf: float, where: npt.NDArray[np.intp], often: Scores) -> Scores:
+        saturated = _saturated(often, bank.column("length", where), profile)
+        return saturated * np.float32(idf / (best or 1.0))
+
+    def frequent(asked: npt.NDArray[np.intp]) -> Scores:
+        added = np.zeros(len(asked), dtype=np.float32)
+        for idf, having, often in (found[term] for term in many):
+            place = np.minimum(having.searchsorted(asked), len(having) - 1)
+            there = np.flatnonzero(having[place] == asked)
+            added[there] += gains(idf, asked[there], often[place[there]])
+        return added
+
+    rarer = np.zeros(len(bank), dtype=np.float32)
+    for idf, having, often in (found[term] for term in range(len(sizes)) if term not in many):
+        rarer[having] += gains(idf, having, often)
+    score = LazyWords(rarer, frequent)
+    return Lexical(score=score, plain=score, found=[(idf, having) for idf, having, _ in found])
 
 
 def _rows_with(bank: Bank, terms: Sequence[int], live: Mask | None) -> tuple[npt.NDArray[np.intp], Scores, list[int]]:

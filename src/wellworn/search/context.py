@@ -17,7 +17,7 @@ import numpy.typing as npt
 from wellworn.core.clock import to_micros
 from wellworn.core.values import Entry, Layer, filled
 from wellworn.ingest.terms import Question, read_question
-from wellworn.search.arms import LazyMeaning, Lexical, Scores, meaning, words
+from wellworn.search.arms import LazyMeaning, LazyWords, Lexical, Scores, meaning, words
 from wellworn.search.bank import Bank, Mask, Rows, Vector
 from wellworn.search.profiles import Profile
 from wellworn.search.ram import EntryCache
@@ -157,7 +157,9 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
     elif near is None:
         similarity, blended = meaning(bank, vector, profile)
     else:
-        similarity, blended = LazyMeaning(bank, vector), LazyMeaning(bank, vector, profile.near_meaning)
+        similarity = blended = LazyMeaning(bank, vector)
+        if bank.threaded:
+            blended = LazyMeaning(bank, vector, profile.near_meaning)
     if near is None:
         rows = _best(_base(bounds, question, slice(None), lexical, blended, similarity), bounds)
     else:
@@ -215,12 +217,28 @@ def _near(bounds: Bounds, vector: Vector, lexical: Lexical) -> Rows | None:
     if bank.threaded:  # a turn is also found by what is said around it
         around = [bank.beside(name, near) for name in ("before", "after", "before2", "after2")]
         near = np.concatenate([near, *(rows[rows >= 0] for rows in around)])
-    near = _allowed(np.unique(near), bounds)
+    near = _allowed(_distinct(bank, near), bounds)
     if len(near) < min(bounds.candidates, bounds.searched):
         return None
-    scores = lexical.score if bounds.eligible is None else np.where(bounds.eligible, lexical.score, np.float32(0))
-    worded = highest(scores, min(NEAR_ROWS, len(scores)))
-    return np.union1d(near, _allowed(worded[scores[worded] > 0], bounds))
+    scores = lexical.score.rarer if isinstance(lexical.score, LazyWords) else lexical.score
+    if bounds.eligible is not None:
+        scores = np.where(bounds.eligible, scores, np.float32(0))
+    return _distinct(bank, near, _allowed(_worded(scores), bounds))
+
+
+def _distinct(bank: Bank, *rows: Rows) -> Rows:
+    """All of these rows, each once, in order."""
+    there = np.zeros(len(bank), dtype=bool)
+    for some in rows:
+        there[some] = True
+    return np.flatnonzero(there)
+
+
+def _worded(scores: Scores) -> Rows:
+    """The rows with the highest scores of words; of many that are equal any."""
+    count = min(NEAR_ROWS, len(scores))
+    rows = np.flatnonzero(scores >= max(_bound(scores, count), np.finfo(np.float32).tiny))
+    return rows[scores[rows].argpartition(-count)[-count:]] if len(rows) > count else rows
 
 
 def _allowed(rows: Rows, bounds: Bounds) -> Rows:
@@ -245,20 +263,22 @@ def _best(base: npt.NDArray[np.float32], bounds: Bounds) -> Rows:
 
 
 def highest(base: npt.NDArray[np.float32], count: int) -> Rows:
-    """Places of the highest scores, as `argpartition` gives them, in a third of its time where they are few of many.
-
-    In each of `count` groups of places one score is the highest: nothing below the lowest of these can be wanted.
-    """
-    size = len(base) // count
-    if size >= 8 and len(base) >= FEW:
-        bound = base[: size * count].reshape(size, count).max(axis=0).min()
-        near = np.flatnonzero(base >= bound)
+    """Places of the highest scores, as `argpartition` gives them, in a third of its time where they are few of many."""
+    if len(base) // count >= 8 and len(base) >= FEW:
+        near = np.flatnonzero(base >= _bound(base, count))
         scores = base[near]
         order = np.argpartition(scores, -count)
         last = scores[order[-count]]  # partitioned: the lowest that is taken
         if not (scores[order[:-count]] == last).any():  # else: which of equal ones is taken depends on all places
             return near[order[-count:]]
     return base.argpartition(-count)[-count:]
+
+
+def _bound(base: npt.NDArray[np.float32], count: int) -> np.float32:
+    """A score that at least `count` places reach: in each of so many groups of places one is the highest."""
+    size = len(base) // count
+    bound: np.float32 = base[: size * count].reshape(size, count).max(axis=0).min()
+    return bound
 
 
 def _lifts(edges: Sequence[tuple[int, int, str, float]], scores: dict[int, float]) -> dict[int, float]:

@@ -320,13 +320,12 @@ def _share_below(values: npt.NDArray[np.integer], weights: Values) -> Column:
 
 def _own_coverage(view: View) -> Column:
     """`coverage` where no row has a neighbour."""
-    if not view.lexical.found:
-        return np.zeros(len(view.rows))
-    idfs, having = zip(*view.lexical.found, strict=True)
-    covered = np.zeros(len(view.bank))
-    np.add.at(covered, np.concatenate(having), np.array(idfs).repeat([len(rows) for rows in having]))
-    share: Column = covered[view.rows] / (sum(idfs) or 1.0)
-    return share
+    covered = np.zeros(len(view.rows))
+    for idf, having in view.lexical.found:
+        if len(having):
+            place = np.minimum(having.searchsorted(view.rows), len(having) - 1)
+            covered += idf * (having[place] == view.rows)
+    return covered / (sum(idf for idf, _ in view.lexical.found) or 1.0)
 
 
 def _coverage(view: View, before: Rows, after: Rows) -> Column:
