@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
+import subprocess
+import tempfile
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +80,26 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:  # the reporter has 
     terminalreporter.write_line(f"\n{table}")
     if os.environ.get("WELLWORN_FAULTS") == "write":
         _TABLE.write_text(_BETWEEN.sub(lambda _: table, _TABLE.read_text(encoding="utf-8")), encoding="utf-8")
+
+
+@pytest.fixture
+def redis_server() -> Iterator[Any]:
+    """A Redis server of its own, on a socket in a short path: a long one is no address."""
+    redis = pytest.importorskip("redis", reason="needs the extra redis")
+    program = shutil.which("redis-server")
+    if program is None:
+        pytest.skip("needs the program redis-server")
+    with tempfile.TemporaryDirectory() as folder:
+        socket = f"{folder}/s"
+        quiet = ["--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder, "--logfile", "/dev/null"]
+        with subprocess.Popen([program, *quiet]) as process:
+            client = redis.Redis(unix_socket_path=socket)
+            for _ in range(200):
+                try:
+                    client.ping()
+                    break
+                except redis.ConnectionError:
+                    time.sleep(0.05)
+            yield client
+            client.close()
+            process.terminate()

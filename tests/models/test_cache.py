@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import shutil
-import subprocess
-import tempfile
 import threading
-import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -74,49 +70,26 @@ class Kept:
         return [key for key in self.kept if key.startswith(match.rstrip("*"))]
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Iterator[Any]:
-    """A Redis server of its own, on a socket in a short path: a long one is no address."""
-    redis = pytest.importorskip("redis", reason="needs the extra redis")
-    program = shutil.which("redis-server")
-    if program is None:
-        pytest.skip("needs the program redis-server")
-    with tempfile.TemporaryDirectory() as folder:
-        socket = f"{folder}/s"
-        quiet = ["--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder, "--logfile", "/dev/null"]
-        with subprocess.Popen([program, *quiet]) as process:
-            client = redis.Redis(unix_socket_path=socket)
-            for _ in range(200):
-                try:
-                    client.ping()
-                    break
-                except redis.ConnectionError:
-                    time.sleep(0.05)
-            yield client
-            client.close()
-            process.terminate()
-
-
-def test_a_real_server_lets_go_after_the_time_it_was_given(server: Any) -> None:
-    level = RedisVectors(server, ttl_s=2)
+def test_a_real_server_lets_go_after_the_time_it_was_given(redis_server: Any) -> None:
+    level = RedisVectors(redis_server, ttl_s=2)
     put(level, 0)
     assert len(level.get(KEYS, width=4)) == 1
-    (key,) = server.keys("*")
-    assert 0 < server.pttl(key) <= 2000
+    (key,) = redis_server.keys("*")
+    assert 0 < redis_server.pttl(key) <= 2000
     assert KEYS[0].hex().encode() in key
 
 
-def test_a_server_that_dies_is_a_miss(server: Any) -> None:
-    level = RedisVectors(server)
+def test_a_server_that_dies_is_a_miss(redis_server: Any) -> None:
+    level = RedisVectors(redis_server)
     put(level, 0)
-    server.shutdown(nosave=True)
+    redis_server.shutdown(nosave=True)
     assert level.get(KEYS, width=4) == {}
     assert level.errors == 1
 
 
 @pytest.fixture(params=["dictionary", "redis"])
 def level(request: pytest.FixtureRequest) -> RedisVectors:
-    return RedisVectors(Kept() if request.param == "dictionary" else request.getfixturevalue("server"))
+    return RedisVectors(Kept() if request.param == "dictionary" else request.getfixturevalue("redis_server"))
 
 
 def put(level: RedisVectors, *numbers: int) -> None:
@@ -140,13 +113,13 @@ def test_vectors_stay_in_redis_for_an_hour() -> None:
     assert kept.ttls == [3600, 3600]
 
 
-def test_in_a_real_redis_too(server: Any) -> None:
-    put(RedisVectors(server), 0)
-    (key,) = server.keys("*")
-    assert 3590 < server.ttl(key) <= 3600
-    server.set("someone:else", b"1")
-    RedisVectors(server).clear()
-    assert server.keys("*") == [b"someone:else"]
+def test_in_a_real_redis_too(redis_server: Any) -> None:
+    put(RedisVectors(redis_server), 0)
+    (key,) = redis_server.keys("*")
+    assert 3590 < redis_server.ttl(key) <= 3600
+    redis_server.set("someone:else", b"1")
+    RedisVectors(redis_server).clear()
+    assert redis_server.keys("*") == [b"someone:else"]
 
 
 def test_a_dead_redis_fails_nobody_and_is_left_alone_for_a_while() -> None:
@@ -247,7 +220,7 @@ def test_what_is_forgotten_while_it_is_embedded_is_kept_nowhere() -> None:
 def test_bad_settings_are_refused() -> None:
     calls: Mapping[str, Callable[[], object]] = {
         "ttl_s": lambda: RedisVectors(Kept(), ttl_s=0),
-        "client": lambda: RedisVectors("nowhere"),
+        "redis": lambda: RedisVectors("nowhere"),
         "embedder": lambda: cached_embedder(None),
     }
     for name, call in calls.items():

@@ -59,11 +59,12 @@ def serving(
     rate: float = 10_000.0,
     ticks: Callable[[], float] = time.monotonic,
     oidc: OidcSettings | None = None,
+    redis: Any = None,
     **settings: Any,  # settings of Memory
 ) -> Iterator[Running]:
     memory = Memory(location, **{"embedder": "hash", "tenants": "all", **settings})
     service = MemoryService(
-        memory, rules=rules or Rules(hosts=LOOPBACK), local=local, rate=rate, ticks=ticks, oidc=oidc
+        memory, rules=rules or Rules(hosts=LOOPBACK), local=local, rate=rate, ticks=ticks, oidc=oidc, redis=redis
     )
     config = uvicorn.Config(build_app(service), log_level="error", access_log=False)
     listening = listen("127.0.0.1", 0)

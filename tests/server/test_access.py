@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from wellworn import AccessDenied, Client, InvalidInput, NotFound, RetentionPolicy, Scope
-from wellworn.server.access import GUESSES, Limiter
+from wellworn.server.access import GUESSES
 from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.keys import create_key, list_keys, revoke_key, rotate_key
 from wellworn.store.port import RecordFilter
@@ -239,13 +239,6 @@ def test_a_key_may_call_so_often() -> None:
         assert other.get("/v1/stats?user=ada").status_code == 200
         ticks.now += 1
         assert [http.get("/v1/stats?user=ada").status_code for _ in range(3)] == [200, 200, 429]
-
-
-def test_a_limiter_forgets_who_was_longest_quiet() -> None:
-    limiter = Limiter(rate=1, burst=1, clock=Ticks())
-    for name in range(10_001):
-        limiter.take(str(name))
-    assert (limiter.wait_s("0"), limiter.wait_s("10000")) == (0, 1)
 
 
 # -- browsers ------------------------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def serve(
             metavar="URL",
             envvar="WELLWORN_REDIS",
             show_envvar=False,
-            help="Keep vectors of a slow embedder there, for all machines (env WELLWORN_REDIS).",
+            help="Share rate limits and vectors of slow embedders between machines (env WELLWORN_REDIS).",
         ),
     ] = None,
     log_json: Annotated[bool, typer.Option("--log-json", help="Log each request and fault as a line of JSON.")] = False,
@@ -113,6 +113,7 @@ def serve(
         operator=target.scope.tenant,
         rate=rate,
         oidc=trusted,
+        redis=redis,
     )
     config = uvicorn.Config(
         build_app(service),

@@ -44,7 +44,7 @@ class RedisVectors:
         if ttl_s < 1:
             raise InvalidInput("ttl_s", f"{ttl_s} is less than a second", "leave the Redis out instead")
         self.hits = self.misses = self.errors = 0
-        self._redis = _connected(client) if isinstance(client, str) else client
+        self._redis = connect_redis(client) if isinstance(client, str) else client
         self._ttl_s = ttl_s
         self._clock = clock
         self._rest_until = float("-inf")
@@ -94,15 +94,19 @@ class RedisVectors:
             self._redis.unlink(*keys[start : start + _AT_ONCE])
 
 
-def _connected(url: str) -> Any:  # a client of the redis package, connected on first use
+def connect_redis(url: str, *, timeout_s: float = TIMEOUT_S) -> Any:
+    """A client of the redis package, connected on first use. It tries once: whoever waits for a Redis can do without."""
     try:
         import redis
+        from redis.backoff import NoBackoff
+        from redis.retry import Retry
     except ImportError:
-        raise MissingExtra("RedisVectors", "redis") from None
+        raise MissingExtra("a Redis", "redis") from None
+    once = Retry(NoBackoff(), 0)
     try:
-        return redis.Redis.from_url(url, socket_timeout=TIMEOUT_S, socket_connect_timeout=TIMEOUT_S)
+        return redis.Redis.from_url(url, socket_timeout=timeout_s, socket_connect_timeout=timeout_s, retry=once)
     except ValueError as error:
-        raise InvalidInput("client", f"is not a Redis URL: {error}", "as in redis://localhost:6379/0") from None
+        raise InvalidInput("redis", f"is not a Redis URL: {error}", "as in redis://localhost:6379/0") from None
 
 
 class CachedEmbedder:

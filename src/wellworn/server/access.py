@@ -8,20 +8,20 @@ other keys of the same address work on.
 from __future__ import annotations
 
 import math
-import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 from wellworn.core.clock import Clock
 from wellworn.core.errors import AccessDenied, ServiceFailed
 from wellworn.core.values import Scope
 from wellworn.server.keys import ROLES, ApiKey, Role, find_key, id_in, opens, scope_of
+from wellworn.server.limits import Limiter, SharedLimiter
 from wellworn.store.port import StoreReader
 
 GUESSES = 10
 GUESSES_WINDOW_S = 60.0
-_MOST_NAMES = 10_000
 _PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
 
 
@@ -55,28 +55,6 @@ class Caller:
             raise AccessDenied(f"role: this needs {role}, and the key is of a {self.role}")
 
 
-class Limiter:
-    """Token buckets by name: so many at once, refilled at a rate. Names that were not used for longest are dropped."""
-
-    def __init__(self, *, rate: float, burst: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._rate, self._burst, self._clock = rate, burst, clock
-        self._filled: OrderedDict[str, tuple[float, float]] = OrderedDict()
-
-    def wait_s(self, name: str) -> float:
-        """Seconds until `take` would be allowed; 0: now."""
-        return max(0.0, (1.0 - self._left(name)) / self._rate)
-
-    def take(self, name: str) -> None:
-        self._filled[name] = (max(0.0, self._left(name) - 1.0), self._clock())
-        self._filled.move_to_end(name)
-        if len(self._filled) > _MOST_NAMES:
-            self._filled.popitem(last=False)
-
-    def _left(self, name: str) -> float:
-        left, at = self._filled.get(name, (self._burst, self._clock()))
-        return min(self._burst, left + (self._clock() - at) * self._rate)
-
-
 class Gate:
     """Finds out who calls."""
 
@@ -89,15 +67,17 @@ class Gate:
         rate: float,
         ticks: Callable[[], float],
         tokens: Callable[[str], Caller] | None = None,
+        redis: Any = None,
     ) -> None:
         """`local` is who calls without a key; None: nobody may. `rate` is requests per second and key. `tokens` says whose
-        a token is that is no key of ours."""
+        a token is that is no key of ours. With a `redis` (URL or client) servers share the limits."""
         self._tokens = tokens
         self._store = store
         self._clock = clock
         self._local = local
-        self._requests = Limiter(rate=rate, burst=2 * rate, clock=ticks)
-        self._failures = Limiter(rate=GUESSES / GUESSES_WINDOW_S, burst=GUESSES, clock=ticks)
+        limiter = Limiter if redis is None else partial(SharedLimiter, redis)
+        self._requests = limiter(rate=rate, burst=2 * rate, clock=ticks)
+        self._failures = limiter(rate=GUESSES / GUESSES_WINDOW_S, burst=GUESSES, clock=ticks)
 
     def admit(self, headers: Mapping[str, str], address: str) -> Caller:
         """The caller of a request; an error for anybody else."""
@@ -117,8 +97,12 @@ class Gate:
             raise AccessDenied("key: unknown, expired or revoked (see `wellworn keys list`)", status=401)
         return self._within_rate(_caller(key))
 
+    def waits(self, headers: Mapping[str, str]) -> bool:
+        """Whether `admit` may take a while: it asks a Redis, or now and then the issuer of a token."""
+        return ("authorization" in headers and self._requests.waits) or self.is_token(headers)
+
     def is_token(self, headers: Mapping[str, str]) -> bool:
-        """Whether the caller shows a token of an issuer, which may take a while to check."""
+        """Whether the caller shows a token of an issuer."""
         kind, _, token = headers.get("authorization", "").partition(" ")
         return self._tokens is not None and kind.lower() == "bearer" and token.count(".") == 2
 
@@ -130,12 +114,11 @@ class Gate:
         return self._within_rate(_caller(key))
 
     def _within_rate(self, caller: Caller) -> Caller:
-        wait_s = self._requests.wait_s(caller.actor)
+        wait_s = self._requests.take(caller.actor)
         if wait_s:
             raise ServiceFailed(
                 "rate: too many requests of this key (wait)", status=429, retry_after_s=math.ceil(wait_s)
             )
-        self._requests.take(caller.actor)
         return caller
 
     def _without_key(self, headers: Mapping[str, str]) -> Caller:

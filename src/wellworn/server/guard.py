@@ -142,7 +142,7 @@ class RequestGuard:
             return
         if scope["path"] != "/" and not scope["path"].startswith(PAGE):
             address = (scope.get("client") or ("", 0))[0]
-            waits = self._gate.is_token(headers)  # for the issuer, now and then
+            waits = self._gate.waits(headers)
             admitted = (
                 await asyncio.to_thread(self._gate.admit, headers, address)
                 if waits

@@ -110,17 +110,18 @@ class MemoryService:
         operator: str = "default",
         rate: float = 100.0,
         oidc: OidcSettings | None = None,
+        redis: Any = None,
         ticks: Callable[[], float] = time.monotonic,
     ) -> None:
         """`local` is the scope of requests without a key; None: every request needs one. `operator` is the tenant of
         whoever runs the service: its keys may read the numbers of the whole service. `oidc` says whose tokens are taken
-        beside keys."""
+        beside keys. Servers with the same `redis` (URL or client) share the limits."""
         store, clock = memory.engine.store, memory.engine.clock
         self.memory = memory
         self.rules = rules
         owner = None if local is None else Caller(actor=LOCAL, tenant=local.tenant, role="admin", usual=local)
         tokens = None if oidc is None else OidcVerifier(oidc, ticks).caller
-        self.gate = Gate(store, clock=clock, local=owner, rate=rate, ticks=ticks, tokens=tokens)
+        self.gate = Gate(store, clock=clock, local=owner, rate=rate, ticks=ticks, tokens=tokens, redis=redis)
         self.requests = Requests(store, clock)
         self.trail = Trail(store, clock)
         self.operator = operator
