@@ -20,6 +20,7 @@ from wellworn.core.values import Durability, LearningMode, Partition, RecursionM
 from wellworn.ingest.change import Changer
 from wellworn.ingest.forget import Forgetter
 from wellworn.ingest.remember import Writer
+from wellworn.ingest.replaces import FITTED_FOR
 from wellworn.ingest.scrub import ScrubberSpec, choose_scrubbing
 from wellworn.ingest.validate import checked_count, checked_flag
 from wellworn.jobs.queue import restart_jobs
@@ -194,7 +195,8 @@ class Engine:
         access = partial(_model_access, weakref.ref(self))
         self.router = Router(self.searcher, self.recursion, access=access, trainer=self.searches)
         self.writer = Writer(self.store, self.embedder, scrubber=self.scrubbing, clock=self.clock, new_id=self.new_id)
-        self.writer.find_replaced = Truth(self.searcher.ram, decides=self.llm is None).replaced
+        fitted = self.embedder is not None and self.embedder.name.startswith(FITTED_FOR)
+        self.writer.find_replaced = Truth(self.searcher.ram, decides=self.llm is None, fitted=fitted).replaced
         self.changer = Changer(self.store, self.embedder, scrubbing=self.scrubbing, clock=self.clock)
         self.forgetter = Forgetter(
             self.store, self.searcher, clock=self.clock, before=self.learner.log.write, cut=restart_jobs

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
+import numpy as np
 import pytest
 from evals.life import judged_pairs
 
@@ -189,6 +193,35 @@ def test_what_cannot_replace_anything_has_no_probability() -> None:
         for spoken in (False, True):
             if not may_replace(new, spoken=spoken):
                 assert not any(probability(old, new, spoken=spoken) for old in texts), new
+
+
+class Near:
+    """An embedder that puts every text near every other, or none."""
+
+    width = 8
+
+    def __init__(self, name: str, cosine: float) -> None:
+        self.name = name
+        self._cosine = cosine
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        rows = np.eye(8, dtype=np.float32)[[len(text) % 7 for text in texts]] * math.sqrt(1 - self._cosine)
+        rows[:, 7] = math.sqrt(self._cosine)
+        return rows
+
+    def embed_query(self, text: str) -> Any:
+        return self.embed([text])[0]
+
+
+@pytest.mark.parametrize(
+    ("name", "cosine", "state"),
+    [("minilm:x", 0.9, "superseded"), ("minilm:x", 0.0, "active"), ("other:x", 0.9, "active")],
+)
+def test_the_vectors_of_a_model_that_the_judge_was_fitted_for_count(name: str, cosine: float, state: str) -> None:
+    with Memory(":memory:", learning="off", embedder=Near(name, cosine)) as mem:
+        one = mem.session("one", scope=ADA).add("user", "I carry a Pixel.")
+        mem.session("two", scope=ADA).add("user", "I switched to a Fairphone.")
+        assert mem.get(one, scope=ADA).state == state
 
 
 def test_what_held_before_is_found_when_asked_for_and_marked_where_it_is_shown() -> None:

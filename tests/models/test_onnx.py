@@ -231,3 +231,16 @@ def test_without_the_package_the_error_names_the_extra(monkeypatch: pytest.Monke
     monkeypatch.setitem(sys.modules, "onnxruntime", None)
     with pytest.raises(MissingExtra, match=r"pip install 'wellworn\[onnx\]'"):
         choose_embedder("onnx:folder")
+
+
+def test_minilm_is_read_from_the_packages_that_carry_it(folder: Path) -> None:
+    minilm = choose_embedder("minilm")
+    assert minilm is not None
+    assert minilm.name.startswith("minilm:")
+    np.testing.assert_allclose(minilm.embed(BREAD), OnnxEmbedder(folder).embed(BREAD), atol=1e-5)
+
+
+def test_without_its_packages_minilm_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(MissingExtra, match=r"pip install 'wellworn\[minilm\]'"):
+        choose_embedder("minilm")

@@ -47,9 +47,7 @@ class Shared:
         return f"{self.help} ({', '.join(notes)})" if notes else self.help
 
 
-EMBEDDERS = (
-    "static, onnx:FOLDER, fastembed:MODEL, sentence-transformers:MODEL, openai:MODEL, hash, or none (words only)."
-)
+EMBEDDERS = "static, minilm, onnx:FOLDER, fastembed:MODEL, sentence-transformers:MODEL, openai:MODEL, hash, or none (words only)."
 SHARED: dict[str, Shared] = {
     "db": Shared("The memory's file, or postgresql://….", "PATH", "WELLWORN_DB", DEFAULT_DB),
     "user": Shared(f'The person; "{DEFAULT_USER}" if no layer is named.', "ID", "WELLWORN_USER"),

@@ -3,8 +3,8 @@
 Three rules come first. Both statements are about the same owner: the speaker, or the same other person. The new one says
 what is so, not what nearly, perhaps, once or also is. Both are about the same thing. Then a small logistic model weighs how
 close they are in meaning and whether the new one tells of a change. Its weights were fitted on the tuning files of
-`evals/lives`; docs/truth.md has the figures on the others. It always uses the bundled vectors, so that it judges alike
-whatever embedder a store has.
+`evals/lives`; docs/truth.md has the figures on the others. It uses the bundled vectors, so that it judges alike whatever
+embedder a store has, and beside them how close the vectors of a store are whose model it was fitted for.
 
 It knows one language's words for change, kinship and doubt. Of statements in other languages the meaning alone counts.
 """
@@ -38,6 +38,9 @@ _SAME_THING = 0.3
 """Names of things this close in meaning, as "boss" and "manager", are of the same thing."""
 _MOST_SENTENCES, _MOST_CHARS = 3, 160
 _BIAS, _NEAR, _NEAR_WITHOUT_NAMES, _NAMES_OLD_NAME, _TELLS_CHANGE, _BOTH_HAVE_NAMES = -6.7, 9.2, 5.9, 2.6, 0.8, 1.2
+FITTED_FOR = "minilm:"
+"""Names of embedders whose vectors it also takes begin so."""
+_OWN_BIAS, _OWN_NEAR, _OWN_BUNDLED, _OWN_WITHOUT_NAMES, _OWN_BOTH_HAVE_NAMES = -8.2, 12.4, 3.3, 2.3, 0.6
 
 _CHANGE = frozenset(
     """
@@ -388,8 +391,11 @@ def may_replace(new: str, *, spoken: bool) -> bool:
     return any(_is_news(one) and (spoken or (one.asserts and one.states)) for one in forms)
 
 
-def probability(old: str, new: str, *, stated: bool = False, spoken: bool = False) -> float:
-    """How likely it is that the new statement replaces the old one, 0 … 1.
+def probability(
+    old: str, new: str, *, stated: bool = False, spoken: bool = False, nearness: float | None = None
+) -> float:
+    """How likely it is that the new statement replaces the old one, 0 … 1. `nearness` is the cosine of both by a model that
+    it was fitted for.
 
     `stated` when both are memories, which are statements. Of `spoken` turns those that do not read like one may be
     replaced, but never surely; of other texts not even that. Nor is a text surely replaced that says two things, of which
@@ -399,7 +405,7 @@ def probability(old: str, new: str, *, stated: bool = False, spoken: bool = Fals
         return 0.0
     before, after = read(old), read(new)
     news = [after, *after.apart]
-    whole = max(_probability(before, one, stated, spoken) for one in news)
+    whole = max(_probability(before, one, stated, spoken, nearness if one is after else None) for one in news)
     if whole >= SURE:
         for part in before.apart:
             if max(_probability(part, one, stated, spoken) for one in news) < MAYBE:
@@ -407,7 +413,7 @@ def probability(old: str, new: str, *, stated: bool = False, spoken: bool = Fals
     return whole
 
 
-def _probability(old: Statement, new: Statement, stated: bool, spoken: bool) -> float:
+def _probability(old: Statement, new: Statement, stated: bool, spoken: bool, nearness: float | None = None) -> float:
     before, after = _told_by_subject(old, new)
     asserts = stated or (after.asserts and after.states and before.asserts and (spoken or before.states))
     # What costs least comes first: most pairs have nothing to do with each other.
@@ -419,7 +425,11 @@ def _probability(old: Statement, new: Statement, stated: bool, spoken: bool) -> 
     near, without_names = (float(one @ two) for one, two in zip(before.vectors, after.vectors, strict=True))
     if near > _SAME:
         return 0.0
-    score = _BIAS + _NEAR * near + _NEAR_WITHOUT_NAMES * without_names
-    score += _NAMES_OLD_NAME * bool(before.names & after.names) + _TELLS_CHANGE * after.tells_change
-    score += _BOTH_HAVE_NAMES * (bool(before.names) == bool(after.names))
+    both_have_names = bool(before.names) == bool(after.names)
+    if nearness is None:
+        score = _BIAS + _NEAR * near + _NEAR_WITHOUT_NAMES * without_names + _BOTH_HAVE_NAMES * both_have_names
+        score += _NAMES_OLD_NAME * bool(before.names & after.names) + _TELLS_CHANGE * after.tells_change
+    else:
+        score = _OWN_BIAS + _OWN_NEAR * nearness + _OWN_BUNDLED * near
+        score += _OWN_WITHOUT_NAMES * without_names + _OWN_BOTH_HAVE_NAMES * both_have_names
     return min(most, 1.0 if asserts else _UNSURE, 1 / (1 + math.exp(-score)))

@@ -20,7 +20,7 @@ from wellworn.models.fastembed import FastembedEmbedder
 from wellworn.models.hashing import HashEmbedder
 from wellworn.models.langchain import LangChainEmbedder, LangChainModel
 from wellworn.models.ledger import Meter
-from wellworn.models.onnx import OnnxEmbedder
+from wellworn.models.onnx import OnnxEmbedder, minilm
 from wellworn.models.openai import OllamaModel, OpenAIEmbedder, OpenAIModel
 from wellworn.models.port import Embedder, Model
 from wellworn.models.scripted import ScriptedModel
@@ -32,7 +32,7 @@ EmbedderSpec: TypeAlias = Any
 ModelSpec: TypeAlias = Any
 """A name, a `Model`, a LangChain chat model, a function, or None."""
 
-_LOCAL = ("static", "onnx:FOLDER", "fastembed:MODEL", "sentence-transformers:MODEL", "hash", "hash:WIDTH")
+_LOCAL = ("static", "minilm", "onnx:FOLDER", "fastembed:MODEL", "sentence-transformers:MODEL", "hash", "hash:WIDTH")
 EMBEDDERS = (*_LOCAL, "openai:MODEL", "openai:MODEL@ADDRESS", "none")
 MODELS = ("rules", "openai:MODEL", "openai:MODEL@ADDRESS", "ollama:MODEL", "anthropic:MODEL", "scripted:FILE")
 
@@ -137,6 +137,8 @@ def _named_embedder(spec: str) -> Embedder:
     provider, _, model = spec.partition(":")
     if spec == "static":
         return StaticEmbedder()
+    if spec == "minilm":
+        return minilm()
     if spec == "hash":
         return HashEmbedder()
     if provider == "hash" and model.isdecimal() and int(model) > 0:

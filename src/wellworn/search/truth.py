@@ -47,6 +47,8 @@ SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 0.4, 0.5, 0.85
 """Entries this alike are about the same thing. Then an entry of a more specific layer needs half the other's score to
 stand above it, else nearly all of it."""
 TIE = 1e-3
+SAME_SPEAKER = 0.21
+"""What two vectors are closer because both are of texts that begin with one speaker's name."""
 _COMPARED = frozenset({"episode", "fact", "preference", "note"})
 _COMPARED_CODES = [KINDS.index(kind) for kind in sorted(_COMPARED)]
 _SILENT = int(Trait.ASKS | Trait.REACTS | Trait.ASSISTANT)
@@ -55,9 +57,11 @@ _SILENT = int(Trait.ASKS | Trait.REACTS | Trait.ASSISTANT)
 class Truth:
     """Finds what a new statement replaces, among what a partition holds."""
 
-    def __init__(self, ram: Ram, *, decides: bool) -> None:
-        """`decides` is false where a model reads each session at its end: until then nothing counts as replaced."""
+    def __init__(self, ram: Ram, *, decides: bool, fitted: bool) -> None:
+        """`decides` is false where a model reads each session at its end: until then nothing counts as replaced. `fitted`
+        says that the store's vectors are of a model that the judge was fitted for."""
         self._ram = ram
+        self._fitted = fitted
         self._most = 1.0 if decides else SURE - 0.01
 
     def replaced(self, partition: Partition, records: Sequence[NewEntry]) -> list[list[tuple[Entry, float]]]:
@@ -75,8 +79,11 @@ class Truth:
                 (_cosine(other, new), other.entry) for other, one in zip(records[:number], states, strict=False) if one
             ]
             nearest = sorted([*stored, *given], key=lambda pair: -pair[0])[:count]
-            olds = [entry for _, entry in nearest if _comparable(entry, new.entry)]
-            rivals = [(old, min(self._most, _chance(old, new.entry))) for old in olds]
+            rivals = [
+                (old, min(self._most, _chance(old, new.entry, cosine if self._fitted else None)))
+                for cosine, old in nearest
+                if _comparable(old, new.entry)
+            ]
             found[number] = sorted([r for r in rivals if r[1] >= MAYBE], key=lambda r: -r[1])[:MOST_RIVALS]
         return found
 
@@ -163,11 +170,12 @@ def _comparable(old: Entry, new: Entry) -> bool:
     return same and old.valid_to is None and new.valid_to is None and old.trust == new.trust
 
 
-def _chance(old: Entry, new: Entry) -> float:
+def _chance(old: Entry, new: Entry, cosine: float | None) -> float:
     """The probability that one replaces the other."""
     name = old.speaker or new.speaker or ""
     before, after = (told_by(name, one.text) if one.speaker is None else one.text for one in (old, new))
-    return probability(before, after, spoken=old.kind == new.kind == "episode")
+    nearness = cosine - SAME_SPEAKER if cosine is not None and old.speaker and new.speaker else cosine
+    return probability(before, after, spoken=old.kind == new.kind == "episode", nearness=nearness)
 
 
 def settle(ranked: Ranked, context: SearchContext) -> Ranked:
