@@ -248,6 +248,26 @@ class StoreContract:
             tx.add(make_new_entry("f"))
             assert found(tx.neighbours(HERE)) == "f"
 
+    def test_expecting_entries_changes_no_answer(self, store: Store) -> None:
+        four = [make_new_entry(id, text=id, index=make_index("x", near=(n, 0))) for n, id in enumerate("abcd", 1)]
+        add(store, four[0])
+
+        def there(tx: Tx) -> list[str]:
+            same = [tx.find_same(HERE, one.entry.content_hash) for one in four]
+            near = [tx.neighbours(HERE, near=one.index.near) for one in four]
+            return ["".join(one.id if one else "-" for one in same), "".join(one[0].id if one else "-" for one in near)]
+
+        with store.transact() as tx:
+            tx.expect(four)
+            assert there(tx) == ["a---", "a---"]
+            tx.add(four[1])
+            assert there(tx) == ["ab--", "ab--"]
+            said = four[2]
+            tx.update(replace(four[0].entry, content_hash=said.entry.content_hash), change=None, index=said.index)
+            assert there(tx) == ["-ba-", "-ba-"]
+            tx.put_index([(no, four[3].index, None) for no in tx.rows(Selection(ids=["b"]))])
+            assert there(tx) == ["-ba-", "--ab"]
+
     def test_links_both_ways(self, store: Store) -> None:
         nos = dict(zip("abc", add(store, *map(make_new_entry, "abc")), strict=True))
         hand, auto = make_link("a", "b", confidence=0.5), make_link("b", "c", "follows")

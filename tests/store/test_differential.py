@@ -115,12 +115,13 @@ def steps(draw: st.DrawFn) -> Step:
     number, flag, model = draw(st.integers(0, 3)), draw(st.booleans()), draw(st.sampled_from([MODEL, OTHER_MODEL]))
     link = make_link(id, other, draw(st.sampled_from(TYPES)), automatic=flag, confidence=number / 4)
     wanted = draw(filters)
+    new = make_new_entry(id, index=index, vector=vector, partition=partition, **values)
 
     def update(tx: Tx, _: Seen) -> None:
         there = tx.get(None, [id]).get(id)
         if there is not None:
-            text = values["text"] if flag else there.text
-            after = replace(there, **{**values, "text": text, "content_hash": text})
+            said = new.entry if flag else there
+            after = replace(there, **{**values, "text": said.text, "content_hash": said.content_hash})
             before = there if number > 1 else None
             tx.update(after, change="edited" if number % 2 else None, index=index if flag else None, before=before)
 
@@ -128,8 +129,14 @@ def steps(draw: st.DrawFn) -> Step:
         rows = tuple(seen.no(place) for place in record.rows)
         return tx.put_records([replace(record, rows=rows)], replace=flag)[0] is not None
 
+    def compare_with_there(tx: Tx, _: Seen) -> object:
+        same = tx.find_same(partition, new.entry.content_hash)
+        return same and same.id, [one.id for one in tx.neighbours(partition, near=index.near, limit=9)]
+
     acts: dict[str, Callable[[Tx, Seen], Any]] = {
-        "add": lambda tx, _: tx.add(make_new_entry(id, index=index, vector=vector, partition=partition, **values)),
+        "expect": lambda tx, _: tx.expect([new]),
+        "compare": compare_with_there,
+        "add": lambda tx, _: tx.add(new),
         "update": update,
         "count_use": lambda tx, seen: tx.count_use([seen.no(no), seen.no(1)], at),
         "remove": lambda tx, _: tx.remove(partition, selection, turns=flag),

@@ -196,6 +196,8 @@ def keep_all(tx: Tx, records: Sequence[NewEntry], now: datetime) -> list[str]:
     links: list[Link] = []
     events: list[Event] = []
     ids: list[str] = []
+    if len(records) > 1:
+        tx.expect(records)
     for record in records:
         entry = record.entry
         same = tx.find_same(entry.partition, entry.content_hash)

@@ -204,6 +204,9 @@ class Tx(StoreReader):
 
     # -- entries -------------------------------------------------------------------------------------------------
 
+    def expect(self, records: Sequence[NewEntry]) -> None:
+        """These will be compared with what is there and then be added: a store may look for all of them at once."""
+
     @abstractmethod
     def add(self, new: NewEntry) -> None:
         """A new entry with its index record and vector. The id must be new to the whole store."""

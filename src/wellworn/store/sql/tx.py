@@ -92,6 +92,8 @@ class SqlTx(SqlReader, Tx):
         self._latest: dict[Partition, Neighbour] = {}
         self._sketched: dict[tuple[int, int, int], list[tuple[int, Neighbour]]] = {}
         """The latest entries added here that can be linked to, by partition, sketch and its place; see `_near`."""
+        self._absent: set[tuple[Partition, int, int] | tuple[Partition, str]] = set()
+        """Sketches by place, and content hashes, that no entry of a partition has; see `expect`."""
         self._current: EmbeddingModel | None = None
 
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[Db]:
@@ -139,6 +141,32 @@ class SqlTx(SqlReader, Tx):
 
     # -- entries -------------------------------------------------------------------------------------------------
 
+    def expect(self, records: Sequence[NewEntry]) -> None:
+        for partition in {new.entry.partition for new in records}:
+            mine = [new for new in records if new.entry.partition == partition]
+            partition_no = self._number(self._db, partition)
+            hashes = {new.entry.content_hash for new in mine}
+            hashes -= self._there("entries", "content_hash", partition_no, hashes, "state IN ('active', 'flagged')")
+            self._absent.update((partition, content_hash) for content_hash in hashes)
+            for place, column in enumerate(("near_a", "near_b")):
+                sketches = {new.index.near[place] for new in mine}
+                sketches -= self._there("index_records", column, partition_no, sketches, f"{column} <> 0")
+                self._absent.update((partition, place, sketch) for sketch in sketches)
+
+    def _there(self, table: str, column: str, partition_no: int, wanted: set[Any], which: str) -> set[Any]:
+        """Those of the values that a row of the partition has."""
+        values: list[Any] = [partition_no]
+        where = f"partition = ? AND {column} {self._db.among([*wanted], values)} AND {which}"
+        return {value for (value,) in self._db.ask(f"SELECT {column} FROM {table} WHERE {where}", values)}
+
+    def _now_there(self, entry: Entry, index: IndexRecord | None) -> None:
+        self._absent.discard((entry.partition, entry.content_hash))
+        if index is not None:
+            self._absent.difference_update((entry.partition, place, sketch) for place, sketch in enumerate(index.near))
+
+    def find_same(self, partition: Partition, content_hash: str) -> Entry | None:
+        return None if (partition, content_hash) in self._absent else super().find_same(partition, content_hash)
+
     def neighbours(
         self,
         partition: Partition,
@@ -151,6 +179,8 @@ class SqlTx(SqlReader, Tx):
     ) -> list[Neighbour]:
         if limit == 1 and session_id is None and tags is None and near is None and partition in self._latest:
             return [self._latest[partition]]
+        if near and all((partition, place, sketch) in self._absent for place, sketch in enumerate(near) if sketch):
+            return []
         return super().neighbours(partition, session_id=session_id, tags=tags, shared=shared, near=near, limit=limit)
 
     def add(self, new: NewEntry) -> None:
@@ -159,6 +189,7 @@ class SqlTx(SqlReader, Tx):
         partition_no = self._partition_no(entry.partition)
         no = self._db.add_entry(partition_no, self._seq(partition_no), new)
         self._met(entry.id, no, partition_no)
+        self._now_there(entry, new.index)
         if entry.state in ("active", "flagged"):
             known = filled(Neighbour, id=entry.id, at=entry.at, tags=[*entry.tags], index=new.index)
             self._latest[entry.partition] = known
@@ -200,6 +231,7 @@ class SqlTx(SqlReader, Tx):
             old = before or self.get([entry.partition], [entry.id])[entry.id]
             self._keep_replaced(no, Replaced(entry=old, change=change, changed_at=entry.updated_at))
         self._forget_added()  # it may be among them, and no longer offered
+        self._now_there(entry, index)
         values = dict(zip(ENTRY_COLUMNS, entry_row(entry), strict=True)) if before is None else update_of(before, entry)
         values |= {name: db.seal(values[name]) for name in SEALED_COLUMNS if name in values}
         values["seq"] = self._seq(partition_no)
@@ -363,6 +395,7 @@ class SqlTx(SqlReader, Tx):
         here = db.among([no for no, *_ in rows], values)
         places: dict[int, int] = dict(db.ask(f"SELECT no, partition FROM entries WHERE no {here}", values))
         there = [row for row in rows if row[0] in places]
+        self._absent.clear()
         for no, index, vector in there:
             if index is not None:
                 db.run(_PUT_INDEX, (*index_row(index, None)[:-1], no))
