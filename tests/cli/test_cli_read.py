@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from wellworn import Entry, Reasoning
+from wellworn.cli.target import added_options, pasteable
 
 from .conftest import Cli
 
@@ -260,3 +261,20 @@ def test_recall_marks_what_is_outdated_since_when_and_by_what(cli: Cli) -> None:
     assert f"outdated since 2025-02-05, replaced by {now['entry']['id']}: I moved to Bergen last week." in table
     listed = cli.ok("list", "--embedder", "static").out
     assert "superseded   2025-02-05" in listed
+
+
+@pytest.mark.parametrize("command", ["recall", "reason", "assemble", "remember"])
+@pytest.mark.parametrize("stdin", ["", " \n"])
+def test_a_command_without_words_says_where_they_come_from(cli: Cli, command: str, stdin: str) -> None:
+    cli.remember("Ada likes tea.")
+    answer = cli(command, stdin=stdin)
+    assert (answer.code, "pipe it in" in answer.err) == (2, True)
+
+
+def test_a_password_is_neither_printed_nor_needed_in_a_hint() -> None:
+    url = "postgresql://ada:secret@db.example/agents"
+    options = added_options({"db": url, "user": "ada"})
+    hint = pasteable("Say so: `wellworn outcome --last --cited 0`", options)
+    assert hint == "Say so: `wellworn outcome --last --cited 0 --user ada` (with the address in WELLWORN_DB)"
+    bare = added_options({"db": "postgresql://db.example/agents"})
+    assert pasteable("`wellworn list`", bare) == "`wellworn list --db postgresql://db.example/agents`"

@@ -17,6 +17,7 @@ import pytest
 
 from wellworn import InvalidInput, Scope
 from wellworn.server import oidc
+from wellworn.server.access import GUESSES, GUESSES_WINDOW_S
 from wellworn.server.oidc import OidcSettings
 
 from .conftest import WAIT_S, Running, serving
@@ -101,9 +102,12 @@ def issuer() -> Iterator[Issuer]:
         yield issuer
 
 
+TICKS = Ticks()
+
+
 @pytest.fixture(scope="module")
 def running(issuer: Issuer) -> Iterator[Running]:
-    with serving(local=None, oidc=OidcSettings(issuer=issuer.url, audience=AUDIENCE)) as running:
+    with serving(local=None, oidc=OidcSettings(issuer=issuer.url, audience=AUDIENCE), ticks=TICKS) as running:
         yield running
 
 
@@ -169,6 +173,7 @@ def swapped(token: str, other: str) -> str:
 
 @pytest.mark.parametrize("name", BAD)
 def test_what_does_not_hold_is_refused(issuer: Issuer, running: Running, name: str) -> None:
+    TICKS.now += GUESSES_WINDOW_S
     with pytest.MonkeyPatch.context() as patch:
         if name == "an unknown demand":  # our library does not even write it
             patch.setattr(jwt.api_jws.PyJWS, "_validate_headers", lambda *_, **__: None)
@@ -178,6 +183,15 @@ def test_what_does_not_hold_is_refused(issuer: Issuer, running: Running, name: s
     assert answer.json()["detail"].startswith(("token: ", "key: "))
     assert running.http(token).post("/mcp", json={}).status_code == 401
     assert running.http().get("/", headers={"authorization": f"Bearer {token}"}).status_code == 303  # to the sign-in
+
+
+def test_failed_tokens_are_limited_by_address_and_good_ones_work_on(issuer: Issuer, running: Running) -> None:
+    TICKS.now += GUESSES_WINDOW_S
+    wrong = [status(running, f"a{number}.b.c") for number in range(GUESSES + 2)]
+    assert wrong == [401] * GUESSES + [429] * 2
+    assert status(running, issuer.token("one")) == 200
+    TICKS.now += GUESSES_WINDOW_S
+    assert status(running, "a.b.c") == 401
 
 
 def test_claims_say_tenant_teams_and_role(issuer: Issuer) -> None:
@@ -225,7 +239,7 @@ def test_keys_are_kept_fetched_again_and_withdrawn() -> None:
             assert [status(running, issuer.token("new")), status(running, first), issuer.asked] == [200, 200, 2]
 
             for number in range(20):  # made up ids of keys do not make us ask the issuer
-                assert status(running, issuer.token(headers={"kid": f"made up {number}"})) == 401
+                assert status(running, issuer.token(headers={"kid": f"made up {number}"})) in (401, 429)
             assert issuer.asked == 2
 
             del issuer.keys["one"]  # withdrawn: refused when the kept keys are too old

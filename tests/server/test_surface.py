@@ -15,6 +15,8 @@ from wellworn.server.guard import LOOPBACK, Rules
 from wellworn.server.keys import ROLES
 from wellworn.server.page.pages import pages, ui
 from wellworn.server.service import MemoryService
+from wellworn.server.verbs import BESIDE_STORE
+from wellworn.views import AdminView
 
 from .conftest import ME, WAIT_S, Running, serving
 from .made import Route, routes_of
@@ -149,3 +151,25 @@ def test_a_body_that_is_too_large_is_refused_before_it_is_sent(local: Running, r
             assert connection.getresponse().status in ((413,) if length[0] == "9" else (400, 413))
         finally:
             connection.close()
+
+
+def test_head_is_answered_where_get_is(local: Running) -> None:
+    http = local.http()
+    http.post("/v1/entries", params={"user": "ada"}, json={"text": "Ada likes tea"})
+    for path in ("/", "/healthz", "/openapi.json", "/v1/entries", "/v1/stats", "/v1/nothing"):
+        get, head = http.get(path, params={"user": "ada"}), http.head(path, params={"user": "ada"})
+        told = [answer.headers.get("content-type") for answer in (get, head)]
+        assert (head.status_code, told[1], head.content) == (get.status_code, told[0], b""), path
+    assert http.head("/v1/recall").status_code == 405
+
+
+@pytest.mark.parametrize("name", BESIDE_STORE)
+def test_what_a_service_does_not_do_says_what_to_do_instead(local: Running, name: str) -> None:
+    assert hasattr(AdminView, name)
+    with pytest.raises(AttributeError, match=rf"admin\.{name}: .+"):
+        getattr(local.client().admin, name)
+
+
+def test_a_client_has_every_verb_of_admin_or_a_word_about_it(local: Running) -> None:
+    verbs = {name for name in vars(AdminView) if not name.startswith("_")}
+    assert verbs == {name for name in verbs if hasattr(local.client().admin, name)} | {*BESIDE_STORE}

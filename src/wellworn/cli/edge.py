@@ -72,9 +72,10 @@ def text_from(words: Sequence[str] | None, name: str = "TEXT") -> str:
     """The words as one text; standard input for `-`, or for no words when something is piped in."""
     if words and list(words) != [DASH]:
         return " ".join(words)
-    if not words and sys.stdin.isatty():
+    text = "" if not words and sys.stdin.isatty() else read_stdin().removesuffix("\n").removesuffix("\r")
+    if not text.strip():  # only the line end that `echo` adds, or nothing
         raise InvalidInput(name, "is missing", "give it as an argument, or pipe it in")
-    return read_stdin().removesuffix("\n").removesuffix("\r")  # the line end that `echo` adds
+    return text
 
 
 def read_stdin() -> str:

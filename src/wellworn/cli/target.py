@@ -135,14 +135,18 @@ def _told(scope: Scope) -> str:
 
 
 Options = Mapping[str, str]
+SECRET = ""
+"""Stands for a value that is not printed."""
 
 
 def pasteable(text: str, options: Options) -> str:
     """The text with these options added to each command in backticks, as in `wellworn list --user ada`."""
 
     def whole(found: re.Match[str]) -> str:
-        missing = [f" {name} {shlex.quote(value)}" for name, value in options.items() if name not in found[1].split()]
-        return f"`{found[1]}{''.join(missing)}`"
+        lacks = {name: value for name, value in options.items() if name not in found[1].split()}
+        added = [f" {name} {shlex.quote(value)}" for name, value in lacks.items() if value != SECRET]
+        hint = " (with the address in WELLWORN_DB)" if SECRET in lacks.values() else ""
+        return f"`{found[1]}{''.join(added)}`{hint}"
 
     return re.sub(r"`(wellworn [^`]+)`", whole, text)
 
@@ -154,9 +158,10 @@ def usual_db() -> str:
 
 
 def added_options(values: Mapping[str, str | None]) -> Options:
-    """The options that a bare command lacks."""
+    """The options that a bare command lacks. An address with a password is not written out: the environment holds it."""
     bare = {name: os.environ.get(shared.env or "") or shared.default for name, shared in SHARED.items()}
-    return {f"--{n}": without_password(one) for n, one in values.items() if one and one != bare[n]}
+    added = {f"--{name}": one for name, one in values.items() if one and one != bare[name]}
+    return {name: one if without_password(one) == one else SECRET for name, one in added.items()}
 
 
 def target_of(values: Mapping[str, str | None], *, as_json: bool = False) -> Target:

@@ -2,7 +2,7 @@
 
 The tenant comes from the credential alone. Ids of layers may be named by a request, within what the key is bound to.
 Failed keys are counted by address and key id, so that guessing ends after a few tries, even with the right secret, while
-other keys of the same address work on.
+other keys of the same address work on. Failed tokens of an issuer are counted by address; good ones work on, too.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from wellworn.server.keys import ROLES, ApiKey, Role, find_key, id_in, opens, sc
 from wellworn.server.limits import Limiter, SharedLimiter
 from wellworn.store.port import StoreReader
 
+UNKNOWN_CALLER = 401
 GUESSES = 10
 GUESSES_WINDOW_S = 60.0
 _PROXY_HEADERS = ("forwarded", "x-forwarded-for", "x-forwarded-host", "x-real-ip")
@@ -86,15 +87,19 @@ class Gate:
             return self._without_key(headers)
         kind, _, token = given.partition(" ")
         if self._tokens is not None and self.is_token(headers):
-            return self._within_rate(self._tokens(token.strip()))
+            try:
+                return self._within_rate(self._tokens(token.strip()))
+            except AccessDenied as error:
+                if error.status == UNKNOWN_CALLER:
+                    self._check_failures(f"{address} token")
+                    self._failures.take(f"{address} token")
+                raise
         key = find_key(self._store, id_in(token.strip())) if kind.lower() == "bearer" else None
         guesser = f"{address} {'' if key is None else key.id}"
-        wait_s = self._failures.wait_s(guesser)
-        if wait_s:
-            raise ServiceFailed("key: too many failed tries (wait)", status=429, retry_after_s=math.ceil(wait_s))
+        self._check_failures(guesser)
         if not opens(key, token.strip(), self._clock()) or key is None:
             self._failures.take(guesser)
-            raise AccessDenied("key: unknown, expired or revoked (see `wellworn keys list`)", status=401)
+            raise AccessDenied("key: unknown, expired or revoked (see `wellworn keys list`)", status=UNKNOWN_CALLER)
         return self._within_rate(_caller(key))
 
     def waits(self, headers: Mapping[str, str]) -> bool:
@@ -112,6 +117,11 @@ class Gate:
         if key is None or not key.active(self._clock()):
             raise AccessDenied("key: expired or revoked (see `wellworn keys list`)", status=401)
         return self._within_rate(_caller(key))
+
+    def _check_failures(self, guesser: str) -> None:
+        wait_s = self._failures.wait_s(guesser)
+        if wait_s:
+            raise ServiceFailed("key: too many failed tries (wait)", status=429, retry_after_s=math.ceil(wait_s))
 
     def _within_rate(self, caller: Caller) -> Caller:
         wait_s = self._requests.take(caller.actor)

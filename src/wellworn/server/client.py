@@ -26,7 +26,7 @@ from wellworn.ingest.session import Session
 from wellworn.ingest.validate import checked_scope, checked_session_id
 from wellworn.memory import Memory
 from wellworn.server import wire
-from wellworn.server.verbs import VERBS, Ask, Flow, Given, ManagesKeys
+from wellworn.server.verbs import BESIDE_STORE, VERBS, Ask, Flow, Given, ManagesKeys
 from wellworn.views import AdminView, JobsView, LearningView
 
 if TYPE_CHECKING:
@@ -275,6 +275,11 @@ class ClientAdmin(Remote[K]):
     erase = Verb(AdminView.erase)
     export = Verb(AdminView.export)
     load = Verb(AdminView.load)
+
+    if not TYPE_CHECKING:  # for which a name that is not there stays an error
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(f"admin.{name}: {BESIDE_STORE.get(name, 'there is no such verb')}")
 
 
 class ClientKeys(Remote[K]):

@@ -116,7 +116,9 @@ class RequestGuard:
             if access is not None:
                 self._audit(access, answer.status)
 
-        begun, answer = self._ticks(), _Answer(send, write_down)
+        begun, answer = self._ticks(), _Answer(send, write_down, head=scope["method"] == "HEAD")
+        if scope["method"] == "HEAD":  # the answer of GET without its body
+            scope = {**scope, "method": "GET"}
         try:
             await self._within_limits(scope, receive, answer)
         except WellwornError as error:
@@ -168,10 +170,11 @@ class RequestGuard:
 
 
 class _Answer:
-    """Sends an answer with the security headers, and knows its status."""
+    """Sends an answer with the security headers, without its body for HEAD, and knows its status."""
 
-    def __init__(self, send: Send, before_last: Callable[[], None]) -> None:
+    def __init__(self, send: Send, before_last: Callable[[], None], *, head: bool) -> None:
         self._send = send
+        self._head = head
         self._before_last = before_last
         self.status = 500
 
@@ -186,6 +189,8 @@ class _Answer:
             ]
         elif not message.get("more_body", False):
             self._before_last()
+        if self._head and message.get("body"):
+            message = {**message, "body": b""}
         await self._send(message)
 
 

@@ -345,6 +345,16 @@ def load(given: Given) -> Flow[Loaded]:
     return found
 
 
+BESIDE_STORE: Mapping[str, str] = {
+    "backup": "run `wellworn backup create` where the store of the service is",
+    "import_from": "run `wellworn import` where the store of the service is",
+    "reembed": "run `wellworn admin reembed` where the store of the service is",
+    "repair": "run `wellworn doctor --repair` where the store of the service is",
+    "model": "the model of a service stays with it; configure one of your own",
+}
+"""Verbs of `AdminView` that a service lacks, and what to do instead."""
+
+
 def _plain_file(given: Given) -> Path:
     checked_progress(given.all["progress"])
     path = checked_path("path", given.all["path"])
