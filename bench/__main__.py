@@ -1,4 +1,4 @@
-"""`python -m bench [SUBJECT …] [--sizes 1000,10000] [--json] [--quick]`."""
+"""`python -m bench [SUBJECT …] [--sizes 1000,10000] [--json] [--quick] [--svg FILE]`."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ import sys
 import tempfile
 from pathlib import Path
 
-from evals.report import Report
+from evals.report import Report, Table
 from rich.console import Console
 
+from bench.plot import growth
 from bench.subjects import Bench
 
 SUBJECTS = {
@@ -28,12 +29,21 @@ SUBJECTS = {
 }
 
 
+def _plotted(table: Table) -> str:
+    """The growth of recall, add, forget and open that `scale` measured."""
+    found = {name: [float(str(row[place])) for row in table.rows] for place, name in enumerate(table.columns)}
+    lines = {"recall": found["recall ms"], "add one": found["add ms"], "forget one": found["forget ms"]}
+    lines["open and recall"] = [1000 * seconds for seconds in found["open s"]]
+    return growth([int(size) for size in found["entries"]], lines, title="CPU time by the number of entries")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
     parser.add_argument("subjects", nargs="*", metavar="SUBJECT", help=f"{', '.join(SUBJECTS)}; all without")
     parser.add_argument("--sizes", default="1000,10000", help="entries in the memories, as in 1000,10000,100000")
     parser.add_argument("--json", action="store_true", help="print one JSON document")
     parser.add_argument("--quick", action="store_true", help="small and few, to see that everything runs")
+    parser.add_argument("--svg", type=Path, metavar="FILE", help="also plot the growth that `scale` measured")
     options = parser.parse_args()
     unknown = set(options.subjects) - set(SUBJECTS)
     if unknown:
@@ -42,6 +52,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(folder=Path(folder), sizes=sizes, rounds=10 if options.quick else 200)
         tables = [SUBJECTS[name](bench) for name in options.subjects or SUBJECTS]
+    if options.svg is not None:
+        options.svg.write_text(_plotted(next(table for table in tables if "open s" in table.columns)))
     about = {"python": platform.python_version(), "machine": platform.machine(), "cores": os.cpu_count()}
     report = Report(name="bench", about=about, tables=tables)
     if options.json:

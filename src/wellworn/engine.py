@@ -44,6 +44,7 @@ if TYPE_CHECKING:  # loaded where they are used: a plain memory needs none of th
     from wellworn.models.ledger import Budget, Meter, Prices
     from wellworn.models.port import Embedder, Model
     from wellworn.reflection.values import ReflectionSettings
+    from wellworn.search.qdrant import QdrantVectors
     from wellworn.search.steps.limits import ModelAccess
     from wellworn.search.steps.trainer import CombinedMemoryTrainer
     from wellworn.store.sqlite.driver import Key
@@ -93,6 +94,8 @@ class Settings(TypedDict, total=False):
     plain."""
     ram_mb: int
     """How many megabytes of indexes are held in memory at most, beside those in use. Default 2000."""
+    qdrant: Any
+    """A Qdrant (URL, folder or client) that searches the vectors of partitions of 200,000 entries or more."""
     clock: Clock
     new_id: NewId | None
     reembedding: bool
@@ -122,6 +125,7 @@ class Engine:
         durability: Durability = "full",
         key: Key | None = None,
         ram_mb: int = RAM_MB,
+        qdrant: Any = None,
         clock: Clock = system_clock,
         new_id: NewId | None = None,
         reembedding: bool = False,
@@ -155,6 +159,7 @@ class Engine:
                 start=started,
                 reranker=_reranker(self.profile, self.store, self.embedder),
             )
+            self.vectors = None if qdrant is None else _in_qdrant(qdrant, self.store)
             self._build(mode)
         except BaseException:
             self.store.close()
@@ -185,6 +190,7 @@ class Engine:
             learner=None if mode == "off" else self.learner,
             scrubbing=self.scrubbing,
             ram_bytes=self._ram_bytes,
+            elsewhere=self.vectors,
         )
         self.searches: CombinedMemoryTrainer | None = None
         if mode != "off" and self.recursion.mode != "off" and self.recursion.learns:
@@ -232,6 +238,8 @@ class Engine:
         self.learner.close()
         self.store.close()
         self.searcher.drop_ram()
+        if self.vectors is not None:
+            self.vectors.close()
 
 
 def _model_access(engine: weakref.ref[Engine]) -> ModelAccess:
@@ -248,6 +256,12 @@ def _metered(engine: weakref.ref[Engine], model: Model, partition: Partition) ->
     if found is None:
         raise StoreClosed("the memory was closed; open it again")
     return found.background.meter(model, partition)
+
+
+def _in_qdrant(qdrant: Any, store: Store) -> QdrantVectors:
+    from wellworn.search.qdrant import QdrantVectors
+
+    return QdrantVectors(qdrant, store=store.location)
 
 
 def _tenants(tenants: Sequence[str] | Literal["all"] | None) -> Sequence[str] | Literal["all"] | None:

@@ -69,7 +69,7 @@ def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -
     total = bank.size if live is None else int(np.count_nonzero(live))
     rows, counts, sizes = _rows_with(bank, question.terms, live)
     idfs = [math.log(1 + (total - size + 0.5) / (size + 0.5)) for size in sizes]
-    large = len(rows) > MOST_POSTINGS and any(partition.codes for partition, _ in bank.filled)
+    large = len(rows) > MOST_POSTINGS and any(one.codes or one.elsewhere for one, _ in bank.filled)
     if large and not bank.threaded and not any(partition.speakers for partition, _ in bank.filled):
         return _bounded(bank, profile, rows, counts, sizes, idfs)
     bm25 = np.zeros(len(bank), dtype=np.float32)

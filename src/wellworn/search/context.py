@@ -201,18 +201,17 @@ def _base(
 
 
 def _near(bounds: Bounds, vector: Vector, lexical: Lexical) -> Rows | None:
-    """Rows among which the best are, where a partition has codes: near in meaning, or with words of the query.
+    """Rows among which the best are, where a partition has codes or an engine: near in meaning, or with words of the query.
 
     None: look at all of them. So it is where a filter leaves too few of the nearest rows.
     """
     bank, found = bounds.bank, list[Rows]()
-    if not any(partition.codes for partition, _ in bank.filled):
+    if not any(partition.codes or partition.elsewhere for partition, _ in bank.filled):
         return None
     for partition, start in bank.filled:
         count = min(NEAR_ROWS, len(partition))
-        codes = partition.codes
-        rows = highest(partition.vectors @ vector, count) if codes is None else codes.nearest(vector, count)
-        found.append(rows + start)
+        rows = partition.likely(vector, count)
+        found.append((highest(partition.vectors @ vector, count) if rows is None else rows) + start)
     near = np.concatenate(found)
     if bank.threaded:  # a turn is also found by what is said around it
         around = [bank.beside(name, near) for name in ("before", "after", "before2", "after2")]

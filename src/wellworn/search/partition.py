@@ -115,6 +115,8 @@ class PartitionIndex:
         """Rows that were added or changed since `known_seq` of the file that this index came from, or ever."""
         self.codes: Codes | None = None
         """Of the vectors, where there are many."""
+        self.elsewhere: Callable[[npt.NDArray[np.float32], int], Sequence[int] | None] | None = None
+        """Names the entries nearest to a vector, where an engine outside has the vectors; None: it cannot now."""
         self._answers: LruCache[Hashable, npt.NDArray[np.bool_]] = LruCache(_MOST_ANSWERS)
         self._columns = {name: np.zeros(0, dtype=dtype) for name, dtype in _COLUMNS.items()}
         self._vectors = np.zeros((0, width), dtype=np.float32)
@@ -180,6 +182,13 @@ class PartitionIndex:
     def nbytes(self) -> int:
         """About how much memory the rows take."""
         return self._size * (4 * self.width + _ROW_BYTES)
+
+    def likely(self, vector: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.intp] | None:
+        """About the `count` nearest rows, in no order, gone ones among them; None: all must be looked at."""
+        nos = None if self.elsewhere is None else self.elsewhere(vector, count)
+        if nos is not None:
+            return np.array(self.rows_of(nos), dtype=np.intp)
+        return None if self.codes is None else self.codes.nearest(vector, count)
 
     def rows_of(self, nos: Sequence[int] | set[int]) -> list[int]:
         """Rows of those row numbers that are here."""

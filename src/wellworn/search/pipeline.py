@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -37,6 +38,9 @@ from wellworn.search.ram import RAM_MB, Ram
 from wellworn.search.score import FACTORS, FEATURES, Ranked, Values, diversify, factors, features
 from wellworn.search.truth import newer_first, settle, specific_first
 from wellworn.store.port import Store
+
+if TYPE_CHECKING:
+    from wellworn.search.qdrant import QdrantVectors
 
 ROUTE, WORDS_ROUTE = "hybrid", "words"
 """By words and meaning; and by words alone, while the embedder fails."""
@@ -98,6 +102,7 @@ class Searcher:
         learner: Learner | None = None,
         scrubbing: Scrubbing = NO_SCRUBBING,
         ram_bytes: int = RAM_MB * 1_000_000,
+        elsewhere: QdrantVectors | None = None,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -107,7 +112,14 @@ class Searcher:
         self._learner = learner
         self._scrubbing = scrubbing
         forget = None if learner is None else learner.forget
-        self.ram = Ram(store, embedder, neighbour_weights=profile.near_meaning, forget=forget, max_bytes=ram_bytes)
+        self.ram = Ram(
+            store,
+            embedder,
+            neighbour_weights=profile.near_meaning,
+            forget=forget,
+            max_bytes=ram_bytes,
+            elsewhere=elsewhere,
+        )
 
     def under(self, profile: Profile, learner: Learner | None, scrubbing: Scrubbing) -> Searcher:
         """A searcher that ranks and scrubs otherwise, over the same indexes and cache: forgotten is gone in both.

@@ -13,6 +13,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
+from typing import TYPE_CHECKING
 
 from wellworn.core.cache import LruCache
 from wellworn.core.locks import ForkLock, deadline
@@ -22,6 +23,9 @@ from wellworn.search.bank import Bank
 from wellworn.search.mapped import IndexFiles
 from wellworn.search.partition import PartitionIndex
 from wellworn.store.port import Delta, Head, Store
+
+if TYPE_CHECKING:
+    from wellworn.search.qdrant import QdrantVectors
 
 RAM_MB = 2000
 PAGE_ROWS = 8192
@@ -144,8 +148,10 @@ class Ram:
         neighbour_weights: tuple[float, float],
         forget: Callable[[Sequence[int]], None] | None = None,
         max_bytes: int = RAM_MB * 1_000_000,
+        elsewhere: QdrantVectors | None = None,
     ) -> None:
-        """`forget` is called with rows that are found to be gone from the store."""
+        """`forget` is called with rows that are found to be gone from the store. `elsewhere` also has the vectors of large
+        partitions."""
         self._store = store
         self._embedder = embedder
         self._weights = neighbour_weights
@@ -153,6 +159,7 @@ class Ram:
         self._forget = forget
         self.entries = EntryCache(store)
         self._files = IndexFiles(store)
+        self._elsewhere = elsewhere
         self._pid = os.getpid()
         self._held: OrderedDict[int, Held] = OrderedDict()
         self._numbers: dict[Partition, int] = {}
@@ -244,6 +251,8 @@ class Ram:
             self._removed(delta.removed)
             self._files.erase(held.partition)
         self._files.save(held.partition, index)
+        if self._elsewhere is not None:
+            self._elsewhere.follow(held.partition, index, delta)
 
     def _removed(self, nos: Sequence[int]) -> None:
         self.entries.drop(nos)
@@ -311,8 +320,10 @@ class Ram:
             else:
                 self._current(held.partition, head)
                 dropped += max(0, before - held.index.held)
-        for partition in partitions:
+        for partition, head in zip(partitions, self._store.heads(partitions), strict=True):
             self._files.erase(partition)
+            if self._elsewhere is not None:
+                self._elsewhere.erase(partition, None if head is None else self._store.read)
         return dropped + self.entries.forget(partitions)
 
     def clear(self) -> None:

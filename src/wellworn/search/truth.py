@@ -117,10 +117,10 @@ class Truth:
 def _nearest(bank: Bank, vectors: Matrix, count: int) -> list[tuple[Rows, Scores]]:
     """For each vector the nearest rows with their cosines, among those of statements that hold now."""
     (index, _), fits, found = bank.filled[0], _fit(bank), list[tuple[Rows, Scores]]()
-    if index.codes is not None:
-        for vector in vectors:
-            likely = index.codes.nearest(vector, NEAR_ROWS)
-            rows = likely[fits[likely]]
+    likely = [near for vector in vectors if (near := index.likely(vector, NEAR_ROWS)) is not None]
+    if len(likely) == len(vectors):
+        for vector, near in zip(vectors, likely, strict=True):
+            rows = near[fits[near]]
             cosine = index.vectors[rows] @ vector
             best = np.argsort(-cosine, kind="stable")[:count]
             found.append((rows[best], cosine[best]))

@@ -1,0 +1,105 @@
+"""Vectors in Qdrant, in its local mode: the answers are those of the exact search, and nothing forgotten stays."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import pytest
+
+from wellworn import Memory, Scope
+from wellworn.search import qdrant
+
+WORDS = "amber birch cedar delta ember fjord grove harbor island jetty kelp lagoon meadow north orchard".split()  # noqa: SIM905
+ADA, BEN, OTHER = Scope(tenant="one", user="ada"), Scope(tenant="one", user="ben"), Scope(tenant="two", user="ada")
+QUERIES = ["amber birch", "where is the harbor", "kelp or lagoon", "north meadow orchard"]
+
+
+@pytest.fixture
+def client() -> Iterator[Any]:
+    library = pytest.importorskip("qdrant_client", reason="needs the extra qdrant")
+    with patch.object(qdrant, "LEAST_ROWS", 20):
+        made = library.QdrantClient(":memory:")
+        yield made
+        made.close()
+
+
+def opened(path: Path, client: Any = None) -> Memory:
+    return Memory.open(path, qdrant=client, learning="off", background=False, durability="normal")
+
+
+def texts(count: int, seed: int) -> list[str]:
+    dice = random.Random(seed)
+    return [f"{' '.join(dice.choices(WORDS, k=4))} {number}" for number in range(count)]
+
+
+def points(client: Any) -> dict[str, set[int]]:
+    """Numbers of the points of each collection."""
+    names = [one.name for one in client.get_collections().collections]
+    return {name: {point.id for point in client.scroll(name, limit=1000)[0]} for name in names}
+
+
+def recalled(memory: Memory, scope: Scope) -> list[list[tuple[str, float]]]:
+    return [[(hit.text, round(hit.score, 4)) for hit in memory.recall(query, scope=scope)] for query in QUERIES]
+
+
+def test_answers_are_the_exact_ones_and_tenants_are_apart(tmp_path: Path, client: Any) -> None:
+    with opened(tmp_path / "m.db") as memory:
+        for seed, scope in enumerate((ADA, BEN, OTHER)):
+            memory.remember_many(texts(60, seed), scope=scope)
+        exact = {scope.home(): recalled(memory, scope) for scope in (ADA, BEN, OTHER)}
+    with opened(tmp_path / "m.db", client) as memory:
+        assert {scope.home(): recalled(memory, scope) for scope in (ADA, BEN, OTHER)} == exact
+        assert sorted(map(len, points(client).values())) == [60, 120]
+        vectors, engine = memory.engine.vectors, memory.engine
+        assert vectors is not None
+        for scope in (ADA, BEN, OTHER):  # whatever is asked for, nothing of another partition is named
+            nos = vectors.nearest(scope.home(), engine.embedder.embed_query("amber"), 500)  # type: ignore[union-attr]
+            assert len(nos or []) == 60
+            assert {entry.partition for entry in engine.store.read(nos or []).values()} == {scope.home()}
+
+
+def test_what_is_added_is_found_and_what_is_forgotten_is_deleted(tmp_path: Path, client: Any) -> None:
+    with opened(tmp_path / "m.db", client) as memory:
+        ids = memory.remember_many(texts(40, 1), scope=ADA)
+        memory.recall("amber", scope=ADA)
+        (new,) = memory.remember("The zeppelin is moored at the pier.", scope=ADA)
+        assert memory.recall("Where is the zeppelin?", scope=ADA)[0].entry.id == new
+        (held,) = points(client).values()
+        assert len(held) == 41
+        memory.forget(ids=[new, *ids[:5]], scope=ADA)
+        (held,) = points(client).values()
+        assert len(held) == 35
+    with opened(tmp_path / "m.db", client) as memory:  # which holds nothing in memory yet
+        memory.forget(ids=ids[5:10], scope=ADA)
+        assert len(next(iter(points(client).values()))) == 30
+        memory.forget(everything=True, scope=ADA)
+        assert next(iter(points(client).values())) == set()
+
+
+def test_a_qdrant_that_missed_something_is_brought_up_to_date(tmp_path: Path, client: Any) -> None:
+    with opened(tmp_path / "m.db", client) as memory:
+        ids = memory.remember_many(texts(40, 1), scope=ADA)
+        memory.recall("amber", scope=ADA)
+    with opened(tmp_path / "m.db") as memory:
+        memory.forget(ids=ids[:5], scope=ADA)
+        memory.remember_many(texts(3, 9), scope=ADA)
+        exact = recalled(memory, ADA)
+    with opened(tmp_path / "m.db", client) as memory:
+        assert recalled(memory, ADA) == exact
+        assert len(next(iter(points(client).values()))) == 38
+
+
+def test_without_its_qdrant_a_memory_answers_alike(tmp_path: Path, client: Any) -> None:
+    class Dead:
+        def __getattr__(self, name: str) -> Any:
+            raise ConnectionError("nobody there")
+
+    with opened(tmp_path / "m.db", Dead()) as memory:
+        memory.remember_many(texts(40, 1), scope=ADA)
+        without = recalled(memory, ADA)
+    with opened(tmp_path / "m.db", client) as memory:
+        assert recalled(memory, ADA) == without
