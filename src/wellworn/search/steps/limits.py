@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, TypeVar
 from wellworn.core.errors import InvalidInput, ModelFailed
 from wellworn.core.locks import deadline, started
 from wellworn.core.values import Cost, Partition
-from wellworn.models.choose import ModelSpec, choose_model
-from wellworn.models.ledger import CallCost as Price
-from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Message, Model, Reply, Request
 from wellworn.search.steps.router import Limits, checked_numbers
 
 if TYPE_CHECKING:
+    from wellworn.models.choose import ModelSpec
+    from wellworn.models.ledger import CallCost as Price
+    from wellworn.models.ledger import Meter as MeteredModel
     from wellworn.search.steps.repl import ReplLimits
 
 CALL_TIMEOUT_S = 30.0
@@ -118,6 +118,8 @@ class Models:
     for_sub: Model = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
+        from wellworn.models.choose import choose_model
+
         root, sub = choose_model(self.root), choose_model(self.sub)
         if root is None:
             raise InvalidInput("models.root", f"{self.root!r} is no model", "leave `models` out to plan by rules")
