@@ -80,6 +80,30 @@ TWO_FACTS = [
         "What is our repo called?",
         "falcon",
     ),
+    (
+        "We use Poetry for the backend, and tests run with tox.",
+        "We switched from Poetry to uv.",
+        "Do we use Poetry for the backend?",
+        "uv",
+        "How do we run the tests?",
+        "tox",
+    ),
+    (
+        "My sister Ida lives in Porto. She is a nurse.",
+        "Ida moved to Lisbon.",
+        "Where does Ida live?",
+        "Lisbon",
+        "Is Ida a nurse?",
+        "nurse",
+    ),
+    (
+        "My manager is Henk. We have our 1:1 on Tuesdays.",
+        "Henk left. My new manager is Sofie.",
+        "Who is my manager?",
+        "Sofie",
+        "When do we have our 1:1?",
+        "Tuesday",
+    ),
 ]
 LOOK_ALIKES = [
     ("The rollout of service number 3 finished.", "The rollout of service number 4 finished."),
@@ -335,6 +359,7 @@ def test_with_a_model_the_model_decides() -> None:
 @pytest.mark.parametrize(
     "asked",
     [
+        "What did I tell you about where I live?",
         "Where do I live?",
         "hey, where do i live",
         "Do you remember my address?",

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Entry, Link
-from wellworn.ingest.replaces import SURE
+from wellworn.ingest.replaces import SURE, says_more
 from wellworn.store.events import Event, audit
 from wellworn.store.port import StoreReader, Tx
 
@@ -23,10 +23,11 @@ def replace_older(tx: Tx, rivals: Sequence[tuple[Entry, float]], new: Entry, now
     """Record what a new entry replaced, or may contradict; what was changed meanwhile is left as it is.
 
     `rivals` are older entries of its partition, each with the probability that the new one replaces it. A memory that
-    rests on a replaced turn alone is replaced with it.
+    rests on a replaced turn alone is replaced with it. Where a turn also says something that still holds, nothing ends; the
+    link says what it lost.
     """
     there = tx.get([new.partition], [old.id for old, _ in rivals])
-    doubts: list[Link] = []
+    links: list[Link] = []
     for seen, probability in rivals:
         old = there.get(seen.id)
         if old is None or old.text != seen.text or old.state != "active" or old.valid_to is not None:
@@ -35,15 +36,18 @@ def replace_older(tx: Tx, rivals: Sequence[tuple[Entry, float]], new: Entry, now
             continue
         if probability < SURE:
             doubt = round(probability, 4)
-            doubts.append(
+            links.append(
                 Link(source=new.id, target=old.id, type="contradicts", confidence=doubt, automatic=True, created_at=now)
             )
+            continue
+        if says_more(old.text, new.text):
+            links.append(Link(source=new.id, target=old.id, type="supersedes", automatic=True, created_at=now))
             continue
         for memory in _resting_on(tx, old):
             outdate(tx, memory, new, now)
         if tx.get([old.partition], [old.id])[old.id].state == "active":
             outdate(tx, old, new, now)
-    tx.add_links(doubts)
+    tx.add_links(links)
 
 
 def _resting_on(tx: Tx, turn: Entry) -> list[Entry]:
@@ -80,7 +84,7 @@ def outdate(tx: Tx, old: Entry, new: Entry, now: datetime, *, at: datetime | Non
     for turn in _turns_of(tx, old):
         if turn in later or leads(tx, turn.id, by.id, "supersedes"):
             continue
-        if turn.state == "active" and not _says_more(tx, turn):
+        if turn.state == "active" and not _says_more(tx, turn) and not says_more(turn.text, by.text):
             end = at if at is not None and at > turn.valid_from else None
             tx.update(superseded(turn, by, end, now), change="superseded")
         links.append(Link(source=by.id, target=turn.id, type="supersedes", created_at=now))

@@ -16,8 +16,6 @@ import re
 from collections.abc import Iterable
 from functools import cached_property, lru_cache
 
-import numpy as np
-
 from wellworn.core.lazy import regex
 from wellworn.ingest.stop_words import STOP_WORDS
 from wellworn.ingest.terms import names_in, stem, words
@@ -32,6 +30,10 @@ SURE = 0.4
 MAYBE = 0.04
 """From here on it may: nothing is marked, but where a question finds both, the newer one comes first."""
 _UNSURE = SURE - 0.01
+_HOLDS_ON = SURE / 2
+"""Below this, one of two things that a text says still holds where the other was replaced."""
+_CLEARLY = 0.1
+"""How much nearer to a question the part is that it asks for."""
 _SAME = 0.999
 """Statements this close say the same."""
 _SAME_THING = 0.3
@@ -124,11 +126,17 @@ _SENTENCE_ENDS = regex(r"[.!?]+(?:\s|$)")
 _DEFINITE = regex(r"\bthe\s+([^\W_]+)", re.I)
 _HEADING = regex(r"\s*([^.!?;:,\n]{1,60}):\s")
 _CLAUSE = regex(r"[.!?;:,]+\s+")
-_PARTS = regex(r"[.!?;]+\s+|,?\s+(?:and|but)\s+(?=(?:i|we|my|our)\b)|,\s+(?=(?:my|our)\s+\w+\s+(?:is|are)\b)", re.I)
+_PARTS = regex(
+    r"[.!?;]+\s+|,\s+(?:and|but)\s+|\s+(?:and|but)\s+(?=(?:i|we|my|our)\b)|,\s+(?=(?:my|our)\s+\w+\s+(?:is|are)\b)",
+    re.I,
+)
 _AND_DO = regex(
     r"^(\W*(?:i|we)\s.+?),?\s+and\s+((?:live|work|drive|rent|own|use|have|play|study|teach|speak)\s.+)", re.I | re.S
 )
 """Two statements with one subject: "I live in Leeds and work at Acme"."""
+_FULL = 3
+"""Telling words of a part that says something whatever its verb is: "tests run with tox"."""
+_HE_OR_SHE = regex(r"^\W*(?:he|she)\b", re.I)
 _REFERS = frozenset({"it", "its", "that", "this", "there", "here", "them", "they", "he", "she", "him", "her", "his"})
 _NOUNS = regex(r"[^\W_](?:[\w'’-]*[^\W_])?")
 _OWN = ("my", "our")
@@ -157,6 +165,11 @@ class Statement:
     @cached_property
     def names(self) -> frozenset[str]:
         return frozenset(part for name in names_in(self._said) for part in words(name))
+
+    @cached_property
+    def named(self) -> frozenset[str]:
+        """Its names, also one with which it begins."""
+        return self.names if self.told is None else self.names | {self.told[0]}
 
     @cached_property
     def content(self) -> frozenset[str]:
@@ -245,6 +258,11 @@ class Statement:
     def apart(self) -> list[Statement]:
         """Its parts that say something apart from the rest; none where it is a single statement."""
         return [one for part in self.parts if _of_its_own(one := read(part))] if len(self.parts) > 1 else []
+
+    def parts_of(self, names: frozenset[str]) -> list[Statement]:
+        """Its parts. Where it is about one person of that name, "she" is that person: "Ida lives in Porto. She is a nurse." """
+        name = min(names).title() if len(names) == 1 else None
+        return [read(_HE_OR_SHE.sub(name, part) if name else part) for part in self.parts]
 
 
 @lru_cache(maxsize=1)
@@ -368,19 +386,20 @@ def _of_its_own(said: Statement) -> bool:
     nothing before it."""
     own = words(said.text)
     tells = telling_words([word for word in own if word not in STOP_WORDS])
-    return bool(said.states and tells and (said.of_speaker or said.names) and _REFERS.isdisjoint(own))
+    states = said.states and bool(said.of_speaker or said.named) and bool(tells)
+    return (states or len(tells) >= _FULL) and _REFERS.isdisjoint(own)
 
 
 def leaves(old: str, new: str, question: str) -> bool:
     """Whether a question asks for a part of an old text that the new one leaves as it is: "I live in Leeds. I work at
     Acme.", then "I moved to York.", and "Where do I work?"."""
-    parts, after = read(old).parts, read(new)
+    before, after = read(old), read(new)
+    parts = before.parts_of(before.named & after.named)
     if len(parts) < 2:
         return False
-    asked, *vectors = _embedder().embed([question, *parts])
-    part = read(parts[int(np.argmax([vector @ asked for vector in vectors]))])
-    news = [after, *map(read, after.parts)]
-    return _of_its_own(part) and max(_probability(part, one, False, True) for one in news) < MAYBE
+    asked, *vectors = _embedder().embed([question, *(part.text for part in parts)])
+    near = sorted(((float(vector @ asked), place) for place, vector in enumerate(vectors)), reverse=True)
+    return near[0][0] - near[1][0] >= _CLEARLY and _holds_on(parts[near[0][1]], after)
 
 
 def may_replace(new: str, *, spoken: bool) -> bool:
@@ -398,19 +417,26 @@ def probability(
     it was fitted for.
 
     `stated` when both are memories, which are statements. Of `spoken` turns those that do not read like one may be
-    replaced, but never surely; of other texts not even that. Nor is a text surely replaced that says two things, of which
-    one still holds: "I live in Leeds. I work at Acme."
+    replaced, but never surely; of other texts not even that. What it replaces may be a part of the old one: see `says_more`.
     """
     if max(len(old), len(new)) > LONGEST_CHARS:
         return 0.0
     before, after = read(old), read(new)
     news = [after, *after.apart]
-    whole = max(_probability(before, one, stated, spoken, nearness if one is after else None) for one in news)
-    if whole >= SURE:
-        for part in before.apart:
-            if max(_probability(part, one, stated, spoken) for one in news) < MAYBE:
-                return _UNSURE
-    return whole
+    return max(_probability(before, one, stated, spoken, nearness if one is after else None) for one in news)
+
+
+def says_more(old: str, new: str) -> bool:
+    """Whether an old text says something that still holds after the new one: "I live in Leeds. I work at Acme." after "I
+    moved to York.", "My sister Ida lives in Porto. She is a nurse." after "Ida moved to Lisbon."."""
+    before, after = read(old), read(new)
+    parts = before.parts_of(before.named & after.named)
+    return len(parts) > 1 and any(_holds_on(part, after) for part in parts)
+
+
+def _holds_on(part: Statement, after: Statement) -> bool:
+    news = [after, *after.apart]
+    return _of_its_own(part) and max(_probability(part, one, False, True) for one in news) < _HOLDS_ON
 
 
 def _probability(old: Statement, new: Statement, stated: bool, spoken: bool, nearness: float | None = None) -> float:

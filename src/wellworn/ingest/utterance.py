@@ -48,7 +48,7 @@ _WANTS_TO_KNOW = regex(
 _TELLS_TOO = regex(
     r"\b(?:since|because|now that|given that|considering|seeing that)\W+(?:i|we|my|our|he|she|they)\b"
     r"|\b(?:know|knew|remember|mention|note|notice|heard?)\W+(?:that\W+(?:i|we|my|our)|(?:i|we)\W+\w+)\b"
-    r"|\b(?:did|have) i\b.{0,20}\b(?:tell|told|mention|say)"
+    rf"|^(?!{_WH}\b).*\b(?:did|have) i\b.{{0,20}}\b(?:tell|told|mention|say)"
     r"|\byou\W+(?:please\W+)?(?:update|change|switch|set|note|save|store|add|put|log|record)\b.*\b(?:my|our|i|we)\b"
     rf"|^\W*(?:i|we|my|our|it)(?:\s+[^\s,;:]+){{3}}[^,;:]*[,;:](?!.*\b{_WH}\b)"
     rf"|^(?!{_WH}\b|{_AUX}\b)(?:[^\s,;:]+\s+){{3}}.*,\s*"  # "…, isn't it?"

@@ -37,6 +37,8 @@ second. Else it has nothing to do with the question."""
 NEAR, SURER = 0.6, 1.5
 """A newer candidate that may contradict an older one is put above it if it has `NEAR` of its score, or less the likelier
 it is: minus `SURER` times the chance."""
+IN_PART = -1.0
+"""The same where the newer one replaced a part of the older: hardly any score is too low."""
 EQUAL = 0.8
 """Of what a person told an assistant, the newer is put above the older also without that, if it has this of its score."""
 LONGEST_LINE = 64
@@ -48,7 +50,7 @@ SAME_TOPIC, SAME_TOPIC_SHARE, CLOSE_SHARE = 0.4, 0.5, 0.85
 stand above it, else nearly all of it."""
 TIE = 1e-3
 SAME_SPEAKER = 0.21
-"""What two vectors are closer because both are of texts that begin with one speaker's name."""
+"""What two vectors are closer because both are of texts that begin with one person's name."""
 _COMPARED = frozenset({"episode", "fact", "preference", "note"})
 _COMPARED_CODES = [KINDS.index(kind) for kind in sorted(_COMPARED)]
 _SILENT = int(Trait.ASKS | Trait.REACTS | Trait.ASSISTANT)
@@ -174,7 +176,8 @@ def _chance(old: Entry, new: Entry, cosine: float | None) -> float:
     """The probability that one replaces the other."""
     name = old.speaker or new.speaker or ""
     before, after = (told_by(name, one.text) if one.speaker is None else one.text for one in (old, new))
-    nearness = cosine - SAME_SPEAKER if cosine is not None and old.speaker and new.speaker else cosine
+    named = name and all(one.speaker or one.text.casefold().startswith(name.casefold()) for one in (old, new))
+    nearness = cosine - SAME_SPEAKER if cosine is not None and named else cosine
     return probability(before, after, spoken=old.kind == new.kind == "episode", nearness=nearness)
 
 
@@ -201,7 +204,7 @@ def settle(ranked: Ranked, context: SearchContext) -> Ranked:
             lift[last] = max(lift[last], above + margin - scores[last])
             continue
         for old in before:
-            if not _asks_for(context, int(ranked.rows[old]), row):
+            if not _asks_for(context, int(ranked.rows[old]), row) and not _leaves(context, int(ranked.rows[old]), row):
                 if scores[old] >= leads or scores[new] >= relevant:
                     lift[new] = max(lift[new], scores[old] + margin - scores[new])
                 else:
@@ -215,14 +218,27 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     margin, question = context.bounds.profile.margin, context.view.question
     if question.dates or not margin:
         return ranked
-    bank, scores = context.bank, ranked.scores
-    best = np.argsort(-scores, kind="stable")[:RIVAL_ROWS].tolist()
-    nos = bank.column("no", ranked.rows[best]).tolist()
+    bank = context.bank
+    best = np.argsort(-ranked.scores, kind="stable")[:RIVAL_ROWS].tolist()
+    rows = ranked.rows[best]
+    nos, held = bank.column("no", rows).tolist(), bank.column("state", rows) != SUPERSEDED
+    in_part = {no for no, whole in zip(nos, held.tolist(), strict=True) if whole}  # `settle` treats the others
+    edges = [
+        (new, old, NEAR - SURER * min(chance, SURE) if type_ == "contradicts" else IN_PART)
+        for new, old, type_, chance in context.store.edges(nos, types=["contradicts", "supersedes"])
+        if type_ == "contradicts" or old in in_part
+    ]
+    further = bank.rows_of(sorted({new for new, _, share in edges if share == IN_PART}.difference(nos)))
+    ranked = context.with_rows(ranked, np.array(further, dtype=np.intp))
+    scores, at = ranked.scores, bank.column("at", ranked.rows)
     place = dict(zip(nos, best, strict=True))
-    lift, at = np.zeros(len(scores)), bank.column("at", ranked.rows)
+    place |= {
+        no: where for where, no in enumerate(bank.column("no", ranked.rows).tolist()) if ranked.rows[where] in further
+    }
+    lift = np.zeros(len(scores))
     found = [
-        (*sorted((place[one], place[other]), key=lambda where: -at[where]), NEAR - SURER * min(chance, SURE))
-        for one, other, _, chance in context.store.edges(nos, types=["contradicts"])
+        (*sorted((place[one], place[other]), key=lambda where: -at[where]), share)
+        for one, other, share in edges
         if one in place and other in place
     ]
     if question.about_past:
