@@ -92,7 +92,7 @@ def test_a_loop_remembers_cites_and_learns_without_a_key(name: str, tmp_path: Pa
         "monday: My bicycle is a green Brompton. → I will keep that in mind.",
         "monday: I take my tea without milk. → I will keep that in mind.",
         "friday: Which bicycle do I have? → You told me: My bicycle is a green Brompton.",
-        "(outcomes learned from: 2)",
+        "(outcomes learned from: 1)",
     ]
 
 

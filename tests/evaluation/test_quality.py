@@ -47,7 +47,7 @@ def test_rules_find_memories_and_little_junk() -> None:
     table = extraction.run(DATA / "realmem").table("extraction")
     assert table.cell("overall", "gold turns covered").mean >= 60
     assert table.cell("overall", "right").mean >= 55
-    assert table.cell("overall", "junk").mean <= 0.7
+    assert table.cell("overall", "junk").mean <= 0.75
 
 
 def test_verdicts_that_teach_are_mostly_right_and_siblings_are_found() -> None:

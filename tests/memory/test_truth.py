@@ -195,9 +195,11 @@ def test_a_note_about_a_person_and_what_the_person_says_are_of_one_owner(note: s
     with Memory(":memory:", learning="off") as mem:
         (old,) = mem.remember(note, scope=ADA)
         (other,) = mem.remember("Tom lives in Ghent.", scope=ADA)
+        mem.remember("The zeppelin is in Leeds.", scope=ADA)
         mem.session("s", scope=ADA).add("user", "I moved to York.")
         assert mem.get(old, scope=ADA).state == "superseded"
         assert mem.get(other, scope=ADA).state == "active"
+        assert mem.recall("zeppelin", scope=ADA)[0].text == "The zeppelin is in Leeds."
 
 
 def test_a_batch_is_compared_with_what_is_stored_and_with_itself_in_order() -> None:

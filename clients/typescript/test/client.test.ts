@@ -30,7 +30,7 @@ test("what is remembered is recalled, and the outcome is learned from once", asy
   assert.equal(await ada.outcome(recall.id, { cited: [0] }), true);
   assert.equal(await ada.outcome(recall.id, { cited: [0] }), false);
   assert.equal((await ada.learning()).outcomes, 1);
-  assert.match((await ada.reason("Which runtime?")).conclusion, /tokio/);
+  assert.match((await ada.reason("Which async runtime?")).conclusion, /tokio/);
 });
 
 test("people do not see each other's memory", async () => {

@@ -12,7 +12,17 @@ import numpy as np
 
 from wellworn.core.clock import to_micros
 from wellworn.core.values import KINDS, Entry, Partition
-from wellworn.ingest.replaces import LONGEST_CHARS, MAYBE, SURE, leaves, may_follow, may_replace, probability, told_by
+from wellworn.ingest.replaces import (
+    LONGEST_CHARS,
+    MAYBE,
+    SURE,
+    leaves,
+    may_follow,
+    may_replace,
+    probability,
+    read,
+    told_by,
+)
 from wellworn.ingest.terms import Trait, terms
 from wellworn.models.port import Matrix
 from wellworn.search.arms import Scores
@@ -176,6 +186,8 @@ def _chance(old: Entry, new: Entry, cosine: float | None) -> float:
     """The probability that one replaces the other."""
     name = old.speaker or new.speaker or ""
     before, after = (told_by(name, one.text) if one.speaker is None else one.text for one in (old, new))
+    if old.speaker != new.speaker and read(before).of_speaker != read(after).of_speaker:
+        return 0.0  # a note that is not about the one who speaks
     named = name and all(one.speaker or one.text.casefold().startswith(name.casefold()) for one in (old, new))
     nearness = cosine - SAME_SPEAKER if cosine is not None and named else cosine
     return probability(before, after, spoken=old.kind == new.kind == "episode", nearness=nearness)
