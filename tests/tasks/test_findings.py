@@ -114,3 +114,42 @@ def test_advice_is_not_refuted_by_what_a_check_found() -> None:
     [item] = distill([(life, judge(life))]).items
     assert followed(item.pattern.calls, life) is True
     assert followed(item.pattern.calls, work(EDIT, bash("pytest -q", *CHECKS["pytest -q"]))) is None
+
+
+@pytest.mark.parametrize(
+    ("refused", "worked"),
+    [
+        ("pytest", "make check"),
+        ("pytest -q tests", "python3 -m pytest -q"),
+        ("npm test", "npx vitest run"),
+        ("make lint", "ruff check ."),
+        ("./gradlew test", "mvn verify"),
+        ("python manage.py migrate", "python3 manage.py migrate"),
+        ("pip install requests", "uv pip install requests"),
+        ("docker-compose up -d", "docker compose up -d"),
+    ],
+)
+def test_a_command_that_never_ran_is_made_good_by_one_that_stands_in(refused: str, worked: str) -> None:
+    life = work(EDIT, bash(refused, f"bash: {refused.split()[0]}: command not found", 127), bash(worked, "done", 0))
+    verdict = judge(life)
+    assert (verdict.success, verdict.teaches) == (True, True)
+    assert against(distill([(life, verdict)]).items, refused)
+
+
+@pytest.mark.parametrize(
+    ("refused", "worked"),
+    [
+        ("pytest", "ruff check ."),
+        ("pytest", "ls tests"),
+        ("./deploy prod", "make check"),
+        ("git push origin main", "git pull origin main"),
+        ("kubectl apply -f app.yaml", "cat app.yaml"),
+    ],
+)
+def test_and_by_no_other(refused: str, worked: str) -> None:
+    life = work(EDIT, bash(refused, "Permission denied", 126), bash(worked, "done", 0))
+    assert not judge(life).success
+
+
+def test_a_check_that_ran_and_failed_is_not_made_good_by_another() -> None:
+    assert not judge(work(bash("pytest", *CHECKS["pytest -q"]), bash("make check", "done", 0))).success

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wellworn.core.lazy import regex
-from wellworn.tasks.shell import Program, checks, looks, programs, refuses_call, reports_findings
+from wellworn.tasks.shell import Program, checks, looks, programs, refuses_call, reports_findings, stands_in
 from wellworn.tasks.trajectory import Step, Trajectory, one_line
 
 FROM_TASK = "[from the task]"
@@ -64,7 +64,7 @@ def only_looks(step: Step) -> bool:
 
 def is_check(step: Step) -> bool:
     """Whether a call tests, lints or builds something."""
-    return checks(step.command) if step.command else is_finding(step)
+    return checks(step.command) is not None if step.command else is_finding(step)
 
 
 def is_finding(step: Step) -> bool:
@@ -86,6 +86,14 @@ def _did(step: Step) -> bool:
 def same_attempt(one: Step, other: Step) -> bool:
     """Whether two calls try the same; of commands, whether the other does all that the one does."""
     return attempted(one) <= attempted(other)
+
+
+def _makes_good(worked: Step, failed: Step) -> bool:
+    """Whether a call that worked does what another failed to do. One that never ran changed nothing: another can stand
+    in for it."""
+    if same_attempt(failed, worked):
+        return True
+    return bool(worked.command) and is_refused(failed) and _did(worked) and stands_in(worked.command, failed.command)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,7 +120,7 @@ def turnarounds(trajectory: Trajectory) -> list[Turnaround]:
         if steps[place].failed:
             open_.append(place)
             continue
-        failed = [earlier for earlier in open_ if same_attempt(steps[earlier], steps[place])]
+        failed = [earlier for earlier in open_ if _makes_good(steps[place], steps[earlier])]
         if failed:
             open_ = [earlier for earlier in open_ if earlier not in failed]
             between = [p for p in places if failed[-1] < p < place and _did(steps[p])]

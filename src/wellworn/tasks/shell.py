@@ -19,6 +19,7 @@ _WRAPPERS = regex(
     r"^(?:\w+=\S*|sudo(?: -\w+)*|time|env|nohup|exec|nice(?: -n \S+)?|timeout(?: -\S+)* \S+|xargs|npx|uvx|pipx run|"
     r"(?:uv|poetry|pdm|hatch|pipenv) run|bundle exec|python[\d.]* -m|\S*/?python[\d.]* -m)\s+"
 )
+_NAMES = regex(r"\w\w+")
 _WORD = regex(r"[a-z][a-z0-9:_-]*$")
 _INTERPRETERS = regex(r"(?:python|node|ruby|perl|bash|sh|zsh|php|deno|bun|Rscript)[\d.]*$")
 _ASIDE = frozenset("cd echo printf export set source . sleep true exit wait pushd popd".split())  # noqa: SIM905
@@ -91,10 +92,17 @@ _WRONG_CALL = regex(
     re.IGNORECASE | re.VERBOSE,
 )
 _CHECKS = regex(
-    r"\b(?:\w*tests?|\w*lint|\w*check|\w*specs?|\w*build|compile|c?make|ninja|vet|clippy|validate|ruff|mypy|pyright|flake8|black|isort|"
-    r"prettier|pre-commit|tox|nox|jest|mocha|gradlew?|mvn|tsc|g?cc|g\+\+|clang|rustc|javac)(?!\w)"
+    r"""
+      \b(?:
+        (?P<tests> \w*tests? | \w*specs? | tox | nox | jest | mocha )
+      | (?P<lints> \w*lint | vet | clippy | ruff | mypy | pyright | flake8 | black | isort | prettier )
+      | (?P<builds> \w*build | compile | cmake | ninja | tsc | g?cc | g\+\+ | clang | rustc | javac )
+      | \w*check | make | validate | pre-commit | gradlew? | mvn
+      )(?!\w)
+    """,
+    re.VERBOSE,
 )
-"""Names of programs and sub-commands that test, lint or build."""
+"""Names of programs and sub-commands that test, lint or build; the last line can do any of these."""
 
 Program = tuple[str, ...]
 """A program, with its sub-command or script where it has one."""
@@ -116,9 +124,20 @@ def read_output(output: str) -> bool | None:
     return False if _REFUSED.search(output[-TAIL_CHARS:].rstrip()) else read_checks(output)
 
 
-def checks(command: str) -> bool:
-    """Whether a command tests, lints or builds something."""
-    return any(_CHECKS.search(" ".join(program)) for program in programs(command))
+def checks(command: str) -> frozenset[str] | None:
+    """What a command does of `tests`, `lints` and `builds`: none where it checks in some other way, None if it does not
+    check anything."""
+    found = [match for program in programs(command) for match in _CHECKS.finditer(" ".join(program))]
+    return frozenset(match.lastgroup for match in found if match.lastgroup) if found else None
+
+
+def stands_in(command: str, refused: str) -> bool:
+    """Whether a command does what another was to do that never ran: the same under a like name, or a check of its kind."""
+    words, wanted = _NAMES.findall(command), _NAMES.findall(refused)
+    if wanted and all(any(one.startswith(word) or word.startswith(one) for one in words) for word in wanted):
+        return True
+    does, meant = checks(command), checks(refused)
+    return does is not None and meant is not None and (not does or not meant or bool(does & meant))
 
 
 def reports_findings(command: str, output: str, exit_code: int | None = None) -> bool:
@@ -126,7 +145,7 @@ def reports_findings(command: str, output: str, exit_code: int | None = None) ->
     if not command or exit_code in (126, 127):
         return not command and read_checks(output) is False
     found = _FINDINGS.search(output[-TAIL_CHARS:]) is not None
-    return found or (checks(command) and not refuses_call(output, exit_code))
+    return found or (checks(command) is not None and not refuses_call(output, exit_code))
 
 
 def refuses_call(output: str, exit_code: int | None = None) -> bool:
