@@ -38,6 +38,8 @@ _SAME = 0.999
 """Statements this close say the same."""
 _SAME_THING = 0.3
 """Names of things this close in meaning, as "boss" and "manager", are of the same thing."""
+_SAME_USE = 0.6
+"""What things are for, of or with is the same from here on: of Monday and Tuesday it is not."""
 _MOST_SENTENCES, _MOST_CHARS = 3, 160
 _BIAS, _NEAR, _NEAR_WITHOUT_NAMES, _NAMES_OLD_NAME, _TELLS_CHANGE, _BOTH_HAVE_NAMES = -6.7, 9.2, 5.9, 2.6, 0.8, 1.2
 FITTED_FOR = "minilm:"
@@ -124,6 +126,13 @@ _TO_SOMEONE = regex(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
 _STATE = regex(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|[:=] ?\w", re.I)
 _SENTENCE_ENDS = regex(r"[.!?]+(?:\s|$)")
 _DEFINITE = regex(r"\bthe\s+([^\W_]+)", re.I)
+_OF_WHAT = regex(
+    r"(?:^|[.!?;,:]\s+|\b(?:and|but|so)\s+)(?:the|my|our)\s+(?:[\w-]+\s+){1,3}?(?:for|of|to|with|from|in|at|on)\s+"
+    r"(?:the\s+|my\s+|our\s+|an?\s+)?((?:[\w-]+\s+){1,3}?)(?:is|are|was|were|has|have|will|got|gets)\b",
+    re.I,
+)
+"""What the subject is for, of or with: "the budget for the kitchen is …"."""
+_DOES = regex(r"\b(?:i|we)\s+(?:(?:now|always|usually|often|just|still|do|will)\s+)?([^\W_]+)", re.I)
 _HEADING = regex(r"\s*([^.!?;:,\n]{1,60}):\s")
 _CLAUSE = regex(r"[.!?;:,]+\s+")
 _PARTS = regex(
@@ -180,6 +189,16 @@ class Statement:
     def definite(self) -> frozenset[str]:
         """Words after "the"."""
         return frozenset(stem(word.lower()) for word in _DEFINITE.findall(self._said))
+
+    @cached_property
+    def of_what(self) -> frozenset[str]:
+        """What its subject is for, of or with; these are whole words."""
+        return frozenset(words(" ".join(_OF_WHAT.findall(self._said)))) - STOP_WORDS
+
+    @cached_property
+    def does(self) -> frozenset[str]:
+        """What the speaker does: "I report to …" has no report."""
+        return frozenset(stem(word.lower()) for word in _DOES.findall(self._said))
 
     @cached_property
     def labels(self) -> frozenset[tuple[str, str]]:
@@ -311,13 +330,13 @@ def _things(text: str, speaker: bool) -> Iterable[frozenset[str]]:
 
 
 @lru_cache(maxsize=2048)
-def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
+def _alike(one: frozenset[str], other: frozenset[str], least: float = _SAME_THING) -> bool:
     """Whether two names may be of one thing: "manager" and "boss", "call" and "weekly call"; not "deploy key" and "API key"."""
     here, there = ({*map(stem, thing)} for thing in (one, other))
     if here & there:
         return here <= there or there <= here
     first, second = (_embedder().embed_query(" ".join(sorted(thing))) for thing in (one, other))
-    return bool(first @ second >= _SAME_THING)
+    return bool(first @ second >= least)
 
 
 def _same_owner(before: Statement, after: Statement) -> bool:
@@ -368,8 +387,13 @@ def _most(before: Statement, after: Statement) -> float:
     """The highest probability that a pair can have. Statements about different things have nothing to do with each
     other. Nothing is surely replaced by a statement about something that the old one does not mention; nor what was or may be; nor where
     both merely tell what happened, or of things of which one has many: there the newer may come first."""
+    if before.of_what and after.of_what and not _alike(before.of_what, after.of_what, _SAME_USE):
+        return 0.0
+    named = before.definite and after.definite and not after.tells_change
+    if named and not _alike(before.definite, after.definite, _SAME_USE):
+        return 0.0
     alike = any(_alike(a, b) for a in before.things for b in after.things)
-    shared = before.content & after.content
+    shared = before.content & after.content - (before.does & after.definite) - (before.definite & after.does)
     within = any(stems <= shared for one in (before, after) for stems in one.thing_stems)
     if before.things and after.things and not alike and not within:
         if not after.tells_change:
