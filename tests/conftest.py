@@ -48,6 +48,15 @@ settings.register_profile(
 )
 settings.load_profile("light")
 
+_ALL_SLOW = re.compile(r"^pytestmark = .*\bslow\b", re.MULTILINE)
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """`make test` does not import modules whose tests are all slow: their frameworks take seconds to import."""
+    if config.getoption("markexpr") != "not slow" or collection_path.suffix != ".py":
+        return None
+    return True if _ALL_SLOW.search(collection_path.read_text(encoding="utf-8")) else None
+
 
 # -- faults ------------------------------------------------------------------------------------------------------------
 

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from wellworn.cli import app
+from wellworn.cli.program import command_word, program
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Cli:
 
     def __call__(self, *args: str, stdin: str | bytes | None = None, env: dict[str, str] | None = None) -> Answer:
         variables = {"WELLWORN_DB": str(self.db), "WELLWORN_EMBEDDER": "hash", "COLUMNS": "200", **(env or {})}
-        result = CliRunner().invoke(app, list(args), input=stdin, env=variables)
+        result = CliRunner().invoke(program(command_word(args)), list(args), input=stdin, env=variables)
         if result.exception is not None and not isinstance(result.exception, SystemExit):
             raise result.exception
         return Answer(result.exit_code, result.stdout, result.stderr)

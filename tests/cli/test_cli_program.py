@@ -38,6 +38,9 @@ def commands() -> Iterator[tuple[str, Any]]:  # typer's command classes differ b
     yield from walk("wellworn", typer.main.get_command(app))
 
 
+COMMANDS = dict(commands())
+
+
 def page(name: str, command: Any) -> str:
     """What the help says, without the layout that typer gives it; shared options stand on the first page only."""
     lines = [*command.help.splitlines(), ""]
@@ -50,24 +53,19 @@ def page(name: str, command: Any) -> str:
 
 
 def test_help_is_as_recorded() -> None:
-    text = "\n\n".join(page(name, command) for name, command in commands()) + "\n"
+    text = "\n\n".join(page(name, command) for name, command in COMMANDS.items()) + "\n"
     if os.environ.get("WELLWORN_GOLDEN") == "write":
         GOLDEN.write_text(text, encoding="utf-8")
     assert text == GOLDEN.read_text(encoding="utf-8"), "renew it with WELLWORN_GOLDEN=write pytest"
 
 
-@pytest.mark.parametrize("name", [name for name, _ in commands()])
-def test_every_command_explains_itself(cli: Cli, name: str) -> None:
-    words = name.split()[1:]
-    answer = cli.ok(*words, "--help")
-    command = dict(commands())[name]
-    assert command.help.strip()[0].isupper()
-    assert "Example: wellworn " in answer.out or hasattr(command, "commands")
-
-
-@pytest.mark.parametrize("name", [name for name, command in commands() if not hasattr(command, "commands")])
-def test_every_command_has_json(name: str) -> None:
-    assert "--json" in [opt for param in dict(commands())[name].params for opt in param.opts]
+def test_every_command_explains_itself_and_has_json(cli: Cli) -> None:
+    for name, command in COMMANDS.items():
+        group = hasattr(command, "commands")
+        assert command.help.strip()[0].isupper(), name
+        assert group or "--json" in [opt for param in command.params for opt in param.opts], name
+        answer = cli.ok(*name.split()[1:], "--help")
+        assert group or "Example: wellworn " in answer.out, name
 
 
 def test_version() -> None:
@@ -109,7 +107,7 @@ def test_only_the_part_of_the_command_is_loaded(line: str, word: str | None) -> 
 
 def test_a_dozen_commands_are_on_top() -> None:
     panels: dict[str, list[str]] = {}
-    for name, command in commands():
+    for name, command in COMMANDS.items():
         if name.count(" ") == 1 and not command.hidden:
             panels.setdefault(command.rich_help_panel, []).append(name.split()[1])
     assert len(panels["Everyday"]) == 12
@@ -240,15 +238,15 @@ def hints() -> list[str]:
     return sorted({one for some in found for one in some} - {"--help"})
 
 
-@pytest.mark.parametrize("hint", hints())
-def test_every_hint_names_a_command_and_options_that_exist(hint: str) -> None:
-    command: Any = typer.main.get_command(app)
-    words = hint.replace("{", " {").split()
-    while words and words[0] in getattr(command, "commands", {}):
-        command = command.commands[words.pop(0)]
-    assert not hasattr(command, "commands") or not words, hint
-    known = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)}
-    assert {word for word in words if word.startswith("--")} <= known
+def test_every_hint_names_a_command_and_options_that_exist() -> None:
+    for hint in hints():
+        command = COMMANDS["wellworn"]
+        words = hint.replace("{", " {").split()
+        while words and words[0] in getattr(command, "commands", {}):
+            command = command.commands[words.pop(0)]
+        assert not hasattr(command, "commands") or not words, hint
+        known = {opt for param in command.params for opt in (*param.opts, *param.secondary_opts)}
+        assert {word for word in words if word.startswith("--")} <= known, hint
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from wellworn.cli import app
+from wellworn.cli.program import program
 from wellworn.doors.clients import CLIENTS
 from wellworn.doors.settings_text import parsed, with_json, with_toml, without_json, without_toml
 
@@ -64,7 +64,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def connect(*arguments: str, code: int = 0) -> str:
-    done = CliRunner().invoke(app, ["connect", *arguments])
+    done = CliRunner().invoke(program("connect"), ["connect", *arguments])
     assert done.exit_code == code, done.output
     return done.output
 
@@ -173,7 +173,7 @@ def test_the_hooks_run(place: Path, client: str) -> None:
     for event, groups in server_in(place / FILES[client][1], "hooks").items():
         line = shlex.split(groups[0]["hooks"][0]["command"])
         given = {"session_id": "s1", "prompt": "mend the build", "hook_event_name": event}
-        done = CliRunner().invoke(app, line[line.index("hook") :], input=json.dumps(given))
+        done = CliRunner().invoke(program("hook"), line[line.index("hook") :], input=json.dumps(given))
         assert done.exit_code == 0, done.output
         assert "No such option" not in done.output
 
@@ -186,7 +186,7 @@ def test_a_memory_is_kept_where_git_does_not_see_it_unless_there_is_one(place: P
     assert db() == str(place / ".wellworn/memory.db")
     assert (place / ".wellworn/.gitignore").read_text() == "*\n"
     told = ["remember", "The tests run with make check.", "--embedder", "hash"]
-    assert CliRunner().invoke(app, told).exit_code == 0
+    assert CliRunner().invoke(program("remember"), told).exit_code == 0
     assert (place / ".wellworn/memory.db").exists()  # commands of this folder find it, too
     connect("cursor", "--remove")
     assert (place / ".wellworn/.gitignore").exists()  # what is remembered stays, and stays ignored

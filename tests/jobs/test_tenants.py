@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from wellworn import InvalidInput, Memory, ReflectionSettings, Scope, ScopeError
-from wellworn.cli import app
+from wellworn.cli.program import program
 
 ACME, RIVAL = Scope(tenant="acme", user="ada"), Scope(tenant="rival", user="bo")
 
@@ -89,5 +89,5 @@ def test_a_command_runs_the_jobs_of_its_own_tenant(tmp_path: Path) -> None:
         queue_a_talk(path, scope)
     options = ["--db", str(path), "--embedder", "hash"]
     for more, expected in ((["--tenant", "acme"], ["queued"]), (["--all-tenants"], ["done"])):
-        assert CliRunner().invoke(app, ["jobs", "run", *options, *more]).exit_code == 0
+        assert CliRunner().invoke(program("jobs"), ["jobs", "run", *options, *more]).exit_code == 0
         assert (states(path, ACME), states(path, RIVAL)) == (["done"], expected)
