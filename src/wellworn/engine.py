@@ -44,7 +44,7 @@ if TYPE_CHECKING:  # loaded where they are used: a plain memory needs none of th
     from wellworn.models.ledger import Budget, Meter, Prices
     from wellworn.models.port import Embedder, Model
     from wellworn.reflection.values import ReflectionSettings
-    from wellworn.search.qdrant import QdrantVectors
+    from wellworn.search.engines import VectorEngine
     from wellworn.search.steps.limits import ModelAccess
     from wellworn.search.steps.trainer import CombinedMemoryTrainer
     from wellworn.store.sqlite.driver import Key
@@ -159,7 +159,7 @@ class Engine:
                 start=started,
                 reranker=_reranker(self.profile, self.store, self.embedder),
             )
-            self.vectors = None if qdrant is None else _in_qdrant(qdrant, self.store)
+            self.vectors = self._vector_engine(qdrant, in_background)
             self._build(mode)
         except BaseException:
             self.store.close()
@@ -190,7 +190,7 @@ class Engine:
             learner=None if mode == "off" else self.learner,
             scrubbing=self.scrubbing,
             ram_bytes=self._ram_bytes,
-            elsewhere=self.vectors,
+            engine=self.vectors,
         )
         self.searches: CombinedMemoryTrainer | None = None
         if mode != "off" and self.recursion.mode != "off" and self.recursion.learns:
@@ -207,6 +207,17 @@ class Engine:
         self.forgetter = Forgetter(
             self.store, self.searcher, clock=self.clock, before=self.learner.log.write, cut=restart_jobs
         )
+
+    def _vector_engine(self, qdrant: Any, in_background: bool) -> VectorEngine | None:
+        if qdrant is not None:
+            from wellworn.search.qdrant import QdrantVectors
+
+            return QdrantVectors(qdrant, store=self.store.location)
+        if not self.store.searches_vectors:
+            return None
+        from wellworn.search.engines import StoreVectors
+
+        return StoreVectors(self.store, most_bytes=self._ram_bytes, make=in_background)
 
     @property
     def background(self) -> Background:
@@ -236,10 +247,10 @@ class Engine:
         if self._background is not None:
             self._background.close()
         self.learner.close()
-        self.store.close()
-        self.searcher.drop_ram()
         if self.vectors is not None:
             self.vectors.close()
+        self.store.close()
+        self.searcher.drop_ram()
 
 
 def _model_access(engine: weakref.ref[Engine]) -> ModelAccess:
@@ -256,12 +267,6 @@ def _metered(engine: weakref.ref[Engine], model: Model, partition: Partition) ->
     if found is None:
         raise StoreClosed("the memory was closed; open it again")
     return found.background.meter(model, partition)
-
-
-def _in_qdrant(qdrant: Any, store: Store) -> QdrantVectors:
-    from wellworn.search.qdrant import QdrantVectors
-
-    return QdrantVectors(qdrant, store=store.location)
 
 
 def _tenants(tenants: Sequence[str] | Literal["all"] | None) -> Sequence[str] | Literal["all"] | None:

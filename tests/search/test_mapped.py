@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from wellworn import Memory, Scope
 from wellworn.ingest.terms import analyze
-from wellworn.search import codes, context, mapped
+from wellworn.search import codes, mapped, partition
 from wellworn.search.partition import PartitionIndex
 
 SCOPE = Scope(tenant="t", user="ada")
@@ -163,7 +163,7 @@ def test_a_filter_that_leaves_few_of_the_nearest_looks_at_all(tmp_path: Path) ->
     with opened(path) as memory:
         memory.remember_many([f"violin {n}" for n in range(200)], scope=SCOPE)
         memory.remember_many([{"text": f"violin tram cedar {n}", "tags": ["few"]} for n in range(5)], scope=SCOPE)
-        with patch.object(context, "NEAR_ROWS", 20):
+        with patch.object(partition, "NEAR_ROWS", 20):
             found = memory.recall("violin", tags=["few"], scope=SCOPE, k=5)
             assert {hit.entry.text for hit in found} == {f"violin tram cedar {n}" for n in range(5)}
             assert len(memory.recall("violin", scope=SCOPE, k=10)) == 10

@@ -55,7 +55,7 @@ def test_answers_are_the_exact_ones_and_tenants_are_apart(tmp_path: Path, client
         assert {scope.home(): recalled(memory, scope) for scope in (ADA, BEN, OTHER)} == exact
         assert sorted(map(len, points(client).values())) == [60, 120]
         vectors, engine = memory.engine.vectors, memory.engine
-        assert vectors is not None
+        assert isinstance(vectors, qdrant.QdrantVectors)
         for scope in (ADA, BEN, OTHER):  # whatever is asked for, nothing of another partition is named
             nos = vectors.nearest(scope.home(), engine.embedder.embed_query("amber"), 500)  # type: ignore[union-attr]
             assert len(nos or []) == 60

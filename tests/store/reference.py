@@ -75,7 +75,9 @@ class Reads(StoreReader):
         found = [heads.get(one) for one in partitions]
         return [None if head is None else Head(partition_no=head[0], seq=head[1]) for head in found]
 
-    def delta(self, partition_no: int, since: int, *, after: int = 0, limit: int | None = None) -> Delta:
+    def delta(
+        self, partition_no: int, since: int, *, after: int = 0, limit: int | None = None, vectors: bool = True
+    ) -> Delta:
         seq = next((seq for no, seq in self.state.heads.values() if no == partition_no), 0)
         rows = [
             slim_of(no, row)
@@ -83,6 +85,7 @@ class Reads(StoreReader):
             if self.state.heads[row["entry"].partition][0] == partition_no and row["seq"] > since and no > after
         ]
         gone = [no for at, no in self.state.removed.get(partition_no, ()) if at > since] if seq else []
+        rows = rows if vectors else [slim._replace(vector=None) for slim in rows]
         return Delta(seq=seq, rows=rows[:limit], removed=gone)
 
     def counts(self, partitions: Sequence[Partition], *, only: Sequence[str] = ()) -> dict[str, int]:

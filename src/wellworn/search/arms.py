@@ -209,15 +209,19 @@ class LazyMeaning:
 
     def __getitem__(self, rows: npt.NDArray[np.intp] | slice) -> Scores:
         rows = np.arange(len(self._bank))[rows] if isinstance(rows, slice) else rows
-        found: Scores = self._bank.vectors(rows) @ self._query
         if not self._bank.threaded or not any(self._near):
-            return found
-        for names, weight in zip((("before", "after"), ("before2", "after2")), self._near, strict=True):
-            for name in names:
-                beside = self._bank.beside(name, rows)
-                there = np.flatnonzero(beside >= 0)
-                found[there] += np.float32(weight) * (self._bank.vectors(beside[there]) @ self._query)
-        found /= self._bank.column("blend_norm", rows)
+            plain: Scores = self._bank.vectors(rows) @ self._query
+            return plain
+        near, far = self._near
+        beside = {name: self._bank.beside(name, rows) for name in ("before", "after", "before2", "after2")}
+        self._bank.vectors(np.concatenate([rows, *(them[them >= 0] for them in beside.values())]))  # fetched at once
+        blend = self._bank.vectors(rows)
+        for name, them in beside.items():
+            there = np.flatnonzero(them >= 0)
+            weight = np.float32(far if name.endswith("2") else near)
+            blend[there] += weight * self._bank.vectors(them[there])
+        lengths = np.linalg.norm(blend, axis=1)
+        found: Scores = (blend @ self._query / np.where(lengths > 0, lengths, 1.0)).astype(np.float32)
         return found
 
 

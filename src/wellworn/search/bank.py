@@ -41,6 +41,8 @@ class Bank:
         """The partitions that have rows, each with its first; one at least where there is any."""
         self._only = self.filled[0][0] if len(self.filled) == 1 else None
         self._columns: dict[str, npt.NDArray[Any]] = {}
+        self._vectors: dict[int, dict[int, Vector]] = {}
+        """By partition and row, as far as they were fetched."""
         self.dead = np.array([row + start for one, start in pairs for row in one.dead], dtype=np.intp)
         self.size = self._length - len(self.dead)
         """Rows that are not dead."""
@@ -63,14 +65,23 @@ class Bank:
         return whole[rows]
 
     def vectors(self, rows: Rows) -> Vector:
-        if self._only is not None:
+        if self._only is not None and self._only.fetch is None:
             return self._only.vectors[rows]
         owner = self.owner(rows)
-        found = np.empty((len(rows), self.partitions[0].vectors.shape[1]), dtype=np.float32)
+        found = np.empty((len(rows), self.partitions[0].width), dtype=np.float32)
         for number in set(owner.tolist()):
             here = owner == number
-            found[here] = self.partitions[number].vectors[rows[here] - self.starts[number]]
+            one, local = self.partitions[number], rows[here] - self.starts[number]
+            found[here] = one.vectors[local] if one.fetch is None else self._fetched(number, local)
         return found
+
+    def _fetched(self, number: int, rows: Rows) -> Vector:
+        """Vectors of a partition that does not hold them; each is fetched once."""
+        known = self._vectors.setdefault(number, {})
+        missing = np.array([row for row in dict.fromkeys(rows.tolist()) if row not in known], dtype=np.intp)
+        if len(missing):
+            known.update(zip(missing.tolist(), self.partitions[number].vectors_of(missing), strict=True))
+        return np.array([known[row] for row in rows.tolist()], dtype=np.float32).reshape(len(rows), -1)
 
     def owner(self, rows: Rows) -> Rows:
         """Which partition each row is of; smaller is more specific."""

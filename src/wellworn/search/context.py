@@ -19,6 +19,7 @@ from wellworn.core.values import Entry, Layer, filled
 from wellworn.ingest.terms import Question, read_question
 from wellworn.search.arms import LazyMeaning, LazyWords, Lexical, Scores, meaning, words
 from wellworn.search.bank import Bank, Mask, Rows, Vector
+from wellworn.search.partition import FETCHED_ROWS, NEAR_ROWS
 from wellworn.search.profiles import Profile
 from wellworn.search.ram import EntryCache
 from wellworn.search.score import Ranked, View, dated, factors
@@ -30,8 +31,6 @@ Check = Callable[[], None]
 """Raises when it is time to stop."""
 Embed = Callable[[str], Vector | None]
 
-NEAR_ROWS = 2000
-"""Rows of a partition with codes that each arm brings in."""
 FEW = 4096
 """Rows of a bank up to which partitioning all of them is quickest."""
 
@@ -164,7 +163,7 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
         rows = _best(_base(bounds, question, slice(None), lexical, blended, similarity), bounds)
     else:
         scores = _base(bounds, question, near, lexical, blended, similarity)
-        rows = np.sort(near[highest(scores, min(bounds.candidates, len(near)))])
+        rows = np.sort(near[highest(scores, min(bounds.candidates, len(near)))]) if len(near) else near
     newest = max(partition.newest for partition in bank.partitions)
     return filled(
         View,
@@ -203,26 +202,28 @@ def _base(
 def _near(bounds: Bounds, vector: Vector, lexical: Lexical) -> Rows | None:
     """Rows among which the best are, where a partition has codes or an engine: near in meaning, or with words of the query.
 
-    None: look at all of them. So it is where a filter leaves too few of the nearest rows.
+    None: look at all of them.
     """
-    bank, found = bounds.bank, list[Rows]()
-    if not any(partition.codes or partition.elsewhere for partition, _ in bank.filled):
+    bank, found, eligible = bounds.bank, list[Rows](), bounds.eligible
+    if not any(partition.codes or partition.elsewhere or partition.fetch for partition, _ in bank.filled):
         return None
     for partition, start in bank.filled:
-        count = min(NEAR_ROWS, len(partition))
-        rows = partition.likely(vector, count)
-        found.append((highest(partition.vectors @ vector, count) if rows is None else rows) + start)
+        passing = partition.alive if eligible is None else eligible[start : start + len(partition)]
+        rows = partition.likely(vector, bounds.candidates, passing=passing)
+        if rows is None:
+            cosines = np.where(passing, partition.vectors @ vector, np.float32(-2))
+            rows = highest(cosines, min(max(NEAR_ROWS, bounds.candidates), len(partition)))
+        found.append(rows + start)
     near = np.concatenate(found)
     if bank.threaded:  # a turn is also found by what is said around it
         around = [bank.beside(name, near) for name in ("before", "after", "before2", "after2")]
         near = np.concatenate([near, *(rows[rows >= 0] for rows in around)])
     near = _allowed(_distinct(bank, near), bounds)
-    if len(near) < min(bounds.candidates, bounds.searched):
-        return None
+    fetched = any(partition.fetch for partition, _ in bank.filled)
     scores = lexical.score.rarer if isinstance(lexical.score, LazyWords) else lexical.score
     if bounds.eligible is not None:
         scores = np.where(bounds.eligible, scores, np.float32(0))
-    return _distinct(bank, near, _allowed(_worded(scores), bounds))
+    return _distinct(bank, near, _allowed(_worded(scores, FETCHED_ROWS if fetched else NEAR_ROWS), bounds))
 
 
 def _distinct(bank: Bank, *rows: Rows) -> Rows:
@@ -233,9 +234,9 @@ def _distinct(bank: Bank, *rows: Rows) -> Rows:
     return np.flatnonzero(there)
 
 
-def _worded(scores: Scores) -> Rows:
+def _worded(scores: Scores, count: int) -> Rows:
     """The rows with the highest scores of words; of many that are equal any."""
-    count = min(NEAR_ROWS, len(scores))
+    count = min(count, len(scores))
     rows = np.flatnonzero(scores >= max(_bound(scores, count), np.finfo(np.float32).tiny))
     return rows[scores[rows].argpartition(-count)[-count:]] if len(rows) > count else rows
 

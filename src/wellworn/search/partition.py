@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -80,12 +80,34 @@ _BULK = 256
 """Rows in one delta from which sorting them in together beats adding one by one."""
 
 
+NEAR_ROWS = 2000
+"""Nearest rows that are named where an index is inexact: codes, or an engine."""
+FETCHED_ROWS = 300
+"""As many, where the vectors of all of them are fetched."""
+
+
+def index_bytes(rows: int, width: int) -> int:
+    """About how much memory the rows of a partition take."""
+    return rows * (4 * width + _ROW_BYTES)
+
+
 def few_of(entries: int) -> int:
     """In how many entries a rare term may be: 3, in a large partition about one in 200.
 
     By powers of two, so that rows are counted afresh only when the partition has doubled.
     """
     return max(3, 1 << max(0, (entries // 200).bit_length() - 1))
+
+
+class Nearest(Protocol):
+    """The port of an engine outside: about the `count` row numbers of the highest cosine, of `among` only if given.
+
+    None: it cannot tell now.
+    """
+
+    def __call__(
+        self, vector: npt.NDArray[np.float32], count: int, *, among: Sequence[int] | None = None
+    ) -> Sequence[int] | None: ...
 
 
 class PartitionIndex:
@@ -115,8 +137,10 @@ class PartitionIndex:
         """Rows that were added or changed since `known_seq` of the file that this index came from, or ever."""
         self.codes: Codes | None = None
         """Of the vectors, where there are many."""
-        self.elsewhere: Callable[[npt.NDArray[np.float32], int], Sequence[int] | None] | None = None
-        """Names the entries nearest to a vector, where an engine outside has the vectors; None: it cannot now."""
+        self.elsewhere: Nearest | None = None
+        """Names the entries nearest to a vector, where an engine outside has the vectors."""
+        self.fetch: Callable[[Sequence[int]], Mapping[int, npt.NDArray[np.float32]]] | None = None
+        """Reads vectors by row number, where they are not held here."""
         self._answers: LruCache[Hashable, npt.NDArray[np.bool_]] = LruCache(_MOST_ANSWERS)
         self._columns = {name: np.zeros(0, dtype=dtype) for name, dtype in _COLUMNS.items()}
         self._vectors = np.zeros((0, width), dtype=np.float32)
@@ -181,14 +205,49 @@ class PartitionIndex:
     @property
     def nbytes(self) -> int:
         """About how much memory the rows take."""
-        return self._size * (4 * self.width + _ROW_BYTES)
+        return index_bytes(self._size, self.width if self.fetch is None else 0)
 
-    def likely(self, vector: npt.NDArray[np.float32], count: int) -> npt.NDArray[np.intp] | None:
-        """About the `count` nearest rows, in no order, gone ones among them; None: all must be looked at."""
-        nos = None if self.elsewhere is None else self.elsewhere(vector, count)
-        if nos is not None:
-            return np.array(self.rows_of(nos), dtype=np.intp)
-        return None if self.codes is None else self.codes.nearest(vector, count)
+    def likely(
+        self, vector: npt.NDArray[np.float32], least: int, *, passing: npt.NDArray[np.bool_] | None = None
+    ) -> npt.NDArray[np.intp] | None:
+        """The rows that are probably nearest, in no order, gone ones among them; None: all must be looked at.
+
+        `least` of them pass a filter, if so many do.
+        """
+        most = max(least, NEAR_ROWS)
+        wanted = self._size if passing is None else int(np.count_nonzero(passing))
+        if self.elsewhere is not None:
+            count = most if self.fetch is None else max(least, FETCHED_ROWS)
+            rows = self._named(self.elsewhere(vector, min(most, count * self._size // max(1, wanted))))
+            if passing is not None and rows is not None and np.count_nonzero(passing[rows]) < min(least, wanted):
+                rows = self._named(self.elsewhere(vector, count, among=self.no[passing].tolist()))
+            if rows is not None:
+                return rows
+        if self.fetch is not None:  # nobody knows: what the words find is looked at
+            return np.empty(0, dtype=np.intp)
+        rows = None if self.codes is None else self.codes.nearest(vector, most)
+        if rows is not None and passing is not None and np.count_nonzero(passing[rows]) < min(least, wanted):
+            return None
+        return rows
+
+    def _named(self, nos: Sequence[int] | None) -> npt.NDArray[np.intp] | None:
+        return None if nos is None else np.array(self.rows_of(nos), dtype=np.intp)
+
+    def vectors_of(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.float32]:
+        """The vectors of some rows, from here or from where they are."""
+        if self.fetch is None:
+            return self.vectors[rows]
+        nos = self.no[rows].tolist()
+        fetched, found = self.fetch(nos), np.zeros((len(nos), self.width), dtype=np.float32)
+        for place, no in enumerate(nos):
+            if no in fetched and len(fetched[no]) == self.width:
+                found[place] = fetched[no]
+        return found
+
+    def leave_vectors(self, fetch: Callable[[Sequence[int]], Mapping[int, npt.NDArray[np.float32]]]) -> None:
+        """Hold vectors no longer: they are read where they are needed."""
+        self.fetch, self.codes = fetch, None
+        self._vectors = np.zeros((0, self.width), dtype=np.float32)
 
     def rows_of(self, nos: Sequence[int] | set[int]) -> list[int]:
         """Rows of those row numbers that are here."""
@@ -269,6 +328,8 @@ class PartitionIndex:
 
     def _encode(self) -> None:
         """Bring the codes up to date; where vectors are few there are none."""
+        if self.fetch is not None:
+            return
         if self.codes is None and usable(self._size, self.width):
             self.codes = Codes.trained(self.vectors)
             self.unsaved = self._size  # a file that has none is of little use
@@ -303,6 +364,8 @@ class PartitionIndex:
             grown = np.zeros(capacity, dtype=column.dtype)
             grown[: self._size] = column[: self._size]
             self._columns[name] = grown
+        if self.fetch is not None:
+            return
         vectors = np.zeros((capacity, self.width), dtype=np.float32)
         vectors[: self._size] = self._vectors[: self._size]
         self._vectors = vectors
@@ -313,7 +376,7 @@ class PartitionIndex:
         for name, (_, first) in _OWN.items():
             self._columns[name][place] = first
         self.speakers.update(slim.speaker for slim in fresh if slim.speaker)
-        if self.width:
+        if self.width and self.fetch is None:
             empty = bytes(4 * self.width)
             blob = b"".join(slim.vector or empty for slim in fresh)
             self._vectors[place] = np.frombuffer(blob, dtype="<f4").reshape(len(fresh), self.width)
@@ -338,7 +401,8 @@ class PartitionIndex:
                 column[row] = 0
             self._columns["valid_to"][row] = NONE
             self._columns["thread"][row] = NONE
-            self._vectors[row] = 0.0
+            if self.fetch is None:
+                self._vectors[row] = 0.0
             self.dead.append(row)
         return row
 
@@ -349,7 +413,8 @@ class PartitionIndex:
         renumber[keep] = np.arange(len(keep), dtype=np.int32)
         self.postings = self.postings.renumbered(renumber)
         self._columns = {name: column[: self._size][keep] for name, column in self._columns.items()}
-        self._vectors = self._vectors[: self._size][keep]
+        if self.fetch is None:
+            self._vectors = self._vectors[: self._size][keep]
         self._size, self.dead, self.codes = len(keep), [], None
         self._row_of = {int(no): row for row, no in enumerate(self._columns["no"])}
         self._link_threads()
@@ -420,7 +485,7 @@ class PartitionIndex:
     def _measure_blends(self, rows: npt.NDArray[np.intp]) -> None:
         """The length of each row's vector plus its weighted neighbours', which normalises the blended cosine."""
         near, far = self.neighbour_weights
-        if not self.width:
+        if not self.width or self.fetch is not None:
             return
         for start in range(0, len(rows), 4096):
             part = rows[start : start + 4096]

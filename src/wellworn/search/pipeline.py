@@ -40,7 +40,7 @@ from wellworn.search.truth import newer_first, settle, specific_first
 from wellworn.store.port import Store
 
 if TYPE_CHECKING:
-    from wellworn.search.qdrant import QdrantVectors
+    from wellworn.search.engines import VectorEngine
 
 ROUTE, WORDS_ROUTE = "hybrid", "words"
 """By words and meaning; and by words alone, while the embedder fails."""
@@ -102,7 +102,7 @@ class Searcher:
         learner: Learner | None = None,
         scrubbing: Scrubbing = NO_SCRUBBING,
         ram_bytes: int = RAM_MB * 1_000_000,
-        elsewhere: QdrantVectors | None = None,
+        engine: VectorEngine | None = None,
     ) -> None:
         self._store = store
         self._embedder = embedder
@@ -113,12 +113,7 @@ class Searcher:
         self._scrubbing = scrubbing
         forget = None if learner is None else learner.forget
         self.ram = Ram(
-            store,
-            embedder,
-            neighbour_weights=profile.near_meaning,
-            forget=forget,
-            max_bytes=ram_bytes,
-            elsewhere=elsewhere,
+            store, embedder, neighbour_weights=profile.near_meaning, forget=forget, max_bytes=ram_bytes, engine=engine
         )
 
     def under(self, profile: Profile, learner: Learner | None, scrubbing: Scrubbing) -> Searcher:

@@ -55,6 +55,10 @@ class QdrantVectors:
         if self._owned:
             self._client.close()
 
+    def has(self, partition_no: int) -> bool:
+        """Never: points are compared with an index that has the vectors."""
+        return False
+
     def follow(self, partition: Partition, index: PartitionIndex, delta: Delta) -> None:
         """Bring the points of a partition up to date with its index, to which a delta was just applied."""
         index.elsewhere = None
@@ -79,10 +83,10 @@ class QdrantVectors:
             self._remove(partition, [no for no in there if no not in held])
             changed = [no for no, seq in held.items() if there.get(no) != seq]
         for start in range(0, len(changed), _PAGE):
-            places = index.rows_of(changed[start : start + _PAGE])
+            places = np.array(index.rows_of(changed[start : start + _PAGE]), dtype=np.intp)
             nos, seqs = index.no[places].tolist(), index.seq[places].tolist()
             payloads = [{"partition": _name(partition), "seq": seq} for seq in seqs]
-            points = self._models.Batch(ids=nos, vectors=index.vectors[places].tolist(), payloads=payloads)
+            points = self._models.Batch(ids=nos, vectors=index.vectors_of(places).tolist(), payloads=payloads)
             self._client.upsert(self._collection(partition), points=points, wait=True)
         return True
 
@@ -104,17 +108,24 @@ class QdrantVectors:
             kept = set(there(page))
             self._remove(partition, [no for no in page if no not in kept])
 
-    def nearest(self, partition: Partition, vector: Matrix, count: int) -> list[int] | None:
-        """About the `count` row numbers of the highest cosine; None: nobody knows, look at all."""
+    def nearest(
+        self, partition: Partition, vector: Matrix, count: int, *, among: Sequence[int] | None = None
+    ) -> list[int] | None:
+        """About the `count` row numbers of the highest cosine; None: nobody knows."""
         if partition not in self._current:
             return None
-        return self._try(lambda: self._nearest(partition, vector, count), None)
+        return self._try(lambda: self._nearest(partition, vector, count, among), None)
 
-    def _nearest(self, partition: Partition, vector: Matrix, count: int) -> list[int] | None:
+    def _nearest(
+        self, partition: Partition, vector: Matrix, count: int, among: Sequence[int] | None
+    ) -> list[int] | None:
+        wanted = self._of(partition)
+        if among is not None:
+            wanted.must.append(self._models.HasIdCondition(has_id=[*among]))
         found = self._client.query_points(
             self._collection(partition),
             query=np.asarray(vector).tolist(),
-            query_filter=self._of(partition),
+            query_filter=wanted,
             limit=count,
             with_payload=False,
         )

@@ -21,11 +21,11 @@ from wellworn.core.values import Entry, Partition, filled
 from wellworn.models.port import Embedder, check_served
 from wellworn.search.bank import Bank
 from wellworn.search.mapped import IndexFiles
-from wellworn.search.partition import PartitionIndex
+from wellworn.search.partition import PartitionIndex, index_bytes
 from wellworn.store.port import Delta, Head, Store
 
 if TYPE_CHECKING:
-    from wellworn.search.qdrant import QdrantVectors
+    from wellworn.search.engines import VectorEngine
 
 RAM_MB = 2000
 PAGE_ROWS = 8192
@@ -148,10 +148,10 @@ class Ram:
         neighbour_weights: tuple[float, float],
         forget: Callable[[Sequence[int]], None] | None = None,
         max_bytes: int = RAM_MB * 1_000_000,
-        elsewhere: QdrantVectors | None = None,
+        engine: VectorEngine | None = None,
     ) -> None:
-        """`forget` is called with rows that are found to be gone from the store. `elsewhere` also has the vectors of large
-        partitions."""
+        """`forget` is called with rows that are found to be gone from the store. `engine` has the vectors of large
+        partitions; those that alone would pass `max_bytes` are held here without theirs."""
         self._store = store
         self._embedder = embedder
         self._weights = neighbour_weights
@@ -159,7 +159,7 @@ class Ram:
         self._forget = forget
         self.entries = EntryCache(store)
         self._files = IndexFiles(store)
-        self._elsewhere = elsewhere
+        self._engine = engine
         self._pid = os.getpid()
         self._held: OrderedDict[int, Held] = OrderedDict()
         self._numbers: dict[Partition, int] = {}
@@ -244,24 +244,33 @@ class Ram:
             held.index = self._files.load(held.partition, held.index)
         index = held.index
         if not len(index):
-            index.load(self._pages(index.partition_no))
-        delta = self._store.delta(index.partition_no, index.known_seq)
+            if self._engine is not None and self._is_too_large(held.partition) and self._engine.has(index.partition_no):
+                index.leave_vectors(self._store.vectors)
+            index.load(self._pages(index))
+        delta = self._store.delta(index.partition_no, index.known_seq, vectors=index.fetch is None)
         index.apply(delta)
         if delta.removed:
             self._removed(delta.removed)
             self._files.erase(held.partition)
         self._files.save(held.partition, index)
-        if self._elsewhere is not None:
-            self._elsewhere.follow(held.partition, index, delta)
+        if self._engine is not None:
+            self._engine.follow(held.partition, index, delta)
+            if index.elsewhere is not None and index.nbytes > self.max_bytes:
+                index.leave_vectors(self._store.vectors)
+
+    def _is_too_large(self, partition: Partition) -> bool:
+        """Whether a partition alone would take more memory than all may."""
+        rows = self._store.counts([partition], only=["entries"])["entries"]
+        return index_bytes(rows, self._width()) > self.max_bytes
 
     def _removed(self, nos: Sequence[int]) -> None:
         self.entries.drop(nos)
         if self._forget is not None:
             self._forget(nos)
 
-    def _pages(self, partition_no: int) -> Iterator[Delta]:
-        after = 0
-        while (page := self._store.delta(partition_no, 0, after=after, limit=PAGE_ROWS)).rows:
+    def _pages(self, index: PartitionIndex) -> Iterator[Delta]:
+        read, after = partial(self._store.delta, index.partition_no, 0, vectors=index.fetch is None), 0
+        while (page := read(after=after, limit=PAGE_ROWS)).rows:
             yield page
             after = page.rows[-1].no
 
@@ -322,8 +331,8 @@ class Ram:
                 dropped += max(0, before - held.index.held)
         for partition, head in zip(partitions, self._store.heads(partitions), strict=True):
             self._files.erase(partition)
-            if self._elsewhere is not None:
-                self._elsewhere.erase(partition, None if head is None else self._store.read)
+            if self._engine is not None:
+                self._engine.erase(partition, None if head is None else self._store.read)
         return dropped + self.entries.forget(partitions)
 
     def clear(self) -> None:

@@ -27,7 +27,7 @@ from wellworn.ingest.terms import Trait, terms
 from wellworn.models.port import Matrix
 from wellworn.search.arms import Scores
 from wellworn.search.bank import Bank, Mask, Rows
-from wellworn.search.context import NEAR_ROWS, SearchContext, highest
+from wellworn.search.context import SearchContext, highest
 from wellworn.search.partition import NONE, SUPERSEDED
 from wellworn.search.ram import Ram
 from wellworn.search.score import Ranked
@@ -129,11 +129,11 @@ class Truth:
 def _nearest(bank: Bank, vectors: Matrix, count: int) -> list[tuple[Rows, Scores]]:
     """For each vector the nearest rows with their cosines, among those of statements that hold now."""
     (index, _), fits, found = bank.filled[0], _fit(bank), list[tuple[Rows, Scores]]()
-    likely = [near for vector in vectors if (near := index.likely(vector, NEAR_ROWS)) is not None]
+    likely = [near for vector in vectors if (near := index.likely(vector, count, passing=fits)) is not None]
     if len(likely) == len(vectors):
         for vector, near in zip(vectors, likely, strict=True):
             rows = near[fits[near]]
-            cosine = index.vectors[rows] @ vector
+            cosine = bank.vectors(rows) @ vector
             best = np.argsort(-cosine, kind="stable")[:count]
             found.append((rows[best], cosine[best]))
         return found

@@ -82,8 +82,13 @@ class StoreReader(ABC):
     def heads(self, partitions: Sequence[Partition]) -> list[Head | None]: ...
 
     @abstractmethod
-    def delta(self, partition_no: int, since: int, *, after: int = 0, limit: int | None = None) -> Delta:
-        """What changed after a count; with a limit, at most that many rows whose number is above `after`."""
+    def delta(
+        self, partition_no: int, since: int, *, after: int = 0, limit: int | None = None, vectors: bool = True
+    ) -> Delta:
+        """What changed after a count; with a limit, at most that many rows whose number is above `after`.
+
+        Without `vectors` rows come without them.
+        """
 
     @abstractmethod
     def counts(self, partitions: Sequence[Partition], *, only: Sequence[str] = ()) -> dict[str, int]:
@@ -152,6 +157,10 @@ class StoreReader(ABC):
     @abstractmethod
     def index_of(self, nos: Sequence[int]) -> dict[int, tuple[IndexRecord | None, Vector | None]]:
         """Index record and vector by row number; rows that are gone are left out."""
+
+    def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
+        """Vectors by row number; rows that have none or are gone are left out."""
+        return {no: vector for no, (_, vector) in self.index_of(nos).items() if vector is not None}
 
     @abstractmethod
     def model(self) -> EmbeddingModel | None:
@@ -317,6 +326,8 @@ class Store(StoreReader):
     """What the user opened: a path, a URL or `:memory:`."""
     encrypted: bool = False
     """Whether the files are unreadable without a key."""
+    searches_vectors: bool = False
+    """Whether `vector_index` can make one."""
     stale_index: bool = False
     """Whether the index records are those of an earlier release, so that `repair` should write them anew; set to False then."""
 
@@ -332,6 +343,18 @@ class Store(StoreReader):
     def damaged(self) -> dict[str, str]:
         """Rows that could not be read since the store was opened or last checked, and why: reads leave them out."""
         return {}
+
+    def vector_index(self, partition_no: int, *, make: bool = False) -> bool:
+        """Whether `nearest` can be asked of a partition. With `make` its index is made first, which may take long and
+        keeps nobody from reading or writing."""
+        return False
+
+    def nearest(
+        self, partition_no: int, vector: Vector, count: int, *, among: Sequence[int] | None = None
+    ) -> list[int] | None:
+        """About the `count` row numbers of a partition whose vectors are nearest; with `among`, exactly those of these
+        rows that are. None where there is no index."""
+        return None
 
     @abstractmethod
     def clear_hidden(self, number: int) -> Removed:

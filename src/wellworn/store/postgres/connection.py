@@ -40,9 +40,11 @@ POOL_SIZE = 16
 SCHEMA = "wellworn"
 _OPTIONS = {"keepalives_idle": "10", "keepalives_interval": "5", "keepalives_count": "3", "tcp_user_timeout": "30000"}
 """A server that vanished without a word is noticed within half a minute."""
+_SCAN = "-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=200 -c hnsw.max_scan_tuples=50000"
+"""How an index of vectors is searched: on and on, until it has named as many rows as were asked for."""
 _LOCK_CLASS = 0x77656C6C
 """Our advisory locks, so that they do not meet those of other programs: `well` is the writer's, one more for
-migrations, two more for partitions that are being removed."""
+migrations, two more for partitions that are being tended."""
 _SERVER_BACK_WAITS = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow)
 
 
@@ -119,7 +121,9 @@ class Pool:
             pause_s = min(1.0, 2 * pause_s)
 
     def _connect(self, timeout_s: float) -> PostgresDb:
-        settings = f"-c search_path={self._address.schema},public,extensions -c synchronous_commit={self._commit}"
+        settings = (
+            f"-c search_path={self._address.schema},public,extensions -c synchronous_commit={self._commit} {_SCAN}"
+        )
         given = {"connect_timeout": str(int(timeout_s)), "application_name": "wellworn", **_OPTIONS}
         given |= self._address.given
         given["options"] = f"{self._address.given.get('options', '')} {settings}".strip()
@@ -274,13 +278,13 @@ class Pool:
                 _end(db, "ROLLBACK")
 
     @contextmanager
-    def clearing(self, number: int) -> Iterator[bool]:
-        """Whether this process may remove a hidden partition, or another one is doing it at this moment."""
+    def tending(self, number: int) -> Iterator[PostgresDb | None]:
+        """A connection for long work on a partition (removing it, making its index); None: another process is at it."""
         with self.reading() as db:
             lock = f"({_LOCK_CLASS + 2}, {number % 2**31})"
             ((free,),) = db.ask(f"SELECT pg_try_advisory_lock{lock}")
             try:
-                yield bool(free)
+                yield db if free else None
             finally:
                 if free and not db.closed:
                     db.execute(f"SELECT pg_advisory_unlock{lock}")

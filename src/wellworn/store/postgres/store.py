@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
 from wellworn.core.errors import InvalidInput, WrongKey
-from wellworn.store.port import Flaw, Removed
+from wellworn.store.port import Flaw, Removed, Vector
 from wellworn.store.postgres.connection import Address, Pool
 from wellworn.store.postgres.db import PostgresDb
 from wellworn.store.postgres.schema import migrate
@@ -44,8 +45,24 @@ _CHECKS = {
 }
 
 
+WIDEST = 2000
+"""Numbers of a vector up to which pgvector can index it."""
+_UNUSED_INDEXES = """
+SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname ~ '^near_[0-9]+_[0-9]+$'
+AND (split_part(relname, '_', 2) NOT IN (SELECT no::text FROM partitions WHERE NOT hidden) OR relname = ?)
+"""
+"""The indexes of partitions that are gone, and one that was not finished."""
+
+
+def _indexed(partition_no: int, width: int) -> str:
+    """The rows of a partition's index. Small partitions have none and pay for none."""
+    return f"partition = {int(partition_no)} AND vector_dims(vector) = {int(width)}"
+
+
 class PostgresStore(SqlStore):
     """A memory in one schema of a Postgres database. Several threads, processes and machines may use it at once."""
+
+    searches_vectors = True
 
     def __init__(self, url: str, *, durability: str = "full", key: Key | None = None) -> None:
         if durability not in ("full", "normal"):
@@ -77,8 +94,45 @@ class PostgresStore(SqlStore):
         return self._pool.translated()
 
     def clear_hidden(self, number: int) -> Removed:
-        with self._pool.clearing(number) as free:
-            return self._clear(number) if free else Removed()
+        with self._pool.tending(number) as db:
+            return Removed() if db is None else self._clear(number)
+
+    # -- vectors -------------------------------------------------------------------------------------------------
+
+    def vector_index(self, partition_no: int, *, make: bool = False) -> bool:
+        model = self.model()
+        if model is None or model.width > WIDEST:
+            return False
+        with self._pool.tending(partition_no) if make else self._pool.reading() as db:
+            if db is None:
+                return False
+            name = f"near_{int(partition_no)}_{model.width}"
+            there = db.ask("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(?)", (name,))
+            if there == [(True,)] or not make:
+                return there == [(True,)]
+            for (old,) in db.ask(_UNUSED_INDEXES, (name,)):
+                db.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {old}")
+            db.execute(
+                f"CREATE INDEX CONCURRENTLY {name} ON index_records USING hnsw "
+                f"((vector::vector({model.width})) vector_ip_ops) WHERE {_indexed(partition_no, model.width)}"
+            )
+        return True
+
+    def nearest(
+        self, partition_no: int, vector: Vector, count: int, *, among: Sequence[int] | None = None
+    ) -> list[int] | None:
+        # Numbers are written out, so that the planner sees which index it is. Rows that are given are compared exactly.
+        where, column, width = _indexed(partition_no, len(vector)), f"vector::vector({len(vector)})", len(vector)
+        values: list[object] = []
+        with self._pool.reading() as db:
+            if among is not None:
+                where += " AND entry = ANY(?)"
+                column = "vector"
+                values.append([*among])
+            query = (
+                f"SELECT entry FROM index_records WHERE {where} ORDER BY {column} <#> ?::vector({width}) LIMIT {count}"
+            )
+            return [no for (no,) in db.ask(query, (*values, db.vector(vector)))]
 
     def check(self, *, mend: bool = False) -> list[Flaw]:
         self.damage.clear()

@@ -13,6 +13,8 @@ from datetime import datetime
 from functools import lru_cache, partial
 from typing import Any
 
+import numpy as np
+
 from wellworn.core.clock import to_micros
 from wellworn.core.values import Entry, Layer, Link, Partition, Turn
 from wellworn.store.damage import Damage, slim_from
@@ -51,13 +53,11 @@ from wellworn.store.sql.db import NAMED, Db, Row, limited, name_of
 
 _SLIM = """
 SELECT e.no, e.seq, e.index_seq, e.kind, e.state, e.at, e.valid_from, e.valid_to, e.confidence, e.usage_count,
-       e.repeats, e.thread, e.position, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts, i.vector,
+       e.repeats, e.thread, e.position, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts, {vector},
        e.source, e.tags
 FROM entries e INDEXED BY {index} CROSS JOIN index_records i ON i.entry = e.no
 WHERE e.partition = ? AND e.seq > ? AND e.no > ? ORDER BY e.no
 """
-# A whole partition is read along the index of partitions, in row order; a few changes along the index of changes.
-_SLIM_ALL, _SLIM_CHANGED = _SLIM.format(index="entries_by_partition"), _SLIM.format(index="entries_by_change")
 
 _SHARES_A_SKETCH = "SELECT " + " OR ".join(
     f"EXISTS (SELECT 1 FROM index_records WHERE {column} = ? AND {column} <> 0 AND partition = ?)"
@@ -127,7 +127,9 @@ class SqlReader(StoreReader):
             found = _heads_of(db, partitions)
         return [found.get(place) for place in range(len(partitions))]
 
-    def delta(self, partition_no: int, since: int, *, after: int = 0, limit: int | None = None) -> Delta:
+    def delta(
+        self, partition_no: int, since: int, *, after: int = 0, limit: int | None = None, vectors: bool = True
+    ) -> Delta:
         with self._reading(snapshot=True) as db:
             head = db.ask(
                 f"SELECT s.seq, (SELECT width FROM models WHERE current) FROM partitions s WHERE s.no = ? AND {db.visible}",
@@ -136,7 +138,10 @@ class SqlReader(StoreReader):
             if not head:
                 return Delta(seq=0, rows=[], removed=[])
             values: list[Any] = [partition_no, since, after]
-            found = db.ask((_SLIM_CHANGED if since else _SLIM_ALL) + limited(limit, values), values)
+            # A whole partition is read along the index of partitions, in row order; a few changes along that of changes.
+            index = "entries_by_change" if since else "entries_by_partition"
+            query = _SLIM.format(index=index, vector="i.vector" if vectors else "NULL")
+            found = db.ask(query + limited(limit, values), values)
             removed = db.ask("SELECT entry FROM removed WHERE partition = ? AND seq > ?", (partition_no, since))
         ((seq, width),) = head
         rows = self.damage.read(found, partial(slim_from, vector_bytes=4 * (width or 0)), index_name)
@@ -300,6 +305,14 @@ class SqlReader(StoreReader):
             )
         readable = dict(self.damage.read(rows, numbered_index, lambda row: f"index record {row[9]}"))
         return {row[9]: readable.get(row[9], (None, None)) for row in rows}
+
+    def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
+        values: list[Any] = []
+        with self._reading() as db:
+            rows = db.ask(f"SELECT vector, entry FROM index_records WHERE entry {db.among(nos, values)}", values)
+        return {
+            no: np.frombuffer(blob, dtype="<f4") for blob, no in rows if isinstance(blob, bytes) and not len(blob) % 4
+        }
 
     def model(self) -> EmbeddingModel | None:
         with self._reading() as db:
