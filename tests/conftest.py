@@ -25,6 +25,10 @@ from contract.postgres import postgres_server
 
 __all__ = ["postgres_server"]
 
+# No test speaks TLS. Every httpx client reads all certificates that it can find, which takes longer than most tests.
+os.environ.pop("SSL_CERT_FILE", None)
+os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+
 QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
 settings.register_profile(

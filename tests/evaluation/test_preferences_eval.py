@@ -19,7 +19,9 @@ def lived(prefers: Prefers, citing: Citing, learning: str = "on") -> Told:
         return world.live(memory, SCOPE, citing)
 
 
-@pytest.mark.parametrize("name", ["newest", "kind", "source", "another tag"])
+@pytest.mark.parametrize(
+    "name", ["newest", *(pytest.param(name, marks=pytest.mark.slow) for name in ("kind", "source", "another tag"))]
+)
 def test_what_a_person_means_is_learned(name: str) -> None:
     prefers = {**TUNE, **CHECK}[name]
     untrained, learned = (sum(lived(prefers, Citing(), mode).shown[-LAST:]) / LAST for mode in ("observe", "on"))
@@ -27,7 +29,9 @@ def test_what_a_person_means_is_learned(name: str) -> None:
     assert learned >= 0.8
 
 
-@pytest.mark.parametrize("feedback", ["random", "inverted", "first", "last"])
+@pytest.mark.parametrize(
+    "feedback", ["inverted", *(pytest.param(name, marks=pytest.mark.slow) for name in ("random", "first", "last"))]
+)
 def test_bad_feedback_changes_nothing(feedback: str) -> None:
     citing = Citing(feedback=feedback)
     untrained, learned = (lived(TUNE["speaker"], citing, mode) for mode in ("observe", "on"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn.core.tokens import count_tokens
@@ -46,20 +46,17 @@ documents = st.lists(st.tuples(parts, st.integers(1, 60)), min_size=1, max_size=
 )
 
 
-@settings(max_examples=80, deadline=None)
 @given(text=documents)
 def test_joining_the_pieces_gives_the_text_back(text: str) -> None:
     assert "".join(piece.own for piece in chunk(text)) == text
 
 
-@settings(max_examples=80, deadline=None)
 @given(text=documents)
 def test_no_piece_has_more_than_500_tokens(text: str) -> None:
     for piece in chunk(text):
         assert count_tokens(piece.text) <= MAX_TOKENS == 500
 
 
-@settings(max_examples=80, deadline=None)
 @given(text=documents)
 def test_a_piece_is_its_share_with_the_end_of_the_one_before(text: str) -> None:
     pieces = chunk(text)
@@ -74,7 +71,6 @@ def test_a_piece_is_its_share_with_the_end_of_the_one_before(text: str) -> None:
         assert " ".join(lead.split()) == "" or " ".join(before.own.split()).endswith(" ".join(lead.split()))
 
 
-@settings(max_examples=50, deadline=None)
 @given(text=documents)
 def test_no_piece_is_blank_unless_the_text_is(text: str) -> None:
     pieces = chunk(text)
@@ -82,7 +78,6 @@ def test_no_piece_is_blank_unless_the_text_is(text: str) -> None:
     assert len(pieces) == 1 or all(piece.own.strip() for piece in pieces)
 
 
-@settings(max_examples=50, deadline=None)
 @given(a=documents, b=documents)
 def test_the_tokens_of_a_whole_are_never_more_than_those_of_its_parts(a: str, b: str) -> None:
     assert count_tokens(a + b) <= count_tokens(a) + count_tokens(b)

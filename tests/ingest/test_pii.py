@@ -11,7 +11,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ingest.pii_corpus.marked import Marked, marked
@@ -59,7 +59,6 @@ def test_check_digits() -> None:
 
 
 @given(TEXTS)
-@settings(max_examples=150, deadline=None)
 def test_masking_leaves_nothing_to_find_and_masks_nothing_twice(text: str) -> None:
     once = scrub_text(text).text
     assert find(once) == []
@@ -67,7 +66,6 @@ def test_masking_leaves_nothing_to_find_and_masks_nothing_twice(text: str) -> No
 
 
 @given(TEXTS)
-@settings(max_examples=150, deadline=None)
 def test_what_is_outside_of_findings_stays(text: str) -> None:
     found = find(text)
     assert all(0 <= one.start < one.end <= len(text) for one in found)

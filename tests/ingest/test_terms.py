@@ -7,7 +7,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.builders import make_entry
@@ -94,7 +94,6 @@ def test_words_are_split_at_everything_that_is_no_letter_or_digit() -> None:
     assert words("snake_case kebab-case a.b/c") == ["snake", "case", "kebab", "case", "a", "b", "c"]
 
 
-@settings(max_examples=200, deadline=None)
 @given(text=st.text(max_size=200), title=st.text(max_size=30), tags=st.lists(st.text(max_size=10), max_size=3))
 def test_an_index_record_counts_every_term_once(text: str, title: str, tags: list[str]) -> None:
     record = analyze(text, title=title, tags=tags)

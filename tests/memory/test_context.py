@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from contract.builders import make_entry
@@ -88,7 +88,6 @@ def test_it_says_how_many_are_shown() -> None:
     assert recall_of().shown() == 0
 
 
-@settings(max_examples=200, deadline=None)
 @given(texts=st.lists(st.text(min_size=1, max_size=300), max_size=8), budget=st.integers(0, 400))
 def test_a_block_never_exceeds_its_budget(texts: list[str], budget: int) -> None:
     items = [Item(text=text, kind="note", date="2026-05-01") for text in texts]

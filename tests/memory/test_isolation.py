@@ -126,7 +126,6 @@ def run(mem: Memory, steps: list[tuple[str, Scope, str, int]]) -> None:
     assert mem.verify().ok
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(steps=st.lists(calls, min_size=5, max_size=25))
 def test_no_order_of_calls_crosses_a_tenant_or_a_user(steps: list[tuple[str, Scope, str, int]]) -> None:
     clock = Clock()

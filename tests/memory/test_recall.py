@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memory.world import ADA, BEN, NOON, Clock, OpenMemory, texts
@@ -377,7 +377,6 @@ def test_query_syntax_of_any_engine_has_no_meaning(full: Memory, query: str) -> 
     assert full.admin.stats(scope=ADA).entries == len(FACTS)
 
 
-@settings(max_examples=60, deadline=None)
 @given(query=st.text(min_size=1, max_size=60))
 def test_any_readable_question_is_answered(query: str) -> None:
     with Memory.open(":memory:", embedder="hash:16") as mem:

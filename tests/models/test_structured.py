@@ -9,11 +9,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn.core.errors import ModelFailed, ReplyUnreadable
-from wellworn.models.structured import MAX_CHARS, find_json, read_json
+from wellworn.models import structured
+from wellworn.models.structured import find_json, read_json
 
 MEMORIES = {
     "extracted_memories": [
@@ -163,7 +164,6 @@ VALUES = st.recursive(
     SCALARS, lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4)
 )
 JSON = st.lists(VALUES, min_size=1, max_size=4) | st.dictionaries(st.text(max_size=8), VALUES, min_size=1, max_size=4)
-MANY = settings(max_examples=250, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def mended(value: Any) -> Any:
@@ -171,7 +171,6 @@ def mended(value: Any) -> Any:
     return json.loads(json.dumps(value)) if value is not None else None
 
 
-@MANY
 @given(JSON, st.sampled_from([None, 2]), st.booleans())
 def test_valid_json_is_read_exactly_wherever_it_stands(value: Any, indent: int | None, ascii_only: bool) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only)
@@ -180,7 +179,6 @@ def test_valid_json_is_read_exactly_wherever_it_stands(value: Any, indent: int |
         assert find_json(around.replace("{}", text))[0] == mended(value)
 
 
-@MANY
 @given(st.text(max_size=200) | st.text(alphabet="{}[]()\"'\\,:.`/#*\n -+e0atrufnls“”‘’", max_size=80))
 def test_any_text_gives_values_or_the_error(text: str) -> None:
     check_sound(text)
@@ -280,16 +278,16 @@ BREAKS: list[Break] = [
 HARMLESS: list[Break] = [wrap, trailing_commas, python_literals, raw_newlines, bare_keys, comments, fence]
 
 
-def test_two_thousand_broken_shapes_do_no_harm() -> None:
+def test_hundreds_of_broken_shapes_do_no_harm() -> None:
     rng = random.Random(7)
     shapes = set()
-    for _ in range(3000):
+    for _ in range(1000):
         text = json.dumps(MEMORIES, ensure_ascii=rng.random() < 0.5, indent=rng.choice([None, 2]))
         for step in rng.choices(BREAKS, k=rng.randint(1, 4)):
             text = step(text, rng)
         shapes.add(text)
         check_sound(text)
-    assert len(shapes) >= 2000
+    assert len(shapes) >= 700
 
 
 def test_what_can_be_mended_loses_nothing() -> None:
@@ -298,7 +296,7 @@ def test_what_can_be_mended_loses_nothing() -> None:
         "memories": [{"summary": "Ada moved to Bonn. She works there; remotely.", "reference": [0, 2]}, {"b": None}]
     }
     wanted = json.dumps(plain).replace(". ", " ").replace("; ", " ")
-    for _ in range(1000):
+    for _ in range(300):
         text = json.dumps(plain, indent=rng.choice([None, 2]))
         steps = [step for step in HARMLESS if rng.random() < 0.5]
         for step in steps:
@@ -337,12 +335,12 @@ GARBAGE = {
 @pytest.mark.parametrize("unit", GARBAGE.values(), ids=GARBAGE)
 def test_long_garbage_is_read_to_its_end(unit: str) -> None:
     """A reader that looks at a sign again and again would not come back from this."""
-    assert all(math.isfinite(len(json.dumps(found))) for found in find_json(unit * (100_000 // len(unit))))
+    assert all(math.isfinite(len(json.dumps(found))) for found in find_json(unit * (30_000 // len(unit))))
 
 
-def test_a_megabyte_is_read_and_no_more_than_that() -> None:
-    assert len(find_json("[" * 3_000_000)) <= MAX_CHARS
-    long = '{"a": 1} ' + "x" * MAX_CHARS + '{"b": 2}'
+def test_no_more_is_read_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(structured, "MAX_CHARS", 1000)
+    long = '{"a": 1} ' + "x" * 1000 + '{"b": 2}'
     (found,) = find_json(long)
     assert found == {"a": 1}
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from dataclasses import replace
@@ -249,19 +250,26 @@ DAMAGES: dict[str, Damage] = {
 }
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a filled store."""
+    path = tmp_path_factory.mktemp("whole") / "memory.db"
+    store = SqliteStore(path, durability="normal")
+    memory = open_memory(store)
+    fill(memory)
+    memory.outcome(memory.recall("tokio", scope=ADA).id, cited=[0], scope=ADA)
+    with store.transact() as tx:
+        put_job(tx, make_job("j", partition=ADA.home(), payload={"session": "2026-05-01"}))
+    store.close()
+    return path
+
+
 @pytest.fixture
-def damaged(tmp_path: Path) -> Callable[[str], SqliteStore]:
-    """Opens a filled store after a statement was run on its file behind its back."""
+def damaged(whole: Path, tmp_path: Path) -> Callable[[str], SqliteStore]:
+    """Opens a copy of it after a statement was run on the file behind the store's back."""
 
     def damage(statement: str) -> SqliteStore:
-        path = tmp_path / "memory.db"
-        store = SqliteStore(path, durability="normal")
-        memory = open_memory(store)
-        fill(memory)
-        memory.outcome(memory.recall("tokio", scope=ADA).id, cited=[0], scope=ADA)
-        with store.transact() as tx:
-            put_job(tx, make_job("j", partition=ADA.home(), payload={"session": "2026-05-01"}))
-        store.close()
+        path = Path(shutil.copy(whole, tmp_path))
         connection = sqlite3.connect(path, isolation_level=None)
         for trigger in ("records_keep_their_rows", "records_keep_their_words"):
             connection.execute(f"DROP TRIGGER {trigger}")

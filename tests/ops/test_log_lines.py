@@ -20,10 +20,11 @@ from wellworn.store.port import Store
 from .conftest import ADA, BOB, EVE, everything_in, open_memory, open_store
 from .test_jsonl import lines_of, seal
 
+ROUNDS = 12
 WORDS = ("apples", "bridges", "candles", "drums", "engines", "feathers", "gardens", "harbours")
 
 
-def use(memory: Memory, times: int = 45) -> None:
+def use(memory: Memory, times: int = ROUNDS) -> None:
     """Two people of one tenant and one of another, who recall and tell in turns, in every way there is."""
     for scope in (ADA, BOB, EVE):
         memory.remember_many([f"{word} number {n} of {scope.user}" for n, word in enumerate(WORDS)], scope=scope)
@@ -51,9 +52,9 @@ def used(memory: Memory, tmp_path: Path) -> Path:
 def test_the_log_teaches_the_same_after_a_load(memory: Memory, used: Path, other: Memory, other_store: Store) -> None:
     other.remember("something else, so that row numbers differ", scope=BOB)
     loaded = other.admin.load(used)
-    assert loaded.outcomes == len([line for line in lines_of(used) if line.get("type") == "outcome"]) == 3 * 45 + 4
+    assert loaded.outcomes == len([line for line in lines_of(used) if line.get("type") == "outcome"]) == 3 * ROUNDS + 4
     assert states(other) == states(memory)
-    assert states(other)[0]["person"]["outcomes"] >= 45
+    assert states(other)[0]["person"]["outcomes"] >= ROUNDS
     assert verify(other_store, HashEmbedder(16)).flaws == []
 
 
@@ -92,7 +93,7 @@ def test_what_was_told_before_a_reset_stays_behind(memory: Memory, other: Memory
     memory.learning.reset(scope=ADA)
     memory.outcome(memory.recall("drums", scope=ADA).id, cited=[0])
     written = memory.admin.export(tmp_path / "used.jsonl")
-    assert written.outcomes == 45 + 1  # the other tenant's, and the new one
+    assert written.outcomes == ROUNDS + 1  # the other tenant's, and the new one
     other.admin.load(tmp_path / "used.jsonl")
     assert states(other) == states(memory)
 
@@ -116,15 +117,15 @@ def test_settings_of_tenants_come_along(memory: Memory, other: Memory, tmp_path:
 
 
 def test_a_load_into_a_scope_takes_its_own_log_only(used: Path, other: Memory, other_store: Store) -> None:
-    assert other.admin.load(used, scope=ADA).outcomes == 45 + 4
+    assert other.admin.load(used, scope=ADA).outcomes == ROUNDS + 4
     assert {one.recall.partition for one in outcomes(other_store, "acme")} == {ADA.home()}
     assert other.admin.load(used, scope=Scope(tenant="acme", user="new")).outcomes == 0
 
 
 def test_an_export_of_a_scope_holds_its_log_only(memory: Memory, other: Memory, tmp_path: Path) -> None:
     use(memory)
-    assert memory.admin.export(tmp_path / "ada.jsonl", scope=ADA).outcomes == 45 + 4
-    assert other.admin.load(tmp_path / "ada.jsonl").outcomes == 45 + 4
+    assert memory.admin.export(tmp_path / "ada.jsonl", scope=ADA).outcomes == ROUNDS + 4
+    assert other.admin.load(tmp_path / "ada.jsonl").outcomes == ROUNDS + 4
 
 
 def test_a_recall_of_another_partition_is_not_told_of(used: Path, tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, Entry, Link, Partition, Turn
@@ -97,7 +97,6 @@ def distinct(found: list[Entry]) -> list[Entry]:
 
 @pytest.mark.parametrize("format", ["jsonl", "markdown"])
 @pytest.mark.parametrize("engine", ENGINES)
-@settings(max_examples=40, deadline=None)
 @given(found=st.lists(entries(), min_size=1, max_size=4).map(distinct), type_=st.sampled_from(LINK_TYPES))
 def test_entries_of_any_content_make_the_round_trip(engine: str, format: str, found: list[Entry], type_: str) -> None:
     with tempfile.TemporaryDirectory() as name:

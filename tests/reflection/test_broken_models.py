@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn import Memory, Scope
@@ -73,7 +73,6 @@ _ACTION = st.one_of(
 _ACTIONS = st.lists(_ACTION, max_size=6).map("\n".join)
 
 
-@settings(max_examples=8 * settings().max_examples)
 @given(extraction=_extraction(), actions=_ACTIONS)
 def test_no_answer_of_a_model_corrupts_memory(extraction: str, actions: str) -> None:
     model = ScriptedModel({"extract": extraction, "update": actions})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn.core.errors import ReplyUnreadable
@@ -59,7 +59,6 @@ def test_what_is_too_long_too_many_or_no_memory_is_dropped_and_counted() -> None
     assert dropped == {"too long": 1, "no summary": 2, "too many": 200 - MOST_MEMORIES}
 
 
-@settings(max_examples=300, deadline=None)
 @given(st.text(max_size=300))
 def test_any_text_gives_memories_or_one_error(answer: str) -> None:
     try:
@@ -103,7 +102,6 @@ def test_what_cannot_be_done_is_left_out(line: str) -> None:
     assert read_actions(line, [1]) == {}
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     st.text(alphabet="0123456789:.()[]\"', AddMergeSupersdCoct\n", max_size=200),
     st.lists(st.integers(0, 3), max_size=4),

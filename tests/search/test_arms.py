@@ -8,7 +8,7 @@ from unittest.mock import Mock, patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from search.reference import WIDTH, Partition, Row, by_no, index_of, meaning, random_partition, random_rows, words
@@ -53,7 +53,6 @@ def worlds(seed: int) -> tuple[np.random.Generator, list[Partition]]:
     return dice, [random_partition(dice, int(size), first_no=1 + 100 * n) for n, size in enumerate(sizes)]
 
 
-@settings(max_examples=100, deadline=None)
 @given(seed=seeds, profile=profiles)
 def test_the_lexical_arm_is_bm25_with_neighbours(seed: int, profile: Profile) -> None:
     profile = replace(profile, weights={**profile.weights, "terms": 8.0})  # else nobody asks for it
@@ -65,7 +64,6 @@ def test_the_lexical_arm_is_bm25_with_neighbours(seed: int, profile: Profile) ->
     )
 
 
-@settings(max_examples=50, deadline=None)
 @given(seed=seeds, most=st.integers(0, 40))
 def test_frequent_words_that_are_looked_at_later_give_the_same_scores(seed: int, most: int) -> None:
     dice = np.random.default_rng(seed)
@@ -82,7 +80,6 @@ def test_frequent_words_that_are_looked_at_later_give_the_same_scores(seed: int,
     assert all((np.diff(having) > 0).all() for _, having in full.found)
 
 
-@settings(max_examples=100, deadline=None)
 @given(seed=seeds, profile=profiles)
 def test_the_vector_arm_is_cosine_with_neighbours(seed: int, profile: Profile) -> None:
     dice, partitions = worlds(seed)
@@ -96,7 +93,6 @@ def test_the_vector_arm_is_cosine_with_neighbours(seed: int, profile: Profile) -
     )
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=seeds)
 def test_rows_that_are_not_live_count_in_no_way(seed: int) -> None:
     dice, partitions = worlds(seed)
@@ -118,7 +114,6 @@ def test_rows_that_are_not_live_count_in_no_way(seed: int) -> None:
         assert {no for no, score in found.items() if score == 0} == {no for no, score in wanted.items() if score == 0}
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=seeds)
 def test_the_order_of_partitions_and_of_terms_makes_no_difference(seed: int) -> None:
     dice, partitions = worlds(seed)
@@ -133,7 +128,6 @@ def test_the_order_of_partitions_and_of_terms_makes_no_difference(seed: int) -> 
     )
 
 
-@settings(max_examples=40, deadline=None)
 @given(seed=seeds)
 def test_an_empty_partition_beside_changes_nothing(seed: int) -> None:
     dice, partitions = worlds(seed)
@@ -145,7 +139,6 @@ def test_an_empty_partition_beside_changes_nothing(seed: int) -> None:
     )
 
 
-@settings(max_examples=60, deadline=None)
 @given(seed=seeds, more=st.integers(1, 5))
 def test_one_more_mention_of_a_word_never_lowers_the_score(seed: int, more: int) -> None:
     dice = np.random.default_rng(seed)

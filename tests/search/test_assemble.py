@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn import InvalidInput, Memory, Recall, Scope
@@ -25,7 +25,6 @@ def recalled(texts: list[str], **options: Any) -> Recall:  # the keywords of rec
         return memory.recall(QUESTION, scope=SCOPE, k=40, **options)
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(texts=st.lists(text, min_size=1, max_size=12), budgets=st.tuples(st.integers(0, 400), st.integers(0, 400)))
 def test_the_budget_holds_more_budget_loses_nothing_and_equal_inputs_give_equal_contexts(
     texts: list[str], budgets: tuple[int, int]

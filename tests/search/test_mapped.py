@@ -11,7 +11,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn import Memory, Scope
@@ -84,7 +84,6 @@ steps = st.one_of(
 
 
 @given(st.sampled_from([0, 60]), st.lists(steps, min_size=1, max_size=12))
-@settings(max_examples=25)
 def test_recall_is_the_same_with_and_without_files_and_codes(
     tmp_path_factory: Any, many: int, changes: list[tuple[str, Any]]
 ) -> None:

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from search.reference import WIDTH, Partition, Row, index_of, random_rows
@@ -96,7 +96,6 @@ def assert_same(index: PartitionIndex, partition: Partition) -> None:
         assert not index.all_valid_at(moment) or valid
 
 
-@settings(max_examples=80, deadline=None)
 @given(changes=st.lists(change, max_size=10), bulk=st.sampled_from([1, 3, 256]), fold=st.sampled_from([0, 1024]))
 def test_an_index_kept_current_is_the_index_of_what_is_there(changes: list[Any], bulk: int, fold: int) -> None:
     partition, index = Partition(), PartitionIndex(1, WIDTH, WEIGHTS)

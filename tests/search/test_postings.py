@@ -5,7 +5,7 @@ from __future__ import annotations
 from unittest.mock import patch
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn.search import postings as module
@@ -38,7 +38,6 @@ def assert_same(quick: Postings, naive: Naive) -> None:
     assert sizes == [len(one) for one, _ in found]
 
 
-@settings(max_examples=150, deadline=None)
 @given(steps=st.lists(step, max_size=12), fold=st.sampled_from([0, 2, 1024]), dropped=st.integers(0, 3))
 def test_postings_hold_what_was_put_in(steps: list[tuple[str, list[dict[int, int]]]], fold: int, dropped: int) -> None:
     quick, size = Postings(), 0

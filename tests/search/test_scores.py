@@ -91,7 +91,6 @@ def test_the_paper_profile_is_the_plain_dot_product() -> None:
     assert [hit.score for hit in hits] == pytest.approx([0.8, 0.6, -1.0], abs=1e-6)
 
 
-@settings(max_examples=40, deadline=None)
 @given(
     angles=st.lists(st.floats(0, math.pi), min_size=2, max_size=8, unique=True),
     profile=st.sampled_from(["default", "reasoningbank", "paper"]),

@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn.server.app import build_app
@@ -129,7 +129,6 @@ def test_no_tool_and_no_resource_reaches_another_tenant(world: World) -> None:
     assert world.state() == world.before
 
 
-@settings(max_examples=40)
 @given(
     name=st.sampled_from(["tenant", "Tenant", "scope", "x-tenant", "user", "org", "company"]),
     value=st.sampled_from(["acme", "acme\x00", " acme", "ACME", "acme/../acme", "*", "%", "acme%00", "default"]),

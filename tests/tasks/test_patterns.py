@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from wellworn.tasks import Trajectory, trajectory_of
 from wellworn.tasks.calls import FROM_TASK, ToolCall
@@ -133,7 +133,6 @@ def test_limits_are_three_two_and_five() -> None:
     assert len(distill([*won, (a_try("q", a_call("z")), LOST)]).items) == 5
 
 
-@settings(max_examples=100, deadline=None)
 @given(TRAJECTORIES, TRAJECTORIES)
 def test_every_item_has_evidence_from_the_trajectories(one: Trajectory, other: Trajectory) -> None:
     one, other = trajectory_of(one), trajectory_of(other)

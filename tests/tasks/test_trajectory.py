@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn import InvalidInput
@@ -41,7 +41,6 @@ TRAJECTORIES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(TRAJECTORIES)
 def test_what_is_kept_as_json_comes_back_the_same(trajectory: Trajectory) -> None:
     bounded = trajectory_of(trajectory)

@@ -80,7 +80,7 @@ PLANNER = Fixed()
 BANK = bank(PLANNER)
 
 
-@settings(max_examples=80, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 @given(plan=st.lists(action, max_size=6), asked=query, chosen=filters, k=st.integers(1, 30))
 def test_any_plan_returns_only_what_plain_search_may(
     plan: list[Any], asked: str, chosen: dict[str, Any], k: int

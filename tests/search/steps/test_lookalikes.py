@@ -16,7 +16,7 @@ PEOPLE = [
     for a in ("Ha", "Mi", "To", "Le", "Ka", "Ru", "Pi", "Ne", "So", "Vi")
     for b in ("na", "ro", "mas", "lia", "ven")
 ]
-ASKED = PEOPLE[::2][:20]
+ASKED = PEOPLE[::6]
 THINGS = {
     "books": ("read", "have read the book {}, it was great.", "Dune Emma Ulysses Persuasion Solaris Beloved Walden"),
     "instruments": ("learned", "have learned to play the {} this year.", "cello oboe harp banjo flute viola tuba"),
@@ -75,4 +75,4 @@ def found(memory: Memory, question: str, recursion: RecursionMode) -> int:
 
 @pytest.mark.parametrize("question", QUESTIONS)
 def test_several_steps_find_what_plain_search_finds(memory: Memory, question: str) -> None:
-    assert found(memory, question, "on") >= found(memory, question, "off") >= 60
+    assert found(memory, question, "on") >= found(memory, question, "off") >= 0.75 * len(ASKED) * len(THINGS)

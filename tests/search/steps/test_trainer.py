@@ -11,12 +11,12 @@ import pytest
 from wellworn import Memory, Recursion
 from wellworn.ingest.hashing import hash64
 from wellworn.learning.outcome import outcome_input
+from wellworn.search.steps import trainer as trainer_module
 from wellworn.search.steps.actions import Choice
 from wellworn.search.steps.trainer import (
     BEGUN,
     IGNORED,
     KIND,
-    MOST_KEPT,
     CombinedMemoryTrainer,
     SearchPolicy,
     SearchTrajectory,
@@ -146,11 +146,12 @@ def test_a_search_is_forgotten_with_any_entry_that_it_showed() -> None:
         assert searches(memory) == []
 
 
-def test_searches_are_bounded_in_number() -> None:
+def test_searches_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trainer_module, "MOST_KEPT", 20)
     with filled(recursion=LEARNS, durability="normal") as memory:
-        for number in range(MOST_KEPT + 60):
+        for number in range(80):
             memory.recall(f"{QUESTION} {number}", scope=SCOPE)
-        assert len(memory.engine.store.records(RecordFilter(tenant="acme", kinds=[KIND]))) <= MOST_KEPT
+        assert len(memory.engine.store.records(RecordFilter(tenant="acme", kinds=[KIND]))) <= 20
 
 
 def test_a_proven_way_serves_until_learning_is_reset() -> None:
