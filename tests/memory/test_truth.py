@@ -39,6 +39,44 @@ CHANGES = [
         "Falcon",
     ),
 ]
+LANGUAGES = {
+    "German": (
+        [
+            "Ich fahre einen Golf.",
+            "Meine Katze heißt Mimi.",
+            "Ich arbeite bei Siemens.",
+            "Meine Schwester hat zwei Kinder.",
+            "Die Teamsitzung ist am Montag.",
+            "Ich esse kein Fleisch mehr.",
+        ],
+        ("Die Teamsitzung ist jetzt am Mittwoch.", "Wann ist die Teamsitzung?", "Mittwoch", "Montag"),
+    ),
+    "French": (
+        [
+            "J'habite à Lyon.",
+            "Mon chat s'appelle Mimi.",
+            "Le dentiste est rue Pasteur.",
+            "Ma sœur a deux enfants.",
+            "La réunion est le lundi.",
+            "Je ne mange plus de viande.",
+        ],
+        ("La réunion est maintenant le jeudi.", "Quand est la réunion ?", "jeudi", "lundi"),
+    ),
+    "Polish": (
+        [
+            "Mój kot nazywa się Mimi.",
+            "Pracuję w Orlenie.",
+            "Moja siostra ma dwoje dzieci.",
+            "Zebranie jest w poniedziałek.",
+            "Nie jem już mięsa.",
+        ],
+        ("Zebranie jest teraz w czwartek.", "Kiedy jest zebranie?", "czwartek", "poniedziałek"),
+    ),
+    "Japanese": (
+        ["東京に住んでいます。", "犬の名前はポチです。", "車はトヨタです。", "会議は月曜日です。", "肉は食べません。"],
+        ("会議は水曜日に変わりました。", "会議はいつですか？", "水曜日", "月曜日"),
+    ),
+}
 TWO_FACTS = [
     (
         "I live in Leeds. I work at Acme.",
@@ -487,3 +525,17 @@ def test_a_recall_knows_when_it_does_not_know() -> None:
         assert not mem.recall("What is my blood type?", scope=ADA, min_confidence=0.5).hits
         assert mem.recall("Who is my dentist?", scope=ADA, min_confidence=0.5).hits
         assert mem.recall("x", scope=Scope(user="nobody")).confidence == 0.0
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_statements_in_other_languages_replace_only_what_they_name(language: str) -> None:
+    statements, (change, query, now, before) = LANGUAGES[language]
+    with Memory(":memory:") as mem:
+        told(mem, *statements, change)
+        for session in mem.sessions(scope=ADA):
+            mem.session(session, scope=ADA).end(wait=60)
+        assert {before in entry.text for entry in mem.entries(state="superseded", scope=ADA)} == {True}
+        first, second = mem.recall(query, scope=ADA).hits[:2]
+        assert now in first.text
+        assert before in second.text
+        assert second.outdated

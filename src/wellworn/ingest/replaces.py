@@ -6,7 +6,8 @@ close they are in meaning and whether the new one tells of a change. Its weights
 `evals/lives`; docs/truth.md has the figures on the others. It uses the bundled vectors, so that it judges alike whatever
 embedder a store has, and beside them how close the vectors of a store are whose model it was fitted for.
 
-It knows one language's words for change, kinship and doubt. Of statements in other languages the meaning alone counts.
+It knows one language's words for change, kinship and doubt. In other languages a statement replaces only what it shares a
+telling word with.
 """
 
 from __future__ import annotations
@@ -126,6 +127,18 @@ _TO_SOMEONE = regex(r"\b(?:you|your|yours|yourself|y'all|ya|u|let's)\b", re.I)
 _STATE = regex(r"\b(?:is|are|was|has|have|will)\b|['’]s\b|[:=] ?\w", re.I)
 _SENTENCE_ENDS = regex(r"[.!?]+(?:\s|$)")
 _DEFINITE = regex(r"\bthe\s+([^\W_]+)", re.I)
+_ELSEWHERE = frozenset(
+    """
+    a all am an as at be d do for had her here him i in is it m me no o of off on or over re s so t to under up us ve was we
+    were will
+    """.split()  # noqa: SIM905
+)
+"""English stop words that other languages have too."""
+_ENGLISH = STOP_WORDS - _ELSEWHERE
+_SAYS_I = regex(r"\bI\b|^i\b")
+_TELLING_CHARS = 6
+"""Shorter words that two statements share may be mere form words in languages whose form words it does not know."""
+_HAN = regex(r"[\u4e00-\u9fff]{2}")
 _OF_WHAT = regex(
     r"(?:^|[.!?;,:]\s+|\b(?:and|but|so)\s+)(?:the|my|our)\s+(?:[\w-]+\s+){1,3}?(?:for|of|to|with|from|in|at|on)\s+"
     r"(?:the\s+|my\s+|our\s+|an?\s+)?((?:[\w-]+\s+){1,3}?)(?:is|are|was|were|has|have|will|got|gets)\b",
@@ -189,6 +202,10 @@ class Statement:
     def definite(self) -> frozenset[str]:
         """Words after "the"."""
         return frozenset(stem(word.lower()) for word in _DEFINITE.findall(self._said))
+
+    @cached_property
+    def english(self) -> bool:
+        return not _ENGLISH.isdisjoint(self._words) or self.tells_change or bool(_SAYS_I.search(self._said))
 
     @cached_property
     def of_what(self) -> frozenset[str]:
@@ -383,10 +400,19 @@ def told_by(name: str, text: str) -> str:
     return f"My {rest}" if found[2] else rest if found[3] else f"I {plain}{rest[len(verb) :]}"
 
 
+def _share_a_topic(before: Statement, after: Statement) -> bool:
+    """Whether two statements share a long word, or two pairs of Chinese signs: in languages whose form words it does not
+    know, all statements are close in meaning."""
+    shared = before.content & after.content
+    return any(len(word) >= _TELLING_CHARS for word in shared) or sum(bool(_HAN.fullmatch(word)) for word in shared) > 1
+
+
 def _most(before: Statement, after: Statement) -> float:
     """The highest probability that a pair can have. Statements about different things have nothing to do with each
     other. Nothing is surely replaced by a statement about something that the old one does not mention; nor what was or may be; nor where
     both merely tell what happened, or of things of which one has many: there the newer may come first."""
+    if not (before.english or after.english) and not _share_a_topic(before, after):
+        return MAYBE
     if before.of_what and after.of_what and not _alike(before.of_what, after.of_what, _SAME_USE):
         return 0.0
     named = before.definite and after.definite and not after.tells_change
