@@ -53,6 +53,7 @@ def run_line(args: Sequence[str]) -> bool:
     gc.disable()  # what imports make is no garbage, and looking for some takes a seventh of the start
     with reported():
         command(target_of(read), **rest)
+    gc.freeze()  # nor is there any to look for at the end, which takes another seventh
     return True
 
 

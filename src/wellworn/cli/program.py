@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from typing import Annotated, Any
@@ -19,6 +18,7 @@ from wellworn import __version__
 from wellworn.cli.edge import REFUSED, print_error
 from wellworn.cli.options import EVERYDAY, with_shared_options
 from wellworn.cli.target import SHARED
+from wellworn.core.dataclass import dataclass
 
 GROUPS = "More"
 FIRST = [

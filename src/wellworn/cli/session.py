@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -11,6 +11,7 @@ from wellworn.cli import options, render
 from wellworn.cli.edge import json_lines, read_stdin, text_from
 from wellworn.cli.options import EVERYDAY, command
 from wellworn.cli.target import Target
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.plain import from_plain
 

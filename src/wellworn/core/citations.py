@@ -8,8 +8,8 @@ learned costs more than what is missed: an answer in doubt teaches nothing.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 
 _WINDOW = 80

@@ -6,8 +6,8 @@ Pure text. Knows nothing about entries, ranking or which model reads it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.lazy import regex
 from wellworn.core.tokens import count_tokens

@@ -7,10 +7,11 @@ in `ingest.validate`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal, TypeVar, get_args
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.fence import Item, fenced_block, fenced_lines
 from wellworn.core.scope import LAYERS as LAYERS
 from wellworn.core.scope import MAX_NAME_CHARS as MAX_NAME_CHARS

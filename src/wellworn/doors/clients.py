@@ -11,10 +11,10 @@ import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.lazy import regex
 from wellworn.doors.settings_text import Unreadable, refused, value_at, with_json, with_toml, without_json, without_toml

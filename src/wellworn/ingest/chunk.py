@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 from wellworn.core.tokens import count_tokens
 
@@ -71,6 +72,8 @@ class _Part:
 
 @dataclass
 class _Piece:
+    """Parts that become one chunk."""
+
     parts: list[_Part] = field(default_factory=list)
     size: int = 0
 

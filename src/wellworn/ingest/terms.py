@@ -10,7 +10,6 @@ import re
 import threading
 import unicodedata
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntFlag
 from functools import lru_cache
 from itertools import accumulate
@@ -19,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 import Stemmer
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, filled
 from wellworn.ingest.dates import NamedDate, named_dates
@@ -45,8 +45,9 @@ class Trait(IntFlag):
 
 TASK_LEAD, TASK_END = "For tasks like “", "”: "
 """Around the task that a strategy or guardrail is for, at the beginning of its text."""
-_CJK = r"\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
-_WORD = regex(rf"[{_CJK}]+|[^\W_{_CJK}]+")
+_CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
+_WORD = regex(r"[^\W_]+")
+_WORD_OR_CJK = regex(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _IS_CJK = regex(rf"[{_CJK}]")
 _TIME_WORDS = frozenset(
     """
@@ -91,10 +92,10 @@ def _fold(text: str) -> str:
 def words(text: str) -> list[str]:
     """Lower-case words in order; a run of Chinese, Japanese or Korean signs gives its overlapping pairs."""
     folded = _fold(text)
-    if folded.isascii():
+    if max(folded, default="") < "\u3040":
         return _WORD.findall(folded)
     found: list[str] = []
-    for word in _WORD.findall(folded):
+    for word in _WORD_OR_CJK.findall(folded):
         if _IS_CJK.match(word) and len(word) > 1:
             found += [word[i : i + 2] for i in range(len(word) - 1)]
         else:

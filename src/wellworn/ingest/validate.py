@@ -9,13 +9,14 @@ import json
 import os
 import sys
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from datetime import UTC, date, datetime, time
 from itertools import islice
 from pathlib import Path
 from typing import Any, TypedDict, TypeVar, cast
 
 from wellworn.core.clock import EPOCH
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, ScopeError, UnknownKind
 from wellworn.core.values import (
     KINDS,

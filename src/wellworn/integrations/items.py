@@ -11,13 +11,14 @@ import json
 import operator
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Hit, Partition

@@ -13,12 +13,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 
 from wellworn.core.cache import LruCache
 from wellworn.core.citations import Citation, read_citation
 from wellworn.core.clock import TimeOrderedIds
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.fence import MIN_CONFIDENCE, NOTHING
 from wellworn.core.locks import ForkLock

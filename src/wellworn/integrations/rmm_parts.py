@@ -19,7 +19,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from hashlib import sha256
 from typing import Any
@@ -36,6 +36,7 @@ from langgraph.store.base import BaseStore, Item
 
 from wellworn.core.cache import LruCache
 from wellworn.core.clock import Clock, aware
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.locks import ForkLock
 from wellworn.core.plain import from_plain, to_plain

@@ -16,11 +16,12 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
 from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, from_micros, system_clock, to_micros
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, LeaseLost, NotFound, StoreCorrupt, StoreError
 from wellworn.core.values import JOB_STATES, Job, JobState, Partition
 from wellworn.jobs.failures import is_permanent, told

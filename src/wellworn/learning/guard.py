@@ -17,9 +17,9 @@ long mean, in units of its variance, never below 0 (Page's CUSUM). This module k
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.values import altered
 
 MEMORY = 500

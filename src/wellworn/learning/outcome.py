@@ -8,10 +8,11 @@ confidence = max(c - 0.10, 0.05)       after failure
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Entry, Partition, Scope
 from wellworn.ingest.validate import checked_flag, checked_fraction, checked_places, checked_query

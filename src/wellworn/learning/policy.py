@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from typing import Literal, get_args
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.values import Partition, altered
 from wellworn.learning.guard import LEAST, NO_EVIDENCE, Z_AGREE, Evidence, Guard, auc, proven
 from wellworn.learning.ranker import Example, Ranker

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
@@ -23,6 +23,7 @@ from zlib import crc32
 import numpy as np
 
 from wellworn.core.clock import EPOCH
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import StoreCorrupt, StoreError
 from wellworn.core.values import Partition, filled
 from wellworn.store.port import Record, RecordFilter, StoreReader, Tx, Vector

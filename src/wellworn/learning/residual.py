@@ -23,12 +23,13 @@ from __future__ import annotations
 import base64
 import struct
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.values import Partition
 from wellworn.ingest.hashing import hash64
 from wellworn.learning.policy import Replay

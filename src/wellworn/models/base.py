@@ -14,12 +14,12 @@ import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbeddingFailed, InvalidInput, ModelFailed, WellwornError
 from wellworn.core.tokens import count_tokens
 from wellworn.core.wellformed import well_formed

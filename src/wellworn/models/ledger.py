@@ -15,7 +15,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -24,6 +24,7 @@ from msgspec import Meta
 
 from wellworn.core import spans
 from wellworn.core.clock import Clock, aware, system_clock
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, InvalidInput, StoreError
 from wellworn.core.lazy import regex
 from wellworn.core.locks import ForkLock

@@ -13,13 +13,14 @@ import os
 import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbeddingFailed, MissingExtra
 from wellworn.core.locks import ForkLock
 from wellworn.models.base import EmbedderBase

@@ -7,12 +7,12 @@ so that vectors of two models never mix.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbedderMismatch, EmbeddingFailed
 
 Matrix = npt.NDArray[np.float32]

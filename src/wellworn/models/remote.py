@@ -9,11 +9,11 @@ import os
 import weakref
 from abc import abstractmethod
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from random import random
 from time import sleep
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, MissingExtra, ModelFailed
 from wellworn.models.base import Completion, ModelBase, passing_status
 from wellworn.models.port import Request

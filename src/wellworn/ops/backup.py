@@ -19,11 +19,11 @@ import tempfile
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import BinaryIO
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, StoreError, TransferError
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.ops.doctor import verify

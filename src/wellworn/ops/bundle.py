@@ -18,11 +18,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 from itertools import islice
 
 from wellworn.core.clock import NewId
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import TransferError
 from wellworn.core.values import Entry, Link, Partition, Progress, Scope
 from wellworn.ingest.remember import Writer, scrubbed_entry

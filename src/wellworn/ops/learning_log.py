@@ -13,10 +13,11 @@ reset teach nothing any more and stay behind, as do recalls without outcomes.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Partition

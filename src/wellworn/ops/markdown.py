@@ -20,13 +20,14 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, ScopeError, TransferError
 from wellworn.core.lazy import regex
 from wellworn.core.plain import to_plain

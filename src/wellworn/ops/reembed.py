@@ -7,9 +7,9 @@ recall works all the while, a move that was stopped goes on where it was, and no
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from wellworn.core.clock import Clock, system_clock
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbedderMismatch, InvalidInput
 from wellworn.core.values import Entry, Progress
 from wellworn.ingest.terms import embedding_text

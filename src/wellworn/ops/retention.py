@@ -15,10 +15,11 @@ import hmac
 import json
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 from typing import Any
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import KINDS, Receipt, Scope

@@ -7,10 +7,11 @@ was looked at raises `ChangedMeanwhile`, and the caller decides anew.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import cast
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import WellwornError
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Layer, Link, Partition, Scope, Trust, Turn

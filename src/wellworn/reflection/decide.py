@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded
 from wellworn.core.fence import escape
 from wellworn.core.values import Entry

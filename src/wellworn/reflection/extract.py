@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
 from typing import Protocol
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, ReplyUnreadable
 from wellworn.core.fence import escape
 from wellworn.core.values import Turn

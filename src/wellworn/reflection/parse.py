@@ -9,9 +9,9 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, Literal
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import ReplyUnreadable
 from wellworn.core.lazy import regex
 from wellworn.core.values import Kind

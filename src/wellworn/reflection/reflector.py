@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import NotFound
 from wellworn.core.spans import span
 from wellworn.core.values import Entry, Partition, Trust, Turn

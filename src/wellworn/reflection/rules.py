@@ -10,8 +10,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 from wellworn.core.values import Kind, Turn
 from wellworn.ingest.dates import with_dates

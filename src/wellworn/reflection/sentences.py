@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 
 LONGEST_CHARS = 600

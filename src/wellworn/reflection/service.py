@@ -11,11 +11,11 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
 from wellworn.core.clock import Clock, NewId
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, NotFound
 from wellworn.core.values import Job, Partition, Progress
 from wellworn.jobs.queue import Queue

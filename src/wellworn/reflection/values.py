@@ -6,10 +6,11 @@ Values only. Who extracted a memory, a model or the rules, and what becomes of i
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field, fields
+from dataclasses import field, fields
 from datetime import datetime
 from typing import Any
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Kind
 

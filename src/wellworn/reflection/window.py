@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Turn

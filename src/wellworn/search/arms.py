@@ -19,12 +19,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import accumulate
 
 import numpy as np
 import numpy.typing as npt
 
+from wellworn.core.dataclass import dataclass
 from wellworn.ingest.hashing import signed64
 from wellworn.ingest.terms import Question, Trait
 from wellworn.search.bank import Bank, Mask
@@ -95,6 +95,8 @@ def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -
     plain = (bm25 if of_names is None else bm25 - of_names) / np.float32(best_plain or 1.0)
     if best <= 0 or "terms" not in profile.weights:  # then nobody asks for the score
         return Lexical(score=bm25, plain=plain, found=found)
+    if of_names is None and not bank.threaded:
+        return Lexical(score=plain, plain=plain, found=found)
     spread = [
         _with_neighbours(partition, bm25[start : start + len(partition)], profile) for partition, start in bank.filled
     ]

@@ -7,7 +7,7 @@ several steps asks more of the same context (further queries, texts, links) and 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
 
@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.clock import to_micros
+from wellworn.core.dataclass import dataclass
 from wellworn.core.values import Entry, Layer, filled
 from wellworn.ingest.terms import Question, read_question
 from wellworn.search.arms import LazyMeaning, LazyWords, Lexical, Scores, meaning, words
@@ -106,9 +107,12 @@ class SearchContext:
 
     def with_rows(self, ranked: Ranked, rows: Rows) -> Ranked:
         """The ranking with further rows; factors that were added to it are 0 for these."""
-        new = np.setdiff1d(rows[self.may_return(rows)], ranked.rows)
-        if not len(new):
+        if not len(rows):
             return ranked
+        added = {*rows[self.may_return(rows)].tolist()}.difference(ranked.rows.tolist())
+        if not added:
+            return ranked
+        new = np.array(sorted(added), dtype=np.intp)
         values = np.zeros((len(new), len(ranked.names)))
         own = factors(self.view.of_rows(new)).values
         values[:, : own.shape[1]] = own
@@ -217,8 +221,8 @@ def _near(bounds: Bounds, vector: Vector, lexical: Lexical) -> Rows | None:
     near = np.concatenate(found)
     if bank.threaded:  # a turn is also found by what is said around it
         around = [bank.beside(name, near) for name in ("before", "after", "before2", "after2")]
-        near = np.concatenate([near, *(rows[rows >= 0] for rows in around)])
-    near = _allowed(_distinct(bank, near), bounds)
+        near = _distinct(bank, near, *(rows[rows >= 0] for rows in around))
+    near = _allowed(near, bounds)
     fetched = any(partition.fetch for partition, _ in bank.filled)
     scores = lexical.score.rarer if isinstance(lexical.score, LazyWords) else lexical.score
     if bounds.eligible is not None:

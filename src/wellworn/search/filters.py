@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TypedDict
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, ScopeError
 from wellworn.core.values import LAYERS, Kind, Layer
 from wellworn.ingest.validate import (

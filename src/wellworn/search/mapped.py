@@ -22,7 +22,7 @@ import stat
 import string
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import IO, Any
@@ -32,6 +32,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.clock import system_clock
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import WellwornError
 from wellworn.core.values import Partition
 from wellworn.search.partition import PartitionIndex

@@ -10,7 +10,6 @@ import copy
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -18,6 +17,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from wellworn.core.clock import Clock, NewId, aware
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import EmbeddingFailed, InvalidInput
 from wellworn.core.locks import deadline
 from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Recall, Scope, filled
@@ -332,7 +332,7 @@ class Searcher:
             if no in entries:
                 parts = tuple(
                     [
-                        Factor(name=name, value=value, weight=weight)
+                        filled(Factor, name=name, value=value, weight=weight)
                         for (name, weight), value in zip(named, values, strict=True)
                     ]
                 )

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 
 

@@ -121,7 +121,7 @@ class Truth:
             found = _nearest(bank, np.stack(vectors), count)
             for n, (rows, cosines) in zip(asked, found, strict=True):
                 near[n] = bank.named(rows)[0], cosines.tolist()
-            nos, seqs = bank.named(np.unique(np.concatenate([rows for rows, _ in found])))
+            nos, seqs = bank.named(np.flatnonzero(np.bincount(np.concatenate([rows for rows, _ in found]))))
         entries = self._ram.entries.read(nos, seqs)
         return [[(cosine, entries[no]) for no, cosine in zip(*one, strict=True) if no in entries] for one in near]
 
@@ -240,13 +240,15 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
         for new, old, type_, chance in context.store.edges(nos, types=["contradicts", "supersedes"])
         if type_ == "contradicts" or old in in_part
     ]
+    if not edges and not bank.in_threads:
+        return ranked
     further = bank.rows_of(sorted({new for new, _, share in edges if share == IN_PART}.difference(nos)))
     ranked = context.with_rows(ranked, np.array(further, dtype=np.intp))
     scores, at = ranked.scores, bank.column("at", ranked.rows)
     place = dict(zip(nos, best, strict=True))
-    place |= {
-        no: where for where, no in enumerate(bank.column("no", ranked.rows).tolist()) if ranked.rows[where] in further
-    }
+    if further:
+        places = zip(bank.column("no", ranked.rows).tolist(), ranked.rows.tolist(), strict=True)
+        place |= {no: where for where, (no, row) in enumerate(places) if row in further}
     lift = np.zeros(len(scores))
     found = [
         (*sorted((place[one], place[other]), key=lambda where: -at[where]), share)
@@ -278,7 +280,7 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
     pairs = np.argwhere(fits)
     if not len(pairs):
         return []
-    used = np.unique(pairs)
+    used = np.array(sorted({*pairs.ravel().tolist()}))
     thread, replies = bank.column("thread", slice(None)), bank.column("traits", slice(None)) & np.uint8(Trait.ASSISTANT)
     answered = set(thread[np.isin(thread, thread[rows[used]]) & (replies != 0)].tolist())
     entries = context.read(rows[used])

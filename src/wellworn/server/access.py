@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from wellworn.core.clock import Clock
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import AccessDenied, ServiceFailed
 from wellworn.core.values import Scope
 from wellworn.server.keys import ROLES, ApiKey, Role, find_key, id_in, opens, scope_of

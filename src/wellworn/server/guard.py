@@ -10,13 +10,13 @@ import json
 import logging
 import time
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
 from fastapi import HTTPException, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import AccessDenied, ServiceFailed, WellwornError
 from wellworn.server.access import Gate
 from wellworn.server.logs import ACCESS, REQUEST_ID, request_id

@@ -14,11 +14,12 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from threading import Lock
 from typing import Any
 from urllib.parse import urlsplit
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import AccessDenied, InvalidInput, MissingExtra, ServiceFailed
 from wellworn.core.scope import SHARED_LAYERS
 from wellworn.core.values import LAYERS

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import timedelta
 from threading import Lock
 from typing import Any
@@ -19,6 +18,7 @@ import msgspec
 from fastapi import Response
 
 from wellworn.core.clock import Clock
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import Conflict, InvalidInput
 from wellworn.core.plain import to_plain
 from wellworn.store.port import Record, RecordFilter, Store, Tx

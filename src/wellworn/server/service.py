@@ -8,7 +8,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from datetime import datetime
 from threading import BoundedSemaphore, Lock
 from typing import Any
@@ -18,6 +17,7 @@ from fastapi import Request, Response
 from pydantic import TypeAdapter
 
 from wellworn.core.clock import Clock
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import AccessDenied, ServiceFailed, StoreError
 from wellworn.core.scope import MAX_NAME_CHARS, SHARED_LAYERS
 from wellworn.core.values import LAYERS, Entry, Job, Partition, Scope

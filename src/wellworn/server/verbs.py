@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from datetime import date, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, Concatenate, ParamSpec, Protocol, TypeVar, overload
 from urllib.parse import quote
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, ServiceFailed, TransferError
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, LearningStatus, Link, Reasoning, Recall, Receipt, Stats

@@ -7,11 +7,11 @@ memory would raise.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from wellworn.core import errors
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import (
     AccessDenied,
     BudgetExceeded,

@@ -7,10 +7,11 @@ be kept for a shorter time. They hold ids and numbers, never text, and are never
 from __future__ import annotations
 
 from contextvars import ContextVar
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime, timedelta
 
 from wellworn.core.clock import EPOCH, from_micros, to_micros
+from wellworn.core.dataclass import dataclass
 from wellworn.core.values import altered
 from wellworn.store.port import Record, RecordFilter, StoreReader, Tx
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import StoreError
 from wellworn.core.values import Entry, Partition
 

@@ -9,10 +9,10 @@ words, or differs in one word of a kind of which only one can hold (up and down,
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import lru_cache
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry
 from wellworn.ingest.terms import STOP_WORDS, TASK_LEAD, stem

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from threading import Event as Flag
 from typing import Any, TypedDict, TypeVar
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, InvalidInput, WellwornError
 from wellworn.core.values import Hit, Partition, Recall, Scope
 from wellworn.ingest.validate import checked_line, checked_query, checked_session_id
@@ -291,6 +291,8 @@ class Attempts:
                 for number in range(1, most + 1):
                     one(number)
             else:
+                from concurrent.futures import ThreadPoolExecutor
+
                 with ThreadPoolExecutor(max_workers=at_once) as pool:
                     for attempt in [pool.submit(one, number) for number in range(1, most + 1)]:
                         attempt.result()

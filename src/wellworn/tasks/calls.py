@@ -8,9 +8,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 from wellworn.tasks.shell import Program, checks, looks, programs, refuses_call, reports_findings, stands_in
 from wellworn.tasks.trajectory import Step, Trajectory, one_line

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.cache import LruCache
 from wellworn.core.clock import to_micros
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, ScopeError
 from wellworn.core.values import KINDS, Entry, Partition, Scope
 from wellworn.engine import Engine

@@ -15,9 +15,9 @@ Computed when asked for and stored nowhere. The links are those of the memory (`
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
 from datetime import timedelta
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import Entry, LinkType, Scope
 from wellworn.ingest.validate import checked_id

@@ -8,8 +8,9 @@ history. What was decided is not asked again.
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import Entry, Partition, Scope
 from wellworn.store.events import Event, audit

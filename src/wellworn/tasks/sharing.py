@@ -9,8 +9,9 @@ revoked.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Scope

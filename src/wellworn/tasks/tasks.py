@@ -11,11 +11,12 @@ the work is lost and the attempt is abandoned.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal
 
 from wellworn.core.clock import Clock
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import WellwornError
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import Partition

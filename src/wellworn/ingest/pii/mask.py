@@ -12,10 +12,11 @@ import hmac
 import secrets
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from wellworn.core.clock import Clock, aware
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, PersonalData
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import Partition

@@ -11,9 +11,10 @@ import hashlib
 import uuid
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from datetime import datetime
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import MAX_NAME_CHARS, Entry, Partition, Progress, Scope, altered
 from wellworn.core.wellformed import clean_text

@@ -7,9 +7,10 @@ search is opened and reads no entry, so a planner may take its time. Layers are 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import Literal, Protocol
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.values import Layer
 from wellworn.search.steps.router import Shape
 

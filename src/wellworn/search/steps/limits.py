@@ -9,11 +9,12 @@ from __future__ import annotations
 import queue
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, ModelFailed
 from wellworn.core.locks import deadline, started
 from wellworn.core.values import Cost, Partition

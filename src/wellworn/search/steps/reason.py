@@ -8,10 +8,11 @@ that share a word with it; with none left, the evidence speaks for itself. Every
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.fence import escape
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Hit, Link, Reasoning, ReasoningStep, Recall, Scope

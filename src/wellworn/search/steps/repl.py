@@ -10,9 +10,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, MissingExtra, WellwornError
 from wellworn.core.fence import escape
 from wellworn.core.lazy import regex

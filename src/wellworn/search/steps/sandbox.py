@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import MissingExtra
 
 GRACE_S = 1.0

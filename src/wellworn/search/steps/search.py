@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.fence import MIN_CONFIDENCE, NOTHING
 from wellworn.core.values import KINDS, Entry, Layer, Partition, Reasoning, Recall, Scope, SearchStep
 from wellworn.ingest.terms import terms

@@ -17,11 +17,12 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import islice
 from typing import get_args
 
 from wellworn.core.clock import Clock
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import WellwornError
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import Entry, Partition, Recall, Scope, SearchStep

@@ -12,7 +12,6 @@ import secrets
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlencode
@@ -24,6 +23,7 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import AccessDenied, InvalidInput, WellwornError
 from wellworn.core.values import LAYERS
 from wellworn.core.wellformed import HIDDEN

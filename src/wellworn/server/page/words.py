@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import datetime
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.values import Entry, Factor, Hit, Link
 from wellworn.core.wellformed import HIDDEN
 

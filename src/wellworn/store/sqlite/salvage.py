@@ -13,9 +13,10 @@ import sqlite3
 import tempfile
 from collections.abc import Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import StoreCorrupt
 from wellworn.core.values import Progress
 from wellworn.store.sqlite.connection import Connections

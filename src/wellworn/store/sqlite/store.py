@@ -9,6 +9,7 @@ import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from wellworn.core.errors import StoreCorrupt, WrongKey
 from wellworn.store.port import Flaw, Removed
@@ -18,7 +19,9 @@ from wellworn.store.sqlite.connection import Connections
 from wellworn.store.sqlite.db import HIDDEN, SqliteDb, is_left_behind, translated
 from wellworn.store.sqlite.driver import Key, connect, explained, key_of, raw_key
 from wellworn.store.sqlite.former import STALE_INDEX
-from wellworn.store.sqlite.salvage import Salvaged, salvage
+
+if TYPE_CHECKING:
+    from wellworn.store.sqlite.salvage import Salvaged
 
 _LOG_MISSING = Flaw(
     check="log",
@@ -111,6 +114,8 @@ class SqliteStore(SqlStore):
 
     def salvage_to(self, path: Path) -> Salvaged:
         """Copy what is readable of a damaged file into a new one."""
+        from wellworn.store.sqlite.salvage import salvage
+
         return salvage(self._path, path, secret=self._secret)
 
     def rekey(self, key: Key) -> None:
