@@ -46,6 +46,17 @@ IfNoneMatch = Annotated[str | None, Header(description="Answer 304 if this is st
 v1 = APIRouter(prefix="/v1", responses={status: {} for status in ERRORS})
 
 
+# -- the verb that is called most; routes are tried in order ---------------------------------------------------------
+
+
+@v1.post("/recall", tags=["recall"], response_model=Recall)
+def recall(call: Reader, body: bodies.RecallBody) -> Response:
+    """The entries that answer the query best, each with the reasons for its place."""
+    found = call.memory.recall(**body.given())
+    call.access.id = found.id
+    return call.read(found)
+
+
 # -- entries -----------------------------------------------------------------------------------------------------------
 
 
@@ -200,14 +211,6 @@ async def bulk_import(call: Writer, request: Request) -> StreamingResponse:
 
 
 # -- recall ------------------------------------------------------------------------------------------------------------
-
-
-@v1.post("/recall", tags=["recall"], response_model=Recall)
-def recall(call: Reader, body: bodies.RecallBody) -> Response:
-    """The entries that answer the query best, each with the reasons for its place."""
-    found = call.memory.recall(**body.given())
-    call.access.id = found.id
-    return call.read(found)
 
 
 @v1.post("/reason", tags=["recall"], response_model=Reasoning)
