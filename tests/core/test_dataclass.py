@@ -80,7 +80,7 @@ def outcome(call: Callable[[], Any]) -> Any:
         lambda cls: cls(first=1) == cls(first=1),
         lambda cls: cls(first=1) == cls(first=2),
         lambda cls: cls(first=1) == 1,
-        lambda cls: hash(cls(first=1)) == hash(cls(first=1)),
+        lambda cls: len({hash(one) for one in [cls(first=1), cls(first=1)]}),
         lambda cls: setattr(cls(first=1), "first", 2),
         lambda cls: delattr(cls(first=1), "first"),
         lambda cls: dataclasses.replace(cls(first=1), first=2),
