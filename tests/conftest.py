@@ -22,12 +22,16 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from contract.postgres import postgres_server
+from wellworn import Limits
 
 __all__ = ["postgres_server"]
 
 # No test speaks TLS. Every httpx client reads all certificates that it can find, which takes longer than most tests.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
+
+# A search in several steps may take one second by default. On a busy machine that second must not decide a test.
+(Limits.__init__.__kwdefaults__ or {})["timeout_s"] = 600.0
 
 QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
@@ -106,7 +110,7 @@ def redis_server() -> Iterator[Any]:
         socket = f"{folder}/s"
         quiet = ["--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder, "--logfile", "/dev/null"]
         with subprocess.Popen([program, *quiet]) as process:
-            client = redis.Redis(unix_socket_path=socket)
+            client = redis.Redis(unix_socket_path=socket, retry=None)
             for _ in range(200):
                 try:
                     client.ping()

@@ -24,7 +24,7 @@ ADA = Scope(tenant="acme", user="ada")
 
 
 def run(code: str, *flags: str) -> str:
-    done = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, timeout=60)
+    done = subprocess.run([sys.executable, *flags, "-c", code], capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-2000:]
     return done.stdout
 
@@ -168,7 +168,7 @@ def test_the_event_loop_is_not_held_up() -> None:
     def embed(batch: list[str]) -> list[list[float]]:
         if batch != ["width"]:
             entered.set()
-            assert let_go.wait(30), "the loop never got its turn"
+            assert let_go.wait(300), "the loop never got its turn"
         return [[1.0, 0.0]] * len(batch)
 
     async def live() -> None:
@@ -181,7 +181,7 @@ def test_the_event_loop_is_not_held_up() -> None:
                 entered.clear()
                 let_go.clear()
                 waiting = asyncio.create_task(call())
-                deadline = time.monotonic() + 30
+                deadline = time.monotonic() + 300
                 while not entered.is_set():  # the loop turns while the call is stuck in its thread
                     assert time.monotonic() < deadline
                     await asyncio.sleep(0)

@@ -205,7 +205,7 @@ def test_a_closed_pipe_is_quiet(tmp_path: Path) -> None:
         process.stdout.close()
         errors = process.stderr.read()
         process.stderr.close()
-        process.wait(timeout=30)
+        process.wait(timeout=300)
         assert errors == b""
 
 
@@ -224,7 +224,7 @@ def test_an_interrupt_leaves_quietly_with_130() -> None:
     assert process.stdout is not None
     assert process.stdout.readline() == b"ready\n"
     process.send_signal(signal.SIGINT)
-    out, errors = process.communicate(timeout=30)
+    out, errors = process.communicate(timeout=300)
     assert (process.returncode, out, errors) == (130, b"", b"")
 
 

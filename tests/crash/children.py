@@ -47,7 +47,7 @@ def write_batches(path: Path, name: str, count: int, told: Connection) -> None:
 def race(path: Path, number: int, count: int, start: Barrier, told: Connection) -> None:
     """Open the file together with everyone else and write to it; say every id, or what went wrong."""
     try:
-        start.wait(60)
+        start.wait(300)
         ids: list[tuple[str, str | None]] = []
         with Memory.open(path, embedder=EMBEDDER) as mem:
             mine = Scope(tenant="acme", user=f"u{number}")

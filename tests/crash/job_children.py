@@ -61,7 +61,7 @@ def race_for_jobs(path: Path, number: int, each: int, start: Barrier, told: Conn
     try:
         queue = open_queue(path)
         ran: list[str] = []
-        start.wait(60)
+        start.wait(300)
         added = 0
         for n in range(each):
             with queue.store.transact() as tx:

@@ -77,7 +77,7 @@ def served(tmp_path: Path, command: list[str], ask: Callable[[int], dict[str, An
         finally:
             server.terminate()
             try:
-                server.wait(60)
+                server.wait(300)
             except subprocess.TimeoutExpired:
                 server.kill()
     assert all(answer["found"] for answer in answers)
@@ -92,7 +92,7 @@ def test_gunicorn_with_preload(tmp_path: Path) -> None:
 
     def ask(number: int) -> dict[str, Any]:
         with socket.socket(socket.AF_UNIX) as connection:
-            connection.settimeout(60)
+            connection.settimeout(300)
             for _ in range(600):  # until somebody listens
                 if connection.connect_ex(path) == 0:
                     break

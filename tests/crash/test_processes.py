@@ -34,7 +34,7 @@ def child(target: Callable[..., None], *args: Any) -> Iterator[tuple[Any, Connec
     finally:
         if process.is_alive():
             process.kill()
-        process.join(30)
+        process.join(300)
         listening.close()
 
 
@@ -144,7 +144,7 @@ def test_eight_processes_that_make_and_write_one_file_at_once_lose_nothing(tmp_p
         processes.append(process)
     answers: list[Any] = [pipe.recv() if pipe.poll(120) else "no answer" for pipe in pipes]
     for process in processes:
-        process.join(30)
+        process.join(300)
     assert [answer for answer in answers if isinstance(answer, str)] == []
     ids = [entry_id for answer in answers for entry_id, _ in answer]
     assert len(set(ids)) == 8 * count * 3

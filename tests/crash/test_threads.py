@@ -43,7 +43,7 @@ def run_together(*works: Callable[[], None]) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
         assert not thread.is_alive(), "a thread hangs"
     if errors:
         raise errors[0]
@@ -117,7 +117,7 @@ def test_a_forget_in_the_middle_of_a_recall_leaves_nothing_in_the_cache(mem: Mem
         mem.engine.store.read = store_read  # type: ignore[method-assign]
         thread = threading.Thread(target=mem.forget, kwargs={"ids": [entry_id], "scope": ADA})
         thread.start()
-        thread.join(30)
+        thread.join(300)
         return found
 
     mem.engine.store.read = read_and_meanwhile_forget  # type: ignore[method-assign]
@@ -134,7 +134,7 @@ def test_closing_while_others_work_ends_in_clean_errors(mem: Memory) -> None:
 
     def work(call: Callable[[int], object]) -> Callable[[], None]:
         def loop() -> None:
-            begun.wait(30)
+            begun.wait(300)
             try:
                 for n in range(100_000):
                     call(n)
@@ -145,7 +145,7 @@ def test_closing_while_others_work_ends_in_clean_errors(mem: Memory) -> None:
         return loop
 
     def close() -> None:
-        begun.wait(30)
+        begun.wait(300)
         for _ in range(20):
             mem.admin.stats(scope=ADA)
         mem.close()

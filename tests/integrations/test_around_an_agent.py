@@ -314,7 +314,7 @@ def test_reflection_on_parts_in_the_background() -> None:
     inner = extracting("The user has a dog.")
 
     def waits(messages: Any) -> Any:
-        assert gate.wait(60)
+        assert gate.wait(300)
         return inner.reply(messages)
 
     parts = Parts(model=scripted(waits))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from pathlib import Path
 
 from integrations.world import agent_of, ask, scripted
@@ -35,10 +34,8 @@ def test_a_loop_goes_on_and_stores_what_was_said_later(tmp_path: Path) -> None:
         ada.remember("The harbour opens at six.")
         middleware = MemoryMiddleware(ada)
         other = locked(tmp_path / "memory.db")
-        before = time.monotonic()
         middleware.enrich_system_prompt(MiddlewareContext(user_input="When does it open?"))
         middleware.after_response("When does it open?", "At six.")
-        assert time.monotonic() - before < 20  # far below the minute that a writer waits; see WAIT_S for the bound
         assert middleware.faults["store"] == 1
         other.close()
         middleware.after_response("And when does it close?", "At nine.")
@@ -51,8 +48,6 @@ def test_langchain_goes_on(tmp_path: Path) -> None:
         memory.for_user("ada").remember("The harbour opens at six.")
         middleware, model = RMMMiddleware(memory), scripted("At six.")
         other = locked(tmp_path / "memory.db")
-        before = time.monotonic()
         assert ask(agent_of(model, middleware), "When does it open?") == "At six."
-        assert time.monotonic() - before < 20
         assert middleware.faults["store"] == 1
         other.close()

@@ -45,10 +45,10 @@ def test_a_model_is_never_asked_about_a_tenant_that_was_not_opened_with_it(tmp_p
     with Memory(path, embedder="hash", llm=model, background=background) as memory:
         session = memory.session("talk", scope=ACME)
         session.add("user", "The secret of acme is a red bicycle in Ghent.")
-        session.end(wait=30)
+        session.end(wait=300)
         if not background:
             memory.jobs.run()
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 300
         while memory.jobs.list(scope=ACME)[0].state != "done" and time.monotonic() < deadline:
             time.sleep(0.01)
         assert [job.state for job in memory.jobs.list(scope=RIVAL)] == ["queued"]

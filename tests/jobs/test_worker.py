@@ -22,7 +22,7 @@ LONG = 600.0
 """Seconds that no test waits: what happens sooner was not polled for."""
 
 
-def until(true: Callable[[], bool], *, within_s: float = 30) -> None:
+def until(true: Callable[[], bool], *, within_s: float = 300) -> None:
     deadline = time.monotonic() + within_s
     while not true():
         assert time.monotonic() < deadline, "it never came about"
@@ -222,17 +222,17 @@ def test_stopping_waits_for_the_running_job_and_not_for_ever(queue: Queue) -> No
 
     def wait(job: Job) -> None:
         begun.set()
-        assert go.wait(30)
+        assert go.wait(300)
 
     worker = Worker(queue, {"write": wait}, poll_s=LONG)
     add(queue, "a", "b")
     worker.start()
-    assert begun.wait(30)
+    assert begun.wait(300)
     thread = worker._thread
     assert thread is not None
     assert not worker.stop(timeout_s=0.02)
     go.set()
-    thread.join(30)
+    thread.join(300)
     assert not thread.is_alive()
     assert (state_of(queue, "a"), state_of(queue, "b")) == ("done", "queued")
 
@@ -281,7 +281,7 @@ def test_a_worker_nobody_stops_goes_when_nobody_needs_it(queue: Queue) -> None:
     assert thread is not None
     del worker
     until(lambda: gc.collect() >= 0 and ref() is None)
-    thread.join(30)
+    thread.join(300)
     assert not thread.is_alive()
 
 
@@ -294,5 +294,5 @@ def test_the_thread_ends_with_its_store(tmp_path_factory: pytest.TempPathFactory
     thread = worker._thread
     assert thread is not None
     store.close()
-    thread.join(30)
+    thread.join(300)
     assert not thread.is_alive()

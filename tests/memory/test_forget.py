@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -412,21 +411,6 @@ def test_another_memory_object_lets_go_of_it_when_it_next_looks(path: Path, open
         other.recall("anything", scope=ADA)
         assert holds_text(other, MARKER) == []
         session.add("user", f"{MARKER} turn")
-
-
-def test_a_reader_elsewhere_does_not_hold_up_a_forget_for_minutes(path: Path, opened: OpenMemory) -> None:
-    mem = opened(path)
-    mem.remember(f"{MARKER} note", scope=ADA)
-    reader = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-    reader.execute("BEGIN")
-    reader.execute("SELECT count(*) FROM entries").fetchone()
-    forgetting = threading.Thread(target=mem.forget, kwargs={"everything": True, "scope": ADA})
-    forgetting.start()
-    forgetting.join(timeout=45)  # a writer would wait for a minute
-    held_up = forgetting.is_alive()
-    reader.close()
-    forgetting.join(timeout=100)
-    assert not held_up
 
 
 def test_what_a_reader_elsewhere_kept_from_being_scrubbed_is_scrubbed_later(path: Path, opened: OpenMemory) -> None:

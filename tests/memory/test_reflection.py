@@ -166,7 +166,7 @@ def test_ending_a_session_starts_a_job_that_is_run_once(location: str, opened: O
     mem = opened(location, llm=_model(BERLIN))
     _talk(mem, "monday", "I live in Berlin with my cat Momo.")
     session = mem.session(scope=ADA, session_id="monday")
-    job = session.end(wait=30)
+    job = session.end(wait=300)
     assert job is not None
     assert (job.state, job.result["add"]) == ("done", 1)
     assert session.end() is None
@@ -334,7 +334,7 @@ def test_a_long_session_is_summarised_and_its_parts_are_kept_and_linked(location
 def test_without_a_summariser_nothing_is_summarised(opened: OpenMemory) -> None:
     mem = opened(llm=ScriptedModel({"extract": "NO_TRAIT"}), reflection=ReflectionSettings(summarize_above=2))
     _talk(mem, "monday", *[f"About my garden, part {n}." for n in range(5)])
-    mem.session(scope=ADA, session_id="monday").end(wait=30)
+    mem.session(scope=ADA, session_id="monday").end(wait=300)
     assert mem.entries(scope=ADA, kind="summary") == []
 
 

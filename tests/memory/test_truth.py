@@ -213,7 +213,7 @@ def test_what_was_said_beside_a_fact_that_changed_still_holds(
         told(mem, both, new)
         if ended:
             for session_id in mem.sessions(scope=ADA):
-                mem.session(session_id, scope=ADA).end(wait=60)
+                mem.session(session_id, scope=ADA).end(wait=300)
         assert now in mem.recall(changed, scope=ADA)[0].text
         first = mem.recall(left, scope=ADA)[0]
         assert (still in first.text, first.outdated) == (True, False)

@@ -276,7 +276,7 @@ def test_calls_at_the_same_time_do_not_pass_a_cap_together(store: Store) -> None
     def work(number: int) -> None:
         model = ScriptedModel("a", input_tokens=900, output_tokens=100, delay_s=0.05)
         meter = Meter(model, store, tenant="acme", session=str(number), budget=budget, in_flight=in_flight)
-        gate.wait(timeout=30)
+        gate.wait(timeout=300)
         try:
             meter.complete(make_request("x " * 600, max_output_tokens=90))  # wants 996 at most
         except BudgetExceeded as error:

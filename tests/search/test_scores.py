@@ -14,18 +14,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from contract.builders import make_entry, make_partition
+from contract.builders import make_entry
 from wellworn import Memory, Profile, Scope
-from wellworn.core.clock import to_micros
 from wellworn.core.values import Entry
-from wellworn.ingest.dates import NamedDate
-from wellworn.ingest.terms import Question
-from wellworn.search.bank import Bank
-from wellworn.search.profiles import PROFILES
-from wellworn.search.ram import SMALLEST_ENTRY, EntryCache
-from wellworn.search.score import diversify, of_named_dates
-
-from .reference import WIDTH, Partition, Row, index_of
+from wellworn.search.ram import EntryCache
+from wellworn.search.score import diversify
 
 NOON = datetime(2026, 5, 1, 12, tzinfo=UTC)
 ADA = Scope(tenant="acme", user="ada")
@@ -201,24 +194,6 @@ def test_an_entry_is_read_once_and_again_when_it_has_changed(disk: Disk) -> None
     assert disk.reads == [1, 2, 1]
 
 
-def test_a_row_that_is_gone_is_left_out_and_not_kept(disk: Disk) -> None:
-    cache = cache_of(disk)
-    assert set(cache.read([1, 99], [1, 1])) == {1}
-    assert len(cache) == 1
-
-
-def test_the_cache_keeps_to_its_number_of_entries_and_drops_the_coldest(disk: Disk) -> None:
-    cache = cache_of(disk, max_bytes=3 * SMALLEST_ENTRY)
-    for no in (0, 1, 2, 0, 3):
-        cache.read([no], [1])
-    assert len(cache) == 3
-    disk.reads.clear()
-    cache.read([0, 2, 3], [1, 1, 1])
-    assert disk.reads == []
-    cache.read([1], [1])
-    assert disk.reads == [1]
-
-
 def test_the_cache_keeps_to_its_size_in_bytes(disk: Disk) -> None:
     cache = cache_of(disk, max_bytes=50_000)
     disk.entries[0] = make_entry("0", text="x" * 100_000)
@@ -227,16 +202,6 @@ def test_the_cache_keeps_to_its_size_in_bytes(disk: Disk) -> None:
     cache.read(list(range(1, 20)), [1] * 19)
     assert 0 < len(cache) < 10
     cache.clear()
-    assert len(cache) == 0
-
-
-def test_what_is_forgotten_of_one_partition_stays_of_another(disk: Disk) -> None:
-    disk.entries[5] = make_entry("5", partition=make_partition("ben"))
-    cache = cache_of(disk)
-    cache.read([4, 5], [1, 1])
-    assert cache.forget([make_partition("ada")]) == 1
-    assert len(cache) == 1
-    cache.forget([make_partition("ben")])
     assert len(cache) == 0
 
 
@@ -328,35 +293,3 @@ def test_what_is_of_the_named_month_is_a_candidate_however_many_others_match_bet
     texts = [{"text": f"a long walk by the river number {n}", "at": "2025-05-07"} for n in range(150)]
     mem.remember_many([*texts, {"text": "a walk and other things", "at": "2025-03-07"}], scope=ADA)
     assert mem.recall("the long walk in March", scope=ADA, k=1).hits[0].entry.at.month == 3
-
-
-@given(
-    at=st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1)),
-    month=st.integers(1, 12),
-    day=st.integers(1, 31),
-    year=st.none() | st.integers(1960, 2060),
-)
-def test_spans_of_time_agree_with_the_calendar(at: datetime, month: int, day: int, year: int | None) -> None:
-    question = Question(terms=[], names=[], dates=(NamedDate(month=month, day=day, year=year),))
-    moments = [
-        at.replace(tzinfo=UTC),
-        datetime(1999, 12, 31, 23, 59, 59, 999999, tzinfo=UTC),
-        datetime(2000, 1, 1, tzinfo=UTC),
-    ]
-    bank = Bank(
-        [
-            index_of(
-                Partition(
-                    {
-                        n: Row(no=n, terms={}, vector=(1.0,) * WIDTH, at=to_micros(moment))
-                        for n, moment in enumerate(moments, start=1)
-                    }
-                ),
-                PROFILES["default"],
-            )
-        ]
-    )
-    in_month, in_day = of_named_dates(question, bank)
-    right = [moment.month == month and year in (None, moment.year) for moment in moments]
-    assert in_month.tolist() == right
-    assert in_day.tolist() == [ok and moment.day == day for ok, moment in zip(right, moments, strict=True)]

@@ -87,7 +87,7 @@ def test_threads_open_the_same_file_one_after_the_other(tmp_path: Path, monkeypa
         if not threads:
             threads.append(threading.Thread(target=second))
             threads[0].start()
-            assert not opened.wait(2)
+            assert not opened.wait(0.5)
         return look_at(path, secret)
 
     monkeypatch.setattr(connection, "_look_at", slowly)

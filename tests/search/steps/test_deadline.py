@@ -48,7 +48,7 @@ class Hanging:
 @pytest.mark.parametrize("depth", [0, 1])
 def test_a_planner_that_hangs_is_left_behind(depth: int) -> None:
     planner = Hanging(depth)
-    with filled(recursion=Recursion(planner=planner, limits=Limits(timeout_s=0.1))) as memory:
+    with filled(recursion=Recursion(planner=planner, limits=Limits(timeout_s=0.1 if depth == 0 else 2.0))) as memory:
         plain = memory.recall(QUESTION, scope=SCOPE, recursion="off")
         found = memory.recall(QUESTION, scope=SCOPE)
         assert [hit.entry.id for hit in found] == [hit.entry.id for hit in plain]

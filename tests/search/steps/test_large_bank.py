@@ -91,8 +91,8 @@ FINAL("; ".join(f"{what}: {', '.join(who)}" for what, who in sorted(by.items()))
         },
         name="gpt-5.6-luna",
     )
-    models = Models(root=model, repl=ReplLimits(usd=0.05, tokens=60_000, timeout_s=30))
-    recursion = Recursion(models=models, limits=Limits(timeout_s=10.0))
+    models = Models(root=model, repl=ReplLimits(usd=0.05, tokens=60_000, timeout_s=600))
+    recursion = Recursion(models=models, limits=Limits(timeout_s=600.0))
     with Memory.open(":memory:", embedder=None, recursion=recursion, learning="off") as memory:
         memory.remember_many(texts(), scope=SCOPE)
         yield memory, rounds
