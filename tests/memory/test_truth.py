@@ -539,3 +539,9 @@ def test_statements_in_other_languages_replace_only_what_they_name(language: str
         assert now in first.text
         assert before in second.text
         assert second.outdated
+
+
+def test_a_mere_suspicion_does_not_outdo_what_a_question_asks_for_in_its_words() -> None:
+    with Memory(":memory:") as mem:
+        told(mem, "Never use mocks in integration tests.", "We switched the test runner: run `make check`.")
+        assert "mocks" in mem.recall("May I use mocks in integration tests?", scope=ADA)[0].text

@@ -51,6 +51,8 @@ IN_PART = -1.0
 """The same where the newer one replaced a part of the older: hardly any score is too low."""
 EQUAL = 0.8
 """Of what a person told an assistant, the newer is put above the older also without that, if it has this of its score."""
+ONLY_OLD = 3
+"""Words of a question that only the older of two has: then the newer is not put above it on a mere suspicion."""
 LONGEST_LINE = 64
 """Replacements of replacements that are followed."""
 RIVAL_ROWS = 15
@@ -264,7 +266,7 @@ def newer_first(ranked: Ranked, context: SearchContext) -> Ranked:
     for upper, lower, share in found:
         near = share * scores[lower] <= scores[upper] < scores[lower] - lift[upper]
         old, new = ranked.rows[[lower, upper]].tolist()
-        if near and not _asks_for(context, old, new) and not _leaves(context, old, new):
+        if near and not _asks_for(context, old, new, also=question.terms) and not _leaves(context, old, new):
             lift[upper] = scores[lower] + margin - scores[upper]
     return ranked.with_factor("holds", lift, 1.0) if lift.any() else ranked
 
@@ -348,11 +350,13 @@ def _leaves(context: SearchContext, old: int, new: int) -> bool:
     return len(entries) == 2 and leaves(entries[old].text, entries[new].text, context.query)
 
 
-def _asks_for(context: SearchContext, old: int, new: int) -> bool:
-    """Whether the question names something that only the replaced entry names: then it asks for that one."""
-    bank = context.bank
-    for term in context.view.question.named:
-        having = {start + int(row) for part, start in bank.filled for row in part.postings.find(term)[0]}
-        if old in having and new not in having:
-            return True
-    return False
+def _asks_for(context: SearchContext, old: int, new: int, *, also: Sequence[int] = ()) -> bool:
+    """Whether the question names something that only the older entry names, or has several of these other words that only
+    that one has: then it asks for that one."""
+    named = context.view.question.named
+    only_old = [term for term in {*named, *also} if _has(context.bank, term, old) and not _has(context.bank, term, new)]
+    return len(only_old) >= ONLY_OLD or not named.isdisjoint(only_old)
+
+
+def _has(bank: Bank, term: int, row: int) -> bool:
+    return any(row - start in part.postings.find(term)[0] for part, start in bank.filled)
