@@ -22,7 +22,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from contract.postgres import postgres_server
-from wellworn import Limits
+from wellworn import Limits, ReplLimits
 
 __all__ = ["postgres_server"]
 
@@ -30,8 +30,9 @@ __all__ = ["postgres_server"]
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 
-# A search in several steps may take one second by default. On a busy machine that second must not decide a test.
+# By default a search in several steps may take a second, a program two. On a busy machine they must not decide a test.
 (Limits.__init__.__kwdefaults__ or {})["timeout_s"] = 600.0
+(ReplLimits.__init__.__kwdefaults__ or {})["program_s"] = 60.0
 
 QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 

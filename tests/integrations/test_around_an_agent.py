@@ -252,13 +252,6 @@ def test_the_user_may_come_from_configurable(memory: Memory, schema: Any) -> Non
     assert len(turns(memory, scope=BEN)) == 2  # the context is nearer to the run
 
 
-async def test_from_configurable_in_an_event_loop(memory: Memory) -> None:
-    agent = agent_of(scripted("Noted."), RMMMiddleware(memory))
-    config = {"configurable": {"thread_id": "t1", "user_id": "ada"}}
-    await agent.ainvoke({"messages": [HumanMessage("I have a dog.")]}, config)
-    assert len(turns(memory)) == 2
-
-
 def test_a_forgotten_context_says_what_to_do(memory: Memory, caplog: pytest.LogCaptureFixture) -> None:
     agent = agent_of(scripted("Hello."), RMMMiddleware(memory))
     agent.invoke({"messages": [HumanMessage("Hi")]}, thread("t1"))
@@ -381,14 +374,3 @@ def test_a_shared_index_that_finds_nothing_for_a_person_says_so(caplog: pytest.L
     before = middleware.faults["recall"]
     ask(agent_of(scripted("Noted."), middleware), "Which pet?", user="eve", on="t3")
     assert middleware.faults["recall"] == before  # someone without memories is no fault
-
-
-# -- names -------------------------------------------------------------------------------------------------------
-
-
-def test_the_loop_middleware_is_importable_from_the_package() -> None:
-    import wellworn
-    from wellworn.integrations import loop
-
-    assert wellworn.create_memory_middleware is loop.create_memory_middleware
-    assert {"MemoryMiddleware", "MiddlewareContext", "format_memory_context"} <= set(wellworn.__all__)

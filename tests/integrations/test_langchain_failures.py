@@ -11,7 +11,7 @@ import pytest
 from langchain_core.messages import BaseMessage
 from langgraph.store.memory import InMemoryStore
 
-from integrations.world import ADA, Parts, Scripted, agent_of, ask, citing, extracting, scripted, shown, turns
+from integrations.world import ADA, Parts, Scripted, agent_of, ask, citing, extracting, scripted, shown
 from wellworn import Memory
 from wellworn.integrations import langchain
 from wellworn.integrations.langchain import RMMMiddleware
@@ -181,18 +181,6 @@ def test_a_hook_throws(
     assert middleware.faults[step] >= 1
     logged(caplog, step, "RuntimeError")
     assert memory.learning.status(scope=ADA).outcomes == 0
-
-
-def test_turns_that_cannot_be_stored_are_stored_next_time(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:
-    middleware = RMMMiddleware(memory)
-    agent = agent_of(scripted("Hello.", "Again."), middleware)
-    ask(agent, "First.")
-    with monkeypatch.context() as patch:
-        patch.setattr(memory, "session", failing)
-        ask(agent, "Second.")
-    assert middleware.faults == {"store": 1}
-    ask(agent, "Third.")
-    assert [text for _, text in turns(memory)] == ["First.", "Hello.", "Second.", "Again.", "Third.", "Again."]
 
 
 def test_learning_that_fails_changes_nothing_and_is_noted(memory: Memory, monkeypatch: pytest.MonkeyPatch) -> None:

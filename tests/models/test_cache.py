@@ -70,15 +70,6 @@ class Kept:
         return [key for key in self.kept if key.startswith(match.rstrip("*"))]
 
 
-def test_a_real_server_lets_go_after_the_time_it_was_given(redis_server: Any) -> None:
-    level = RedisVectors(redis_server, ttl_s=2)
-    put(level, 0)
-    assert len(level.get(KEYS, width=4)) == 1
-    (key,) = redis_server.keys("*")
-    assert 0 < redis_server.pttl(key) <= 2000
-    assert KEYS[0].hex().encode() in key
-
-
 def test_a_server_that_dies_is_a_miss(redis_server: Any) -> None:
     level = RedisVectors(redis_server)
     put(level, 0)
@@ -105,12 +96,6 @@ def test_a_level_gives_back_what_it_was_given_and_lets_go(level: RedisVectors) -
     level.clear()
     assert level.get(KEYS, width=4) == {}
     assert level.errors == 0
-
-
-def test_vectors_stay_in_redis_for_an_hour() -> None:
-    kept = Kept()
-    put(RedisVectors(kept), 0, 1)
-    assert kept.ttls == [3600, 3600]
 
 
 def test_in_a_real_redis_too(redis_server: Any) -> None:
@@ -255,15 +240,6 @@ def test_misses_go_out_in_one_batch_each_text_once() -> None:
     assert (cached.hits, cached.misses) == (3, 4)
 
 
-def test_texts_and_questions_are_kept_apart() -> None:
-    cached = CachedEmbedder(HashEmbedder(16))
-    cached.embed(["a"])
-    cached.embed_query("a")
-    assert cached.misses == 2
-    cached.embed_query("a")
-    assert cached.hits == 1
-
-
 def test_the_least_recently_used_goes_first() -> None:
     inner = Counting()
     cached = CachedEmbedder(inner, max_bytes=700)  # two of them
@@ -277,31 +253,12 @@ def test_the_least_recently_used_goes_first() -> None:
     assert inner.texts == ["b"]
 
 
-def test_bytes_are_bounded() -> None:
-    cached = CachedEmbedder(HashEmbedder(1024), max_bytes=10_000)
-    cached.embed([str(number) for number in range(50)])
-    assert len(cached) == 2  # 4,096 bytes of numbers each, and the overhead
-
-
-def test_clearing_drops_everything_and_says_how_much() -> None:
-    cached = CachedEmbedder(HashEmbedder(16))
-    cached.embed(["a", "b"])
-    assert cached.clear() == 2
-    assert cached.clear() == len(cached) == 0
-
-
 def test_changing_an_answer_does_not_change_the_cache() -> None:
     cached = CachedEmbedder(HashEmbedder(16))
     for answer in (cached.embed(["a"]), cached.embed(["a"]), cached.embed_query("a"), cached.embed_query("a")):
         answer[...] = 7
     np.testing.assert_array_equal(cached.embed(["a"])[0], HashEmbedder(16).embed_query("a"))
     np.testing.assert_array_equal(cached.embed_query("a"), HashEmbedder(16).embed_query("a"))
-
-
-def test_name_and_width_are_the_inner_ones() -> None:
-    cached = CachedEmbedder(HashEmbedder(16))
-    assert (cached.name, cached.width) == ("hash:16", 16)
-    assert cached.embed([]).shape == (0, 16)
 
 
 def test_many_threads_get_right_answers() -> None:

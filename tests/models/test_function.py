@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,6 @@ import pytest
 from contract.models import make_request
 from wellworn.core.errors import BudgetExceeded, EmbeddingFailed, InvalidInput, ModelFailed
 from wellworn.models import FunctionEmbedder, FunctionModel, Message, Reply
-from wellworn.models.base import EmbedFunction
 
 TALK = (Message(role="system", text="be brief"), Message(role="user", text="hi"))
 
@@ -91,12 +89,6 @@ def test_vectors_are_scaled_to_unit_length_and_the_width_is_discovered() -> None
     assert embedder.embed([]).shape == (0, 3)
 
 
-def test_the_name_is_given_or_the_functions_own() -> None:
-    assert FunctionEmbedder(lengths).name == "function:lengths"
-    assert FunctionEmbedder(partial(lengths)).name == "function:partial"
-    assert FunctionEmbedder(lengths, name="mine").name == "mine"
-
-
 def test_the_width_is_probed_only_once_and_not_at_all_when_given() -> None:
     asked: list[list[str]] = []
 
@@ -123,26 +115,6 @@ def test_blank_texts_are_zero_and_not_asked_for() -> None:
     assert asked == ["ab"]
     assert [bool(row.any()) for row in rows] == [False, True, False]
     assert not embedder.embed_query(" ").any()
-
-
-@pytest.mark.parametrize(
-    ("function", "problem"),
-    [
-        (lambda texts: [[float("nan"), 1.0]] * len(texts), "not finite"),
-        (lambda texts: [[float("inf"), 1.0]] * len(texts), "not finite"),
-        (lambda texts: [[3e300, 4e300]] * len(texts), "not finite"),
-        (lambda texts: [[1.0, 2.0]], "expected one vector for each of 2 texts"),
-        (lambda texts: [1.0, 2.0], "expected one vector"),
-        (lambda texts: [[], []], "expected one vector"),
-        (lambda texts: [[1.0], [1.0, 2.0]], "matrix of numbers"),
-        (lambda texts: None, "expected one vector"),
-        (lambda texts: "no", "matrix of numbers"),
-        (lambda texts: 1 / 0, "failed with ZeroDivisionError"),
-    ],
-)
-def test_a_bad_answer_is_an_error_of_ours(function: EmbedFunction, problem: str) -> None:
-    with pytest.raises(EmbeddingFailed, match=problem):
-        FunctionEmbedder(function, name="bad").embed(["a", "b"])
 
 
 def test_a_width_that_changes_is_an_error() -> None:

@@ -25,11 +25,6 @@ def test_similar_texts_are_nearer_than_unrelated_ones() -> None:
         assert a @ b > a @ c + 0.1, text
 
 
-def test_case_width_and_punctuation_do_not_matter() -> None:
-    a, b = HashEmbedder().embed(["Hello, World!", "ＨＥＬＬＯ world"])
-    np.testing.assert_array_equal(a, b)
-
-
 def test_vectors_are_the_same_in_every_process() -> None:
     code = (
         "from wellworn.models.hashing import HashEmbedder; "
@@ -61,20 +56,9 @@ def test_a_text_has_the_same_vector_alone_and_in_company(texts: list[str]) -> No
         np.testing.assert_array_equal(row, embedder.embed_query(text))
 
 
-def test_more_texts_than_one_internal_batch() -> None:
-    embedder = HashEmbedder(32)
-    texts = [f"text {number}" for number in range(1500)]
-    np.testing.assert_array_equal(embedder.embed(texts)[1400], embedder.embed_query("text 1400"))
-
-
 def test_blank_texts_give_zero_rows_and_symbols_do_not() -> None:
     rows = HashEmbedder().embed(["", " \n", "😀", "!?"])
     assert [bool(row.any()) for row in rows] == [False, False, True, True]
-
-
-def test_the_width_is_part_of_the_name() -> None:
-    assert (HashEmbedder().name, HashEmbedder().width) == ("hash:256", 256)
-    assert (HashEmbedder(512).name, HashEmbedder(512).embed(["x"]).shape) == ("hash:512", (1, 512))
 
 
 def test_a_width_below_one_is_refused() -> None:

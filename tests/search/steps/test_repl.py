@@ -10,9 +10,8 @@ import pytest
 
 from wellworn import InvalidInput, Memory, MissingExtra, Models, NotFound, RecallResult, Recursion, ReplLimits, Scope
 from wellworn.models import Meter, ScriptedModel
-from wellworn.models.port import Request
 from wellworn.search.steps.reason import Library
-from wellworn.search.steps.repl import Repl, program_in, shown
+from wellworn.search.steps.repl import Repl, program_in
 
 from .test_boundaries import BANK, START
 from .world import QUESTION, SCOPE, filled
@@ -125,13 +124,6 @@ def test_nothing_is_logged_for_learning() -> None:
             memory.outcome(quiet.id, cited=[0], scope=SCOPE)
 
 
-def test_output_is_cut_in_the_middle() -> None:
-    text = shown("a" * 5000 + "b" * 5000, "", 2, most=100)
-    assert len(text) < 250
-    assert "9900 characters left out" in text
-    assert "2 rounds left" in text
-
-
 @pytest.mark.parametrize(
     ("said", "code"),
     [
@@ -235,11 +227,3 @@ def test_what_is_no_longer_valid_is_seen_only_as_of_then() -> None:
         code = f"print(list_chunks_by_tag('guard'))\nFINAL(read_chunk('{id}'))"
         assert asked(memory, programs(code, "FINAL(None)")).problem
         assert asked(memory, programs(code), as_of=then + timedelta(days=1)).content == "Otto is the guard."
-
-
-def test_requests_carry_the_whole_talk() -> None:
-    seen: list[Request] = []
-    model = ScriptedModel(lambda request: seen.append(request) or "```\nprint(1)\n```")  # type: ignore[func-returns-value]
-    with filled() as memory:
-        asked(memory, model, limits=ReplLimits(iterations=3))
-    assert [len(request.messages) for request in seen] == [2, 4, 6]

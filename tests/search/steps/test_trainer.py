@@ -2,27 +2,16 @@
 
 from __future__ import annotations
 
-import random
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from wellworn import Memory, Recursion
-from wellworn.ingest.hashing import hash64
 from wellworn.learning.outcome import outcome_input
 from wellworn.search.steps import trainer as trainer_module
 from wellworn.search.steps.actions import Choice
-from wellworn.search.steps.trainer import (
-    BEGUN,
-    IGNORED,
-    KIND,
-    CombinedMemoryTrainer,
-    SearchPolicy,
-    SearchTrajectory,
-    reward_of,
-    success_of,
-)
+from wellworn.search.steps.trainer import BEGUN, KIND, CombinedMemoryTrainer, SearchPolicy, SearchTrajectory, success_of
 from wellworn.store.port import RecordFilter
 
 from .world import QUESTION, SCOPE, filled
@@ -39,14 +28,6 @@ def proven(choice: Choice, *, worth: float = 1.0, planner: float = 0.0) -> Searc
 
 
 # -- rewards and the policy --------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("success", "tokens", "reward"),
-    [(1.0, 0, 1.0), (0.5, 50_000, 0.65), (0.3, 100_000, 0.3), (0.3, 0, 0.6), (-0.5, 200_000, -0.5), (0.0, 0, 0.3)],
-)
-def test_the_reward_is_that_of_the_design(success: float, tokens: int, reward: float) -> None:
-    assert reward_of(success, tokens) == pytest.approx(reward)
 
 
 @pytest.mark.parametrize(
@@ -77,31 +58,6 @@ def test_nothing_serves_that_does_worse_than_plain_search() -> None:
     for _ in range(10):
         policy = policy.plus("plain", 0.6)
     assert policy.serves() == "plain"
-
-
-@dataclass
-class Life:
-    """A person who asks, and reports honestly what each way found; each way finds support with its own chance."""
-
-    seed: int
-    finds: dict[Choice, float]
-    policy: SearchPolicy = field(default_factory=SearchPolicy)
-
-    def live(self, outcomes: int) -> Life:
-        draw = random.Random(self.seed)
-        for number in range(outcomes):
-            dice = hash64(f"{self.seed}:{number}")
-            choice = self.policy.choose(dice=dice, explore=0.2)
-            count = sum(draw.random() < self.finds[choice] for _ in range(2))
-            self.policy = self.policy.plus(choice, reward_of(count / 2 or IGNORED, 1_000))
-        return self
-
-
-def test_the_best_way_comes_to_serve_and_never_one_worse_than_plain_search() -> None:
-    finds: dict[Choice, float] = {"planner": 0.5, "plain": 0.45, "turns": 0.95}
-    serves = [Life(seed=seed, finds=finds).live(150).policy.serves() for seed in range(20)]
-    assert serves.count("turns") >= 17
-    assert set(serves) <= {"turns", "planner", "plain"}
 
 
 # -- through a memory ----------------------------------------------------------------------------------------------
