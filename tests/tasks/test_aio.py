@@ -20,6 +20,7 @@ from wellworn.tasks.aio import AsyncReasoningBank
 from .world import AGENT, a_call, corrected
 
 Coroutine = Callable[[AsyncReasoningBank], Awaitable[Any]]
+WAIT_S = 300.0
 TASK: dict[str, Any] = {"task_id": "t", "query": "Create user bob with the panel", "domain": "web"}
 
 
@@ -111,12 +112,14 @@ def test_what_the_agent_raises_is_a_failed_attempt(mem: Memory) -> None:
 
 def test_parallel_attempts_are_coroutines_in_bounded_numbers(mem: Memory) -> None:
     running, most = 0, 0
+    two = asyncio.Barrier(2)
 
     async def agent(work: Work) -> Any:
         nonlocal running, most
         running += 1
         most = max(most, running)
-        await asyncio.sleep(0.02)
+        async with asyncio.timeout(WAIT_S):
+            await two.wait()
         running -= 1
         ok = work.number % 2 == 0
         return {"steps": [a_call("create_user", ok, role="admin" if ok else "Admin")], "verdict": ok}
@@ -165,15 +168,20 @@ def test_agents_may_wait_for_other_threads_of_the_loop(mem: Memory) -> None:
 
 @pytest.mark.parametrize("way", ["run_task", "matts_parallel", "matts_sequential"])
 def test_cancelled_while_the_agent_works_everything_is_abandoned(mem: Memory, way: str) -> None:
+    at_work = asyncio.Event()
+
     async def agent(work: Work) -> Any:
         if work.number == 1 and way != "run_task":
             return {"steps": [a_call("create_user", False)], "verdict": False}  # made and judged before the end
-        return await asyncio.sleep(60)
+        at_work.set()
+        return await asyncio.sleep(WAIT_S)
 
     async def act(bank: AsyncReasoningBank) -> None:
-        with pytest.raises(TimeoutError):
-            async with asyncio.timeout(0.5):
-                await getattr(bank, way)(**TASK, execute=agent)
+        running = asyncio.ensure_future(getattr(bank, way)(**TASK, execute=agent))
+        await at_work.wait()
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
 
     on(mem, act)
     bank = ReasoningBank(mem, scope=AGENT)
@@ -183,19 +191,20 @@ def test_cancelled_while_the_agent_works_everything_is_abandoned(mem: Memory, wa
 
 
 class Slow(ScriptedModel):
-    """Takes its time, so that a cancellation comes while it is asked."""
+    """Answers when it may, so that a cancellation comes while it is asked."""
 
     asked: threading.Event
+    may: threading.Event
 
     def complete(self, request: Request) -> Reply:
         self.asked.set()
-        threading.Event().wait(0.3)
+        assert self.may.wait(WAIT_S)
         return super().complete(request)
 
 
 def test_cancelled_while_it_is_judged_the_attempt_is_kept_whole() -> None:
     model = Slow('{"success": true, "confidence": 0.9, "reasons": []}')
-    model.asked = threading.Event()
+    model.asked, model.may = threading.Event(), threading.Event()
     with Memory.open(":memory:", embedder="hash:64", background=False, llm=model) as mem:
 
         async def agent(work: Work) -> Any:
@@ -205,6 +214,7 @@ def test_cancelled_while_it_is_judged_the_attempt_is_kept_whole() -> None:
             running = asyncio.ensure_future(bank.run_task(**TASK, execute=agent))
             await asyncio.to_thread(model.asked.wait)
             running.cancel()
+            model.may.set()
             with pytest.raises(asyncio.CancelledError):
                 await running
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from typing import Any
 
 import pytest
@@ -42,13 +41,14 @@ def test_a_run_is_recorded_with_its_attempts(bank: ReasoningBank) -> None:
 
 def test_no_more_run_at_once_than_allowed(bank: ReasoningBank) -> None:
     lock, now, most = threading.Lock(), 0, 0
+    two = threading.Barrier(2)
 
     def agent(_: Work) -> Any:
         nonlocal now, most
         with lock:
             now += 1
             most = max(most, now)
-        time.sleep(0.02)
+        two.wait(300)
         with lock:
             now -= 1
         return "x"
