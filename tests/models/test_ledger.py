@@ -203,10 +203,10 @@ class Reluctant:
         self._inner, self.reluctant = inner, False
 
     @contextmanager
-    def transact(self) -> Iterator[Tx]:
+    def transact(self, *, tenant: str | None = None) -> Iterator[Tx]:
         if self.reluctant:
             raise StoreBusy("not now")
-        with self._inner.transact() as tx:
+        with self._inner.transact(tenant=tenant) as tx:
             yield tx
 
     def __getattr__(self, name: str) -> Any:

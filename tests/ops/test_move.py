@@ -76,11 +76,11 @@ def test_a_move_that_was_cut_short_is_finished(
     with lived(tmp_path / "here.db") as here, Memory(postgres_server.url(), embedder="hash") as there:
         store, transact, left = there.engine.store, there.engine.store.transact, [0]
 
-        def cut(*_: Any) -> Any:
+        def cut(**how: Any) -> Any:
             left[0] -= 1
             if not left[0]:
                 raise Cut
-            return transact()
+            return transact(**how)
 
         monkeypatch.setattr(store, "transact", cut)
         cuts = 0

@@ -539,7 +539,7 @@ class ReferenceStore(Reads, Store):
         return self._state
 
     @contextmanager
-    def transact(self) -> Iterator[Tx]:
+    def transact(self, *, tenant: str | None = None) -> Iterator[Tx]:
         with self._lock:
             if self._open:
                 raise StoreError("a transaction is open in this thread already")

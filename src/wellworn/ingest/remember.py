@@ -96,7 +96,7 @@ class Writer:
         ids: list[str] = []
         for prepared in [self.records_of(batch) for batch in batches]:
             replaced = self.replaced_by(prepared) if len(entries) <= MOST_COMPARED else []
-            with self.transact() as tx:
+            with self.transact(tenant=scope.tenant) as tx:
                 ids += _keep_replacing(tx, prepared, replaced or [()] * len(prepared), now)
             if progress is not None:
                 progress(len(ids), len(entries))
@@ -165,9 +165,9 @@ class Writer:
         return [found[record.entry.id] for record in records]
 
     @contextmanager
-    def transact(self) -> Iterator[Tx]:
+    def transact(self, *, tenant: str | None = None) -> Iterator[Tx]:
         """A transaction on a store whose vectors are still this embedder's: it may have been re-embedded meanwhile."""
-        with self._store.transact() as tx:
+        with self._store.transact(tenant=tenant) as tx:
             served = tx.model()
             check_served(self._embedder, None if served is None else served.key)
             yield tx

@@ -99,7 +99,7 @@ class TurnWriter:
     def _write(self, records: Sequence[NewEntry]) -> list[Entry]:
         written, queued = [], False
         replaced = self._writer.replaced_by(records)
-        with self._writer.transact() as tx:
+        with self._writer.transact(tenant=self._partition.tenant) as tx:
             for record, olds in zip(records, replaced, strict=True):
                 entry = self._numbered(tx, record)
                 written.append(entry)
@@ -182,7 +182,7 @@ class Session:
         return job
 
     def _end(self, wait_s: float) -> Job | None:
-        with self._memory_writer.transact() as tx:
+        with self._memory_writer.transact(tenant=self._partition.tenant) as tx:
             if tx.session(self._partition, self.id) is None:
                 raise NotFound("session", self.id, "add a turn first")
             tx.mark_session(self._partition, self.id, ended_at=self._memory_writer.clock())

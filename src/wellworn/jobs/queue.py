@@ -237,13 +237,16 @@ class Queue:
         is given up here.
         """
         now = self._clock()
-        with self.store.transact() as tx:
-            for job in _due(tx, now, tenants):
-                back = timedelta(seconds=lease_s)
-                if job.lease_until is not None and job.lease_until > now and job.updated_at - now < back:
-                    continue  # it runs; the clock has gone back by less than a lease
-                if kinds is not None and job.kind not in kinds:
-                    continue
+        for due in _due(self.store, now, tenants):
+            back = timedelta(seconds=lease_s)
+            if due.lease_until is not None and due.lease_until > now and due.updated_at - now < back:
+                continue  # it runs; the clock has gone back by less than a lease
+            if kinds is not None and due.kind not in kinds:
+                continue
+            with self.store.transact(tenant=due.partition.tenant) as tx:
+                job = find_job(tx, due.partition, due.kind, due.key)
+                if job is None or job != due:
+                    continue  # another worker has it, or it was changed
                 if job.attempts < self._max_attempts:
                     return self._lease(tx, job, worker, now, lease_s)
                 lost = f"LeaseLost: {self._max_attempts} attempts began and none of them ended"
@@ -262,7 +265,7 @@ class Queue:
     ) -> Job | None:
         """Queue a job and claim it in one go; or claim the one that is there, if it waits or is dead. None when it is
         done or someone else has it."""
-        with self.store.transact() as tx:
+        with self.store.transact(tenant=partition.tenant) as tx:
             job = find_job(tx, partition, kind, key) or self._new(partition, kind, key, payload, None)
             if job.state not in ("queued", "dead"):
                 return None
@@ -298,7 +301,7 @@ class Queue:
     def extend(self, job: Job, *, lease_s: float = LEASE_S) -> Job:
         """Begin the lease anew; `LeaseLost` when someone else has the job, or nobody."""
         now = self._clock()
-        with self.store.transact() as tx:
+        with self.store.transact(tenant=job.partition.tenant) as tx:
             longer = replace(self.held(tx, job), lease_until=now + timedelta(seconds=lease_s), updated_at=now)
             put_job(tx, longer)
         return longer
@@ -317,7 +320,7 @@ class Queue:
 
     def settle(self, job: Job) -> Job | None:
         """The job after its handler returned, finished here if the handler did not; None when it is gone."""
-        with self.store.transact() as tx:
+        with self.store.transact(tenant=job.partition.tenant) as tx:
             try:
                 return self.finish(tx, job)
             except LeaseLost:
@@ -331,7 +334,7 @@ class Queue:
         now = self._clock()
         due_at = max(now + timedelta(seconds=self._backoff.wait_s(job)), not_before or now)
         dead = is_permanent(error) or job.attempts >= self._max_attempts
-        with self.store.transact() as tx:
+        with self.store.transact(tenant=job.partition.tenant) as tx:
             try:
                 held = self.held(tx, job)
             except LeaseLost:
@@ -343,7 +346,7 @@ class Queue:
 
     def release(self, job: Job) -> None:
         """Give a job back that was broken off, to be claimed at once; nothing when it is no longer this claim's."""
-        with self.store.transact() as tx:
+        with self.store.transact(tenant=job.partition.tenant) as tx:
             try:
                 put_job(tx, _ended(self.held(tx, job), "queued", self._clock()))
             except LeaseLost:
@@ -358,7 +361,7 @@ class Queue:
         if tenants is None:
             tenants = [*dict.fromkeys(partition.tenant for partition in self.store.partitions())]
         for tenant in tenants:
-            with self.store.transact() as tx:
+            with self.store.transact(tenant=tenant) as tx:
                 before = trusted_now(tx, tenant, now) - timedelta(days=days)
                 dropped += tx.drop_records(RecordFilter(kinds=[JOB], tenant=tenant, states=["done"], before=before))
         return dropped
@@ -377,13 +380,13 @@ class Queue:
         return again
 
 
-def _due(tx: Tx, now: datetime, tenants: Sequence[str] | None) -> Iterator[Job]:
+def _due(reader: StoreReader, now: datetime, tenants: Sequence[str] | None) -> Iterator[Job]:
     """Jobs that wait and are due, and those that run on a lease that is over, the longest due first."""
     wanted = RecordFilter(kinds=[JOB], tenants=tenants, states=["queued", "running"], due_by=now, order="due")
-    first = tx.records(replace(wanted, limit=_AT_ONCE))
+    first = reader.records(replace(wanted, limit=_AT_ONCE))
     yield from readable_jobs(first)
     if len(first) == _AT_ONCE:  # none of those was for this worker
-        yield from readable_jobs(tx.records(wanted))
+        yield from readable_jobs(reader.records(wanted))
 
 
 def _ended(job: Job, state: JobState, now: datetime, **changes: Any) -> Job:  # any field of Job

@@ -175,8 +175,9 @@ class Learner:
 
     def _outcome(self, recall_id: str, outcome: OutcomeInput, may_see: MaySee) -> bool:
         now, taught = self._clock(), None
-        query = self._query_vector(recall_id, outcome)
-        with self._store.transact() as tx:
+        known = self.log.find(recall_id)
+        query = self._query_vector(known, outcome)
+        with self._store.transact(tenant=None if known is None else known.partition.tenant) as tx:
             recall, alive, written = self.log.write_for(tx, recall_id)
             if recall is None or not may_see(recall.partition):
                 raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
@@ -199,12 +200,11 @@ class Learner:
                 after.past = before.past
         return counts
 
-    def _query_vector(self, recall_id: str, outcome: OutcomeInput) -> Vector | None:
+    def _query_vector(self, recall: LoggedRecall | None, outcome: OutcomeInput) -> Vector | None:
         """The query's vector where learning needs it; before the transaction, because embedding is slow."""
-        if self._reranker is None or outcome.kind not in TEACHES:
+        if self._reranker is None or outcome.kind not in TEACHES or recall is None or not self._ours(recall):
             return None
-        recall = self.log.find(recall_id)
-        return None if recall is None or not self._ours(recall) else self._reranker.embed(recall.query)
+        return self._reranker.embed(recall.query)
 
     def _learn(
         self, tx: Tx, recall: LoggedRecall, cited: set[int], alive: set[int], query: Vector | None, now: datetime

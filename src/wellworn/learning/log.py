@@ -76,7 +76,8 @@ class LearningLog:
         (except `wanted`), and recalls that showed an entry that is gone lose their query.
         """
         with self._lock:
-            recalls, new = [*self._pending.values()], {*self._of_new, wanted}
+            recalls = [one for one in self._pending.values() if tx.tenant in (None, one.partition.tenant)]
+            new = {*self._of_new, wanted}
         found, alive = None, set[int]()
         if recalls:
             partitions = list({recall.partition for recall in recalls if recall.id not in new})
@@ -115,10 +116,13 @@ class LearningLog:
         """Write what is pending. A log that cannot be written must not stop the agent: it is a warning."""
         if not self._pending:
             return
+        with self._lock:
+            tenants = {recall.partition.tenant for recall in self._pending.values()}
         try:
-            with self.store.transact() as tx:
-                committed = self.write(tx)
-            committed()
+            for tenant in tenants:
+                with self.store.transact(tenant=tenant) as tx:
+                    committed = self.write(tx)
+                committed()
             self._failed = False
         except WellwornError as error:
             if not self._closed and not self._failed:  # once, not twice a second, and not after closing

@@ -358,7 +358,7 @@ class Meter:
         with self._in_flight.lock:
             self._in_flight.hold(ticket, self._tenant, self._session, cost)
         try:
-            with self._store.transact() as tx:  # nobody forgets anything meanwhile
+            with self._store.transact(tenant=self._tenant) as tx:  # nobody forgets anything meanwhile
                 self._add(tx, body, cost, session=None if stored and not self._is_stored() else self._session)
         except StoreError as error:
             _log.warning("a call of model %r is not in the ledger: %s", self.name, type(error).__name__)

@@ -101,7 +101,7 @@ class Reflector:
                 decisions = decide(proposals, model, among_people=_among_people(read.turns))
             steps = prepare(decisions, drafts, self._writer, by_number)
             try:
-                with self._writer.transact() as tx:
+                with self._writer.transact(tenant=partition.tenant) as tx:
                     # Someone wrote to the partition since: perhaps the same memory. Look again, but not for ever.
                     if attempt < MOST_TRIES and proposals and self._seq(partition) != seq:
                         raise ChangedMeanwhile(

@@ -65,7 +65,7 @@ class Summarizer:
         now = self._writer.clock()
         entries = [self._writer.entry(draft, scope_of(partition), now) for _, draft in drafted]
         records = self._writer.records_of(entries) if entries else []
-        with self._writer.transact() as tx:
+        with self._writer.transact(tenant=partition.tenant) as tx:
             for (window, _), record in zip(drafted, records, strict=True):
                 self._write(tx, partition, window, record)
             audit(tx, Event(at=now, tenant=partition.tenant, action="summarize", detail=dict(counts)))

@@ -34,6 +34,8 @@ FRESH_S = 15.0
 REST = 20.0
 """The store is left alone for so many times as long as it took to read."""
 MOST_RECORDS, PAGE = 20_000, 2_000
+OVERLAP = 500
+"""Numbers that are looked at again: a writer of another tenant may have taken a lower number and commit later."""
 """New records of the log that one reading counts; the rest is counted by the next."""
 MOST_JOBS = 1_000
 JOBS = ("reflect", "summarize", "consolidate")
@@ -124,7 +126,8 @@ class StoreNumbers(Collector):
         self._next = float("-inf")
         self._families: list[Metric] = []
         newest = engine.store.records(RecordFilter(limit=1))
-        self._last = newest[0].no if newest else 0
+        self._first = self._last = newest[0].no if newest else 0
+        self._counted: set[int] = set()
         self._counts: dict[str, defaultdict[tuple[str, ...], float]] = {name: defaultdict(float) for name in LOG}
         for name, first in (("outcomes", OUTCOMES), ("tasks", RESULTS), ("events", ("remember",))):
             self._counts[name].update(dict.fromkeys(((one,) for one in first), 0.0))
@@ -196,16 +199,21 @@ class StoreNumbers(Collector):
 
     def _follow(self) -> None:
         """Count what was appended to the log since the last time, by whatever process."""
+        after = max(self._first, self._last - OVERLAP)
         for _ in range(MOST_RECORDS // PAGE):
-            wanted = RecordFilter(kinds=[CALL, OUTCOME, EVENT], after=self._last, order="oldest", limit=PAGE)
+            wanted = RecordFilter(kinds=[CALL, OUTCOME, EVENT], after=after, order="oldest", limit=PAGE)
             page = self._engine.store.records(wanted)
             for record in page:
-                self._count(record)
+                if record.no not in self._counted:
+                    self._count(record)
+                    self._counted.add(record.no)
+                self._last = after = max(after, record.no)
             if len(page) < PAGE:
-                return
+                break
+        self._counted = {no for no in self._counted if no > self._last - OVERLAP}
 
     def _count(self, record: Record) -> None:
-        self._last, body, counts = record.no, record.body, self._counts
+        body, counts = record.body, self._counts
         if record.kind == CALL:
             model, purpose = self._known("model", body.get("model")), self._known("purpose", body.get("purpose"))
             counts["model_calls"][model, purpose, "ok" if body.get("ok") else "failed"] += 1

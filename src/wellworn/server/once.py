@@ -98,7 +98,7 @@ class Requests:
                 return _stored(former) if again is None else again(former)
             reply = work()
             if again is None:
-                with self._store.transact() as tx:
+                with self._store.transact(tenant=request.tenant) as tx:
                     body = {"value": to_plain(reply.value), "status": reply.status, "etag": reply.etag}
                     self.note(tx, request, body, reply.names)
             return reply

@@ -2,7 +2,7 @@
 
 A store keeps entries with their index and vectors, links, older versions, sessions with their turns, and records: what
 mechanisms write down about their own work. It knows no rule of chunking, linking, embedding or ranking. Every write
-happens in `transact()`, which is atomic and serialised; no model is called there. Reads outside see committed data;
+happens in `transact()`, which is atomic and serialised within a tenant; no model is called there. Reads outside see committed data;
 reads that must agree with each other are made in one `snapshot()`.
 
 Entries have two names: the public `id`, and a row number `no` that never returns after a removal. Each partition
@@ -211,6 +211,9 @@ class StoreReader(ABC):
 class Tx(StoreReader):
     """One atomic write. Partitions and sessions come into being when first written to. Reads see what it wrote."""
 
+    tenant: str | None = None
+    """The only one whose data it may write; None: anyone's."""
+
     # -- entries -------------------------------------------------------------------------------------------------
 
     def expect(self, records: Sequence[NewEntry]) -> None:
@@ -332,8 +335,11 @@ class Store(StoreReader):
     """Whether the index records are those of an earlier release, so that `repair` should write them anew; set to False then."""
 
     @abstractmethod
-    def transact(self) -> AbstractContextManager[Tx]:
-        """One writer at a time, across threads and processes; rolled back when the block raises."""
+    def transact(self, *, tenant: str | None = None) -> AbstractContextManager[Tx]:
+        """One writer at a time, across threads and processes; rolled back when the block raises.
+
+        One that writes to a single tenant names it: a store may let writers of several tenants work at once.
+        """
 
     @abstractmethod
     def snapshot(self) -> AbstractContextManager[StoreReader]:

@@ -114,7 +114,7 @@ class Pseudonyms:
         known = self.known(partition, found)
         if None not in known:
             return known
-        with self._store.transact() as tx:
+        with self._store.transact(tenant=partition.tenant) as tx:
             body = _head(tx, partition)
             keys = _keys(body["salt"], found)
             given = _numbers(tx, partition, keys)
@@ -211,7 +211,8 @@ class RuleScrubbing(Scrubbing):
 
     def settle(self, tx: Tx) -> None:
         with self._lock:
-            taken, self._taken = self._taken, {}
+            mine = [partition for partition in self._taken if tx.tenant in (None, partition.tenant)]
+            taken = {partition: self._taken.pop(partition) for partition in mine}
         for partition, counts in taken.items():
             self._pseudonyms.count(tx, partition, counts)
             audit(tx, Event(at=self._clock(), tenant=partition.tenant, action="scrub", detail={**counts}))

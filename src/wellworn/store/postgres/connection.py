@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from weakref import WeakValueDictionary
 
 from wellworn.core.errors import InvalidInput, MissingExtra, StoreBusy, StoreClosed, StoreError
 from wellworn.core.locks import patience_left
@@ -44,7 +45,7 @@ _SCAN = "-c hnsw.iterative_scan=relaxed_order -c hnsw.ef_search=200 -c hnsw.max_
 """How an index of vectors is searched: on and on, until it has named as many rows as were asked for."""
 _LOCK_CLASS = 0x77656C6C
 """Our advisory locks, so that they do not meet those of other programs: `well` is the writer's, one more for
-migrations, two more for partitions that are being tended."""
+migrations, two more for partitions that are being tended, three more for the writers of a tenant."""
 _SERVER_BACK_WAITS = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow)
 
 
@@ -96,8 +97,9 @@ class Pool:
         self._free = threading.BoundedSemaphore(self._address.pool_size)
         self._lock = threading.Lock()
         self._idle: list[tuple[PostgresDb, float]] = []
-        self._writer = threading.Lock()
-        self._writing_thread = 0
+        self._writers: WeakValueDictionary[str | None, threading.Lock] = WeakValueDictionary()
+        self._writing: set[int] = set()
+        """Threads that are in a transaction."""
 
     def after_fork(self) -> None:
         """In the child: the parent's connections are neither used nor closed here."""
@@ -210,18 +212,22 @@ class Pool:
                 _end(db, "ROLLBACK")
 
     @contextmanager
-    def writing(self) -> Iterator[PostgresDb]:
-        """One write transaction, serialised over threads and processes; rolled back when the block raises."""
-        me = threading.get_ident()
-        if self._writing_thread == me:
+    def writing(self, tenant: str | None = None) -> Iterator[PostgresDb]:
+        """One write transaction, alone in its tenant or in the schema; rolled back when the block raises.
+
+        Threads of this process wait here, so that they do not hold connections.
+        """
+        me, writing = threading.get_ident(), self._writing  # a fork replaces it
+        if me in writing:
             raise StoreError("a transaction is open in this thread already")
         wait_s, began = patience_left(BUSY_TIMEOUT_S), time.monotonic()
-        writer = self._writer  # a fork replaces it
+        with self._lock:
+            writer = self._writers.setdefault(tenant, threading.Lock())
         if not writer.acquire(timeout=wait_s):
             raise StoreBusy(f"another thread wrote for over {wait_s:.1f} s")
-        self._writing_thread = me
+        writing.add(me)
         try:
-            connection = self._begin(max(0.001, wait_s - (time.monotonic() - began)))
+            connection = self._begin(tenant, max(0.001, wait_s - (time.monotonic() - began)))
             try:
                 with self.translated():
                     yield connection
@@ -230,12 +236,12 @@ class Pool:
                 _end(connection, "ROLLBACK")
                 self._give_back(connection)
         finally:
-            self._writing_thread = 0
+            writing.discard(me)
             writer.release()
 
-    def _begin(self, wait_s: float) -> PostgresDb:
+    def _begin(self, tenant: str | None, wait_s: float) -> PostgresDb:
         """A connection inside a transaction that is alone in writing. Tries another one if it turns out to be dead."""
-        begin = f"BEGIN; SET LOCAL lock_timeout = {int(1000 * wait_s) or 1}; {self._lock_statement(0)}"
+        begin = f"BEGIN; SET LOCAL lock_timeout = {int(1000 * wait_s) or 1}; {self._writer_locks(tenant)}"
         for last in (False, True):
             connection = self._take()
             try:
@@ -250,9 +256,14 @@ class Pool:
                     raise
         raise AssertionError("unreachable")
 
-    def _lock_statement(self, which: int) -> str:
-        """Wait for a lock of this store's schema until the transaction ends: 0 is the writer's, 1 that of migrations."""
-        return f"SELECT pg_advisory_xact_lock({_LOCK_CLASS + which}, hashtext('{self._address.schema}'))"
+    def _writer_locks(self, tenant: str | None) -> str:
+        """Wait until nobody else writes to the schema; or nobody to a tenant, and nobody to the schema as a whole."""
+        schema = f"{_LOCK_CLASS}, hashtext('{self._address.schema}')"
+        if tenant is None:
+            return f"SELECT pg_advisory_xact_lock({schema})"
+        name = f"{self._address.schema} {tenant}".encode().hex()
+        own = f"{_LOCK_CLASS + 3}, hashtext('{name}')"
+        return f"SELECT pg_advisory_xact_lock_shared({schema}); SELECT pg_advisory_xact_lock({own})"
 
     def _commit_block(self, connection: PostgresDb) -> None:
         try:
@@ -270,7 +281,8 @@ class Pool:
     def migrating(self) -> Iterator[PostgresDb]:
         """A transaction that is alone in changing the tables."""
         with self.reading() as db:
-            db.execute(f"BEGIN; {self._lock_statement(1)}")
+            schema = self._address.schema
+            db.execute(f"BEGIN; SELECT pg_advisory_xact_lock({_LOCK_CLASS + 1}, hashtext('{schema}'))")
             try:
                 yield db
                 db.execute("COMMIT")

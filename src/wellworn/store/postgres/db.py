@@ -1,5 +1,5 @@
 """A connection to Postgres as the shared statements use it. What belongs together is written in one statement, because each
-one is a round trip."""
+one is a round trip; entries that are announced are sent together, before whatever comes next."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from wellworn.store.sql.db import Row
 
 try:
     import psycopg
+    from psycopg.abc import Params
+    from psycopg.rows import RowFactory, tuple_row
 except ImportError:
     raise MissingExtra("a memory in Postgres", "postgres") from None
 
@@ -25,8 +27,8 @@ _HINTS = regex(r"INDEXED BY \w+|CROSS (?=JOIN)|\+(?=[a-z]\.tenant)")
 """What SQLite alone understands, see `store.sql.db`; a plus is for numbers."""
 _ADD_ENTRY = f"""
 WITH e AS (
-  INSERT INTO entries (partition, seq, index_seq, {", ".join(ENTRY_COLUMNS)})
-  VALUES ({", ".join("?" * (len(ENTRY_COLUMNS) + 3))}) RETURNING no, partition
+  INSERT INTO entries ({{no}}partition, seq, index_seq, {", ".join(ENTRY_COLUMNS)}) {{given}}
+  VALUES ({{place}}{", ".join("?" * (len(ENTRY_COLUMNS) + 3))}) RETURNING no, partition
 ), i AS (
   INSERT INTO index_records (entry, partition, near_a, near_b, length, chars, traits, speaker, terms, counts, vector)
   SELECT no, partition, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM e
@@ -35,6 +37,14 @@ WITH e AS (
 )
 SELECT no FROM e
 """
+_ADD_NEW_ENTRY = _ADD_ENTRY.format(no="", given="", place="")
+_ADD_NUMBERED_ENTRY = _ADD_ENTRY.format(no="no, ", given="OVERRIDING SYSTEM VALUE", place="?, ")
+_NUMBERS = """
+SELECT nextval(s) FROM (SELECT pg_get_serial_sequence('entries', 'no')::regclass AS s) q, generate_series(1, ?)
+WHERE has_sequence_privilege(s, 'USAGE')
+"""
+"""Row numbers for new entries; none for a role that may only write to tables."""
+MOST_WAITING = 500
 _ADD_RECORD = (
     f"INSERT INTO records ({', '.join(RECORD_COLUMNS)}) VALUES ({', '.join('?' * len(RECORD_COLUMNS))}) "
     "ON CONFLICT {} RETURNING no, EXISTS (SELECT 1 FROM record_entries d WHERE d.record = records.no)"
@@ -63,6 +73,27 @@ class PostgresDb(psycopg.Connection[Row]):
     sealer = Sealer()
     """That of the store, once it is known."""
 
+    def __init__(self, pgconn: psycopg.pq.abc.PGconn, row_factory: RowFactory[Row] = tuple_row) -> None:
+        super().__init__(pgconn, row_factory)
+        self._numbers: list[int] = []
+        """Taken for entries that will be added in this transaction."""
+        self._waiting: list[Row] = []
+        """Entries that were added and not sent."""
+
+    def execute(self, query: Any, params: Params | None = None, **how: Any) -> psycopg.Cursor[Row]:
+        if query in ("COMMIT", "ROLLBACK"):
+            self._numbers.clear()
+        if query == "ROLLBACK":
+            self._waiting.clear()
+        self._send()
+        return super().execute(query, params, **how)
+
+    def _send(self) -> None:
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            with self.cursor() as cursor:
+                cursor.executemany(_as_postgres(_ADD_NUMBERED_ENTRY), waiting)
+
     def ask(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
         return self.execute(_as_postgres(query), values, binary=True).fetchall()
 
@@ -70,6 +101,7 @@ class PostgresDb(psycopg.Connection[Row]):
         return self.execute(_as_postgres(statement), values).rowcount
 
     def many(self, statement: str, rows: Sequence[Sequence[Any]]) -> int:
+        self._send()
         with self.cursor() as cursor:
             cursor.executemany(_as_postgres(statement), rows)
             return cursor.rowcount if rows else 0
@@ -98,17 +130,29 @@ class PostgresDb(psycopg.Connection[Row]):
     def numbers(self, nos: Sequence[int]) -> list[int] | None:
         return [*nos] or None
 
+    def expect(self, count: int) -> None:
+        if count > 1:
+            self._numbers = sorted((no for (no,) in self.ask(_NUMBERS, (count,))), reverse=True)
+
     def add_entry(self, partition_no: int, seq: int, new: NewEntry) -> int:
         row = (self.seal(value) if place in SEALED else value for place, value in enumerate(entry_row(new.entry)))
         index = (*index_row(new.index, None)[:-1], self.vector(new.vector))
-        ((no,),) = self.ask(_ADD_ENTRY, (partition_no, seq, seq, *row, *index, new.entry.tags))
-        return int(no)
+        values = (partition_no, seq, seq, *row, *index, new.entry.tags)
+        if not self._numbers:
+            ((no,),) = self.ask(_ADD_NEW_ENTRY, values)
+            return int(no)
+        number = self._numbers.pop()
+        self._waiting.append((number, *values))
+        if len(self._waiting) >= MOST_WAITING:
+            self._send()
+        return number
 
     def put_record(self, row: Row, *, replace: bool) -> tuple[int, bool] | None:
         found = self.ask(_PUT_RECORD if replace else _ADD_NEW_RECORD, row)
         return (found[0][0], found[0][1]) if found else None
 
     def add_lines(self, rows: Sequence[Row]) -> list[int]:
+        self._send()
         with self.cursor() as cursor:
             cursor.executemany(_as_postgres(_ADD_NEW_RECORD), rows, returning=True)
             found = [*cursor]

@@ -87,8 +87,8 @@ class PostgresStore(SqlStore):
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[PostgresDb]:
         return self._pool.snapshot() if snapshot else self._pool.reading()
 
-    def _writing(self) -> AbstractContextManager[PostgresDb]:
-        return self._pool.writing()
+    def _writing(self, tenant: str | None = None) -> AbstractContextManager[PostgresDb]:
+        return self._pool.writing(tenant)
 
     def _translated(self) -> AbstractContextManager[None]:
         return self._pool.translated()

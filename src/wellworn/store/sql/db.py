@@ -59,6 +59,9 @@ class Db(Protocol):
     def numbers(self, nos: Sequence[int]) -> Any:
         """Row numbers as a record keeps them; None for none."""
 
+    def expect(self, count: int) -> None:
+        """So many entries will probably be added in this transaction."""
+
     def add_entry(self, partition_no: int, seq: int, new: NewEntry) -> int:
         """The entry with its index record and tags; returns its row number."""
 

@@ -24,15 +24,15 @@ class SqlStore(SqlReader, Store):
         self.damage = Damage()
 
     @abstractmethod
-    def _writing(self) -> AbstractContextManager[Db]:
-        """One write transaction, serialised over threads and processes; rolled back when the block raises."""
+    def _writing(self, tenant: str | None = None) -> AbstractContextManager[Db]:
+        """One write transaction, alone in its tenant or in the store; rolled back when the block raises."""
 
     @abstractmethod
     def _translated(self) -> AbstractContextManager[None]:
         """Errors of the driver as those of a store."""
 
-    def transact(self) -> AbstractContextManager[Tx]:
-        return _Transaction(self._writing(), self.damage)
+    def transact(self, *, tenant: str | None = None) -> AbstractContextManager[Tx]:
+        return _Transaction(self._writing(tenant), self.damage, tenant)
 
     @contextmanager
     def snapshot(self) -> Iterator[StoreReader]:
@@ -72,12 +72,11 @@ class _Snapshot(SqlReader):
 class _Transaction:
     """A write transaction as the port knows it. No generator: one took as long as the statements around it."""
 
-    def __init__(self, writing: AbstractContextManager[Db], damage: Damage) -> None:
-        self._writing = writing
-        self._damage = damage
+    def __init__(self, writing: AbstractContextManager[Db], damage: Damage, tenant: str | None) -> None:
+        self._writing, self._damage, self._tenant = writing, damage, tenant
 
     def __enter__(self) -> Tx:
-        return SqlTx(self._writing.__enter__(), self._damage)
+        return SqlTx(self._writing.__enter__(), self._damage, self._tenant)
 
     def __exit__(
         self, type_: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

@@ -80,8 +80,9 @@ WHERE counted.session = sessions.no RETURNING session_id
 class SqlTx(SqlReader, Tx):
     """Writes of one transaction, and reads that see them."""
 
-    def __init__(self, db: Db, damage: Damage) -> None:
+    def __init__(self, db: Db, damage: Damage, tenant: str | None = None) -> None:
         self._db = db
+        self.tenant = tenant
         self.damage = damage
         self._here = nullcontext(db)
         self._numbers: dict[Partition, int] = {}
@@ -116,12 +117,17 @@ class SqlTx(SqlReader, Tx):
 
     def _partition_no(self, partition: Partition) -> int:
         """The partition's number; made when new."""
+        self._check_tenant(partition.tenant)
         number = self._number(self._db, partition)
         if number < 0:
             made = "INSERT INTO partitions (tenant, layer, layer_id) VALUES (?, ?, ?) RETURNING no"
             ((number,),) = self._db.ask(made, name_of(partition))
             self._numbers[partition] = number
         return number
+
+    def _check_tenant(self, tenant: str) -> None:
+        if self.tenant not in (None, tenant):
+            raise StoreError(f"a transaction of tenant {self.tenant!r} cannot write to {tenant!r}")
 
     def _seq(self, partition_no: int) -> int:
         """The count that this transaction's changes on the partition carry."""
@@ -142,6 +148,7 @@ class SqlTx(SqlReader, Tx):
     # -- entries -------------------------------------------------------------------------------------------------
 
     def expect(self, records: Sequence[NewEntry]) -> None:
+        self._db.expect(len(records))
         for partition in {new.entry.partition for new in records}:
             mine = [new for new in records if new.entry.partition == partition]
             partition_no = self._number(self._db, partition)
@@ -498,6 +505,7 @@ class SqlTx(SqlReader, Tx):
     def _home_of(self, record: Record) -> int | None:
         if not record.tenant:
             raise StoreError(f"{record.kind} {record.key!r} has neither a partition nor a tenant")
+        self._check_tenant(record.tenant)
         return None if record.partition is None else self._partition_no(record.partition)
 
     def drop_records(self, wanted: RecordFilter) -> int:

@@ -113,6 +113,9 @@ class SqliteWords(_Driver):
     def numbers(self, nos: Sequence[int]) -> bytes | None:
         return numbers_blob(nos) if nos else None
 
+    def expect(self, count: int) -> None:
+        """Nothing: each is written at once."""
+
     def add_entry(self, partition_no: int, seq: int, new: NewEntry) -> int:
         no = self.execute(_INSERT_ENTRY, (partition_no, seq, seq, *entry_row(new.entry))).lastrowid
         assert no is not None  # noqa: S101  an INSERT always has one

@@ -72,7 +72,7 @@ class SqliteStore(SqlStore):
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[SqliteDb]:
         return self._connections.snapshot() if snapshot else self._connections.reading()
 
-    def _writing(self) -> AbstractContextManager[SqliteDb]:
+    def _writing(self, tenant: str | None = None) -> AbstractContextManager[SqliteDb]:
         return self._connections.writing()
 
     def _translated(self) -> AbstractContextManager[None]:
