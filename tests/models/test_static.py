@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from wellworn.core.errors import EmbeddingFailed
 from wellworn.models.port import Matrix
-from wellworn.models.static import FirstTokens, StaticEmbedder, read_tokenizer
+from wellworn.models.static import StaticEmbedder, WordTokens, read_tokenizer
 
 TEXTS = [
     "I moved to Lisbon in March.",
@@ -83,7 +83,7 @@ def test_lone_surrogates_do_not_stop_it() -> None:
 
 TOKENS = Path(next(iter(importlib.util.find_spec("wordllama").submodule_search_locations)))  # type: ignore[union-attr, arg-type]
 FILE = TOKENS / "tokenizers" / "l2_supercat_tokenizer_config.json"
-FIRST, WHOLE = FirstTokens(FILE), read_tokenizer(FILE)
+BY_WORD, WHOLE = WordTokens(FILE), read_tokenizer(FILE)
 PIECES = [
     "a",
     "aa",
@@ -109,10 +109,21 @@ PIECES = [
 
 
 @given(st.text() | st.lists(st.sampled_from(PIECES), max_size=30).map("".join) | st.sampled_from(TEXTS))
-def test_the_first_texts_are_split_as_the_tokenizer_splits_them(text: str) -> None:
-    ids = FIRST.ids(text)
+def test_words_are_split_as_the_tokenizer_splits_them(text: str) -> None:
+    ids = BY_WORD.ids(text)
     assert ids is None or ids == WHOLE.encode(text, add_special_tokens=False).ids
-    assert (ids is None) == any(mark in f" {text}" for mark in ("  ", "▁▁", " ▁", "▁ ", "<s>", "</s>", "<unk>"))
+    only_whole = any(mark in f" {text}" for mark in ("  ", "▁▁", " ▁", "▁ ", "<s>", "</s>", "<unk>"))
+    assert (ids is None) == (only_whole or max(map(len, text.replace("▁", " ").split(" "))) >= 40)
+
+
+def test_words_are_remembered_until_they_are_cleared() -> None:
+    words = WordTokens(FILE)
+    before = words.ids("a secret secret")
+    assert [words.clear(), words.clear()] == [2, 0]
+    assert words.ids("a secret secret") == before
+    embedder = StaticEmbedder()
+    embedder.embed_query("a secret")
+    assert embedder.clear() == 0
 
 
 def test_a_process_with_few_texts_loads_no_tokenizer() -> None:

@@ -1,9 +1,9 @@
 """The bundled default embedder: the mean of static token vectors (WordLlama `l2_supercat`, 256 numbers per token).
 
 Reads weights and tokenizer as files from the installed `wordllama` package and never imports it: its import sets up
-logging and pulls in an HTTP client. Uses no network and keeps no text. The model is read once per process, on first
-use; `name` and `width` are known before. The weights are mapped, not copied. The first few texts of a process are split
-by `FirstTokens`: a hook has a dozen, and the tokenizer takes far longer to load than they take.
+logging and pulls in an HTTP client. Uses no network and keeps no text, only words, until `clear`. The model is read once
+per process, on first use; `name` and `width` are known before. The weights are mapped, not copied. Single texts and the
+first few of a process are split by `WordTokens`; the tokenizer takes far longer to load, and longer for a question.
 """
 
 from __future__ import annotations
@@ -31,9 +31,11 @@ WIDTH = 256
 _BATCH = 1024
 _MAX_TOKENS_AT_ONCE = 2048  # bounds the memory a very long text takes, and the rounding of its sum
 _FIRST_TEXTS, _FIRST_CHARS = 32, 4_000
+_WORDS, _WORD_CHARS = 50_000, 40
+"""Words whose tokens are remembered, and how long a word may be: the time grows with its square."""
 _TYPES = {"F16": np.float16, "F32": np.float32}
 _WORD = regex("▁[^▁]*")
-_NOT_FIRST = regex(r"▁▁|</?s>|<unk>")
+_NOT_BY_WORD = regex(rf"▁▁|</?s>|<unk>|[^▁]{{{_WORD_CHARS}}}")
 _loading = ForkLock()
 
 
@@ -74,6 +76,12 @@ class StaticEmbedder:
         row: Matrix = self.embed([text])[0]
         return row
 
+    def clear(self) -> int:
+        """Forget the words of texts; returns how many vectors it had kept, which is none."""
+        if self._loaded is not None:
+            self._loaded.words.clear()
+        return 0
+
     def _model(self) -> StaticModel:
         if self._loaded is None:
             with _loading:
@@ -87,17 +95,15 @@ class StaticModel:
     def __init__(self, weights_file: Path, tokenizer_file: Path) -> None:
         self.weights = _mapped(weights_file, "embedding.weight")
         self._file = tokenizer_file
-        self._first: FirstTokens | None = FirstTokens(tokenizer_file)
+        self.words = WordTokens(tokenizer_file)
         self._left = _FIRST_TEXTS
 
     def token_ids(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
-        first = self._first  # another thread may drop it
         self._left -= len(texts)
-        if first is not None and self._left >= 0 and sum(map(len, texts)) <= _FIRST_CHARS:
-            found = [first.ids(well_formed(text)) for text in texts]
+        if (len(texts) == 1 or self._left >= 0) and sum(map(len, texts)) <= _FIRST_CHARS:
+            found = [self.words.ids(well_formed(text)) for text in texts]
             if None not in found:
                 return [ids for ids in found if ids is not None]
-        self._first = None  # it has done its work
         return _token_ids(self._tokenizer, texts)
 
     @functools.cached_property
@@ -115,8 +121,8 @@ class TokenizerFile(msgspec.Struct):
     model: Vocabulary
 
 
-class FirstTokens:
-    """The same tokens as the tokenizer's: three times slower, but loaded in a tenth of the time.
+class WordTokens:
+    """The same tokens as the tokenizer's, word by word.
 
     Two pieces are joined where that makes a token, those with the lowest number first. The vocabulary is numbered in
     the order of the tokenizer's own list of what it joins, except for several spaces in a row.
@@ -124,14 +130,24 @@ class FirstTokens:
 
     def __init__(self, file: Path) -> None:
         self._vocab = msgspec.json.decode(file.read_bytes(), type=TokenizerFile).model.vocab
+        self._of_word = functools.lru_cache(_WORDS)(self._split)
 
     def ids(self, text: str) -> list[int] | None:
-        """The tokens of a text; None if it has something that only the tokenizer knows."""
+        """The tokens of a text; None if it has something that only the tokenizer knows, or a very long word."""
         spaced = f" {text}".replace(" ", "▁") if text else ""
-        if _NOT_FIRST.search(spaced):
+        if _NOT_BY_WORD.search(spaced):
             return None
         # No token has a space after a letter, so words are split one by one.
-        return [id for word in _WORD.findall(spaced) for piece in self._pieces(word) for id in self._known(piece)]
+        return [id for word in _WORD.findall(spaced) for id in self._of_word(word)]
+
+    def clear(self) -> int:
+        """Forget the words; returns how many there were."""
+        count = self._of_word.cache_info().currsize
+        self._of_word.cache_clear()
+        return count
+
+    def _split(self, word: str) -> list[int]:
+        return [id for piece in self._pieces(word) for id in self._known(piece)]
 
     def _pieces(self, word: str) -> list[str]:
         pieces, last = list(word), len(self._vocab)
