@@ -5,7 +5,7 @@ How a page is run: its Python and console blocks in order, in one empty folder, 
     <!-- no-run: why -->     above a block: it is not run
     <!-- output -->          above a ```text block: what the Python block before it prints, exactly
 
-Of a ```console or ```bash block the lines after `$ ` run in one shell if one of them calls `wellworn`; `pip` and `make`
+Of a ```console or ```bash block the lines after `$ ` run if one of them calls `wellworn`, in one shell if they need one; `pip` and `make`
 lines are for people. What else stands in a console block is not compared.
 """
 
@@ -15,6 +15,7 @@ import contextlib
 import io
 import os
 import re
+import shlex
 import sqlite3
 import subprocess
 import sys
@@ -23,7 +24,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from typer.testing import CliRunner
 
+from wellworn.cli.program import command_word, program
 from wellworn.search.profiles import PROFILES
 from wellworn.store.sqlite import SqliteStore
 
@@ -101,10 +104,15 @@ def run_python(block: Block, where: str, module: ModuleType) -> str:
 
 def run_console(block: Block, where: str, folder: Path) -> None:
     commands = re.findall(r"^\$ (.*(?:\n> .*)*)", block.code, re.MULTILINE)
-    script = "\n".join(
-        command.replace("\n> ", "\n") for command in commands if not command.startswith(("pip ", "make "))
-    )
+    commands = [command.replace("\n> ", "\n") for command in commands if not command.startswith(("pip ", "make "))]
+    script = "\n".join(commands)
     if not re.search(r"\bwellworn [a-z-]", script):
+        return
+    if all(command.startswith("wellworn ") and not re.search(r"[|<>&;$`*~\n]", command) for command in commands):
+        for command in commands:  # no shell is needed: the same program, without a process for each line
+            arguments = shlex.split(command, comments=True)[1:]
+            answer = CliRunner().invoke(program(command_word(arguments)), arguments)
+            assert answer.exit_code == 0, f"{where}: {command}: exit code {answer.exit_code}\n{answer.output}"
         return
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
     done = subprocess.run(

@@ -5,6 +5,7 @@ import gc
 import tomllib
 from collections import defaultdict
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
@@ -26,6 +27,7 @@ def relative(path: Path) -> str:
     return path.relative_to(SOURCE).as_posix()
 
 
+@cache
 def parsed(path: Path) -> ast.Module:
     """CPython 3.11 counts the depth of a tree in one place for all threads (python/cpython#106905): a collection of
     garbage while it builds the tree may log a traceback, which parses as well, and then the count is wrong."""

@@ -67,7 +67,7 @@ def texts(found: Any) -> list[str]:
 # -- whole sessions --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("mode", [MODERN, pytest.param("legacy", marks=pytest.mark.slow)])
 def test_what_one_session_taught_serves_the_next_until_it_is_corrected(tmp_path: Path, mode: str) -> None:
     db = tmp_path / "memory.db"
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 import pytest
@@ -111,7 +111,9 @@ def test_trust_does_not_flap_near_the_bar() -> None:
     by_bound, by_guard, agreed = 0, 0, 0
     for seed in range(20):
         found = believing(drawn(0.13, 400, seed))
-        by_bound += flaps([earned(evidence(drawn(0.13, n, seed))) for n in range(1, 401)])
+        by_bound += flaps(
+            [earned(found) for found in accumulate(drawn(0.13, 400, seed), Evidence.add, initial=Evidence())]
+        )
         by_guard += flaps([guard.trusted for guard in found])
         agreed += found[-1].trusted
     assert by_bound > 60

@@ -6,7 +6,7 @@ import pytest
 from evals import extraction
 
 
-@pytest.mark.parametrize(("part", "fewest"), [("tune", 97.0), ("check", 90.0)])
+@pytest.mark.parametrize(("part", "fewest"), [pytest.param("tune", 97.0, marks=pytest.mark.slow), ("check", 90.0)])
 def test_sessions_are_read_as_expected(part: str, fewest: float) -> None:
     report = extraction.own(extraction.OWN / f"{part}.txt")
     (table,) = report.tables
