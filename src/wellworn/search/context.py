@@ -227,7 +227,8 @@ def _near(bounds: Bounds, vector: Vector, lexical: Lexical) -> Rows | None:
     scores = lexical.score.rarer if isinstance(lexical.score, LazyWords) else lexical.score
     if bounds.eligible is not None:
         scores = np.where(bounds.eligible, scores, np.float32(0))
-    return _distinct(bank, near, _allowed(_worded(scores, FETCHED_ROWS if fetched else NEAR_ROWS), bounds))
+    several = [rows for _, rows in lexical.found]
+    return _distinct(bank, near, _allowed(_worded(scores, several, FETCHED_ROWS if fetched else NEAR_ROWS), bounds))
 
 
 def _distinct(bank: Bank, *rows: Rows) -> Rows:
@@ -238,10 +239,14 @@ def _distinct(bank: Bank, *rows: Rows) -> Rows:
     return np.flatnonzero(there)
 
 
-def _worded(scores: Scores, count: int) -> Rows:
+def _worded(scores: Scores, of_terms: Sequence[Rows], count: int) -> Rows:
     """The rows with the highest scores of words; of many that are equal any."""
-    count = min(count, len(scores))
-    rows = np.flatnonzero(scores >= max(_bound(scores, count), np.finfo(np.float32).tiny))
+    least = np.finfo(np.float32).tiny
+    enough = [rows for rows in of_terms if len(rows) >= count]
+    if enough:  # so many rows of the rarest reach the score that its last of them has
+        of_rarest = scores[min(enough, key=len)]
+        least = max(least, np.partition(of_rarest, -count)[-count])
+    rows = np.flatnonzero(scores >= least)
     return rows[scores[rows].argpartition(-count)[-count:]] if len(rows) > count else rows
 
 
