@@ -38,23 +38,12 @@ def test_places_count_from_0_as_in_the_prompt(filled: Cli) -> None:
     assert [row.split()[0] for row in rows if row.strip()[:2] in ("0 ", "1 ", "2 ")] == ["0", "1"]
 
 
-@pytest.mark.parametrize(
-    "said",
-    [
-        ["--cited", "0,2"],
-        ["--none"],
-        ["--used", "0.8"],
-        ["--ignored"],
-        ["--refined", "runtimes"],
-        ["--success"],
-        ["--failure"],
-    ],
-)
-def test_every_kind_counts_once(filled: Cli, said: list[str]) -> None:
-    asked = recall_id(filled)
-    assert filled.json("outcome", asked, *said) == {"recall_id": asked, "counted": True}
-    assert filled.json("outcome", asked, *said)["counted"] is False
-    assert "counted already" in filled.ok("outcome", asked, *said).err
+def test_every_kind_counts_once(filled: Cli) -> None:
+    for said in ("--cited 0,2", "--none", "--used 0.8", "--ignored", "--refined runtimes", "--success", "--failure"):
+        asked = recall_id(filled)
+        assert filled.json("outcome", asked, *said.split()) == {"recall_id": asked, "counted": True}
+        assert filled.json("outcome", asked, *said.split())["counted"] is False
+        assert "counted already" in filled.ok("outcome", asked, *said.split()).err
 
 
 def test_citing_is_a_use_and_success_makes_surer(filled: Cli) -> None:

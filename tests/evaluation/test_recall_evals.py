@@ -13,6 +13,7 @@ from evals.data import DataError
 from evals.recall import Settings, ndcg_at, recall_at
 from evals.report import Interval, Report, Table, interval
 
+pytestmark = pytest.mark.slow  # the measurements, not the product
 LOCOMO: dict[str, Any] = {
     "session_1_date_time": "1:56 pm on 8 May, 2023",
     "session_1": [

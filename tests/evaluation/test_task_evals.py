@@ -13,6 +13,7 @@ from evals.report import Report, Steps
 from evals.world import CHECK, VOCABULARIES, Read, Vocabulary, World, WorldCall, attempt, kinds, read
 from evals.world import tasks as world_tasks
 
+pytestmark = pytest.mark.slow  # the measurements, not the product
 FAST = ("empty", "shuffled")
 
 

@@ -124,7 +124,7 @@ class User:
             assert self.mem.outcome(recall.id, cited=cite(self._dice, ask.right(recall)), scope=self.scope)
             self.told += 1
 
-    def recall_rate(self, questions: int = 40) -> float:
+    def recall_rate(self, questions: int = 20) -> float:
         """Share of fresh questions whose answer is shown. Asking teaches nothing."""
         found = asks(999)
         return (
@@ -139,7 +139,7 @@ class User:
         found = asks(998)
         return [
             [hit.entry.text for hit in self.mem.recall(ask.query, scope=self.scope, k=K)]
-            for ask, _ in zip(found, range(20), strict=False)
+            for ask, _ in zip(found, range(8), strict=False)
         ]
 
 
