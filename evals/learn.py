@@ -29,9 +29,8 @@ from evals.recall import recall_at, scope_for, tell, turns_of
 from evals.report import Interval, Report, Steps, Table, interval
 from wellworn import Memory
 from wellworn.core.values import LearningStatus, Progress
-from wellworn.learning.policy import Prior
+from wellworn.learning.policy import Prior, dumps_state
 from wellworn.learning.ranker import example_of
-from wellworn.learning.state import dumps_state
 from wellworn.search.score import FEATURES
 
 Feedback = Literal["honest", "random", "inverted", "first", "last"]

@@ -81,11 +81,11 @@ if TYPE_CHECKING:
     from wellworn.ingest.validate import Details as Details
     from wellworn.ingest.validate import Draft as Draft
     from wellworn.ingest.validate import TimeLike as TimeLike
+    from wellworn.integrations.loop import Format as Format
     from wellworn.integrations.loop import MemoryMiddleware as MemoryMiddleware
     from wellworn.integrations.loop import MiddlewareContext as MiddlewareContext
     from wellworn.integrations.loop import create_memory_middleware as create_memory_middleware
     from wellworn.integrations.loop import format_memory_context as format_memory_context
-    from wellworn.integrations.prompt import Format as Format
     from wellworn.memory import Memory as Memory
     from wellworn.models.cache import CachedEmbedder as CachedEmbedder
     from wellworn.models.choose import EmbedderSpec as EmbedderSpec
@@ -101,7 +101,7 @@ if TYPE_CHECKING:
     from wellworn.ops.backup import BackedUp as BackedUp
     from wellworn.ops.backup import Backup as Backup
     from wellworn.ops.doctor import Report as Report
-    from wellworn.ops.imports.core import Imported as Imported
+    from wellworn.ops.imports import Imported as Imported
     from wellworn.ops.reembed import Reembedded as Reembedded
     from wellworn.ops.retention import Expired as Expired
     from wellworn.ops.retention import RetentionPolicy as RetentionPolicy
@@ -152,8 +152,7 @@ _NAMES = {
     "ingest.scrub": "ScrubberSpec",
     "ingest.session": "Session",
     "ingest.validate": "Details Draft TimeLike",
-    "integrations.loop": "MemoryMiddleware MiddlewareContext create_memory_middleware format_memory_context",
-    "integrations.prompt": "Format",
+    "integrations.loop": "Format MemoryMiddleware MiddlewareContext create_memory_middleware format_memory_context",
     "memory": "Memory",
     "models.cache": "CachedEmbedder",
     "models.choose": "EmbedderSpec ModelSpec cached_embedder",
@@ -161,7 +160,7 @@ _NAMES = {
     "models.port": "Embedder Matrix Model",
     "ops.backup": "BackedUp Backup",
     "ops.doctor": "Report",
-    "ops.imports.core": "Imported",
+    "ops.imports": "Imported",
     "ops.reembed": "Reembedded",
     "ops.retention": "Expired RetentionPolicy SignedReceipt",
     "ops.transfer": "Loaded Written",

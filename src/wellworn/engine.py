@@ -26,7 +26,7 @@ from wellworn.ingest.validate import checked_count, checked_flag
 from wellworn.jobs.queue import restart_jobs
 from wellworn.learning.learner import Learner, checked_mode
 from wellworn.learning.log import LearningLog
-from wellworn.learning.state import read_prior
+from wellworn.learning.policy import read_prior
 from wellworn.search.pipeline import Searcher, checked_profile
 from wellworn.search.profiles import Profile
 from wellworn.search.ram import RAM_MB

@@ -43,7 +43,7 @@ from wellworn.ingest.validate import (
     drafts_of,
     refuse_unknown,
 )
-from wellworn.learning.outcome import MaySee, outcome_input, seen_by
+from wellworn.learning.log import MaySee, outcome_input, seen_by
 from wellworn.search.filters import FilterOptions, Filters
 from wellworn.store.port import Store
 from wellworn.views import AdminView, JobsView, LearningView
@@ -78,7 +78,7 @@ class Memory:
         self.engine = engine
         self.scope = scope
         """The scope that is filled in; None when every call names its own."""
-        self.learning = LearningView(engine, self._scope)
+        self.learning = LearningView(engine, self._scope, bound=scope)
         self.jobs = JobsView(engine, self._scope, bound=scope)
         self.admin = AdminView(engine, self._scope, bound=scope)
 

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from wellworn.models.port import Model
     from wellworn.ops.backup import BackedUp
     from wellworn.ops.doctor import Report
-    from wellworn.ops.imports.core import Imported
+    from wellworn.ops.imports import Imported
     from wellworn.ops.reembed import Reembedded
     from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt
     from wellworn.ops.transfer import Loaded, Written
@@ -47,12 +47,17 @@ FillIn = Callable[[Scope | None], Scope]
 """The scope of a call: the one given, or the one the memory is bound to."""
 
 
-class LearningView:
-    """What was learned from outcomes, and how to steer it."""
+class MemoryView:
+    """A group of verbs of a memory: its engine, how a scope is filled in, and the scope that it is bound to."""
 
-    def __init__(self, engine: Engine, scope: FillIn) -> None:
+    def __init__(self, engine: Engine, scope: FillIn, *, bound: Scope | None) -> None:
         self._engine = engine
         self._scope = scope
+        self._bound = bound
+
+
+class LearningView(MemoryView):
+    """What was learned from outcomes, and how to steer it."""
 
     def status(self, *, scope: Scope | None = None) -> LearningStatus:
         """What serves the scope's home layer now, and on which evidence."""
@@ -111,13 +116,8 @@ class LearningView:
         return practise(engine.store, searcher, trainer, scope=scope, count=count)
 
 
-class JobsView:
+class JobsView(MemoryView):
     """Background work: what is queued, running, done or given up."""
-
-    def __init__(self, engine: Engine, scope: FillIn, *, bound: Scope | None) -> None:
-        self._engine = engine
-        self._scope = scope
-        self._bound = bound
 
     def run(self, *, progress: Progress | None = None, scope: Scope | None = None) -> int:
         """End idle sessions and run every job that is due; returns how many were run.
@@ -138,17 +138,12 @@ class JobsView:
         return list_jobs(self._engine.store, tenant=self._scope(scope).tenant, states=wanted, limit=limit)
 
 
-class AdminView:
+class AdminView(MemoryView):
     """Counts, costs, the audit log, moving data in and out, repair.
 
     Where neither the memory nor the call names a scope, a verb covers the whole store; a scope without a layer, as in
     `Scope(tenant="acme")`, is the whole tenant. Policies and erasures need one.
     """
-
-    def __init__(self, engine: Engine, scope: FillIn, *, bound: Scope | None) -> None:
-        self._engine = engine
-        self._scope = scope
-        self._bound = bound
 
     def stats(self, *, scope: Scope | None = None) -> Stats:
         """How much there is."""
@@ -333,8 +328,7 @@ class AdminView:
         namespaces, `owner` names the one to import.
         """
         from wellworn.ingest.session import Session
-        from wellworn.ops.imports.core import Importer
-        from wellworn.ops.imports.readers import READERS
+        from wellworn.ops.imports import READERS, Importer
 
         if not isinstance(source, str) or source not in READERS:
             raise InvalidInput("source", f"{shown(source)} is not a source", f"use one of {', '.join(READERS)}")

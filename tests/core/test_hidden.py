@@ -7,7 +7,8 @@ import pytest
 from wellworn import Memory
 from wellworn.cli import render
 from wellworn.core.fence import escape
-from wellworn.integrations.prompt import format_memory_context
+from wellworn.core.wellformed import visible
+from wellworn.integrations.loop import format_memory_context
 
 HIDDEN_SIGNS = {
     "escape": "\x1b[31m",
@@ -50,7 +51,7 @@ def test_json_keeps_what_it_escapes(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("text", ["👩\u200d💻 codes", "می\u200cخواهم", "क्\u200dष", "tab\tand line"])
 def test_joiners_that_join_stay(text: str) -> None:
     assert escape(text) == " ".join(text.split())
-    assert render.visible(text) == text
+    assert visible(text) == text
 
 
 def test_a_hidden_character_does_not_hide_a_tag() -> None:

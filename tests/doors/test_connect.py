@@ -15,8 +15,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from wellworn.cli.program import program
-from wellworn.doors.clients import CLIENTS
-from wellworn.doors.settings_text import parsed, with_json, with_toml, without_json, without_toml
+from wellworn.doors.clients import CLIENTS, parsed, with_json, with_toml, without_json, without_toml
 
 FILES = {
     "claude-code": (".mcp.json", ".claude/settings.json"),

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from integrations.world import ADA, NOW
 from wellworn import Hit
 from wellworn.core.values import Entry, Factor
-from wellworn.integrations.prompt import age_of, format_memory_context, memory_block, relevances
+from wellworn.integrations.loop import age_of, format_memory_context, memory_block, relevances
 
 
 def hit(text: str, *, score: float = 0.5, at: datetime = NOW, **more: Any) -> Hit:

@@ -10,7 +10,7 @@ import pytest
 from wellworn import Memory
 from wellworn.core.values import Cost, Entry, Factor, Hit, Partition, Recall
 from wellworn.ingest.utterance import wants_answer
-from wellworn.integrations.sentences import HELLO, INTRODUCTION, UNKNOWN, day, reply, sentence, told, why
+from wellworn.integrations.conversation import HELLO, INTRODUCTION, UNKNOWN, day, reply, sentence, told, why
 
 NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
 HOME = Partition(tenant="default", layer="user", layer_id="ada")

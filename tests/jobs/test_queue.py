@@ -21,8 +21,7 @@ from wellworn.core.errors import (
 )
 from wellworn.core.values import Job
 from wellworn.jobs import Backoff, Queue
-from wellworn.jobs.failures import MOST_CHARS, is_permanent, told
-from wellworn.jobs.queue import list_jobs, restart_jobs
+from wellworn.jobs.queue import MOST_CHARS, is_permanent, list_jobs, restart_jobs, told
 from wellworn.store.port import Selection, Store
 
 SECRET = "zqxmarker"

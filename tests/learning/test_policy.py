@@ -22,9 +22,17 @@ from learning.world import (
     recall_of,
 )
 from wellworn.learning.guard import LEAST, Evidence, Guard
-from wellworn.learning.policy import Person, Prior, serving
+from wellworn.learning.policy import (
+    Person,
+    Prior,
+    Tenant,
+    dumps_state,
+    dumps_tenant,
+    loads_state,
+    loads_tenant,
+    serving,
+)
 from wellworn.learning.ranker import Flags, Ranker
-from wellworn.learning.state import Tenant, dumps_state, dumps_tenant, loads_state, loads_tenant
 
 SEEDS = range(3)
 

@@ -11,10 +11,9 @@ import pytest
 
 from memory.world import OpenMemory
 from wellworn import Memory, Scope
-from wellworn.learning.policy import Prior
+from wellworn.learning.policy import Prior, dumps_state
 from wellworn.learning.ranker import Ranker
 from wellworn.learning.records import add_recalls, put_policy
-from wellworn.learning.state import dumps_state
 from wellworn.search.score import FEATURES
 
 ADA = Scope(tenant="acme", user="ada")

@@ -10,9 +10,8 @@ import pytest
 from memory.world import OpenMemory
 from wellworn import InvalidInput, Memory, Scope
 from wellworn.learning.guard import Evidence
-from wellworn.learning.policy import Prior
+from wellworn.learning.policy import Prior, dumps_state
 from wellworn.learning.ranker import Ranker
-from wellworn.learning.state import dumps_state
 from wellworn.search.score import FEATURES
 
 ADA = Scope(tenant="acme", user="ada")

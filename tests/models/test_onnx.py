@@ -16,7 +16,7 @@ import pytest
 
 from wellworn import Memory
 from wellworn.core.errors import EmbedderMismatch, EmbeddingFailed, MissingExtra
-from wellworn.models import OnnxEmbedder, choose_embedder, onnx
+from wellworn.models import OnnxEmbedder, choose_embedder, local
 from wellworn.models.port import Matrix
 
 BREAD = ["A man is eating food.", "A man is eating a piece of bread.", "The girl is carrying a baby."]
@@ -90,7 +90,7 @@ def test_real_weights_give_the_similarities_that_the_model_is_known_for(folder: 
 
 
 def test_a_vector_does_not_depend_on_its_neighbours(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(onnx, "BATCH", 3)
+    monkeypatch.setattr(local, "BATCH", 3)
     texts = [*BREAD, "", "word " * 400, "Grüße, 世界", "cut \ud83d off"]
     rows = OnnxEmbedder(folder).embed(texts)
     alone = OnnxEmbedder(folder)

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra
+from wellworn.models.local import SentenceTransformersEmbedder
 from wellworn.models.port import Matrix
-from wellworn.models.sentence_transformers import SentenceTransformersEmbedder
 
 
 class FakeModel:

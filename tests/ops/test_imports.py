@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from wellworn import Memory
 from wellworn.core.errors import InvalidInput, TransferError
-from wellworn.ops.imports.core import Imported
+from wellworn.ops.imports import Imported
 
 FILES = Path(__file__).parent / "imports"
 SOURCES = {

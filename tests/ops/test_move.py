@@ -12,7 +12,7 @@ from contract.builders import make_partition, make_record, put
 from contract.postgres import Server
 from wellworn import Memory
 from wellworn.core.errors import InvalidInput, TransferError
-from wellworn.ops.move import move
+from wellworn.ops.transfer import move
 from wellworn.store.port import RecordFilter
 
 FACTS = [f"Ada keeps fact number {n} about thing {n * 7}." for n in range(30)]
@@ -72,7 +72,7 @@ def test_a_move_that_was_cut_short_is_finished(
         pass
 
     monkeypatch.setattr("wellworn.ops.bundle.SLICE", 10)
-    monkeypatch.setattr("wellworn.ops.move.PAGE", 10)
+    monkeypatch.setattr("wellworn.ops.transfer.PAGE", 10)
     with lived(tmp_path / "here.db") as here, Memory(postgres_server.url(), embedder="hash") as there:
         store, transact, left = there.engine.store, there.engine.store.transact, [0]
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 import pytest
 
 from wellworn.core.values import Turn
-from wellworn.reflection.evidence import evidence_of, rejection
+from wellworn.reflection.extract import evidence_of, rejection
 from wellworn.reflection.values import Candidate
 
 SAID = [

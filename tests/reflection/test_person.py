@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellworn.reflection.person import about_speaker
+from wellworn.reflection.labels import about_speaker
 
 
 @pytest.mark.parametrize(

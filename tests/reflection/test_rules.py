@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn.ingest.terms import STOP_WORDS, words
+from wellworn.reflection.labels import sentences
 from wellworn.reflection.rules import MOST_PER_TURN, extract, role
-from wellworn.reflection.sentences import sentences
 
 from .dialogue import dialogue
 

@@ -9,8 +9,8 @@ import pytest
 from contract.builders import make_entry
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import Turn
+from wellworn.reflection.extract import CONTEXT_TURNS, WINDOW_TURNS, readable, windows
 from wellworn.reflection.values import ReflectionSettings
-from wellworn.reflection.window import CONTEXT_TURNS, WINDOW_TURNS, readable, windows
 
 AT = datetime(2026, 3, 2, tzinfo=UTC)
 

@@ -252,7 +252,7 @@ def verbs(thing: Any) -> dict[str, inspect.Signature]:
         f"{prefix}{name}": inspect.signature(method)
         for prefix, kind in kinds.items()
         for name, method in inspect.getmembers(kind, inspect.isfunction)
-        if name[0] != "_" and name not in ("ask", "asks", "open") and name not in LOCAL_ONLY
+        if name[0] != "_" and name not in ("plays", "open") and name not in LOCAL_ONLY
     }
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wellworn.models.cache import REST_S
-from wellworn.server.limits import PREFIX, Limiter, SharedLimiter
+from wellworn.server.access import PREFIX, Limiter, SharedLimiter
 
 from .conftest import serving
 

@@ -20,7 +20,7 @@ from wellworn.integrations.otel import start_tracing
 from wellworn.models import ScriptedModel
 from wellworn.models.port import Message, Request
 from wellworn.server import metrics
-from wellworn.server.logs import ACCESS, JsonLines
+from wellworn.server.guard import ACCESS, JsonLines
 from wellworn.tasks import ReasoningBank
 from wellworn.tasks.trajectory import Trajectory
 

@@ -37,11 +37,12 @@ def on(mem: Memory, act: Coroutine) -> Any:
     return asyncio.run(main())
 
 
-def test_every_verb_can_be_awaited() -> None:
+def test_every_verb_can_be_awaited(mem: Memory) -> None:
     verbs = {
         name for name, call in vars(ReasoningBank).items() if not name.startswith("_") and inspect.isfunction(call)
     }
-    assert {name for name in verbs if not inspect.iscoroutinefunction(getattr(AsyncReasoningBank, name, None))} == set()
+    bank = AsyncReasoningBank(mem)
+    assert {name for name in verbs if not inspect.iscoroutinefunction(getattr(bank, name, None))} == set()
 
 
 class Called:

@@ -181,7 +181,7 @@ def move(
 
     Stop whoever writes to the source first. The source stays as it is.
     """
-    from wellworn.ops.move import move
+    from wellworn.ops.transfer import move
 
     old, new = (replace(target, db=place.removeprefix("sqlite:")) for place in (source, to))
     with (

@@ -9,9 +9,8 @@ import typer
 
 from wellworn.cli import options, render
 from wellworn.cli.edge import text_from
-from wellworn.cli.ids import entry_id
 from wellworn.cli.options import CONNECT, EVERYDAY, command
-from wellworn.cli.target import Target
+from wellworn.cli.target import Target, entry_id
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Recall
 

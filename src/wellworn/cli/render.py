@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from wellworn.core.values import Entry, Factor, Hit, Link, Progress, SearchStep, Version
-from wellworn.core.wellformed import HIDDEN
+from wellworn.core.wellformed import visible, visible_json
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -56,13 +56,7 @@ def print_json(value: object) -> None:
     """One JSON document on standard output; characters that nobody sees are escaped in it."""
     from wellworn.core.plain import to_plain
 
-    document = json.dumps(to_plain(value), ensure_ascii=False, indent=2)
-    sys.stdout.write(HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], document) + "\n")
-
-
-def visible(text: str) -> str:
-    """The text with characters that nobody sees shown as `\\x1b`, so that none of them acts."""
-    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+    sys.stdout.write(visible_json(json.dumps(to_plain(value), ensure_ascii=False, indent=2)) + "\n")
 
 
 def plain(value: str) -> Text:

@@ -82,9 +82,8 @@ def serve(
         import uvicorn
         from uvicorn.config import LOGGING_CONFIG
 
-        from wellworn.server import logs
         from wellworn.server.app import build_app
-        from wellworn.server.guard import LOOPBACK, Rules
+        from wellworn.server.guard import LOOPBACK, Rules, log_as_json
         from wellworn.server.service import MemoryService
     except ImportError:
         raise MissingExtra("`wellworn serve`", "server") from None
@@ -92,7 +91,7 @@ def serve(
     from wellworn.models.choose import cached_embedder
 
     if log_json:
-        logs.log_json()
+        log_as_json()
     if trace:
         from wellworn.integrations.otel import start_tracing
 

@@ -8,9 +8,8 @@ import typer
 
 from wellworn.cli import options, render
 from wellworn.cli.edge import DASH, SHAPES, read_object
-from wellworn.cli.ids import entry_id, entry_ids
 from wellworn.cli.options import command
-from wellworn.cli.target import Target, opened
+from wellworn.cli.target import Target, entry_id, entry_ids, opened
 from wellworn.core.errors import InvalidInput
 
 if TYPE_CHECKING:

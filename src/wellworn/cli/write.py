@@ -8,9 +8,8 @@ import typer
 
 from wellworn.cli import options, render
 from wellworn.cli.edge import confirm, read_stdin, text_from
-from wellworn.cli.ids import entry_id, entry_ids, recall_id
 from wellworn.cli.options import CONNECT, EVERYDAY, command
-from wellworn.cli.target import Target
+from wellworn.cli.target import Target, entry_id, entry_ids, recall_id
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import LINK_TYPES
 

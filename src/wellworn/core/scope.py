@@ -40,6 +40,11 @@ class Partition:
     layer: Layer
     layer_id: str
 
+    @property
+    def scope(self) -> Scope:
+        """The scope that sees this partition and nothing else."""
+        return Scope(tenant=self.tenant, **{self.layer: self.layer_id})
+
 
 @dataclass(frozen=True, kw_only=True)
 class Scope:

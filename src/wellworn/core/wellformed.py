@@ -7,6 +7,7 @@ sees (escape sequences, directions, zero-width and tag characters) can act on a 
 
 from __future__ import annotations
 
+import json
 import re
 
 from wellworn.core.lazy import regex
@@ -28,6 +29,16 @@ def well_formed(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def visible(text: str) -> str:
+    """The text with characters that nobody sees written out, as `\\x1b`, so that none of them acts."""
+    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
+
+
+def visible_json(document: str) -> str:
+    """The same of a JSON text, which stays one."""
+    return HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], document)
 
 
 def clean_text(text: str) -> str:

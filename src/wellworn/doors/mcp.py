@@ -23,7 +23,7 @@ from wellworn.core.errors import InvalidInput, MissingExtra, NotFound, WellwornE
 from wellworn.core.fence import EVEN_ODDS, MIN_CONFIDENCE, NOTHING, UNSURE, escape
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Hit, Kind, Trust, fence_item
-from wellworn.core.wellformed import HIDDEN, clean_text
+from wellworn.core.wellformed import HIDDEN, clean_text, visible_json
 
 if TYPE_CHECKING:  # the memory loads when it is opened, the bank with the first task
     from wellworn.memory import Memory
@@ -477,5 +477,4 @@ def _line(text: str) -> str:
 
 def _document(value: object) -> str:
     """A JSON document in which characters that nobody sees are escaped."""
-    text = json.dumps(to_plain(value), ensure_ascii=False)
-    return HIDDEN.sub(lambda found: json.dumps(found[0])[1:-1], text)
+    return visible_json(json.dumps(to_plain(value), ensure_ascii=False))

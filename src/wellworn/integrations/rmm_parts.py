@@ -49,11 +49,9 @@ from wellworn.learning.residual import CANDIDATES, ETA, SHOWN, TAU, Rates, Resid
 from wellworn.models.langchain import LangChainModel
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Proposal, decide
-from wellworn.reflection.evidence import evidence_of
-from wellworn.reflection.extract import by_model
+from wellworn.reflection.extract import by_model, evidence_of, windows
 from wellworn.reflection.reflector import SIMILAR
 from wellworn.reflection.values import Candidate, ReflectionSettings
-from wellworn.reflection.window import windows
 
 Numbers = npt.NDArray[np.float64]
 SearchKwargs = Callable[[str], Mapping[str, Any]]

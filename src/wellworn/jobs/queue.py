@@ -14,19 +14,57 @@ So they happen once, however often the job is tried. Jobs are records of the sto
 from __future__ import annotations
 
 import hashlib
+import re
+import traceback
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from pathlib import PurePath
 from typing import Any
 
 from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, from_micros, system_clock, to_micros
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import InvalidInput, LeaseLost, NotFound, StoreCorrupt, StoreError
+from wellworn.core.errors import (
+    EmbedderMismatch,
+    InvalidInput,
+    LeaseLost,
+    MissingExtra,
+    NotFound,
+    StoreCorrupt,
+    StoreError,
+    WellwornError,
+)
+from wellworn.core.lazy import regex
 from wellworn.core.values import JOB_STATES, Job, JobState, Partition
-from wellworn.jobs.failures import is_permanent, told
 from wellworn.store.events import trusted_now
 from wellworn.store.port import Record, RecordFilter, Store, StoreReader, Tx
+
+MOST_CHARS = 200
+PERMANENT = (InvalidInput, NotFound, MissingExtra, EmbedderMismatch)
+"""What another attempt will not change."""
+
+_QUOTED = regex(r"'[^'\n]*'|\"[^\"\n]*\"|‘[^’\n]*’|“[^”\n]*”")
+_ANSWER = regex(r"(HTTP \d{3}):.*", re.DOTALL)
+
+
+def is_permanent(error: BaseException) -> bool:
+    """Whether trying again is of no use: by its type, or because it says so (`retryable`)."""
+    return isinstance(error, PERMANENT) or not getattr(error, "retryable", True)
+
+
+def told(error: BaseException) -> str:
+    """The error in one line. Of ours the message, but for what it quotes and what a provider answered; of any other
+    only its type and where it came from, because its words may be anybody's."""
+    name = type(error).__name__
+    if isinstance(error, WellwornError):
+        message = _QUOTED.sub("'…'", _ANSWER.sub(r"\1", str(error)))
+        line = f"{name}: {' '.join(message.split())}"
+    else:
+        frames = traceback.extract_tb(error.__traceback__)
+        line = f"{name} in {PurePath(frames[-1].filename).name}:{frames[-1].lineno}" if frames else name
+    return line if len(line) <= MOST_CHARS else line[: MOST_CHARS - 1] + "…"
+
 
 JOB = "job"
 """The kind of record that a job is."""

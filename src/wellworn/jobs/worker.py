@@ -21,8 +21,7 @@ from wellworn.core.errors import LeaseLost, StoreClosed, WellwornError
 from wellworn.core.locks import ForkLock
 from wellworn.core.spans import span
 from wellworn.core.values import Job, Partition, Progress
-from wellworn.jobs.failures import told
-from wellworn.jobs.queue import LEASE_S, Queue, list_jobs
+from wellworn.jobs.queue import LEASE_S, Queue, list_jobs, told
 
 Handler = Callable[[Job], None]
 

@@ -23,10 +23,23 @@ from wellworn.core.spans import span
 from wellworn.core.values import Entry, LearningStatus, Partition
 from wellworn.ingest.terms import read_question
 from wellworn.learning.guard import NO_EVIDENCE, Z_GAIN
-from wellworn.learning.log import LearningLog
-from wellworn.learning.outcome import MaySee, OutcomeInput, judged
+from wellworn.learning.log import LearningLog, MaySee, OutcomeInput, judged
 from wellworn.learning.past import MOST_OUTCOMES, PersonPast, attributes_of
-from wellworn.learning.policy import Advanced, Person, Prior, Replay, advance, serving
+from wellworn.learning.policy import (
+    SETTINGS,
+    Advanced,
+    Person,
+    Prior,
+    Replay,
+    Tenant,
+    advance,
+    dumps_state,
+    dumps_tenant,
+    loads_state,
+    loads_tenant,
+    places_of,
+    serving,
+)
 from wellworn.learning.ranker import Example, Ranker, example_of
 from wellworn.learning.records import (
     LoggedOutcome,
@@ -41,7 +54,6 @@ from wellworn.learning.records import (
     stored_policies,
     stored_policy,
 )
-from wellworn.learning.state import SETTINGS, Tenant, dumps_state, dumps_tenant, loads_state, loads_tenant, places_of
 from wellworn.store.events import Event, audit
 from wellworn.store.port import StoreReader, Tx, Vector
 

@@ -11,12 +11,11 @@ if TYPE_CHECKING:
     from wellworn.models.base import FunctionEmbedder as FunctionEmbedder
     from wellworn.models.base import FunctionModel as FunctionModel
     from wellworn.models.cache import CachedEmbedder as CachedEmbedder
+    from wellworn.models.choose import FallbackEmbedder as FallbackEmbedder
     from wellworn.models.choose import ModelSpec as ModelSpec
     from wellworn.models.choose import cached_embedder as cached_embedder
     from wellworn.models.choose import choose_embedder as choose_embedder
     from wellworn.models.choose import choose_model as choose_model
-    from wellworn.models.fallback import FallbackEmbedder as FallbackEmbedder
-    from wellworn.models.fastembed import FastembedEmbedder as FastembedEmbedder
     from wellworn.models.hashing import HashEmbedder as HashEmbedder
     from wellworn.models.langchain import LangChainEmbedder as LangChainEmbedder
     from wellworn.models.langchain import LangChainModel as LangChainModel
@@ -25,7 +24,9 @@ if TYPE_CHECKING:
     from wellworn.models.ledger import Meter as Meter
     from wellworn.models.ledger import Price as Price
     from wellworn.models.ledger import Prices as Prices
-    from wellworn.models.onnx import OnnxEmbedder as OnnxEmbedder
+    from wellworn.models.local import FastembedEmbedder as FastembedEmbedder
+    from wellworn.models.local import OnnxEmbedder as OnnxEmbedder
+    from wellworn.models.local import SentenceTransformersEmbedder as SentenceTransformersEmbedder
     from wellworn.models.openai import OllamaModel as OllamaModel
     from wellworn.models.openai import OpenAIEmbedder as OpenAIEmbedder
     from wellworn.models.openai import OpenAIModel as OpenAIModel
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from wellworn.models.port import Reply as Reply
     from wellworn.models.port import Request as Request
     from wellworn.models.scripted import ScriptedModel as ScriptedModel
-    from wellworn.models.sentence_transformers import SentenceTransformersEmbedder as SentenceTransformersEmbedder
     from wellworn.models.static import StaticEmbedder as StaticEmbedder
     from wellworn.models.structured import find_json as find_json
     from wellworn.models.structured import read_json as read_json
@@ -44,17 +44,14 @@ _NAMES = {
     "anthropic": "AnthropicModel",
     "base": "FunctionEmbedder FunctionModel",
     "cache": "CachedEmbedder",
-    "choose": "ModelSpec cached_embedder choose_embedder choose_model",
-    "fallback": "FallbackEmbedder",
-    "fastembed": "FastembedEmbedder",
+    "choose": "FallbackEmbedder ModelSpec cached_embedder choose_embedder choose_model",
     "hashing": "HashEmbedder",
     "langchain": "LangChainEmbedder LangChainModel",
     "ledger": "Budget InFlight Meter Price Prices",
-    "onnx": "OnnxEmbedder",
+    "local": "FastembedEmbedder OnnxEmbedder SentenceTransformersEmbedder",
     "openai": "OllamaModel OpenAIEmbedder OpenAIModel",
     "port": "Embedder Message Model Reply Request",
     "scripted": "ScriptedModel",
-    "sentence_transformers": "SentenceTransformersEmbedder",
     "static": "StaticEmbedder",
     "structured": "find_json read_json",
 }

@@ -64,6 +64,11 @@ class Request:
     schema: Mapping[str, Any] | None = None
     """A JSON schema of that object, for providers that can enforce one. Implies `json`."""
 
+    @classmethod
+    def of(cls, system: str, told: str, **options: Any) -> Request:  # the other fields
+        """Instructions, and what the model is told."""
+        return cls(messages=(Message(role="system", text=system), Message(role="user", text=told)), **options)
+
 
 @dataclass(frozen=True, kw_only=True)
 class Reply:

@@ -3,7 +3,7 @@
 | an entry of the bundle                                       | becomes                                          |
 |--------------------------------------------------------------|--------------------------------------------------|
 | its id is new to the store                                   | added as it is                                   |
-| its id is on the same partition already                      | skipped; if it was edited by hand, changed       |
+| its id is on the same partition already                      | skipped                                          |
 | its id is on another partition                               | `TransferError`; into a given scope: a new id    |
 | its id is new, its words are on the partition already (hash) | skipped; links and turns then name the one there |
 
@@ -29,8 +29,7 @@ from wellworn.core.values import Entry, Link, Partition, Progress, Scope
 from wellworn.ingest.remember import Writer, scrubbed_entry
 from wellworn.ingest.scrub import Scrubber, Scrubbing, scrubbed_json
 from wellworn.ingest.terms import record_of
-from wellworn.ops.learning_log import OutcomeLine, RecallLine, TenantLine, admit_log
-from wellworn.ops.lines import TurnLine, settled
+from wellworn.ops.lines import OutcomeLine, RecallLine, TenantLine, TurnLine, admit_log, settled
 from wellworn.store.events import Event, audit
 from wellworn.store.port import (
     EmbeddingModel,
@@ -77,12 +76,11 @@ class Written:
 
 @dataclass(frozen=True, kw_only=True)
 class Loaded:
-    """What a load added; `skipped` entries were there already, `edited` ones were changed by hand in the export;
-    `problems` names each file of a folder that could not be read, and why."""
+    """What a load added; `skipped` entries were there already; `problems` names each file of a folder that could not be
+    read, and each entry that stayed as it is here although the folder says otherwise."""
 
     entries: int = 0
     skipped: int = 0
-    edited: int = 0
     links: int = 0
     turns: int = 0
     versions: int = 0
@@ -104,8 +102,6 @@ class Bundle:
     """How far reflection on them has come; not in the oldest exports."""
     replaced: list[Replaced] = field(default_factory=list)
     """Older states of the entries, oldest first."""
-    edited: frozenset[str] = frozenset()
-    """Ids of entries that someone changed after they were exported."""
     recalls: list[RecallLine] = field(default_factory=list)
     outcomes: list[OutcomeLine] = field(default_factory=list)
     """In the order they were told."""
@@ -216,7 +212,6 @@ def renamed(bundle: Bundle, new_ids: dict[str, str]) -> Bundle:
         links=[link for link in links if link.source != link.target],
         turns=[replace(turn, entry_id=name(turn.entry_id) if turn.entry_id else None) for turn in bundle.turns],
         replaced=[replace(old, entry=replace(old.entry, id=name(old.entry.id))) for old in bundle.replaced],
-        edited=frozenset(map(name, bundle.edited)),
         recalls=[replace(recall, entries=[*map(name, recall.entries)]) for recall in bundle.recalls],
         outcomes=[cited(outcome) if outcome.kind == "cited" else outcome for outcome in bundle.outcomes],
     )
@@ -272,7 +267,7 @@ def admit(
     there = store.get(None, [entry.id for entry in bundle.entries])
     bundle = _with_free_ids(bundle, there, None if scope is None else writer.new_id)
     there = {entry.id: there[entry.id] for entry in bundle.entries if entry.id in there}
-    wanted = [entry for entry in bundle.entries if entry.id not in there or _is_edit(bundle, entry, there)]
+    wanted = [entry for entry in bundle.entries if entry.id not in there]
     records = _records(wanted, bundle, store, writer, progress)
     admission = _Admission(store, bundle, there, records, writer.clock())
     work, whole = admission.work(), False
@@ -303,37 +298,6 @@ def _with_free_ids(bundle: Bundle, there: dict[str, Entry], new_id: NewId | None
     return renamed(bundle, {entry_id: new_id() for entry_id in taken}) if new_id else bundle
 
 
-def _is_edit(bundle: Bundle, entry: Entry, there: dict[str, Entry]) -> bool:
-    """Whether the entry was changed in the export and not in the store; changed in both is an error."""
-    present = there[entry.id]
-    if entry.id not in bundle.edited or same_content(entry, present):
-        return False
-    if entry.updated_at != present.updated_at:
-        raise TransferError(
-            f"entry {entry.id} was changed in the export and, since then, in the store; nothing was changed "
-            "(make the change with edit, or export again first)"
-        )
-    return True
-
-
-def same_content(entry: Entry, other: Entry) -> bool:
-    """Equal but for what the store itself keeps count of."""
-    return _uncounted(entry, other) == other
-
-
-def _uncounted(entry: Entry, present: Entry) -> Entry:
-    """The entry with the counters and times of change that the store has for it."""
-    return replace(
-        entry,
-        created_at=present.created_at,
-        updated_at=present.updated_at,
-        repeats=present.repeats,
-        usage_count=present.usage_count,
-        success_count=present.success_count,
-        failure_count=present.failure_count,
-    )
-
-
 def _records(
     entries: Sequence[Entry], bundle: Bundle, store: Store, writer: Writer, progress: Progress | None
 ) -> dict[str, NewEntry]:
@@ -342,7 +306,7 @@ def _records(
     records = {
         entry.id: NewEntry(entry=entry, index=record_of(entry), vector=vectors[entry.id])
         for entry in entries
-        if entry.id in vectors and entry.id not in bundle.edited
+        if entry.id in vectors
     }
     rest = [entry for entry in entries if entry.id not in records]
     for start in range(0, len(rest), BATCH):
@@ -369,7 +333,6 @@ class _Admission:
         for old in bundle.replaced:
             self._history[old.entry.id].append(old)
         self._added: set[str] = set()
-        self._edited: set[str] = set()
         self.same: dict[str, str] = {}
         """Entries of the bundle whose words the partition has already → the entry that has them."""
 
@@ -380,9 +343,8 @@ class _Admission:
     tx: Tx
 
     def work(self) -> Iterator[None]:
-        """Everything there is to write, step by step; changes by hand come first, as only they can still be refused."""
-        entries = self._bundle.entries
-        for entry in sorted(entries, key=lambda entry: entry.id not in self._there):
+        """Everything there is to write, step by step."""
+        for entry in self._bundle.entries:
             self._admit(entry)
             yield
         bundle = renamed(self._bundle, self.same)
@@ -397,8 +359,7 @@ class _Admission:
     def loaded(self) -> Loaded:
         return Loaded(
             entries=len(self._added),
-            skipped=len(self._bundle.entries) - len(self._added) - len(self._edited),
-            edited=len(self._edited),
+            skipped=len(self._bundle.entries) - len(self._added),
             links=self._links,
             turns=self._turns,
             versions=sum(old.entry.id in self._added for old in renamed(self._bundle, self.same).replaced),
@@ -406,8 +367,6 @@ class _Admission:
 
     def _admit(self, entry: Entry) -> None:
         if entry.id in self._there:
-            if entry.id in self._records:
-                self._edit(entry)
             return
         same = self.tx.find_same(entry.partition, entry.content_hash) if entry.state in _LIVE else None
         if same is not None:
@@ -415,19 +374,6 @@ class _Admission:
             return
         self.tx.add(replace(self._records[entry.id], history=self._history[entry.id]))
         self._added.add(entry.id)
-
-    def _edit(self, entry: Entry) -> None:
-        """Make the change that was made by hand, unless the store's entry changed in this very moment."""
-        present = self.tx.get([entry.partition], [entry.id]).get(entry.id)
-        if present is None or present.updated_at != entry.updated_at:
-            raise TransferError(f"entry {entry.id} is being changed by someone else; nothing was loaded, try again")
-        same = self.tx.find_same(entry.partition, entry.content_hash) if entry.state in _LIVE else None
-        if same is not None and same.id != entry.id:
-            raise TransferError(f"entry {entry.id} now says what entry {same.id} says already; nothing was changed")
-        changed = replace(_uncounted(entry, present), updated_at=max(self._now, present.updated_at))
-        record = self._records[entry.id]
-        self.tx.update(changed, change="edited", index=record.index, vector=record.vector)
-        self._edited.add(entry.id)
 
     def _sessions(self, turns: Sequence[TurnLine]) -> Iterable[list[TurnLine]]:
         """The turns of each session."""
@@ -463,8 +409,6 @@ class _Admission:
 
     def _audit(self) -> None:
         """One event a tenant: how many entries it was given."""
-        entries = self._bundle.entries
-        changed = self._added | self._edited
-        added = Counter(entry.tenant for entry in entries if entry.id in changed)
+        added = Counter(entry.tenant for entry in self._bundle.entries if entry.id in self._added)
         for tenant, count in sorted(added.items()):
             audit(self.tx, Event(at=self._now, tenant=tenant, action="load", detail={"entries": count}))

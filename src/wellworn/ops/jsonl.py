@@ -6,7 +6,7 @@
     {"type": "turn", "partition": {…}, "session_id": "…", "number": 0, …}
     {"type": "session", "partition": {…}, "session_id": "…", "turns": 1, "reflected": 0, …}
     {"type": "link", "link": {"source": "…", "target": "…", "type": "supports", …}}
-    {"type": "recall" | "outcome" | "tenant", …} the learning log: see `learning_log`
+    {"type": "recall" | "outcome" | "tenant", …} the learning log: see `lines`
     {"type": "end", "lines": <lines before this one>, "sha256": "<hash of all bytes before this line>"}
 
 The file appears under its name only when it is whole. A load checks the seal, then every line, before anything is
@@ -30,22 +30,20 @@ from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Progress
 from wellworn.ops.bundle import Bundle, Written, coherent, pages
 from wellworn.ops.files import beside, open_plain
-from wellworn.ops.learning_log import (
+from wellworn.ops.lines import (
     OLD_KINDS,
+    RULES,
     OutcomeLine,
+    Plain,
     RecallLine,
     TenantLine,
+    TurnLine,
     check_outcome,
     check_recall,
-    log_lines,
-)
-from wellworn.ops.lines import (
-    RULES,
-    Plain,
-    TurnLine,
     checked,
     float_bytes,
     is_unit_or_zero,
+    log_lines,
     or_none,
     placed,
     plain_session,

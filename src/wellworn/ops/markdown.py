@@ -1,13 +1,13 @@
-"""The readable export: a folder of Markdown files, one an entry, that people may edit and load again.
+"""The readable export: a folder of Markdown files, one an entry, for people.
 
     folder/
       2026-05/<id>.md          front matter with every field and the links both ways; the body is the text, verbatim
 
 Entries and links make the round trip; raw turns, old versions and vectors are in the JSONL export only. Of the two
 lists of links the outgoing one is read, the incoming one is for readers; a link to an entry that is not in the folder
-is left out. A file that does not have its `sum` any more counts as edited: if its entry is in the store, the change is
-made there as an edit. Any other Markdown file is a note, remembered into the scope of the load: cut where its headings are,
-with the headings in the title of each piece and foreign front matter as metadata.
+is left out. An entry that is in the store already stays as it is there. Any other Markdown file is a note, remembered
+into the scope of the load: cut where its headings are, with the headings in the title of each piece and foreign front
+matter as metadata.
 
 Between two `---` lines stands a YAML mapping, then the body. One line end after the body belongs to the file, not to
 the body: editors add it when it is missing. Everything else, `---` lines and foreign line ends included, is the body's.
@@ -16,7 +16,6 @@ Only plain YAML data is read: no tags that make objects, no aliases (they can gr
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -49,7 +48,6 @@ VERSION = 1
 MARK = "wellworn"
 """The key of the front matter that says that a file is an entry, with the version."""
 _OUR_NAME = regex(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.md")
-_SUM = regex(r"^sum: x([0-9a-f]{16})\n", re.MULTILINE)
 _LEFT_OUT: dict[str, Any] = {  # fields a file does not show while they have this value
     "title": "",
     "tags": [],
@@ -163,19 +161,7 @@ def file_of(entry: Entry, links: Sequence[Link]) -> str:
     front = {MARK: VERSION, **shown} | ({"evidence": evidence} if evidence != text else {})
     outgoing = [_plain_end(link, "target") for link in links if link.source == entry.id]
     incoming = [_plain_end(link, "source") for link in links if link.target == entry.id]
-    content = join({**front, "links": {"outgoing": outgoing, "incoming": incoming}}, text)
-    mark = f"{MARK}: {VERSION}\n"
-    return content.replace(mark, f"{mark}sum: x{_digest(content)}\n", 1)
-
-
-def _digest(content: str) -> str:
-    return hashlib.sha256(content.encode()).hexdigest()[:16]
-
-
-def _as_exported(content: str) -> bool:
-    """Whether nobody changed the file since it was written. Files of earlier releases have no sum."""
-    found = _SUM.search(content)
-    return found is not None and _digest(content.replace(found[0], "", 1)) == found[1]
+    return join({**front, "links": {"outgoing": outgoing, "incoming": incoming}}, text)
 
 
 def _plain_end(link: Link, end: str) -> dict[str, Any]:
@@ -194,7 +180,7 @@ def entry_in(front: Mapping[str, Any], body: str, name: str) -> tuple[Entry, lis
     """The entry of a file with its outgoing links; fields that someone took out have their usual values."""
     values = {"evidence": body, "source": "import", **front, "text": body}
     version = values.pop(_mark(front) or MARK, None)
-    values.pop("sum", None)
+    values.pop("sum", None)  # earlier releases wrote one
     if version != VERSION:
         raise TransferError(f"{name} is of export version {version!r}; this release reads version {VERSION}")
     links = values.pop("links", {})
@@ -272,14 +258,12 @@ class _Found:
 
     entries: dict[str, Entry] = field(default_factory=dict)
     links: list[Link] = field(default_factory=list)
-    edited: set[str] = field(default_factory=set)
     notes: dict[str, Draft] = field(default_factory=dict)
     problems: list[str] = field(default_factory=list)
 
     def bundle(self, root: Path) -> Bundle:
         links = [link for link in self.links if link.target in self.entries]
-        edited = frozenset(self.edited)
-        return coherent(Bundle(entries=[*self.entries.values()], links=links, edited=edited), where=str(root))
+        return coherent(Bundle(entries=[*self.entries.values()], links=links), where=str(root))
 
 
 def load_folder(
@@ -294,6 +278,12 @@ def load_folder(
     if found.notes and scope is None:
         name = next(iter(found.notes))
         raise ScopeError("scope", f"{name} is a note without a home", "give a scope to load notes into")
+    here = store.get(None, [*found.entries])
+    found.problems += [
+        f"entry {id} is here with another text, and stays as it is: change it with `wellworn edit`"
+        for id, entry in here.items()
+        if entry.text != found.entries[id].text
+    ]
     loaded = admit(found.bundle(root), store, writer, scope=scope, progress=progress)
     if scope is not None and found.notes:
         ids = writer.remember(list(found.notes.values()), scope=scope, progress=progress)
@@ -328,8 +318,6 @@ def _read_file(found: _Found, path: Path) -> None:
             raise TransferError(f"{path}: entry {entry.id} is there twice")
         found.entries[entry.id] = entry
         found.links += links
-        if not _as_exported(content):
-            found.edited.add(entry.id)
     elif _OUR_NAME.fullmatch(path.name):
         raise TransferError(f"{path}: the front matter is damaged: the file has the name of an entry and is none")
     elif body.strip():

@@ -111,7 +111,6 @@ def expire(
         trusted = trusted_now(tx, tenant, now)
     counted_from, now = trusted if now - trusted > JUMP else None, min(now, trusted)
     for partition in store.partitions(tenant) if policy.kinds else ():
-        scope = Scope(tenant=tenant, **{partition.layer: partition.layer_id})
         for page in [*pages(store, partition)]:
             old = [
                 entry.id
@@ -122,7 +121,7 @@ def expire(
                 entries += len(old)
             elif old:
                 removed = forgetter.forget(
-                    scope=scope, ids=old, session_id=None, everything=False, layer=None, turns=True
+                    scope=partition.scope, ids=old, session_id=None, everything=False, layer=None, turns=True
                 )
                 entries += removed.entries
     if policy.recalls is not None:

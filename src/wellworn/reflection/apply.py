@@ -9,18 +9,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import cast
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import WellwornError
 from wellworn.core.tokens import count_tokens
-from wellworn.core.values import Entry, Layer, Link, Partition, Scope, Trust, Turn
+from wellworn.core.values import Entry, Link, Partition, Trust, Turn
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.outdate import INSTANT, outdate
 from wellworn.ingest.remember import MAX_LEARNED_CONFIDENCE, REPEAT_CONFIDENCE_STEP, Writer, keep
 from wellworn.ingest.validate import Draft
 from wellworn.reflection.decide import UpdateDecision
-from wellworn.reflection.evidence import evidence_of
+from wellworn.reflection.extract import evidence_of
 from wellworn.reflection.values import Candidate, ReflectedMemory
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Tx
@@ -78,7 +77,7 @@ def drafted(
             valid_to=until,
             trust="untrusted" if any(trust.get(turn.number) == "untrusted" for turn in said) else "trusted",
         )
-        entries.append(writer.entry(draft, scope_of(partition), now))
+        entries.append(writer.entry(draft, partition.scope, now))
     return entries
 
 
@@ -108,12 +107,6 @@ def prepare(
         )
         for decision, draft, record in zip(planned, drafts, writer.records_of(entries), strict=True)
     ]
-
-
-def scope_of(partition: Partition) -> Scope:
-    """The scope that sees one partition and nothing else."""
-    layer: dict[Layer, str] = {partition.layer: partition.layer_id}
-    return Scope(tenant=partition.tenant, **cast("dict[str, str]", layer))
 
 
 def _merged(decision: UpdateDecision, new: Entry, writer: Writer, now: datetime) -> Entry:

@@ -16,7 +16,7 @@ from wellworn.core.errors import BudgetExceeded
 from wellworn.core.fence import escape
 from wellworn.core.values import Entry
 from wellworn.ingest.terms import terms
-from wellworn.models.port import Message, Model, Request
+from wellworn.models.port import Model, Request
 from wellworn.reflection.compare import Relation, compare, may_be_one
 from wellworn.reflection.extract import prompt
 from wellworn.reflection.parse import Action, read_actions
@@ -119,14 +119,9 @@ def _with_session(decision: UpdateDecision, proposal: Proposal, *, ends: bool) -
 
 
 def _asked(model: Model, proposals: Sequence[Proposal]) -> dict[int, Action]:
-    reply = model.complete(
-        Request(
-            messages=(Message(role="system", text=prompt("update")), Message(role="user", text=_data(proposals))),
-            purpose="update",
-            max_output_tokens=120 * len(proposals) + 40,
-        )
-    )
-    return read_actions(reply.text, [len(proposal.similar) for proposal in proposals])
+    most = 120 * len(proposals) + 40
+    request = Request.of(prompt("update"), _data(proposals), purpose="update", max_output_tokens=most)
+    return read_actions(model.complete(request).text, [len(proposal.similar) for proposal in proposals])
 
 
 def _data(proposals: Sequence[Proposal]) -> str:

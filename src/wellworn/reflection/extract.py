@@ -1,28 +1,176 @@
 """From a window of a session to proposed memories: by a model, or by rules where there is none.
 
 The dialogue goes to a model as data: each turn on one line, escaped, between marks, in a message of its own.
+System text, tool output and recalled memories are not read: they would come back as new facts, and again.
+A memory that the turns it names do not say is rejected. Words are compared by stem; a summary may paraphrase, so a share
+of its words suffices. Names and numbers may not be invented: each must stand somewhere in what was said.
 """
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
-from dataclasses import field
-from functools import cache
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Protocol
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, ReplyUnreadable
 from wellworn.core.fence import escape
-from wellworn.core.values import Turn
-from wellworn.models.port import Message, Model, Request
+from wellworn.core.lazy import regex
+from wellworn.core.tokens import count_tokens
+from wellworn.core.values import Entry, Turn
+from wellworn.ingest.terms import terms, words
+from wellworn.models.port import Model, Request
 from wellworn.reflection.compare import group_same
-from wellworn.reflection.evidence import rejection
 from wellworn.reflection.parse import read_memories
 from wellworn.reflection.rules import extract as extract_by_rules
 from wellworn.reflection.values import Candidate
-from wellworn.reflection.window import Window
+
+WINDOW_TURNS = 40
+WINDOW_TOKENS = 6_000
+CONTEXT_TURNS = 4
+"""Turns before a window that are shown with it, for reference only."""
+RECALLED_TAG = "recalled"
+"""A turn with this tag holds recalled memories and is not reflected on."""
+_SILENT_ROLES = frozenset({"system", "developer", "tool", "function", "tool_result"})
+_FENCED = regex(r"<(memories|memory-context)\b[^>]*>.*?(?:</\1>|\Z)", re.DOTALL | re.IGNORECASE)
+
+
+def readable(turns: Sequence[Turn], entries: Mapping[str, Entry]) -> list[Turn]:
+    """The turns to read, with every block of recalled memories cut out; `entries` are their episodes by id."""
+    kept = []
+    for turn in turns:
+        entry = entries.get(turn.entry_id or "")
+        if turn.role.strip().lower() in _SILENT_ROLES or (entry is not None and RECALLED_TAG in entry.tags):
+            continue
+        said = _FENCED.sub(" ", turn.text).strip() if "<" in turn.text else turn.text.strip()
+        if said:
+            kept.append(replace(turn, text=said))
+    return kept
+
+
+@dataclass(frozen=True, kw_only=True)
+class Window:
+    """Turns to extract from, and the turns before them, which only help to understand."""
+
+    context: tuple[Turn, ...]
+    turns: tuple[Turn, ...]
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        return frozenset(turn.number for turn in self.turns)
+
+
+def windows(turns: Sequence[Turn], start: int = 0) -> list[Window]:
+    """The turns from number `start` on, in order, each in one window; a turn too large for any has one of its own."""
+    before = [turn for turn in turns if turn.number < start]
+    parts: list[list[Turn]] = []
+    tokens = 0
+    for turn in turns[len(before) :]:
+        cost = count_tokens(turn.text)
+        if not parts or len(parts[-1]) >= WINDOW_TURNS or tokens + cost > WINDOW_TOKENS:
+            parts.append([])
+            tokens = 0
+        parts[-1].append(turn)
+        tokens += cost
+    found = []
+    for part in parts:
+        found.append(Window(context=tuple(before[-CONTEXT_TURNS:]), turns=tuple(part)))
+        before += part
+    return found
+
+
+# -- evidence ----------------------------------------------------------------------------------------------------------
+
+MIN_SHARE = 0.3
+"""Of a summary's words that must stand in the turns it names."""
+_SAID_OF_ANYONE = frozenset({"user", "users", "assistant", "speaker", "person", "they", "their", "he", "she"})
+_MONTHS = "january february march april may june july august september october november december".split()  # noqa: SIM905
+_WEEKDAYS = "monday tuesday wednesday thursday friday saturday sunday".split()  # noqa: SIM905
+_CALENDAR = frozenset({*_MONTHS, *(month[:3] for month in _MONTHS), *_WEEKDAYS})
+_DATE = regex(
+    rf"\b\d{{4}}-\d{{2}}-\d{{2}}\b|\b\d{{1,2}}(?:st|nd|rd|th)?\s+(?:of\s+)?(?:{'|'.join(_MONTHS)})(?:,?\s+\d{{4}})?"
+    rf"|\b(?:{'|'.join(_MONTHS)})\s+\d{{1,2}}(?:st|nd|rd|th)?\b(?:,?\s+\d{{4}})?|\b(?:{'|'.join(_MONTHS)})\s+\d{{4}}",
+    re.IGNORECASE,
+)
+_NUMBER = regex(r"\d+(?:[.,:]\d+)*")
+_NAME = regex(r"(?<![.!?]\s)(?<!^)\b[A-Z][\w'’-]*")
+_TO_TWENTY = """
+zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen eighteen
+nineteen twenty
+"""
+_SPELLED = {word: str(value) for value, word in enumerate(_TO_TWENTY.split())}
+_SPELLED |= {"thirty": "30", "forty": "40", "fifty": "50", "hundred": "100", "thousand": "1000", "dozen": "12"}
+_SPELLED |= {"once": "1", "twice": "2"}
+
+
+def rejection(candidate: Candidate, turns: Sequence[Turn], around: Sequence[Turn]) -> str | None:
+    """Why a memory is not believed, or None when it is. `turns` are those it names, `around` all that was read."""
+    about = {candidate.speaker or "", *(turn.speaker or turn.role for turn in around)}
+    own = _content(candidate.summary) - _terms_of(about) - _generic()
+    if not own:
+        return "says nothing"
+    said = _terms_of(turn.text for turn in turns)
+    if len(own & said) < MIN_SHARE * len(own):
+        return "not in the evidence"
+    everything = [turn.text for turn in around]
+    if not _numbers(candidate.summary) <= _all_numbers(everything, around):
+        return "invented number"
+    if not _names(candidate.summary) <= _terms_of([*everything, *about]) | _generic():
+        return "invented name"
+    return None
+
+
+def evidence_of(turns: Iterable[Turn]) -> str:
+    """The turns verbatim, one below the other."""
+    return "\n".join(f"{turn.speaker or turn.role}: {turn.text}" for turn in turns)
+
+
+def _content(text: str) -> set[int]:
+    """Terms of a text without its dates, which a summary may have worked out."""
+    return set(terms(_DATE.sub(" ", text))) - _terms_of(_CALENDAR)
+
+
+def _terms_of(texts: Iterable[str]) -> set[int]:
+    return {term for text in texts for term in terms(text)}
+
+
+@lru_cache(maxsize=1)
+def _generic() -> frozenset[int]:
+    return frozenset(_terms_of(_SAID_OF_ANYONE | _CALENDAR))
+
+
+def _numbers(text: str) -> set[str]:
+    return {_plain(number) for number in _NUMBER.findall(_DATE.sub(" ", text))}
+
+
+def _plain(number: str) -> str:
+    """1,200 and 1200 are the same; so are 3:00 and 3."""
+    return re.sub(r"(?:[.:]0+)?$", "", number.replace(",", "")) or number
+
+
+def _all_numbers(texts: Iterable[str], turns: Iterable[Turn]) -> set[str]:
+    """Every number said, in digits or spelled, with those of the turns' own dates."""
+    found: set[str] = set()
+    for text in texts:
+        numbers = [_plain(number) for number in _NUMBER.findall(text)]
+        found.update(numbers)
+        found.update(part for number in numbers for part in re.split(r"[.:]", number))
+        found.update(_SPELLED[word] for word in words(text) if word in _SPELLED)
+    for turn in turns:
+        found.update({str(turn.at.year), str(turn.at.month), str(turn.at.day), str(turn.at.year + 1)})
+    return found
+
+
+def _names(text: str) -> set[int]:
+    """Terms of the capitalised words inside a summary's sentences."""
+    return {term for name in _NAME.findall(_DATE.sub(" ", text)) for term in terms(name)}
+
+
+# -- proposals ---------------------------------------------------------------------------------------------------------
 
 EXTRACT_TOKENS = 2_000
 UNUSED = "the model kept nothing of it"
@@ -68,15 +216,8 @@ def by_model(model: Model) -> Extract:
     """
 
     def extract(window: Window, *, user: str | None) -> Extracted:
-        request = Request(
-            messages=(
-                Message(role="system", text=prompt("extract")),
-                Message(role="user", text=dialogue(window.turns, context=window.context)),
-            ),
-            purpose="extract",
-            max_output_tokens=EXTRACT_TOKENS,
-            json=True,
-        )
+        told = dialogue(window.turns, context=window.context)
+        request = Request.of(prompt("extract"), told, purpose="extract", max_output_tokens=EXTRACT_TOKENS, json=True)
         try:
             reply = model.complete(request)
             found, dropped = read_memories(reply.text, window.numbers)

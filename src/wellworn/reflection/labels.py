@@ -2,47 +2,228 @@
 
 Judged by general signs: the closing sign, the subject, the first words. Sentences in languages other than English are
 statements unless they ask. Whether a sentence asks or merely reacts is the judgement of `ingest.utterance`.
+
+A turn is split into the sentences that its speaker asserts, in linear time: code, quoted lines, tables, headings and
+transcripts are left out. A sentence in the first person becomes one about the speaker ("I live in Oslo", "Ada lives in
+Oslo") only where the result is certain to be correct; else the speaker is quoted.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Literal
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 from wellworn.ingest.terms import STOP_WORDS, content_words, words
 from wellworn.ingest.utterance import asks, telling_words, without_opening
-from wellworn.reflection.person import is_adverb, is_past
-from wellworn.reflection.sentences import Sentence
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# -- the first person --------------------------------------------------------------------------------------------------
+
+_MODALS = _words(
+    "will would can could should shall must might may ought can't cannot couldn't won't wouldn't shouldn't mustn't"
+)
+_CHANGED = {"am": "is", "have": "has", "do": "does", "don't": "doesn't", "haven't": "hasn't", "ain't": "isn't"}
+_SAME = _MODALS | _words("was had did wasn't hadn't didn't used")
+_IRREGULAR_PASTS = _words(
+    """
+    ate became been began bent bit blew bought broke brought built burnt came caught chose dealt did done drank drew
+    dreamt drove fed fell felt flew forgave forgot fought found froze gave gone got grew had heard held hid hung kept
+    knew laid led learnt left lent lit lost made meant met overcame paid ran rang rebuilt rewrote rode rose said sang
+    sank sat saw sent shook shone shot slept sold sped spent spoke spun stole stood struck stuck swam swept swore
+    taught thought threw told took tore understood was went were withdrew woke won wore wrote
+    """
+)
+_TENSELESS = _words("bet cast cost cut hit hurt let put quit read set shut split spread upset")
+"""Present and past look alike, so the form after a name is open."""
+_NOT_PAST = _words("need feed speed seed bleed exceed proceed succeed breed embed shed heed weed")
+_ADVERBS = _words(
+    "also always never ever just still already often usually sometimes now only even then too almost rather seldom not"
+)
+_NO_VERB = _words(
+    """
+    a an the this that these those my his her its our their your some any no all both each every one two three four
+    five six seven eight nine ten i he she it we they you who what which when where why how if because since while
+    although though after before until in on at by for from of off out over to under up with without about into near
+    as than so and or but not very too more most less other others much many me him us them there here such only
+    """
+)
+_UNCERTAIN = _words(
+    "you your yours yourself you're you've you'll you'd we we're we've we'll we'd our ours us ourselves mine myself"
+    " i'd let's wanna gonna gotta kinda"
+)
+_OTHERS = _words("they they're they've them their theirs")
+_ADDRESS = regex(r"^my \w+,|, my \w+\W*$|^me ", re.IGNORECASE)
+"""May be how the listener is called ("My friend, this works"), or no English grammar."""
+_WORD = regex(r"[A-Za-z]+(?:'[A-Za-z]+)*")
+_I = regex(r"\bi\b(?!')", re.IGNORECASE)
+_CONTRACTED = regex(r"\bi(?:'(m|ve|ll)|'(d)(?= (?:like|love|rather|prefer)\b)|(?!M)(m|ve))\b", re.IGNORECASE)
+_FULL = {"m": "I am", "ve": "I have", "ll": "I will", "d": "I would"}
+_OWN = regex(r"\b(?:my|me)\b", re.IGNORECASE)
+_JOINED = regex(r"(?:[,;]|\b(?:and|or|but|then)\b)\s+((?:[a-z]+ly\s+)?[a-z]+)")
+_BEFORE_I = _MODALS | _words("am was do did have had don't didn't and or nor")
+"""Before "I": "so do I", "my wife and I"."""
+
+
+def is_past(word: str) -> bool:
+    """Whether a verb form is certainly a past tense."""
+    return word in _IRREGULAR_PASTS or (word.endswith("ed") and len(word) > 3 and word not in _NOT_PAST)
+
+
+def is_adverb(word: str) -> bool:
+    return word in _ADVERBS or (word.endswith("ly") and len(word) > 4 and word not in ("rely", "apply", "reply"))
+
+
+def _third_form(verb: str) -> str | None:
+    """The form of a verb after a name, from the one after "I"; None when that is not certain."""
+    if verb in _CHANGED:
+        return _CHANGED[verb]
+    if verb in _SAME or is_past(verb):
+        return verb
+    if verb in _TENSELESS or verb in _NO_VERB or not (verb.isalpha() and len(verb) > 1) or verb.endswith("ing"):
+        return None
+    if verb.endswith(("s", "sh", "ch", "x", "z", "o")):
+        return verb + "es"
+    return verb[:-1] + "ies" if verb.endswith("y") and verb[-2] not in "aeiou" else verb + "s"
+
+
+def about_speaker(text: str, name: str) -> str | None:
+    """The sentence with the speaker's name for "I", or None where that is not certain to be right."""
+    text = _CONTRACTED.sub(lambda found: _FULL[(found[1] or found[2] or found[3]).lower()], text)
+    words = {word.lower() for word in _WORD.findall(text)}
+    if '"' in text or _ADDRESS.search(text) or not words.isdisjoint(_UNCERTAIN):
+        return None
+    theirs = words.isdisjoint(_OTHERS)  # unless the sentence says "they" of somebody else
+    subjects = [*_I.finditer(text)]
+    if not subjects:
+        return _owned(text, name, theirs=False)
+    before, after = text[: subjects[0].start()], text[subjects[0].end() :]
+    verb = next((word for word in _WORD.finditer(after) if not _is_before_verb(word[0].lower())), None)
+    last = _WORD.findall(before)[-1:]
+    if len(subjects) > 1 or verb is None or (last and last[0].lower() in _BEFORE_I):
+        return None
+    third = _third_form(verb[0]) if after[: verb.start()].replace(" ", "a").isalpha() else None
+    rest = after[verb.end() :]
+    if third is None or (third != verb[0] and any(_may_be_verb(word) for word in _JOINED.findall(rest))):
+        return None  # "I cook, sing and dance", "I live in Oslo and work at home"
+    return _owned(before, name, theirs=False) + name + after[: verb.start()] + third + _owned(rest, name, theirs=theirs)
+
+
+def _is_before_verb(word: str) -> bool:
+    return is_adverb(word) or word in ("no", "longer")
+
+
+def _may_be_verb(word: str) -> bool:
+    """Whether what follows a join may be a second verb of the speaker, which would have to be inflected too."""
+    return word not in _NO_VERB and not is_past(word)
+
+
+def _owned(text: str, name: str, *, theirs: bool) -> str:
+    """A part of the sentence with "my" and "me" replaced."""
+    mine, me = ("their", "them") if theirs else (f"{name}'s", name)
+    return _OWN.sub(lambda found: mine if found[0].lower() == "my" else me, text)
+
+
+# -- sentences ---------------------------------------------------------------------------------------------------------
+
+LONGEST_CHARS = 600
+"""A longer sentence is pasted text."""
+MOST_SENTENCES = 400
+"""The rest of the turn is not read."""
+
+_TYPOGRAPHY = str.maketrans({"’": "'", "‘": "'", "“": '"', "”": '"', "\u00a0": " ", "\u202e": " "})
+_CODE = "```"
+_NOT_SAID = regex(r"[>#|<{}]|\d{1,2}:\d\d(?::\d\d)?\s+[A-Z]|[^|]*\|[^|]*\|")
+"""Quoted lines, headings, tables, markup, and lines of a transcript."""
+_LIST_MARKER = regex(r"(?:[-•–—+*]|\(?\d{1,3}[.)]|[a-zA-Z][.)])\s+")
+_END = regex(r"[.!?…]+[\"')\]]*(?=\s|$)|[。！？]+")
+_LAST_WORD = regex(r"[\w.]{1,12}\Z")
+_ABBREVIATIONS = frozenset("mr mrs ms dr prof st vs etc e.g i.e approx jr sr inc ltd dept no a.m p.m".split())  # noqa: SIM905
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sentence:
+    """One sentence without its closing sign, which is `end` ("" where there is none, ":" before a list)."""
+
+    text: str
+    end: str = ""
+
+
+def sentences(text: str) -> list[Sentence]:
+    """The sentences of a turn, in order."""
+    said = "\n".join(text.split(_CODE)[::2]) if _CODE in text else text
+    found: list[Sentence] = []
+    for raw in said.translate(_TYPOGRAPHY).splitlines():
+        line = raw.strip()
+        if line and not _NOT_SAID.match(line):
+            line = _LIST_MARKER.sub("", line, count=1) if _LIST_MARKER.match(line) else line
+            found += _split(" ".join(line.replace("**", "").split()))
+        if len(found) >= MOST_SENTENCES:
+            return found[:MOST_SENTENCES]
+    return found
+
+
+def _split(line: str) -> Iterator[Sentence]:
+    start = 0
+    for mark in _END.finditer(line):
+        if _is_end(line, start, mark):
+            yield from _sentence(line[start : mark.start()], mark[0])
+            start = mark.end()
+    yield from _sentence(line[start:], "")
+
+
+def _sentence(text: str, end: str) -> Iterator[Sentence]:
+    text = text.strip()
+    if text and len(text) <= LONGEST_CHARS:
+        closing = '"' if '"' in end and text.count('"') % 2 else ")" if ")" in end and "(" in text else ""
+        sign = "?" if "?" in end or "？" in end else end[:1] or (":" if text.endswith(":") else "")
+        yield Sentence(text=text + closing, end=sign)
+
+
+def _is_end(line: str, start: int, mark: re.Match[str]) -> bool:
+    """Whether a sentence ends here: not after an abbreviation or an initial, nor in a pause ("well... maybe")."""
+    sign = mark[0]
+    if sign[0] not in ".…" or "?" in sign or "!" in sign:
+        return True
+    if sign.startswith(("..", "…")) and line[mark.end() : mark.end() + 3].lstrip()[:1].islower():
+        return False
+    last = _LAST_WORD.search(line[max(start, mark.start() - 13) : mark.start()])
+    word = last[0].lower() if last else ""
+    return not (word in _ABBREVIATIONS or (len(word) == 1 and word.isalpha() and word != "i"))
+
 
 Label = Literal[
     "statement", "instruction", "question", "request", "small talk", "hypothetical", "fragment", "aside", "points back"
 ]
 
 
-def _set(text: str) -> frozenset[str]:
-    return frozenset(text.split())
-
+# -- labels ------------------------------------------------------------------------------------------------------------
 
 _WORDS = regex(r"[^\W\d_]+(?:'[^\W\d_]+)?")
-SELF = _set("i i'm i've i'll i'd im ive my me")
-GROUP = _set("we we're we've we'll we'd our us")
-_OBJECTS = _set("me us a an the his her its their")
-_NOMINATIVE = _set("i i'm i've i'll we we're we've")
-_SUBJECTS = SELF | GROUP | _set("the a an he he's she she's they they're his her its their there there's")
-_POINTING = _set("it it's this that that's these those its")
+SELF = _words("i i'm i've i'll i'd im ive my me")
+GROUP = _words("we we're we've we'll we'd our us")
+_OBJECTS = _words("me us a an the his her its their")
+_NOMINATIVE = _words("i i'm i've i'll we we're we've")
+_SUBJECTS = SELF | GROUP | _words("the a an he he's she she's they they're his her its their there there's")
+_POINTING = _words("it it's this that that's these those its")
 """A sentence that begins with one of these says nothing without the one before it."""
-_LEADS = _set(
+_LEADS = _words(
     "in on at after before when while since because last next yesterday today tomorrow tonight for from with without"
     " during as although though even every then now currently once until by under over here so and but also plus"
     " besides maybe perhaps this these"
 )
 """Words that open a clause before its subject: "In 2019 I moved"."""
-_FINITE = _set(
+_FINITE = _words(
     "is are was were has had will can could should must may might does did isn't aren't wasn't weren't hasn't won't"
     " can't doesn't didn't"
 )
-_OF_THE_TALK = _set(
+_OF_THE_TALK = _words(
     "actually answer back beautiful best bet better btw clearly completely context continue cute else excited first"
     " grateful guess hard hear important incredible inspiring listen listening looking looks lot mean mistake next"
     " option part plan powerful proceed proud quick quickly ready second set sharp solved special start starting step"
@@ -60,22 +241,22 @@ _HYPOTHETICAL = regex(
     r"^(?:if|suppose|imagine|assum\w+|pretend|let's say|say i|what if)\b"
     r"|\bif (?:i|we) (?:were|was|had|could)\b|\bi wish\b|\bi would have\b"
 )
-_EACH = _set("all both each every most this these")
+_EACH = _words("all both each every most this these")
 _LONGEST_FRAGMENT = 6
 _THIRD = regex(r"[a-z]{2,}[^s\W]s")
 _QUOTATION = regex(r'"[^"]*"')
-_TEXTS = _set(
+_TEXTS = _words(
     "act analyse analyze answer compare compose continue describe draft expand explain generate give help improve list"
     " proofread provide regenerate rewrite show suggest summarise summarize tell translate write"
 )
 """What asks for words: who is "I" in them, and what happens there, may be made up."""
-_TASKS = _TEXTS | _set("add change check convert correct create find fix go include let make rename try")
-_BEFORE_TASK = _set("please now then also and so next just but again kindly")
-_OBJECTS_FOLLOW = _set("the a an this that these those it them me us some")
+_TASKS = _TEXTS | _words("add change check convert correct create find fix go include let make rename try")
+_BEFORE_TASK = _words("please now then also and so next just but again kindly")
+_OBJECTS_FOLLOW = _words("the a an this that these those it them me us some")
 _POLITE = regex(r"(?:(?:so|then|now|and|please)\b,? )*(?:(?:can|could|would|will) you|please)\b")
-_PARTICLES = _set("away back down in off on out over up")
-_POINTED = _set("it them this that")
-_PASSIVE = _set("is are be being get gets")
+_PARTICLES = _words("away back down in off on out over up")
+_POINTED = _words("it them this that")
+_PASSIVE = _words("is are be being get gets")
 _BARE = regex(r"(?:i|we|they)\b", re.IGNORECASE)
 """Subjects whose second verb reads like an order: "I collect stamps, sell them at fairs"."""
 _LAST_CLAUSE = regex(r"(?:[,;]| [-–—]) ([^,;]+)$")
@@ -85,7 +266,7 @@ _MOMENT = regex(
     r"|\b(?:fail|crash|br[eo]k|break|bug|error|wrong|missing|hang|leak|slow|typo|problem|issue|conflict|timeout)"
 )
 """A state of the moment or a fault: beside an order, it is what the order is about."""
-_AMOUNTS = _set("one two three four five six seven eight nine ten twelve twenty some many most all both few several")
+_AMOUNTS = _words("one two three four five six seven eight nine ten twelve twenty some many most all both few several")
 YOU = regex(r"\byou(?:r|rs|'re|'ve|'ll)?\b", re.IGNORECASE)
 _INSTRUCTS = regex(
     r"(?:please )?(?:always|never|don't|do not|avoid|stop \w+ing|remember|note|call me|use|keep|prefer|remind me|be"
@@ -101,12 +282,12 @@ _STANDING = regex(
 """What makes an imperative an instruction that stays in force, and not a task for now."""
 _DESCRIBES = regex(r"\b(?:where|which|who|because|why|(?<!sure )that)\b.*")
 """What describes the matter of a task: "fix the loop that never ends"."""
-_SHARED = _set(
+_SHARED = _words(
     "a am an as at by d do for had he her i in is m me no o of on or over re s so t to under us was we will all"
 )
 _ENGLISH = STOP_WORDS - _SHARED | {"please"}
 """Function words that no other common language has."""
-_FOREIGN = _set(
+_FOREIGN = _words(
     "ich bin ist und der die das den nicht mein meine wir haben habe seit mit auf zu im von ein eine kein für je suis le la"
     " les et est pas mon ma nous à des une de du au que qui dans un yo soy el los es mi tengo estoy me gusta con una en por"
     " para io sono il che di ho per mio eu sou não meu uma em com um na ik ben het een niet mijn met van op jag är"

@@ -19,12 +19,11 @@ from wellworn.ingest.session import name_of
 from wellworn.ingest.utterance import ASSISTANT_ROLES
 from wellworn.models.ledger import Meter
 from wellworn.models.port import Model
-from wellworn.reflection.apply import ChangedMeanwhile, drafted, prepare, scope_of, write
+from wellworn.reflection.apply import ChangedMeanwhile, drafted, prepare, write
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.decide import Proposal, UpdateDecision, decide
-from wellworn.reflection.extract import Extract, Extracted, by_model, by_rules
+from wellworn.reflection.extract import Extract, Extracted, by_model, by_rules, readable, windows
 from wellworn.reflection.values import Candidate, Reflection
-from wellworn.reflection.window import readable, windows
 from wellworn.search.pipeline import Searcher
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Store, Tx
@@ -131,7 +130,7 @@ class Reflector:
 
     def _propose(self, read: Read, partition: Partition, model: Model | None) -> Extracted:
         extract: Extract = by_rules if model is None else by_model(model)
-        user = name_of(scope_of(partition).user)
+        user = name_of(partition.scope.user)
         found: list[Candidate] = []
         dropped: Counter[str] = Counter()
         skipped = dict.fromkeys(sorted(read.unread), "not said by a person")

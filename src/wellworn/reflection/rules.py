@@ -24,17 +24,20 @@ from wellworn.reflection.labels import (
     SELF,
     YOU,
     Label,
+    Sentence,
+    about_speaker,
     clauses,
+    is_adverb,
     is_english,
     is_matter,
+    is_past,
     label,
     orders,
     plain_words,
     says_something,
+    sentences,
     wants_text,
 )
-from wellworn.reflection.person import about_speaker, is_adverb, is_past
-from wellworn.reflection.sentences import Sentence, sentences
 from wellworn.reflection.values import Candidate
 
 MOST_PER_TURN = 8

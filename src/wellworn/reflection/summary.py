@@ -8,13 +8,11 @@ from collections.abc import Callable, Collection
 from wellworn.core.values import Partition
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.validate import Draft
-from wellworn.models.port import Message, Model, Request
-from wellworn.reflection.apply import MAX_EVIDENCE_CHARS, SOURCE, link_to_turns, scope_of
-from wellworn.reflection.evidence import evidence_of, rejection
-from wellworn.reflection.extract import dialogue, prompt
+from wellworn.models.port import Model, Request
+from wellworn.reflection.apply import MAX_EVIDENCE_CHARS, SOURCE, link_to_turns
+from wellworn.reflection.extract import Window, dialogue, evidence_of, prompt, readable, rejection, windows
 from wellworn.reflection.parse import clean_line
 from wellworn.reflection.values import Candidate
-from wellworn.reflection.window import Window, readable, windows
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Selection, Store, Tx
 
@@ -63,7 +61,7 @@ class Summarizer:
             if draft is not None:
                 drafted.append((window, draft))
         now = self._writer.clock()
-        entries = [self._writer.entry(draft, scope_of(partition), now) for _, draft in drafted]
+        entries = [self._writer.entry(draft, partition.scope, now) for _, draft in drafted]
         records = self._writer.records_of(entries) if entries else []
         with self._writer.transact(tenant=partition.tenant) as tx:
             for (window, _), record in zip(drafted, records, strict=True):
@@ -75,17 +73,9 @@ class Summarizer:
         self, model: Model, window: Window, session_id: str, partition: Partition, doubtful: Collection[str]
     ) -> Draft | None:
         """The summary of a window, or None when the model's says what nobody said."""
-        reply = model.complete(
-            Request(
-                messages=(
-                    Message(role="system", text=prompt("summarize")),
-                    Message(role="user", text=dialogue(window.turns, context=window.context)),
-                ),
-                purpose="summarize",
-                max_output_tokens=SUMMARY_TOKENS,
-            )
-        )
-        text = clean_line(reply.text)
+        told = dialogue(window.turns, context=window.context)
+        request = Request.of(prompt("summarize"), told, purpose="summarize", max_output_tokens=SUMMARY_TOKENS)
+        text = clean_line(model.complete(request).text)
         numbers = tuple(turn.number for turn in window.turns)
         candidate = Candidate(summary=text, turns=numbers)
         if not text or len(text) > MAX_SUMMARY_CHARS:

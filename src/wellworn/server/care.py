@@ -25,9 +25,8 @@ from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt
 from wellworn.ops.transfer import Loaded
 from wellworn.server import bodies, keys, wire
 from wellworn.server.guard import LOAD_PATH
-from wellworn.server.once import ServiceReply
 from wellworn.server.routes import Admin, Limit, Reader, Writer
-from wellworn.server.service import ERRORS, Call, Needs
+from wellworn.server.service import ERRORS, Call, Needs, ServiceReply
 
 _CHUNK = 1 << 16
 _LINES = "application/x-ndjson"
@@ -43,13 +42,13 @@ def forget(call: Writer, body: bodies.ForgetBody) -> Response:
     """Remove for good, and report what was removed. `everything` needs an admin."""
     if body.everything:
         call.caller.require("admin")
-    return call.once(lambda: ServiceReply(value=call.memory.forget(**body.given())))
+    return call.once(lambda: call.memory.forget(**body.given()))
 
 
 @care.get("/stats", tags=["care"], response_model=Stats)
 def stats(call: Reader) -> Response:
     """How much the scope holds."""
-    return call.read(call.memory.admin.stats())
+    return call.answer(call.memory.admin.stats())
 
 
 # -- learning ----------------------------------------------------------------------------------------------------------
@@ -58,13 +57,13 @@ def stats(call: Reader) -> Response:
 @care.get("/learning", tags=["learning"], response_model=LearningStatus)
 def learning(call: Reader) -> Response:
     """What serves the scope's home layer now, and on which evidence."""
-    return call.read(call.memory.learning.status())
+    return call.answer(call.memory.learning.status())
 
 
 @care.get("/learning/export", tags=["learning"], response_model=wire.LearnedState)
 def export_learning(call: Reader) -> Response:
     """What was learned for the tenant and the scope's home: numbers only."""
-    return call.read(wire.LearnedState(learned=call.memory.learning.export()))
+    return call.answer(wire.LearnedState(learned=call.memory.learning.export()))
 
 
 @care.post("/learning/relearn", tags=["learning"], response_model=LearningStatus)
@@ -72,14 +71,14 @@ def relearn(call: Admin, body: bodies.RelearnBody) -> Response:
     """Learn the tenant's log again, after pairs of a query and the ids of its right entries, if any are given."""
     call.require_tenant("what was learned")
     with call.service.long():
-        return call.once(lambda: ServiceReply(value=call.memory.learning.relearn(**body.given())))
+        return call.once(lambda: call.memory.learning.relearn(**body.given()))
 
 
 @care.post("/learning/reset", tags=["learning"], response_model=wire.Counted)
 def reset_learning(call: Admin) -> Response:
     """Discard what the tenant's users taught."""
     call.require_tenant("what was learned")
-    return call.once(lambda: ServiceReply(value=wire.Counted(count=call.memory.learning.reset())))
+    return call.once(lambda: wire.Counted(count=call.memory.learning.reset()))
 
 
 @care.post("/learning/share", tags=["learning"], response_model=wire.Done)
@@ -87,9 +86,9 @@ def share_learning(call: Admin, body: bodies.ShareBody) -> Response:
     """Choose whether the tenant's users learn from each other."""
     call.require_tenant("what was learned")
 
-    def work() -> ServiceReply:
+    def work() -> wire.Done:
         call.memory.learning.share(body.on)
-        return ServiceReply(value=wire.Done(done=True))
+        return wire.Done(done=True)
 
     return call.once(work)
 
@@ -98,7 +97,7 @@ def share_learning(call: Admin, body: bodies.ShareBody) -> Response:
 def practise(call: Writer, body: bodies.PractiseBody) -> Response:
     """Try every way of searching on questions made from the scope's own entries."""
     with call.service.long():
-        return call.once(lambda: ServiceReply(value=wire.Counted(count=call.memory.learning.practise(**body.given()))))
+        return call.once(lambda: wire.Counted(count=call.memory.learning.practise(**body.given())))
 
 
 # -- jobs, costs, the audit log ----------------------------------------------------------------------------------------
@@ -109,7 +108,7 @@ def jobs(call: Reader, state: str | None = None, limit: Limit = 100) -> Response
     """Background work of the scope, newest first."""
     found = call.memory.jobs.list(state=state, limit=limit)  # type: ignore[arg-type]
     seen = call.scope.partitions()
-    return call.read(wire.JobList(jobs=[job for job in found if job.partition in seen]))
+    return call.answer(wire.JobList(jobs=[job for job in found if job.partition in seen]))
 
 
 @care.post("/jobs/run", tags=["jobs"], response_model=wire.Counted)
@@ -117,14 +116,14 @@ def run_jobs(call: Admin) -> Response:
     """End idle sessions and run every job of the tenant that is due."""
     call.require_tenant("the queue")
     with call.service.long():
-        return call.once(lambda: ServiceReply(value=wire.Counted(count=call.memory.jobs.run())))
+        return call.once(lambda: wire.Counted(count=call.memory.jobs.run()))
 
 
 @care.post("/jobs/retry", tags=["jobs"], response_model=wire.Counted)
 def retry_jobs(call: Admin, body: bodies.RetryBody) -> Response:
     """Queue a dead job of the tenant again, or all of them."""
     call.require_tenant("the queue")
-    return call.once(lambda: ServiceReply(value=wire.Counted(count=call.memory.jobs.retry(body.id))))
+    return call.once(lambda: wire.Counted(count=call.memory.jobs.retry(body.id)))
 
 
 @care.get("/costs", tags=["care"], response_model=wire.SpentList)
@@ -132,7 +131,7 @@ def costs(call: Admin, since: str | None = None, by: str = "purpose,model") -> R
     """What model calls of the tenant cost, added up by any of `purpose`, `model`, `day`, with commas between them."""
     call.require_tenant("the ledger")
     groups = [one.strip() for one in by.split(",") if one.strip()]
-    return call.read(wire.SpentList(spent=call.memory.admin.costs(since=since, by=groups)))
+    return call.answer(wire.SpentList(spent=call.memory.admin.costs(since=since, by=groups)))
 
 
 @care.get("/events", tags=["care"], response_model=wire.EventList)
@@ -140,7 +139,7 @@ def events(call: Admin, limit: Limit = 100) -> Response:
     """The tenant's audit log, newest first: who called what, and what was done to which entry, never its text."""
     call.require_tenant("the audit log")
     call.service.trail.flush()
-    return call.read(wire.EventList(events=call.memory.admin.events(limit=limit)))
+    return call.answer(wire.EventList(events=call.memory.admin.events(limit=limit)))
 
 
 @care.post("/verify", tags=["care"], response_model=Report)
@@ -148,7 +147,7 @@ def verify(call: Admin) -> Response:
     """Check the whole store."""
     call.require_store("verify")
     with call.service.long():
-        return call.read(call.memory.verify())
+        return call.answer(call.memory.verify())
 
 
 # -- keeping and erasing -----------------------------------------------------------------------------------------------
@@ -158,14 +157,14 @@ def verify(call: Admin) -> Response:
 def retention(call: Admin) -> Response:
     """How long the tenant keeps entries by kind, and recalls without an outcome."""
     call.require_tenant("the policy")
-    return call.read(call.memory.admin.retention())
+    return call.answer(call.memory.admin.retention())
 
 
 @care.post("/retention", tags=["care"], response_model=RetentionPolicy)
 def set_retention(call: Admin, body: bodies.PolicyBody) -> Response:
     """Set the policy."""
     call.require_tenant("the policy")
-    return call.once(lambda: ServiceReply(value=call.memory.admin.retention(body.policy())))
+    return call.once(lambda: call.memory.admin.retention(body.policy()))
 
 
 @care.post("/expire", tags=["care"], response_model=Expired)
@@ -174,14 +173,14 @@ def expire(call: Admin, body: bodies.ExpireBody) -> Response:
     call.require_tenant("the policy")
     policy = None if body.policy is None else body.policy.policy()
     with call.service.long():
-        return call.once(lambda: ServiceReply(value=call.memory.admin.expire(policy=policy, dry_run=body.dry_run)))
+        return call.once(lambda: call.memory.admin.expire(policy=policy, dry_run=body.dry_run))
 
 
 @care.post("/erase", tags=["care"], response_model=SignedReceipt)
 def erase(call: Admin) -> Response:
     """Erase the person (or other home layer) of the scope, with everything derived, and return a signed receipt."""
     with call.service.long():
-        return call.once(lambda: ServiceReply(value=call.memory.admin.erase()))
+        return call.once(lambda: call.memory.admin.erase())
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------
@@ -192,7 +191,7 @@ def list_keys(call: Admin) -> Response:
     """The tenant's keys, newest first, without their secrets."""
     call.require_tenant("the list of keys")
     found = keys.list_keys(call.memory.engine.store, call.caller.tenant)
-    return call.read(wire.KeyList(keys=[_info(key) for key in found]))
+    return call.answer(wire.KeyList(keys=[_info(key) for key in found]))
 
 
 @care.post("/keys", tags=["keys"], status_code=201, response_model=wire.NewKey)
@@ -228,7 +227,7 @@ def revoke_key(call: EachTime, id: str) -> Response:
     """Refuse a key from now on."""
     call.require_tenant("the list of keys")
     engine, tenant = call.memory.engine, call.caller.tenant
-    return call.read(_info(keys.revoke_key(engine.store, id, now=engine.clock(), tenant=tenant)))
+    return call.answer(_info(keys.revoke_key(engine.store, id, now=engine.clock(), tenant=tenant)))
 
 
 def _info(key: keys.ApiKey) -> wire.KeyInfo:
@@ -285,7 +284,7 @@ async def load(call: EachTime, request: Request) -> Response:
                 await run_in_threadpool(opened.write, data)
         try:
             with call.service.long():
-                return call.read(await run_in_threadpool(call.memory.admin.load, file))
+                return call.answer(await run_in_threadpool(call.memory.admin.load, file))
         except TransferError as error:
             raise TransferError(str(error).replace(str(file), "the file")) from None
 

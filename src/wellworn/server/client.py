@@ -14,20 +14,29 @@ import functools
 import inspect
 import time
 import uuid
-from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
-from types import MethodType, TracebackType
-from typing import TYPE_CHECKING, Any, BinaryIO, Concatenate, Generic, ParamSpec, Self, TypeVar, overload
+from collections.abc import AsyncIterator, Callable, Mapping
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
 
 import msgspec
 
+from wellworn.aio import (
+    AdminVerbs,
+    Awaiting,
+    Blocking,
+    Face,
+    JobsVerbs,
+    K,
+    LearningVerbs,
+    MemoryVerbs,
+    SessionVerbs,
+    Verb,
+)
 from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError, ServiceFailed
 from wellworn.core.values import LAYERS, Scope
-from wellworn.ingest.session import Session
 from wellworn.ingest.validate import checked_scope, checked_session_id
-from wellworn.memory import Memory
 from wellworn.server import wire
 from wellworn.server.verbs import BESIDE_STORE, VERBS, Ask, Flow, Given, ManagesKeys
-from wellworn.views import AdminView, JobsView, LearningView
 
 if TYPE_CHECKING:
     import httpx
@@ -35,9 +44,7 @@ if TYPE_CHECKING:
 TRIES = 3
 MOST_WAIT_S = 5.0
 CHUNK = 65536
-P = ParamSpec("P")
 T = TypeVar("T")
-K = TypeVar("K")
 
 
 # -- connections -------------------------------------------------------------------------------------------------------
@@ -159,18 +166,28 @@ def _unreachable(url: httpx.URL, error: Exception) -> ServiceFailed:
 # -- verbs -------------------------------------------------------------------------------------------------------------
 
 
-class Remote(Generic[K]):
+class Remote(Face[K]):
     """A part of a service: whose memory it is about, and what is fixed in its addresses."""
 
     def __init__(self, connection: Connection, scope: Scope | None, **place: str) -> None:
-        self.connection = connection
+        self.connection, self.awaits = connection, connection.waits
         self.scope = scope
         """The scope that is filled in; None: what the key is bound to, when a call names none."""
         self._place = place
 
-    async def asks(self, method: Callable[..., T], args: tuple[Any, ...], kwargs: dict[str, Any]) -> T:
-        """Play the verb that stands for this method of `Memory`."""
-        bound = signature_of(method).bind(self, *args, **kwargs)
+    def plays(self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Ask the service for the verb that stands for this method of `Memory`."""
+        asked = self._ask(method, args, kwargs)
+        if self.awaits:
+            return asked
+        try:
+            asked.send(None)
+        except StopIteration as done:
+            return done.value
+        raise AssertionError("a blocking connection never pauses")
+
+    async def _ask(self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        bound = _signature_of(method).bind(self, *args, **kwargs)
         said = {**self._place, **_flat(bound)}
         bound.apply_defaults()
         given = Given(said=said, all={**self._place, **_flat(bound)})
@@ -178,9 +195,7 @@ class Remote(Generic[K]):
         return await self.connection.run(VERBS[method](given), named(scope, self.scope))
 
 
-@functools.cache
-def signature_of(method: Callable[..., Any]) -> inspect.Signature:
-    return inspect.signature(method)
+_signature_of = functools.cache(inspect.signature)
 
 
 def _flat(bound: inspect.BoundArguments) -> dict[str, Any]:
@@ -203,78 +218,16 @@ def named(scope: Scope | None, bound: Scope | None) -> dict[str, Any]:
     return {**tenant, **{layer: ids for layer in LAYERS if (ids := list(scope.ids(layer)))}}
 
 
-class Blocking:
-    """The kind of a client whose verbs return."""
-
-
-class Awaiting:
-    """The kind of a client whose verbs are awaited."""
-
-
-class Verb(Generic[P, T]):
-    """The verb of `Memory` over a connection: the same signature, types and documentation; awaited on an async one."""
-
-    def __init__(self, method: Callable[Concatenate[Any, P], T]) -> None:
-        @functools.wraps(method)
-        async def awaited(self: Remote[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
-            return await self.asks(method, args, kwargs)
-
-        @functools.wraps(method)
-        def sent(self: Remote[Any], /, *args: P.args, **kwargs: P.kwargs) -> T:
-            try:
-                self.asks(method, args, kwargs).send(None)
-            except StopIteration as done:
-                found: T = done.value
-                return found
-            raise AssertionError("a blocking connection never pauses")
-
-        self._sent, self._awaited = sent, awaited
-
-    @overload
-    def __get__(self, at: Remote[Blocking], of: type) -> Callable[P, T]: ...
-    @overload
-    def __get__(self, at: Remote[Awaiting], of: type) -> Callable[P, Coroutine[Any, Any, T]]: ...
-    @overload
-    def __get__(self, at: None, of: type) -> Callable[Concatenate[Any, P], Any]: ...
-    def __get__(self, at: Remote[Any] | None, of: type) -> Any:
-        if at is None:
-            return self._sent
-        return MethodType(self._awaited if at.connection.waits else self._sent, at)
-
-
-# -- the parts of a client -----------------------------------------------------------------------------------------------
-
-
-class ClientLearning(Remote[K]):
+class ClientLearning(LearningVerbs[K], Remote[K]):
     """What was learned from outcomes, and how to steer it."""
 
-    status = Verb(LearningView.status)
-    relearn = Verb(LearningView.relearn)
-    reset = Verb(LearningView.reset)
-    share = Verb(LearningView.share)
-    export = Verb(LearningView.export)
-    practise = Verb(LearningView.practise)
 
-
-class ClientJobs(Remote[K]):
+class ClientJobs(JobsVerbs[K], Remote[K]):
     """Background work of the service."""
 
-    run = Verb(JobsView.run)
-    retry = Verb(JobsView.retry)
-    list = Verb(JobsView.list)
 
-
-class ClientAdmin(Remote[K]):
+class ClientAdmin(AdminVerbs[K], Remote[K]):
     """Counts, costs, the audit log, keeping and erasing, moving data in and out. Needs an admin's key."""
-
-    stats = Verb(AdminView.stats)
-    events = Verb(AdminView.events)
-    costs = Verb(AdminView.costs)
-    retention = Verb(AdminView.retention)
-    expire = Verb(AdminView.expire)
-    erase = Verb(AdminView.erase)
-    export = Verb(AdminView.export)
-    load = Verb(AdminView.load)
 
     if not TYPE_CHECKING:  # for which a name that is not there stays an error
 
@@ -291,28 +244,23 @@ class ClientKeys(Remote[K]):
     revoke = Verb(ManagesKeys.revoke)
 
 
-class SessionVerbs(Remote[K]):
+class RemoteSession(SessionVerbs[K], Remote[K]):
     """One dialogue of a scope, as `Memory.session` gives it."""
 
     def __init__(self, connection: Connection, scope: Scope | None, session_id: str) -> None:
         self.id = checked_session_id(session_id)
         super().__init__(connection, scope, session_id=self.id)
 
-    add = Verb(Session.add)
-    add_turns = Verb(Session.add_turns)
-    end = Verb(Session.end)
-    turns = Verb(Session.turns)
 
-
-class ClientSession(SessionVerbs[Blocking]):
+class ClientSession(RemoteSession[Blocking]):
     """A dialogue behind a service."""
 
 
-class AsyncClientSession(SessionVerbs[Awaiting]):
+class AsyncClientSession(RemoteSession[Awaiting]):
     """A dialogue whose turns are awaited."""
 
 
-class ClientVerbs(Remote[K]):
+class RemoteMemory(MemoryVerbs[K], Remote[K]):
     """What both clients have."""
 
     def _bind(self, connection: Connection, scope: Scope | None) -> None:
@@ -332,25 +280,6 @@ class ClientVerbs(Remote[K]):
         bound._bind(self.connection, checked_scope(scope))
         return bound
 
-    remember = Verb(Memory.remember)
-    remember_many = Verb(Memory.remember_many)
-    sessions = Verb(Memory.sessions)
-    reflect = Verb(Memory.reflect)
-    recall = Verb(Memory.recall)
-    assemble = Verb(Memory.assemble)
-    reason = Verb(Memory.reason)
-    outcome = Verb(Memory.outcome)
-    get = Verb(Memory.get)
-    entries = Verb(Memory.entries)
-    history = Verb(Memory.history)
-    links = Verb(Memory.links)
-    edit = Verb(Memory.edit)
-    supersede = Verb(Memory.supersede)
-    link = Verb(Memory.link)
-    unlink = Verb(Memory.unlink)
-    forget = Verb(Memory.forget)
-    verify = Verb(Memory.verify)
-
     def __repr__(self) -> str:
         name = f"{type(self).__name__}({str(self.connection.http.base_url)!r})"
         return name if self.scope is None else f"{name}.for_scope({self.scope})"
@@ -359,7 +288,7 @@ class ClientVerbs(Remote[K]):
 # -- the clients -------------------------------------------------------------------------------------------------------
 
 
-class Client(ClientVerbs[Blocking]):
+class Client(RemoteMemory[Blocking]):
     """A memory behind `wellworn serve`. Safe to share between threads; close it when done."""
 
     def __init__(self, url: str, *, key: str | None = None, timeout_s: float = 60.0) -> None:
@@ -384,7 +313,7 @@ class Client(ClientVerbs[Blocking]):
         self.close()
 
 
-class AsyncClient(ClientVerbs[Awaiting]):
+class AsyncClient(RemoteMemory[Awaiting]):
     """`Client` for async code: the same verbs, awaited."""
 
     def __init__(self, url: str, *, key: str | None = None, timeout_s: float = 60.0) -> None:

@@ -25,13 +25,11 @@ from wellworn.core.values import Entry, Job, Link, Reasoning, Recall, Receipt
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.session import Session
 from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, checked_count, checked_flag, checked_seconds, checked_text
-from wellworn.integrations.loop import nothing_in, rule_of
-from wellworn.integrations.prompt import MAX_CHARS, TAG, memory_block
+from wellworn.integrations.loop import MAX_CHARS, TAG, memory_block, nothing_in, rule_of
 from wellworn.search.filters import Filters
 from wellworn.server import bodies, wire
 from wellworn.server.guard import IMPORT_PATH
-from wellworn.server.once import ServiceReply
-from wellworn.server.service import ERRORS, Call, Needs, NotingWatch, etag_of
+from wellworn.server.service import ERRORS, Call, Needs, NotingWatch, ServiceReply, etag_of
 from wellworn.store.port import Tx
 
 Reader = Annotated[Call, Depends(Needs("reader"))]
@@ -54,7 +52,7 @@ def recall(call: Reader, body: bodies.RecallBody) -> Response:
     """The entries that answer the query best, each with the reasons for its place."""
     found = call.memory.recall(**body.given())
     call.access.id = found.id
-    return call.read(found)
+    return call.answer(found)
 
 
 # -- entries -----------------------------------------------------------------------------------------------------------
@@ -66,9 +64,8 @@ def create_entries(call: Writer, body: bodies.EntriesBody) -> Response:
     several = body.entries if isinstance(body, bodies.NewEntriesBody) else [body]
 
     def work() -> ServiceReply:
-        return ServiceReply(
-            value=wire.EntryIds(ids=call.memory.remember_many([one.given() for one in several])), status=201
-        )
+        ids = call.memory.remember_many([one.given() for one in several])
+        return ServiceReply(value=wire.EntryIds(ids=ids), status=201)
 
     return call.once(work)
 
@@ -92,14 +89,14 @@ def list_entries(
         raise InvalidInput("cursor", f"{cursor!r:.40} is none", "give the `next` of the page before, or nothing")
     page = call.memory.engine.store.select(partitions, selection, after=int(cursor or 0), limit=limit + 1)
     more = str(page[limit - 1][0]) if len(page) > limit else None
-    return call.read(wire.EntryPage(entries=[entry for _, entry in page[:limit]], next=more))
+    return call.answer(wire.EntryPage(entries=[entry for _, entry in page[:limit]], next=more))
 
 
 @v1.get("/entries/{id}", tags=["entries"], response_model=Entry)
 def get_entry(call: Reader, id: str, if_none_match: IfNoneMatch = None) -> Response:
     """One entry, whatever its state, with its ETag."""
     entry = call.memory.get(id)
-    answer = call.read(entry)
+    answer = call.answer(entry)
     if if_none_match is not None and _matches(if_none_match, etag_of(entry)):
         return Response(status_code=304, headers={"etag": etag_of(entry)})
     return answer
@@ -108,27 +105,26 @@ def get_entry(call: Reader, id: str, if_none_match: IfNoneMatch = None) -> Respo
 @v1.get("/entries/{id}/history", tags=["entries"], response_model=wire.VersionList)
 def entry_history(call: Reader, id: str) -> Response:
     """Every state that the entry has had, oldest first."""
-    return call.read(wire.VersionList(versions=call.memory.history(id)))
+    return call.answer(wire.VersionList(versions=call.memory.history(id)))
 
 
 @v1.get("/entries/{id}/links", tags=["entries"], response_model=wire.LinkList)
 def entry_links(call: Reader, id: str) -> Response:
     """Links that start or end at the entry."""
-    return call.read(wire.LinkList(links=call.memory.links(id)))
+    return call.answer(wire.LinkList(links=call.memory.links(id)))
 
 
 @v1.patch("/entries/{id}", tags=["entries"], response_model=Entry)
 def edit_entry(call: Writer, id: str, body: bodies.ChangeBody, if_match: IfMatch = None) -> Response:
     """Change fields of an entry; the former state stays in its history."""
 
-    def work() -> ServiceReply:
+    def work() -> Entry:
         expected = None
         if if_match is not None:
             expected = call.memory.get(id)
             if not _matches(if_match, etag_of(expected)):
                 raise Conflict(f"entry {id!r} was changed meanwhile (read it again)", status=412)
-        entry = call.memory.engine.changer.edit(id, scope=call.scope, changes=body.given(), expected=expected)
-        return _entry_reply(entry)
+        return call.memory.engine.changer.edit(id, scope=call.scope, changes=body.given(), expected=expected)
 
     return call.once(work)
 
@@ -136,13 +132,13 @@ def edit_entry(call: Writer, id: str, body: bodies.ChangeBody, if_match: IfMatch
 @v1.delete("/entries/{id}", tags=["entries"], response_model=Receipt)
 def delete_entry(call: Writer, id: str, turns: bool = False) -> Response:
     """Remove an entry for good, and what hangs on it; with `turns` also the raw turn it was said in."""
-    return call.once(lambda: ServiceReply(value=call.memory.forget([id], turns=turns)))
+    return call.once(lambda: call.memory.forget([id], turns=turns))
 
 
 @v1.post("/entries/{id}/supersede", tags=["entries"], response_model=Entry)
 def supersede_entry(call: Writer, id: str, body: bodies.SupersedeBody) -> Response:
     """Record that another entry replaced this one; returns this one as it is now."""
-    return call.once(lambda: _entry_reply(call.memory.supersede(id, **body.given())))
+    return call.once(lambda: call.memory.supersede(id, **body.given()))
 
 
 @v1.post("/links", tags=["entries"], status_code=201, response_model=Link)
@@ -154,11 +150,7 @@ def create_link(call: Writer, body: bodies.LinkBody) -> Response:
 @v1.delete("/links", tags=["entries"], response_model=wire.Done)
 def delete_link(call: Writer, source: str, target: str, type: str) -> Response:
     """Remove a link."""
-
-    def work() -> ServiceReply:
-        return ServiceReply(value=wire.Done(done=call.memory.unlink(source, target, type)))  # type: ignore[arg-type]
-
-    return call.once(work)
+    return call.once(lambda: wire.Done(done=call.memory.unlink(source, target, type)))  # type: ignore[arg-type]
 
 
 @v1.post(
@@ -219,13 +211,13 @@ def reason(call: Reader, body: bodies.ReasonBody) -> Response:
     with call.service.long():
         found = call.memory.reason(**body.given())
     call.access.id = found.recall.id
-    return call.read(found)
+    return call.answer(found)
 
 
 @v1.post("/recalls/{id}/outcome", tags=["recall"], response_model=wire.Done)
 def report_outcome(call: Writer, id: str, body: bodies.OutcomeBody) -> Response:
     """Report how a recall turned out: exactly one of the fields."""
-    return call.once(lambda: ServiceReply(value=wire.Done(done=call.memory.outcome(id, **body.given()))))
+    return call.once(lambda: wire.Done(done=call.memory.outcome(id, **body.given())))
 
 
 @v1.post("/context", tags=["recall"], response_model=wire.PromptContext)
@@ -244,7 +236,7 @@ def prompt_context(call: Reader, body: bodies.ContextBody) -> Response:
         text = nothing_in(TAG)
     value = wire.PromptContext(recall_id=found.id, text=text, shown=block.shown if cites else 0)
     call.access.id = found.id
-    return call.read(value)
+    return call.answer(value)
 
 
 @v1.post("/recalls/{id}/answer", tags=["recall"], response_model=wire.ReadAnswer)
@@ -255,7 +247,7 @@ def read_answer(call: Writer, id: str, body: bodies.AnswerBody) -> Response:
     if read.places is not None:
         with suppress(NotFound):  # learning is off, or the recall was forgotten
             call.memory.outcome(id, cited=read.places)  # reported again, it changes nothing
-    return call.read(wire.ReadAnswer(text=read.text, cited=read.places))
+    return call.answer(wire.ReadAnswer(text=read.text, cited=read.places))
 
 
 # -- sessions ----------------------------------------------------------------------------------------------------------
@@ -269,13 +261,13 @@ def list_sessions(call: Reader, layer: str | None = None, limit: Limit = 100, cu
         raise InvalidInput("cursor", f"there is no session {cursor!r:.80}", "begin again without it")
     first = 0 if cursor is None else ids.index(cursor) + 1
     page = ids[first : first + limit]
-    return call.read(wire.SessionPage(sessions=page, next=page[-1] if first + limit < len(ids) else None))
+    return call.answer(wire.SessionPage(sessions=page, next=page[-1] if first + limit < len(ids) else None))
 
 
 @v1.get("/sessions/{id:path}/turns", tags=["sessions"], response_model=wire.TurnList)
 def list_turns(call: Reader, id: str) -> Response:
     """Every turn of a session, verbatim, in order."""
-    return call.read(wire.TurnList(turns=call.memory.session(id).turns()))
+    return call.answer(wire.TurnList(turns=call.memory.session(id).turns()))
 
 
 @v1.post("/sessions/{id:path}/turns", tags=["sessions"], status_code=201, response_model=wire.EntryList)
@@ -313,16 +305,14 @@ def end_session(call: Writer, id: str, body: bodies.EndBody | None = None) -> Re
     """End a session: what was said becomes memories, in the background."""
     wait = min(checked_seconds("wait", 0.0 if body is None else body.wait), bodies.MOST_WAIT_S)
     with call.service.long() if wait else nullcontext():
-        return call.once(
-            lambda: ServiceReply(value=wire.SessionEnd(job=_shown(call.memory.session(id).end(wait=wait))))
-        )
+        return call.once(lambda: wire.SessionEnd(job=_shown(call.memory.session(id).end(wait=wait))))
 
 
 @v1.delete("/sessions/{id:path}", tags=["sessions"], response_model=Receipt)
 def delete_session(call: Writer, id: str, layer: str | None = None) -> Response:
     """Remove a session for good: its turns, its entries and what was derived from them."""
     return call.once(
-        lambda: ServiceReply(value=call.memory.forget(session_id=id, layer=layer))  # type: ignore[arg-type]
+        lambda: call.memory.forget(session_id=id, layer=layer)  # type: ignore[arg-type]
     )
 
 
@@ -337,10 +327,6 @@ def reflect(call: Writer, body: bodies.ReflectBody) -> Response:
 
     with call.service.long():
         return call.once(work)
-
-
-def _entry_reply(entry: Entry) -> ServiceReply:
-    return ServiceReply(value=entry, etag=etag_of(entry), names=(entry.id,))
 
 
 def _turns_reply(entries: list[Entry]) -> ServiceReply:

@@ -1,4 +1,10 @@
-"""The parts of a running service, and one request as its routes see it."""
+"""The parts of a running service, and one request as its routes see it.
+
+An `Idempotency-Key` gives the same answer again, also after a restart. The answer is kept as a record of the tenant for a
+day. It names the entries whose text it holds, so that it goes when one of them is forgotten. A crash between a write and
+its record leaves the write alone; sent again it is made again, which changes nothing: a text is not stored twice, an edit
+is the same. Turns would be said twice, so their record is written in the same transaction as they are (`Requests.note`).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +14,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import datetime, timedelta
 from threading import BoundedSemaphore, Lock
 from typing import Any
 
@@ -18,7 +24,8 @@ from pydantic import TypeAdapter
 
 from wellworn.core.clock import Clock
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import AccessDenied, ServiceFailed, StoreError
+from wellworn.core.errors import AccessDenied, Conflict, InvalidInput, ServiceFailed, StoreError
+from wellworn.core.plain import to_plain
 from wellworn.core.scope import MAX_NAME_CHARS, SHARED_LAYERS
 from wellworn.core.values import LAYERS, Entry, Job, Partition, Scope
 from wellworn.ingest.session import Watch
@@ -27,10 +34,135 @@ from wellworn.server.access import Caller, Gate
 from wellworn.server.guard import AUDITED, CALLER, Rules
 from wellworn.server.metrics import Metrics
 from wellworn.server.oidc import OidcSettings, OidcVerifier
-from wellworn.server.once import Again, Requests, ServiceReply, Wanted, wanted
 from wellworn.server.wire import PROBLEM, RETRY_AFTER_S, Problem
 from wellworn.store.events import ACCESS, ACTOR, Event, audit
-from wellworn.store.port import Store, Tx
+from wellworn.store.port import Record, RecordFilter, Store, Tx
+
+REQUEST = "request"
+"""The kind of record."""
+KEPT = timedelta(days=1)
+MOST_KEY_CHARS = 256
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServiceReply:
+    """What a route answers: any value of ours, as JSON."""
+
+    value: Any
+    status: int = 200
+    etag: str = ""
+    names: tuple[str, ...] = ()
+    """Entries whose text is in the value."""
+
+    def response(self) -> Response:
+        headers = {"etag": self.etag} if self.etag else None
+        return Response(msgspec.json.encode(self.value), self.status, headers, "application/json")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Wanted:
+    """One write that somebody wants once."""
+
+    tenant: str
+    key: str
+    """Who asks, for what, and the name that they gave it."""
+    fingerprint: str
+    """Of the whole request."""
+
+
+def wanted(tenant: str, actor: str, name: str, request: str, body: bytes) -> Wanted:
+    """`name` is the Idempotency-Key; `request` is the method, path and query."""
+    if not name.strip() or len(name) > MOST_KEY_CHARS:
+        raise InvalidInput("Idempotency-Key", f"has {len(name)} characters", f"use 1 to {MOST_KEY_CHARS}")
+    said = f"{request}\n".encode() + body
+    return Wanted(
+        tenant=tenant,
+        key=hashlib.sha256(f"{actor}\n{name}".encode()).hexdigest(),
+        fingerprint=hashlib.sha256(said).hexdigest(),
+    )
+
+
+def reply_of(value: Any) -> ServiceReply:  # any value of ours
+    """The reply that a value is; of an entry with its tag."""
+    if isinstance(value, ServiceReply):
+        return value
+    return (
+        ServiceReply(value=value, etag=etag_of(value), names=(value.id,))
+        if isinstance(value, Entry)
+        else ServiceReply(value=value)
+    )
+
+
+Again = Callable[[dict[str, Any]], Any]
+"""Makes an answer of what was noted."""
+
+
+class Requests:
+    """Remembers what was answered."""
+
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
+        self._lock = Lock()
+        self._running: set[tuple[str, str]] = set()
+
+    def once(self, request: Wanted | None, work: Callable[[], Any], again: Again | None = None) -> ServiceReply:
+        """Do the work, which gives a value or a reply, or give the answer that it had. With `again` the work keeps its
+        own record, by `note`; `again` makes the answer of that."""
+        if request is None:
+            return reply_of(work())
+        name = (request.tenant, request.key)
+        with self._lock:
+            if name in self._running:
+                raise Conflict("Idempotency-Key: the same request is under way (wait for its answer)", retry_after_s=1)
+            self._running.add(name)
+        try:
+            former = self._former(request)
+            if former is not None:
+                return ServiceReply(**former) if again is None else reply_of(again(former))
+            reply = reply_of(work())
+            if again is None:
+                with self._store.transact(tenant=request.tenant) as tx:
+                    body = {"value": to_plain(reply.value), "status": reply.status, "etag": reply.etag}
+                    self.note(tx, request, body, reply.names)
+            return reply
+        finally:
+            with self._lock:
+                self._running.discard(name)
+
+    def _former(self, request: Wanted) -> dict[str, Any] | None:
+        kind = RecordFilter(kinds=[REQUEST], tenant=request.tenant, of_tenant=True, keys=[request.key])
+        for record in self._store.records(kind):
+            if record.created_at < self._clock() - KEPT:
+                return None
+            if record.state != request.fingerprint:
+                raise Conflict("Idempotency-Key: it was used for another request (use a new one)", status=422)
+            return record.body
+        return None
+
+    def note(self, tx: Tx, request: Wanted, body: dict[str, Any], names: tuple[str, ...] = ()) -> None:
+        """Write down what a request came to."""
+        now = self._clock()
+        tx.drop_records(RecordFilter(kinds=[REQUEST], tenant=request.tenant, keys=[request.key]))
+        record = Record(
+            tenant=request.tenant,
+            kind=REQUEST,
+            key=request.key,
+            state=request.fingerprint,
+            body=body,
+            names=names,
+            created_at=now,
+            updated_at=now,
+        )
+        tx.put_records([record])
+
+    def prune(self) -> int:
+        """Drop answers that are older than a day."""
+        with self._store.transact() as tx:
+            return tx.drop_records(RecordFilter(kinds=[REQUEST], before=self._clock() - KEPT))
+
+
+# -- the service -------------------------------------------------------------------------------------------------------
 
 LOCAL = "local"
 MOST_PENDING = 100_000
@@ -155,15 +287,13 @@ class Call:
     wanted: Wanted | None
     access: Access
 
-    def once(self, work: Callable[[], ServiceReply], again: Again | None = None) -> Response:
+    def once(self, work: Callable[[], Any], again: Again | None = None) -> Response:
         """Make a write, or give the answer that the same request had."""
         return self.answer(self.service.requests.once(self.wanted, work, again))
 
-    def read(self, value: Any) -> Response:  # any value
-        """Answer with a value."""
-        return self.answer(ServiceReply(value=value, etag=etag_of(value) if isinstance(value, Entry) else ""))
-
-    def answer(self, reply: ServiceReply) -> Response:
+    def answer(self, value: Any) -> Response:  # any value
+        """Answer with a value, or with a reply."""
+        reply = reply_of(value)
         self.access.count = size_of(reply.value)
         return reply.response()
 

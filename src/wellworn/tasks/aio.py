@@ -17,8 +17,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import CancelledError, Future
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from wellworn.aio import AsyncMemory
-from wellworn.core.threaded import AsyncFace, threaded
+from wellworn.aio import AsyncMemory, OnThread, Verb
 from wellworn.memory import Memory
 from wellworn.tasks.attempts import Execute, Work
 from wellworn.tasks.bank import ReasoningBank
@@ -91,7 +90,7 @@ def _working(method: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[A
     return functools.update_wrapper(call, method)
 
 
-class AsyncReasoningBank(AsyncFace[ReasoningBank]):
+class AsyncReasoningBank(OnThread[ReasoningBank]):
     """`ReasoningBank` for async code. Reviews, sharing and the graph are on `sync`: use `asyncio.to_thread` there."""
 
     def __init__(self, memory: AsyncMemory | Memory, **options: Any) -> None:
@@ -101,18 +100,18 @@ class AsyncReasoningBank(AsyncFace[ReasoningBank]):
     run_task = _working(ReasoningBank.run_task)
     matts_parallel = _working(ReasoningBank.matts_parallel)
     matts_sequential = _working(ReasoningBank.matts_sequential)
-    retrieve = threaded(ReasoningBank.retrieve)
-    feedback = threaded(ReasoningBank.feedback)
-    begin = threaded(ReasoningBank.begin)
-    finish = threaded(ReasoningBank.finish)
-    record = threaded(ReasoningBank.record)
-    abandon = threaded(ReasoningBank.abandon)
-    judge = threaded(ReasoningBank.judge)
-    distill = threaded(ReasoningBank.distill)
-    resume = threaded(ReasoningBank.resume)
-    consolidate = threaded(ReasoningBank.consolidate)
-    run_due = threaded(ReasoningBank.run_due)
-    items = threaded(ReasoningBank.items)
-    item = threaded(ReasoningBank.item)
-    tasks = threaded(ReasoningBank.tasks)
-    stats = threaded(ReasoningBank.stats)
+    retrieve = Verb(ReasoningBank.retrieve)
+    feedback = Verb(ReasoningBank.feedback)
+    begin = Verb(ReasoningBank.begin)
+    finish = Verb(ReasoningBank.finish)
+    record = Verb(ReasoningBank.record)
+    abandon = Verb(ReasoningBank.abandon)
+    judge = Verb(ReasoningBank.judge)
+    distill = Verb(ReasoningBank.distill)
+    resume = Verb(ReasoningBank.resume)
+    consolidate = Verb(ReasoningBank.consolidate)
+    run_due = Verb(ReasoningBank.run_due)
+    items = Verb(ReasoningBank.items)
+    item = Verb(ReasoningBank.item)
+    tasks = Verb(ReasoningBank.tasks)
+    stats = Verb(ReasoningBank.stats)

@@ -27,7 +27,7 @@ from wellworn.ingest.validate import (
     checked_line,
     checked_seconds,
 )
-from wellworn.learning.outcome import outcome_input, seen_by
+from wellworn.learning.log import outcome_input, seen_by
 from wellworn.memory import Memory
 from wellworn.search.context import Refine
 from wellworn.search.filters import Filters
@@ -42,8 +42,7 @@ from wellworn.tasks.tasks import NEXT, Task, Tasks
 from wellworn.tasks.trajectory import Trajectory, trajectory_of
 
 if TYPE_CHECKING:  # loaded on first use
-    from wellworn.tasks.graph import Graph
-    from wellworn.tasks.review import Reviews
+    from wellworn.tasks.review import Graph, Reviews
     from wellworn.tasks.sharing import Sharing
 
 DEFAULT_K = 1
@@ -114,7 +113,7 @@ class ReasoningBank:
     @cached_property
     def graph(self) -> Graph:
         """Levels of memory, and walks over links."""
-        from wellworn.tasks.graph import Graph
+        from wellworn.tasks.review import Graph
 
         return Graph(self._parts)
 

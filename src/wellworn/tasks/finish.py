@@ -15,7 +15,7 @@ from wellworn.core.errors import ModelFailed, NotFound, StoreError
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition
 from wellworn.ingest.remember import keep, strengthened
-from wellworn.learning.outcome import FAILURE_STEP, OutcomeInput, judged
+from wellworn.learning.log import FAILURE_STEP, OutcomeInput, judged
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Selection, Tx
 from wellworn.tasks.calls import common_words, followed
@@ -34,7 +34,6 @@ from wellworn.tasks.items import (
     domain_of,
     draft_of,
     pattern_of,
-    scope_of,
 )
 from wellworn.tasks.judge import Verdict, judge
 from wellworn.tasks.tasks import Task, TaskMoved, Tasks
@@ -105,7 +104,7 @@ class Finisher:
             draft_of(item, origin, domain=task.domain, layer=task.partition.layer, trusted=trusted)
             for item, _ in joined
         ]
-        entries = [writer.entry(draft, scope_of(task.partition), now) for draft in drafts]
+        entries = [writer.entry(draft, task.partition.scope, now) for draft in drafts]
         records = writer.records_of(entries) if entries else []
         return [(record, item, twins) for record, (item, twins) in zip(records, joined, strict=True)]
 

@@ -21,7 +21,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import field, replace
-from typing import Literal, cast, get_args
+from typing import Literal, get_args
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput
@@ -135,11 +135,6 @@ class Origin:
 def bank_partition(scope: Scope) -> Partition:
     """Where what is learned in a scope is stored: with its agent, else at its home."""
     return scope.home("agent" if scope.agent is not None else None)
-
-
-def scope_of(partition: Partition) -> Scope:
-    """The scope that sees one partition and nothing else."""
-    return Scope(tenant=partition.tenant, **cast("dict[str, str]", {partition.layer: partition.layer_id}))
 
 
 def content_words(text: str) -> tuple[str, ...]:

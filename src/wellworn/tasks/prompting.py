@@ -7,7 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from wellworn.core.fence import escape
-from wellworn.models.port import Message, Model, Request
+from wellworn.models.port import Model, Request
 from wellworn.tasks.trajectory import Trajectory
 
 MAX_LINE_CHARS = 1_200
@@ -23,9 +23,10 @@ def prompt(name: str) -> str:
 
 def ask(model: Model, name: str, shown: str, *, max_tokens: int) -> str:
     """The model's answer to a prompt with data."""
-    messages = (Message(role="system", text=prompt(name)), Message(role="user", text=shown))
     purpose = "judge" if name == "judge" else "distill"
-    return model.complete(Request(messages=messages, purpose=purpose, max_output_tokens=max_tokens, json=True)).text
+    return model.complete(
+        Request.of(prompt(name), shown, purpose=purpose, max_output_tokens=max_tokens, json=True)
+    ).text
 
 
 def shown_task(query: str) -> str:

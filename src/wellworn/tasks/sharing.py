@@ -22,7 +22,7 @@ from wellworn.store.events import Event, audit
 from wellworn.store.port import Record, RecordFilter
 from wellworn.tasks.consolidate import live_items
 from wellworn.tasks.engine import Parts
-from wellworn.tasks.items import CALLS_TAG, ORIGIN, PATTERN, PROMOTED, REVIEWED, TAG, is_item, pattern_of, scope_of
+from wellworn.tasks.items import CALLS_TAG, ORIGIN, PATTERN, PROMOTED, REVIEWED, TAG, is_item, pattern_of
 
 SOURCE = "sharing"
 WIDER_LAYERS = ("team", "org", "company")
@@ -111,7 +111,7 @@ class Sharing:
         if refused or to == entry.partition:
             return Share(id=entry.id, to=to, refused=refused or "is there already")
         now, writer = self._parts.engine.clock(), self._parts.writer
-        (record,) = writer.records_of([writer.entry(self._draft(entry, to), scope_of(to), now)])
+        (record,) = writer.records_of([writer.entry(self._draft(entry, to), to.scope, now)])
         with writer.transact() as tx:
             same = tx.find_same(to, record.entry.content_hash)
             if same is not None and same.id == entry.metadata.get(SHARED, {}).get("id"):

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from wellworn import Memory, Recursion
-from wellworn.learning.outcome import outcome_input
+from wellworn.learning.log import outcome_input
 from wellworn.search.steps import trainer as trainer_module
 from wellworn.search.steps.actions import Choice
 from wellworn.search.steps.trainer import BEGUN, KIND, CombinedMemoryTrainer, SearchPolicy, SearchTrajectory, success_of

@@ -10,7 +10,6 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,10 +22,11 @@ from fastapi.routing import APIRoute
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup
 
+from wellworn.core.cache import LruCache
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import AccessDenied, InvalidInput, WellwornError
 from wellworn.core.values import LAYERS
-from wellworn.core.wellformed import HIDDEN
+from wellworn.core.wellformed import HIDDEN, visible
 from wellworn.server.access import Caller
 from wellworn.server.guard import PAGE
 from wellworn.server.keys import ROLES, id_in
@@ -68,21 +68,20 @@ class Browsers:
 
     def __init__(self, ticks: Callable[[], float] = time.monotonic) -> None:
         self._ticks = ticks
-        self._known: OrderedDict[str, Browser] = OrderedDict()
+        self._known: LruCache[str, Browser] = LruCache(MOST_BROWSERS)
 
     def open(self, key_id: str = "") -> Browser:
         id, token = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
-        self._known[id] = Browser(id=id, token=token, key_id=key_id, ends=self._ticks() + STAY_S)
-        if len(self._known) > MOST_BROWSERS:
-            self._known.popitem(last=False)
-        return self._known[id]
+        browser = Browser(id=id, token=token, key_id=key_id, ends=self._ticks() + STAY_S)
+        self._known.put(id, browser)
+        return browser
 
     def find(self, id: str) -> Browser | None:
         found = self._known.get(id)
         return found if found is not None and self._ticks() < found.ends else None
 
     def close(self, id: str) -> None:
-        self._known.pop(id, None)
+        self._known.pop(id)
 
 
 class PageState:
@@ -270,7 +269,7 @@ async def form_of(request: Request) -> dict[str, str]:
 
 def _shown(value: object) -> object:
     """What a template writes: characters that nobody sees are shown, whatever the text comes from."""
-    return words.visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return visible(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
 _templates = Environment(

@@ -7,7 +7,6 @@ from datetime import datetime
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.values import Entry, Factor, Hit, Link
-from wellworn.core.wellformed import HIDDEN
 
 FACTOR_WORDS = {
     "terms": "same words",
@@ -46,11 +45,6 @@ MOST_REASONS = 3
 MOST_DRAWN = 12
 WIDTH, ROW = 640, 38
 LABEL_CHARS = 26
-
-
-def visible(text: str) -> str:
-    """The text with characters that nobody sees written out, as `\\u202e`."""
-    return HIDDEN.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def day(moment: datetime | None) -> str:

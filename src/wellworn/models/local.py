@@ -1,7 +1,8 @@
-"""Sentence-transformer models as ONNX files, without torch (extra `onnx`).
+"""Embedding models that run in this process: ONNX files without torch (extra `onnx`), and models of the packages
+fastembed and sentence-transformers by name (extras of these names), which may download them.
 
-Reads a folder as sentence-transformers saves it: tokenizer, pooling, dense layers, length limit and prompts. Downloads
-nothing. The model is loaded on first use. Its name is made from the files, so that the folder may move.
+An ONNX folder is read as sentence-transformers saves it: tokenizer, pooling, dense layers, length limit and prompts.
+The model is loaded on first use. Its name is made from the files, so that the folder may move.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import EmbeddingFailed, MissingExtra
+from wellworn.core.errors import EmbeddingFailed, InvalidInput, MissingExtra
 from wellworn.core.locks import ForkLock
 from wellworn.models.base import EmbedderBase
 from wellworn.models.static import read_tokenizer
@@ -239,3 +240,70 @@ def _fingerprint(settings: _Settings, files: list[Path]) -> str:
 
 def _unreadable(folder: Path, problem: str) -> EmbeddingFailed:
     return EmbeddingFailed(f"embedder 'onnx:{folder}': {problem}")
+
+
+# -- other packages ----------------------------------------------------------------------------------------------------
+
+
+class FastembedEmbedder(EmbedderBase):
+    """One model, as `TextEmbedding.list_supported_models()` names it; `options` are those of `TextEmbedding`.
+
+    Texts and questions get the model's own prompts where fastembed knows them.
+    """
+
+    def __init__(self, model: str, **options: Any) -> None:  # Any: whatever fastembed takes
+        try:
+            from fastembed import TextEmbedding
+        except ImportError as error:
+            raise MissingExtra(f"the embedder 'fastembed:{model}'", "fastembed") from error
+        try:
+            self._model = TextEmbedding(model, **options)
+        except Exception as error:  # also kinds of onnxruntime and of the network
+            raise EmbeddingFailed(
+                f"fastembed cannot load {model!r}: check the name, or download it where there is a network"
+            ) from error
+        super().__init__(f"fastembed:{model}")
+
+    def _ask(self, texts: list[str], *, query: bool) -> npt.ArrayLike:
+        if query:
+            return list(self._model.query_embed(texts))
+        return list(self._model.passage_embed(texts, batch_size=64))
+
+
+class SentenceTransformersEmbedder(EmbedderBase):
+    """One model; texts and questions get the model's own prompts where it has them.
+
+    `model` is a name or folder, or a loaded `SentenceTransformer`, which does not know its name: give it one.
+    """
+
+    # Any: a SentenceTransformer, whose package is optional.
+    def __init__(self, model: str | Any, *, name: str | None = None) -> None:
+        if isinstance(model, str):
+            name, model = name or model, _load(model)
+        if not name:
+            raise InvalidInput(
+                "name", "a loaded model does not know its name", "give one, as in name='all-MiniLM-L6-v2'"
+            )
+        super().__init__(f"sentence-transformers:{name}")
+        self._encode_text = getattr(model, "encode_document", model.encode)  # sentence-transformers >= 5
+        self._encode_query = getattr(model, "encode_query", model.encode)
+        self._lock = ForkLock()  # its tokenizer raises "Already borrowed" when two threads meet
+
+    def _ask(self, texts: list[str], *, query: bool) -> npt.ArrayLike:
+        encode = self._encode_query if query else self._encode_text
+        with self._lock:
+            answer: npt.ArrayLike = encode(texts, batch_size=64, show_progress_bar=False, convert_to_numpy=True)
+        return answer
+
+
+def _load(model: str) -> Any:
+    try:
+        from sentence_transformers import SentenceTransformer
+    except ImportError as error:
+        raise MissingExtra(f"the embedder 'sentence-transformers:{model}'", "sentence-transformers") from error
+    try:
+        return SentenceTransformer(model)
+    except (OSError, ValueError) as error:
+        raise EmbeddingFailed(
+            f"sentence-transformers cannot load {model!r}: check the name, or download it where there is a network"
+        ) from error

@@ -1,7 +1,8 @@
-"""`wellworn learning`: what recalls have learned from outcomes. Look at it, rebuild it, share it, reset it."""
+"""What happens in the background: `wellworn learning`, what recalls have learned from outcomes, and `wellworn jobs`."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import Annotated
 
@@ -14,10 +15,10 @@ from wellworn.cli.target import Target
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import LearningStatus
 
-app = typer.Typer(no_args_is_help=True, help="What was learned from outcomes: look at it, rebuild it, reset it.")
+learning = typer.Typer(no_args_is_help=True, help="What was learned from outcomes: look at it, rebuild it, reset it.")
 
 
-@command(app, "status", "learning status --user ada")
+@command(learning, "status", "learning status --user ada")
 def status(target: Target) -> None:
     """Show which ranking serves the user, why, and its weights."""
     with target.open() as memory:
@@ -25,7 +26,7 @@ def status(target: Target) -> None:
     target.answer(found, *_status(found, target))
 
 
-@command(app, "replay", "learning replay --pairs labelled.jsonl")
+@command(learning, "replay", "learning replay --pairs labelled.jsonl")
 def replay(
     target: Target,
     pairs: Annotated[
@@ -44,7 +45,7 @@ def replay(
     target.answer(found, *_status(found, target))
 
 
-@command(app, "share", "learning share --off --tenant acme")
+@command(learning, "share", "learning share --off --tenant acme")
 def share(
     target: Target,
     on: Annotated[bool, typer.Option("--on/--off", help="Whether the tenant's users learn from each other.")],
@@ -56,7 +57,7 @@ def share(
     target.say(f"Users of tenant {target.scope.tenant} {'learn' if on else 'do not learn'} from each other.")
 
 
-@command(app, "reset", "learning reset --tenant acme --yes")
+@command(learning, "reset", "learning reset --tenant acme --yes")
 def reset(target: Target, yes: options.Yes = False) -> None:
     """Drop what the tenant's users taught; earlier outcomes no longer count.
 
@@ -87,3 +88,65 @@ def _status(found: LearningStatus, target: Target) -> list[object]:
         render.pairs({"for": str(target), **values}),
         render.table(("weight", "value"), [(name, f"{value:+.3f}") for name, value in found.weights.items()]),
     ]
+
+
+POLL_S = 5.0
+"""Between the looks of `--watch`."""
+jobs = typer.Typer(no_args_is_help=True, help="Background work: list it, run it, retry it.")
+
+
+@command(jobs, "list", "jobs list --state dead")
+def list_jobs(
+    target: Target,
+    state: Annotated[
+        str | None, typer.Option("--state", metavar="STATE", help="queued, running, done or dead.")
+    ] = None,
+    limit: options.Limit = 50,
+) -> None:
+    """List the tenant's jobs, newest first."""
+    with target.open() as memory:
+        found = memory.jobs.list(limit=limit, **options.given(state=state))
+    rows = [(job.id, job.kind, job.key, job.state, job.attempts, job.due_at, job.error) for job in found]
+    target.answer({"jobs": found}, render.table(("job", "kind", "what", "state", "tries", "due", "error"), rows))
+    if not found:
+        target.say("No jobs.")
+
+
+@command(jobs, "run", "jobs run --llm ollama:llama3.2")
+def run(
+    target: Target,
+    llm: options.LlmName = None,
+    summarizer: options.SummarizerName = None,
+    watch: Annotated[bool, typer.Option("--watch", help="Keep running as a worker, until Ctrl-C.")] = False,
+    all_tenants: Annotated[bool, typer.Option("--all-tenants", help="Of every tenant, with the same models.")] = False,
+) -> None:
+    """Run what is due for the tenant: end idle sessions, reflect, summarise, consolidate."""
+    from wellworn.tasks import ReasoningBank
+
+    tenants = "all" if all_tenants else [target.scope.tenant]
+    with (
+        target.open(whole=True, llm=llm, summarizer=summarizer, tenants=tenants) as memory,
+        render.progress_bar("running jobs") as progress,
+    ):
+        ReasoningBank(memory)  # consolidations are jobs, too
+        done = memory.jobs.run(progress=progress)
+        while watch:
+            time.sleep(POLL_S)
+            done += memory.jobs.run(progress=progress)
+    target.answer({"done": done})
+    target.say(f"Ran {render.count(done, 'job')}.")
+
+
+@command(jobs, "retry", "jobs retry --all")
+def retry(
+    target: Target,
+    id: Annotated[str | None, typer.Argument(metavar="JOB", help="The job's id.")] = None,
+    all_: Annotated[bool, typer.Option("--all", help="Every dead job of the tenant.")] = False,
+) -> None:
+    """Queue dead jobs again; `wellworn jobs run` then runs them."""
+    if (id is None) == (not all_):
+        raise InvalidInput("retry", "needs either JOB or --all", "see `wellworn jobs list --state dead`")
+    with target.open() as memory:
+        retried = memory.jobs.retry(id=id)
+    target.answer({"retried": retried})
+    target.say(f"Queued {render.count(retried, 'job')} again.")

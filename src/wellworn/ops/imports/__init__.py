@@ -1,1 +1,0 @@
-"""Import from other memory systems and chat exports: one writer, one small reader per source."""
