@@ -5,11 +5,12 @@ Frozen values without I/O. `core.values` offers the same names.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, get_args
 
+from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import ScopeError
 
 Layer = Literal["agent", "user", "session", "project", "team", "org", "company"]
@@ -32,7 +33,7 @@ def _checked_name(field_name: str, value: object) -> str:
     return value
 
 
-@dataclass(frozen=True, kw_only=True, order=True)
+@dataclasses.dataclass(frozen=True, kw_only=True, order=True)
 class Partition:
     """Where entries live: one id at one layer of one tenant. No reading or writing reaches past the partitions named."""
 

@@ -116,7 +116,8 @@ def unit_rows(matrix: npt.ArrayLike, *, width: int | None, name: str, count: int
             raise EmbeddingFailed(f"embedder {name!r} returned shape {rows.shape}, expected one vector for {texts}")
         if width is not None and rows.shape[1] != width:
             raise EmbeddingFailed(f"embedder {name!r} returned shape {rows.shape}, expected (texts, {width})")
-        lengths = np.sqrt(np.add.reduce(rows * rows, axis=1, keepdims=True))  # as np.linalg.norm, in half its time
+        # As np.linalg.norm, in half its time.
+        lengths: npt.NDArray[np.floating] = np.sqrt(np.add.reduce(rows * rows, axis=1, keepdims=True))
     if not np.isfinite(lengths).all():  # squares of very large numbers leave the range of float32
         lengths = np.linalg.norm(rows.astype(np.float64), axis=1, keepdims=True)
         if not np.isfinite(lengths).all():

@@ -9,7 +9,6 @@ words, or differs in one word of a kind of which only one can hold (up and down,
 from __future__ import annotations
 
 import re
-from difflib import SequenceMatcher
 from functools import lru_cache
 
 from wellworn.core.dataclass import dataclass
@@ -121,6 +120,8 @@ def duplicates(one: Entry, other: Entry, *, near: bool) -> bool:
     short, long = sorted((a.content, b.content), key=len)
     left = iter(long)
     contained = all(word in left for word in short)
+    from difflib import SequenceMatcher
+
     return contained or SequenceMatcher(None, a.content, b.content, autojunk=False).ratio() < REWORDED
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
-import tempfile
 import weakref
 from collections.abc import Callable
 from contextlib import AbstractContextManager, closing
@@ -45,6 +43,8 @@ class SqliteStore(SqlStore):
         self._path = Path(path)
         self._drop_files: Callable[[], object] = lambda: None
         if self.location == ":memory:":
+            import tempfile
+
             folder, durability = tempfile.mkdtemp(prefix="wellworn-"), "off"
             self._path = Path(folder) / "memory.db"
             self._drop_files = weakref.finalize(self, _drop_folder, folder, os.getpid())
@@ -137,4 +137,6 @@ class SqliteStore(SqlStore):
 def _drop_folder(folder: str, pid: int) -> None:
     """Delete a temporary folder, in the process that made it: a forked child leaves it to its parent."""
     if os.getpid() == pid:
+        import shutil
+
         shutil.rmtree(folder, ignore_errors=True)
