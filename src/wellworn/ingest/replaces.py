@@ -315,7 +315,7 @@ def read(text: str) -> Statement:
 def forget_statements() -> None:
     """Empty the caches, which hold texts."""
     read.cache_clear()
-    _alike.cache_clear()
+    _nearness.cache_clear()
 
 
 def _changes(found: Iterable[str]) -> bool:
@@ -346,14 +346,21 @@ def _things(text: str, speaker: bool) -> Iterable[frozenset[str]]:
                     yield frozenset(noun for noun in low[begin:end] if not _changes([noun]))
 
 
-@lru_cache(maxsize=2048)
-def _alike(one: frozenset[str], other: frozenset[str], least: float = _SAME_THING) -> bool:
+def _alike(one: frozenset[str], other: frozenset[str]) -> bool:
     """Whether two names may be of one thing: "manager" and "boss", "call" and "weekly call"; not "deploy key" and "API key"."""
     here, there = ({*map(stem, thing)} for thing in (one, other))
-    if here & there:
-        return here <= there or there <= here
-    first, second = (_embedder().embed_query(" ".join(sorted(thing))) for thing in (one, other))
-    return bool(first @ second >= least)
+    return (here <= there or there <= here) if here & there else _nearness(one, other) >= _SAME_THING
+
+
+def _apart(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether both name something, and nothing that is the same."""
+    return bool(one and other and one.isdisjoint(other)) and _nearness(one, other) < _SAME_USE
+
+
+@lru_cache(maxsize=2048)
+def _nearness(one: frozenset[str], other: frozenset[str]) -> float:
+    first, second = (_embedder().embed_query(" ".join(sorted(some))) for some in (one, other))
+    return float(first @ second)
 
 
 def _same_owner(before: Statement, after: Statement) -> bool:
@@ -413,10 +420,7 @@ def _most(before: Statement, after: Statement) -> float:
     both merely tell what happened, or of things of which one has many: there the newer may come first."""
     if not (before.english or after.english) and not _share_a_topic(before, after):
         return MAYBE
-    if before.of_what and after.of_what and not _alike(before.of_what, after.of_what, _SAME_USE):
-        return 0.0
-    named = before.definite and after.definite and not after.tells_change
-    if named and not _alike(before.definite, after.definite, _SAME_USE):
+    if _apart(before.of_what, after.of_what) or (not after.tells_change and _apart(before.definite, after.definite)):
         return 0.0
     alike = any(_alike(a, b) for a in before.things for b in after.things)
     shared = before.content & after.content - (before.does & after.definite) - (before.definite & after.does)
