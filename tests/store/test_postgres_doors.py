@@ -8,6 +8,7 @@ import signal
 import threading
 import traceback
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -135,6 +136,25 @@ def test_a_cut_before_the_next_transaction_is_not_noticed(store: Store, postgres
         other.execute(f"SELECT pg_terminate_backend(pid, 5000) {others}")
     write(store, lambda tx: tx.add(make_new_entry("b")))
     assert len(store.select([HERE], Selection())) == 2
+
+
+def test_a_database_that_does_not_answer_cuts_a_recall_and_nothing_else(postgres_server: Server) -> None:
+    url = postgres_server.url(schema="slow")
+    with Memory(url, embedder="hash", background=False) as mem:
+        ada = mem.for_user("ada")
+        ada.remember("Ada keeps bees.")
+        with psycopg.connect(url.partition("&")[0]) as other:
+            other.execute("LOCK TABLE slow.partitions")
+            late = ada.recall("What does Ada keep?", deadline_s=0.2)
+        assert (late.hits, late.cut) == ([], True)
+        assert ada.recall("What does Ada keep?")[0].text == "Ada keeps bees."
+
+
+@pytest.mark.parametrize("command", ["create", "list"])
+def test_a_backup_of_a_database_says_what_to_do(postgres_server: Server, tmp_path: Path, command: str) -> None:
+    done = Cli(tmp_path / "unused.db")("--db", postgres_server.url(schema="kept"), "backup", command)
+    assert done.code == 2
+    assert "pg_dump" in done.err
 
 
 def test_too_few_connections_are_one_clear_error(store: Store) -> None:

@@ -75,7 +75,9 @@ def create(
     old, so that a schedule may ask often."""
     store.model()  # says that the store is closed, if it is
     if not isinstance(store, SqliteStore) or store.location == ":memory:":
-        raise InvalidInput("backup", f"{store.location!r} is not a file", "open the memory with a path")
+        copied = "back up its schema with pg_dump, or copy it to a file with `wellworn move URL copy.db`"
+        remedy = copied if "://" in store.location else "open the memory with a path"
+        raise InvalidInput("backup", f"{store.location!r} is not a file", remedy)
     folder, name = folder or folder_of(store.location), Path(store.location).stem
     if keep is not None and keep < 1:
         raise InvalidInput("keep", f"{keep} would keep none", "give at least 1")

@@ -82,7 +82,7 @@ _BULK = 256
 
 NEAR_ROWS = 2000
 """Nearest rows that are named where an index is inexact: codes, or an engine."""
-FETCHED_ROWS = 300
+FETCHED_ROWS = 150
 """As many, where the vectors of all of them are fetched."""
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 
+import numpy as np
+
 from wellworn.core.errors import InvalidInput, WrongKey
 from wellworn.store.port import Flaw, Removed, Vector
 from wellworn.store.postgres.connection import Address, Pool
@@ -45,6 +47,10 @@ _CHECKS = {
 }
 
 
+_VECTORS = """
+SELECT array_agg(entry), string_agg(vector_send(vector), '') FROM index_records WHERE entry = ANY(?) AND vector IS NOT NULL
+GROUP BY vector_dims(vector)
+"""
 WIDEST = 2000
 """Numbers of a vector up to which pgvector can index it."""
 _UNUSED_INDEXES = """
@@ -112,11 +118,21 @@ class PostgresStore(SqlStore):
                 return there == [(True,)]
             for (old,) in db.ask(_UNUSED_INDEXES, (name,)):
                 db.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {old}")
+            db.execute("SET max_parallel_maintenance_workers = 0")  # the server has other work
             db.execute(
                 f"CREATE INDEX CONCURRENTLY {name} ON index_records USING hnsw "
                 f"((vector::vector({model.width})) vector_ip_ops) WHERE {_indexed(partition_no, model.width)}"
             )
         return True
+
+    def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
+        with self._pool.reading() as db:  # in one value each width: rows of their own took longer than finding them
+            groups = db.ask(_VECTORS, ([*nos],))
+        found: dict[int, Vector] = {}
+        for numbers, blob in groups:  # a vector is sent as two short numbers, then its own
+            rows = np.frombuffer(blob, dtype=">f4").reshape(len(numbers), -1)[:, 1:].astype("<f4")
+            found.update(zip(numbers, rows, strict=True))
+        return found
 
     def nearest(
         self, partition_no: int, vector: Vector, count: int, *, among: Sequence[int] | None = None
