@@ -103,3 +103,18 @@ def test_without_its_qdrant_a_memory_answers_alike(tmp_path: Path, client: Any) 
         without = recalled(memory, ADA)
     with opened(tmp_path / "m.db", client) as memory:
         assert recalled(memory, ADA) == without
+
+
+def test_vectors_of_a_partition_that_is_too_large_leave_memory(tmp_path: Path, client: Any) -> None:
+    options: Any = {"learning": "off", "background": False, "durability": "normal"}
+    with Memory.open(tmp_path / "m.db", **options) as memory:
+        memory.remember_many(texts(900, 3), scope=ADA)
+        exact = recalled(memory, ADA)
+    with Memory.open(tmp_path / "m.db", qdrant=client, ram_mb=1, **options) as memory:
+        assert recalled(memory, ADA) == exact
+        with memory.engine.searcher.ram.bank([ADA.home()]) as (bank, _):
+            assert bank.partitions[0].vectors.size == 0
+        (new,) = memory.remember("The zeppelin is moored at the pier.", scope=ADA)
+        assert memory.recall("Where is the zeppelin?", scope=ADA)[0].entry.id == new
+        memory.forget(ids=[new], scope=ADA)
+        assert len(next(iter(points(client).values()))) == 900
