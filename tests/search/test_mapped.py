@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import stat
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -14,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wellworn import Memory, Scope
+from wellworn import InvalidInput, Memory, Scope
 from wellworn.ingest.terms import analyze
 from wellworn.search import codes, mapped, partition
 from wellworn.search.partition import PartitionIndex
@@ -108,7 +109,8 @@ def _changed(memory: Memory, path: Path, abandoned: list[Memory], action: str, v
     elif action == "turn":
         memory.session(scope=SCOPE, session_id="s").add("user", value)
     elif action == "edit" and ids:
-        memory.edit(ids[0], text=value, scope=SCOPE)
+        with suppress(InvalidInput):  # another entry may say it already
+            memory.edit(ids[0], text=value, scope=SCOPE)
     elif action == "forget" and ids:
         memory.forget(ids=[ids[value % len(ids)]], scope=SCOPE)
     elif action == "everything":
