@@ -10,6 +10,7 @@ import pytest
 
 from contract.postgres import Server
 from wellworn import Memory, Scope
+from wellworn.search import engines
 
 COUNT = 2500
 SCOPE = Scope(tenant="one", user="ada")
@@ -96,7 +97,10 @@ def test_what_is_added_is_found_and_what_is_forgotten_is_not(url: str) -> None:
         assert new not in [hit.entry.id for hit in memory.recall("Where is the zeppelin?", scope=SCOPE)]
 
 
-def test_an_index_is_made_once_and_goes_with_its_partition(postgres_server: Server) -> None:
+def test_an_index_is_made_once_and_goes_with_its_partition(
+    postgres_server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engines, "STOP_S", 300.0)
     with Memory.open(postgres_server.url(), learning="off", ram_mb=SMALL_MB, durability="normal") as memory:
         store, engine = memory.engine.store, memory.engine.vectors
         memory.remember_many(notes(800), scope=SCOPE)
