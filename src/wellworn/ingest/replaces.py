@@ -41,6 +41,9 @@ _SAME_THING = 0.3
 """Names of things this close in meaning, as "boss" and "manager", are of the same thing."""
 _SAME_USE = 0.6
 """What things are for, of or with is the same from here on: of Monday and Tuesday it is not."""
+_BEFORE, _AFTER = 4, 2
+"""Words around a name in which its end is told."""
+_NEGATES = frozenset({"no", "not", "never", "from", "t"})
 _MOST_SENTENCES, _MOST_CHARS = 3, 160
 _BIAS, _NEAR, _NEAR_WITHOUT_NAMES, _NAMES_OLD_NAME, _TELLS_CHANGE, _BOTH_HAVE_NAMES = -6.7, 9.2, 5.9, 2.6, 0.8, 1.2
 FITTED_FOR = "minilm:"
@@ -49,7 +52,7 @@ _OWN_BIAS, _OWN_NEAR, _OWN_BUNDLED, _OWN_WITHOUT_NAMES, _OWN_BOTH_HAVE_NAMES = -
 
 _CHANGE = frozenset(
     """
-    abandon adopt anymor appoint becam becom bought broke bump cancel chang convert current cut delay ditch drop end extend
+    abandon adopt anymor appoint becam becom bought broke bump bye cancel chang convert current cut delay die ditch drop end extend
     final finish fire forget gave gone goodby grew hand hire increas inherit instead join land latest leav left longer lower
     migrat move new newer newest now nowaday offici over pass pick postpon promot push quit rais reassign recent reduc reloc
     renam replac reschedul retir sell settl shift sign slip sold start stop swap switch took trade transfer uninstal updat
@@ -263,6 +266,16 @@ class Statement:
         return bool(_MANY.search(self._said))
 
     @cached_property
+    def ended(self) -> frozenset[str]:
+        """Words of whose end it tells: "I left Acme", "Tom instead of Priya", "Lopes retired"; not "Rex goes to …"."""
+        return frozenset(
+            word
+            for said in map(words, _CLAUSE.split(self._said))
+            for place, word in enumerate(said)
+            if _tells_end({*said[max(0, place - _BEFORE) : place], *said[place + 1 : place + 1 + _AFTER]})
+        )
+
+    @cached_property
     def is_so(self) -> bool:
         """It says what is, not what was or may be."""
         return not _NOT_SO.search(self._said)
@@ -316,6 +329,10 @@ def forget_statements() -> None:
     """Empty the caches, which hold texts."""
     read.cache_clear()
     _nearness.cache_clear()
+
+
+def _tells_end(around: set[str]) -> bool:
+    return _changes(around - {"now"}) or not _NEGATES.isdisjoint(around)
 
 
 def _changes(found: Iterable[str]) -> bool:
@@ -508,7 +525,7 @@ def _probability(old: Statement, new: Statement, stated: bool, spoken: bool, nea
     both_have_names = bool(before.names) == bool(after.names)
     if nearness is None:
         score = _BIAS + _NEAR * near + _NEAR_WITHOUT_NAMES * without_names + _BOTH_HAVE_NAMES * both_have_names
-        score += _NAMES_OLD_NAME * bool(before.names & after.names) + _TELLS_CHANGE * after.tells_change
+        score += _NAMES_OLD_NAME * bool(before.names & after.ended) + _TELLS_CHANGE * after.tells_change
     else:
         score = _OWN_BIAS + _OWN_NEAR * nearness + _OWN_BUNDLED * near
         score += _OWN_WITHOUT_NAMES * without_names + _OWN_BOTH_HAVE_NAMES * both_have_names
