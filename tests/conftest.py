@@ -26,6 +26,8 @@ from wellworn import Limits, ReplLimits
 
 __all__ = ["postgres_server"]
 
+pytest.register_assert_rewrite("contract.models")  # before the first test imports it
+
 # No test speaks TLS. Every httpx client reads all certificates that it can find, which takes longer than most tests.
 os.environ.pop("SSL_CERT_FILE", None)
 os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)

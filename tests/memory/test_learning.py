@@ -378,7 +378,7 @@ def test_an_outcome_told_during_a_relearn_is_not_lost(bees: Memory, monkeypatch:
 # -- faults ------------------------------------------------------------------------------------------------------
 
 
-def broken(*_: Any) -> AbstractContextManager[Tx]:
+def broken(*_: Any, **__: Any) -> AbstractContextManager[Tx]:
     raise StoreError("the disk is full")
 
 
