@@ -52,7 +52,7 @@ _OWN_BIAS, _OWN_NEAR, _OWN_BUNDLED, _OWN_WITHOUT_NAMES, _OWN_BOTH_HAVE_NAMES = -
 
 _CHANGE = frozenset(
     """
-    abandon adopt anymor appoint becam becom bought broke bump bye cancel chang convert current cut delay die ditch drop end extend
+    abandon adopt anymor appoint becam becom bought broke bump bye cancel chang convert current cut delay ditch drop end extend
     final finish fire forget gave gone goodby grew hand hire increas inherit instead join land latest leav left longer lower
     migrat move new newer newest now nowaday offici over pass pick postpon promot push quit rais reassign recent reduc reloc
     renam replac reschedul retir sell settl shift sign slip sold start stop swap switch took trade transfer uninstal updat
@@ -267,13 +267,14 @@ class Statement:
 
     @cached_property
     def ended(self) -> frozenset[str]:
-        """Words of whose end it tells: "I left Acme", "Tom instead of Priya", "Lopes retired"; not "Rex goes to …"."""
+        """Words of whose end it tells: "I left Acme", "Tom instead of Priya", "Lopes retired"; not "Rex goes to …". In
+        other languages, which it does not read, all names."""
         return frozenset(
             word
             for said in map(words, _CLAUSE.split(self._said))
             for place, word in enumerate(said)
             if _tells_end({*said[max(0, place - _BEFORE) : place], *said[place + 1 : place + 1 + _AFTER]})
-        )
+        ) | (frozenset() if self.english else self.names)
 
     @cached_property
     def is_so(self) -> bool:
@@ -425,10 +426,12 @@ def told_by(name: str, text: str) -> str:
 
 
 def _share_a_topic(before: Statement, after: Statement) -> bool:
-    """Whether two statements share a long word, or two pairs of Chinese signs: in languages whose form words it does not
-    know, all statements are close in meaning."""
+    """Whether two statements are about a thing of one name, or share a long word or two pairs of Chinese signs: in languages
+    whose form words it does not know, all statements are close in meaning."""
     shared = before.content & after.content
-    return any(len(word) >= _TELLING_CHARS for word in shared) or sum(bool(_HAN.fullmatch(word)) for word in shared) > 1
+    if any(len(word) >= _TELLING_CHARS for word in shared) or sum(bool(_HAN.fullmatch(word)) for word in shared) > 1:
+        return True
+    return any(one <= other or other <= one for one in before.things for other in after.things)
 
 
 def _most(before: Statement, after: Statement) -> float:
