@@ -81,6 +81,7 @@ def main() -> None:
             memory.engine.store.vector_index(number, make=True)
             indexed = time.perf_counter() - began
         plain = copied(db, texts, ClusteredEmbedder(2).embed(texts))
+        db.execute("SET max_parallel_maintenance_workers = 0")  # as the store makes its own
         db.execute("CREATE INDEX ON bare USING hnsw (vector vector_ip_ops)")
         db.execute("VACUUM ANALYZE")
         probes = ClusteredEmbedder(3).embed([""] * (options.rounds + 3))

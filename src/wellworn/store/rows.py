@@ -109,7 +109,7 @@ def column_of(entry: Entry, column: str) -> Any:  # whatever SQLite keeps
 
 _MAYBE = frozenset({"valid_to", "thread", "position", "session_id", "speaker", "evidence"})
 _NUMBERS = frozenset({"repeats", "usage_count", "success_count", "failure_count", "token_count", "thread", "position"})
-_COLUMN_TYPES = (
+COLUMN_TYPES = (
     *(
         (FLOAT if name == "confidence" else INT if name in _NUMBERS | _TIMES else TEXT)
         + (NONE if name in _MAYBE else ())
@@ -117,12 +117,13 @@ _COLUMN_TYPES = (
     ),
     *(TEXT, TEXT, TEXT),
 )
+"""Of `SELECT_ENTRY`."""
 
 
 def entry_from(row: tuple[Any, ...]) -> Entry:
     """The entry of a row selected with `SELECT_ENTRY`."""
     try:
-        return _entry_from(checked(row, _COLUMN_TYPES))
+        return _entry_from(checked(row, COLUMN_TYPES))
     except TROUBLE as error:
         raise StoreCorrupt(f"entry {row[0]!r:.80} cannot be read: {error}; run `wellworn doctor`") from error
 

@@ -13,6 +13,7 @@ from wellworn.store.postgres.connection import Address, Pool
 from wellworn.store.postgres.db import PostgresDb
 from wellworn.store.postgres.schema import migrate
 from wellworn.store.postgres.seal import put_key, sealer_of
+from wellworn.store.postgres.vector import Numbers
 from wellworn.store.sql.store import SqlStore
 from wellworn.store.sqlite.driver import Key, key_of
 
@@ -48,7 +49,7 @@ _CHECKS = {
 
 
 _VECTORS = """
-SELECT array_agg(entry), string_agg(vector_send(vector), '') FROM index_records WHERE entry = ANY(?) AND vector IS NOT NULL
+SELECT string_agg(int8send(entry), ''), string_agg(vector_send(vector), '') FROM index_records WHERE entry = ANY(?) AND vector IS NOT NULL
 GROUP BY vector_dims(vector)
 """
 WIDEST = 2000
@@ -127,9 +128,10 @@ class PostgresStore(SqlStore):
 
     def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
         with self._pool.reading() as db:  # in one value each width: rows of their own took longer than finding them
-            groups = db.ask(_VECTORS, ([*nos],))
+            groups = db.ask(_VECTORS, (Numbers(nos),))
         found: dict[int, Vector] = {}
-        for numbers, blob in groups:  # a vector is sent as two short numbers, then its own
+        for entries, blob in groups:  # a vector is sent as two short numbers, then its own
+            numbers = np.frombuffer(entries, dtype=">i8").tolist()
             rows = np.frombuffer(blob, dtype=">f4").reshape(len(numbers), -1)[:, 1:].astype("<f4")
             found.update(zip(numbers, rows, strict=True))
         return found
@@ -144,7 +146,7 @@ class PostgresStore(SqlStore):
             if among is not None:
                 where += " AND entry = ANY(?)"
                 column = "vector"
-                values.append([*among])
+                values.append(Numbers(among))
             query = (
                 f"SELECT entry FROM index_records WHERE {where} ORDER BY {column} <#> ?::vector({width}) LIMIT {count}"
             )

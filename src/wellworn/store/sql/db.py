@@ -72,6 +72,9 @@ class Db(Protocol):
     def add_lines(self, rows: Sequence[Row]) -> list[int]:
         """Records of `RECORD_COLUMNS` that are lines of logs; their numbers."""
 
+    def add_links(self, rows: Sequence[Row]) -> int:
+        """Links that leave what is there as it is; how many are new."""
+
     def partitions_of(self, nos: Sequence[int], likely: int) -> Mapping[int, int]:
         """Those of the row numbers that are there, each with its partition, which is most often the likely one."""
 

@@ -37,7 +37,7 @@ from wellworn.store.sql.reader import SqlReader, matching
 SLICE = 1_000
 """Rows that are removed at a time from a hidden partition."""
 MOST_ALIKE = 3
-"""Entries added in a transaction that are held for each sketch."""
+"""Entries that a transaction holds for each sketch."""
 _PUT_INDEX = """
 INSERT INTO index_records (entry, partition, near_a, near_b, length, chars, traits, speaker, terms, counts)
 SELECT no, partition, ?, ?, ?, ?, ?, ?, ?, ? FROM entries WHERE no = ?
@@ -91,10 +91,12 @@ class SqlTx(SqlReader, Tx):
         """Row number and number of the partition of entries that were read or written, by id."""
         self._partition_of: dict[int, int] = {}
         self._latest: dict[Partition, Neighbour] = {}
-        self._sketched: dict[tuple[int, int, int], list[tuple[int, Neighbour]]] = {}
-        """The latest entries added here that can be linked to, by partition, sketch and its place; see `_near`."""
+        self._sketched: dict[tuple[Partition, int, int], list[tuple[int, Neighbour]]] = {}
+        """The latest entries that can be linked to, by partition, place of the sketch and sketch: those that were added
+        here, and those that were there when entries were expected."""
         self._absent: set[tuple[Partition, int, int] | tuple[Partition, str]] = set()
-        """Sketches by place, and content hashes, that no entry of a partition has; see `expect`."""
+        """Sketches by place, and content hashes, that no entry of a partition has; see `expect`. Of sketches: none but
+        those that are in `_sketched`."""
         self._current: EmbeddingModel | None = None
 
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[Db]:
@@ -155,9 +157,14 @@ class SqlTx(SqlReader, Tx):
             hashes = {new.entry.content_hash for new in mine}
             hashes -= self._there("entries", "content_hash", partition_no, hashes, "state IN ('active', 'flagged')")
             self._absent.update((partition, content_hash) for content_hash in hashes)
+            mine = [new for new in mine if new.entry.content_hash in hashes]
             for place, column in enumerate(("near_a", "near_b")):
                 sketches = {new.index.near[place] for new in mine}
-                sketches -= self._there("index_records", column, partition_no, sketches, f"{column} <> 0")
+                for sketch in self._there("index_records", column, partition_no, sketches, f"{column} <> 0"):
+                    near = (0, sketch) if place else (sketch, 0)
+                    found = super().neighbours(partition, near=near, limit=MOST_ALIKE)
+                    known = [(self._nos[one.id][0], one) for one in reversed(found)]
+                    self._sketched[partition, place, sketch] = known
                 self._absent.update((partition, place, sketch) for sketch in sketches)
 
     def _there(self, table: str, column: str, partition_no: int, wanted: set[Any], which: str) -> set[Any]:
@@ -186,8 +193,11 @@ class SqlTx(SqlReader, Tx):
     ) -> list[Neighbour]:
         if limit == 1 and session_id is None and tags is None and near is None and partition in self._latest:
             return [self._latest[partition]]
-        if near and all((partition, place, sketch) in self._absent for place, sketch in enumerate(near) if sketch):
-            return []
+        if near is not None:  # asking the store would send what waits: entries one by one
+            keys = [(partition, place, sketch) for place, sketch in enumerate(near) if sketch]
+            added = {no: one for key in keys for no, one in self._sketched.get(key, ())}
+            if len(added) >= limit or (limit <= MOST_ALIKE and self._absent.issuperset(keys)):
+                return [added[no] for no in sorted(added, reverse=True)[:limit]]
         return super().neighbours(partition, session_id=session_id, tags=tags, shared=shared, near=near, limit=limit)
 
     def add(self, new: NewEntry) -> None:
@@ -196,26 +206,21 @@ class SqlTx(SqlReader, Tx):
         partition_no = self._partition_no(entry.partition)
         no = self._db.add_entry(partition_no, self._seq(partition_no), new)
         self._met(entry.id, no, partition_no)
-        self._now_there(entry, new.index)
-        if entry.state in ("active", "flagged"):
+        if entry.state not in ("active", "flagged"):
+            self._now_there(entry, new.index)
+        else:
+            self._absent.discard((entry.partition, entry.content_hash))
             known = filled(Neighbour, id=entry.id, at=entry.at, tags=[*entry.tags], index=new.index)
             self._latest[entry.partition] = known
             for place, sketch in enumerate(new.index.near):
-                alike = self._sketched.setdefault((partition_no, place, sketch), [])
+                alike = self._sketched.setdefault((entry.partition, place, sketch), [])
                 alike.append((no, known))
                 del alike[:-MOST_ALIKE]
         for old in new.history:
             self._keep_replaced(no, old)
 
-    def _near(self, db: Db, partition_no: int, near: tuple[int, int], limit: int) -> list[Neighbour]:
-        """Look-alikes come in batches: once enough of them were added here, nothing older need be read."""
-        keys = [(partition_no, place, sketch) for place, sketch in enumerate(near) if sketch]
-        added = {no: one for key in keys for no, one in self._sketched.get(key, ())}
-        if len(added) < limit:
-            return super()._near(db, partition_no, near, limit)
-        return [added[no] for no in sorted(added, reverse=True)[:limit]]
-
     def _forget_added(self) -> None:
+        self._absent.difference_update(self._sketched)
         self._latest.clear()
         self._sketched.clear()
 
@@ -402,6 +407,7 @@ class SqlTx(SqlReader, Tx):
         here = db.among([no for no, *_ in rows], values)
         places: dict[int, int] = dict(db.ask(f"SELECT no, partition FROM entries WHERE no {here}", values))
         there = [row for row in rows if row[0] in places]
+        self._forget_added()
         self._absent.clear()
         for no, index, vector in there:
             if index is not None:
@@ -445,7 +451,7 @@ class SqlTx(SqlReader, Tx):
             return 0
         rows = [self._link_row(link) for link in links]
         if all(link.automatic for link in links):  # then nothing that is there changes
-            return self._db.many(_INSERT_LINK, rows)
+            return self._db.add_links(rows)
         return len({row[:3] for row in rows if self._db.run(_INSERT_LINK, row)})
 
     def _link_row(self, link: Link) -> Row:

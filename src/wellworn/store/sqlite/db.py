@@ -136,6 +136,9 @@ class SqliteWords(_Driver):
         (last,) = self.execute("SELECT seq FROM sqlite_sequence WHERE name = 'records'").fetchone()
         return [*range(last - len(rows) + 1, last + 1)]
 
+    def add_links(self, rows: Sequence[Row]) -> int:
+        return self.many("INSERT INTO links VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING", rows)
+
     def partitions_of(self, nos: Sequence[int], likely: int) -> Mapping[int, int]:
         """First whether they are all on the likely partition: its index is a few pages where the entries are many; and
         joined, not IN, for which SQLite would sort the numbers into a table first: a third of the time."""
