@@ -35,7 +35,9 @@ CHECKPOINT_TIMEOUT_S = 1.0
 FORK_WAIT_S = 30.0
 MAX_IDLE_READERS = 8
 PAGES_AT_ONCE = 1_000
-SEAL_TRIES = 5
+SEAL_TRIES = 20
+LOOKS, LOOK_APART_S = 5, 0.1
+"""How often, and seconds apart, a file without its log is looked at before it counts as copied."""
 _FIRST_LOCK_BYTE, _LOCK_BYTES = 0x40000000, 512
 _READ = {False: "?mode=ro", True: "?mode=ro&immutable=1"}
 _SYNCHRONOUS = {"full": "FULL", "normal": "NORMAL", "off": "OFF"}
@@ -318,9 +320,10 @@ def _close(connection: sqlite3.Connection, path: Path, *, seal: bool) -> None:
     for _ in range(SEAL_TRIES):  # two processes that close at the same moment hinder each other
         if not hindered or _beside(path, "-wal").exists():
             return
-        time.sleep(random.uniform(0.0, 0.02))  # noqa: S311 - chance, no secret
         with suppress(sqlite3.Error), closing(connect(path, None, "?mode=rw", timeout=0.0)) as again:
             hindered = not _sealed(again)
+        if hindered:
+            time.sleep(random.uniform(0.0, 0.02))  # noqa: S311 - chance, no secret
 
 
 def _sealed(connection: sqlite3.Connection) -> bool:
@@ -545,14 +548,22 @@ def _check_ours(path: Path, secret: bytes | None) -> None:
 
 
 def _lacks_log(path: Path) -> bool:
-    """Whether the file says that it has a log, there is none, and nobody has it open: it was copied alone."""
+    """Whether the file says that it has a log, there is none, and nobody has it open: it was copied alone.
+
+    It is looked at again for a while: who closed it last may be about to say that it has no log.
+    """
 
     def alone() -> bool:
         file.seek(0)
         return _says_log(file, since=LONE) and not _beside(path, "-wal").exists()
 
-    with path.open("r+b", buffering=0) as file:
-        return alone() and _can_lock(file.fileno()) and alone()
+    for look in range(LOOKS):
+        if look:
+            time.sleep(LOOK_APART_S)
+        with path.open("r+b", buffering=0) as file:
+            if not (alone() and _can_lock(file.fileno()) and alone()):
+                return False
+    return True
 
 
 def _is_lone(path: Path, secret: bytes | None) -> bool:
