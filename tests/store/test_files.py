@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -67,7 +68,7 @@ def test_a_file_that_its_last_user_is_about_to_close_was_not_copied(
         subprocess.run([sys.executable, "-c", seal, str(copy)], check=True)
 
     with monkeypatch.context() as patched:
-        patched.setattr(connection.time, "sleep", meanwhile)
+        patched.setattr(time, "sleep", meanwhile)
         memory = Memory(copy, embedder="hash", background=False)
     with memory:
         assert memory.verify().ok
