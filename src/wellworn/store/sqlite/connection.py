@@ -553,26 +553,22 @@ def _lacks_log(path: Path) -> bool:
     It is looked at again for a while: who closed it last may be about to say that it has no log.
     """
 
-    def alone() -> bool:
-        file.seek(0)
-        return _says_log(file, since=LONE) and not _beside(path, "-wal").exists()
-
     for look in range(LOOKS):
         if look:
             time.sleep(LOOK_APART_S)
         with path.open("r+b", buffering=0) as file:
-            if not (alone() and _can_lock(file.fileno()) and alone()):
+            if not (_is_lone(path, since=LONE) and _can_lock(file.fileno()) and _is_lone(path, since=LONE)):
                 return False
     return True
 
 
-def _is_lone(path: Path, secret: bytes | None) -> bool:
+def _is_lone(path: Path, secret: bytes | None = None, *, since: int = 0) -> bool:
     """Whether a plain file says that it has a log, and there is none."""
     with path.open("rb", buffering=0) as file:
-        return secret is None and _says_log(file) and not _beside(path, "-wal").exists()
+        return secret is None and _says_log(file, since) and not _beside(path, "-wal").exists()
 
 
-def _says_log(file: io.FileIO, *, since: int = 0) -> bool:
+def _says_log(file: io.FileIO, since: int) -> bool:
     """Whether a plain file's header says that a log belongs to it, and that its schema is at least this one."""
     header = file.read(100)
     return header[18:20] == b"\x02\x02" and int.from_bytes(header[60:64]) >= since
