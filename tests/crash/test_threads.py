@@ -6,10 +6,12 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from wellworn import Memory, Scope
+from wellworn import Memory, Scope, StoreError
+from wellworn.store.port import Delta
 
 ADA = Scope(tenant="acme", user="ada")
 ROUNDS = 8
@@ -156,3 +158,22 @@ def test_closing_while_others_work_ends_in_clean_errors(mem: Memory) -> None:
         work(lambda n: mem.admin.stats(scope=ADA)),
         close,
     )
+
+
+def test_a_partition_whose_reading_fails_half_way_is_read_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "memory.db"
+    with Memory.open(path, embedder="hash:16") as memory:
+        memory.remember_many([f"bee {n}" for n in range(50)], scope=ADA)
+    with Memory.open(path, embedder="hash:16") as memory:
+        delta = memory.engine.store.delta
+
+        def fails(partition_no: int, since: int, *, after: int = 0, **more: Any) -> Delta:
+            if after:
+                raise StoreError("the disk is gone")
+            return delta(partition_no, since, after=after, **more)
+
+        with monkeypatch.context() as patched:
+            patched.setattr(memory.engine.store, "delta", fails)
+            with pytest.raises(StoreError, match="the disk is gone"):
+                memory.recall("bee", scope=ADA)
+        assert len(memory.recall("bee", scope=ADA, k=50)) == 50

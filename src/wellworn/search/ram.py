@@ -240,13 +240,15 @@ class Ram:
         self._numbers[partition] = held.index.partition_no
 
     def _update(self, held: Held) -> None:
-        if not len(held.index):
-            held.index = self._files.load(held.partition, held.index)
         index = held.index
+        if not len(index):
+            index = PartitionIndex(index.partition_no, self._width(), self._weights)
+            index = self._files.load(held.partition, index)
         if not len(index):
             if self._engine is not None and self._is_too_large(held.partition) and self._engine.has(index.partition_no):
                 index.leave_vectors(self._store.vectors)
             index.load(self._pages(index))
+        held.index = index  # now that it is whole: reading it may fail half-way
         delta = self._store.delta(index.partition_no, index.known_seq, vectors=index.fetch is None)
         index.apply(delta)
         if delta.removed:
