@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import functools
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Coroutine
 from pathlib import Path
 from types import MethodType, TracebackType
@@ -34,14 +35,14 @@ class Awaiting:
     """The kind of a face whose verbs are awaited."""
 
 
-class Face(Generic[K]):
+class Face(ABC, Generic[K]):
     """An object whose verbs are carried out elsewhere."""
 
     awaits = True
 
+    @abstractmethod
     def plays(self, method: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """Carry out the verb that stands for this method; a coroutine where verbs are awaited."""
-        raise NotImplementedError
 
 
 class Verb(Generic[P, T]):
