@@ -10,6 +10,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -20,35 +21,7 @@ from wellworn.core.values import LAYERS, Entry, Link, Partition, Turn, filled
 from wellworn.store.damage import BLOB, FLOAT, INT, NONE, TEXT, TROUBLE, checked
 from wellworn.store.port import IndexRecord, Neighbour, Record, Replaced, SessionHead, Vector
 
-ENTRY_COLUMNS = (
-    "id",
-    "kind",
-    "state",
-    "trust",
-    "confidence",
-    "repeats",
-    "usage_count",
-    "success_count",
-    "failure_count",
-    "token_count",
-    "at",
-    "created_at",
-    "updated_at",
-    "valid_from",
-    "valid_to",
-    "thread",
-    "position",
-    "session_id",
-    "turn_refs",
-    "content_hash",
-    "source",
-    "speaker",
-    "title",
-    "tags",
-    "metadata",
-    "text",
-    "evidence",
-)
+ENTRY_COLUMNS = tuple(each.name for each in fields(Entry) if each.name != "partition")
 SELECT_ENTRY = ", ".join(f"e.{column}" for column in ENTRY_COLUMNS) + ", s.tenant, s.layer, s.layer_id"
 """What `entry_from` reads, from `entries e JOIN partitions s`."""
 SEALED_COLUMNS = ("speaker", "title", "metadata", "text", "evidence")
@@ -56,62 +29,40 @@ SEALED_COLUMNS = ("speaker", "title", "metadata", "text", "evidence")
 SEALED = tuple(ENTRY_COLUMNS.index(name) for name in SEALED_COLUMNS)
 """Their places in `SELECT_ENTRY` and `entry_row`."""
 
-_SNAPSHOT = tuple(each.name for each in fields(Entry) if each.name != "partition")
 _decode = json.JSONDecoder().raw_decode
 _dumps = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes one for every call
-_LISTS = frozenset({"turn_refs", "tags", "metadata"})
-_TIMES = frozenset({"at", "created_at", "updated_at", "valid_from", "valid_to"})
+_JSON: dict[str, tuple[type, str]] = {"turn_refs": (list, "[]"), "tags": (list, "[]"), "metadata": (dict, "{}")}
+"""Columns that hold JSON: of which type, and an empty one."""
+_TIMES = ("at", "created_at", "updated_at", "valid_from", "valid_to")
+
+
+def _stored(entry: Entry) -> dict[str, Any]:
+    """The fields of an entry as their columns keep them."""
+    values, at, first = {**vars(entry)}, entry.at, to_micros(entry.at)
+    for name in _TIMES:  # what was never changed since it was made has one time only
+        moment = values[name]
+        values[name] = first if moment is at else None if moment is None else to_micros(moment)
+    for name, (_, empty) in _JSON.items():
+        values[name] = _dumps(values[name]) if values[name] else empty
+    if values["evidence"] == values["text"]:
+        values["evidence"] = None
+    return values
+
+
+_in_order = itemgetter(*ENTRY_COLUMNS)
 
 
 def entry_row(entry: Entry) -> tuple[Any, ...]:
     """The values of `ENTRY_COLUMNS`."""
-    first = to_micros(entry.at)  # as in `_entry_from`
-    return (
-        entry.id,
-        entry.kind,
-        entry.state,
-        entry.trust,
-        entry.confidence,
-        entry.repeats,
-        entry.usage_count,
-        entry.success_count,
-        entry.failure_count,
-        entry.token_count,
-        first,
-        first if entry.created_at is entry.at else to_micros(entry.created_at),
-        first if entry.updated_at is entry.at else to_micros(entry.updated_at),
-        first if entry.valid_from is entry.at else to_micros(entry.valid_from),
-        None if entry.valid_to is None else to_micros(entry.valid_to),
-        entry.thread,
-        entry.position,
-        entry.session_id,
-        _json(entry.turn_refs),
-        entry.content_hash,
-        entry.source,
-        entry.speaker,
-        entry.title,
-        _json(entry.tags),
-        _json(entry.metadata),
-        entry.text,
-        None if entry.evidence == entry.text else entry.evidence,
-    )
-
-
-def column_of(entry: Entry, column: str) -> Any:  # whatever SQLite keeps
-    """The value of one of `ENTRY_COLUMNS`."""
-    value = getattr(entry, column)
-    if column in _TIMES:
-        return None if value is None else to_micros(value)
-    if column in _LISTS:
-        return _json(value)
-    return None if column == "evidence" and value == entry.text else value
+    row: tuple[Any, ...] = _in_order(_stored(entry))
+    return row
 
 
 _MAYBE = frozenset({"valid_to", "thread", "position", "session_id", "speaker", "evidence"})
 _NUMBERS = frozenset({"repeats", "usage_count", "success_count", "failure_count", "token_count", "thread", "position"})
 COLUMN_TYPES = (
     *(
-        (FLOAT if name == "confidence" else INT if name in _NUMBERS | _TIMES else TEXT)
+        (FLOAT if name == "confidence" else INT if name in _NUMBERS or name in _TIMES else TEXT)
         + (NONE if name in _MAYBE else ())
         for name in ENTRY_COLUMNS
     ),
@@ -129,79 +80,26 @@ def entry_from(row: tuple[Any, ...]) -> Entry:
 
 
 def _entry_from(row: tuple[Any, ...]) -> Entry:
-    (
-        id_,
-        kind,
-        state,
-        trust,
-        confidence,
-        repeats,
-        usage,
-        success,
-        failure,
-        tokens,
-        at,
-        created,
-        updated,
-        valid_from,
-        valid_to,
-        thread,
-        position,
-        session_id,
-        turn_refs,
-        content_hash,
-        source,
-        speaker,
-        title,
-        tags,
-        metadata,
-        text,
-        evidence,
-        tenant,
-        layer,
-        layer_id,
-    ) = row
-    tag_list, turn_list = list_from(tags), list_from(turn_refs)
-    about = {} if metadata == "{}" else json_from(metadata)
-    if type(tag_list) is not list or type(turn_list) is not list or type(about) is not dict:
-        raise TypeError("tags, turns or metadata are of another type")
-    first = from_micros(at)  # what was never changed since it was made has one time only
-    return filled(
-        Entry,
-        id=id_,
-        partition=filled(Partition, tenant=tenant, layer=layer, layer_id=layer_id),
-        kind=kind,
-        text=text,
-        title=title,
-        tags=tag_list,
-        evidence=text if evidence is None else evidence,
-        source=source,
-        speaker=speaker,
-        session_id=session_id,
-        turn_refs=turn_list,
-        thread=thread,
-        position=position,
-        confidence=confidence,
-        trust=trust,
-        state=state,
-        repeats=repeats,
-        usage_count=usage,
-        success_count=success,
-        failure_count=failure,
-        token_count=tokens,
-        content_hash=content_hash,
-        at=first,
-        created_at=first if created == at else from_micros(created),
-        updated_at=first if updated == at else from_micros(updated),
-        valid_from=first if valid_from == at else from_micros(valid_from),
-        valid_to=None if valid_to is None else from_micros(valid_to),
-        metadata=about,
-    )
+    tenant, layer, layer_id = row[-3:]
+    values = {"id": row[0], "partition": filled(Partition, tenant=tenant, layer=layer, layer_id=layer_id)}
+    values.update(zip(ENTRY_COLUMNS, row, strict=False))
+    at = values["at"]
+    first = from_micros(at)  # as in `_stored`
+    for name in _TIMES:
+        micros = values[name]
+        values[name] = first if micros == at else None if micros is None else from_micros(micros)
+    for name, (type_, empty) in _JSON.items():
+        values[name] = value = type_() if values[name] == empty else json_from(values[name])
+        if type(value) is not type_:
+            raise TypeError("tags, turns or metadata are of another type")
+    if values["evidence"] is None:
+        values["evidence"] = values["text"]
+    return filled(Entry, **values)
 
 
 def snapshot_of(entry: Entry) -> str:
     """An entry as JSON, without its partition: a version never moves."""
-    values = {name: getattr(entry, name) for name in _SNAPSHOT}
+    values = {name: getattr(entry, name) for name in ENTRY_COLUMNS}
     for name in _TIMES:
         moment: datetime | None = values[name]
         values[name] = None if moment is None else to_micros(moment)
@@ -252,12 +150,6 @@ def vector_from(blob: bytes | None) -> Vector | None:
     return None if blob is None else np.frombuffer(blob, dtype="<f4")
 
 
-def _json(value: Any) -> str:
-    if not value:
-        return "{}" if isinstance(value, dict) else "[]"
-    return _dumps(value)
-
-
 def list_from(text: str) -> list[Any]:
     """A JSON list; most are empty."""
     return [] if text == "[]" else json_from(text)
@@ -280,7 +172,8 @@ def update_of(before: Entry, after: Entry) -> dict[str, Any]:
     changed = [name for name in ENTRY_COLUMNS if old[name] != new[name]]
     if before.text != after.text and before.evidence == after.evidence:  # kept as nothing where it is the text
         changed.append("evidence")
-    return {name: column_of(after, name) for name in changed}
+    stored = _stored(after)
+    return {name: stored[name] for name in changed}
 
 
 # -- links, turns, sessions, records ------------------------------------------------------------------------------

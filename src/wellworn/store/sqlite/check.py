@@ -26,60 +26,40 @@ from wellworn.store.rows import (
 )
 from wellworn.store.sqlite.db import SqliteDb
 
+_NO_ENTRY = "entry NOT IN (SELECT no FROM entries)"
+_NO_END = "source NOT IN (SELECT no FROM entries) OR target NOT IN (SELECT no FROM entries)"
+_NO_PARTITION = "partition IS NOT NULL AND partition NOT IN (SELECT no FROM partitions)"
+_TURNS = "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)"
 _ORPHANS = {
-    # check name: (what the row is, query for its subjects, statement that drops them)
-    "index_without_entry": (
-        "an index record of no entry",
-        "SELECT entry FROM index_records WHERE entry NOT IN (SELECT no FROM entries)",
-        "DELETE FROM index_records WHERE entry NOT IN (SELECT no FROM entries)",
-    ),
-    "vector_without_entry": (
-        "a vector of no entry",
-        "SELECT entry FROM new_vectors WHERE entry NOT IN (SELECT no FROM entries)",
-        "DELETE FROM new_vectors WHERE entry NOT IN (SELECT no FROM entries)",
-    ),
-    "tag_without_entry": (
-        "a tag of no entry",
-        "SELECT entry FROM entry_tags WHERE entry NOT IN (SELECT no FROM entries)",
-        "DELETE FROM entry_tags WHERE entry NOT IN (SELECT no FROM entries)",
-    ),
-    "link_without_end": (
-        "a link with a missing end",
-        "SELECT source || '→' || target FROM links WHERE source NOT IN (SELECT no FROM entries) "
-        "OR target NOT IN (SELECT no FROM entries)",
-        "DELETE FROM links WHERE source NOT IN (SELECT no FROM entries) OR target NOT IN (SELECT no FROM entries)",
-    ),
-    "version_without_entry": (
-        "an old version of no entry",
-        "SELECT no FROM replaced WHERE entry NOT IN (SELECT no FROM entries)",
-        "DELETE FROM replaced WHERE entry NOT IN (SELECT no FROM entries)",
-    ),
-    "record_without_partition": (
-        "a record of no partition",
-        "SELECT no FROM records WHERE partition IS NOT NULL AND partition NOT IN (SELECT no FROM partitions)",
-        "DELETE FROM records WHERE partition IS NOT NULL AND partition NOT IN (SELECT no FROM partitions)",
-    ),
+    # check name: (what the row is, its subject, where it is, what mends it: else the row is dropped)
+    "index_without_entry": ("an index record of no entry", "entry", f"index_records WHERE {_NO_ENTRY}", ""),
+    "vector_without_entry": ("a vector of no entry", "entry", f"new_vectors WHERE {_NO_ENTRY}", ""),
+    "tag_without_entry": ("a tag of no entry", "entry", f"entry_tags WHERE {_NO_ENTRY}", ""),
+    "link_without_end": ("a link with a missing end", "source || '→' || target", f"links WHERE {_NO_END}", ""),
+    "version_without_entry": ("an old version of no entry", "no", f"replaced WHERE {_NO_ENTRY}", ""),
+    "record_without_partition": ("a record of no partition", "no", f"records WHERE {_NO_PARTITION}", ""),
     "record_without_entry": (
         "a record of an entry that is gone",
-        "SELECT record FROM record_entries WHERE entry NOT IN (SELECT no FROM entries)",
-        "DELETE FROM records WHERE no IN "
-        "(SELECT record FROM record_entries WHERE entry NOT IN (SELECT no FROM entries))",
+        "record",
+        f"record_entries WHERE {_NO_ENTRY}",
+        f"DELETE FROM records WHERE no IN (SELECT record FROM record_entries WHERE {_NO_ENTRY})",
     ),
     "turn_count": (
         "the count of its turns is not that of the turns",
-        "SELECT no FROM sessions WHERE turns <> "
-        "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)",
-        "UPDATE sessions SET turns = "
-        "coalesce((SELECT max(number) + 1 FROM turns WHERE turns.session = sessions.no), 0)",
+        "no",
+        f"sessions WHERE turns <> {_TURNS}",
+        f"UPDATE sessions SET turns = {_TURNS}",
     ),
     "removed_but_there": (
         "an entry counted as removed is there",
-        "SELECT entry FROM removed WHERE entry IN (SELECT no FROM entries)",
-        "DELETE FROM removed WHERE entry IN (SELECT no FROM entries)",
+        "entry",
+        "removed WHERE entry IN (SELECT no FROM entries)",
+        "",
     ),
     "count_behind": (
         "an entry is ahead of its partition's count",
-        "SELECT e.id FROM entries e JOIN partitions s ON s.no = e.partition WHERE e.seq > s.seq OR e.index_seq > e.seq",
+        "e.id",
+        "entries e JOIN partitions s ON s.no = e.partition WHERE e.seq > s.seq OR e.index_seq > e.seq",
         "UPDATE partitions SET seq = max(seq, (SELECT coalesce(max(max(e.seq, e.index_seq)), 0) + 1 FROM entries e "
         "WHERE e.partition = partitions.no))",
     ),
@@ -96,8 +76,8 @@ def check_tables(db: SqliteDb) -> Iterator[Flaw]:
             yield Flaw(check="partition", subject=f"row {row}", problem="an entry on no partition", repairable=False)
         elif table in ("turns", "sessions"):
             yield Flaw(check="turn", subject=f"{table} row {row}", problem=f"no such {parent}", repairable=False)
-    for check, (problem, query, _) in _ORPHANS.items():
-        for (subject,) in db.execute(query).fetchall():
+    for check, (problem, column, where, _) in _ORPHANS.items():
+        for (subject,) in db.execute(f"SELECT {column} FROM {where}").fetchall():
             yield Flaw(check=check, subject=f"row {subject}", problem=problem, repairable=True)
     yield from (flaw for _, flaw in _tag_flaws(db))
 
@@ -118,11 +98,15 @@ def _tag_flaws(db: SqliteDb) -> Iterator[tuple[tuple[int, int, list[str]], Flaw]
 
 def _texts(text: object) -> list[str] | None:
     """A JSON list of texts; None where it is none: the entry itself cannot be read then, which its reader says."""
+    found = _json(text)
+    return found if isinstance(found, list) and all(isinstance(one, str) for one in found) else None
+
+
+def _json(text: object) -> Any:  # any JSON value
     try:
-        found = json.loads(text) if isinstance(text, str) else None
+        return json.loads(text) if isinstance(text, str) else None
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, list) and all(isinstance(one, str) for one in found) else None
 
 
 def mend_tables(db: SqliteDb) -> list[Flaw]:
@@ -136,8 +120,8 @@ def mend_tables(db: SqliteDb) -> list[Flaw]:
     for (no, partition, tags), _ in list(_tag_flaws(db)):
         db.execute("DELETE FROM entry_tags WHERE entry = ?", (no,))
         db.executemany("INSERT OR IGNORE INTO entry_tags VALUES (?, ?, ?)", [(partition, tag, no) for tag in tags])
-    for _, _, statement in _ORPHANS.values():
-        db.execute(statement)
+    for _, _, where, statement in _ORPHANS.values():
+        db.execute(statement or f"DELETE FROM {where}")
     return mended
 
 
@@ -220,7 +204,7 @@ def _fixed(row: dict[str, Any]) -> dict[str, Any]:
         elif name == "valid_to":
             row[name] = value if _is_time(value) else None
         elif name in ("turn_refs", "tags", "metadata"):
-            row[name] = value if _is_json(value, dict if name == "metadata" else list) else _DEFAULTS[name]
+            row[name] = value if isinstance(_json(value), dict if name == "metadata" else list) else _DEFAULTS[name]
         elif name == "confidence" or name in ("thread", "position") or name.endswith(("count", "repeats", "number")):
             row[name] = value if isinstance(value, int | float) else None if name in _MAYBE else _DEFAULTS.get(name, 0)
         elif not isinstance(value, str) and name not in ("id", "text"):
@@ -230,10 +214,3 @@ def _fixed(row: dict[str, Any]) -> dict[str, Any]:
 
 def _is_time(value: object) -> bool:
     return isinstance(value, int) and _readable(lambda row: from_micros(row[0]), [value])
-
-
-def _is_json(value: object, type_: type) -> bool:
-    try:
-        return isinstance(value, str) and isinstance(json.loads(value), type_)
-    except (ValueError, RecursionError):
-        return False

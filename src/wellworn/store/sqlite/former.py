@@ -9,12 +9,8 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
-from datetime import UTC
 from typing import Any
-
-from wellworn.core.clock import from_micros
 
 SHELVED = ("entries", "index_records", "entry_tags", "sessions", "removed", "recalls", "policies", "jobs", "dossiers")
 """Tables with the column `shelf`, the former word for a partition."""
@@ -22,10 +18,59 @@ DROPPED = ("outcomes", "recalls", "policies", "calls", "jobs", "dossier_entries"
 """Tables whose rows become records; those that refer to others come first."""
 STALE_INDEX = "stale_index"
 """The table that says, until they are written anew, that the index records are those of that release."""
-_INSERT = """
+_INTO = """
 INSERT INTO records (no, tenant, partition, kind, key, state, session, due_at, created_at, updated_at, names, body, blob,
                      rows)
-VALUES (:no, :tenant, :partition, :kind, :key, :state, :session, :due_at, :at, :updated_at, :names, :body, :blob, :rows)
+"""
+# Under their own numbers, and so before all others: learned states refer to them.
+_OUTCOMES = """
+SELECT o.no, s.tenant, r.partition, 'outcome', r.id || ' ' || o.kind, o.kind, NULL, NULL, o.at, o.at, '[]',
+       json_object('recall', r.id, 'value', json(o.value)), NULL, NULL
+FROM outcomes o JOIN recalls r ON r.no = o.recall JOIN partitions s ON s.no = r.partition ORDER BY o.no
+"""
+_RECALLS = """
+SELECT s.tenant, r.partition, r.id, r.at, r.query, r.profile, r.level, r.shown, r.nos, r.base, r.names, r.features
+FROM recalls r JOIN partitions s ON s.no = r.partition ORDER BY r.no
+"""
+_POLICIES = """
+SELECT NULL, tenant, partition, 'policy', ifnull(nullif(profile, ''), '(settings)'), '', NULL, NULL, 0, 0, '[]', '{}',
+       CAST(state AS BLOB), NULL
+FROM policies
+"""
+_CALLS = """
+SELECT NULL, tenant, NULL, 'call', NULL, '', NULL, NULL, at, at, '[]',
+       json_object('purpose', purpose, 'model', model, 'input_tokens', input_tokens, 'output_tokens', output_tokens,
+                   'usd', usd, 'seconds', seconds, 'ok', json(CASE WHEN ok THEN 'true' ELSE 'false' END)), NULL, NULL
+FROM calls ORDER BY no
+"""
+_SUMS = """
+SELECT NULL, tenant, NULL, 'spent', {key}, '', {session}, NULL, max(at), max(at), '[]',
+       json_object('tokens', sum(input_tokens + output_tokens), 'usd', sum(usd)), NULL, NULL
+FROM calls WHERE {key} IS NOT NULL GROUP BY tenant, {key}
+"""
+"""What each tenant, day and session cost; see `models.ledger`."""
+_JOBS = """
+SELECT NULL, s.tenant, j.partition, 'job', j.kind || ' ' || j.key, j.state, json_extract(j.payload, '$.session'),
+       CASE j.state WHEN 'queued' THEN j.due_at WHEN 'running' THEN j.lease_until END, j.created_at, j.updated_at, '[]',
+       json_object('id', j.id, 'kind', j.kind, 'key', j.key, 'payload', json(j.payload), 'attempts', j.attempts,
+                   'due_at', j.due_at, 'worker', j.worker, 'error', j.error, 'result', json(j.result)), NULL, NULL
+FROM jobs j JOIN partitions s ON s.no = j.partition ORDER BY j.no
+"""
+_DOSSIERS = """
+SELECT NULL, s.tenant, d.partition, d.kind, d.key, d.state, d.session, NULL, d.created_at, d.updated_at,
+       (SELECT json_group_array(id) FROM (SELECT e.id FROM dossier_entries n JOIN entries e ON e.no = n.entry
+                                          WHERE n.dossier = d.no ORDER BY n.place)), d.body, NULL, NULL
+FROM dossiers d JOIN partitions s ON s.no = d.partition ORDER BY d.no
+"""
+_NAMED = """
+INSERT OR IGNORE INTO record_entries
+SELECT r.no, e.no FROM records r, json_each(r.names) j JOIN entries e ON e.id = j.value WHERE r.names <> '[]'
+"""
+_EVENTS = """
+SELECT NULL, tenant, NULL, 'event', NULL, action, NULL, NULL, at, at, '[]',
+       CASE detail WHEN '{}' THEN json_object('entry', entry_id)
+                   ELSE json_object('entry', entry_id, 'detail', json(detail)) END, NULL, NULL
+FROM audit ORDER BY no
 """
 
 
@@ -42,170 +87,23 @@ def convert(db: sqlite3.Connection, schema: Iterable[str]) -> None:
         words = statement[statement.index("CREATE") :].split()
         if words[1] != "TABLE" or words[2] not in there:
             db.execute(statement)
-    # Outcomes first, under their own numbers: learned states refer to them.
-    for records in (_outcomes, _recalls, _policies, _calls, _sums, _jobs, _dossiers, _events):
-        for record in records(db):
-            _put(db, **record)
+    db.execute(_INTO + _OUTCOMES)
+    db.executemany(f"{_INTO} VALUES ({', '.join('?' * 14)})", _recalls(db))
+    day = "'day ' || date(at / 1000000, 'unixepoch')"
+    sums = (("'tenant'", "NULL"), (day, "NULL"), ("'session ' || session", "session"))
+    costs = [_SUMS.format(key=key, session=session) for key, session in sums]
+    for query in (_POLICIES, _CALLS, *costs, _JOBS, _DOSSIERS, _EVENTS):
+        db.execute(_INTO + query)
+    db.execute(_NAMED)
     for table in DROPPED:
         db.execute(f"DROP TABLE {table}")
     db.execute(f"CREATE TABLE {STALE_INDEX} (no INTEGER)")
 
 
-def _put(db: sqlite3.Connection, *, entries: Iterable[int] = (), **given: Any) -> None:  # columns of records
-    empty = {"no": None, "partition": None, "key": None, "state": "", "session": None, "due_at": None, "names": "[]"}
-    record: dict[str, Any] = {**empty, "body": "{}", "blob": None, "rows": None, **given}
-    made = db.execute(_INSERT, {"updated_at": record["at"], **record}).lastrowid
-    db.executemany("INSERT OR IGNORE INTO record_entries VALUES (?, ?)", [(made, entry) for entry in entries])
-
-
-def _outcomes(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    for no, tenant, partition, recall, kind, value, at in db.execute(
-        "SELECT o.no, s.tenant, r.partition, r.id, o.kind, o.value, o.at FROM outcomes o "
-        "JOIN recalls r ON r.no = o.recall JOIN partitions s ON s.no = r.partition ORDER BY o.no"
-    ):
-        body = _dumps({"recall": recall, "value": json.loads(value)})
-        yield {
-            "no": no,
-            "tenant": tenant,
-            "partition": partition,
-            "kind": "outcome",
-            "key": f"{recall} {kind}",
-            "state": kind,
-            "body": body,
-            "at": at,
-        }
-
-
-def _recalls(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
+def _recalls(db: sqlite3.Connection) -> Iterator[tuple[Any, ...]]:
     """See `learning.records`: the words are the body, a line of JSON and the numbers the blob."""
-    for tenant, partition, key, at, query, profile, level, shown, nos, base, names, features in db.execute(
-        "SELECT s.tenant, r.partition, r.id, r.at, r.query, r.profile, r.level, r.shown, r.nos, r.base, r.names, "
-        "r.features FROM recalls r JOIN partitions s ON s.no = r.partition ORDER BY r.no"
-    ):
+    for tenant, partition, key, at, query, profile, level, shown, nos, base, names, features in db.execute(_RECALLS):
         how = json.dumps([profile, level, shown, json.loads(names)]).encode()
-        yield {
-            "tenant": tenant,
-            "partition": partition,
-            "kind": "recall",
-            "key": key,
-            "body": _dumps({"query": query}) if query else "{}",
-            "rows": nos[: 8 * shown] if query and shown else None,
-            "blob": how + b"\n" + nos + base + features,
-            "at": at,
-        }
-
-
-def _policies(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    for tenant, partition, profile, state in db.execute("SELECT tenant, partition, profile, state FROM policies"):
-        yield {
-            "tenant": tenant,
-            "partition": partition,
-            "kind": "policy",
-            "key": profile or "(settings)",
-            "blob": state.encode(),
-            "at": 0,
-        }
-
-
-_CALLS = (
-    "SELECT tenant, at, purpose, model, session, input_tokens, output_tokens, usd, seconds, ok FROM calls ORDER BY no"
-)
-
-
-def _calls(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    for tenant, at, purpose, model, _, read, written, usd, seconds, ok in db.execute(_CALLS):
-        call = {"purpose": purpose, "model": model, "input_tokens": read, "output_tokens": written}
-        body = _dumps({**call, "usd": usd, "seconds": seconds, "ok": bool(ok)})
-        yield {"tenant": tenant, "kind": "call", "body": body, "at": at}
-
-
-def _sums(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    """What each tenant, day and session cost; see `models.ledger`."""
-    tokens: dict[tuple[str, str, str | None], int] = defaultdict(int)
-    dollars: dict[tuple[str, str, str | None], float] = defaultdict(float)
-    last: dict[str, int] = {}
-    for tenant, at, _, _, session, read, written, usd, _, _ in db.execute(_CALLS):
-        last[tenant] = at
-        keys: list[tuple[str, str | None]] = [("tenant", None), (f"day {from_micros(at).astimezone(UTC).date()}", None)]
-        for key, of in [*keys, *([] if session is None else [(f"session {session}", session)])]:
-            tokens[tenant, key, of] += read + written
-            dollars[tenant, key, of] += usd
-    for (tenant, key, session), total in tokens.items():
-        body = _dumps({"tokens": total, "usd": dollars[tenant, key, session]})
-        yield {"tenant": tenant, "kind": "spent", "key": key, "session": session, "body": body, "at": last[tenant]}
-
-
-def _jobs(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    for (
-        tenant,
-        partition,
-        id,
-        kind,
-        key,
-        payload,
-        state,
-        attempts,
-        due_at,
-        lease,
-        worker,
-        error,
-        result,
-        at,
-        updated,
-    ) in db.execute(
-        "SELECT s.tenant, j.partition, j.id, j.kind, j.key, j.payload, j.state, j.attempts, j.due_at, j.lease_until, "
-        "j.worker, j.error, j.result, j.created_at, j.updated_at FROM jobs j JOIN partitions s ON s.no = j.partition "
-        "ORDER BY j.no"
-    ):
-        about = json.loads(payload)
-        body = {"id": id, "kind": kind, "key": key, "payload": about, "attempts": attempts, "due_at": due_at}
-        body |= {"worker": worker, "error": error, "result": json.loads(result)}
-        yield {
-            "tenant": tenant,
-            "partition": partition,
-            "kind": "job",
-            "key": f"{kind} {key}",
-            "state": state,
-            "session": about.get("session"),
-            "due_at": {"queued": due_at, "running": lease}.get(state),
-            "body": _dumps(body),
-            "at": at,
-            "updated_at": updated,
-        }
-
-
-def _dossiers(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    named: dict[int, list[tuple[int, str]]] = defaultdict(list)
-    for dossier, entry, id in db.execute(
-        "SELECT d.dossier, e.no, e.id FROM dossier_entries d JOIN entries e ON e.no = d.entry ORDER BY d.dossier, d.place"
-    ):
-        named[dossier].append((entry, id))
-    for no, tenant, partition, kind, key, state, body, session, at, updated in db.execute(
-        "SELECT d.no, s.tenant, d.partition, d.kind, d.key, d.state, d.body, d.session, d.created_at, d.updated_at "
-        "FROM dossiers d JOIN partitions s ON s.no = d.partition ORDER BY d.no"
-    ):
-        yield {
-            "tenant": tenant,
-            "partition": partition,
-            "kind": kind,
-            "key": key,
-            "state": state,
-            "session": session,
-            "body": body,
-            "names": _dumps([id for _, id in named[no]]),
-            "entries": [entry for entry, _ in named[no]],
-            "at": at,
-            "updated_at": updated,
-        }
-
-
-def _events(db: sqlite3.Connection) -> Iterator[dict[str, Any]]:
-    for tenant, at, action, entry, detail in db.execute(
-        "SELECT tenant, at, action, entry_id, detail FROM audit ORDER BY no"
-    ):
-        body = {"entry": entry} if detail == "{}" else {"entry": entry, "detail": json.loads(detail)}
-        yield {"tenant": tenant, "kind": "event", "state": action, "body": _dumps(body), "at": at}
-
-
-def _dumps(value: Any) -> str:  # any JSON value
-    return json.dumps(value, ensure_ascii=False)
+        body = json.dumps({"query": query}, ensure_ascii=False) if query else "{}"
+        rows, blob = nos[: 8 * shown] if query and shown else None, how + b"\n" + nos + base + features
+        yield None, tenant, partition, "recall", key, "", None, None, at, at, "[]", body, blob, rows
