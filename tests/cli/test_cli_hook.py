@@ -63,6 +63,50 @@ def test_a_transcript_is_the_work_since_the_last_prompt() -> None:
     assert judge(work).success
 
 
+def item(type: str, **fields: Any) -> str:  # a line of a transcript of Codex 0.166
+    return json.dumps({"type": "response_item", "payload": {"type": type, **fields}})
+
+
+def said(role: str, text: str) -> str:
+    kind = "output_text" if role == "assistant" else "input_text"
+    return item("message", role=role, content=[{"type": kind, "text": text}])
+
+
+def ran(id: str, command: str, output: str) -> list[str]:
+    call = item("function_call", call_id=id, name="exec_command", arguments=json.dumps({"cmd": command}))
+    return [call, item("function_call_output", call_id=id, output=output)]
+
+
+def test_a_transcript_of_codex_is_read_the_same() -> None:
+    work = trajectory_in(
+        [
+            said("user", "an older prompt"),
+            *ran("0", "ls", "Process exited with code 0\nOutput:\nx"),
+            json.dumps({"type": "event_msg", "payload": {"type": "token_count"}}),
+            said("user", "Run the tests of the parser"),
+            said("developer", "<memories/>"),
+            *ran(
+                "1", "pytest tests/parse", "Wall time: 0.1 seconds\nProcess exited with code 4\nOutput:\nno such folder"
+            ),
+            item("function_call", call_id="2", name="memory_search", arguments="not JSON"),
+            item("function_call_output", call_id="2", output="Process exited with code 0 is what it prints"),
+            *ran("3", "make watch", "Process running with session ID 7\nOutput:\nProcess exited with code 1"),
+            *ran("4", "pytest tests/parser", "Exit code: 0\nOutput:\n12 passed"),
+            said("assistant", "All tests pass."),
+        ]
+    )
+    assert work.query == "Run the tests of the parser"
+    assert [(step.action, step.arguments, step.ok) for step in work.steps] == [
+        ("Bash", {"command": "pytest tests/parse"}, False),
+        ("memory_search", {}, None),
+        ("Bash", {"command": "make watch"}, None),
+        ("Bash", {"command": "pytest tests/parser"}, True),
+    ]
+    assert work.steps[0].error == "no such folder"
+    assert work.steps[-1].result == "12 passed"
+    assert work.output == "All tests pass."
+
+
 def test_a_transcript_that_is_missing_or_strange_is_no_work(tmp_path: Path) -> None:
     assert read_transcript(tmp_path / "none.jsonl").steps == ()
     strange = ["[]", "7", '{"type": "user", "message": 7}', entry("assistant", 7), entry("user", result("9", "x"))]

@@ -53,7 +53,8 @@ TOML_TEXTS = {
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A project folder with a home of its own inside; nothing outside is touched."""
-    for name in ("WELLWORN_DB", "WELLWORN_USER", "WELLWORN_TENANT", "CODEX_HOME", "XDG_CONFIG_HOME", "APPDATA"):
+    ours = ("WELLWORN_DB", "WELLWORN_USER", "WELLWORN_TENANT")
+    for name in (*ours, "CLAUDE_CONFIG_DIR", "CODEX_HOME", "XDG_CONFIG_HOME", "APPDATA"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setattr(sys, "platform", "linux")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
@@ -163,6 +164,22 @@ def test_print_shows_the_settings_and_changes_nothing(place: Path) -> None:
     assert "ollama:llama3.2" in shown
     assert ".claude/settings.json" in shown
     assert content(place) == {}
+
+
+@pytest.mark.parametrize(
+    ("client", "variable", "files"),
+    [
+        ("claude-code", "CLAUDE_CONFIG_DIR", {".claude.json", "settings.json"}),
+        ("codex", "CODEX_HOME", {"config.toml", "hooks.json"}),
+    ],
+)
+def test_a_program_may_keep_its_settings_elsewhere(
+    place: Path, monkeypatch: pytest.MonkeyPatch, client: str, variable: str, files: set[str]
+) -> None:
+    monkeypatch.setenv(variable, str(place / "moved"))
+    connect(client, "--global")
+    assert {*content(place / "moved")} == files
+    assert {*content(place / "home")} == {".wellworn/.gitignore"}
 
 
 @pytest.mark.parametrize("client", [name for name, client in CLIENTS.items() if client.hooks])

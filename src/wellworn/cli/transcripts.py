@@ -1,17 +1,20 @@
 """Read the transcript of a coding agent as a trajectory.
 
-Reads the files of Claude Code: one JSON object per line, each a message with text, tool calls, or their results. Only
-what came after the last prompt counts. Whatever is not understood is left out, because the format is not ours.
+Reads the files of Claude Code and Codex: one JSON object per line, each a message with text, tool calls, or their
+results. Only what came after the last prompt counts. Whatever is not understood is left out, because the formats are not
+ours.
 """
 
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from wellworn.core.lazy import regex
 from wellworn.tasks.trajectory import Step, Trajectory, bounded, step_of
 
 MAX_BYTES = 50_000_000
@@ -19,6 +22,7 @@ MAX_RESULT_CHARS = 2_000
 MAX_TEXT_CHARS = 1_000
 RUNS_COMMANDS = ("Bash",)
 """Tools whose results are errors exactly when the command's exit code was not 0."""
+_EXIT_CODE = regex(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
 
 
 def read_transcript(path: Path) -> Trajectory:
@@ -67,10 +71,36 @@ def _messages(lines: Iterable[str]) -> Iterable[Mapping[str, Any]]:
             value = json.loads(line)
         except (ValueError, RecursionError):
             continue
-        if isinstance(value, Mapping) and not value.get("isSidechain") and not value.get("isMeta"):
-            message = value.get("message")
-            if isinstance(message, Mapping) and value.get("type") in ("user", "assistant"):
-                yield message
+        if not isinstance(value, Mapping) or value.get("isSidechain") or value.get("isMeta"):
+            continue
+        message, item = value.get("message"), value.get("payload")
+        if isinstance(message, Mapping) and value.get("type") in ("user", "assistant"):
+            yield message
+        elif isinstance(item, Mapping) and value.get("type") == "response_item":
+            yield _of_codex(item)
+
+
+def _of_codex(item: Mapping[str, Any]) -> Mapping[str, Any]:
+    """An item of Codex as Claude Code writes it, with commands under the same name, so that both teach each other."""
+    match item:
+        case {"type": "message", "role": "user" | "assistant" as role, "content": list() as parts}:
+            texts = [{**part, "type": "text"} for part in parts if isinstance(part, Mapping) and "text" in part]
+            return {"role": role, "content": texts}
+        case {"type": "function_call", "call_id": str() as id, "name": str() as name, "arguments": str() as text}:
+            try:
+                given = json.loads(text)
+            except (ValueError, RecursionError):
+                given = {}
+            if name == "exec_command" and isinstance(given, Mapping):
+                name, given = "Bash", {"command": given.get("cmd")}
+            return {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": name, "input": given}]}
+        case {"type": "function_call_output", "call_id": str() as id, "output": str() as output}:
+            head, _, text = output.partition("Output:\n")
+            code = _EXIT_CODE.search(head)
+            failed = None if code is None else code[1] != "0"  # a command that still runs has no code
+            result = {"type": "tool_result", "tool_use_id": id, "content": text or output, "is_error": failed}
+            return {"role": "user", "content": [result]}
+    return {}
 
 
 def _texts(parts: Iterable[Any]) -> str:
@@ -83,5 +113,6 @@ def _answered(step: Step, part: Mapping[str, Any]) -> Step:
     text = (_texts(content) if isinstance(content, list) else str(content or ""))[:MAX_RESULT_CHARS]
     if part.get("is_error") is True:
         return replace(step, error=text or "error", ok=False)
-    ran = step.action in RUNS_COMMANDS  # only a command says that it worked; that a file was read proves nothing
+    # Only a command that ended says that it worked; that a file was read proves nothing.
+    ran = step.action in RUNS_COMMANDS and part.get("is_error", False) is False
     return replace(step, result=text, ok=True if ran else None)

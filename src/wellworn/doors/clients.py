@@ -1,7 +1,7 @@
 """The settings of the programs that talk to `wellworn mcp`: where each keeps them, and what is added.
 
-Formats as their makers document them (docs/decisions/0026-mcp.md says when they were looked up). Files are
-changed as text: comments, order, indentation and line ends stay, and what is added can be taken out so that the text is,
+Formats as their makers document them in November 2026; those of Claude Code and Codex were tried with the programs. Files
+are changed as text: comments, order, indentation and line ends stay, and what is added can be taken out so that the text is,
 byte for byte, the one before. JSON may have comments and trailing commas; to TOML tables are added at the end.
 """
 
@@ -369,20 +369,25 @@ def _app_data(*parts: str) -> Path:
     return root.joinpath(*parts)
 
 
-def _codex(name: str) -> Callable[[Path | None], Path]:
-    home = os.environ.get("CODEX_HOME")
-    return lambda project: (Path(home or Path.home() / ".codex") if project is None else project / ".codex") / name
+def _moved(variable: str, project_file: str, home_file: str, moved_file: str) -> Callable[[Path | None], Path]:
+    """As `_under`, where the program lets a variable name its folder of settings for all projects."""
+
+    def place(project: Path | None) -> Path:
+        folder = os.environ.get(variable) if project is None else None
+        return Path(folder) / moved_file if folder else _under(project_file, home_file)(project)
+
+    return place
 
 
 CLIENTS: Mapping[str, ClientSettings] = {
     "claude-code": ClientSettings(
         title="Claude Code",
         servers=("mcpServers",),
-        file=_under(".mcp.json", ".claude.json"),
-        hooks_file=_under(".claude/settings.json", ".claude/settings.json"),
+        file=_moved("CLAUDE_CONFIG_DIR", ".mcp.json", ".claude.json", ".claude.json"),
+        hooks_file=_moved("CLAUDE_CONFIG_DIR", ".claude/settings.json", ".claude/settings.json", "settings.json"),
         hooks=("UserPromptSubmit", "Stop", "SessionEnd"),
         typed=True,
-        then="Start `claude` in this folder and allow the server; /mcp lists it.",
+        then="Start `claude` and allow the server if it asks; /mcp lists it.",
     ),
     "cursor": ClientSettings(
         title="Cursor",
@@ -401,10 +406,10 @@ CLIENTS: Mapping[str, ClientSettings] = {
     "codex": ClientSettings(
         title="Codex",
         servers=("mcp_servers",),
-        file=_codex("config.toml"),
-        hooks_file=_codex("hooks.json"),
-        hooks=("UserPromptSubmit",),
-        then="Start `codex` in this folder and trust it; /mcp lists the server.",
+        file=_moved("CODEX_HOME", ".codex/config.toml", ".codex/config.toml", "config.toml"),
+        hooks_file=_moved("CODEX_HOME", ".codex/hooks.json", ".codex/hooks.json", "hooks.json"),
+        hooks=("UserPromptSubmit", "Stop"),
+        then="Start `codex` and trust the folder and the hooks when it asks; /mcp lists the server.",
     ),
     "claude-desktop": ClientSettings(
         title="Claude Desktop",
