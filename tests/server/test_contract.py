@@ -27,6 +27,7 @@ from wellworn import (
 )
 from wellworn.aio import AsyncMemory
 from wellworn.server import client
+from wellworn.tasks import ReasoningBank
 
 from .conftest import serving
 
@@ -115,6 +116,32 @@ def test_recall_outcome_and_reason(mem: Subject) -> None:
     assert "tokio" in mem.assemble("which runtime does Ada prefer").text
     assert mem.reason("which runtime does Ada prefer").recall.hits
     assert mem.learning.status().mode == "on"
+
+
+def test_a_task_teaches_the_next_one(mem: Subject) -> None:
+    local = isinstance(mem, Memory)
+    bank: Any = ReasoningBank(mem) if local else mem.tasks
+    assert bank.begin(task_id="web/1", query="export the report as csv", domain="web", k=2).hits == []
+    steps = [
+        {"tool": "export", "args": {"format": "xls"}, "error": "unknown format"},
+        {"tool": "export", "args": {"format": "csv"}, "result": "42 rows", "ok": True},
+    ]
+    over = bank.finish("web/1", {"steps": steps, "output": "done"}, verdict=True)
+    assert (over.task_id, over.verdict.outcome if local else over.outcome) == ("web/1", "success")
+    with pytest.raises(NotFound, match="web/1"):
+        bank.finish("web/1", steps)
+    ids = {one.id for one in bank.items(domain="web", kind=["strategy", "guardrail"])}
+    assert ids == {*over.entry_ids} if local else ids == {one.id for one in over.items} != set()
+    begun = bank.begin(task_id="web/2", query="export the invoices as csv", domain="web")
+    assert "csv" in begun.hits[0].text
+    assert bank.retrieve("export a table as csv", k=1)[0].entry.id in ids
+    listed = bank.tasks if local else bank.list
+    assert [one.task_id for one in listed()] == ["web/2", "web/1"]
+    assert [one.trajectory.steps[1].result for one in listed(state="reinforced", limit=1)] == ["42 rows"]
+    with pytest.raises(InvalidInput, match="no state of a task"):
+        listed(state="nowhere")
+    with pytest.raises(InvalidInput, match="trajectory"):
+        bank.finish("web/2", {"stepz": []})
 
 
 def test_edit_supersede_link_and_history(mem: Subject) -> None:

@@ -34,7 +34,7 @@ def writes() -> list[Route]:
     return [route for route in all_routes() if route.writes]
 
 
-READING = {"POST /v1/recall", "POST /v1/reason", "POST /v1/context"}
+READING = {"POST /v1/recall", "POST /v1/reason", "POST /v1/context", "POST /v1/items/search"}
 """Questions are sent as a POST, because they are long."""
 FORMS = [
     route.path

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from wellworn.server.app import build_app
 from wellworn.server.keys import list_keys
+from wellworn.tasks import ReasoningBank
 
 from .conftest import Running, serving
 from .made import Route, arguments, routes_of
@@ -39,7 +40,10 @@ class World:
         entries = [repr(one) for one in memory.entries(limit=1000)]
         said = memory.session("talk").turns()
         keys = list_keys(memory.engine.store, "acme")
-        return repr((entries, memory.sessions(), said, memory.links(self.ids[0]), keys, memory.learning.export()))
+        tasks = ReasoningBank(memory).tasks()
+        return repr(
+            (entries, memory.sessions(), said, memory.links(self.ids[0]), keys, memory.learning.export(), tasks)
+        )
 
 
 @pytest.fixture(scope="module")
@@ -51,8 +55,12 @@ def world() -> Iterator[World]:
         victim.link(other, entry, "supports")
         victim.session("talk").add("user", SECRET)
         victim.session("talk").end()
+        victim.tasks.begin(task_id="open", query=SECRET)
+        done = victim.tasks.begin(task_id="done", query=SECRET)
+        steps = [{"tool": "open", "args": {"code": SECRET}, "error": "no"}, {"tool": "open", "args": {}, "ok": True}]
+        item = victim.tasks.finish("done", steps, verdict=True).items[0].id
         found = victim.recall("vault")
-        ids = [entry, "talk", found.id, token.split("_")[1], "ada", victim.jobs.list()[0].id]
+        ids = [entry, "talk", found.id, token.split("_")[1], "ada", victim.jobs.list()[0].id, "open", done.id, item]
         world = World(running, ids, routes_of(build_app(running.service)), running.key(tenant="evil"), token)
         world.before = world.state()
         yield world

@@ -24,6 +24,9 @@ export type Receipt = Schemas["Receipt"];
 export type Reflection = Schemas["Reflection"];
 export type Report = Schemas["Report"];
 export type Stats = Schemas["Stats"];
+export type Task = Schemas["Task"];
+export type TaskStart = Schemas["TaskStart"];
+export type TaskEnd = Schemas["TaskEnd"];
 export type Turn = Schemas["Turn"];
 export type Version = Schemas["Version"];
 /** Who did what to which entry. */
@@ -38,6 +41,7 @@ export type RecallOptions = Omit<Schemas["RecallBody"], "query">;
 export type ContextOptions = Omit<Schemas["ContextBody"], "message">;
 export type Outcome = Schemas["OutcomeBody"];
 export type Changes = Schemas["ChangeBody"];
+export type ItemKind = "strategy" | "guardrail";
 
 /** Which entries to list. */
 export interface Listing {
@@ -149,6 +153,36 @@ export class Client {
   /** The chain of entries that bears on a question, and what follows from them. */
   reason(query: string, more: Omit<Schemas["ReasonBody"], "query"> = {}, options?: CallOptions): Promise<Reasoning> {
     return this.#wire.call("post", "/v1/reason", this.scope, { body: { query, ...more }, once: false, options });
+  }
+
+  // -- tasks -----------------------------------------------------------------------------------------------------
+
+  /** Begin a task and get what worked or failed in similar ones. */
+  beginTask(body: Schemas["TaskBody"], options?: CallOptions): Promise<TaskStart> {
+    return this.#wire.call("post", "/v1/tasks", this.scope, { body, options });
+  }
+
+  /** Finish a task: the work is judged, and what it teaches is kept for the next one. */
+  finishTask(taskId: string, body: Schemas["FinishBody"], options?: CallOptions): Promise<TaskEnd> {
+    return this.#wire.call("post", "/v1/tasks/{id}/finish", this.scope, { id: taskId, body, options });
+  }
+
+  /** Attempts at tasks, newest first. */
+  async tasks(query: { state?: Task["state"]; limit?: number } = {}, options?: CallOptions): Promise<Task[]> {
+    return (await this.#wire.call("get", "/v1/tasks", this.scope, { query, options })).tasks;
+  }
+
+  /** Strategies and guardrails that tasks taught, the surest first. */
+  async items(
+    query: { domain?: string; kind?: ItemKind | ItemKind[]; limit?: number } = {},
+    options?: CallOptions,
+  ): Promise<Entry[]> {
+    return (await this.#wire.call("get", "/v1/items", this.scope, { query, options })).items;
+  }
+
+  /** The strategies and guardrails that help most with a task. */
+  searchItems(query: string, more: Omit<Schemas["ItemsBody"], "query"> = {}, options?: CallOptions): Promise<Recall> {
+    return this.#wire.call("post", "/v1/items/search", this.scope, { body: { query, ...more }, once: false, options });
   }
 
   // -- look ------------------------------------------------------------------------------------------------------

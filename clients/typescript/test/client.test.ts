@@ -23,7 +23,7 @@ function somebody(options: ConstructorParameters<typeof Client>[1] = {}): Client
 
 test("what is remembered is recalled, and the outcome is learned from once", async () => {
   const ada = somebody();
-  const [id] = await ada.remember("Ada prefers tokio over async-std.", { kind: "preference", tags: ["rust"] });
+  const [id] = await ada.remember("Ada prefers tokio over async-std.", { kind: "preference", tags: ["rust"], metadata: { from: "a test" } });
   const recall = await ada.recall("Which async runtime does Ada prefer?", { k: 3 });
   assert.equal(recall.hits[0]!.entry.id, id);
   assert.equal(recall.hits[0]!.entry.kind, "preference");
@@ -31,6 +31,23 @@ test("what is remembered is recalled, and the outcome is learned from once", asy
   assert.equal(await ada.outcome(recall.id, { cited: [0] }), false);
   assert.equal((await ada.learning()).outcomes, 1);
   assert.match((await ada.reason("Which async runtime?")).conclusion, /tokio/);
+});
+
+test("what one task taught is advice for the next", async () => {
+  const ada = somebody();
+  await ada.beginTask({ task_id: "t1", query: "export the report as csv", domain: "web" });
+  const steps = [
+    { tool: "export", args: { format: "xls" }, error: "unknown format" },
+    { tool: "export", args: { format: "csv" }, result: "42 rows", ok: true },
+  ];
+  const over = await ada.finishTask("t1", { trajectory: { steps }, verdict: true });
+  assert.equal(over.outcome, "success");
+  const ids = (await ada.items({ domain: "web", kind: ["strategy", "guardrail"] })).map((item) => item.id);
+  assert.deepEqual(ids.sort(), over.items.map((item) => item.id).sort());
+  const begun = await ada.beginTask({ task_id: "t2", query: "export the invoices as csv" });
+  assert.ok(ids.includes(begun.hits[0]!.entry.id));
+  assert.equal((await ada.searchItems("export a table as csv")).hits.length, 1);
+  assert.deepEqual((await ada.tasks()).map((task) => task.task_id), ["t2", "t1"]);
 });
 
 test("people do not see each other's memory", async () => {

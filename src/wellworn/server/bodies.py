@@ -15,6 +15,9 @@ from wellworn.core.values import KINDS, LAYERS, LINK_TYPES, MAX_NAME_CHARS, STAT
 from wellworn.ingest.validate import MAX_K, MAX_QUERY_CHARS, MAX_TEXT_BYTES
 from wellworn.ops.retention import RetentionPolicy
 from wellworn.server.keys import ROLES
+from wellworn.tasks.bank import DEFAULT_K
+from wellworn.tasks.bank import MIN_CONFIDENCE as SURE_ITEM
+from wellworn.tasks.items import ITEM_KINDS
 
 MOST_ITEMS = 1000
 """Entries or turns of one request."""
@@ -31,6 +34,7 @@ def _or_list(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 _LINE = {"type": "string", "maxLength": MAX_NAME_CHARS}
+_OBJECT = {"type": "object", "additionalProperties": True}
 _ONE_LAYER = {"type": "string", "enum": [*LAYERS]}
 Text = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_TEXT_BYTES})]
 Query = Annotated[Any, WithJsonSchema({"type": "string", "minLength": 1, "maxLength": MAX_QUERY_CHARS})]
@@ -63,7 +67,7 @@ Numbers = Annotated[Any, WithJsonSchema({"type": "array", "items": {"type": "int
 Flag = Annotated[Any, WithJsonSchema({"type": "boolean"})]
 OptionalFlag = Annotated[Any, WithJsonSchema(_or_null({"type": "boolean"}))]
 Mode = Annotated[Any, WithJsonSchema(_or_null({"type": "string", "enum": [*get_args(RecursionMode)]}))]
-Data = Annotated[Any, WithJsonSchema(_or_null({"type": "object"}))]
+Data = Annotated[Any, WithJsonSchema(_or_null(_OBJECT))]
 OptionalIds = Annotated[Any, WithJsonSchema(_or_null({"type": "array", "items": {"type": "string"}}))]
 
 
@@ -228,6 +232,35 @@ class ReflectBody(RequestBody):
 
     session_id: OptionalLine = None
     again: Flag = False
+
+
+class TaskBody(RequestBody):
+    """A task that is about to be done: the keywords of `ReasoningBank.begin`."""
+
+    task_id: Id
+    query: Query
+    agent_id: Line = ""
+    domain: Line = ""
+    session_id: OptionalLine = None
+    k: Count = DEFAULT_K
+
+
+class FinishBody(RequestBody):
+    """What was done for a task: a text, a list of steps, or an object with `steps`, `output`, `exit_code`, …"""
+
+    trajectory: Annotated[Any, WithJsonSchema({"anyOf": [_OBJECT, {"type": "array", "items": {}}, {"type": "string"}]})]
+    verdict: OptionalFlag = None
+    """How it went, if somebody knows; else it is judged."""
+
+
+class ItemsBody(RequestBody):
+    """A task, and what narrows the strategies and guardrails that are looked for."""
+
+    query: Query
+    k: Count = DEFAULT_K
+    domain: OptionalLine = None
+    kind: Annotated[Any, WithJsonSchema(_or_list({"type": "string", "enum": [*ITEM_KINDS]}))] = None
+    min_confidence: Fraction = SURE_ITEM
 
 
 class ForgetBody(RequestBody):

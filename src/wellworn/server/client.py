@@ -36,7 +36,7 @@ from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError, Service
 from wellworn.core.values import LAYERS, Scope
 from wellworn.ingest.validate import checked_scope, checked_session_id
 from wellworn.server import wire
-from wellworn.server.verbs import BESIDE_STORE, VERBS, Ask, Flow, Given, ManagesKeys
+from wellworn.server.verbs import BESIDE_STORE, VERBS, Ask, Flow, Given, KeepsTasks, ManagesKeys
 
 if TYPE_CHECKING:
     import httpx
@@ -235,6 +235,16 @@ class ClientAdmin(AdminVerbs[K], Remote[K]):
             raise AttributeError(f"admin.{name}: {BESIDE_STORE.get(name, 'there is no such verb')}")
 
 
+class ClientTasks(Remote[K]):
+    """Tasks, and the strategies and guardrails that they taught: `ReasoningBank` behind a service."""
+
+    begin = Verb(KeepsTasks.begin)
+    finish = Verb(KeepsTasks.finish)
+    list = Verb(KeepsTasks.list)
+    items = Verb(KeepsTasks.items)
+    retrieve = Verb(KeepsTasks.retrieve)
+
+
 class ClientKeys(Remote[K]):
     """API keys of the tenant. Needs an admin's key."""
 
@@ -268,6 +278,7 @@ class RemoteMemory(MemoryVerbs[K], Remote[K]):
         self.learning: ClientLearning[K] = ClientLearning(connection, scope)
         self.jobs: ClientJobs[K] = ClientJobs(connection, scope)
         self.admin: ClientAdmin[K] = ClientAdmin(connection, scope)
+        self.tasks: ClientTasks[K] = ClientTasks(connection, scope)
         self.keys: ClientKeys[K] = ClientKeys(connection, scope)
 
     def for_user(self, user: str, *, tenant: str = "default", **layers: str) -> Self:

@@ -1,4 +1,4 @@
-"""The routes of `/v1` for entries, recalls and sessions: each translates a request into one verb of `Memory`, and its
+"""The routes of `/v1` for entries, recalls, sessions and tasks: each translates a request into one verb of `Memory`, and its
 result into JSON. `care` has those for owners and operators.
 
 Routes run on worker threads, so that no request holds up another. No rule of memory lives here.
@@ -20,7 +20,7 @@ from fastapi.concurrency import run_in_threadpool
 from fastapi.responses import StreamingResponse
 
 from wellworn.core.citations import read_citation
-from wellworn.core.errors import Conflict, InvalidInput, NotFound, WellwornError
+from wellworn.core.errors import Conflict, InvalidInput, NotFound, ServiceFailed, WellwornError
 from wellworn.core.values import Entry, Job, Link, Reasoning, Recall, Receipt
 from wellworn.core.wellformed import clean_text
 from wellworn.ingest.session import Session
@@ -31,6 +31,7 @@ from wellworn.server import bodies, wire
 from wellworn.server.guard import IMPORT_PATH
 from wellworn.server.service import ERRORS, Call, Needs, NotingWatch, ServiceReply, etag_of
 from wellworn.store.port import Tx
+from wellworn.tasks import ReasoningBank
 
 Reader = Annotated[Call, Depends(Needs("reader"))]
 Writer = Annotated[Call, Depends(Needs("writer"))]
@@ -327,6 +328,60 @@ def reflect(call: Writer, body: bodies.ReflectBody) -> Response:
 
     with call.service.long():
         return call.once(work)
+
+
+# -- tasks -------------------------------------------------------------------------------------------------------------
+
+
+@v1.post("/tasks", tags=["tasks"], status_code=201, response_model=wire.TaskStart)
+def begin_task(call: Writer, body: bodies.TaskBody) -> Response:
+    """Begin a task and get what worked or failed in similar ones."""
+
+    def work() -> ServiceReply:
+        begun = ReasoningBank(call.memory).begin(**body.given())
+        if not begun.stored:
+            raise ServiceFailed("the task could not be stored (try again)")
+        recall_id, names = begun.task.recall_id, tuple(hit.entry.id for hit in begun.hits)
+        value = wire.TaskStart(id=begun.task.id, task_id=begun.task_id, recall_id=recall_id, hits=begun.hits)
+        return ServiceReply(value=value, status=201, names=names)
+
+    return call.once(work)
+
+
+@v1.post("/tasks/{id:path}/finish", tags=["tasks"], response_model=wire.TaskEnd)
+def finish_task(call: Writer, id: str, body: bodies.FinishBody) -> Response:
+    """Finish a task: the work is judged, and what it teaches is kept for the next one."""
+
+    def work() -> ServiceReply:
+        out = ReasoningBank(call.memory).finish(id, **body.given())
+        if out.fault:
+            raise ServiceFailed(f"the work was not stored: {out.fault} (try again)")
+        items = [call.memory.get(one) for one in out.entry_ids]
+        value = wire.TaskEnd(id=out.id, task_id=out.task_id, outcome=out.verdict.outcome, items=items)
+        return ServiceReply(value=value, names=tuple(out.entry_ids))
+
+    with call.service.long():
+        return call.once(work)
+
+
+@v1.get("/tasks", tags=["tasks"], response_model=wire.TaskList)
+def list_tasks(call: Reader, state: str | None = None, limit: Limit = 100) -> Response:
+    """Attempts at tasks, newest first."""
+    return call.answer(wire.TaskList(tasks=ReasoningBank(call.memory).tasks(state=state, limit=limit)))
+
+
+@v1.get("/items", tags=["tasks"], response_model=wire.ItemList)
+def list_items(call: Reader, domain: str | None = None, kind: Several = None, limit: Limit = 20) -> Response:
+    """Strategies and guardrails that tasks taught, the surest first."""
+    return call.answer(wire.ItemList(items=ReasoningBank(call.memory).items(domain=domain, kind=kind, limit=limit)))
+
+
+@v1.post("/items/search", tags=["tasks"], response_model=Recall)
+def search_items(call: Reader, body: bodies.ItemsBody) -> Response:
+    """The strategies and guardrails that help most with a task."""
+    found = ReasoningBank(call.memory).retrieve(**body.given())
+    call.access.id = found.id
+    return call.answer(found)
 
 
 def _turns_reply(entries: list[Entry]) -> ServiceReply:

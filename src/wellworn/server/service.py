@@ -354,6 +354,8 @@ _SIZED = (
         "jobs",
         "keys",
         "spent",
+        "tasks",
+        "items",
         "count",
     ],
 )

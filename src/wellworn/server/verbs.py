@@ -29,6 +29,9 @@ from wellworn.ops.retention import Expired, RetentionPolicy, SignedReceipt
 from wellworn.ops.transfer import Loaded, Written
 from wellworn.reflection.values import Reflection
 from wellworn.server import wire
+from wellworn.tasks.bank import DEFAULT_K, MIN_CONFIDENCE
+from wellworn.tasks.tasks import Task
+from wellworn.tasks.trajectory import trajectory_of
 from wellworn.views import AdminView, JobsView, LearningView
 
 PAGE = 1000
@@ -362,6 +365,65 @@ def _plain_file(given: Given) -> Path:
     if given.all["format"] not in (None, "jsonl") or path.is_dir():
         raise InvalidInput("format", "a service writes and reads one file", "use a name that ends in .jsonl")
     return path
+
+
+# -- tasks -------------------------------------------------------------------------------------------------------------
+
+
+class KeepsTasks(Protocol):
+    """`ReasoningBank` behind a service. The work itself is done elsewhere, between `begin` and `finish`."""
+
+    def begin(
+        self,
+        *,
+        task_id: str,
+        query: str,
+        agent_id: str = "",
+        domain: str = "",
+        session_id: str | None = None,
+        k: int = DEFAULT_K,
+    ) -> wire.TaskStart:
+        """Begin a task and get what worked or failed in similar ones."""
+        ...
+
+    def finish(self, task_id: str, trajectory: object, *, verdict: bool | None = None) -> wire.TaskEnd:
+        """Finish a task: the work is judged, and what it teaches is kept for the next one."""
+        ...
+
+    def list(self, *, state: str | None = None, limit: int = 100) -> Sequence[Task]:
+        """Attempts at tasks, newest first."""
+        ...
+
+    def items(
+        self, *, domain: str | None = None, kind: str | Sequence[str] | None = None, limit: int = 20
+    ) -> Sequence[Entry]:
+        """Strategies and guardrails, the surest first."""
+        ...
+
+    def retrieve(
+        self,
+        query: str,
+        *,
+        domain: str | None = None,
+        k: int = DEFAULT_K,
+        kind: str | Sequence[str] | None = None,
+        min_confidence: float = MIN_CONFIDENCE,
+    ) -> Recall:
+        """The strategies and guardrails that help most with a task."""
+        ...
+
+
+route(KeepsTasks.begin, "POST /v1/tasks", wire.TaskStart)
+route(KeepsTasks.list, "GET /v1/tasks", wire.TaskList, lambda found: found.tasks)
+route(KeepsTasks.items, "GET /v1/items", wire.ItemList, lambda found: found.items)
+route(KeepsTasks.retrieve, "POST /v1/items/search", Recall, once=False)
+
+
+@verb(KeepsTasks.finish)
+def finish_task(given: Given) -> Flow[wire.TaskEnd]:
+    said = {**given.said, "trajectory": asdict(trajectory_of(given.all["trajectory"]))}
+    found: wire.TaskEnd = yield asked("POST /v1/tasks/{task_id}/finish", said, wire.TaskEnd)
+    return found
 
 
 # -- keys --------------------------------------------------------------------------------------------------------------

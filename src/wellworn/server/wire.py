@@ -27,10 +27,11 @@ from wellworn.core.errors import (
     TransferError,
     WellwornError,
 )
-from wellworn.core.values import Entry, Job, Link, Turn, Version
+from wellworn.core.values import Entry, Hit, Job, Link, Turn, Version
 from wellworn.models.ledger import Spent
 from wellworn.reflection.values import Reflection
 from wellworn.store.events import Event
+from wellworn.tasks import Task
 
 PROBLEM = "application/problem+json"
 RETRY_AFTER_S = 1
@@ -158,6 +159,38 @@ class SessionEnd:
 @dataclass(frozen=True, kw_only=True)
 class ReflectionList:
     reflections: list[Reflection]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskStart:
+    """A task under way, and what earlier ones taught that helps with it."""
+
+    id: str
+    """Of this attempt."""
+    task_id: str
+    recall_id: str
+    hits: list[Hit]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskEnd:
+    """How a task went, and what it taught."""
+
+    id: str
+    task_id: str
+    outcome: str
+    """`success`, `failure`, or `unsure`, from which nothing is learned."""
+    items: list[Entry]
+
+
+@dataclass(frozen=True, kw_only=True)
+class TaskList:
+    tasks: list[Task]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ItemList:
+    items: list[Entry]
 
 
 @dataclass(frozen=True, kw_only=True)
