@@ -151,12 +151,7 @@ class AdminView(MemoryView):
         partitions = store.covered(self._optional(scope))
         counts, model = store.counts(partitions), store.model()
         return Stats(
-            entries=counts["entries"],
-            links=counts["links"],
-            versions=counts["versions"],
-            sessions=counts["sessions"],
-            turns=counts["turns"],
-            vectors=counts["vectors"],
+            **{name: counts[name] for name in ("entries", "links", "versions", "sessions", "turns", "vectors")},
             by_kind={key[5:]: n for key, n in counts.items() if key.startswith("kind:")},
             by_state={key[6:]: n for key, n in counts.items() if key.startswith("state:")},
             embedder=model.name if model else "none",

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wellworn.core.errors import ReplyUnreadable
-from wellworn.reflection.parse import MAX_SUMMARY_CHARS, MOST_MEMORIES, Action, clean_line, read_actions, read_memories
+from wellworn.core.wellformed import one_line
+from wellworn.reflection.parse import MAX_SUMMARY_CHARS, MOST_MEMORIES, Action, read_actions, read_memories
 
 NUMBERS = frozenset(range(6))
 
@@ -67,7 +68,7 @@ def test_any_text_gives_memories_or_one_error(answer: str) -> None:
         return
     for candidate in found:
         assert set(candidate.turns) <= NUMBERS
-        assert candidate.summary == clean_line(candidate.summary)
+        assert candidate.summary == one_line(candidate.summary)
 
 
 def test_actions_are_read_one_a_line() -> None:

@@ -6,9 +6,8 @@ Nobody listens by default, and then a span costs nothing. A span tells ids and c
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager, ExitStack
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from typing import Protocol
 
 Fact = str | int | float | bool | None
@@ -39,41 +38,23 @@ def listen(listener: Listener) -> Callable[[], None]:
 
 def span(name: str) -> AbstractContextManager[Note]:
     """A span of what the block does: `recall`, `remember`, `session_end`, `reflect`, `outcome`, `model_call` or `job`."""
-    return _Open(name) if _listeners else _SILENT
+    return _open(name) if _listeners else _SILENT
 
 
-class _Open:
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._stack = ExitStack()
-        self._notes: list[Note] = []
+@contextmanager
+def _open(name: str) -> Iterator[Note]:
+    with ExitStack() as stack:
+        notes = [stack.enter_context(listener(name)) for listener in _listeners]
 
-    def __enter__(self) -> Note:
-        self._notes = [self._stack.enter_context(listener(self._name)) for listener in _listeners]
-        return self._note
+        def note(**facts: Fact) -> None:
+            for one in notes:
+                one(**facts)
 
-    def _note(self, **facts: Fact) -> None:
-        for note in self._notes:
-            note(**facts)
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._stack.__exit__(kind, error, trace)
-
-
-class _Silent:
-    def __enter__(self) -> Note:
-        return _nothing
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        return
+        yield note
 
 
 def _nothing(**_facts: Fact) -> None:
     return
 
 
-_SILENT = _Silent()
+_SILENT = nullcontext[Note](_nothing)

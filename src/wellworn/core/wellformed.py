@@ -46,6 +46,12 @@ def clean_text(text: str) -> str:
     return well_formed(text).replace("\x00", "")
 
 
+def one_line(text: str) -> str:
+    """Text on one line, without NUL, lone surrogates or control characters."""
+    kept = "".join(c if c.isprintable() or c.isspace() else " " for c in text if not "\ud800" <= c <= "\udfff")
+    return " ".join(kept.split())
+
+
 def without_password(location: str) -> str:
     """A location as it may be shown: a path as it is, a URL with stars for passwords."""
     if "://" not in location:

@@ -322,10 +322,6 @@ class Queue:
         put_job(tx, running)
         return running
 
-    def find(self, partition: Partition, kind: str, key: str) -> Job | None:
-        """The job of a partition by what it does."""
-        return find_job(self.store, partition, kind, key)
-
     # -- while it runs -------------------------------------------------------------------------------------------
 
     def held(self, tx: Tx, job: Job) -> Job:

@@ -23,7 +23,7 @@ from wellworn.core.spans import span
 from wellworn.core.values import Job, Partition, Progress
 from wellworn.jobs.queue import LEASE_S, Queue, list_jobs, told
 
-Handler = Callable[[Job], None]
+Handler = Callable[[Job], object]
 
 POLL_S = 5.0
 STOP_S = 30.0

@@ -7,6 +7,8 @@ so that vectors of two models never mix.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -48,6 +50,12 @@ class Message:
 
     role: Role
     text: str
+
+
+@cache
+def read_prompt(module: str, name: str) -> str:
+    """The text of `prompts/NAME.md` beside a module: constant instructions, into which nothing is ever spliced."""
+    return Path(module).with_name("prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
 
 
 @dataclass(frozen=True, kw_only=True)

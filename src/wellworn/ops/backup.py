@@ -109,8 +109,9 @@ def list_backups(folder: Path, name: str | None = None) -> list[Backup]:
     found: list[Backup] = []
     for path in sorted(folder.glob(f"*{ENDING}")) if folder.is_dir() else ():
         try:
-            found.append(_header(path))
-        except TransferError:
+            with open_plain(path) as file:
+                found.append(_read_header(file, path))
+        except (TransferError, OSError):
             continue
     return sorted((one for one in found if name in (None, one.name)), key=lambda one: one.created_at, reverse=True)
 
@@ -164,14 +165,6 @@ def _made(store: SqliteStore, folder: Path, name: str, now: datetime) -> Backup:
             with gzip.GzipFile(fileobj=out, mode="wb", compresslevel=6, mtime=0) as packed:
                 shutil.copyfileobj(file, packed, _CHUNK)
     return backup
-
-
-def _header(path: Path) -> Backup:
-    try:
-        with open_plain(path) as file:
-            return _read_header(file, path)
-    except OSError as error:
-        raise TransferError(f"cannot read {path}: {error.strerror or error}") from error
 
 
 def _read_header(file: BinaryIO, path: Path) -> Backup:

@@ -123,21 +123,6 @@ def files_in(root: Path, suffix: str) -> list[Path]:
     return sorted(found)
 
 
-def read_capped(path: Path, limit: int = MAX_FILE_BYTES) -> bytes:
-    """The bytes of a plain file of at most `limit` bytes."""
-    try:
-        handle = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT | _BINARY)
-        with os.fdopen(handle, "rb") as file:
-            if not stat.S_ISREG(os.fstat(handle).st_mode):
-                raise TransferError(f"{path} is not a plain file")
-            content = file.read(limit + 1)
-    except OSError as error:
-        raise TransferError(f"cannot read {path}: {error.strerror or error}") from error
-    if len(content) > limit:
-        raise TransferError(f"{path} has more than {limit:,} bytes")
-    return content
-
-
 def open_plain(path: Path) -> BinaryIO:
     """A plain file to read. A named pipe or a device is refused: reading one may never end."""
     handle = os.open(path, os.O_RDONLY | _NO_WAIT | _BINARY)
@@ -150,7 +135,16 @@ def open_plain(path: Path) -> BinaryIO:
 def read_text(path: Path) -> str:
     """The text of a file, every line end as it is; anything but UTF-8 without NUL is an error."""
     try:
-        text = read_capped(path).decode()
+        handle = os.open(path, os.O_RDONLY | _NO_FOLLOW | _NO_WAIT | _BINARY)
+        with os.fdopen(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                raise TransferError(f"{path} is not a plain file")
+            content = file.read(MAX_FILE_BYTES + 1)
+        if len(content) > MAX_FILE_BYTES:
+            raise TransferError(f"{path} has more than {MAX_FILE_BYTES:,} bytes")
+        text = content.decode()
+    except OSError as error:
+        raise TransferError(f"cannot read {path}: {error.strerror or error}") from error
     except UnicodeDecodeError as error:
         raise TransferError(f"{path} is not UTF-8 text: byte {error.start} cannot be read") from None
     if "\x00" in text:

@@ -169,7 +169,8 @@ class Importer:
             except InvalidInput as error:
                 self._skip(record.id, f"{error.field}: {error.problem}")
         here = self._store.get([self._home], [*entries])
-        new = [entry for entry in entries.values() if entry.id not in here and not self._is_same(entry)]
+        same, home = self._store.find_same, self._home  # the words may be here already, from elsewhere
+        new = [one for one in entries.values() if one.id not in here and same(home, one.content_hash) is None]
         self._counts["known"] += len(entries) - len(new)
         for entry in here.values():
             self._follow(entry, entries[entry.id])
@@ -179,10 +180,6 @@ class Importer:
             with self._writer.transact() as tx:
                 for one in ready:
                     keep(tx, one, now)
-
-    def _is_same(self, entry: Entry) -> bool:
-        """Whether the words are here already, from elsewhere."""
-        return self._store.find_same(self._home, entry.content_hash) is not None
 
     def _follow(self, here: Entry, there: Entry) -> None:
         """Edit a memory that has changed there since it was imported. A change made here only stays."""

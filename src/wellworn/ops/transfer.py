@@ -13,9 +13,7 @@ from __future__ import annotations
 import hashlib
 import tempfile
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from wellworn.core.clock import Clock
 from wellworn.core.dataclass import dataclass
@@ -50,19 +48,23 @@ def export_to(
 
     Without a format, a name that ends in `.jsonl` is a JSONL file, and a name without an ending a Markdown folder.
     """
-    chosen = _checked_format(format) or _format_of(path)
+    chosen, now = _checked_format(format) or _format_of(path), clock()
     if store.encrypted and not plain:
         problem = "this store is encrypted and an export would not be"
         raise InvalidInput("plain", problem, "make a backup, or say plain=True (--plain)")
-    options: dict[str, Any] = {
-        "scope": scope,
-        "chosen": chosen,
-        "vectors": vectors,
-        "now": clock(),
-        "progress": progress,
-    }
+
+    def exported(store: Store) -> Written:
+        with store.snapshot() as reader:  # others may write meanwhile
+            seen = frozenset(reader.covered(scope))
+            partitions = [partition for partition in reader.partitions() if partition in seen]
+            if chosen == "jsonl":
+                done = export_file(reader, path, partitions=partitions, vectors=vectors, now=now, progress=progress)
+            else:
+                done = export_folder(reader, path, partitions=partitions, progress=progress)
+        return replace(done, unreadable=done.unreadable + len(store.damaged()))
+
     try:
-        return _exported(store, path, **options)
+        return exported(store)
     except StoreCorrupt:
         if not isinstance(store, SqliteStore):
             raise
@@ -72,30 +74,10 @@ def export_to(
         salvaged = store.like(copy)
         try:
             salvaged.check(mend=True)
-            written = _exported(salvaged, path, **options)
+            written = exported(salvaged)
         finally:
             salvaged.close()
     return replace(written, unreadable=written.unreadable + sum(lost.values()))
-
-
-def _exported(
-    store: Store,
-    path: Path,
-    *,
-    scope: Scope | None,
-    chosen: str,
-    vectors: bool,
-    now: datetime,
-    progress: Progress | None,
-) -> Written:
-    with store.snapshot() as reader:  # others may write meanwhile
-        seen = frozenset(reader.covered(scope))
-        partitions = [partition for partition in reader.partitions() if partition in seen]
-        if chosen == "jsonl":
-            done = export_file(reader, path, partitions=partitions, vectors=vectors, now=now, progress=progress)
-        else:
-            done = export_folder(reader, path, partitions=partitions, progress=progress)
-    return replace(done, unreadable=done.unreadable + len(store.damaged()))
 
 
 def load_from(

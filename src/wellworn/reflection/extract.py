@@ -12,8 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from functools import cache, lru_cache
-from pathlib import Path
+from functools import lru_cache, partial
 from typing import Protocol
 
 from wellworn.core.dataclass import dataclass
@@ -23,7 +22,7 @@ from wellworn.core.lazy import regex
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Turn
 from wellworn.ingest.terms import terms, words
-from wellworn.models.port import Model, Request
+from wellworn.models.port import Model, Request, read_prompt
 from wellworn.reflection.compare import group_same
 from wellworn.reflection.parse import read_memories
 from wellworn.reflection.rules import extract as extract_by_rules
@@ -176,12 +175,7 @@ EXTRACT_TOKENS = 2_000
 UNUSED = "the model kept nothing of it"
 MAX_TURN_CHARS = 8_000
 """Of one turn that a model is shown; rules read all of it."""
-
-
-@cache
-def prompt(name: str) -> str:
-    """The instructions in `prompts/NAME.md`: constant text, into which nothing is ever spliced."""
-    return Path(__file__).with_name("prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
+prompt = partial(read_prompt, __file__)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -15,6 +15,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import ReplyUnreadable
 from wellworn.core.lazy import regex
 from wellworn.core.values import Kind
+from wellworn.core.wellformed import one_line
 from wellworn.models.structured import read_json
 from wellworn.reflection.values import Candidate
 
@@ -71,7 +72,7 @@ def _candidate(item: object, numbers: Collection[int], dropped: Counter[str]) ->
     if not isinstance(item, Mapping) or not isinstance(item.get("summary"), str):
         dropped["no summary"] += 1
         return None
-    summary = clean_line(item["summary"])
+    summary = one_line(item["summary"])
     if not summary or summary.strip(".").upper() == NOTHING:
         dropped["no summary"] += 1
         return None
@@ -87,7 +88,7 @@ def _candidate(item: object, numbers: Collection[int], dropped: Counter[str]) ->
         summary=summary,
         turns=turns,
         kind=_KINDS.get(str(item.get("kind", "")).lower(), "fact"),
-        speaker=clean_line(speaker)[:100] or None if isinstance(speaker, str) else None,
+        speaker=one_line(speaker)[:100] or None if isinstance(speaker, str) else None,
         confidence=MODEL_CONFIDENCE,
     )
 
@@ -105,12 +106,6 @@ def _references(value: object, depth: int = 0) -> Iterator[int]:
     elif isinstance(value, list):
         for one in value[:200]:
             yield from _references(one, depth + 1)
-
-
-def clean_line(text: str) -> str:
-    """Text on one line, without NUL, lone surrogates or control signs."""
-    kept = "".join(c if c.isprintable() or c.isspace() else " " for c in text if not "\ud800" <= c <= "\udfff")
-    return " ".join(kept.split())
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -158,7 +153,7 @@ def _action(name: ActionName, inside: str, shown: int) -> Action | None:
     match = _INSIDE.match(inside[:5_000])
     if match is None:
         return None
-    text = clean_line(_unquoted(match["text"] or "")) if name == "merge" else ""
+    text = one_line(_unquoted(match["text"] or "")) if name == "merge" else ""
     if name == "merge" and (not text or len(text) > 2 * MAX_SUMMARY_CHARS):
         return None
     more = "" if name == "merge" else match["text"] or ""

@@ -18,7 +18,8 @@ from wellworn.core.clock import Clock, NewId
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, NotFound
 from wellworn.core.values import Job, Partition, Progress
-from wellworn.jobs.queue import Queue
+from wellworn.jobs.queue import Queue, find_job
+from wellworn.jobs.worker import Handler
 from wellworn.reflection.reflector import Reflector
 from wellworn.reflection.summary import Summarizer, summarized
 from wellworn.reflection.values import Reflection, ReflectionSettings
@@ -116,7 +117,7 @@ class SessionWatch:
         """The reflection's job when it is done or dead, or as it stands when the time is up."""
         deadline = time.monotonic() + wait_s
         while True:
-            job = self._queue.find(partition, REFLECT, key)
+            job = find_job(self._store, partition, REFLECT, key)
             if job is None or job.state in ("done", "dead") or time.monotonic() >= deadline:
                 return job
             if job.state == "queued" and not self._background:
@@ -124,7 +125,6 @@ class SessionWatch:
             time.sleep(_POLL_S)
 
 
-Handler = Callable[[Job], None]
 Take = Callable[[Partition, str, str, Mapping[str, Any]], AbstractContextManager[Job | None]]
 """Has the job of a partition, kind and key while a block lasts; None when it is done or someone else has it."""
 
@@ -143,7 +143,7 @@ class Reflections:
     @property
     def handlers(self) -> Mapping[str, Handler]:
         """What a worker needs to run the jobs of this package, by kind."""
-        return {REFLECT: self._reflect_job, SUMMARIZE: self._summarize_job}
+        return {REFLECT: self._read, SUMMARIZE: self._summarize_job}
 
     def reflect(
         self, partition: Partition, session_id: str | None, *, again: bool, take: Take, progress: Progress | None = None
@@ -172,9 +172,6 @@ class Reflections:
         with take(head.partition, REFLECT, key, payload) as job:
             report = None if job is None else self._read(job)
         return [] if report is None else [report]
-
-    def _reflect_job(self, job: Job) -> None:
-        self._read(job)
 
     def _read(self, job: Job) -> Reflection | None:
         """Read what the job names and nobody has read meanwhile."""

@@ -6,12 +6,12 @@ from collections import Counter
 from collections.abc import Callable, Collection
 
 from wellworn.core.values import Partition
+from wellworn.core.wellformed import one_line
 from wellworn.ingest.remember import Writer, keep
 from wellworn.ingest.validate import Draft
 from wellworn.models.port import Model, Request
 from wellworn.reflection.apply import MAX_EVIDENCE_CHARS, SOURCE, link_to_turns
 from wellworn.reflection.extract import Window, dialogue, evidence_of, prompt, readable, rejection, windows
-from wellworn.reflection.parse import clean_line
 from wellworn.reflection.values import Candidate
 from wellworn.store.events import Event, audit
 from wellworn.store.port import NewEntry, Selection, Store, Tx
@@ -75,7 +75,7 @@ class Summarizer:
         """The summary of a window, or None when the model's says what nobody said."""
         told = dialogue(window.turns, context=window.context)
         request = Request.of(prompt("summarize"), told, purpose="summarize", max_output_tokens=SUMMARY_TOKENS)
-        text = clean_line(model.complete(request).text)
+        text = one_line(model.complete(request).text)
         numbers = tuple(turn.number for turn in window.turns)
         candidate = Candidate(summary=text, turns=numbers)
         if not text or len(text) > MAX_SUMMARY_CHARS:

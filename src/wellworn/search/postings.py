@@ -16,7 +16,6 @@ LocalRows = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.float32]
 
 _NO_ROWS: LocalRows = np.empty(0, dtype=np.int32)
-_NO_COUNTS: Counts = np.empty(0, dtype=np.float32)
 _NO_NUMBERS = np.empty(0, dtype=np.uint16)
 _SMALLEST_FOLD = 1024
 """LocalRows kept aside before folding is worth its sort; beyond it, an eighth of the block."""
@@ -72,18 +71,8 @@ class Postings:
 
     def find(self, term: int) -> tuple[LocalRows, Counts]:
         """The rows that hold a term and how often each does."""
-        rows, counts = _NO_ROWS, _NO_COUNTS
-        place = int(np.searchsorted(self._terms, np.uint64(term)))
-        if place < len(self._terms) and self._terms[place] == term:
-            rows, numbers = self._block(place)
-            counts = numbers.astype(np.float32)
-        aside = self._aside.get(term)
-        if aside is None:
-            return rows, counts
-        return (
-            np.concatenate([rows, np.array(aside[0], dtype=np.int32)]),
-            np.concatenate([counts, np.array(aside[1], dtype=np.float32)]),
-        )
+        rows, counts, _ = self.find_all([term])
+        return rows, counts
 
     def find_all(self, terms: Sequence[int]) -> tuple[LocalRows, Counts, list[int]]:
         """`find` for several terms at once: their rows and counts one after another, and how many each term has."""

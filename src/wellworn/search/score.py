@@ -284,13 +284,8 @@ def features(
     bank, rows, plain, question = view.bank, view.rows, view.lexical.plain, view.question
     nothing = np.zeros(len(rows))
     month, day = of_named_dates(question, bank, rows) if question.dates else (nothing, nothing)
-    before = after = nothing
-    if bank.threaded:
-        earlier, later = bank.beside("before", rows), bank.beside("after", rows)
-        before, after = (np.where(near >= 0, plain[near], np.float32(0)) for near in (earlier, later))
-        coverage = _coverage(view, earlier, later)
-    else:
-        coverage = _own_coverage(view)
+    beside = [bank.beside(name, rows) for name in ("before", "after")] if bank.threaded else []
+    before, after = [np.where(near >= 0, plain[near], np.float32(0)) for near in beside] or (nothing, nothing)
     when = (bank.column("traits", rows) & np.uint8(Trait.TIMED)) != 0 if question.asks_when else nothing
     recency = ranked.values[:, ranked.names.index("recency")] if "recency" in ranked.names else _recency(view)
     rare = bank.column("rare", rows) / (bank.column("distinct", rows).astype(np.float64) + 1)
@@ -300,7 +295,7 @@ def features(
     habits = None
     if past is not None:
         habits = past.habits({name: bank.column(name, rows).tolist() for name in ("no", "thread", "tags", *SHARED)})
-    columns = (month, day, plain[rows], before, after, coverage, view.meaning[rows], when)
+    columns = (month, day, plain[rows], before, after, _coverage(view, *beside), view.meaning[rows], when)
     found = np.empty((len(rows), len(FEATURES)))
     own = habits or (nothing, nothing, nothing)
     for place, column in enumerate((*columns, _session(view, base), recency, rare, helped, newer, longer, *own)):
@@ -318,25 +313,16 @@ def _share_below(values: npt.NDArray[np.integer], weights: Values) -> Column:
     return below / (2 * sums[-1] or 1.0)
 
 
-def _own_coverage(view: View) -> Column:
-    """`coverage` where no row has a neighbour."""
+def _coverage(view: View, *beside: Rows) -> Column:
+    """The weight of the terms that each row has, or a neighbour of it: one of these, or none (-1)."""
     covered = np.zeros(len(view.rows))
     for idf, having in view.lexical.found:
         if len(having):
-            place = np.minimum(having.searchsorted(view.rows), len(having) - 1)
-            covered += idf * (having[place] == view.rows)
+            places = [np.minimum(having.searchsorted(rows), len(having) - 1) for rows in (view.rows, *beside)]
+            covered += idf * np.any(
+                [having[at] == rows for at, rows in zip(places, (view.rows, *beside), strict=True)], axis=0
+            )
     return covered / (sum(idf for idf, _ in view.lexical.found) or 1.0)
-
-
-def _coverage(view: View, before: Rows, after: Rows) -> Column:
-    total = sum(idf for idf, _ in view.lexical.found)
-    covered = np.zeros(len(view.rows))
-    has = np.zeros(len(view.bank) + 1, dtype=bool)  # the last place stands for "no neighbour" (-1)
-    for idf, rows in view.lexical.found:
-        has[rows] = True
-        covered += idf * (has[view.rows] | has[before] | has[after])
-        has[rows] = False
-    return covered / total if total else covered
 
 
 def _session(view: View, base: Values) -> Column:

@@ -13,8 +13,9 @@ from typing import Any
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
+from wellworn.core.wellformed import one_line
 from wellworn.tasks.shell import Program, checks, looks, programs, refuses_call, reports_findings, stands_in
-from wellworn.tasks.trajectory import Step, Trajectory, one_line
+from wellworn.tasks.trajectory import Step, Trajectory
 
 FROM_TASK = "[from the task]"
 """Stands for a value that the task itself names: the next task names another."""

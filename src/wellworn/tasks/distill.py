@@ -14,6 +14,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
 from wellworn.core.fence import escape
 from wellworn.core.lazy import regex
+from wellworn.core.wellformed import one_line
 from wellworn.ingest.terms import terms
 from wellworn.models.port import Model
 from wellworn.models.structured import read_json
@@ -30,7 +31,7 @@ from wellworn.tasks.items import (
 from wellworn.tasks.judge import Verdict, why_rules
 from wellworn.tasks.patterns import LINE_CHARS, from_contrast, from_failure, from_success
 from wellworn.tasks.prompting import ask, shown_attempts, shown_steps, shown_task
-from wellworn.tasks.trajectory import Step, Trajectory, one_line
+from wellworn.tasks.trajectory import Step, Trajectory
 
 DISTILL_TOKENS = 1_200
 LEAST_CHARS, MOST_CHARS = 20, 1_500

@@ -28,10 +28,11 @@ from wellworn.core.errors import InvalidInput
 from wellworn.core.lazy import regex
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import MAX_NAME_CHARS, Entry, Kind, Partition, Scope, State
+from wellworn.core.wellformed import one_line
 from wellworn.ingest.terms import STOP_WORDS, TASK_END, TASK_LEAD, words
 from wellworn.ingest.validate import MAX_TAGS, Draft
 from wellworn.tasks.calls import OPEN, ToolCall, shape_of
-from wellworn.tasks.trajectory import Trajectory, one_line
+from wellworn.tasks.trajectory import Trajectory
 
 ItemKind = Literal["strategy", "guardrail"]
 ITEM_KINDS: tuple[ItemKind, ...] = get_args(ItemKind)

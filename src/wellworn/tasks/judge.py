@@ -22,12 +22,13 @@ from typing import Any
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
 from wellworn.core.lazy import regex
+from wellworn.core.wellformed import one_line
 from wellworn.models.port import Model
 from wellworn.models.structured import read_json
 from wellworn.tasks.calls import attempted, only_looks, turnarounds, unresolved
 from wellworn.tasks.prompting import ask, shown_steps, shown_task
 from wellworn.tasks.shell import read_checks
-from wellworn.tasks.trajectory import Step, Trajectory, one_line
+from wellworn.tasks.trajectory import Step, Trajectory
 
 JUDGE_TOKENS = 512
 MAX_REASONS, MAX_REASON_CHARS = 5, 300

@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
+from wellworn.core.wellformed import one_line
 from wellworn.tasks.calls import (
     ERROR_CHARS,
     ToolCall,
@@ -45,7 +46,7 @@ from wellworn.tasks.items import (
     NewItem,
     pattern_for,
 )
-from wellworn.tasks.trajectory import Step, Trajectory, one_line
+from wellworn.tasks.trajectory import Step, Trajectory
 
 TITLE_CHARS = 90
 RECIPE_STEPS = 8
@@ -173,7 +174,8 @@ def _wrong_way(trajectory: Trajectory, reasons: Sequence[str]) -> list[NewItem]:
         ok = all(trajectory.steps[place].said_ok for place in places)  # the tools say that it worked
         return [replace(_way(trajectory, places, why), confidence=DOUBTFUL if ok else START_CONFIDENCE)]
     if why and trajectory.error:
-        return [_quoted("guardrail", f"Failed: {why}", f"This did not succeed. {why}", trajectory, trajectory.error)]
+        failed = _item("guardrail", f"Failed: {why}", f"This did not succeed. {why}", trajectory, [])
+        return [replace(failed, evidence=trajectory.error)]
     places, told = _own_words(trajectory)
     advice = f"This way did not succeed: {' → '.join(told)}. {why}"
     return [_item("guardrail", f"Not enough: {told[0]}", advice, trajectory, places)] if why and told else []
@@ -197,10 +199,6 @@ def _error(step: Step, chars: int = ERROR_CHARS) -> str:
     return f"“{error_of(step)[:chars].rstrip('.')}”"
 
 
-def _lines(steps: Sequence[Step]) -> str:
-    return "\n".join(step.line[:LINE_CHARS] for step in steps)
-
-
 def _item(
     kind: ItemKind,
     title: str,
@@ -210,24 +208,11 @@ def _item(
     calls: Sequence[ToolCall] = (),
     failed: Sequence[ToolCall] = (),
 ) -> NewItem:
-    evidence = _lines([trajectory.steps[place] for place in places])
-    return _quoted(kind, title, advice, trajectory, evidence, calls, failed)
-
-
-def _quoted(
-    kind: ItemKind,
-    title: str,
-    advice: str,
-    trajectory: Trajectory,
-    evidence: str,
-    calls: Sequence[ToolCall] = (),
-    failed: Sequence[ToolCall] = (),
-) -> NewItem:
     """An item for the sort of task it was, with the steps it rests on."""
     title = title if len(title := one_line(title)) <= TITLE_CHARS else title[: TITLE_CHARS - 1].rstrip() + "…"
-    return NewItem(
-        kind=kind, title=title, advice=advice, evidence=evidence, pattern=pattern_for(trajectory, calls, failed)
-    )
+    evidence = "\n".join(trajectory.steps[place].line[:LINE_CHARS] for place in places)
+    pattern = pattern_for(trajectory, calls, failed)
+    return NewItem(kind=kind, title=title, advice=advice, evidence=evidence, pattern=pattern)
 
 
 def _distinct(items: Sequence[NewItem]) -> list[NewItem]:

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
+from functools import partial
 
 from wellworn.core.fence import escape
-from wellworn.models.port import Model, Request
+from wellworn.models.port import Model, Request, read_prompt
 from wellworn.tasks.trajectory import Trajectory
 
 MAX_LINE_CHARS = 1_200
@@ -15,10 +14,7 @@ MAX_SHOWN_CHARS = 24_000
 """Of all the steps that a model is shown at once; the middle of longer ones is left out."""
 
 
-@cache
-def prompt(name: str) -> str:
-    """The text of `prompts/NAME.md`. Nothing is ever spliced into it."""
-    return Path(__file__).with_name("prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
+prompt = partial(read_prompt, __file__)
 
 
 def ask(model: Model, name: str, shown: str, *, max_tokens: int) -> str:

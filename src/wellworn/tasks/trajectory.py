@@ -198,12 +198,6 @@ def text_of(value: object) -> str:
         return f"[{type(value).__name__}]"
 
 
-def one_line(text: str) -> str:
-    """Text on one line, without NUL, lone surrogates or control characters."""
-    kept = "".join(c if c.isprintable() or c.isspace() else " " for c in text if not "\ud800" <= c <= "\udfff")
-    return " ".join(kept.split())
-
-
 def _text(value: object) -> str:
     if value is None or isinstance(value, str):
         return value or ""

@@ -10,15 +10,14 @@ import queue
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
-from functools import cache, partial
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, ModelFailed
 from wellworn.core.locks import deadline, started
 from wellworn.core.values import Cost, Partition
-from wellworn.models.port import Message, Model, Reply, Request
+from wellworn.models.port import Model, Reply, Request, read_prompt
 from wellworn.search.steps.router import Limits, checked_numbers
 
 if TYPE_CHECKING:
@@ -217,16 +216,4 @@ def _plus(cost: Cost, **more: float) -> Cost:
     return replace(cost, **{name: getattr(cost, name) + value for name, value in more.items()})
 
 
-@cache
-def prompt(name: str) -> str:
-    """The text of `prompts/NAME.md`: constant instructions, into which nothing is ever spliced."""
-    return Path(__file__).with_name("prompts").joinpath(f"{name}.md").read_text(encoding="utf-8").strip()
-
-
-def messages_of(name: str, told: str) -> tuple[Message, Message]:
-    """The instructions of this name, and what the model is told."""
-    return Message(role="system", text=prompt(name)), Message(role="user", text=told)
-
-
-def request(purpose: str, messages: Sequence[Message], most: int, *, json: bool = False) -> Request:
-    return Request(messages=tuple(messages), purpose=purpose, max_output_tokens=most, json=json)
+prompt = partial(read_prompt, __file__)

@@ -21,7 +21,7 @@ from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Request
 from wellworn.models.structured import read_json
 from wellworn.search.steps.actions import NAMES, Action, Aggregate, Plan, Planner, RecursiveCall, SearchLayer
-from wellworn.search.steps.limits import Answer, Calls, LimitMet, messages_of, request
+from wellworn.search.steps.limits import Answer, Calls, LimitMet, prompt
 from wellworn.search.steps.router import READ_CHARS, Limits, Shape, shape_of
 
 MAX_OUTPUT_TOKENS = 800
@@ -86,7 +86,7 @@ class ModelPlanner:
 def request_for(query: str, layers: Sequence[Layer]) -> Request:
     """What a planning model is sent."""
     told = f"<layers>{', '.join(dict.fromkeys(layers))}</layers>\n<question>{escape(query[:READ_CHARS])}</question>"
-    return request("plan", messages_of("plan", told), MAX_OUTPUT_TOKENS, json=True)
+    return Request.of(prompt("plan"), told, purpose="plan", max_output_tokens=MAX_OUTPUT_TOKENS, json=True)
 
 
 def plan_in(text: str, layers: Sequence[Layer], *, most: int) -> Plan:

@@ -23,7 +23,7 @@ from wellworn.models.structured import read_json
 from wellworn.search.filters import Filters
 from wellworn.search.pipeline import Searcher
 from wellworn.search.steps.actions import Strategy
-from wellworn.search.steps.limits import Calls, LimitMet, messages_of, request
+from wellworn.search.steps.limits import Calls, LimitMet, prompt
 from wellworn.store.port import Selection, Store
 
 if TYPE_CHECKING:
@@ -231,7 +231,7 @@ def request_for(question: str, steps: Sequence[ReasoningStep]) -> Request:
         for number, step in enumerate(steps)
     ]
     told = "\n".join([f"<question>{escape(question)}</question>", "<entries>", *lines, "</entries>"])
-    return request("reason", messages_of("conclude", told), CONCLUSION_TOKENS, json=True)
+    return Request.of(prompt("conclude"), told, purpose="reason", max_output_tokens=CONCLUSION_TOKENS, json=True)
 
 
 def _line(entry: Entry) -> str:
@@ -293,8 +293,9 @@ def _summary(question: str, entries: Sequence[Entry], model: MeteredModel, calls
     """A model's summary; empty if it fails, or if a sentence of it has no word of an entry."""
     lines = [f"[{number}] {escape(entry.text)}" for number, entry in enumerate(entries)]
     told = "\n".join([f"<question>{escape(question)}</question>", "<entries>", *lines, "</entries>"])
+    request = Request.of(prompt("summarize"), told, purpose="summarize", max_output_tokens=SUMMARY_TOKENS)
     try:
-        summary = calls.ask(model, request("summarize", messages_of("summarize", told), SUMMARY_TOKENS)).strip()
+        summary = calls.ask(model, request).strip()
     except Exception:  # a model may raise anything, and the sentences are an answer already
         return ""
     sentences = [one for one in _SENTENCE.split(summary) if one.strip()]

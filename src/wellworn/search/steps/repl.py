@@ -19,7 +19,7 @@ from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, RecallResult
 from wellworn.models.ledger import Meter as MeteredModel
 from wellworn.models.port import Message, Request
-from wellworn.search.steps.limits import Calls, LimitMet, Usage, messages_of, request
+from wellworn.search.steps.limits import Calls, LimitMet, Usage, prompt
 from wellworn.search.steps.reason import Library, share_of, worded
 from wellworn.search.steps.router import Limits, checked_numbers
 from wellworn.search.steps.sandbox import GRACE_S, Functions, Stop, sandbox
@@ -108,7 +108,8 @@ class Repl:
             messages = [*opening(question, first.searched, [self._summary(hit.entry) for hit in first.hits])]
             for self._rounds in range(1, limits.iterations + 1):
                 self._usage.check()
-                said = self.calls.ask(self._root, request("repl", messages, PROGRAM_TOKENS))
+                request = Request(messages=tuple(messages), purpose="repl", max_output_tokens=PROGRAM_TOKENS)
+                said = self.calls.ask(self._root, request)
                 ran = run(program_in(said))
                 if ran.over:
                     return f"a program was ended: {ran.error}"
@@ -208,7 +209,7 @@ def opening(question: str, size: int, summaries: Sequence[Summary]) -> tuple[Mes
     """What a model begins with: the instructions, and the question with summaries of its best hits."""
     lines = [escape(json.dumps(summary, ensure_ascii=False)) for summary in summaries]
     told = [f"<question>{escape(question)}</question>", f"<chunks>{size}</chunks>", "<summaries>", *lines]
-    return messages_of("repl", "\n".join([*told, "</summaries>"]))
+    return Message(role="system", text=prompt("repl")), Message(role="user", text="\n".join([*told, "</summaries>"]))
 
 
 def shown(printed: str, error: str, left: int, most: int = OUTPUT_CHARS) -> str:
@@ -232,7 +233,7 @@ def _data(text: str) -> str:
 
 
 def _query(text: str) -> Request:
-    return request("repl_query", messages_of("repl_query", text), QUERY_TOKENS)
+    return Request.of(prompt("repl_query"), text, purpose="repl_query", max_output_tokens=QUERY_TOKENS)
 
 
 def _text(name: str, value: Any) -> str:
