@@ -46,16 +46,6 @@ def test_every_kind_counts_once(filled: Cli) -> None:
         assert "counted already" in filled.ok("outcome", asked, *said.split()).err
 
 
-def test_citing_is_a_use_and_success_makes_surer(filled: Cli) -> None:
-    asked = filled.json("recall", "which runtime does Ada like?")
-    best = asked["hits"][0]["entry"]
-    filled.ok("outcome", asked["id"], "--cited", "0")
-    filled.ok("outcome", asked["id"], "--success")
-    entry = filled.json("show", best["id"])["entry"]
-    assert entry["usage_count"] == best["usage_count"] + 1
-    assert entry["confidence"] > best["confidence"]
-
-
 @pytest.mark.parametrize(
     "said",
     [
@@ -127,24 +117,3 @@ def test_reset_drops_what_was_learned_and_a_replay_does_not_bring_it_back(filled
     assert filled.json("learning", "reset", "--yes")["dropped"] >= 1
     assert filled.json("learning", "status")["steps"] == 0
     assert filled.json("learning", "replay")["steps"] == 0
-
-
-def test_reset_without_a_terminal_wants_yes(filled: Cli) -> None:
-    filled.ok("outcome", recall_id(filled), "--cited", "0")
-    answer = filled("learning", "reset")
-    assert answer.code == 2
-    assert "--yes" in answer.err
-    assert filled.json("learning", "status")["steps"] == 1
-
-
-@pytest.mark.parametrize(("reply", "left", "code"), [("n\n", 1, 1), ("y\n", 0, 0)])
-def test_reset_asks_on_a_terminal(
-    filled: Cli, monkeypatch: pytest.MonkeyPatch, reply: str, left: int, code: int
-) -> None:
-    filled.ok("outcome", recall_id(filled), "--cited", "0")
-    with monkeypatch.context() as patched:
-        patched.setattr("wellworn.cli.edge.can_ask", lambda: True)
-        answer = filled("learning", "reset", stdin=reply)
-    assert answer.code == code
-    assert "Drop all that was learned for tenant default" in answer.err
-    assert filled.json("learning", "status")["steps"] == left

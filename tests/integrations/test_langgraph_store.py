@@ -172,19 +172,6 @@ def test_a_memory_without_vectors_goes_by_words() -> None:
 # -- who sees what -----------------------------------------------------------------------------------------------
 
 
-def test_a_prefix_reaches_down_but_not_across_names_or_tenants(store: WellwornStore, memory: Memory) -> None:
-    other = WellwornStore(memory, tenant="rival")
-    for name in (("a",), ("a", "b"), ("a", "b", "c"), ("ab",), ("A",)):
-        store.put(name, "k", {"text": f"tea for {name}"})
-        other.put(name, "k", {"text": f"poison for {name}"})
-    for query in (None, "tea", "poison"):
-        found = store.search(("a",), query=query)
-        assert {item.namespace for item in found} == {("a",), ("a", "b"), ("a", "b", "c")}
-        assert all("tea" in item.value["text"] for item in found)
-    assert len(store.search((), query="tea")) == 5
-    assert store.get(("b",), "k") is None
-
-
 def test_the_store_and_the_people_of_its_tenant_do_not_see_each_other(store: WellwornStore, memory: Memory) -> None:
     ada = Scope(tenant="acme", user="ada", agent="ada")
     memory.remember("Ada drinks tea.", scope=ada)
@@ -336,18 +323,6 @@ async def test_nothing_runs_on_the_event_loop() -> None:
     assert embedder.threads
     assert threading.get_ident() not in embedder.threads
     await asyncio.to_thread(memory.close)
-
-
-def test_two_objects_on_one_file_see_each_others_items(tmp_path: Path) -> None:
-    path = tmp_path / "memory.db"
-    with Memory(path, embedder="hash:16") as first, Memory(path, embedder="hash:16") as second:
-        one, two = WellwornStore(first, tenant="acme"), WellwornStore(second, tenant="acme")
-        one.put(NS, "k", {"text": "tea"})
-        assert keys(two.search(NS, query="tea")) == ["k"]
-        two.put(NS, "k", {"text": "rain"})
-        assert [item.value for item in one.search(NS, query="tea")] == [{"text": "rain"}]
-        two.delete(NS, "k")
-        assert one.search(NS, query="tea") == one.list_namespaces() == []
 
 
 @pytest.mark.slow

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import pytest
 
-from jobs.world import PARTITION, PARTITIONS, Clock, add, effect, effects, make_queue, state_of, writer
+from jobs.world import PARTITION, Clock, add, effect, effects, make_queue, state_of, writer
 from wellworn.core.errors import StoreBusy
 from wellworn.core.values import Job
 from wellworn.jobs import Queue, Worker
@@ -56,23 +56,6 @@ def test_a_job_that_a_handler_adds_is_run_too(queue: Queue, store: Store) -> Non
     add(queue, "a", kind="more")
     assert Worker(queue, {"more": write_and_go_on, "write": writer(queue)}).run_until_empty() == 2
     assert effects(store) == {"a": 1, "a'": 1}
-
-
-def test_a_worker_takes_only_jobs_that_it_can_do(queue: Queue) -> None:
-    add(queue, "a", kind="unknown")
-    assert Worker(queue, {"write": writer(queue)}).run_one() is None
-    assert Worker(queue, {}).run_one() is None
-
-
-def test_a_worker_takes_jobs_of_the_tenant_asked_for(queue: Queue) -> None:
-    worker = Worker(queue, {"write": writer(queue)})
-    add(queue, "a", "b")
-    add(queue, "c", partition=PARTITIONS[2])
-    job = worker.run_one(tenants=["rival"])
-    assert job is not None
-    assert job.key == "c"
-    assert worker.run_until_empty(tenants=["rival"]) == 0
-    assert worker.run_until_empty(tenants=["acme"]) == 2
 
 
 def test_a_handler_that_says_nothing_has_done_its_job(queue: Queue) -> None:

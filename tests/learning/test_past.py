@@ -22,24 +22,6 @@ def asked_before(*past: tuple[list[int], list[int], list[int]]) -> PersonPast:
     return found
 
 
-def test_the_same_question_counts_in_full() -> None:
-    assert asked_before(([1, 2, 3], [7], [5, 7])).values([3, 1, 2])[0] == {7: 1.0, 5: -1.0}
-
-
-def test_a_similar_question_counts_by_the_square_of_its_similarity() -> None:
-    found = asked_before(([1, 2, 3, 4], [7], [7])).values([1, 2, 3, 9])[0]
-    assert found == {7: pytest.approx((3 / 4) ** 2)}
-
-
-def test_another_question_counts_nothing() -> None:
-    assert asked_before(([1, 2, 3, 4, 5], [7], [7])).values([1, 8, 9])[0] == {}
-    assert asked_before().values([1, 2])[0] == {}
-
-
-def test_an_entry_that_helped_once_and_was_passed_over_once_counts_nothing() -> None:
-    assert asked_before(([1, 2], [7], [7]), ([1, 2], [], [7])).values([1, 2])[0] == {7: 0.0}
-
-
 def test_a_question_whose_words_were_forgotten_counts_nothing() -> None:
     found = asked_before(([], [7], [7]))
     assert len(found) == 0

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from memory.world import ADA, BEN, FOREIGN_ADA, Clock, OpenMemory, file_bytes, holds_text, picture
+from memory.world import ADA, BEN, Clock, OpenMemory, file_bytes, holds_text, picture
 from wellworn import InvalidInput, Memory, NotFound, Scope
 from wellworn.core.errors import StoreError
 from wellworn.learning.records import outcomes, put_policy
@@ -131,21 +131,6 @@ def test_an_unknown_recall_is_not_found_and_changes_nothing(bees: Memory, unknow
         bees.outcome(unknown, cited=[0])
     assert learned(bees) == before
     assert bees.outcome(recall.id, cited=[0]), "an error for one recall loses no other"
-
-
-@pytest.mark.parametrize("wrong", [None, 7, b"id"])
-def test_a_recall_id_that_is_none_is_refused(bees: Memory, wrong: Any) -> None:
-    with pytest.raises(InvalidInput):
-        bees.outcome(wrong, cited=[0])
-
-
-def test_the_recall_of_another_tenant_is_refused_when_a_scope_is_given(bees: Memory) -> None:
-    recall = bees.recall("bee", scope=ADA)
-    before = learned(bees)
-    with pytest.raises(NotFound):
-        bees.outcome(recall.id, cited=[0], scope=FOREIGN_ADA)
-    assert learned(bees) == before
-    assert bees.outcome(recall.id, cited=[0], scope=ADA)
 
 
 @pytest.mark.parametrize("told", [{"cited": []}, {"ignored": True}, {"refined": "wasps"}, {"used": 0.0}])
@@ -291,13 +276,6 @@ def test_a_new_users_recall_is_told_of_elsewhere_too(path: Path, opened: OpenMem
     second = opened(path)
     assert second.outcome(recall.id, cited=[0])
     assert second.learning.status(scope=ADA_IN_ORG).outcomes == 1
-
-
-def test_a_new_user_can_tell_at_once(mem: Memory) -> None:
-    mem.remember("a bee", scope=ADA_IN_ORG, layer="org")
-    assert mem.outcome(mem.recall("bee", scope=ADA_IN_ORG).id, cited=[0])
-    assert mem.learning.status(scope=ADA_IN_ORG).outcomes == 1
-    assert mem.verify().ok
 
 
 def _tell_for_ever(path: Path, told: Connection) -> None:

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from memory.test_malformed import call, keywords_of, sensible_values, verbs
-from memory.world import ADA, BEN, FOREIGN_ADA, Clock, OpenMemory, holds_text
-from wellworn import EmbedderMismatch, InvalidInput, Memory, Scope, StoreError, WellwornError
+from memory.world import ADA, BEN, Clock, OpenMemory, holds_text
+from wellworn import EmbedderMismatch, InvalidInput, Memory, Scope, StoreError
 from wellworn.core.errors import StoreClosed
 
 
@@ -56,12 +56,6 @@ def test_events_tell_what_was_done_newest_first_and_never_say_a_word_of_it(mem: 
     ]
     assert "secret" not in str(events)
     assert [event.action for event in mem.admin.events(scope=ADA, limit=2)] == ["forget", "remember"]
-
-
-def test_events_of_another_tenant_are_not_shown(mem: Memory) -> None:
-    mem.remember("theirs", scope=FOREIGN_ADA)
-    assert mem.admin.events(scope=ADA) == []
-    assert len(mem.admin.events(scope=FOREIGN_ADA)) == 1
 
 
 def test_entries_are_listed_oldest_first_in_pages(mem: Memory) -> None:
@@ -157,12 +151,6 @@ def test_closing_releases_what_was_held_in_memory(opened: OpenMemory, location: 
 # -- opening -----------------------------------------------------------------------------------------------------
 
 
-def test_what_was_remembered_is_there_after_opening_again(path: Path, opened: OpenMemory) -> None:
-    with opened(path) as mem:
-        (entry_id,) = mem.remember("durable", scope=ADA)
-    assert opened(path).get(entry_id, scope=ADA).text == "durable"
-
-
 @pytest.mark.parametrize("options", [{"profile": "no-such"}, {"embedder": "no-such"}, {"durability": "no-such"}])
 def test_a_bad_option_is_refused_before_a_file_is_made(path: Path, opened: OpenMemory, options: dict[str, str]) -> None:
     with pytest.raises(InvalidInput, match="no-such"):
@@ -219,8 +207,3 @@ def test_words_only_and_an_embedder_can_take_turns_on_one_file(path: Path, opene
     with opened(path, embedder="hash:16") as mem:
         mem.admin.reembed()
         assert mem.verify().ok
-
-
-def test_every_error_has_one_base(opened: OpenMemory) -> None:
-    with pytest.raises(WellwornError):
-        opened("redis://localhost")

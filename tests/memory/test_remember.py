@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import random
 import re
-from itertools import pairwise
-from statistics import median
 from typing import Any
 
 import pytest
@@ -70,36 +68,11 @@ def test_the_defaults_are_a_note_that_happened_now(mem: Memory) -> None:
 # -- chunks ------------------------------------------------------------------------------------------------------
 
 
-def test_a_long_text_becomes_chunks_of_200_to_300_tokens_and_never_over_500(mem: Memory) -> None:
-    ids = mem.remember(prose(40), scope=ADA)
-    sizes = [mem.get(entry_id, scope=ADA).token_count for entry_id in ids]
-    assert len(sizes) > 5
-    assert max(sizes) <= 500
-    assert 200 <= median(sizes) <= 300
-    assert min(sizes[:-1]) >= 150
-
-
-@pytest.mark.parametrize("paragraph_tokens", [130, 150, 180])
-def test_paragraphs_of_half_a_chunk_are_joined_up_to_the_target(mem: Memory, paragraph_tokens: int) -> None:
-    paragraph = " ".join(["river"] * (paragraph_tokens - 1)) + "."
-    text = "\n\n".join(f"{number} {paragraph}" for number in range(12))
-    sizes = [mem.get(entry_id, scope=ADA).token_count for entry_id in mem.remember(text, scope=ADA)]
-    assert 200 <= median(sizes) <= 300
-
-
 def test_the_evidence_of_the_chunks_is_the_text_verbatim(mem: Memory) -> None:
     text = "  \n" + prose(20, seed=3) + "\n\n\t tail \u3000"
     entries = [mem.get(entry_id, scope=ADA) for entry_id in mem.remember(text, scope=ADA)]
     assert "".join(entry.evidence for entry in entries) == text
     assert all(entry.source == "interaction" for entry in entries)
-
-
-def test_each_chunk_begins_with_the_end_of_the_one_before(mem: Memory) -> None:
-    entries = [mem.get(entry_id, scope=ADA) for entry_id in mem.remember(prose(20, seed=4), scope=ADA)]
-    for before, entry in pairwise(entries):
-        lead = entry.text.removesuffix(entry.evidence)
-        assert lead.strip()
-        assert before.evidence.rstrip().endswith(lead.strip())
 
 
 def test_chunks_of_one_text_are_neighbours_in_order(mem: Memory) -> None:

@@ -162,17 +162,6 @@ def test_reviving_a_superseded_entry_beside_its_twin_is_refused(mem: Memory, clo
         mem.edit(old, scope=ADA, state="active")
 
 
-def test_an_unknown_or_foreign_entry_cannot_be_edited(mem: Memory) -> None:
-    (bens,) = mem.remember("of Ben", scope=BEN)
-    for entry_id in ("no-such-id", bens):
-        with pytest.raises(NotFound, match=entry_id):
-            mem.edit(entry_id, scope=ADA, text="mine now")
-        with pytest.raises(NotFound, match=entry_id):
-            mem.history(entry_id, scope=ADA)
-        with pytest.raises(NotFound, match=entry_id):
-            mem.get(entry_id, scope=ADA)
-
-
 class Interrupting(HashEmbedder):
     """Does something else in the middle of an embedding, as another process might."""
 

@@ -42,12 +42,6 @@ def test_a_recall_of_a_layer_that_the_scope_sees_may_be_reported(mem: Memory) ->
     assert mem.for_scope(ADA_AND_TEAM).outcome(mem.recall("tea", scope=ADA).id, ignored=True)
 
 
-def test_a_bound_memory_takes_no_wider_scope(mem: Memory) -> None:
-    recall_id = recalled(mem, BEN)
-    with pytest.raises(ScopeError):
-        mem.for_scope(ADA).outcome(recall_id, cited=[0], scope=BEN)
-
-
 def test_without_a_scope_only_tenants_that_were_recalled_for_are_reached(opened: OpenMemory, path: Path) -> None:
     ours, theirs = opened(path), opened(path)
     recall_id, foreign_id = recalled(ours, ADA), recalled(theirs, FOREIGN_ADA)

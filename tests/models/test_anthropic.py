@@ -75,19 +75,6 @@ def test_what_a_model_refuses_is_left_out_from_then_on(claude_service: Service) 
     assert not {"temperature", "output_config"} & set(third)
 
 
-def test_an_overloaded_service_is_tried_again(claude_service: Service) -> None:
-    claude_service.script = [refusal(529, "Overloaded"), refusal(429, "slow down", Retry_After="2")]
-    assert model_of(claude_service).complete(make_request()).text == "hello"
-    assert len(claude_service.requests) == 3
-
-
-def test_a_refused_key_names_the_remedy(claude_service: Service) -> None:
-    claude_service.script = [refusal(401, f"invalid x-api-key {KEY}")]
-    with pytest.raises(ModelFailed, match=r"invalid x-api-key \[key\] .*ANTHROPIC_API_KEY") as caught:
-        model_of(claude_service).complete(make_request())
-    assert not caught.value.retryable
-
-
 @pytest.mark.parametrize("answer", [{"content": None}, {"content": [5]}, {"content": [{"type": "text"}]}, {}, []])
 def test_a_wrong_answer_is_an_error(claude_service: Service, answer: Any) -> None:
     claude_service.script = [(200, {}, answer)]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from wellworn import AsyncMemory, Memory
-from wellworn.core.errors import BudgetExceeded, InvalidInput
+from wellworn.core.errors import InvalidInput
 from wellworn.models.port import Reply, Request
 from wellworn.models.scripted import ScriptedModel
 from wellworn.tasks import ReasoningBank, Work
@@ -103,14 +103,6 @@ def test_every_other_verb_answers(mem: Memory) -> None:
     on(mem, act)
 
 
-def test_what_the_agent_raises_is_a_failed_attempt(mem: Memory) -> None:
-    async def fails(work: Work) -> Any:
-        raise ValueError("no such panel")
-
-    out = on(mem, lambda bank: bank.run_task(**TASK, execute=fails))
-    assert (out.success, type(out.exception), out.state) == (False, ValueError, "reinforced")
-
-
 def test_parallel_attempts_are_coroutines_in_bounded_numbers(mem: Memory) -> None:
     running, most = 0, 0
     two = asyncio.Barrier(2)
@@ -132,22 +124,6 @@ def test_parallel_attempts_are_coroutines_in_bounded_numbers(mem: Memory) -> Non
     assert (most, len(out.attempts), out.success) == (2, 6, True)
     assert {one.state for one in out.attempts} == {"reinforced"}
     assert out.entry_ids
-
-
-def test_a_budget_that_is_used_up_ends_a_run_early(mem: Memory) -> None:
-    async def agent(work: Work) -> Any:
-        raise BudgetExceeded("day", spent=1.0, wanted=1.0, limit=1.0, remedy="wait")
-
-    out = on(mem, lambda bank: bank.matts_parallel(**TASK, execute=agent, k=8, concurrency=1))
-    assert len(out.attempts) == 1
-
-
-def test_sequential_attempts_see_those_before_them(mem: Memory) -> None:
-    async def agent(work: Work) -> Any:
-        return {"steps": [a_call("create_user", work.number == 3)], "verdict": len(work.previous) == 2}
-
-    out = on(mem, lambda bank: bank.matts_sequential(**TASK, execute=agent, r=5))
-    assert (len(out.attempts), out.success) == (3, True)
 
 
 def test_agents_may_wait_for_other_threads_of_the_loop(mem: Memory) -> None:

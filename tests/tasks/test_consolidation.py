@@ -81,17 +81,6 @@ def test_entries_of_other_domains_kinds_or_stances_are_not_merged(mem: Memory, b
     assert len(live(mem)) == 5
 
 
-def test_strategies_that_differ_in_an_argument_stay_apart(mem: Memory, bank: ReasoningBank) -> None:
-    for role in ("admin", "editor", "Admin"):
-        learn(mem, f'For tasks like “Create a user”: This worked: login() → create_user(role="{role}").')
-    for limit in (30, 90):
-        learn(mem, f"Set the timeout of the export job to {limit} before it is started.")
-    for name in ("Ada", "Bob"):
-        learn(mem, f"Send the invoice to {name} when the order is shipped to the customer.")
-    assert bank.consolidate(scope=AGENT).counts["merge"] == 0
-    assert len(live(mem)) == 7
-
-
 def test_the_surer_of_two_that_contradict_each_other_stays(mem: Memory, bank: ReasoningBank) -> None:
     learn(mem, RETRY, confidence=0.5)
     learn(mem, NEVER, confidence=0.7)

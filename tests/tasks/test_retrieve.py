@@ -186,13 +186,6 @@ def test_only_a_memory_makes_a_bank() -> None:
         ReasoningBank("memory.db")  # type: ignore[arg-type]
 
 
-def test_what_is_forgotten_is_found_no_more(mem: Memory, bank: ReasoningBank) -> None:
-    gone = kept(mem, "0.90 item")
-    assert bank.retrieve("q").hits[0].entry.id == gone
-    mem.forget(ids=[gone], scope=AGENT)
-    assert bank.retrieve("q").hits == []
-
-
 def test_the_memory_itself_ranks_as_before(mem: Memory, bank: ReasoningBank) -> None:
     kept(mem, "0.90 item")
     bank.retrieve("q")
