@@ -22,6 +22,7 @@ from rich.console import Console
 from bench.corpus import WIDTH, Corpus, Matrix
 from bench.timing import COLUMNS, Call, compared, take_turns
 from wellworn import Memory, Scope
+from wellworn.search.engines import StoreIndexes
 
 SCOPE = Scope(tenant="bench", user="ada")
 CLUSTERS = 500
@@ -75,10 +76,9 @@ def main() -> None:
             for start in range(0, len(texts), BATCH):
                 memory.remember_many(texts[start : start + BATCH], scope=SCOPE)
             stored = time.perf_counter() - began
-            (head,) = memory.engine.store.heads([SCOPE.home()])
-            number = 0 if head is None else head.partition_no
             began = time.perf_counter()
-            memory.engine.store.vector_index(number, make=True)
+            if isinstance(memory.engine.vectors, StoreIndexes):
+                memory.engine.vectors.make(SCOPE.home())
             indexed = time.perf_counter() - began
         plain = copied(db, texts, ClusteredEmbedder(2).embed(texts))
         db.execute("SET max_parallel_maintenance_workers = 0")  # as the store makes its own

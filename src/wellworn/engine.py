@@ -213,11 +213,11 @@ class Engine:
             from wellworn.search.qdrant import QdrantVectors
 
             return QdrantVectors(qdrant, store=self.store.location)
-        if not self.store.searches_vectors:
+        if not self.store.searches_large:
             return None
-        from wellworn.search.engines import StoreVectors
+        from wellworn.search.engines import StoreIndexes
 
-        return StoreVectors(self.store, most_bytes=self._ram_bytes, make=in_background)
+        return StoreIndexes(self.store, most_bytes=self._ram_bytes, make=in_background, clock=self.clock)
 
     @property
     def background(self) -> Background:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
+from bench.corpus import Corpus
 
 from contract.postgres import Server
 from wellworn import Memory, Scope
-from wellworn.search import engines
+from wellworn.search import engines, stored
 
 COUNT = 2500
 SCOPE = Scope(tenant="one", user="ada")
@@ -43,10 +45,14 @@ def url(postgres_server: Server) -> str:
         tour = memory.session("tour", scope=SCOPE)
         for n in range(40):
             tour.add("user", f"Stop {n} was {PLACES[n % 10]}, by the {THINGS[n % 14]}.")
-        (head,) = memory.engine.store.heads([SCOPE.home()])
-        assert head is not None
-        assert memory.engine.store.vector_index(head.partition_no, make=True)
+        make(memory, SCOPE)
     return url
+
+
+def make(memory: Memory, scope: Scope) -> None:
+    engine = memory.engine.vectors
+    assert isinstance(engine, engines.StoreIndexes)
+    engine.make(scope.home())
 
 
 def index_of(memory: Memory) -> Any:
@@ -70,8 +76,44 @@ def test_the_database_names_what_memory_finds(url: str, filters: dict[str, Any])
         index = index_of(memory)
         assert index.elsewhere is not None
         assert index.vectors.size == 0
+        assert not index.words_held
     shared = [len({*a} & {*b}) / max(1, len(a)) for a, b in zip(exact, found, strict=True)]
     assert np.mean(shared) >= 0.95
+
+
+class Meaningless:
+    """Vectors that have nothing to do with what a text says, so that only its words find it."""
+
+    name, width = "test:meaningless", 32
+
+    def embed(self, texts: Sequence[str]) -> Any:
+        rows = [np.random.default_rng([*text.encode()]).standard_normal(self.width) for text in texts]
+        return np.array([row / np.linalg.norm(row) for row in rows], dtype=np.float32)
+
+    def embed_query(self, text: str) -> Any:
+        return self.embed([text])[0]
+
+
+@pytest.mark.parametrize("key", [None, "a secret of some length"], ids=["plain", "sealed"])
+def test_words_are_found_in_the_database(
+    postgres_server: Server, monkeypatch: pytest.MonkeyPatch, key: str | None
+) -> None:
+    """Random texts: most words are too frequent to look at all rows that have one, so several must be looked for together."""
+    url, texts = postgres_server.url(), Corpus(3)
+    monkeypatch.setattr(stored, "MOST_ROWS", 400)
+    with opened(url, key=key, embedder=Meaningless()) as memory:
+        memory.remember_many(texts.texts(4000), scope=SCOPE)
+        make(memory, SCOPE)
+        queries = texts.queries(60)
+        exact = first_five(memory, queries)
+    with opened(url, key=key, embedder=Meaningless(), ram_mb=SMALL_MB) as memory:
+        found = first_five(memory, queries)
+        postings = index_of(memory).postings
+        (rare,) = memory.remember("A quokka sleeps.", scope=SCOPE)
+        assert memory.recall("quokka", scope=SCOPE)[0].entry.id == rare
+    assert isinstance(postings, stored.StoredPostings)
+    assert np.mean([a[0] == b[0] for a, b in zip(exact, found, strict=True)]) >= 0.95
+    assert np.mean([len({*a} & {*b}) / 5 for a, b in zip(exact, found, strict=True)]) >= 0.95
 
 
 def test_neighbours_behind_a_narrow_filter_are_found(url: str) -> None:
@@ -106,15 +148,15 @@ def test_an_index_is_made_once_and_goes_with_its_partition(
         memory.remember_many(notes(800), scope=SCOPE)
         (head,) = store.heads([SCOPE.home()])
         assert head is not None
-        assert not store.vector_index(head.partition_no)
+        assert not store.large_index(head.partition_no)
         assert engine is not None
         memory.recall("the ferry", scope=SCOPE)  # is answered from memory, and begins the index
         engine.close()
-        assert store.vector_index(head.partition_no)
+        assert store.large_index(head.partition_no)
         other = Scope(tenant="one", user="ben")
         memory.remember("The ferry leaves at nine.", scope=other)
         memory.forget(everything=True, scope=SCOPE)
         (kept,) = store.heads([other.home()])
         assert kept is not None
-        assert store.vector_index(kept.partition_no, make=True)
-        assert not store.vector_index(head.partition_no)
+        assert store.large_index(kept.partition_no, make=True)
+        assert not store.large_index(head.partition_no)

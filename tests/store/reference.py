@@ -76,7 +76,14 @@ class Reads(StoreReader):
         return [None if head is None else Head(partition_no=head[0], seq=head[1]) for head in found]
 
     def delta(
-        self, partition_no: int, since: int, *, after: int = 0, limit: int | None = None, vectors: bool = True
+        self,
+        partition_no: int,
+        since: int,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        vectors: bool = True,
+        words: bool = True,
     ) -> Delta:
         seq = next((seq for no, seq in self.state.heads.values() if no == partition_no), 0)
         rows = [
@@ -86,6 +93,7 @@ class Reads(StoreReader):
         ]
         gone = [no for at, no in self.state.removed.get(partition_no, ()) if at > since] if seq else []
         rows = rows if vectors else [slim._replace(vector=None) for slim in rows]
+        rows = rows if words else [slim._replace(terms=b"", counts=b"") for slim in rows]
         return Delta(seq=seq, rows=rows[:limit], removed=gone)
 
     def counts(self, partitions: Sequence[Partition], *, only: Sequence[str] = ()) -> dict[str, int]:

@@ -62,13 +62,24 @@ class Lexical:
     """Each row's own share over the query terms that are nobody's name."""
     found: list[tuple[float, npt.NDArray[np.intp]]]
     """For each of those terms its idf and the rows that have it, in order."""
+    products: Scores | None = None
+    """Plain cosines, as far as a store told them; NaN where it did not."""
 
 
-def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -> Lexical:
-    """The lexical arm for every row, about 0 … 2."""
+def words(
+    bank: Bank,
+    question: Question,
+    profile: Profile,
+    live: Mask | None,
+    near: npt.NDArray[np.intp] | None = None,
+    passing: Mask | None = None,
+    vector: npt.NDArray[np.float32] | None = None,
+) -> Lexical:
+    """The lexical arm for every row, about 0 … 2. Where a store has the words: for rows with rare words, those `near` and
+    those that are `passing`, if they are few."""
     total = bank.size if live is None else int(np.count_nonzero(live))
-    rows, counts, sizes = _rows_with(bank, question.terms, live)
-    idfs = [math.log(1 + (total - size + 0.5) / (size + 0.5)) for size in sizes]
+    rows, counts, sizes, held_by, products = _rows_with(bank, question.terms, live, near, passing, vector)
+    idfs = [math.log(1 + max(0.5, total - held + 0.5) / (held + 0.5)) for held in held_by]
     large = len(rows) > MOST_POSTINGS and any(one.codes or one.elsewhere for one, _ in bank.filled)
     if large and not bank.threaded and not any(partition.speakers for partition, _ in bank.filled):
         return _bounded(bank, profile, rows, counts, sizes, idfs)
@@ -83,8 +94,8 @@ def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -
     found: list[tuple[float, npt.NDArray[np.intp]]] = []
     speakers = [partition.speakers for partition in bank.partitions if partition.speakers]
     ends = [*accumulate(sizes)]
-    for term, idf, size, end in zip(question.terms, idfs, sizes, ends, strict=True):
-        attainable = idf if size else profile.absent_share * idf
+    for term, idf, size, held, end in zip(question.terms, idfs, sizes, held_by, ends, strict=True):
+        attainable = idf if held else profile.absent_share * idf
         best += attainable
         if any(signed64(term) in names for names in speakers):
             of_names = np.zeros(len(bank), dtype=np.float32) if of_names is None else of_names
@@ -94,14 +105,14 @@ def words(bank: Bank, question: Question, profile: Profile, live: Mask | None) -
             found.append((idf, rows[end - size : end]))
     plain = (bm25 if of_names is None else bm25 - of_names) / np.float32(best_plain or 1.0)
     if best <= 0 or "terms" not in profile.weights:  # then nobody asks for the score
-        return Lexical(score=bm25, plain=plain, found=found)
+        return Lexical(score=bm25, plain=plain, found=found, products=products)
     if of_names is None and not bank.threaded:
-        return Lexical(score=plain, plain=plain, found=found)
+        return Lexical(score=plain, plain=plain, found=found, products=products)
     spread = [
         _with_neighbours(partition, bm25[start : start + len(partition)], profile) for partition, start in bank.filled
     ]
     score = (spread[0] if len(spread) == 1 else np.concatenate(spread)) / np.float32(best)
-    return Lexical(score=score, plain=plain, found=found)
+    return Lexical(score=score, plain=plain, found=found, products=products)
 
 
 def _bounded(
@@ -138,18 +149,41 @@ def _bounded(
     return Lexical(score=score, plain=score, found=[(idf, having) for idf, having, _ in found])
 
 
-def _rows_with(bank: Bank, terms: Sequence[int], live: Mask | None) -> tuple[npt.NDArray[np.intp], Scores, list[int]]:
-    """Rows that have each term, one term's after another's, how often each has it, and how many a term has."""
-    parts = [partition.postings.find_all(terms) for partition, _ in bank.filled]
+def _rows_with(
+    bank: Bank,
+    terms: Sequence[int],
+    live: Mask | None,
+    near: npt.NDArray[np.intp] | None,
+    passing: Mask | None,
+    vector: npt.NDArray[np.float32] | None,
+) -> tuple[npt.NDArray[np.intp], Scores, list[int], list[int], Scores | None]:
+    """Rows that have each term, one term's after another's, how often each has it, how many a term has here, and how many
+    have it at all; and the cosines that were told with them."""
+    parts, products = [], None
+    for partition, start in bank.filled:
+        end = start + len(partition)
+        named = None if near is None else near[(near >= start) & (near < end)] - start
+        allowed = partition.alive if passing is None else passing[start:end]
+        parts.append(found := partition.postings.find_all(terms, named, allowed, vector))
+        if found.products is not None and vector is not None:
+            products = np.full(len(bank), np.nan, dtype=np.float32) if products is None else products
+            products[found.products[0] + start] = found.products[1]
     if len(parts) == 1:
-        rows, counts, sizes = parts[0][0].astype(np.intp), *parts[0][1:]
+        rows, (_, counts, sizes, held_by, _) = parts[0].rows.astype(np.intp), parts[0]
     else:
-        rows, counts, sizes = _term_by_term(parts, [start for _, start in bank.filled])
+        rows, counts, sizes = _term_by_term([part[:3] for part in parts], [start for _, start in bank.filled])
+        held_by = [sum(held) for held in zip(*(part.held_by for part in parts), strict=True)]
     if live is None or not len(rows):
-        return rows, counts, sizes
+        return rows, counts, sizes, held_by, products
     kept = live[rows]
     before = np.append(0, np.cumsum(kept))[[0, *accumulate(sizes)]]
-    return rows[kept], counts[kept], np.diff(before).tolist()
+    left = np.diff(before).tolist()
+    share = np.count_nonzero(live) / max(1, bank.size)
+    held_by = [
+        now if held <= size else max(now, round(share * held))
+        for now, held, size in zip(left, held_by, sizes, strict=True)
+    ]
+    return rows[kept], counts[kept], left, held_by, products
 
 
 def _term_by_term(
@@ -205,14 +239,22 @@ def meaning(bank: Bank, query: npt.NDArray[np.float32], profile: Profile) -> tup
 class LazyMeaning:
     """The vector arm for the rows that are asked for, where there are too many to compute it for all."""
 
-    def __init__(self, bank: Bank, query: npt.NDArray[np.float32], near: tuple[float, float] = (0.0, 0.0)) -> None:
-        """`near` are the weights of the neighbourhood; without them it is the plain cosine."""
-        self._bank, self._query, self._near = bank, query, near
+    def __init__(
+        self,
+        bank: Bank,
+        query: npt.NDArray[np.float32],
+        near: tuple[float, float] = (0.0, 0.0),
+        known: Scores | None = None,
+    ) -> None:
+        """`near` are the weights of the neighbourhood; without them it is the plain cosine. `known` are plain cosines."""
+        self._bank, self._query, self._near, self._known = bank, query, near, known
 
     def __getitem__(self, rows: npt.NDArray[np.intp] | slice) -> Scores:
         rows = np.arange(len(self._bank))[rows] if isinstance(rows, slice) else rows
         if not self._bank.threaded or not any(self._near):
-            plain: Scores = self._bank.vectors(rows) @ self._query
+            plain = np.full(len(rows), np.nan, dtype=np.float32) if self._known is None else self._known[rows]
+            if len(missing := np.flatnonzero(np.isnan(plain))):
+                plain[missing] = self._bank.vectors(rows[missing]) @ self._query
             return plain
         near, far = self._near
         beside = {name: self._bank.beside(name, rows) for name in ("before", "after", "before2", "after2")}

@@ -6,7 +6,7 @@ several steps asks more of the same context (further queries, texts, links) and 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
@@ -146,13 +146,15 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
     bank, profile = bounds.bank, bounds.profile
     question = read_question(query)
     nothing = np.zeros(len(bank), dtype=np.float32)
-    if "terms" in profile.weights or bounds.learns:
-        lexical = words(bank, question, profile, bounds.live)
-    else:
-        lexical = Lexical(score=nothing, plain=nothing, found=[])
+    near = None if vector is None else _near(bounds, vector)
     if check is not None:
         check()
-    near = None if vector is None else _near(bounds, vector, lexical)
+    if "terms" in profile.weights or bounds.learns:
+        lexical = words(bank, question, profile, bounds.live, near, bounds.eligible, vector)
+    else:
+        lexical = Lexical(score=nothing, plain=nothing, found=[])
+    if near is not None:
+        near = _distinct(bank, _allowed(near, bounds), *_worded_rows(bounds, lexical))
     similarity: Scores | LazyMeaning
     blended: Scores | LazyMeaning
     if vector is None:
@@ -160,7 +162,7 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
     elif near is None:
         similarity, blended = meaning(bank, vector, profile)
     else:
-        similarity = blended = LazyMeaning(bank, vector)
+        similarity = blended = LazyMeaning(bank, vector, known=lexical.products)
         if bank.threaded:
             blended = LazyMeaning(bank, vector, profile.near_meaning)
     if near is None:
@@ -203,8 +205,8 @@ def _base(
     return base
 
 
-def _near(bounds: Bounds, vector: Vector, lexical: Lexical) -> Rows | None:
-    """Rows among which the best are, where a partition has codes or an engine: near in meaning, or with words of the query.
+def _near(bounds: Bounds, vector: Vector) -> Rows | None:
+    """The rows nearest in meaning, where a partition has codes or an engine, and those beside them.
 
     None: look at all of them.
     """
@@ -222,13 +224,24 @@ def _near(bounds: Bounds, vector: Vector, lexical: Lexical) -> Rows | None:
     if bank.threaded:  # a turn is also found by what is said around it
         around = [bank.beside(name, near) for name in ("before", "after", "before2", "after2")]
         near = _distinct(bank, near, *(rows[rows >= 0] for rows in around))
-    near = _allowed(near, bounds)
-    fetched = any(partition.fetch for partition, _ in bank.filled)
+    return near
+
+
+def _worded_rows(bounds: Bounds, lexical: Lexical) -> Iterator[Rows]:
+    """The rows with the highest scores of words; and those of which a store has told words and cosine, the best of them
+    where a vector is needed for more."""
+    fetched = any(partition.fetch for partition, _ in bounds.bank.filled)
     scores = lexical.score.rarer if isinstance(lexical.score, LazyWords) else lexical.score
     if bounds.eligible is not None:
         scores = np.where(bounds.eligible, scores, np.float32(0))
     several = [rows for _, rows in lexical.found]
-    return _distinct(bank, near, _allowed(_worded(scores, several, FETCHED_ROWS if fetched else NEAR_ROWS), bounds))
+    yield _allowed(_worded(scores, several, FETCHED_ROWS if fetched else NEAR_ROWS), bounds)
+    if (cosines := lexical.products) is not None:
+        told, weights = _allowed(np.flatnonzero(~np.isnan(cosines)), bounds), bounds.profile.weights
+        if bounds.bank.threaded and len(told) > FETCHED_ROWS:
+            both = weights.get("terms", 0.0) * scores[told] + weights.get("meaning", 0.0) * cosines[told]
+            told = told[highest(both, FETCHED_ROWS)]
+        yield told
 
 
 def _distinct(bank: Bank, *rows: Rows) -> Rows:

@@ -7,7 +7,6 @@ are many. This module knows nothing about queries.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -33,29 +32,30 @@ SHORT_REPLY_CHARS = 200
 """A longer turn of an assistant explains something."""
 MOST_TERMS = int(np.iinfo(np.uint16).max)
 
-_NUMBERS: dict[str, tuple[npt.DTypeLike, Callable[[Slim], Any]]] = {
-    "no": (np.int64, attrgetter("no")),
-    "seq": (np.int64, attrgetter("seq")),
-    "kind": (np.int8, lambda slim: _KIND_CODES[slim.kind]),
-    "state": (np.int8, lambda slim: _STATE_CODES[slim.state]),
-    "at": (np.int64, attrgetter("at")),
-    "valid_from": (np.int64, attrgetter("valid_from")),
-    "valid_to": (np.int64, lambda slim: NONE if slim.valid_to is None else slim.valid_to),
-    "confidence": (np.float32, attrgetter("confidence")),
-    "usage": (np.int32, attrgetter("usage_count")),
-    "repeats": (np.int32, attrgetter("repeats")),
-    "source": (np.int64, lambda slim: source_code(slim.source)),
-    "tags": (np.int64, lambda slim: tag_bits(slim.tags)),
+_NUMBERS: dict[str, tuple[npt.DTypeLike, str, Callable[[Any], Any] | None]] = {
+    "no": (np.int64, "no", None),
+    "seq": (np.int64, "seq", None),
+    "kind": (np.int8, "kind", _KIND_CODES.__getitem__),
+    "state": (np.int8, "state", _STATE_CODES.__getitem__),
+    "at": (np.int64, "at", None),
+    "valid_from": (np.int64, "valid_from", None),
+    "valid_to": (np.int64, "valid_to", lambda end: NONE if end is None else end),
+    "confidence": (np.float32, "confidence", None),
+    "usage": (np.int32, "usage_count", None),
+    "repeats": (np.int32, "repeats", None),
+    "source": (np.int64, "source", source_code),
+    "tags": (np.int64, "tags", tag_bits),
 }
-"""Columns that may change while the text stays, and how they are read from the store's row."""
-_OF_TEXT: dict[str, tuple[npt.DTypeLike, Callable[[Slim], Any]]] = {
-    "thread": (np.int64, lambda slim: NONE if slim.thread is None else slim.thread),
-    "position": (np.int32, lambda slim: -1 if slim.position is None else slim.position),
-    "length": (np.int32, attrgetter("length")),
-    "distinct": (np.uint16, lambda slim: min(len(slim.terms) // 8, MOST_TERMS)),
-    "chars": (np.int32, attrgetter("chars")),
-    "traits": (np.uint8, attrgetter("traits")),
-    "speaker": (np.int64, attrgetter("speaker")),
+"""Columns that may change while the text stays: of which field of the store's row they are, and how that is turned into
+a number."""
+_OF_TEXT: dict[str, tuple[npt.DTypeLike, str, Callable[[Any], Any] | None]] = {
+    "thread": (np.int64, "thread", lambda thread: NONE if thread is None else thread),
+    "position": (np.int32, "position", lambda position: -1 if position is None else position),
+    "length": (np.int32, "length", None),
+    "distinct": (np.uint16, "terms", lambda terms: min(len(terms) // 8, MOST_TERMS)),
+    "chars": (np.int32, "chars", None),
+    "traits": (np.uint8, "traits", None),
+    "speaker": (np.int64, "speaker", None),
 }
 """Columns that never change; `distinct` counts each term of the row once."""
 _OWN: dict[str, tuple[npt.DTypeLike, float]] = {
@@ -72,8 +72,9 @@ the row is there, its neighbours in its thread at distance one and two (-1: none
 neighbours' (`_measure_blends`)."""
 _COLUMNS = {name: np.dtype(column[0]) for name, column in (_NUMBERS | _OF_TEXT | _OWN).items()}
 _BESIDE = ("before", "after", "before2", "after2")
-_ROW_BYTES = sum(dtype.itemsize for dtype in _COLUMNS.values()) + 250
-"""Columns, and about as much for postings and the dictionary of rows."""
+_WORDS_BYTES = 140
+_ROW_BYTES = sum(dtype.itemsize for dtype in _COLUMNS.values()) + 110 + _WORDS_BYTES
+"""Columns, the dictionary of rows and postings, about."""
 _MOST_ANSWERS = 32
 """Masks that are kept until the partition changes."""
 _BULK = 256
@@ -124,6 +125,8 @@ class PartitionIndex:
         self.speakers: set[int] = set()
         """Name hashes of everyone who ever spoke here."""
         self.postings = Postings()
+        self.words_held = True
+        """Whether the postings are here; else the store is asked."""
         self._few = few_of(0)
         self.neighbour_weights = neighbour_weights
         self.threaded = False
@@ -205,7 +208,8 @@ class PartitionIndex:
     @property
     def nbytes(self) -> int:
         """About how much memory the rows take."""
-        return index_bytes(self._size, self.width if self.fetch is None else 0)
+        held = index_bytes(self._size, self.width if self.fetch is None else 0)
+        return held if self.words_held else held - self._size * _WORDS_BYTES
 
     def likely(
         self, vector: npt.NDArray[np.float32], least: int, *, passing: npt.NDArray[np.bool_] | None = None
@@ -249,6 +253,14 @@ class PartitionIndex:
         self.fetch, self.codes = fetch, None
         self._vectors = np.zeros((0, self.width), dtype=np.float32)
 
+    def leave_words(self, postings: Postings) -> None:
+        """Hold words no longer: these postings ask for them."""
+        self.postings, self.words_held = postings, False
+
+    def places_of(self, nos: Sequence[int]) -> list[int]:
+        """The row of each row number; -1 where it is not here."""
+        return [self._row_of.get(no, -1) for no in nos]
+
     def rows_of(self, nos: Sequence[int] | set[int]) -> list[int]:
         """Rows of those row numbers that are here."""
         return [self._row_of[no] for no in nos if no in self._row_of]
@@ -285,8 +297,9 @@ class PartitionIndex:
         for slim in delta.rows:
             row = self._row_of.get(slim.no)
             if row is not None and slim.index_seq <= self.known_seq:
-                for name, (_, read) in _NUMBERS.items():
-                    self._columns[name][row] = read(slim)
+                for name, (_, field, number) in _NUMBERS.items():
+                    value = getattr(slim, field)
+                    self._columns[name][row] = value if number is None else number(value)
                 continue
             if row is not None:
                 self._kill(slim.no)
@@ -371,8 +384,10 @@ class PartitionIndex:
         self._vectors = vectors
 
     def _fill(self, place: slice, fresh: Sequence[Slim]) -> None:
-        for name, (_, read) in (_NUMBERS | _OF_TEXT).items():
-            self._columns[name][place] = [read(slim) for slim in fresh]
+        fields = dict(zip(Slim.__annotations__, zip(*fresh, strict=True), strict=True))
+        for name, (_, field, number) in (_NUMBERS | _OF_TEXT).items():
+            values = fields[field]
+            self._columns[name][place] = values if number is None else [*map(number, values)]
         for name, (_, first) in _OWN.items():
             self._columns[name][place] = first
         self.speakers.update(slim.speaker for slim in fresh if slim.speaker)

@@ -7,18 +7,36 @@ others read. Terms that nobody has any more are overwritten.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from wellworn.store.port import Vector
+
 LocalRows = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.float32]
+Rows = npt.NDArray[np.intp]
+Mask = npt.NDArray[np.bool_]
 
 _NO_ROWS: LocalRows = np.empty(0, dtype=np.int32)
 _NO_NUMBERS = np.empty(0, dtype=np.uint16)
 _SMALLEST_FOLD = 1024
 """LocalRows kept aside before folding is worth its sort; beyond it, an eighth of the block."""
+
+
+class TermsFound(NamedTuple):
+    """What several terms have."""
+
+    rows: LocalRows
+    """One term's after another's."""
+    counts: Counts
+    sizes: list[int]
+    """Rows of each term."""
+    held_by: list[int]
+    """In how many rows of the partition each term is."""
+    products: tuple[npt.NDArray[np.int64], Counts] | None
+    """Rows whose vectors were multiplied with the query's, and the products."""
 
 
 class Postings:
@@ -71,11 +89,18 @@ class Postings:
 
     def find(self, term: int) -> tuple[LocalRows, Counts]:
         """The rows that hold a term and how often each does."""
-        rows, counts, _ = self.find_all([term])
-        return rows, counts
+        found = self.find_all([term])
+        return found.rows, found.counts
 
-    def find_all(self, terms: Sequence[int]) -> tuple[LocalRows, Counts, list[int]]:
-        """`find` for several terms at once: their rows and counts one after another, and how many each term has."""
+    def has(self, term: int, row: int) -> bool:
+        """Whether a row has a term."""
+        return row in self.find(term)[0]
+
+    def find_all(
+        self, terms: Sequence[int], near: Rows | None = None, passing: Mask | None = None, vector: Vector | None = None
+    ) -> TermsFound:
+        """`find` for several terms at once. Where the words are elsewhere, only the rows of rare terms, those `near` and few
+        that are `passing` are told, with the products of their vectors and this one."""
         rows, counts, sizes = [_NO_ROWS], [_NO_NUMBERS], []
         places = self._terms.searchsorted(np.array(terms, dtype=np.uint64)).tolist()
         for term, place in zip(terms, places, strict=True):
@@ -91,7 +116,7 @@ class Postings:
                 counts.append(np.array(numbers, dtype=np.uint16))
                 size += len(more)
             sizes.append(size)
-        return np.concatenate(rows), np.concatenate(counts).astype(np.float32), sizes
+        return TermsFound(np.concatenate(rows), np.concatenate(counts).astype(np.float32), sizes, sizes, None)
 
     def _block(self, place: int) -> tuple[LocalRows, npt.NDArray[np.uint16]]:
         """Rows and counts of the term at a place of the block."""

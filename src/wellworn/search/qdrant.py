@@ -55,9 +55,8 @@ class QdrantVectors:
         if self._owned:
             self._client.close()
 
-    def has(self, partition_no: int) -> bool:
-        """Never: points are compared with an index that has the vectors."""
-        return False
+    def relieve(self, partition: Partition, index: PartitionIndex) -> None:
+        """Nothing: points are compared with an index that has the vectors."""
 
     def follow(self, partition: Partition, index: PartitionIndex, delta: Delta) -> None:
         """Bring the points of a partition up to date with its index, to which a delta was just applied."""

@@ -245,11 +245,12 @@ class Ram:
             index = PartitionIndex(index.partition_no, self._width(), self._weights)
             index = self._files.load(held.partition, index)
         if not len(index):
-            if self._engine is not None and self._is_too_large(held.partition) and self._engine.has(index.partition_no):
-                index.leave_vectors(self._store.vectors)
+            if self._engine is not None and self._is_too_large(held.partition):
+                self._engine.relieve(held.partition, index)
             index.load(self._pages(index))
         held.index = index  # now that it is whole: reading it may fail half-way
-        delta = self._store.delta(index.partition_no, index.known_seq, vectors=index.fetch is None)
+        held_here = {"vectors": index.fetch is None, "words": index.words_held}
+        delta = self._store.delta(index.partition_no, index.known_seq, **held_here)
         index.apply(delta)
         if delta.removed:
             self._removed(delta.removed)
@@ -257,7 +258,7 @@ class Ram:
         self._files.save(held.partition, index)
         if self._engine is not None:
             self._engine.follow(held.partition, index, delta)
-            if index.elsewhere is not None and index.nbytes > self.max_bytes:
+            if index.elsewhere is not None and index.fetch is None and index.nbytes > self.max_bytes:
                 index.leave_vectors(self._store.vectors)
 
     def _is_too_large(self, partition: Partition) -> bool:
@@ -271,8 +272,8 @@ class Ram:
             self._forget(nos)
 
     def _pages(self, index: PartitionIndex) -> Iterator[Delta]:
-        read, after = partial(self._store.delta, index.partition_no, 0, vectors=index.fetch is None), 0
-        while (page := read(after=after, limit=PAGE_ROWS)).rows:
+        held_here, after = {"vectors": index.fetch is None, "words": index.words_held}, 0
+        while (page := self._store.delta(index.partition_no, 0, after=after, limit=PAGE_ROWS, **held_here)).rows:
             yield page
             after = page.rows[-1].no
 

@@ -359,4 +359,4 @@ def _asks_for(context: SearchContext, old: int, new: int, *, also: Sequence[int]
 
 
 def _has(bank: Bank, term: int, row: int) -> bool:
-    return any(row - start in part.postings.find(term)[0] for part, start in bank.filled)
+    return any(0 <= row - start < len(part) and part.postings.has(term, row - start) for part, start in bank.filled)

@@ -9,6 +9,7 @@ import logging
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import starmap
 from typing import Any, TypeVar
 
 from wellworn.core.errors import StoreCorrupt
@@ -86,6 +87,27 @@ _SLIM: tuple[Types, ...] = (
     *(INT, INT, INT, TEXT, TEXT, INT, INT, INT + NONE, FLOAT, INT, INT, INT + NONE, INT + NONE),
     *(INT, INT, INT, INT, BLOB, BLOB, BLOB + NONE, TEXT, TEXT),
 )
+
+
+def whole_page(rows: Sequence[tuple[Any, ...]], vector_bytes: int) -> list[Slim] | None:
+    """`slim_from` of many rows at once, in a fourth of the time; None if any of them must be looked at by itself."""
+    if not rows or {*map(len, rows)} != {len(_SLIM)}:
+        return None
+    columns = [*zip(*rows, strict=True)]
+    if not all({*map(type, column)}.issubset(types) for column, types in zip(columns, _SLIM, strict=True)):
+        return None
+    of = dict(zip(Slim.__annotations__, columns, strict=True))
+    positions = [position for position in of["position"] if position is not None]
+    for numbers in (of["usage_count"], of["repeats"], positions, of["length"], of["chars"]):
+        if numbers and (min(numbers) < -_INT32 or max(numbers) >= _INT32):
+            return None
+    terms, counts = [*map(len, of["terms"])], [*map(len, of["counts"])]
+    sound = _KINDS.issuperset(of["kind"]) and _STATES.issuperset(of["state"])
+    sound = sound and min(of["traits"]) >= 0 and max(of["traits"]) < 256
+    sound = sound and terms == [4 * count for count in counts] and not any(count % 2 for count in counts)
+    sound = sound and {*map(len, filter(None, of["vector"]))} <= {vector_bytes}
+    sound = sound and all(tags[:1] + tags[-1:] == "[]" for tags in {*of["tags"]})
+    return [*starmap(Slim, rows)] if sound else None
 
 
 def slim_from(row: tuple[Any, ...], vector_bytes: int) -> Slim:

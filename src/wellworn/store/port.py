@@ -35,6 +35,7 @@ from wellworn.store.values import (
     Selection,
     SessionHead,
     Slim,
+    TermRows,
     Vector,
 )
 
@@ -55,6 +56,7 @@ __all__ = [
     "Slim",
     "Store",
     "StoreReader",
+    "TermRows",
     "Tx",
     "Vector",
 ]
@@ -83,11 +85,18 @@ class StoreReader(ABC):
 
     @abstractmethod
     def delta(
-        self, partition_no: int, since: int, *, after: int = 0, limit: int | None = None, vectors: bool = True
+        self,
+        partition_no: int,
+        since: int,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        vectors: bool = True,
+        words: bool = True,
     ) -> Delta:
         """What changed after a count; with a limit, at most that many rows whose number is above `after`.
 
-        Without `vectors` rows come without them.
+        Without `vectors` rows come without them, without `words` without terms and counts.
         """
 
     @abstractmethod
@@ -329,8 +338,8 @@ class Store(StoreReader):
     """What the user opened: a path, a URL or `:memory:`."""
     encrypted: bool = False
     """Whether the files are unreadable without a key."""
-    searches_vectors: bool = False
-    """Whether `vector_index` can make one."""
+    searches_large: bool = False
+    """Whether `large_index` can make one."""
     stale_index: bool = False
     """Whether the index records are those of an earlier release, so that `repair` should write them anew; set to False then."""
 
@@ -350,9 +359,9 @@ class Store(StoreReader):
         """Rows that could not be read since the store was opened or last checked, and why: reads leave them out."""
         return {}
 
-    def vector_index(self, partition_no: int, *, make: bool = False) -> bool:
-        """Whether `nearest` can be asked of a partition. With `make` its index is made first, which may take long and
-        keeps nobody from reading or writing."""
+    def large_index(self, partition_no: int, *, make: bool = False) -> bool:
+        """Whether `nearest` and `worded` can be asked of a partition. With `make` its indexes are made first, which may
+        take long and keeps nobody from reading or writing."""
         return False
 
     def nearest(
@@ -361,6 +370,17 @@ class Store(StoreReader):
         """About the `count` row numbers of a partition whose vectors are nearest; with `among`, exactly those of these
         rows that are. None where there is no index."""
         return None
+
+    def worded(
+        self, partition_no: int, sets: Sequence[Sequence[int]], limit: int, nos: Sequence[int], vector: Vector | None
+    ) -> TermRows:
+        """Rows of a partition that have all terms of one of the sets, at most so many, and these rows; with the products
+        of their vectors and this one."""
+        raise NotImplementedError
+
+    def frequent_terms(self, partition_no: int, more_than: int) -> dict[int, int]:
+        """The terms that more than so many rows of a partition have, with how many have them."""
+        raise NotImplementedError
 
     @abstractmethod
     def clear_hidden(self, number: int) -> Removed:

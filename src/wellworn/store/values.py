@@ -102,6 +102,19 @@ class Slim(NamedTuple):
     """As JSON."""
 
 
+class TermRows(NamedTuple):
+    """Rows with their terms; a row may be there twice."""
+
+    nos: npt.NDArray[np.int64]
+    sizes: npt.NDArray[np.int64]
+    """How many terms each row has."""
+    terms: npt.NDArray[np.uint64]
+    """Those of the first row, then those of the next."""
+    counts: npt.NDArray[np.uint16]
+    products: npt.NDArray[np.float32]
+    """Of each row's vector with the one that was asked about; 0 without."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Delta:
     """What changed on a partition since a count: rows new or changed, in row order, and rows gone."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
+from typing import Any
 
 import numpy as np
 
 from wellworn.core.errors import InvalidInput, WrongKey
-from wellworn.store.port import Flaw, Removed, Vector
+from wellworn.store.port import Flaw, Removed, TermRows, Vector
 from wellworn.store.postgres.connection import Address, Pool
 from wellworn.store.postgres.db import PostgresDb
 from wellworn.store.postgres.schema import migrate
@@ -55,10 +56,20 @@ GROUP BY vector_dims(vector)
 WIDEST = 2000
 """Numbers of a vector up to which pgvector can index it."""
 _UNUSED_INDEXES = """
-SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname ~ '^near_[0-9]+_[0-9]+$'
-AND (split_part(relname, '_', 2) NOT IN (SELECT no::text FROM partitions WHERE NOT hidden) OR relname = ?)
+SELECT relname FROM pg_class WHERE relnamespace = current_schema()::regnamespace AND relname ~ '^(near|words)_[0-9_]+$'
+AND (split_part(relname, '_', 2) NOT IN (SELECT no::text FROM partitions WHERE NOT hidden) OR relname = ANY(?))
 """
-"""The indexes of partitions that are gone, and one that was not finished."""
+"""The indexes of partitions that are gone, and those that were not finished."""
+_WORDED = """
+SELECT string_agg(int8send(entry), ''), string_agg(int4send(length(terms) / 8), ''), string_agg(terms, ''),
+       string_agg(counts, ''), string_agg(float4send(coalesce({product}, 0)::real), '')
+FROM ((SELECT * FROM index_records WHERE {here} AND ({having}) LIMIT {limit})
+      UNION ALL SELECT * FROM index_records WHERE {here} AND entry = ANY(?)) AS found
+"""
+_FREQUENT = """
+SELECT word, count(*) FROM index_records, unnest(words_of(terms)) AS w (word) WHERE partition = ?
+GROUP BY word HAVING count(*) > ?
+"""
 
 
 def _indexed(partition_no: int, width: int) -> str:
@@ -66,10 +77,15 @@ def _indexed(partition_no: int, width: int) -> str:
     return f"partition = {int(partition_no)} AND vector_dims(vector) = {int(width)}"
 
 
+def _word(term: int) -> str:
+    """A term as the function `words_of` gives it."""
+    return term.to_bytes(8, "little").hex()
+
+
 class PostgresStore(SqlStore):
     """A memory in one schema of a Postgres database. Several threads, processes and machines may use it at once."""
 
-    searches_vectors = True
+    searches_large = True
 
     def __init__(self, url: str, *, durability: str = "full", key: Key | None = None) -> None:
         if durability not in ("full", "normal"):
@@ -104,26 +120,32 @@ class PostgresStore(SqlStore):
         with self._pool.tending(number) as db:
             return Removed() if db is None else self._clear(number)
 
-    # -- vectors -------------------------------------------------------------------------------------------------
+    # -- large partitions ----------------------------------------------------------------------------------------
 
-    def vector_index(self, partition_no: int, *, make: bool = False) -> bool:
+    def large_index(self, partition_no: int, *, make: bool = False) -> bool:
         model = self.model()
         if model is None or model.width > WIDEST:
             return False
         with self._pool.tending(partition_no) if make else self._pool.reading() as db:
             if db is None:
                 return False
-            name = f"near_{int(partition_no)}_{model.width}"
-            there = db.ask("SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(?)", (name,))
-            if there == [(True,)] or not make:
-                return there == [(True,)]
-            for (old,) in db.ask(_UNUSED_INDEXES, (name,)):
+            near = f"hnsw ((vector::vector({model.width})) vector_ip_ops) WHERE {_indexed(partition_no, model.width)}"
+            wanted = {
+                f"near_{int(partition_no)}_{model.width}": near,
+                f"words_{int(partition_no)}": f"gin (words_of(terms)) WHERE partition = {int(partition_no)}",
+            }
+            valid = (
+                "SELECT relname FROM pg_class JOIN pg_index ON indexrelid = oid AND indisvalid WHERE relname = ANY(?)"
+            )
+            valid += " AND relnamespace = current_schema()::regnamespace"
+            missing = {*wanted}.difference(name for (name,) in db.ask(valid, ([*wanted],)))
+            if not missing or not make:
+                return not missing
+            for (old,) in db.ask(_UNUSED_INDEXES, ([*missing],)):
                 db.execute(f"DROP INDEX CONCURRENTLY IF EXISTS {old}")
             db.execute("SET max_parallel_maintenance_workers = 0")  # the server has other work
-            db.execute(
-                f"CREATE INDEX CONCURRENTLY {name} ON index_records USING hnsw "
-                f"((vector::vector({model.width})) vector_ip_ops) WHERE {_indexed(partition_no, model.width)}"
-            )
+            for name in sorted(missing):
+                db.execute(f"CREATE INDEX CONCURRENTLY {name} ON index_records USING {wanted[name]}")
         return True
 
     def vectors(self, nos: Sequence[int]) -> dict[int, Vector]:
@@ -151,6 +173,27 @@ class PostgresStore(SqlStore):
                 f"SELECT entry FROM index_records WHERE {where} ORDER BY {column} <#> ?::vector({width}) LIMIT {count}"
             )
             return [no for (no,) in db.ask(query, (*values, db.vector(vector)))]
+
+    def worded(
+        self, partition_no: int, sets: Sequence[Sequence[int]], limit: int, nos: Sequence[int], vector: Vector | None
+    ) -> TermRows:
+        here, values = f"partition = {int(partition_no)}", list[Any]()
+        having = " OR ".join(f"words_of(terms) @> '{{{','.join(map(_word, one))}}}'" for one in sets) or "FALSE"
+        with self._pool.reading() as db:
+            product = "0"
+            if vector is not None:
+                product = f"CASE WHEN vector_dims(vector) = {len(vector)} THEN -(vector <#> ?) END"
+                values.append(db.vector(vector))
+            query = _WORDED.format(product=product, here=here, having=having, limit=int(limit))
+            (columns,) = db.ask(query, (*values, Numbers(nos)))
+        kinds = (">i8", ">i4", "<u8", "<u2", ">f4")
+        arrays = [np.frombuffer(blob or b"", dtype=kind) for blob, kind in zip(columns, kinds, strict=True)]
+        return TermRows(*(array.astype(array.dtype.newbyteorder("=")) for array in arrays))
+
+    def frequent_terms(self, partition_no: int, more_than: int) -> dict[int, int]:
+        with self._pool.reading() as db:
+            found = db.ask(_FREQUENT, (partition_no, more_than))
+        return {int.from_bytes(bytes.fromhex(word), "little"): count for word, count in found}
 
     def check(self, *, mend: bool = False) -> list[Flaw]:
         self.damage.clear()

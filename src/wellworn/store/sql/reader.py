@@ -17,7 +17,7 @@ import numpy as np
 
 from wellworn.core.clock import to_micros
 from wellworn.core.values import Entry, Layer, Link, Partition, Turn
-from wellworn.store.damage import Damage, slim_from
+from wellworn.store.damage import Damage, slim_from, whole_page
 from wellworn.store.port import (
     Delta,
     Edge,
@@ -53,11 +53,13 @@ from wellworn.store.sql.db import NAMED, Db, Row, limited, name_of
 
 _SLIM = """
 SELECT e.no, e.seq, e.index_seq, e.kind, e.state, e.at, e.valid_from, e.valid_to, e.confidence, e.usage_count,
-       e.repeats, e.thread, e.position, i.length, i.chars, i.traits, i.speaker, i.terms, i.counts, {vector},
+       e.repeats, e.thread, e.position, i.length, i.chars, i.traits, i.speaker, {words}, {vector},
        e.source, e.tags
 FROM entries e INDEXED BY {index} CROSS JOIN index_records i ON i.entry = e.no
 WHERE e.partition = ? AND e.seq > ? AND e.no > ? ORDER BY e.no
 """
+
+_NO_WORDS = "substr(i.terms, 1, 0), substr(i.counts, 1, 0)"
 
 _SHARES_A_SKETCH = "SELECT " + " OR ".join(
     f"EXISTS (SELECT 1 FROM index_records WHERE {column} = ? AND {column} <> 0 AND partition = ?)"
@@ -128,7 +130,14 @@ class SqlReader(StoreReader):
         return [found.get(place) for place in range(len(partitions))]
 
     def delta(
-        self, partition_no: int, since: int, *, after: int = 0, limit: int | None = None, vectors: bool = True
+        self,
+        partition_no: int,
+        since: int,
+        *,
+        after: int = 0,
+        limit: int | None = None,
+        vectors: bool = True,
+        words: bool = True,
     ) -> Delta:
         with self._reading(snapshot=True) as db:
             head = db.ask(
@@ -140,11 +149,14 @@ class SqlReader(StoreReader):
             values: list[Any] = [partition_no, since, after]
             # A whole partition is read along the index of partitions, in row order; a few changes along that of changes.
             index = "entries_by_change" if since else "entries_by_partition"
-            query = _SLIM.format(index=index, vector="i.vector" if vectors else "NULL")
+            read = {"words": "i.terms, i.counts" if words else _NO_WORDS, "vector": "i.vector" if vectors else "NULL"}
+            query = _SLIM.format(index=index, **read)
             found = db.ask(query + limited(limit, values), values)
             removed = db.ask("SELECT entry FROM removed WHERE partition = ? AND seq > ?", (partition_no, since))
         ((seq, width),) = head
-        rows = self.damage.read(found, partial(slim_from, vector_bytes=4 * (width or 0)), index_name)
+        rows = whole_page(found, vector_bytes := 4 * (width or 0))
+        if rows is None:
+            rows = self.damage.read(found, partial(slim_from, vector_bytes=vector_bytes), index_name)
         return Delta(seq=seq, rows=rows, removed=[no for (no,) in removed])
 
     def counts(self, partitions: Sequence[Partition], *, only: Sequence[str] = ()) -> dict[str, int]:
