@@ -69,7 +69,9 @@ def test_new_items_are_unproven(bank: ReasoningBank) -> None:
     assert "invalid role" in entry.evidence
 
 
-def test_a_failure_makes_what_was_shown_less_sure(bank: ReasoningBank) -> None:
+@pytest.mark.parametrize("learning", ["on", "off"])
+def test_a_failure_makes_what_was_shown_less_sure(open_bank: OpenBank, learning: str) -> None:
+    bank = open_bank(learning=learning)
     bank.run_task(task_id="t1", query="Create user bob with the panel", execute=lambda _: corrected("bob"))
     out = bank.run_task(task_id="t2", query="Create user eve with the panel", execute=lambda _: stuck("eve"))
     (hit,) = out.recall.hits if out.recall else []
@@ -132,15 +134,6 @@ def test_what_was_used_is_cited_and_teaches_the_ranking(open_bank: Callable[...,
     assert (first.usage_count, second.usage_count) == (0, 2), "the second was used before"
     assert (first.success_count, second.success_count) == (0, 1)
     assert parts_of(bank.memory, AGENT, "mask").learner.status(AGENT.home()).outcomes == 1
-
-
-def test_with_learning_off_use_and_success_are_counted_all_the_same(open_bank: OpenBank) -> None:
-    bank = open_bank(learning="off")
-    bank.run_task(task_id="t1", query="Create user bob with the panel", execute=lambda _: corrected("bob"))
-    out = bank.run_task(task_id="t2", query="Create user eve with the panel", execute=lambda _: stuck("eve"))
-    (hit,) = out.recall.hits if out.recall else []
-    entry = bank.item(hit.entry.id)
-    assert (entry.usage_count, entry.failure_count, entry.confidence) == (1, 1, 0.4)
 
 
 def test_untrusted_work_teaches_untrusted_items(bank: ReasoningBank) -> None:

@@ -24,9 +24,6 @@ if TYPE_CHECKING:
     from wellworn.memory import Memory
     from wellworn.tasks import ReasoningBank
 
-if TYPE_CHECKING:
-    from wellworn.memory import Memory
-
 
 DEFAULT_USER = "me"
 DEFAULT_DB = "memory.db"

@@ -53,8 +53,4 @@ def _open(name: str) -> Iterator[Note]:
         yield note
 
 
-def _nothing(**_facts: Fact) -> None:
-    return
-
-
-_SILENT = nullcontext[Note](_nothing)
+_SILENT = nullcontext[Note](lambda **_facts: None)

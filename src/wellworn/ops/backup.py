@@ -95,7 +95,8 @@ def create(
     except (TransferError, StoreError):
         Path(made.path).unlink(missing_ok=True)
         raise
-    erased = _last_erasure(store)
+    erasures = store.records(RecordFilter(kinds=[EVENT], states=[ERASE], limit=1))
+    erased = erasures[0].created_at if erasures else None
     old = [
         one for place, one in enumerate(before, 2) if (keep and place > keep) or (erased and one.created_at < erased)
     ]
@@ -202,8 +203,3 @@ def _unpacked(path: Path, beside_: Path | None) -> Iterator[tuple[Backup, Path]]
         raise TransferError(f"cannot restore {path}: {getattr(error, 'strerror', None) or error}") from error
     except zlib.error as error:
         raise TransferError(f"{path} is damaged: {error}") from error
-
-
-def _last_erasure(store: Store) -> datetime | None:
-    found = store.records(RecordFilter(kinds=[EVENT], states=[ERASE], limit=1))
-    return found[0].created_at if found else None

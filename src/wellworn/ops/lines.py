@@ -395,7 +395,8 @@ def admit_log(
     store: Store, tx: Tx, recalls: Sequence[RecallLine], outcomes: Sequence[OutcomeLine], tenants: Sequence[TenantLine]
 ) -> int:
     """Append what is not in the log yet, in order; returns how many outcomes were new. Their entries must be there."""
-    no_of = _numbers(store, recalls)
+    ids = list(dict.fromkeys(entry_id for recall in recalls for entry_id in recall.entries))
+    no_of = {entry.id: no for no, entry in store.select(None, Selection(ids=ids))}
     partition_of = {recall.id: recall.partition for recall in recalls}
     for recall in recalls:
         there = logged_recall(tx, recall.id)
@@ -423,9 +424,3 @@ def _settle(tx: Tx, tenant: str, given: Tenant) -> None:
         drop_policies(tx, tenant)
     if settings != here:
         put_policy(tx, tenant, None, dumps_tenant(settings), profile=SETTINGS)
-
-
-def _numbers(store: Store, recalls: Sequence[RecallLine]) -> dict[str, int]:
-    """Row numbers of all the entries."""
-    ids = list(dict.fromkeys(entry_id for recall in recalls for entry_id in recall.entries))
-    return {entry.id: no for no, entry in store.select(None, Selection(ids=ids))}

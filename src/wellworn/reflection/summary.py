@@ -14,7 +14,7 @@ from wellworn.reflection.apply import MAX_EVIDENCE_CHARS, SOURCE, link_to_turns
 from wellworn.reflection.extract import Window, dialogue, evidence_of, prompt, readable, rejection, windows
 from wellworn.reflection.values import Candidate
 from wellworn.store.events import Event, audit
-from wellworn.store.port import NewEntry, Selection, Store, Tx
+from wellworn.store.port import Selection, Store, Tx
 
 SUMMARY_TOKENS = 400
 MAX_SUMMARY_CHARS = 2_500
@@ -65,7 +65,7 @@ class Summarizer:
         records = self._writer.records_of(entries) if entries else []
         with self._writer.transact(tenant=partition.tenant) as tx:
             for (window, _), record in zip(drafted, records, strict=True):
-                self._write(tx, partition, window, record)
+                link_to_turns(tx, keep(tx, record, now), window.turns, partition, now)
             audit(tx, Event(at=now, tenant=partition.tenant, action="summarize", detail=dict(counts)))
             finish(tx, counts)
 
@@ -94,7 +94,3 @@ class Summarizer:
             at=window.turns[-1].at,
             trust="untrusted" if any(turn.entry_id in doubtful for turn in window.turns) else "trusted",
         )
-
-    def _write(self, tx: Tx, partition: Partition, window: Window, record: NewEntry) -> None:
-        now = record.entry.created_at
-        link_to_turns(tx, keep(tx, record, now), window.turns, partition, now)

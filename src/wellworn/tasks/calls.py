@@ -284,11 +284,8 @@ def followed(advice: Sequence[ToolCall], trajectory: Trajectory) -> bool | None:
     for end in range(number, len(calls) + 1) if number else ():
         made = calls[end - number : end]
         if not is_finding(trajectory.steps[places[end - 1]]) and all(
-            any(_same(one, form) for form in forms) for one, forms in zip(advice, made, strict=True)
+            any((one.tool, one.args) == (form.tool, form.args) for form in forms)
+            for one, forms in zip(advice, made, strict=True)
         ):
             worked = bool(worked) or not trajectory.steps[places[end - 1]].failed
     return worked
-
-
-def _same(advised: ToolCall, made: ToolCall) -> bool:
-    return (advised.tool, advised.args) == (made.tool, made.args)

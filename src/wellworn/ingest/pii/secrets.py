@@ -153,7 +153,8 @@ def names_secrets(text: str) -> bool:
 def named_secrets(text: str) -> Iterator[Finding]:
     """Values behind names, in pairs and in commands."""
     spans = [*_behind_names(text)] if names_secrets(text) else []
-    for form in (_FORMS["login"], *_command_forms(text)):
+    commands = [_command_form(command, flag) for word, command, flag in key_forms().commands if word in text]
+    for form in (_FORMS["login"], *commands):
         spans += [
             found.span("value") for found in form.finditer(text) if not _FORMS["stand_in"].fullmatch(found["value"])
         ]
@@ -301,10 +302,6 @@ def _is_bare_password(text: str, value: str, end: int, sign: re.Match[str] | Non
 
 
 # -- commands and addresses --------------------------------------------------------------------------------------------
-
-
-def _command_forms(text: str) -> Iterator[re.Pattern[str]]:
-    return (_command_form(command, flag) for word, command, flag in key_forms().commands if word in text)
 
 
 @functools.cache

@@ -451,7 +451,8 @@ class _Use:
             raise translation(failed) from failed
         finally:
             try:
-                _roll_back(self._db)
+                if self._db.in_transaction:  # SQLite ends some by itself when they fail
+                    self._db.execute("ROLLBACK")
             except sqlite3.Error as failed:
                 raise translation(failed) from failed
             finally:
@@ -462,12 +463,6 @@ class _Use:
                 _gate.__exit__()
         if isinstance(error, sqlite3.Error):
             raise translation(error) from error
-
-
-def _roll_back(connection: sqlite3.Connection) -> None:
-    """End a transaction that is still open; SQLite ends some by itself when they fail."""
-    if connection.in_transaction:
-        connection.execute("ROLLBACK")
 
 
 @contextmanager
