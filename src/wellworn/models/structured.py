@@ -133,7 +133,9 @@ def _strict(text: str) -> Any:
     """What `json` makes of the whole text, with null for numbers that are none; None when it is not valid."""
     try:
         value = json.loads(text, parse_constant=lambda _: None, parse_float=_finite)
-        return _well_formed(value) if _SURROGATE.search(text) else value
+        if _SURROGATE.search(text):  # half a character may have come of it
+            return json.loads(well_formed(json.dumps(value, ensure_ascii=False)))
+        return value
     except (ValueError, RecursionError):
         return None
 
@@ -141,16 +143,6 @@ def _strict(text: str) -> Any:
 def _finite(digits: str) -> float | None:
     value = float(digits)
     return value if math.isfinite(value) else None
-
-
-def _well_formed(value: Any) -> Any:
-    if isinstance(value, str):
-        return well_formed(value)
-    if isinstance(value, list):
-        return [_well_formed(item) for item in value]
-    if isinstance(value, dict):
-        return {well_formed(key): _well_formed(item) for key, item in value.items()}
-    return value
 
 
 class _NotOneError(Exception):
