@@ -1,6 +1,6 @@
-"""`python -m bench.postgres URL [--entries 100000]`: recall and ingest in Postgres against bare pgvector and a bare COPY.
+"""`python -m bench.postgres URL [--sizes 1000,10000]`: recall and ingest in Postgres against bare pgvector and a bare COPY.
 
-The same vectors, in the same run, taking turns. The schema of the URL must be new. Vectors lie in clusters, as those of texts
+The same vectors, in the same run, taking turns. Each size has a schema, which must be new. Vectors lie in clusters, as those of texts
 do. A recall includes its words, its filters, its log and the texts of its hits; the bare query has ten numbers as its answer.
 """
 
@@ -20,13 +20,18 @@ from evals.report import Report, Table
 from rich.console import Console
 
 from bench.corpus import WIDTH, Corpus, Matrix
-from bench.timing import COLUMNS, Call, compared, take_turns
+from bench.timing import Call, take_turns
 from wellworn import Memory, Scope
 from wellworn.search.engines import StoreIndexes
 
 SCOPE = Scope(tenant="bench", user="ada")
 CLUSTERS = 500
 BATCH = 10_000
+BARE = """
+SELECT entry FROM bench_{entries}.index_records WHERE partition = 1 AND vector_dims(vector) = {width}
+ORDER BY vector::vector({width}) <#> %s::vector({width}) LIMIT 10
+"""
+"""The bare query, along the same index."""
 
 
 class ClusteredEmbedder:
@@ -61,56 +66,75 @@ def copied(db: psycopg.Connection[tuple[object, ...]], texts: Sequence[str], vec
     return time.perf_counter() - began
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(prog="python -m bench.postgres", description=__doc__)
-    parser.add_argument("url")
-    parser.add_argument("--entries", type=int, default=100_000)
-    parser.add_argument("--rounds", type=int, default=100)
-    options = parser.parse_args()
-    texts = Corpus(7).texts(options.entries)
-    bare = options.url.split("&schema=")[0].split("?schema=")[0]
-    with psycopg.connect(bare, autocommit=True) as db:
-        db.execute("CREATE EXTENSION IF NOT EXISTS vector")
-        began = time.perf_counter()
-        with Memory.open(options.url, embedder=ClusteredEmbedder(2), learning="off", background=False) as memory:
-            for start in range(0, len(texts), BATCH):
+class Sizes:
+    """What is measured at each number of entries, each in a schema of its own."""
+
+    def __init__(self, url: str, db: psycopg.Connection[tuple[object, ...]], rounds: int) -> None:
+        self._url, self._db, self._rounds, self._texts = url, db, rounds, Corpus(7)
+
+    def _opened(self, entries: int, seed: int, ram_mb: int) -> Memory:
+        url = f"{self._url}{'&' if '?' in self._url else '?'}schema=bench_{entries}"
+        return Memory.open(url, embedder=ClusteredEmbedder(seed), learning="off", background=False, ram_mb=ram_mb)
+
+    def stored(self, entries: int) -> tuple[object, ...]:
+        """Seconds that the entries take: stored, indexed, and copied as they are."""
+        texts, began = self._texts.texts(entries), time.perf_counter()
+        with self._opened(entries, 2, 2000) as memory:
+            for start in range(0, entries, BATCH):
                 memory.remember_many(texts[start : start + BATCH], scope=SCOPE)
             stored = time.perf_counter() - began
             began = time.perf_counter()
             if isinstance(memory.engine.vectors, StoreIndexes):
                 memory.engine.vectors.make(SCOPE.home())
             indexed = time.perf_counter() - began
-        plain = copied(db, texts, ClusteredEmbedder(2).embed(texts))
-        db.execute("SET max_parallel_maintenance_workers = 0")  # as the store makes its own
-        db.execute("CREATE INDEX ON bare USING hnsw (vector vector_ip_ops)")
-        db.execute("VACUUM ANALYZE")
-        probes = ClusteredEmbedder(3).embed([""] * (options.rounds + 3))
+        plain = copied(self._db, texts, ClusteredEmbedder(2).embed(texts))
+        self._db.execute(f"VACUUM ANALYZE bench_{entries}.entries, bench_{entries}.index_records")
+        return entries, entries / stored, entries / plain, indexed
+
+    def asked(self, entries: int) -> list[tuple[object, ...]]:
+        """Recalls from memory and in the database, in turns with a bare query; then adding and forgetting one."""
+        probes = ClusteredEmbedder(3).embed([""] * (self._rounds + 3))
         asked = [f"[{','.join(map(str, probe.tolist()))}]" for probe in probes]
-        query = "SELECT no FROM bare ORDER BY vector <#> %s::vector LIMIT 10"
-        floor: Call = lambda n: db.execute(query, (asked[n],)).fetchall()  # noqa: E731
-        rows = []
-        for name, ram_mb in (("from memory", 2000), ("in the database", 10)):
-            queries, embedder = Corpus(11).queries(options.rounds + 3), ClusteredEmbedder(3)
-            with Memory.open(options.url, embedder=embedder, learning="off", background=False, ram_mb=ram_mb) as memory:
+        query, rows = BARE.format(entries=entries, width=WIDTH), list[tuple[object, ...]]()
+        floor: Call = lambda n: self._db.execute(query, (asked[n],)).fetchall()  # noqa: E731
+        for name, ram_mb in (("memory", 4000), ("database", 1)):
+            queries = Corpus(11).queries(self._rounds + 3)
+            with self._opened(entries, 3, ram_mb) as memory:
                 began = time.perf_counter()
                 memory.recall("warm", scope=SCOPE)
                 first = time.perf_counter() - began
                 ask: Call = lambda n, m=memory, q=queries: m.recall(q[n], scope=SCOPE, k=5)  # type: ignore[misc] # noqa: E731
-                times = take_turns({"call": ask, "floor": floor}, rounds=options.rounds)
-                wall = times["call"].row[0] / times["floor"].row[0]
-                rows += [(*compared((name,), times["call"], times["floor"])[:-1], round(wall, 2), round(first, 1))]
-        rows.append(("bare query", *times["floor"].row, 1.0, ""))
-    columns = ("recall", *COLUMNS, "p50 to bare", "first recall s")
-    about = {
-        "entries": options.entries,
-        "texts/s": len(texts) / stored,
-        "COPY/s": len(texts) / plain,
-        "index s": indexed,
-    }
-    report = Report(
-        name="postgres", about=about, tables=[Table(title="recall", columns=columns, rows=rows, form=".3g")]
-    )
-    report.print(Console(width=150))
+                times = take_turns({"call": ask, "floor": floor}, rounds=self._rounds)
+                new: list[str] = []
+                add: Call = lambda n, m=memory, i=new, e=name: i.extend(  # type: ignore[misc] # noqa: E731
+                    m.remember(f"Note {n} of {e}.", scope=SCOPE)
+                )
+                forget: Call = lambda n, m=memory, i=new: m.forget(ids=[i[n]], scope=SCOPE)  # type: ignore[misc] # noqa: E731
+                added, gone = (take_turns({"": call}, rounds=20)[""].row[0] for call in (add, forget))
+            call, bare = times["call"].row, times["floor"].row
+            rows.append((entries, name, call[0], call[2], bare[0], call[0] / bare[0], first, added, gone))
+        return rows
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.postgres", description=__doc__)
+    parser.add_argument("url")
+    parser.add_argument("--sizes", default="1000,10000,100000")
+    parser.add_argument("--rounds", type=int, default=100)
+    options = parser.parse_args()
+    ingest, recalls = list[tuple[object, ...]](), list[tuple[object, ...]]()
+    with psycopg.connect(options.url, autocommit=True) as db:
+        db.execute("CREATE EXTENSION IF NOT EXISTS vector")
+        sizes = Sizes(options.url, db, options.rounds)
+        for entries in map(int, options.sizes.split(",")):
+            ingest.append(sizes.stored(entries))
+            recalls += sizes.asked(entries)
+    asked = ("entries", "from", "p50 ms", "CPU ms", "bare ms", "ratio", "first s", "add ms", "forget ms")
+    tables = [
+        Table(title="ingest", columns=("entries", "texts/s", "COPY/s", "index s"), rows=ingest, form=".3g"),
+        Table(title="recall", columns=asked, rows=recalls, form=".3g"),
+    ]
+    Report(name="postgres", about={}, tables=tables).print(Console(width=150))
 
 
 if __name__ == "__main__":

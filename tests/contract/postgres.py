@@ -78,6 +78,27 @@ class Server:
             self._process.wait(STOP_S)
         self._process = None
 
+    def follow(self, primary: Server) -> None:
+        """Begin anew as the standby of another server."""
+        shutil.rmtree(self._data)
+        copy: list[str | Path] = [
+            self._bin / "pg_basebackup",
+            "-h",
+            primary.folder,
+            "-U",
+            "postgres",
+            "-D",
+            self._data,
+            "-R",
+        ]
+        subprocess.run(copy, check=True, user=self._user, cwd=self.folder, timeout=START_S, capture_output=True)
+        self.start()
+
+    def say(self, statement: str) -> str:
+        """What the server answers."""
+        ask: list[str | Path] = [self._bin / "psql", "-h", self.folder, "-U", "postgres", "-XAtc", statement]
+        return subprocess.run(ask, check=True, timeout=START_S, capture_output=True, text=True).stdout
+
     def remove(self) -> None:
         self.stop(signal.SIGQUIT)
         shutil.rmtree(self.folder, ignore_errors=True)

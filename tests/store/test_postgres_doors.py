@@ -6,8 +6,12 @@ import logging
 import os
 import signal
 import threading
+import time
 import traceback
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,13 +133,53 @@ def test_a_server_that_was_restarted_is_found_again(store: Store, postgres_serve
     assert [entry.id for _, entry in store.select([HERE], Selection())] == ["a", "b"]
 
 
-def test_a_cut_before_the_next_transaction_is_not_noticed(store: Store, postgres_server: Server) -> None:
+OTHERS = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["read", "write"])
+def test_a_cut_before_the_next_call_is_not_noticed(store: Store, postgres_server: Server, reads: bool) -> None:
     write(store, lambda tx: tx.add(make_new_entry("a")))
     with psycopg.connect(postgres_server.url().partition("&")[0]) as other:
-        others = "FROM pg_stat_activity WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'"
-        other.execute(f"SELECT pg_terminate_backend(pid, 5000) {others}")
+        other.execute(f"SELECT pg_terminate_backend(pid, 5000) {OTHERS}")
+    if reads:
+        assert len(store.select([HERE], Selection())) == 1
     write(store, lambda tx: tx.add(make_new_entry("b")))
     assert len(store.select([HERE], Selection())) == 2
+
+
+def while_it_waits(url: str, schema: str, act: Callable[[], Any], do: str) -> Any:
+    """The result of a call during which the server does something to its connection, because the call waits for a lock."""
+    with ThreadPoolExecutor() as threads, psycopg.connect(url.partition("&")[0], autocommit=True) as other:
+        with other.transaction():
+            other.execute(f"LOCK TABLE {schema}.entries")
+            found, until = threads.submit(act), time.monotonic() + 300
+            while not other.execute(f"SELECT {do} {OTHERS} AND wait_event_type = 'Lock'").fetchall():
+                assert time.monotonic() < until
+                time.sleep(0.01)
+        return found.result(300)
+
+
+def test_a_read_that_is_cut_is_made_again(postgres_server: Server) -> None:
+    url = postgres_server.url(schema="cut")
+    with closing(PostgresStore(url)) as store:
+        write(store, lambda tx: tx.add(make_new_entry("a")))
+        read = partial(store.select, [HERE], Selection())
+        found = while_it_waits(url, "cut", read, "pg_terminate_backend(pid, 5000)")
+        assert [entry.id for _, entry in found] == ["a"]
+
+
+def test_a_database_that_is_too_slow_is_one_clear_error_and_keeps_nothing(postgres_server: Server) -> None:
+    """A statement that takes longer than the server's time-out is cancelled by it, as it is here."""
+    url = postgres_server.url(schema="timed")
+    with Memory(url, embedder="hash", background=False) as mem:
+        ada = mem.for_user("ada")
+        ada.remember("Ada keeps bees.")
+        for act in (lambda: ada.remember("Ada plays chess."), ada.entries):
+            with pytest.raises(StoreBusy, match="statement_timeout"):
+                while_it_waits(url, "timed", act, "pg_cancel_backend(pid)")
+        assert [entry.text for entry in ada.entries()] == ["Ada keeps bees."]
+        ada.remember("Ada plays chess.")
+        assert len(ada.entries()) == 2
 
 
 def test_a_database_that_does_not_answer_cuts_a_recall_and_nothing_else(postgres_server: Server) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+import select
 import threading
 import time
 import weakref
@@ -47,6 +48,10 @@ _LOCK_CLASS = 0x77656C6C
 """Our advisory locks, so that they do not meet those of other programs: `well` is the writer's, one more for
 migrations, two more for partitions that are being tended, three more for the writers of a tenant."""
 _SERVER_BACK_WAITS = (errors.AdminShutdown, errors.CrashShutdown, errors.CannotConnectNow)
+
+
+class ConnectionLost(StoreError):
+    """The server ended a connection, or went away. Whoever only read may read again."""
 
 
 class Address:
@@ -162,7 +167,8 @@ class Pool:
                     connection, since = self._idle.pop() if self._idle else (None, 0.0)
                 if connection is None:
                     connection, since = self.connect(), time.monotonic()
-                if time.monotonic() - since < TRUST_IDLE_S or _lives(connection):
+                trusted = time.monotonic() - since < TRUST_IDLE_S and not _told_something(connection)
+                if trusted or _lives(connection):
                     connection.sealer = self.sealer
                     return connection
                 self._drop_idle(connection)
@@ -313,12 +319,15 @@ class Pool:
         text = self._address.without_secrets(error.diag.message_primary or str(error)).strip()
         if isinstance(error, errors.LockNotAvailable):
             return StoreBusy(f"another writer held {self._address.name} for too long ({text})")
+        if isinstance(error, errors.QueryCanceled):
+            remedy = "try again when the database has less to do, or raise statement_timeout"
+            return StoreBusy(f"{self._address.name} was too slow: {text}; nothing was written ({remedy})")
         if isinstance(error, errors.InsufficientPrivilege):
             return StoreError(f"{self._address.name}: {text}; grant it to the user of the URL")
         if isinstance(error, psycopg.IntegrityError | psycopg.DataError | errors.RaiseException):
             return StoreError(f"refused by the store: {text}")
         if isinstance(error, psycopg.OperationalError | psycopg.InterfaceError):
-            return StoreError(f"the connection to {self._address.name} was lost: {text}; nothing was written")
+            return ConnectionLost(f"the connection to {self._address.name} was lost: {text}; nothing was written")
         return StoreError(f"the store could not be read or written: {text}")
 
     def close(self) -> None:
@@ -327,6 +336,15 @@ class Pool:
             idle, self._idle = self._idle, []
         for connection, _ in idle:
             connection.close()
+
+
+def _told_something(connection: PostgresDb) -> bool:
+    """Whether an idle connection has something to read: most often that the server has ended it."""
+    if not hasattr(select, "poll"):  # Windows
+        return False
+    poll = select.poll()
+    poll.register(connection.fileno(), select.POLLIN)
+    return bool(poll.poll(0))
 
 
 def _lives(connection: PostgresDb) -> bool:

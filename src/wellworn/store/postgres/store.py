@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
+from functools import wraps
 from typing import Any
 
 import numpy as np
 
 from wellworn.core.errors import InvalidInput, WrongKey
-from wellworn.store.port import Flaw, Removed, TermRows, Vector
-from wellworn.store.postgres.connection import Address, Pool
+from wellworn.store.port import Flaw, Removed, StoreReader, TermRows, Vector
+from wellworn.store.postgres.connection import Address, ConnectionLost, Pool
 from wellworn.store.postgres.db import PostgresDb
 from wellworn.store.postgres.schema import migrate
 from wellworn.store.postgres.seal import put_key, sealer_of
@@ -223,3 +224,19 @@ class PostgresStore(SqlStore):
 
     def close(self) -> None:
         self._pool.close()
+
+
+def _again(read: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(read)
+    def twice(*args: Any, **how: Any) -> Any:
+        try:
+            return read(*args, **how)
+        except ConnectionLost:
+            return read(*args, **how)
+
+    return twice
+
+
+# A read that a restart cut is made again, on a connection to the server that is back; a transaction is not.
+for _name in (*StoreReader.__abstractmethods__, "find_same", "vectors", "nearest", "worded"):
+    setattr(PostgresStore, _name, _again(getattr(PostgresStore, _name)))
