@@ -7,7 +7,7 @@ session, such as an agent's task in a user's session.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Protocol
@@ -32,12 +32,10 @@ RECALL, JOB = "recall", "job"
 _UNCOUNTED = ("outcome", "policy", "spent")
 """Kinds that a receipt does not count: they belong to a recall, or are sums."""
 _NUMBERS = ("entries", "index_records", "vectors", "links", "versions", "turns", "sessions")
-_PAGE = 500
 MOST_AT_ONCE = 2_000
 """Entries that are removed in one transaction; more are hidden first and then removed in slices."""
 MOST_COMPARED = 200
 """Forgotten texts that are looked for within longer queries."""
-_ALL = 1_000_000
 
 
 class Caches(Protocol):
@@ -97,7 +95,7 @@ class Forgetter:
                 removed.append(_blank_queries(tx, partitions, texts))
             elif session_id is not None:
                 selection = Selection(session_id=checked_session_id(session_id))
-                texts = [entry.text for page in self._pages(home, selection) for entry in page]
+                texts = [entry.text for page in self._store.pages([home], selection) for _, entry in page]
                 removed, copied = self._by_session(tx, home, checked_session_id(session_id), turns is not False, now)
                 removed.append(_blank_queries(tx, [home], texts))
             else:
@@ -178,8 +176,8 @@ class Forgetter:
     def _derived_from(self, tx: Tx, partition: Partition, session_id: str) -> list[str]:
         """Entries of other sessions that were derived from turns of this one."""
         found: list[str] = []
-        for page in self._pages(partition, Selection(session_id=session_id)):
-            here = {entry.id for entry in page}
+        for page in self._store.pages([partition], Selection(session_id=session_id)):
+            here = {entry.id for _, entry in page}
             links = self._store.links(sorted(here))
             sources = {link.source for link in links if link.type == "derived_from" and link.target in here} - here
             entries = tx.get([partition], sorted(sources))
@@ -202,13 +200,7 @@ class Forgetter:
         return {other: tx.remove(other, Selection(ids=copies)) for other, copies in go.items()}
 
     def _ids(self, partition: Partition, selection: Selection) -> list[str]:
-        return [entry.id for page in self._pages(partition, selection) for entry in page]
-
-    def _pages(self, partition: Partition, selection: Selection) -> Iterator[list[Entry]]:
-        page = self._store.select([partition], selection, limit=_PAGE)
-        while page:
-            yield [entry for _, entry in page]
-            page = self._store.select([partition], selection, after=page[-1][0], limit=_PAGE)
+        return [entry.id for page in self._store.pages([partition], selection) for _, entry in page]
 
     def _kept(self, scope: Scope, emptied: Sequence[Partition]) -> dict[str, int]:
         """What other layers of the scope still hold, and raw turns left in the partitions touched."""
@@ -227,7 +219,7 @@ def _blank_queries(tx: Tx, partitions: Sequence[Partition], texts: Sequence[str]
     said = [" ".join(text.lower().split()) for text in texts]
     whole, blanked = "\n".join(said), 0
     for partition in partitions if said else ():
-        for record in tx.records(RecordFilter(partition=partition, kinds=[RECALL], limit=_ALL)):
+        for record in tx.records(RecordFilter(partition=partition, kinds=[RECALL])):
             asked = " ".join(str(record.body.get("query", "")).lower().split())
             if asked and (asked in whole or any(text in asked for text in said[:MOST_COMPARED])):
                 tx.put_records([replace(record, body={}, rows=())])
@@ -276,7 +268,7 @@ def _shares(store: Store, partitions: Iterable[Partition]) -> list[tuple[str, st
     return [
         (share.body["id"], share.body["copy"])
         for partition in partitions
-        for share in store.records(RecordFilter(partition=partition, kinds=[SHARE], limit=_ALL))
+        for share in store.records(RecordFilter(partition=partition, kinds=[SHARE]))
     ]
 
 
@@ -299,7 +291,7 @@ def point_at(tx: Tx, home: Partition, record: Record) -> None:
 def drop_elsewhere(tx: Tx, store: Store, home: Partition, session_id: str | None) -> Removed:
     """Drop records of other partitions that tell of this session, or of any session here."""
     dropped: Counter[str] = Counter()
-    for pointer in store.records(RecordFilter(partition=home, kinds=[ELSEWHERE], limit=_ALL)):
+    for pointer in store.records(RecordFilter(partition=home, kinds=[ELSEWHERE])):
         if session_id in (None, pointer.session):
             layer = next(one for one in LAYERS if one == pointer.body["layer"])
             partition = Partition(tenant=home.tenant, layer=layer, layer_id=pointer.body["layer_id"])

@@ -74,10 +74,6 @@ class Writer:
         other.scrubbing = scrubbing
         return other
 
-    def scrubber(self, partition: Partition) -> Scrubber:
-        """For a text that is to be stored there."""
-        return self.scrubbing.stored(partition)
-
     def remember(self, drafts: Sequence[Draft], *, scope: Scope, progress: Progress | None = None) -> list[str]:
         """Store the drafts and return the ids of their entries in order; nothing is stored if any draft is bad."""
         with span("remember") as note:
@@ -112,7 +108,7 @@ class Writer:
 
     def _scrubbed(self, entry: Entry) -> Entry:
         """The entry after the scrub hook: no other code sees the text before it."""
-        return scrubbed_entry(entry, self.scrubber(entry.partition)) if self.scrubbing.on else entry
+        return scrubbed_entry(entry, self.scrubbing.stored(entry.partition)) if self.scrubbing.on else entry
 
     def _chunked(self, entry: Entry) -> list[Entry]:
         """One entry, or one per chunk of a long text."""

@@ -300,7 +300,7 @@ class Items:
         entries = []
         for number, put in enumerate(puts):
             if self._writer.scrubbing.on:
-                scrub = self._writer.scrubber(put.partition)
+                scrub = self._writer.scrubbing.stored(put.partition)
                 put = replace(put, value=scrubbed_json(put.value, scrub), text=scrub(put.text))
             # A microsecond apart, so that those of one batch are newest in the order they were put.
             entries.append(_entry_of(put, now, now + timedelta(microseconds=number), self._source))

@@ -14,7 +14,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -215,7 +215,7 @@ def spent(
         if name not in GROUPS:
             raise StoreError(f"calls are not grouped by {name!r}; use {', '.join(GROUPS)}")
     grouped: dict[tuple[str, ...], list[dict[str, Any]]] = {} if by else {(): []}
-    for record in _calls(reader, tenant, since):
+    for record in reader.every_record(RecordFilter(kinds=[CALL], tenant=tenant, since=since)):
         call = {**record.body, "tenant": record.tenant, "day": _day(record.created_at)}
         grouped.setdefault(tuple(call[name] for name in by), []).append(call)
     return [
@@ -233,13 +233,6 @@ def total_cost(reader: StoreReader, tenant: str, key: str) -> CallCost:
     """One of the sums: `tenant`, `day 2026-05-01`, `session NAME`."""
     found = reader.records(RecordFilter(kinds=[SPENT], tenant=tenant, of_tenant=True, keys=[key]))
     return CallCost(tokens=found[0].body["tokens"], usd=found[0].body["usd"]) if found else CallCost()
-
-
-def _calls(reader: StoreReader, tenant: str | None, since: datetime | None) -> Iterator[Record]:
-    wanted = RecordFilter(kinds=[CALL], tenant=tenant, since=since, order="oldest", limit=_PAGE)
-    while page := reader.records(wanted):
-        yield from page
-        wanted = replace(wanted, after=page[-1].no)
 
 
 def _day(at: datetime) -> str:

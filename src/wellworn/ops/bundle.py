@@ -31,31 +31,12 @@ from wellworn.ingest.scrub import Scrubber, Scrubbing, scrubbed_json
 from wellworn.ingest.terms import record_of
 from wellworn.ops.lines import OutcomeLine, RecallLine, TenantLine, TurnLine, admit_log, settled
 from wellworn.store.events import Event, audit
-from wellworn.store.port import (
-    EmbeddingModel,
-    NewEntry,
-    Replaced,
-    Selection,
-    SessionHead,
-    Store,
-    StoreReader,
-    Tx,
-    Vector,
-)
+from wellworn.store.port import EmbeddingModel, NewEntry, Replaced, SessionHead, Store, Tx, Vector
 
-PAGE = 500
 BATCH = 256
 SLICE = 1_000
 """Rows that are written in one transaction."""
 _LIVE = ("active", "flagged")
-
-
-def pages(store: StoreReader, partition: Partition) -> Iterator[list[tuple[int, Entry]]]:
-    """Every entry of a partition with its row number, in row order, page by page."""
-    after = 0
-    while page := store.select([partition], Selection(), after=after, limit=PAGE):
-        yield page
-        after = page[-1][0]
 
 
 @dataclass(frozen=True, kw_only=True)

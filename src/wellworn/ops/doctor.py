@@ -49,12 +49,12 @@ from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.jobs.queue import JOB, job_from, job_problem, put_job, readable_jobs
 from wellworn.learning.records import learning_problem
 from wellworn.models.port import Embedder
-from wellworn.ops.bundle import PAGE, pages
 from wellworn.ops.files import take_place
 from wellworn.ops.lines import checked_id, is_unit_or_zero, settled
 from wellworn.ops.reembed import model_of
 from wellworn.store.events import EVENT
 from wellworn.store.port import (
+    PAGE,
     EmbeddingModel,
     Flaw,
     IndexRecord,
@@ -123,7 +123,7 @@ def repair(store: Store, embedder: Embedder | None, *, progress: Progress | None
     try:
         mended = store.check(mend=True)
         for partition in store.partitions():
-            for page in pages(store, partition):
+            for page in store.pages([partition]):
                 _rebuild(store, embedder, partition, page)
         _reset_work(store)
     except StoreCorrupt:  # broken pages: the walk below says so
@@ -194,7 +194,7 @@ class _Examination:
         every = 1 if embedder is None or embedder.name.startswith(_QUICK) else max(1, total // SAMPLE)
         for partition in partitions:
             self._checked["partitions"] += 1
-            for page in pages(self._store, partition):
+            for page in self._store.pages([partition]):
                 stored = self._store.index_of([no for no, _ in page])
                 for no, entry in page:
                     self._entry(entry, *stored.get(no, (None, None)))
@@ -272,7 +272,7 @@ class _Examination:
     def _records(self) -> None:
         """Jobs, logs and whatever else mechanisms wrote down."""
         forgotten: Counter[str] = Counter()
-        for record in _all_records(self._store):
+        for record in self._store.every_record(RecordFilter()):
             self._checked["records"] += 1
             self._checked["jobs"] += record.kind == JOB
             if record.kind == EVENT and record.state in ("forget", "load"):  # an export may have had gaps already
@@ -286,13 +286,6 @@ class _Examination:
                 self._add(
                     "turns", f"tenant {tenant}", f"{gaps - forgotten[tenant]} turns are missing, nobody forgot them"
                 )
-
-
-def _all_records(store: Store) -> Iterator[Record]:
-    wanted = RecordFilter(order="oldest", limit=PAGE)
-    while page := store.records(wanted):
-        yield from page
-        wanted = replace(wanted, after=page[-1].no)
 
 
 def _record_problem(record: Record) -> tuple[str, str, bool] | None:
@@ -461,7 +454,7 @@ def _would_repeat(tx: Tx, entry: Entry) -> bool:
 def _reset_work(store: Store) -> None:
     """Queue jobs again that run for nobody, drop learning records that make no sense, and take back marks of
     reflection on turns that are not there."""
-    wrong = [record for record in _all_records(store) if (found := _record_problem(record)) and found[2]]
+    wrong = [record for record in store.every_record(RecordFilter()) if (found := _record_problem(record)) and found[2]]
     heads = [head for partition in store.partitions() for head in store.sessions(partition)]
     ahead = [head for head in heads if not 0 <= head.reflected <= head.turns]
     if not wrong and not ahead:

@@ -28,7 +28,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, TransferError
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Progress
-from wellworn.ops.bundle import Bundle, Written, coherent, pages
+from wellworn.ops.bundle import Bundle, Written, coherent
 from wellworn.ops.files import beside, open_plain
 from wellworn.ops.lines import (
     OLD_KINDS,
@@ -142,7 +142,7 @@ def _write_entries(
     total = store.counts(partitions)["entries"]
     ids: dict[str, None] = {}
     for partition in partitions:
-        for page in pages(store, partition):
+        for page in store.pages([partition]):
             stored = store.index_of([no for no, _ in page]) if model else {}
             for no, entry in page:
                 _, vector = stored.get(no, (None, None))

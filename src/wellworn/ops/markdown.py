@@ -33,7 +33,7 @@ from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Link, Partition, Progress, Scope
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.validate import Draft, check
-from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent, pages
+from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent
 from wellworn.ops.files import files_in, folder_beside, read_text
 from wellworn.ops.lines import checked_id, value_of
 from wellworn.store.port import Store, StoreReader
@@ -227,7 +227,7 @@ def export_folder(
 def _with_links(store: StoreReader, partitions: Sequence[Partition]) -> Iterator[tuple[Entry, list[Link]]]:
     """Every entry with the links that join it to another entry of these partitions."""
     for partition in partitions:
-        for page in pages(store, partition):
+        for page in store.pages([partition]):
             ids = [entry.id for _, entry in page]
             links = store.links(ids)
             ends = {end for link in links for end in (link.source, link.target)}

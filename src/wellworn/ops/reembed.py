@@ -75,11 +75,10 @@ def reembed(
 
 def _fill(store: Store, embedder: Embedder, model: EmbeddingModel, before: int, progress: Progress | None) -> int:
     """One pass over the entries without a vector of this model; returns how many have one now."""
-    after = done = 0
+    done = 0
     lacking = Selection(without_vector_of=model)
     total = store.counts(store.partitions())["entries"]
-    while page := store.select(None, lacking, after=after, limit=BATCH):
-        after = page[-1][0]
+    for page in store.pages(None, lacking, size=BATCH):
         vectors = embedder.embed([embedding_text(entry) for _, entry in page])
         with store.transact() as tx:
             done += tx.put_index(_still_true(tx, page, vectors), model=model)

@@ -26,7 +26,6 @@ from wellworn.core.values import KINDS, Receipt, Scope
 from wellworn.ingest.forget import Forgetter
 from wellworn.learning.learner import Learner
 from wellworn.ops.backup import ERASE
-from wellworn.ops.bundle import pages
 from wellworn.store.events import ACCESS, JUMP, Event, audit, trusted_now
 from wellworn.store.port import Record, RecordFilter, Store
 
@@ -111,7 +110,7 @@ def expire(
         trusted = trusted_now(tx, tenant, now)
     counted_from, now = trusted if now - trusted > JUMP else None, min(now, trusted)
     for partition in store.partitions(tenant) if policy.kinds else ():
-        for page in [*pages(store, partition)]:
+        for page in [*store.pages([partition])]:
             old = [
                 entry.id
                 for _, entry in page

@@ -114,7 +114,7 @@ def _merged(decision: UpdateDecision, new: Entry, writer: Writer, now: datetime)
     old = decision.olds[0]
     evidence = old.evidence if new.evidence in old.evidence else f"{old.evidence}\n{new.evidence}"
     surer = max(old.confidence, min(MAX_LEARNED_CONFIDENCE, round(old.confidence + REPEAT_CONFIDENCE_STEP, 6)))
-    text = writer.scrubber(new.partition)(decision.text)
+    text = writer.scrubbing.stored(new.partition)(decision.text)
     merged = replace(
         old,
         text=text,

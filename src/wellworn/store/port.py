@@ -15,8 +15,9 @@ A backend implements the abstract methods; the others are shortcuts that every b
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from datetime import datetime
 
 from wellworn.core.values import Entry, Layer, Link, Partition, Scope, Turn
@@ -61,8 +62,11 @@ __all__ = [
     "Vector",
 ]
 
+PAGE = 500
+"""Rows that are read at a time."""
 Edge = tuple[int, int, str, float]
 """Source row, target row, type, confidence."""
+_EVERY = Selection()
 
 
 class StoreReader(ABC):
@@ -120,6 +124,15 @@ class StoreReader(ABC):
 
         Of these the first `skip` are left out, without reading them.
         """
+
+    def pages(
+        self, partitions: Sequence[Partition] | None, selection: Selection = _EVERY, *, size: int = PAGE
+    ) -> Iterator[list[tuple[int, Entry]]]:
+        """What `select` gives, page by page."""
+        after = 0
+        while page := self.select(partitions, selection, after=after, limit=size):
+            yield page
+            after = page[-1][0]
 
     @abstractmethod
     def rows(self, selection: Selection, *, partition_no: int | None = None) -> set[int]:
@@ -211,6 +224,13 @@ class StoreReader(ABC):
 
     @abstractmethod
     def records(self, wanted: RecordFilter) -> list[Record]: ...
+
+    def every_record(self, wanted: RecordFilter) -> Iterator[Record]:
+        """What `records` gives, oldest first, read page by page."""
+        wanted = replace(wanted, order="oldest", limit=PAGE)
+        while page := self.records(wanted):
+            yield from page
+            wanted = replace(wanted, after=page[-1].no)
 
     def record(self, partition: Partition, kind: str, key: str) -> Record | None:
         found = self.records(RecordFilter(partition=partition, kinds=[kind], keys=[key]))

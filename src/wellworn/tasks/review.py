@@ -125,7 +125,8 @@ class Reviews:
         elif text is None:
             raise InvalidInput("text", "is needed for a partial verdict", "say it in better words")
         else:
-            sure, better = max(entry.confidence, PARTIAL_CONFIDENCE), self._parts.writer.scrubber(entry.partition)(text)
+            sure = max(entry.confidence, PARTIAL_CONFIDENCE)
+            better = self._parts.writer.scrubbing.stored(entry.partition)(text)
             self._parts.memory.edit(entry.id, scope=scope, text=better, confidence=sure, metadata=read)
 
     def _close(self, partition: Partition, ids: Set[str], decision: str) -> None:

@@ -177,7 +177,7 @@ class WellwornMemoryTool(BetaAbstractMemoryTool):
         path = posixpath.normpath(clean_text(given))
         if path != ROOT and not path.startswith(f"{ROOT}/"):
             raise ToolError(f"Path {given} would escape {ROOT} directory")
-        return self._writer.scrubber(self._home)(path) if self._writer.scrubbing.on else path
+        return self._writer.scrubbing.stored(self._home)(path) if self._writer.scrubbing.on else path
 
     def _all(self) -> dict[str, Entry]:
         return _by_path(self._memory.engine.store.select([self._home], _KEPT, limit=_MANY))
