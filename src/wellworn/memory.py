@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Unpack
 
-from wellworn.core.errors import InvalidInput, NotFound, ScopeError
+from wellworn.core.errors import InvalidInput, ScopeError
 from wellworn.core.values import (
     LAYERS,
     Entry,
@@ -276,11 +276,7 @@ class Memory:
 
     def get(self, id: str, *, scope: Scope | None = None) -> Entry:
         """One entry, whatever its state. `NotFound` when the scope does not see it."""
-        id = checked_id(id)
-        entry = self.engine.store.get(self._scope(scope).partitions(), [id]).get(id)
-        if entry is None:
-            raise NotFound("entry", id)
-        return entry
+        return self.engine.store.one(self._scope(scope).partitions(), checked_id(id))
 
     def entries(
         self,

@@ -7,15 +7,12 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
-from wellworn.core.clock import Clock, aware
-from wellworn.core.errors import Conflict, InvalidInput, NotFound
+from wellworn.core.errors import Conflict, InvalidInput
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import Entry, Link, Partition, Scope, Version
 from wellworn.ingest.hashing import content_hash
 from wellworn.ingest.outdate import hold_again, leads, outdate
-from wellworn.ingest.remember import scrubbed_values
-from wellworn.ingest.scrub import Scrubbing
-from wellworn.ingest.terms import embedding_text, record_of
+from wellworn.ingest.remember import Writer, scrubbed_values
 from wellworn.ingest.validate import (
     CHECKS,
     TimeLike,
@@ -26,7 +23,6 @@ from wellworn.ingest.validate import (
     checked_state,
     refuse_backwards,
 )
-from wellworn.models.port import Embedder, check_served
 from wellworn.store.events import Event, audit
 from wellworn.store.port import Store, Tx
 
@@ -42,11 +38,10 @@ _IN_INDEX = frozenset({"text", "title", "tags", "speaker"})
 class Changer:
     """Edits entries in place and draws links between them."""
 
-    def __init__(self, store: Store, embedder: Embedder | None, *, scrubbing: Scrubbing, clock: Clock) -> None:
+    def __init__(self, store: Store, writer: Writer) -> None:
         self._store = store
-        self._embedder = embedder
-        self._scrubbing = scrubbing
-        self._clock = aware(clock)
+        self._writer = writer
+        self._clock = writer.clock
 
     def edit(self, entry_id: str, *, scope: Scope, changes: Mapping[str, Any], expected: Entry | None = None) -> Entry:
         """The entry with the changes made; nothing is written when one value is bad, or the entry is not as expected."""
@@ -63,18 +58,16 @@ class Changer:
             if all(getattr(before, name) == value for name, value in wanted.items()):
                 return before  # nothing to change, so nothing to keep a version of
             after = _edited(before, wanted, self._clock())
-            reworded = bool(_IN_INDEX & wanted.keys())
-            index = record_of(after) if reworded else None
-            vector = self._embedder.embed([embedding_text(after)])[0] if reworded and self._embedder else None
-            with self._store.transact() as tx:
-                if _one(tx, entry_id, scope) != before:
+            index = vector = None
+            if _IN_INDEX & wanted.keys():
+                (new,) = self._writer.records_of([after])
+                index, vector = new.index, new.vector
+            with self._writer.transact() as tx:
+                if tx.one(scope.partitions(), entry_id) != before:
                     continue  # changed by someone else while it was embedded: start again from there
-                served = tx.model()
-                check_served(self._embedder, None if served is None else served.key)
                 _refuse_duplicate(tx, after)
                 tx.update(after, change="edited", index=index, vector=vector)
                 audit(tx, _event(after, "edit", fields=", ".join(sorted(wanted))))
-                self._scrubbing.settle(tx)
             return after
 
     def supersede(self, old_id: str, new_id: str, *, scope: Scope, at: TimeLike = None, wrong: bool = False) -> Entry:
@@ -83,7 +76,7 @@ class Changer:
             raise InvalidInput("new", f"{new_id!r} cannot replace itself")
         moment = as_time("at", at)
         with self._store.transact() as tx:
-            old, new = _one(tx, old_id, scope), _one(tx, new_id, scope)
+            old, new = (tx.one(scope.partitions(), id) for id in (old_id, new_id))
             state = "pruned" if wrong else "superseded"
             drawn = {(link.source, link.target, link.type) for link in self._store.links([old_id])}
             if old.state == state and moment is None and (new_id, old_id, "supersedes") in drawn:
@@ -99,8 +92,7 @@ class Changer:
         sure, now = checked_fraction("confidence", confidence), self._clock()
         link = Link(source=source, target=target, type=checked_link_type(type_), created_at=now, confidence=sure)
         with self._store.transact() as tx:
-            first = _one(tx, source, scope)
-            _one(tx, target, scope)
+            first, _ = (tx.one(scope.partitions(), id) for id in (source, target))
             self._refuse_ring(source, target, link.type)
             if tx.add_links([link]):
                 audit(tx, _event(first, "link", at=self._clock(), to=target, type=link.type))
@@ -116,7 +108,7 @@ class Changer:
     def unlink(self, source: str, target: str, type_: str, *, scope: Scope) -> bool:
         source, target = checked_id(source), checked_id(target)
         with self._store.transact() as tx:
-            first, second = _one(tx, source, scope), _one(tx, target, scope)
+            first, second = (tx.one(scope.partitions(), id) for id in (source, target))
             removed = tx.remove_link(source, target, checked_link_type(type_))
             if removed and type_ == "supersedes":
                 hold_again(tx, second, first, self._clock())
@@ -150,21 +142,11 @@ class Changer:
                 raise InvalidInput(name, "cannot be None")
         checks = {**CHECKS, "state": checked_state}
         wanted = {name: checks[name](value) for name, value in changes.items()}
-        return scrubbed_values(wanted, self._scrubbing.stored(partition)) if self._scrubbing.on else wanted
+        scrubbing = self._writer.scrubbing
+        return scrubbed_values(wanted, scrubbing.stored(partition)) if scrubbing.on else wanted
 
     def _visible(self, entry_id: str, scope: Scope) -> Entry:
-        entry_id = checked_id(entry_id)
-        entry = self._store.get(scope.partitions(), [entry_id]).get(entry_id)
-        if entry is None:
-            raise NotFound("entry", entry_id)
-        return entry
-
-
-def _one(tx: Tx, entry_id: str, scope: Scope) -> Entry:
-    entry = tx.get(scope.partitions(), [entry_id]).get(entry_id)
-    if entry is None:
-        raise NotFound("entry", entry_id)
-    return entry
+        return self._store.one(scope.partitions(), checked_id(entry_id))
 
 
 def _edited(entry: Entry, wanted: Mapping[str, Any], now: datetime) -> Entry:

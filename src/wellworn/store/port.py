@@ -20,6 +20,7 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import datetime
 
+from wellworn.core.errors import NotFound
 from wellworn.core.values import Entry, Layer, Link, Partition, Scope, Turn
 from wellworn.store.values import (
     Delta,
@@ -149,6 +150,13 @@ class StoreReader(ABC):
     def get(self, partitions: Sequence[Partition] | None, ids: Sequence[str]) -> dict[str, Entry]:
         """Entries by id, only from these partitions (None: from anywhere)."""
         return {entry.id: entry for _, entry in self.select(partitions, Selection(ids=ids))}
+
+    def one(self, partitions: Sequence[Partition] | None, entry_id: str) -> Entry:
+        """An entry that must be there: else `NotFound`."""
+        found = self.get(partitions, [entry_id])
+        if entry_id not in found:
+            raise NotFound("entry", entry_id)
+        return found[entry_id]
 
     def find_same(self, partition: Partition, content_hash: str) -> Entry | None:
         """The active or flagged entry with this content hash."""

@@ -219,9 +219,7 @@ class Graph:
         partitions = self._parts.scope(scope).partitions()
         if not 1 <= hops <= MAX_HOPS:
             raise InvalidInput("hops", f"{hops} is not from 1 to {MAX_HOPS}")
-        start = self._store.get(partitions, [checked_id(id)]).get(id)
-        if start is None:
-            raise NotFound("entry", id)
+        start = self._store.one(partitions, checked_id(id))
         best = {id: Path(ids=(id,), types=(), confidence=1.0, entry=start)}
         ahead = [id]
         for _ in range(hops):

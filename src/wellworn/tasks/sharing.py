@@ -160,9 +160,7 @@ class Sharing:
     def revoke(self, id: str, *, scope: Scope | None = None) -> list[str]:
         """Take back what was shared of an item; ids of the copies that no longer hold. A copy that others shared as
         well stays for them."""
-        entry = self._store.get(self._parts.scope(scope).partitions(), [id]).get(id)
-        if entry is None:
-            raise NotFound("entry", id)
+        entry = self._store.one(self._parts.scope(scope).partitions(), id)
         now, ended = self._parts.engine.clock(), []
         with self._store.transact() as tx:
             shares = RecordFilter(partition=entry.partition, kinds=[SHARE], states=["shared"], limit=_MANY)
