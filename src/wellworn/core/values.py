@@ -51,7 +51,6 @@ LinkType = Literal[
 KINDS: tuple[str, ...] = get_args(Kind)
 STATES: tuple[str, ...] = get_args(State)
 LINK_TYPES: tuple[str, ...] = get_args(LinkType)
-AUTOMATIC_LINK_TYPES: tuple[str, ...] = LINK_TYPES[:4]
 
 
 # -- what is remembered ------------------------------------------------------------
