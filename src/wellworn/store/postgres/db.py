@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from wellworn.core.errors import MissingExtra
+from wellworn.core.errors import MissingExtra, StoreError
 from wellworn.core.lazy import regex
 from wellworn.store.port import NewEntry, Vector
 from wellworn.store.postgres.seal import Sealer
@@ -30,7 +30,7 @@ try:
 except ImportError:
     raise MissingExtra("a memory in Postgres", "postgres") from None
 
-from wellworn.store.postgres.vector import Numbers, VectorBytes
+from wellworn.store.postgres.vector import ColumnValues, Numbers, VectorBytes
 
 _HINTS = regex(r"INDEXED BY \w+|CROSS (?=JOIN)|\+(?=[a-z]\.tenant)")
 """What SQLite alone understands, see `store.sql.db`; a plus is for numbers."""
@@ -48,9 +48,9 @@ SELECT no FROM e
 """
 
 
-def _add_many(into: str, types: Sequence[str]) -> str:
-    """A statement that takes a list for each column: one of its own for each row took twice as long."""
-    return f"INSERT INTO {into} SELECT * FROM unnest({', '.join(f'%b::{one}[]' for one in types)})"
+def _add_many(into: str, types: Sequence[str]) -> tuple[str, Sequence[str]]:
+    """A statement that takes a list for each column: one of its own for each row took twice as long. And their types."""
+    return f"INSERT INTO {into} SELECT * FROM unnest({', '.join(f'%b::{one}[]' for one in types)})", types
 
 
 _TYPES = {int: "bigint", float: "float8", str: "text"}
@@ -60,15 +60,13 @@ _ADD_ENTRIES = _add_many(
 )
 _ADD_INDEX = _add_many("index_records", [*["bigint"] * 8, "bytea", "bytea", "vector"])
 _ADD_TAGS = _add_many("entry_tags", ["bigint", "text", "bigint"])
-_ADD_LINKS = (
-    _add_many("links", ["bigint", "bigint", "text", "float8", "smallint", "bigint"]) + " ON CONFLICT DO NOTHING"
-)
+_ADD_LINKS = _add_many("links", ["bigint", "bigint", "text", "float8", "bigint", "bigint"])
 _OF_ENTRY = len(ENTRY_COLUMNS) + 2
 """Columns of a waiting entry between its partition and its index record."""
 _ROWS = RECORD_COLUMNS.index("rows")
 _LINE = {name: "text" for name in RECORD_COLUMNS if name != "rows"}  # a line of a log has none
 _LINE |= dict.fromkeys(("due_at", "updated_at", "partition", "created_at"), "bigint") | {"blob": "bytea"}
-_ADD_LINES = _add_many(f"records ({', '.join(_LINE)})", [*_LINE.values()]) + " RETURNING no"
+_ADD_LINES = _add_many(f"records ({', '.join(_LINE)})", [*_LINE.values()])
 _NUMBERS = """
 SELECT nextval(s) FROM (SELECT pg_get_serial_sequence('entries', 'no')::regclass AS s) q, generate_series(1, ?)
 WHERE has_sequence_privilege(s, 'USAGE')
@@ -89,14 +87,6 @@ _PUT_RECORD = _ADD_RECORD.format(
 @lru_cache(maxsize=512)
 def _as_postgres(statement: str) -> str:
     return _HINTS.sub("", statement).replace("ifnull(", "coalesce(").replace("?", "%s")
-
-
-def _as_list(column: Sequence[Any]) -> list[Any]:
-    """One array of one type: psycopg refuses whole numbers among others."""
-    kinds = {*map(type, column)}
-    if all(issubclass(kind, int) for kind in kinds):
-        return Numbers(column)
-    return [*map(float, column)] if any(issubclass(kind, float) for kind in kinds) else [*column]
 
 
 class PostgresDb(psycopg.Connection[Row]):
@@ -136,8 +126,19 @@ class PostgresDb(psycopg.Connection[Row]):
             if tagged:
                 self._add_many(_ADD_TAGS, [*zip(*tagged, strict=True)])
 
-    def _add_many(self, statement: str, columns: Sequence[Sequence[Any]]) -> psycopg.Cursor[Row]:
-        return self.execute(statement, [_as_list(column) for column in columns])
+    def _add_many(
+        self, what: tuple[str, Sequence[str]], columns: Sequence[Sequence[Any]], then: str = ""
+    ) -> psycopg.Cursor[Row]:
+        statement, types = what
+        lists = zip(columns, types, strict=True)
+        return self.execute(statement + then, [ColumnValues(column, one, self._kind(one)) for column, one in lists])
+
+    def _kind(self, type_: str) -> int:
+        """The number of a type in this database."""
+        info = self.adapters.types.get(type_)
+        if info is None:
+            raise StoreError(f"this database has no type {type_}")
+        return info.oid
 
     def ask(self, query: str, values: Sequence[Any] = ()) -> list[Row]:
         return self.execute(_as_postgres(query), values, binary=True).fetchall()
@@ -198,10 +199,11 @@ class PostgresDb(psycopg.Connection[Row]):
 
     def add_lines(self, rows: Sequence[Row]) -> list[int]:
         columns = [*zip(*rows, strict=True)]
-        return sorted(no for (no,) in self._add_many(_ADD_LINES, columns[:_ROWS] + columns[_ROWS + 1 :]))
+        made = self._add_many(_ADD_LINES, columns[:_ROWS] + columns[_ROWS + 1 :], " RETURNING no")
+        return sorted(no for (no,) in made)
 
     def add_links(self, rows: Sequence[Row]) -> int:
-        return self._add_many(_ADD_LINKS, [*zip(*rows, strict=True)]).rowcount
+        return self._add_many(_ADD_LINKS, [*zip(*rows, strict=True)], " ON CONFLICT DO NOTHING").rowcount
 
     def partitions_of(self, nos: Sequence[int], likely: int) -> Mapping[int, int]:
         where = f"no = ANY(?) AND partition NOT IN {self.hidden}"
