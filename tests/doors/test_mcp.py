@@ -5,7 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
+import subprocess
 import sys
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from importlib import import_module
@@ -138,6 +141,29 @@ def test_a_file_that_does_not_open_is_tried_again(tmp_path: Path) -> None:
             assert await call("memory_remember", text="Ada likes tea.")
 
     run(story())
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_closes_the_file(tmp_path: Path, number: signal.Signals) -> None:
+    """Clients end a server so, while its input is still open."""
+    line = [sys.executable, "-m", "wellworn", "mcp", "--db", str(tmp_path / "memory.db")]
+    with subprocess.Popen(line, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as server:
+        hello = {"protocolVersion": MODES["legacy"], "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}
+        stored = {"name": "memory_remember", "arguments": {"text": "Ada likes tea."}}
+        hung = threading.Timer(300, server.kill)
+        hung.start()
+        try:
+            for id, (method, params) in enumerate([("initialize", hello), ("tools/call", stored)]):
+                asked = json.dumps({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
+                print(asked, file=server.stdin, flush=True)
+                assert server.stdout is not None
+                assert "result" in json.loads(server.stdout.readline())
+            server.send_signal(number)
+            assert server.wait(timeout=300) == -number
+        finally:
+            hung.cancel()
+            server.kill()
+    assert [path.name for path in tmp_path.iterdir()] == ["memory.db"]
 
 
 # -- single rules, in memory -------------------------------------------------------------------------------------------

@@ -11,6 +11,7 @@ import functools
 import gc
 import logging
 import os
+import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -33,6 +34,7 @@ if TYPE_CHECKING:
 SHOWN = ("task_id", "id", "state", "verdict", "entry_ids", "fault")
 SAY = "give --success, --failure or --exit-code, or a step with ok, error or exit_code"
 MAX_PROMPT_CHARS = 20_000
+ENDS = (signal.SIGINT, signal.SIGTERM)
 KNOWN = 3
 KNOWN_KINDS: tuple[Kind, ...] = ("fact", "preference", "pattern", "note", "summary")
 """What is shown beside strategies and guardrails; earlier prompts by themselves are not."""
@@ -234,6 +236,16 @@ def serve_mcp(target: Target, llm: str | None = None) -> None:
     memory.start()
     from wellworn.doors.mcp import build_server
 
+    def leave(number: int, _frame: object) -> None:
+        """Close the file and go. The SDK would wait for the client to close our input first; clients that send a signal
+        do not, and kill us soon. A second signal ends the process at once."""
+        for each in ENDS:
+            signal.signal(each, signal.SIG_DFL)
+        memory.close()
+        signal.raise_signal(number)
+
+    for each in ENDS:
+        signal.signal(each, leave)
     server = build_server(memory)
     gc.enable()
     gc.freeze()
