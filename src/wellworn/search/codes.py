@@ -89,8 +89,8 @@ class Codes:
         packer = self._index.get_CodePacker()
         blocks, nothing = self.table.reshape(-1, packer.block_size), np.zeros(packer.code_size, dtype=np.uint8)
         for row in rows:
-            if row < len(self):
-                packer.pack_1(nothing, row, blocks)
+            if row < len(self):  # block by block: the library refuses places far behind the first one
+                packer.pack_1(nothing, row % packer.nvec, blocks[row // packer.nvec][None])
 
     def nearest(self, query: Matrix, count: int) -> npt.NDArray[np.intp]:
         """About the `count` rows of the highest cosine, in no order; rows that are gone may be among them."""
