@@ -106,7 +106,7 @@ class StoredPostings(Postings):
         found = self._ask(sets, 2 * MOST_ROWS, index.no[named].tolist() if len(named) else [], vector)
         nos, first = np.unique(found.nos, return_index=True)
         rows = np.full(len(found.nos), -1, dtype=np.int64)
-        rows[first] = index.places_of(nos.tolist())
+        rows[first] = index.places_of(nos)
         once = rows >= 0  # a row that was added just now is not here
         of_terms = np.repeat(once, found.sizes)
         return TermRows(

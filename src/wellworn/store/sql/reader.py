@@ -56,7 +56,7 @@ SELECT e.no, e.seq, e.index_seq, e.kind, e.state, e.at, e.valid_from, e.valid_to
        e.repeats, e.thread, e.position, i.length, i.chars, i.traits, i.speaker, {words}, {vector},
        e.source, e.tags
 FROM entries e INDEXED BY {index} CROSS JOIN index_records i ON i.entry = e.no
-WHERE e.partition = ? AND e.seq > ? AND e.no > ? ORDER BY e.no
+WHERE e.partition = {partition} AND e.seq > ? AND e.no > ? AND i.entry > ? ORDER BY e.no
 """
 
 _NO_WORDS = "substr(i.terms, 1, 0), substr(i.counts, 1, 0)"
@@ -146,11 +146,13 @@ class SqlReader(StoreReader):
             )
             if not head:
                 return Delta(seq=0, rows=[], removed=[])
-            values: list[Any] = [partition_no, since, after]
-            # A whole partition is read along the index of partitions, in row order; a few changes along that of changes.
+            # A whole partition is read along the index of partitions, in row order; a few changes along that of changes. Its
+            # number is written out, and both tables are told where to begin: else Postgres reads all rows before that.
+            values: list[Any] = [partition_no, since, after, after] if since else [since, after, after]
+            whole = {"partition": "?" if since else int(partition_no)}
             index = "entries_by_change" if since else "entries_by_partition"
             read = {"words": "i.terms, i.counts" if words else _NO_WORDS, "vector": "i.vector" if vectors else "NULL"}
-            query = _SLIM.format(index=index, **read)
+            query = _SLIM.format(index=index, **read, **whole)
             found = db.ask(query + limited(limit, values), values)
             removed = db.ask("SELECT entry FROM removed WHERE partition = ? AND seq > ?", (partition_no, since))
         ((seq, width),) = head
