@@ -25,13 +25,15 @@ import wellworn
 pytestmark = pytest.mark.slow
 
 Json = dict[str, Any]  # as the protocols have them
+Move = str | tuple[str, Json]
+"""What the model does: say a text, or call a tool with arguments."""
 TOOL = "mcp__wellworn"
-WAIT = ":"
-"""A command that does nothing: Codex asks its model before our server is up, so the script waits for the tools."""
+WAIT = "sleep 0.2"
+"""Agents may ask their model before our server is up; the model runs this until they offer its tools."""
 
 
 class ScriptedModel(BaseHTTPRequestHandler):
-    """Answers the n-th question of a session with the n-th move of a script: a text, or a call (tool, arguments)."""
+    """Answers the n-th question of a session with the n-th move of a script."""
 
     server: ModelServer
 
@@ -61,13 +63,24 @@ class ScriptedModel(BaseHTTPRequestHandler):
 
 
 class ModelServer(ThreadingHTTPServer):
-    script: Sequence[str | tuple[str, Json]] = ()
+    script: Sequence[Move] = ()
     asked: list[Json]
 
 
-def _anthropic(asked: Json, script: Sequence[str | tuple[str, Json]], id: str) -> list[Json]:
-    done = str(asked["messages"]).count("'type': 'tool_result'")
-    move = script[min(done, len(script) - 1)] if asked.get("tools") else "a title"
+def _next(script: Sequence[Move], calls: Sequence[Json], tools: object) -> Move:
+    """The move after these calls, whose arguments are given."""
+    done = [given for given in calls if WAIT not in given.values()]
+    move = script[min(len(done), len(script) - 1)]
+    if isinstance(move, str) or move[0] == "Bash" or TOOL in str(tools):
+        return move
+    assert len(calls) - len(done) < 300, "the server of the memory never came up"
+    return "Bash", {"command": WAIT}
+
+
+def _anthropic(asked: Json, script: Sequence[Move], id: str) -> list[Json]:
+    parts = [part for one in asked["messages"] if isinstance(one["content"], list) for part in one["content"]]
+    calls = [part["input"] for part in parts if part["type"] == "tool_use"]
+    move = _next(script, calls, asked["tools"]) if asked.get("tools") else "a title"
     if isinstance(move, str):
         block: Json = {"type": "text", "text": ""}
         delta, reason = {"type": "text_delta", "text": move}, "end_turn"
@@ -88,13 +101,9 @@ def _anthropic(asked: Json, script: Sequence[str | tuple[str, Json]], id: str) -
     ]
 
 
-def _openai(asked: Json, script: Sequence[str | tuple[str, Json]], id: str) -> list[Json]:
-    calls = [item["arguments"] for item in asked["input"] if item["type"] == "function_call"]
-    done = sum(json.loads(each).get("cmd") != WAIT for each in calls)
-    move = script[min(done, len(script) - 1)]
-    if TOOL not in str(asked["tools"]):
-        assert len(calls) - done < 100, "the server of the memory never came up"
-        move = ("Bash", {"command": WAIT})
+def _openai(asked: Json, script: Sequence[Move], id: str) -> list[Json]:
+    calls = [json.loads(item["arguments"]) for item in asked["input"] if item["type"] == "function_call"]
+    move = _next(script, calls, asked["tools"])
     if isinstance(move, str):
         part = {"type": "output_text", "text": move, "annotations": []}
         item: Json = {"type": "message", "role": "assistant", "content": [part]}
@@ -185,7 +194,7 @@ trust_level = "trusted"
     def wellworn(self, *line: str) -> str:
         return self.run(sys.executable, "-m", "wellworn", *line)
 
-    def session(self, prompt: str, *script: str | tuple[str, Json]) -> list[Json]:
+    def session(self, prompt: str, *script: Move) -> list[Json]:
         """Run one session; what the model was asked in it."""
         self.model.script, before = script, len(self.model.asked)
         self.run(*self.line, prompt)
