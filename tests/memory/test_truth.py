@@ -12,7 +12,7 @@ import pytest
 from evals.life import judged_pairs
 
 from wellworn import Memory, Scope, ScopeError
-from wellworn.ingest.replaces import may_replace, probability, read
+from wellworn.ingest.replaces import about_another, may_replace, probability, read
 from wellworn.models.scripted import ScriptedModel
 
 START = datetime(2025, 1, 6, 9, tzinfo=UTC)
@@ -513,3 +513,55 @@ def test_a_mere_suspicion_does_not_outdo_what_a_question_asks_for_in_its_words()
     with Memory(":memory:") as mem:
         told(mem, "Never use mocks in integration tests.", "We switched the test runner: run `make check`.")
         assert "mocks" in mem.recall("May I use mocks in integration tests?", scope=ADA)[0].text
+
+
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        ("I moved to Hamburg.", "Where do I live?"),
+        ("I joined Siemens in May.", "Which company do I work for?"),
+        ("We got a beagle, her name is Canela.", "What is my dog called?"),
+        ("I report to Yuki.", "Who is my boss?"),
+    ],
+)
+def test_a_question_finds_what_was_told_in_related_words(said: str, query: str) -> None:
+    with Memory(":memory:") as mem:
+        told(mem, "The spare key is under the flowerpot.", said, "My favourite tea is Assam.")
+        found = mem.recall(query, scope=ADA)
+        assert found[0].text == said
+        assert (found.confidence or 0) > 0.4
+
+
+@pytest.mark.parametrize(
+    ("own", "other", "query"),
+    [
+        ("I moved to Leeds.", "My sister lives in Porto.", "Where do I live?"),
+        ("We have a Volvo estate car.", "My wife drives a Yaris to work.", "What car do I drive?"),
+        ("We called the puppy Momo.", "Anna's dog is called Bruno.", "What is my dog called?"),
+        ("My brother has a flat in Lyon.", "I live in Leeds.", "Where does my brother live?"),
+    ],
+)
+def test_what_is_about_somebody_else_does_not_answer(own: str, other: str, query: str) -> None:
+    with Memory(":memory:") as mem:
+        told(mem, other)
+        alone = mem.recall(query, scope=ADA)
+        assert (alone.confidence or 0) < 0.5
+        assert alone[0].factors["whose"] < 0
+        told(mem, own)
+        assert mem.recall(query, scope=ADA)[0].text == own
+
+
+@pytest.mark.parametrize(
+    ("said", "query"),
+    [
+        ("My brother lives in Leeds.", "Where does my brother live?"),
+        ("Tom lives in Leeds.", "Where does my brother live?"),
+        ("My mother looks after the kids on Fridays.", "Who looks after my kids?"),
+        ("My boss is Tom.", "Who is my boss?"),
+        ("Anna's bill was 20 euros.", "What do I owe Anna?"),
+        ("The painter's price is 1,970 euros.", "What will the hallway cost me?"),
+        ("My wife is Ida.", "Who am I married to?"),
+    ],
+)
+def test_what_answers_a_question_is_not_about_somebody_else(said: str, query: str) -> None:
+    assert not about_another(query, said)

@@ -170,3 +170,18 @@ def test_a_question_no_entry_has_a_word_of_scores_zero_everywhere() -> None:
     for terms in ([], [999]):
         scores = arms.words(bank, Question(terms=terms, names=[], asks_when=False), DEFAULT, None).score
         assert scores[:].tolist() == [0.0] * 10
+
+
+@given(seed=seeds, share=st.sampled_from([0.0, 0.5, 1.0]))
+def test_a_related_word_counts_a_share_where_the_word_itself_is_missing(seed: int, share: float) -> None:
+    profile = replace(DEFAULT, related_share=share)
+    dice, partitions = worlds(seed)
+    bank, asked, other = bank_of(partitions, profile), question(dice), int(dice.integers(5, 45))
+    one = Question(terms=asked.terms[:1], names=[])
+    plain = arms.words(bank, one, profile, None).plain[:]
+    both = arms.words(bank, replace(one, related={one.terms[0]: [other]}), profile, None).plain[:]
+    of_other = arms.words(bank, Question(terms=[other], names=[]), profile, None).plain[:]
+    lacks = (plain == 0) & (of_other > 0)
+    np.testing.assert_array_equal(both[~lacks], plain[~lacks])
+    if lacks.any() and plain.any():
+        np.testing.assert_allclose(both[lacks], share * of_other[lacks], rtol=1e-5)

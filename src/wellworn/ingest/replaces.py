@@ -80,6 +80,7 @@ _PERSON = (
     r"|girlfriend|grand(?:father|mother|ma|pa|parent)|husband|kid|mom|mother|mum|neighbou?r|nephew|niece|parent|partner"
     r"|sister|son|uncle|wife)s?\b"
 )
+_ANY_PERSON = regex(rf"\b{_PERSON}", re.I)
 _OTHERS = regex(
     rf"(?:^|[.!?;,:]\s+|\b(?:and|but|so|that)\s+)(?:(?!(?:for|with|of|by|to|from)\b)\w+\s+){{0,3}}?({_PERSON})"
     r"(?-i:\s+([A-Z][^\W\d_]+))?|(?-i:\b([A-Z][^\W\d_]+))\s+(?:has\s+|just\s+|recently\s+)?(?:moved|relocated|lives|works)\b"
@@ -97,6 +98,13 @@ _OF_SPEAKER = regex(
 )
 """The speaker acts, or has something: "I", "my car", "my wife is Ada"; but not "my wife", "my wife's car"."""
 _SPEAKER = frozenset({"i", "im", "ive", "my", "we", "our", "me", "mine", "us"})
+
+_ANOTHERS = regex(rf"(?:my|our)\s+(?:\w+\s+)?(?:{_PERSON})|(?-i:[A-Z][^\W\d_]+['’]s)\s+(?-i:[a-z])", re.I)
+"""How a text begins that is about somebody else: "My sister lives …", "Anna's dog …"."""
+_ASKS_OF_ANOTHER = regex(
+    rf"\b(?:do|does|did|is|are|was|were|has|have|will|can|can['’]t|should)\s+(?:my|our)\s+(?:\w+\s+)?({_PERSON})\s+\w",
+    re.I,
+)
 
 _NOT_SO = regex(
     r"\b(?:used to|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
@@ -231,6 +239,17 @@ class Statement:
         if _OF_SPEAKER.search(self._said):
             return frozenset()
         return frozenset(stem(word.lower()) for found in _OTHERS.findall(self._said) for word in found if word)
+
+    @cached_property
+    def opens_with(self) -> frozenset[str]:
+        """Somebody else with whom it begins; these are whole words."""
+        found = _ANOTHERS.match(self._said)
+        return frozenset(words(found[0])) - _SPEAKER if found else frozenset()
+
+    @cached_property
+    def names_someone(self) -> bool:
+        """It speaks of kin or friends, or of "him" or "her"."""
+        return bool(_ANY_PERSON.search(self._said)) or not _PRONOUNS.isdisjoint(self._words)
 
     @cached_property
     def things(self) -> tuple[frozenset[str], ...]:
@@ -474,6 +493,17 @@ def leaves(old: str, new: str, question: str) -> bool:
     asked, *vectors = _embedder().embed([question, *(part.text for part in parts)])
     near = sorted(((float(vector @ asked), place) for place, vector in enumerate(vectors)), reverse=True)
     return near[0][0] - near[1][0] >= _CLEARLY and _holds_on(parts[near[0][1]], after)
+
+
+def about_another(question: str, text: str) -> bool:
+    """Whether a text is about somebody else than a question of which the speaker is a part: "My sister lives in Porto." for
+    "Where do I live?", "I live in Leeds." for "Where does my brother live?"."""
+    asked, said = frozenset(words(question)), read(text)
+    if _ASKS_OF_ANOTHER.search(question):
+        return said.of_speaker and not said.names_someone and said.names.isdisjoint(asked)
+    if _SPEAKER.isdisjoint(asked) or _ANY_PERSON.search(question):
+        return False
+    return bool(said.others) and bool(said.opens_with) and said.opens_with.isdisjoint(asked)
 
 
 def may_replace(new: str, *, spoken: bool) -> bool:

@@ -10,8 +10,9 @@ import re
 import threading
 import unicodedata
 from collections.abc import Sequence
+from dataclasses import field
 from enum import IntFlag
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate
 
 import numpy as np
@@ -23,6 +24,7 @@ from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, filled
 from wellworn.ingest.dates import NamedDate, named_dates
 from wellworn.ingest.hashing import hash64, signed64, thread_of
+from wellworn.ingest.related import RELATED
 from wellworn.ingest.stop_words import STOP_WORDS as STOP_WORDS
 from wellworn.ingest.utterance import ASSISTANT_ROLES, only_asks, only_reacts
 from wellworn.store.port import IndexRecord
@@ -244,6 +246,8 @@ class Question:
     """Distinct terms, in order of appearance."""
     names: list[int]
     """Hashes of the words in it, as `name_hash` makes them: a speaker may be named by one."""
+    related: dict[int, list[int]] = field(default_factory=dict)
+    """For a term, those of words that tell what it asks for."""
     named: frozenset[int] = frozenset()
     """Those of its terms that are written like a name or a number."""
     asks_when: bool = False
@@ -263,13 +267,20 @@ _ABOUT_PAST = regex(
 )
 
 
+@cache
+def _related() -> dict[int, list[int]]:
+    return {_term(asked): [_term(word) for word in told] for asked, told in RELATED.items()}
+
+
 @lru_cache(maxsize=512)  # asked again when it is told what became of it
 def read_question(query: str) -> Question:
     """The terms of a query; if only stop words are in it, those are taken after all."""
     plain = words(query)
     found = [term for word in plain if (term := _term(word))] or [hash64(word) for word in plain]
+    told = {term: [one for one in _related().get(term, ()) if one not in found] for term in found}
     return Question(
         terms=list(dict.fromkeys(found)),
+        related={term: others for term, others in told.items() if others},
         names=list(dict.fromkeys(signed64(term) for term in found)),
         named=frozenset(term for name in names_in(query) for term in terms(name)),
         asks_when=bool(_ASKS_WHEN.search(query)),

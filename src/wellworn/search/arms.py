@@ -8,6 +8,9 @@ Words, for query terms t and row i, with f how often t occurs in i and |i| its l
 
     idf(t) = ln(1 + (n - df + ½) / (df + ½))
     bm25(i) = Σ_t idf(t) · f (k1 + 1) / (f + k1 (1 - b + b · max(1, |i| / pivot)))
+
+A row that lacks t gets a share of that for a related word that it has ("moved" for "live", see `ingest/related.py`). Then
+
     words(i) = (bm25(i) + Σ_d w_d (bm25(i-d) + bm25(i+d)) + a · bm25(i-1) [i-1 is a short question]) / Σ_t idf(t)
 
 Meaning, for unit vectors q and v and neighbour weights w:
@@ -89,6 +92,10 @@ def words(
         gains = _saturated(counts, bank.column("length", rows), profile)
         gains *= np.array(idfs, dtype=np.float32).repeat(sizes)
         np.add.at(bm25, rows, gains)  # term by term, as they lie
+    if question.related and all(partition.words_held for partition, _ in bank.filled):
+        _add_related(
+            bm25, bank, question, profile, live, [*zip(idfs, np.split(rows, [*accumulate(sizes)]), strict=False)]
+        )
     of_names = None
     best = best_plain = 0.0
     found: list[tuple[float, npt.NDArray[np.intp]]] = []
@@ -147,6 +154,31 @@ def _bounded(
         rarer[having] += gains(idf, having, often)
     score = LazyWords(rarer, frequent)
     return Lexical(score=score, plain=score, found=[(idf, having) for idf, having, _ in found])
+
+
+def _add_related(
+    bm25: Scores,
+    bank: Bank,
+    question: Question,
+    profile: Profile,
+    live: Mask | None,
+    having: Sequence[tuple[float, npt.NDArray[np.intp]]],
+) -> None:
+    """Adds what rows get that have no word of the question itself but a related one: of several the best. `having` has for
+    each term its idf and the rows that have it."""
+    every = [*dict.fromkeys(other for others in question.related.values() for other in others)]
+    rows, counts, sizes, _, _ = _rows_with(bank, every, live, None, None, None)
+    if not len(rows):
+        return
+    of_each = np.split(np.arange(len(rows)), [*accumulate(sizes)])
+    gains = np.float32(profile.related_share) * _saturated(counts, bank.column("length", rows), profile)
+    for term, (idf, own) in zip(question.terms, having, strict=True):
+        for_term = np.zeros(len(bm25), dtype=np.float32)
+        for other in question.related.get(term, ()):
+            places = of_each[every.index(other)]
+            np.maximum.at(for_term, rows[places], gains[places] * np.float32(idf))
+        for_term[own] = 0.0
+        bm25 += for_term
 
 
 def _rows_with(

@@ -36,7 +36,7 @@ from wellworn.search.filters import Filters
 from wellworn.search.profiles import Profile, profile_named
 from wellworn.search.ram import RAM_MB, Ram
 from wellworn.search.score import FACTORS, FEATURES, Ranked, Values, diversify, factors, features
-from wellworn.search.truth import newer_first, settle, specific_first
+from wellworn.search.truth import newer_first, own_first, settle, specific_first
 from wellworn.store.port import Store
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class Searcher:
         ranked = context.with_linked(factors(context.view))
         if refine is not None:
             ranked = refine(ranked, context)
-        ranked = settle(specific_first(ranked, context), context)
+        ranked = settle(specific_first(own_first(ranked, context), context), context)
         ranked = settle(newer_first(ranked, context), context)
         seen = None
         if self._learner is not None and ask.home is not None:

@@ -26,6 +26,8 @@ class Profile:
     """Texts up to this long are not discounted for length; a fixed pivot, so no bank-wide average is needed."""
     absent_share: float = 0.5
     """A query term no entry has counts this much of its weight in the best score attainable."""
+    related_share: float = 0.7
+    """What a related word counts of the question's own."""
     near_terms: tuple[float, float] = (0.3, 0.2)
     """Share of the neighbours' lexical score at distance one and two."""
     near_meaning: tuple[float, float] = (0.6, 0.4)

@@ -16,6 +16,7 @@ from wellworn.ingest.replaces import (
     LONGEST_CHARS,
     MAYBE,
     SURE,
+    about_another,
     leaves,
     may_follow,
     may_replace,
@@ -51,6 +52,8 @@ IN_PART = -1.0
 """The same where the newer one replaced a part of the older: hardly any score is too low."""
 EQUAL = 0.8
 """Of what a person told an assistant, the newer is put above the older also without that, if it has this of its score."""
+ANOTHERS = 0.75
+"""The share of its score that an entry loses which is about somebody else than the question."""
 ONLY_OLD = 3
 """Words of a question that only the older of two has: then the newer is not put above it on a mere suspicion."""
 LONGEST_LINE = 64
@@ -298,6 +301,21 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
         for new, old in pairs.tolist()
         if new in tells and old in texts and may_follow(texts[old], texts[new])
     ]
+
+
+def own_first(ranked: Ranked, context: SearchContext) -> Ranked:
+    """The ranking of a question about oneself, or about one's own people, with what is about others far down."""
+    if not read(context.query.rstrip("?")).of_speaker:
+        return ranked
+    best = np.argsort(-ranked.scores, kind="stable")[:RIVAL_ROWS]
+    best = best[(context.bank.column("chars", ranked.rows[best]) <= LONGEST_CHARS) & (ranked.scores[best] > 0)]
+    entries = context.read(ranked.rows[best])
+    fall = np.zeros(len(ranked.scores))
+    for place in best.tolist():
+        entry = entries.get(int(ranked.rows[place]))
+        if entry is not None and about_another(context.query, entry.text):
+            fall[place] = -ANOTHERS * ranked.scores[place]
+    return ranked.with_factor("whose", fall, 1.0) if fall.any() else ranked
 
 
 def specific_first(ranked: Ranked, context: SearchContext) -> Ranked:

@@ -24,6 +24,7 @@ FACTOR_WORDS = {
     "linked": "linked to another hit",
     "holds": "holds at the time asked about",
     "layer": "more specific",
+    "whose": "about somebody else",
     "rare": "shares a rare name",
     "found": "found on the way",
     "learned": "like what you chose before",
