@@ -106,6 +106,7 @@ _ASKS_OF_ANOTHER = regex(
     re.I,
 )
 
+_ASKS_WHO = frozenset({"who", "whom", "whose"})
 _NOT_SO = regex(
     r"\b(?:used to|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
     r"|might|(?:i|we) (?:may|could)|would|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
@@ -501,8 +502,8 @@ def about_another(question: str, text: str) -> bool:
     asked, said = frozenset(words(question)), read(text)
     if _ASKS_OF_ANOTHER.search(question):
         return said.of_speaker and not said.names_someone and said.names.isdisjoint(asked)
-    if _SPEAKER.isdisjoint(asked) or _ANY_PERSON.search(question):
-        return False
+    if _SPEAKER.isdisjoint(asked) or not _ASKS_WHO.isdisjoint(asked) or _ANY_PERSON.search(question):
+        return False  # who asks for a person asks for somebody else
     return bool(said.others) and bool(said.opens_with) and said.opens_with.isdisjoint(asked)
 
 
