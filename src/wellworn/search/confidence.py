@@ -2,6 +2,8 @@
 
     p = 1 / (1 + exp(-(a + b · score + c · meaning)))        of the first hit
 
+Without its meaning where that hit is about somebody else than the question.
+
 Fitted on `evals/lives/tune.toml` with questions that nobody ever answered among the others; docs/truth.md has the
 reliability and the AUROC on the other half. It is defined for the factors of the default profile.
 """
@@ -26,7 +28,9 @@ def confidence_of(ranked: Ranked, profile: Profile, *, embeds: bool) -> float | 
         return 0.0
     score = float(ranked.scores[0])
     if embeds:
-        value = _BIAS + _SCORE * score + _MEANING * float(ranked.values[0, ranked.names.index("meaning")])
+        of_another = "whose" in ranked.names and ranked.values[0, ranked.names.index("whose")] < 0
+        near = 0.0 if of_another else float(ranked.values[0, ranked.names.index("meaning")])
+        value = _BIAS + _SCORE * score + _MEANING * near
     else:
         value = _BIAS_OF_WORDS + _SCORE_OF_WORDS * score
     return 1 / (1 + math.exp(-max(-30.0, min(30.0, value))))
