@@ -559,6 +559,7 @@ def test_what_is_about_somebody_else_does_not_answer(own: str, other: str, query
         ("My mother looks after the kids on Fridays.", "Who looks after my kids?"),
         ("My boss is Tom.", "Who is my boss?"),
         ("My cousin knows all about taxes.", "Who can I ask about taxes?"),
+        ("My parents come on Friday and eat no pork.", "What should I cook on Friday?"),
         ("Anna's bill was 20 euros.", "What do I owe Anna?"),
         ("The painter's price is 1,970 euros.", "What will the hallway cost me?"),
         ("My wife is Ida.", "Who am I married to?"),

@@ -106,7 +106,8 @@ _ASKS_OF_ANOTHER = regex(
     re.I,
 )
 
-_ASKS_WHO = frozenset({"who", "whom", "whose"})
+_ASKS_FURTHER = frozenset({"who", "whom", "whose", "should", "could", "can", "shall", "would", "must"})
+"""Words of questions that others may answer: "Who can help me?", "What should I cook?"."""
 _NOT_SO = regex(
     r"\b(?:used to|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
     r"|might|(?:i|we) (?:may|could)|would|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
@@ -502,8 +503,8 @@ def about_another(question: str, text: str) -> bool:
     asked, said = frozenset(words(question)), read(text)
     if _ASKS_OF_ANOTHER.search(question):
         return said.of_speaker and not said.names_someone and said.names.isdisjoint(asked)
-    if _SPEAKER.isdisjoint(asked) or not _ASKS_WHO.isdisjoint(asked) or _ANY_PERSON.search(question):
-        return False  # who asks for a person asks for somebody else
+    if _SPEAKER.isdisjoint(asked) or not _ASKS_FURTHER.isdisjoint(asked) or _ANY_PERSON.search(question):
+        return False
     return bool(said.others) and bool(said.opens_with) and said.opens_with.isdisjoint(asked)
 
 
