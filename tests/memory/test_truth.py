@@ -537,7 +537,7 @@ def test_a_question_finds_what_was_told_in_related_words(said: str, query: str) 
     [
         ("I moved to Leeds.", "My sister lives in Porto.", "Where do I live?"),
         ("We have a Volvo estate car.", "My wife drives a Yaris to work.", "What car do I drive?"),
-        ("We called the puppy Momo.", "Anna's dog is called Bruno.", "What is my dog called?"),
+        ("We called the puppy Momo.", "My neighbour's dog is called Bruno.", "What is my dog called?"),
         ("My brother has a flat in Lyon.", "I live in Leeds.", "Where does my brother live?"),
     ],
 )
@@ -560,7 +560,7 @@ def test_what_is_about_somebody_else_does_not_answer(own: str, other: str, query
         ("My boss is Tom.", "Who is my boss?"),
         ("My cousin knows all about taxes.", "Who can I ask about taxes?"),
         ("My parents come on Friday and eat no pork.", "What should I cook on Friday?"),
-        ("Anna's bill was 20 euros.", "What do I owe Anna?"),
+        ("Anna's bill was 20 euros.", "What do I owe?"),
         ("The painter's price is 1,970 euros.", "What will the hallway cost me?"),
         ("My wife is Ida.", "Who am I married to?"),
     ],
