@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -536,6 +537,7 @@ def test_a_question_finds_what_was_told_in_related_words(said: str, query: str) 
     ("own", "other", "query"),
     [
         ("I moved to Leeds.", "My sister lives in Porto.", "Where do I live?"),
+        ("I moved to Leeds.", "My new boyfriend is called Daan, he lives in Delft.", "Where do I live?"),
         ("We have a Volvo estate car.", "My wife drives a Yaris to work.", "What car do I drive?"),
         ("We called the puppy Momo.", "My neighbour's dog is called Bruno.", "What is my dog called?"),
         ("My brother has a flat in Lyon.", "I live in Leeds.", "Where does my brother live?"),
@@ -563,7 +565,26 @@ def test_what_is_about_somebody_else_does_not_answer(own: str, other: str, query
         ("Anna's bill was 20 euros.", "What do I owe?"),
         ("The painter's price is 1,970 euros.", "What will the hallway cost me?"),
         ("My wife is Ida.", "Who am I married to?"),
+        ("My brother and I live in Leeds.", "Where do I live?"),
     ],
 )
 def test_what_answers_a_question_is_not_about_somebody_else(said: str, query: str) -> None:
     assert not about_another(query, said)
+
+
+@pytest.mark.parametrize("replies", [True, False])
+def test_what_was_asked_lends_nothing_to_what_the_same_person_says_next(tmp_path: Path, replies: bool) -> None:
+    said = ["I love coffee.", "Where do I live?", "What is the dog's name?", "We moved to Braga.", "I prefer tea now."]
+    said += ["Where do I live?", "Our dog is a beagle.", "What is the dog's name?", "The gym is shut on Mondays."]
+    path, found = tmp_path / "memory.db", []
+    for opened in range(2):
+        with Memory(path, learning="off") as mem:
+            session = mem.session("one", scope=ADA)
+            for text in said if not opened else []:
+                session.add("user", text)
+                if replies:
+                    session.add("assistant", "Noted.")
+                mem.recall("tea", scope=ADA)  # so that the index grows turn by turn
+            found.append({hit.text: hit.score for hit in mem.recall("Where do I live?", scope=ADA)})
+    assert next(iter(found[0])) == "We moved to Braga."
+    assert found[0] == pytest.approx(found[1], abs=1e-4)

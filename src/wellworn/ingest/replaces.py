@@ -83,12 +83,13 @@ _PERSON = (
 _ANY_PERSON = regex(rf"\b{_PERSON}", re.I)
 _OTHERS = regex(
     rf"(?:^|[.!?;,:]\s+|\b(?:and|but|so|that)\s+)(?:(?!(?:for|with|of|by|to|from)\b)\w+\s+){{0,3}}?({_PERSON})"
-    r"(?-i:\s+([A-Z][^\W\d_]+))?|(?-i:\b([A-Z][^\W\d_]+))\s+(?:has\s+|just\s+|recently\s+)?(?:moved|relocated|lives|works)\b"
+    r"(?-i:\s+([A-Z][^\W\d_]+))?|(?-i:\b([A-Z][^\W\d_]+))\s+(?:has\s+|just\s+|recently\s+)?"
+    r"(?:moved|relocated|lives|works|quit|left|joined|resigned|retired|bought|sold|married|studies|drives)\b"
     r"|\b(he|she|his|her)\b|\b(?!(?:it|that|what|let|there|here|today|who|where|how)\b)([^\W\d_]+)"
     r"['’]s\s+(?!(?:a|an|the|not|been|going|gonna|now|so|just|in|on|at|my|our|always|called)\b)[^\W_]",
     re.I,
 )
-"""Who else a statement is about: kin and friends before a verb, by name too, who moved or lives somewhere, "she", whose
+"""Who else a statement is about: kin and friends before a verb, by name too, who moved, lives somewhere or quit, "she", whose
 thing it is."""
 _PRONOUNS = frozenset({"he", "she", "his", "her"})
 _OF_SPEAKER = regex(
@@ -97,7 +98,8 @@ _OF_SPEAKER = regex(
     re.I,
 )
 """The speaker acts, or has something: "I", "my car", "my wife is Ada"; but not "my wife", "my wife's car"."""
-_SPEAKER = frozenset({"i", "im", "ive", "my", "we", "our", "me", "mine", "us"})
+_ACTOR = frozenset({"i", "im", "ive", "we", "me", "us"})
+_SPEAKER = _ACTOR | {"my", "our", "mine"}
 
 _ANOTHERS = regex(rf"(?:my|our)\s+(?:\w+\s+)?{_PERSON}", re.I)
 """How a text begins that is about somebody else: "My sister lives …". A name may be the speaker's own."""
@@ -247,6 +249,11 @@ class Statement:
         """Somebody else with whom it begins; these are whole words."""
         found = _ANOTHERS.match(self._said)
         return frozenset(words(found[0])) - _SPEAKER if found else frozenset()
+
+    @cached_property
+    def acts(self) -> bool:
+        """The speaker does something in it, or something is done to the speaker."""
+        return not _ACTOR.isdisjoint(self._words)
 
     @cached_property
     def names_someone(self) -> bool:
@@ -505,7 +512,7 @@ def about_another(question: str, text: str) -> bool:
         return said.of_speaker and not said.names_someone and said.names.isdisjoint(asked)
     if _SPEAKER.isdisjoint(asked) or not _ASKS_FURTHER.isdisjoint(asked) or _ANY_PERSON.search(question):
         return False
-    return bool(said.others) and bool(said.opens_with) and said.opens_with.isdisjoint(asked)
+    return bool(said.opens_with) and said.opens_with.isdisjoint(asked) and not said.acts
 
 
 def may_replace(new: str, *, spoken: bool) -> bool:

@@ -44,7 +44,7 @@ CHANGED_SHARE = 8
 """A file is written anew when one row in so many has changed since."""
 KIND = "index_file"
 """The kind of record that holds the token of a partition's file."""
-_FORMAT = 1
+_FORMAT = 2
 _ALIGNED = 4096
 _SPARE = 8
 """One place in so many is left free behind the rows, so that adding some does not move all."""

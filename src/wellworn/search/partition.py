@@ -451,14 +451,10 @@ class PartitionIndex:
         self._tails[thread] = row
         if tail is None:
             return True
-        columns = self._columns
-        columns["after"][tail], columns["before"][row] = row, tail
-        second = int(columns["before"][tail])
-        if second >= 0:
-            columns["after2"][second], columns["before2"][row] = row, second
-        self._drop_unrelated(np.array([tail, row] if second < 0 else [second, tail, row]))
+        self._columns["after"][tail], self._columns["before"][row] = row, tail
+        changed = self._lean(np.array([tail, row]))
         self.threaded = True
-        self._measure_blends(np.array([tail, row] if second < 0 else [second, tail, row]))
+        self._measure_blends(changed)
         return True
 
     def _link_threads(self) -> None:
@@ -468,16 +464,26 @@ class PartitionIndex:
             columns[name][:size] = -1
         order, self._tails = self._ordered()
         thread, position = columns["thread"][order], columns["position"][order]
-        for distance, before, after in ((1, "before", "after"), (2, "before2", "after2")):
-            left, right = order[:-distance], order[distance:]
-            apart = position[distance:] - position[:-distance]
-            beside = (thread[distance:] == thread[:-distance]) & (apart == distance)
-            columns[after][left[beside]], columns[before][right[beside]] = right[beside], left[beside]
+        left, right = order[:-1], order[1:]
+        beside = (thread[1:] == thread[:-1]) & (position[1:] - position[:-1] == 1)
+        columns["after"][left[beside]], columns["before"][right[beside]] = right[beside], left[beside]
         columns["blend_norm"][:size] = 1.0
-        self._drop_unrelated(np.arange(size))
+        self._lean(np.arange(size))
         linked = np.flatnonzero((columns["before"][:size] >= 0) | (columns["after"][:size] >= 0))
         self.threaded = len(linked) > 0
         self._measure_blends(linked)
+
+    def _lean(self, rows: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+        """Keep only those next to these rows that they lean on, and link the next but one through them. Returns the rows
+        whose neighbours are other ones now."""
+        columns = self._columns
+        self._drop_unrelated(rows, ("before", "after"))
+        last = rows[columns["before"][rows] >= 0]
+        middle = columns["before"][last]
+        last, first = last[columns["before"][middle] >= 0], columns["before"][middle[columns["before"][middle] >= 0]]
+        columns["after2"][first], columns["before2"][last] = last, first
+        self._drop_unrelated(np.concatenate([first, last]), ("before2", "after2"))
+        return np.union1d(rows, first)
 
     def _ordered(self) -> tuple[npt.NDArray[np.intp], dict[int, int]]:
         """Rows of threads, one thread's after another's, and each thread's last row."""
@@ -488,17 +494,21 @@ class PartitionIndex:
         last = np.append(threads[1:] != threads[:-1], True) if len(order) else np.empty(0, dtype=bool)
         return order, dict(zip(threads[last].tolist(), order[last].tolist(), strict=True))
 
-    def _drop_unrelated(self, rows: npt.NDArray[np.intp]) -> None:
-        """Keep only neighbours that a row leans on: a short reply of an assistant neither gives context nor takes it."""
+    def _drop_unrelated(self, rows: npt.NDArray[np.intp], names: Sequence[str]) -> None:
+        """Keep only neighbours that a row leans on: a short reply of an assistant neither gives context nor takes it, nor does
+        what somebody only asks beside what the same one says."""
         columns = self._columns
         of_assistant = (columns["traits"] & np.uint8(Trait.ASSISTANT)) != 0
-        for name in _BESIDE:
+        asks = (columns["traits"] & np.uint8(Trait.ASKS)) != 0
+        for name in names:
             beside = columns[name][rows]
             there = np.flatnonzero(beside >= 0)
             own, other = rows[there], beside[there]
             reply = np.where(of_assistant[own], own, other)
             short = columns["chars"][reply] < SHORT_REPLY_CHARS
-            columns[name][own[(of_assistant[own] != of_assistant[other]) & short]] = -1
+            apart = (of_assistant[own] != of_assistant[other]) & short
+            apart |= (asks[own] != asks[other]) & (columns["speaker"][own] == columns["speaker"][other])
+            columns[name][own[apart]] = -1
 
     def _measure_blends(self, rows: npt.NDArray[np.intp]) -> None:
         """The length of each row's vector plus its weighted neighbours', which normalises the blended cosine."""
