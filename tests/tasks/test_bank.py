@@ -217,6 +217,15 @@ def test_work_that_is_done_elsewhere(bank: ReasoningBank) -> None:
         bank.finish("t2", {"steps": []})
 
 
+def test_nothing_is_given_where_nothing_fits() -> None:
+    with Memory(":memory:") as mem:
+        bank = ReasoningBank(mem.for_user("ada"))
+        bank.run_task(task_id="t1", query="Create user bob with the panel", execute=lambda _: corrected("bob"))
+        assert bank.begin(task_id="t2", query="Create a user for eve").hits
+        for other in ("When do we deploy?", "Tabs or spaces?", "Write a haiku."):
+            assert not bank.begin(task_id="t3", query=other).hits
+
+
 def test_work_that_is_over_is_recorded(bank: ReasoningBank) -> None:
     out = bank.record(corrected("bob"), task_id="t1", domain="web")
     assert out.entry_ids

@@ -39,8 +39,8 @@ WORDS_SHARE = 0.6
 SHARES = {"similarity": 0.65, "words": WORDS_SHARE}
 MOST_READ, READ_CHARS = 4096, 4_000
 """Items whose words are kept at hand, and how much of their evidence is read."""
-FITS = 0.6
-"""Of the best item's similarity: what fits less is about something else."""
+FITS, LEAST_FIT = 0.6, 0.1
+"""Of the best item's fit, and at all: what fits less is about something else."""
 Floats = npt.NDArray[np.float64]
 _GUARDRAIL = KINDS.index("guardrail")
 
@@ -160,7 +160,7 @@ class ItemRanking:
         return ranked.with_factor("guardrail", matched, -GUARDRAIL_SHARE) if np.count_nonzero(matched) else ranked
 
     def fitting(self, ranked: Ranked, context: SearchContext) -> Ranked:
-        """What an agent is given: nothing that fits much less than the best, and the same calls only once.
+        """What an agent is given: nothing that hardly fits or fits much less than the best, and the same calls only once.
 
         Items about other tasks use up the tries of an agent that follows whatever it is given. Where one item says to
         make some calls and another not to, the surer one is given.
@@ -173,7 +173,7 @@ class ItemRanking:
         surest: dict[str, int] = {}
         best: dict[str, int] = {}
         for place in np.argsort(-ranked.scores, kind="stable").tolist():
-            if fit[place] < FITS * max(float(fit.max()), 0.0):
+            if fit[place] < max(LEAST_FIT, FITS * float(fit.max())):
                 continue
             key = words[place].key
             known = surest.setdefault(key, place)
