@@ -507,7 +507,8 @@ class PartitionIndex:
             reply = np.where(of_assistant[own], own, other)
             short = columns["chars"][reply] < SHORT_REPLY_CHARS
             apart = (of_assistant[own] != of_assistant[other]) & short
-            apart |= (asks[own] != asks[other]) & (columns["speaker"][own] == columns["speaker"][other])
+            same = (columns["speaker"][own] == columns["speaker"][other]) & (of_assistant[own] == of_assistant[other])
+            apart |= (asks[own] != asks[other]) & same & ~of_assistant[own]
             columns[name][own[apart]] = -1
 
     def _measure_blends(self, rows: npt.NDArray[np.intp]) -> None:
