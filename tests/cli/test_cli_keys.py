@@ -14,7 +14,7 @@ def test_keys_are_made_listed_rotated_and_revoked(cli: Cli) -> None:
     listed = cli.json("keys", "list")["keys"]
     assert [one["id"] for one in listed] == [wide["id"], made["id"]]
     assert "digest" not in str(listed)
-    assert made["key"].rpartition("_")[2] not in cli.ok("keys", "list").out
+    assert made["key"].split("_", 2)[2] not in cli.ok("keys", "list").out
     rotated = cli.json("keys", "rotate", made["id"][:8], "--grace-hours", "1")
     assert (rotated["layers"], rotated["name"]) == (made["layers"], "laptop")
     assert cli.json("keys", "revoke", wide["id"])["revoked_at"] is not None
