@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from wellworn.tasks import ReasoningBank, TaskResult, Trajectory
 
 SHOWN = ("task_id", "id", "state", "verdict", "entry_ids", "fault")
-SAY = "give --success, --failure or --exit-code, or a step with ok, error or exit_code"
+SAY = "give --success, --failure or --exit-code, a step with ok, error or exit_code, or a transcript_path"
 MAX_PROMPT_CHARS = 20_000
 ENDS = (signal.SIGINT, signal.SIGTERM)
 KNOWN = 3
@@ -45,16 +45,15 @@ def run_line(args: Sequence[str]) -> bool:
     words = next((number for number, word in enumerate(args) if word.startswith("-")), len(args))
     command = LINES.get(" ".join(args[:words]))
     names, values = args[words::2], args[words + 1 :: 2]
-    own = {} if command is pre_task else {"llm": "WELLWORN_LLM"}
-    known = {name: shared.env for name, shared in SHARED.items()} | own
+    known = {name: shared.env for name, shared in SHARED.items()} | {"llm": "WELLWORN_LLM"}
     if command is None or len(names) != len(values) or not {*names} <= {f"--{name}" for name in known}:
         return False
     given = dict(zip(names, values, strict=True))
     read = {name: given.get(f"--{name}", os.environ.get(env or "") or None) for name, env in known.items()}
-    rest = {name: read.pop(name) for name in own}
+    llm = read.pop("llm")
     gc.disable()  # what imports make is no garbage, and looking for some takes a seventh of the start
     with reported():
-        command(target_of(read), **rest)
+        command(target_of(read), llm=llm)
     gc.freeze()  # nor is there any to look for at the end, which takes another seventh
     return True
 
@@ -80,7 +79,12 @@ def harmless(command: Callable[..., None]) -> Callable[..., None]:
 
 @harmless
 def pre_task(
-    target: Target, task_id: str | None = None, query: str | None = None, domain: str = "", k: int = 1
+    target: Target,
+    task_id: str | None = None,
+    query: str | None = None,
+    domain: str = "",
+    k: int = 1,
+    llm: str | None = None,
 ) -> None:
     """`wellworn hook pre-task`."""
     given = {} if query is not None else read_object(DASH)
@@ -92,7 +96,7 @@ def pre_task(
         bank.abandon(name, why="another task was begun under its name")
         agent = target.scope.agent or ""
         work = bank.begin(task_id=name, query=asked, agent_id=agent, domain=domain, k=k)
-        hits = [*work.hits, *(_known(bank.memory, target, asked, given) if "prompt" in given else ())]
+        hits = [*work.hits, *(_known(bank.memory, target, asked, given, llm) if "prompt" in given else ())]
     if target.json:
         render.print_json({"task_id": name, "id": work.task.id if work.task else "", "hits": hits})
     elif hits:
@@ -100,21 +104,35 @@ def pre_task(
         sys.stdout.write(fenced_block(items, max_tokens=1500) + "\n")
 
 
-def _known(memory: Memory, target: Target, prompt: str, given: Mapping[str, Any]) -> list[Hit]:
+def _known(memory: Memory, target: Target, prompt: str, given: Mapping[str, Any], llm: str | None) -> list[Hit]:
     """What is known that bears on a prompt. A prompt that tells something is kept; most only ask for work.
 
-    It is only written down here: `post_task` reads it when the agent stops, or a server when the session is idle.
+    Rules read it at once, so that no other session misses it. A model takes longer: it reads when the agent stops, and
+    rules read only what is left of a turn that never came to its end.
     """
     from wellworn.ingest.session import Session
     from wellworn.reflection.rules import extract
 
+    session, engine = _word(given, "session_id"), memory.engine
+    if session and _is_model(llm):
+        _read_prompts(memory, session)
     known = memory.recall(prompt, k=KNOWN, kind=KNOWN_KINDS, min_confidence=MIN_CONFIDENCE).hits
-    session = _word(given, "session_id")
-    engine = memory.engine
     said = Turn(session_id=session, number=0, role="user", text=prompt, at=engine.clock())
     if session and extract([said])[0]:
         Session(engine.writer, engine.store, scope=target.scope, session_id=session, watch=None).add("user", prompt)
+        if not _is_model(llm):
+            _read_prompts(memory, session)
     return known
+
+
+def _is_model(llm: str | None) -> bool:
+    return llm not in (None, "rules", "none")
+
+
+def _read_prompts(memory: Memory, session: str) -> None:
+    """Turn what the prompts of a session told into memories."""
+    with suppress(NotFound):  # no prompt was kept
+        memory.reflect(session)
 
 
 @harmless
@@ -130,21 +148,21 @@ def post_task(
     """`wellworn hook post-task`."""
     given = read_object(trajectory_file or DASH)
     name = task_id or _word(given, "session_id", "task_id") or "task"
-    work = _work(given)
-    work = work if exit_code is None else replace(work, exit_code=exit_code)
-    work = work if success is None else replace(work, verdict=success)
     with opened(target, new=True, llm=llm) as bank:
         if session := _word(given, "session_id"):
-            with suppress(NotFound):  # no prompt was kept
-                bank.memory.reflect(session)
-        out = _finish(bank, name, work, agent=target.scope.agent or "", domain=domain, model=bool(llm))
+            _read_prompts(bank.memory, session)
+        work = _work(given)
+        work = work if exit_code is None else replace(work, exit_code=exit_code)
+        work = work if success is None else replace(work, verdict=success)
+        out = _finish(bank, name, work, agent=target.scope.agent or "", domain=domain, model=_is_model(llm))
         bank.run_due()
     if target.json:
         render.print_json(out and {name: getattr(out, name) for name in SHOWN})
     elif out is not None:
         render.say(f"{name}: {out.verdict.outcome}, {len(out.entry_ids)} items learned")
     else:
-        render.say(f"{name}: nothing says how it went, so nothing was learned; {SAY}")
+        remedy = "its transcript has no result of a command" if "transcript_path" in given else SAY
+        render.say(f"{name}: nothing says how it went, so nothing was learned; {remedy}")
 
 
 @harmless
@@ -154,7 +172,7 @@ def session_end(target: Target, llm: str | None = None) -> None:
     if not session:
         raise InvalidInput("session_id", "is missing", 'pipe in {"session_id": …}')
     with target.open(new=True, llm=llm) as memory, suppress(NotFound):  # no prompt was kept
-        memory.reflect(session)
+        _read_prompts(memory, session)
         memory.session(session).end()
 
 
@@ -189,7 +207,13 @@ def _work(given: Mapping[str, Any]) -> Trajectory:
 
     if isinstance(given.get("transcript_path"), str):
         return read_transcript(Path(given["transcript_path"]).expanduser())
-    return trajectory_of({name: value for name, value in given.items() if name not in ("task_id", "session_id")})
+    try:
+        return trajectory_of({name: value for name, value in given.items() if name not in ("task_id", "session_id")})
+    except InvalidInput as error:
+        if "steps" in given:
+            raise
+        remedy = f"give it, or the work itself: its input {error.problem}, {error.remedy}"
+        raise InvalidInput("transcript_path", "is missing", remedy) from None
 
 
 # -- the MCP server --------------------------------------------------------------------------------------------------

@@ -137,14 +137,15 @@ def pre_task(
     ] = None,
     domain: TaskDomain = "",
     k: Annotated[int, typer.Option("--k", min=1, help="How many items.")] = 1,
+    llm: options.LlmName = None,
 ) -> None:
     """Print what helps with a task, as a block for its prompt, and record that the task has begun.
 
     Without --query it reads a JSON object from standard input, as Claude Code gives it to UserPromptSubmit hooks: then it
-    also prints what is known that bears on the prompt, and keeps a prompt that tells something. Prints nothing if nothing
-    helps. A failing memory is a warning and exit code 0.
+    also prints what is known that bears on the prompt, and keeps a prompt that tells something; with --llm it leaves
+    reading that to post-task. Prints nothing if nothing helps. A failing memory is a warning and exit code 0.
     """
-    agents.pre_task(target, task_id=task_id, query=query, domain=domain, k=k)
+    agents.pre_task(target, task_id=task_id, query=query, domain=domain, k=k, llm=llm)
 
 
 @command(hooks, "post-task", "hook post-task --task-id t1 --trajectory-file work.json --success")

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from wellworn.core.errors import InvalidInput
 from wellworn.core.lazy import regex
 from wellworn.tasks.trajectory import Step, Trajectory, bounded, step_of
 
@@ -26,13 +27,14 @@ _EXIT_CODE = regex(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULT
 
 
 def read_transcript(path: Path) -> Trajectory:
-    """The work since the last prompt; empty when the file is not there or too large."""
+    """The work since the last prompt."""
     try:
-        if path.stat().st_size > MAX_BYTES:
-            return Trajectory()
-        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return Trajectory()
+        size = path.stat().st_size
+        lines = [] if size > MAX_BYTES else path.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError as error:
+        raise InvalidInput("transcript_path", f"cannot read {str(path)!r}: {error.strerror}") from None
+    if size > MAX_BYTES:
+        raise InvalidInput("transcript_path", f"{str(path)!r} has more than {MAX_BYTES:,} bytes")
     return trajectory_in(lines)
 
 

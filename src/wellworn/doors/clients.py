@@ -349,8 +349,7 @@ class ClientSettings:
 
 
 def _hook(event: str, command: Sequence[str], options: Sequence[str], model: Sequence[str]) -> Mapping[str, Any]:
-    reads = () if event == "UserPromptSubmit" else model
-    line = shlex.join([*command, "hook", HOOKS[event], *options, *reads])
+    line = shlex.join([*command, "hook", HOOKS[event], *options, *model])
     return {"hooks": [{"type": "command", "command": line, "timeout": HOOK_S[event]}]}
 
 
