@@ -24,8 +24,25 @@ def scripted(tmp_path: Path) -> Any:  # writes a script and gives the model's na
 
 
 def said(cli: Cli, *lines: str, options: tuple[str, ...] = ()) -> list[str]:
-    """What the chat prints, line by line."""
-    return cli.ok("chat", *options, stdin="\n".join([*lines, "/quit", ""])).out.splitlines()
+    """What the chat answers, line by line."""
+    return answers(cli.ok("chat", *options, stdin="\n".join([*lines, "/quit", ""])).out)
+
+
+def answers(out: str) -> list[str]:
+    return [line for line in out.splitlines() if not line.startswith("you> ")]
+
+
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_a_log_of_a_piped_chat_holds_both_sides(cli: Cli, options: tuple[str, ...]) -> None:
+    spoken = "My dentist is Dr. Holm.\n\nWho is my dentist?\n/why\n/quit\n"
+    answer = cli.ok("chat", *options, stdin=spoken)
+    log = (answer.err if options else answer.out).splitlines()
+    assert [line for line in log if line.startswith("you> ")] == [
+        "you> My dentist is Dr. Holm.",
+        "you> Who is my dentist?",
+        "you> /why",
+    ]
+    assert log[log.index("you> Who is my dentist?") + 1] == "You told me today: “My dentist is Dr. Holm.”"
 
 
 # -- with a model ------------------------------------------------------------------------------------------------
@@ -78,7 +95,7 @@ def test_it_says_when_it_does_not_know(cli: Cli) -> None:
 def test_statements_are_acknowledged_and_remembered(cli: Cli) -> None:
     spoken = "My dentist is Dr. Holm.\nWho is my dentist?\nThanks!\n"
     answer = cli.ok("chat", "--session-id", "c1", stdin=spoken)
-    assert answer.out.splitlines() == ["Noted.", "You told me today: “My dentist is Dr. Holm.”", "Any time."]
+    assert answers(answer.out) == ["Noted.", "You told me today: “My dentist is Dr. Holm.”", "Any time."]
     assert "I will remember:" in answer.err
     turns = [turn["text"] for turn in cli.json("session", "show", "c1")["turns"]]
     assert turns == ["My dentist is Dr. Holm.", "Who is my dentist?", "Thanks!"]  # not its own answers
@@ -133,10 +150,8 @@ def test_one_json_document(cli: Cli) -> None:
 
 
 def test_why_is_about_the_last_question(cli: Cli) -> None:
-    answers = said(
-        cli, "My dentist is Dr. Holm.", "Who is my dentist?", "Thanks!", "/why", "Who cuts the hedge?", "/why"
-    )
-    page = "\n".join(answers)
+    told = said(cli, "My dentist is Dr. Holm.", "Who is my dentist?", "Thanks!", "/why", "Who cuts the hedge?", "/why")
+    page = "\n".join(told)
     assert "For “Who is my dentist?” I found this:" in page
     assert "“Who cuts the hedge?”" in page
 

@@ -253,3 +253,29 @@ def test_a_printed_command_works_when_it_is_pasted(cli: Cli, tmp_path: Path, com
     assert cli.ok(*shlex.split(hint))
     again = cli(*(ids.get(word, word) for word in command), *where, "--json")
     assert again.code != 1 or hint in json.loads(again.err)["error"]["remedy"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "reason x --llm nobody",
+        "recall x --embedder nobody",
+        "chat --llm openai:some",
+        "chat --llm anthropic:some",
+        "tasks status",
+        "tasks learn-from x",
+        "tasks list --kind 7",
+        "jobs retry none",
+        "keys rotate none",
+        "reflect --session-id none",
+        "outcome none --cited 0",
+        "forget none --yes",
+    ],
+)
+def test_no_remedy_is_in_words_of_python(cli: Cli, line: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("OPENAI_API_KEY", "ANTHROPIC_API_KEY", "OPENAI_BASE_URL", "ANTHROPIC_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    cli.remember("Ada likes tea.")
+    said = cli(*line.split()).err
+    assert said
+    assert not re.search(r"\w\(|=…|\ba Model\b|an Embedder|callable|ReasoningBank|\bScope|scopes", said), said

@@ -265,3 +265,14 @@ def test_a_password_is_neither_printed_nor_needed_in_a_hint() -> None:
     assert hint == "Say so: `wellworn outcome --last --cited 0 --user ada` (with the address in WELLWORN_DB)"
     bare = added_options({"db": "postgresql://db.example/agents"})
     assert pasteable("`wellworn list`", bare) == "`wellworn list --db postgresql://db.example/agents`"
+
+
+@pytest.mark.parametrize(
+    ("query", "said"), [("What does Ada prefer?", "probably"), ("Who won in 1998?", "probably not")]
+)
+def test_a_recall_says_how_sure_it_is(cli: Cli, query: str, said: str) -> None:
+    place = ("--embedder", "static")
+    cli.ok("remember", "Ada prefers tokio over async-std.", *place)
+    sure = cli.json("recall", query, *place)["confidence"]
+    assert f"Confidence {sure:.2f}: the answer is {said} among them.\n" in cli.ok("recall", query, *place).err
+    assert "Confidence" not in cli.ok("recall", query, "--user", "nobody", *place).err

@@ -162,8 +162,17 @@ def test_print_shows_the_settings_and_changes_nothing(place: Path) -> None:
     shown = connect("claude-code", "--print", "--user", "ada", "--llm", "ollama:llama3.2")
     assert '"--user"' in shown
     assert "ollama:llama3.2" in shown
-    assert ".claude/settings.json" in shown
     assert content(place) == {}
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_print_shows_can_be_pasted_into_the_files_it_names(place: Path, client: str) -> None:
+    shown = connect(client, "--print", "--global")
+    asked = json.loads(connect(client, "--print", "--global", "--json"))["files"]
+    connect(client, "--global")
+    written = {file: Path(file).read_text() for file in asked}
+    assert asked == written
+    assert shown == "".join(f"Add to {file}\n\n{text}\n" for file, text in written.items())
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import re
 from collections.abc import Iterator
 from functools import cache
 from itertools import product
@@ -140,6 +141,25 @@ def test_a_malformed_body_is_one_clear_error(local: Running) -> None:
         assert 400 <= answer.status_code < 500, (route, content[:20], answer.text)
         assert answer.headers["content-type"] == "application/problem+json"
         assert answer.json()["detail"]
+
+
+WRONG = [7, -1, "superseded", [7], {}, 1.5]
+PYTHON = re.compile(r"\w\(|\w=[^\w]|\bNone\b|\bTrue\b|\bScope\b|`wellworn (?!export)|`record`")
+"""Words of the Python interface and of the command line, which a caller of the service may not have."""
+
+
+def test_an_error_names_its_remedy_in_words_of_the_service(local: Running) -> None:
+    client = local.http()
+    for route in writes():
+        for body in [one for one in route.bodies("x") if isinstance(one, dict)]:
+            for name, wrong in [("", None), *product(body, WRONG)]:
+                given = {**body, name: wrong} if name else body
+                answer = send(client, route, json=given)
+                assert answer.status_code < 500, (route, given, answer.text)
+                detail = answer.json()["detail"] if answer.status_code >= 400 else ""
+                assert not PYTHON.search(detail), (route, given, detail)
+    missing = client.post("/v1/tasks/none/finish", json={"trajectory": "x"})
+    assert missing.json()["remedy"] == "begin it first: POST /v1/tasks"
 
 
 def test_a_body_that_is_too_large_is_refused_before_it_is_sent(local: Running) -> None:

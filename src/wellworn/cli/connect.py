@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-from wellworn.cli import agents, options, render
+from wellworn.cli import agents, options
 from wellworn.cli.options import command
 from wellworn.cli.target import DEFAULT_DB, FOLDER, Target, usual_db
 from wellworn.core.errors import InvalidInput, MissingExtra
@@ -47,8 +47,11 @@ def connect(
     place = _place(target, project)
     changes = chosen.changes(project, _program(), _options(target, place), llm)
     if show:
+        shown: dict[str, str] = {}
         for change in changes:
-            render.show(f"# {change.file}", change.shown())
+            shown[str(change.file)] = change.add(shown.get(str(change.file), ""))
+        parts = [f"Add to {file}\n\n{text}" for file, text in shown.items()]
+        target.answer({"client": client, "files": shown}, *parts)
         return
     if not remove and find_spec("mcp") is None:
         raise MissingExtra("an MCP server", "mcp")

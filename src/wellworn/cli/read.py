@@ -11,6 +11,7 @@ from wellworn.cli import options, render
 from wellworn.cli.edge import text_from
 from wellworn.cli.options import CONNECT, EVERYDAY, command
 from wellworn.cli.target import Target, entry_id
+from wellworn.core.fence import EVEN_ODDS
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Recall
 
@@ -73,6 +74,9 @@ def _say_recall(found: Recall, target: Target) -> None:
     how = "" if found.route == "hybrid" else f", route {found.route}"
     entries = render.count(found.searched, "entry", "entries")
     target.say(f"{len(found.hits)} of {entries} for {target}{how}, {1000 * found.cost.seconds:.1f} ms")
+    if found.hits and found.confidence is not None:
+        likely = "probably" if found.confidence >= EVEN_ODDS else "probably not"
+        target.say(f"Confidence {found.confidence:.2f}: the answer is {likely} among them.")
     if found.cut:
         target.say("The deadline cut the search short; with more time there may be more.")
     elif not found.searched:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import fields
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Annotated, Any
@@ -160,6 +160,7 @@ def _given_turn(where: str, line: dict[str, Any]) -> GivenTurn:
         raise InvalidInput(where, str(error), f"fields are {', '.join(names)}") from None
 
 
+YOU = "you> "
 LEAVE = ("/quit", "/exit", "/bye", "quit", "exit")
 
 
@@ -173,7 +174,7 @@ def chat(
     """Chat in the terminal, with memory.
 
     /help lists what can be typed; /quit ends the conversation, which then becomes memories. Reads standard input, so a
-    dialogue can be piped in. Without --llm it answers from memory alone.
+    dialogue can be piped in; it is printed with the answers. Without --llm it answers from memory alone.
     """
     from wellworn.integrations.conversation import Conversation
     from wellworn.integrations.loop import MemoryMiddleware
@@ -184,8 +185,9 @@ def chat(
         model = memory.admin.model(session_id=id)
         who = f"model {model.name}" if model else "no model, so I answer from memory alone"
         render.say(f"Hello! ({who}; /help for help, /quit to leave)")
-        talk = Conversation(memory, middleware, model, tell=render.say if target.json else render.show)
-        turns = talk.run(_messages())
+        tell = render.say if target.json else render.show
+        talk = Conversation(memory, middleware, model, tell=tell)
+        turns = talk.run(_messages(tell))
         try:
             kept = talk.end() if turns else []
         except WellwornError as error:
@@ -197,14 +199,17 @@ def chat(
         target.say("\n".join(["I will remember:", *(f"- {text}" for text in texts.values())]))
 
 
-def _messages() -> Iterator[str]:
-    """The messages of the person, up to the end."""
+def _messages(tell: Callable[[str], None]) -> Iterator[str]:
+    """The messages of the person, up to the end; what is piped in is told, so that a log can be read."""
+    typed = sys.stdin.isatty()
     while True:
-        if sys.stdin.isatty():
-            sys.stderr.write("you> ")
+        if typed:
+            sys.stderr.write(YOU)
             sys.stderr.flush()
         line = sys.stdin.readline()
         if not line or line.strip().lower() in LEAVE:
             return
         if line.strip():
+            if not typed:
+                tell(YOU + line.strip())
             yield line.strip()

@@ -26,7 +26,7 @@ WithAgents = Annotated[
 ]
 ToLayer = Annotated[str | None, typer.Option("--to", metavar="LAYER", help="team, org or company of the scope.")]
 
-BEGIN = "Record a task with ReasoningBank.run_task or `wellworn hook post-task`; --agent names the agent."
+BEGIN = "Record a task with `wellworn hook post-task`; --agent names the agent."
 
 
 @command(app, "status", "tasks status --agent reviewer")

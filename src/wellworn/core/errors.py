@@ -28,6 +28,8 @@ A message names the value and the remedy. Driver errors never escape a store: th
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 MOST_MESSAGE_CHARS = 900
 
 
@@ -75,6 +77,10 @@ class NotFound(WellwornError, LookupError):
         self.name = name
         self.remedy = remedy
         super().__init__(f"no {what} {name!r} in this scope" + (f" ({remedy})" if remedy else ""))
+
+    def told(self, remedies: Mapping[str, str]) -> NotFound:
+        """The same in the words of a door (REST, MCP): its remedies by what is missing."""
+        return NotFound(self.what, self.name, remedies.get(self.what, self.remedy))
 
 
 class EmbedderMismatch(WellwornError):

@@ -110,7 +110,7 @@ def _home_of(scope: Scope, layer: str | None) -> Partition:
     if seen and not partitions:
         raise ScopeError("scope", f"names several ids on each layer: {scope}", "name one id on one layer at least")
     if not partitions:
-        raise ScopeError("scope", f"names no layer of tenant {scope.tenant!r}", "add one, as in user='ada'")
+        raise ScopeError("scope", f"names no layer of tenant {scope.tenant!r}", "name one, such as a user")
     if layer is None:
         return partitions.get("user") or next(iter(partitions.values()))
     if layer not in partitions:

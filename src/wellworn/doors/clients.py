@@ -281,10 +281,6 @@ class Change:
     def toml(self) -> bool:
         return self.file.suffix == ".toml"
 
-    def shown(self) -> str:
-        """What would be written into an empty file."""
-        return self._add("")
-
     def add(self, text: str) -> str:
         """The text with the change; the same text if it has it. Never replaces what is there."""
         there = value_at(text, self.path, toml=self.toml)

@@ -421,6 +421,12 @@ def _bank(memory: Memory) -> ReasoningBank:
 
 # -- edges -----------------------------------------------------------------------------------------------------------
 
+_REMEDIES = {
+    "entry": "memory_search gives the ids",
+    "recall": "use the recall_id of a memory_search",
+    "task under way": "begin it with task_start",
+}
+
 
 def _guarded(
     function: Callable[P, T], refusal: type[ToolError] | type[ResourceError], noted: Noted | None
@@ -435,7 +441,9 @@ def _guarded(
         try:
             given = function(*args, **kwargs)
         except NotFound as error:
-            raise (ResourceNotFoundError if refusal is ResourceError else refusal)(_line(str(error))) from None
+            raise (ResourceNotFoundError if refusal is ResourceError else refusal)(
+                _line(str(error.told(_REMEDIES)))
+            ) from None
         except WellwornError as error:
             raise refusal(_line(str(error))) from None
         except Exception as error:

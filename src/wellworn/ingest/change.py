@@ -139,7 +139,7 @@ class Changer:
         """The new values, checked as given and again as scrubbed."""
         for name in _NEVER_NONE:
             if name in changes and changes[name] is None:
-                raise InvalidInput(name, "cannot be None")
+                raise InvalidInput(name, "needs a value")
         checks = {**CHECKS, "state": checked_state}
         wanted = {name: checks[name](value) for name, value in changes.items()}
         scrubbing = self._writer.scrubbing
@@ -154,7 +154,7 @@ def _edited(entry: Entry, wanted: Mapping[str, Any], now: datetime) -> Entry:
     after: Entry = replace(entry, **wanted, updated_at=max(now, entry.updated_at))
     refuse_backwards(after.valid_from, after.valid_to)
     if after.state == "superseded" and after.valid_to is None:
-        raise InvalidInput("state", "a superseded entry needs valid_to", "use supersede(old, new)")
+        raise InvalidInput("state", "a superseded entry needs valid_to", "supersede it by the entry that replaced it")
     return replace(after, content_hash=content_hash(after), token_count=count_tokens(after.text))
 
 

@@ -192,7 +192,7 @@ def _number(name: str, value: object, most: float, what: str) -> float:
 
 def checked_flag(name: str, value: object) -> bool:
     if not isinstance(value, bool):
-        raise InvalidInput(name, f"{shown(value)} is neither True nor False")
+        raise InvalidInput(name, f"{shown(value)} is neither true nor false")
     return value
 
 
@@ -312,16 +312,16 @@ def checked_ids(values: object) -> list[str]:
 
 def checked_pairs(pairs: object) -> list[tuple[str, list[str]]]:
     """Queries, each with the ids of its right entries."""
-    listed = _listed("pairs", pairs, "pairs", "as in pairs=[('query', ['id'])]")
+    listed = _listed("pairs", pairs, "pairs", "as in [['query', ['id']]]")
     for pair in listed:
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise InvalidInput("pairs", f"{shown(pair)} is not a query with ids", "as in pairs=[('query', ['id'])]")
+            raise InvalidInput("pairs", f"{shown(pair)} is not a query with ids", "as in [['query', ['id']]]")
     return [(checked_query(query), checked_ids(ids)) for query, ids in listed]
 
 
 def checked_tags(tags: object) -> list[str]:
     """Tags in the order given, without repeats."""
-    listed = _listed("tags", tags, "texts", "as in tags=['rust']")
+    listed = _listed("tags", tags, "texts", "as in ['rust']")
     found = list(dict.fromkeys(checked_line("tags", tag).strip() for tag in listed))
     if "" in found:
         raise InvalidInput("tags", "holds an empty tag")
@@ -373,7 +373,7 @@ def checked_turn_refs(refs: object) -> list[int]:
 
 def checked_places(cited: object) -> tuple[int, ...]:
     """Places in the hits of a recall, without repeats."""
-    places = _listed("cited", cited, "places", "as in cited=[0, 2]")
+    places = _listed("cited", cited, "places", "as in [0, 2]")
     for place in places:
         if isinstance(place, bool) or not isinstance(place, int) or place < 0:
             raise InvalidInput("cited", f"{shown(place)} is not a place in the hits", "count from 0")

@@ -97,10 +97,10 @@ _LOCAL = ("static", "minilm", "onnx:FOLDER", "fastembed:MODEL", "sentence-transf
 EMBEDDERS = (*_LOCAL, "openai:MODEL", "openai:MODEL@ADDRESS", "none")
 MODELS = ("rules", "openai:MODEL", "openai:MODEL@ADDRESS", "ollama:MODEL", "anthropic:MODEL", "scripted:FILE")
 
-_EMBEDDER_REMEDY = (
-    f"use one of {', '.join(EMBEDDERS)}, an Embedder, a LangChain Embeddings, a callable, or a list of these"
-)
-_MODEL_REMEDY = f"use one of {', '.join(MODELS)}, a Model, a LangChain chat model or a callable"
+_EMBEDDER_NAMES = f"use one of {', '.join(EMBEDDERS)}"
+_MODEL_NAMES = f"use one of {', '.join(MODELS)}"
+_EMBEDDER_REMEDY = f"{_EMBEDDER_NAMES}, an Embedder, a LangChain Embeddings, a callable, or a list of these"
+_MODEL_REMEDY = f"{_MODEL_NAMES}, a Model, a LangChain chat model or a callable"
 _AT_ADDRESS = regex(r"(?P<model>.+?)@(?P<base_url>https?://.*)")
 
 
@@ -206,7 +206,7 @@ def _named_embedder(spec: str) -> Embedder:
         return HashEmbedder(int(model))
     if provider in providers and model.strip():
         return providers[provider](model)
-    raise InvalidInput("embedder", f"unknown embedder {_without_password(spec)!r}", _EMBEDDER_REMEDY)
+    raise InvalidInput("embedder", f"unknown embedder {_without_password(spec)!r}", _EMBEDDER_NAMES)
 
 
 def _named_model(spec: str) -> Model:
@@ -218,7 +218,7 @@ def _named_model(spec: str) -> Model:
     }
     provider, _, model = spec.partition(":")
     if provider not in providers or not model.strip():
-        raise InvalidInput("llm", f"unknown model {_without_password(spec)!r}", _MODEL_REMEDY)
+        raise InvalidInput("llm", f"unknown model {_without_password(spec)!r}", _MODEL_NAMES)
     return providers[provider](model)
 
 

@@ -62,7 +62,7 @@ class Service:
         url = base_url or os.environ.get(self.url_variable) or self.public_url
         key = (api_key if api_key is not None else os.environ.get(self.key_variable, "")).strip()
         if not key and url.startswith(self.public_url):  # local servers often need none
-            remedy = f"give api_key=… or set {self.key_variable}"
+            remedy = f"set {self.key_variable}"
             raise InvalidInput("api_key", f"the public {self.name} API needs a key", remedy)
         if not all("!" <= character <= "~" for character in key):
             raise InvalidInput("api_key", "holds characters that an HTTP header cannot carry", "copy the key again")

@@ -50,6 +50,11 @@ _STATUS: tuple[tuple[type[WellwornError], int], ...] = (
     (ModelFailed, 502),
 )
 _FIELDS = ("field", "problem", "remedy", "what", "name", "status", "retry_after_s", "retryable")
+_REMEDIES = {
+    "task under way": "begin it first: POST /v1/tasks",
+    "dead job": "GET /v1/jobs?state=dead lists them",
+    "key": "GET /v1/keys lists them",
+}
 
 
 def status_of(error: WellwornError) -> int:
@@ -62,6 +67,7 @@ def status_of(error: WellwornError) -> int:
 
 def problem_of(error: WellwornError) -> dict[str, Any]:
     """The error as a problem document."""
+    error = error.told(_REMEDIES) if isinstance(error, NotFound) else error
     told = {name: value for name in _FIELDS if (value := getattr(error, name, None)) not in (None, "")}
     return {**told, **problem(status_of(error), str(error), type(error).__name__)}
 

@@ -21,6 +21,7 @@ from wellworn.core.values import Cost, Entry, Recall, Scope
 from wellworn.ingest.scrub import ScrubberSpec
 from wellworn.ingest.validate import (
     checked_count,
+    checked_flag,
     checked_fraction,
     checked_id,
     checked_k,
@@ -307,4 +308,4 @@ class ReasoningBank:
 
 def _told(trajectory: object, query: str, verdict: bool | None) -> Trajectory:
     given = trajectory_of(trajectory, query=query)
-    return given if verdict is None else replace(given, verdict=verdict)
+    return given if verdict is None else replace(given, verdict=checked_flag("verdict", verdict))

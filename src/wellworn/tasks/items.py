@@ -183,7 +183,7 @@ def is_item(entry: Entry) -> bool:
 
 def kinds_of(kind: str | Sequence[str] | None) -> list[Kind]:
     """The kinds of items meant; all for None."""
-    wanted = [kind] if isinstance(kind, str) else kind
+    wanted = [kind] if kind is not None and not isinstance(kind, list | tuple) else kind
     unknown = [each for each in wanted or () if each not in ITEM_KINDS]
     if unknown:
         raise InvalidInput("kind", f"{unknown[0]!r} is no kind of item", f"use {' or '.join(ITEM_KINDS)}")

@@ -102,7 +102,7 @@ class Sharing:
         least, uses = checked_fraction("min_confidence", min_confidence), checked_count("min_usage", min_usage)
         if peer.agent is None or own.agent is None or peer.tenant != own.tenant or peer.agent == own.agent:
             said = f"{peer.agent!r} is not another agent of the same tenant than {own.agent!r}"
-            raise InvalidInput("peer", said, "give both scopes an agent, each its own")
+            raise InvalidInput("peer", said, "name an agent for both, each its own")
         entries = [entry for _, entry in live_items(self._store, peer.home("agent"))]
         wanted = [entry for entry in entries if entry.confidence >= least and entry.usage_count >= uses]
         return [self._copy(entry, own.home("agent"), refusal(entry, promoted=False)) for entry in wanted]

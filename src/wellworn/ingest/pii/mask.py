@@ -93,7 +93,7 @@ def _refuse(text: str) -> None:
     counts = Counter(one.type for one in find(text))
     if counts:
         listed = ", ".join(f"{number} {type_}" for type_, number in sorted(counts.items()))
-        raise PersonalData("text", f"holds {listed}", "take it out, or open the memory with scrubber='mask'")
+        raise PersonalData("text", f"holds {listed}", "take it out, or let the scrubber mask it")
 
 
 class Pseudonyms:
