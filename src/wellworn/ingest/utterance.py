@@ -120,7 +120,7 @@ def only_asks(text: str) -> bool:
             if _TELLS_TOO.search(said):
                 return False
             asked = True
-            about_self = about_self or bool(_ASKS.match(said) and _OWN.search(said))
+            about_self = about_self or bool(_OWN.search(said) and _ASKS.match(said))
         elif not (_reacts(said) or _EXCLAIMS.match(said) or (about_self and _AFTERTHOUGHT.fullmatch(said))):
             return False
     return asked

@@ -171,7 +171,7 @@ class PartitionIndex:
         made.known_seq, made._size = seq, size
         made._columns, made._vectors = {name: arrays[name] for name in _COLUMNS}, arrays["vectors"]
         made.postings = Postings.of(arrays, size)
-        made.speakers = {*np.unique(arrays["speaker"][:size]).tolist()} - {0}
+        made.speakers = set(arrays["speaker"][:size].tolist()) - {0}
         made._tails = made._ordered()[1]
         alive = made._columns["alive"][:size]
         made.dead = np.flatnonzero(~alive).tolist()
@@ -483,7 +483,7 @@ class PartitionIndex:
         last, first = last[columns["before"][middle] >= 0], columns["before"][middle[columns["before"][middle] >= 0]]
         columns["after2"][first], columns["before2"][last] = last, first
         self._drop_unrelated(np.concatenate([first, last]), ("before2", "after2"))
-        return np.union1d(rows, first)
+        return np.concatenate([rows, first])
 
     def _ordered(self) -> tuple[npt.NDArray[np.intp], dict[int, int]]:
         """Rows of threads, one thread's after another's, and each thread's last row."""

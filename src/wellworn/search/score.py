@@ -306,9 +306,9 @@ def features(
 
 def _share_below(values: npt.NDArray[np.integer], weights: Values) -> Column:
     """For each row the share of the whole weight that rows with a smaller value have; ties count half."""
-    order = np.argsort(values, kind="stable")
-    ordered, sums = values[order], np.concatenate([[0.0], np.cumsum(weights[order])])
-    below = np.empty(len(values))
+    order = values.argsort(kind="stable")
+    ordered, sums, below = values[order], np.zeros(len(values) + 1), np.empty(len(values))
+    weights[order].cumsum(out=sums[1:])
     below[order] = sums[ordered.searchsorted(ordered)] + sums[ordered.searchsorted(ordered, side="right")]
     return below / (2 * sums[-1] or 1.0)
 
@@ -318,10 +318,10 @@ def _coverage(view: View, *beside: Rows) -> Column:
     covered = np.zeros(len(view.rows))
     for idf, having in view.lexical.found:
         if len(having):
-            places = [np.minimum(having.searchsorted(rows), len(having) - 1) for rows in (view.rows, *beside)]
-            covered += idf * np.any(
-                [having[at] == rows for at, rows in zip(places, (view.rows, *beside), strict=True)], axis=0
-            )
+            there = having.take(having.searchsorted(view.rows), mode="clip") == view.rows
+            for near in beside:
+                there |= having.take(having.searchsorted(near), mode="clip") == near
+            covered += idf * there
     return covered / (sum(idf for idf, _ in view.lexical.found) or 1.0)
 
 

@@ -306,7 +306,7 @@ def _about_equal(ranked: Ranked, context: SearchContext, best: Sequence[int]) ->
 
 def own_first(ranked: Ranked, context: SearchContext) -> Ranked:
     """The ranking of a question about oneself, or about one's own people, with what is about others far down."""
-    if not only_asks(context.query) or not read(context.query.rstrip("?")).of_speaker:
+    if not read(context.query.rstrip("?")).of_speaker or not only_asks(context.query):
         return ranked
     best = np.argsort(-ranked.scores, kind="stable")[:RIVAL_ROWS]
     best = best[(context.bank.column("chars", ranked.rows[best]) <= LONGEST_CHARS) & (ranked.scores[best] > 0)]
