@@ -122,6 +122,22 @@ def test_what_compose_mounts_is_there() -> None:
     assert (DEPLOY / build["context"] / build["dockerfile"]).samefile(DEPLOY / "Dockerfile")
 
 
+IN_A_FILE = {"WELLWORN_KEY_FILE", "WELLWORN_PRICES"}
+"""Name a file, which would have to be mounted."""
+WHO_CALLS = {"WELLWORN_USER", "WELLWORN_TENANT"}
+"""Keys say it in a service."""
+
+
+def test_compose_passes_on_what_the_service_reads_from_the_environment() -> None:
+    service = yaml.safe_load((DEPLOY / "compose.yaml").read_text())["services"]["wellworn"]
+    sources = [file.read_text() for file in (ROOT / "src/wellworn").rglob("*.py")]
+    read = {name for text in sources for name in re.findall(r'"(WELLWORN_[A-Z_]+)"', text)}
+    read |= {name for text in sources for name in re.findall(r'"((?:OPENAI|ANTHROPIC)_API_KEY|OLLAMA_HOST)"', text)}
+    assert read - IN_A_FILE - WHO_CALLS <= {*service["environment"]}
+    unset = [value for value in service["environment"].values() if not re.fullmatch(r"\$\{[A-Z_]+:-[^}]*\}", value)]
+    assert unset == []
+
+
 def test_the_image_runs_as_nobody_special_and_copies_what_is_there() -> None:
     lines = (DEPLOY / "Dockerfile").read_text().splitlines()
     last = max(number for number, line in enumerate(lines) if line.startswith("FROM "))
