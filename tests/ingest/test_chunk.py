@@ -83,6 +83,11 @@ def test_the_tokens_of_a_whole_are_never_more_than_those_of_its_parts(a: str, b:
     assert count_tokens(a + b) <= count_tokens(a) + count_tokens(b)
 
 
+@given(text=st.text(st.characters(codec="ascii")))
+def test_ascii_is_counted_as_any_text_is(text: str) -> None:
+    assert count_tokens(f"{text} é") == count_tokens(text) + 1
+
+
 def test_a_text_up_to_300_tokens_stays_whole() -> None:
     assert len(chunk("word " * 300)) == 1
     assert len(chunk("word " * 301)) == 2

@@ -94,6 +94,11 @@ def test_words_are_split_at_everything_that_is_no_letter_or_digit() -> None:
     assert words("snake_case kebab-case a.b/c") == ["snake", "case", "kebab", "case", "a", "b", "c"]
 
 
+@given(text=st.text(st.characters(codec="ascii")))
+def test_ascii_has_the_words_that_any_text_has(text: str) -> None:
+    assert words(f"{text} é") == [*words(text), "e"]
+
+
 @given(text=st.text(max_size=200), title=st.text(max_size=30), tags=st.lists(st.text(max_size=10), max_size=3))
 def test_an_index_record_counts_every_term_once(text: str, title: str, tags: list[str]) -> None:
     record = analyze(text, title=title, tags=tags)

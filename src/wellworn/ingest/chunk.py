@@ -82,9 +82,14 @@ class _Piece:
         return "".join(part.text for part in self.parts)
 
 
+def is_short(text: str) -> bool:
+    """Whether a text is one piece."""
+    return len(text) <= MOST_TOKENS or count_tokens(text) <= MOST_TOKENS  # a character is one token at most
+
+
 def chunk(text: str) -> list[Chunk]:
     """The pieces in order; joining every `own` gives the text back exactly."""
-    if len(text) <= MOST_TOKENS or count_tokens(text) <= MOST_TOKENS:  # a character is one token at most
+    if is_short(text):
         return [Chunk(text=text, own=text)]
     chunks: list[Chunk] = []
     for piece in _packed(_parts(text)):

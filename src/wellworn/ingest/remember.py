@@ -25,7 +25,7 @@ from wellworn.core.errors import InvalidInput
 from wellworn.core.spans import span
 from wellworn.core.tokens import count_tokens
 from wellworn.core.values import MAX_NAME_CHARS, Entry, Link, LinkType, Partition, Progress, Scope, altered, filled
-from wellworn.ingest.chunk import STEP, chunk
+from wellworn.ingest.chunk import STEP, chunk, is_short
 from wellworn.ingest.hashing import hash_of, thread_of
 from wellworn.ingest.outdate import replace_older
 from wellworn.ingest.replaces import SURE
@@ -83,8 +83,11 @@ class Writer:
 
     def _remember(self, drafts: Sequence[Draft], scope: Scope, progress: Progress | None) -> list[str]:
         now = self.clock()
-        checked = [self._checked(number, draft, scope, now, len(drafts)) for number, draft in enumerate(drafts)]
-        entries = [entry for draft in checked for entry in self._chunked(draft)]
+        entries = [
+            entry
+            for number, draft in enumerate(drafts)
+            for entry in self._chunked(self._checked(number, draft, scope, now, len(drafts)))
+        ]
         if progress is not None:
             progress(0, len(entries))
         # All are embedded before the first is stored: a provider that fails leaves nothing half done.
@@ -93,7 +96,7 @@ class Writer:
         for prepared in [self.records_of(batch) for batch in batches]:
             replaced = self.replaced_by(prepared) if len(entries) <= MOST_COMPARED else []
             with self.transact(tenant=scope.tenant) as tx:
-                ids += _keep_replacing(tx, prepared, replaced or [()] * len(prepared), now)
+                ids += _keep_replacing(tx, prepared, replaced, now) if replaced else keep_all(tx, prepared, now)
             if progress is not None:
                 progress(len(ids), len(entries))
         return ids
@@ -112,8 +115,7 @@ class Writer:
 
     def _chunked(self, entry: Entry) -> list[Entry]:
         """One entry, or one per chunk of a long text."""
-        chunks = chunk(entry.text)
-        if len(chunks) == 1:
+        if is_short(entry.text) or len(chunks := chunk(entry.text)) == 1:
             return [self._finished(entry)]
         thread = thread_of("text", self.new_id())
         return [
@@ -287,5 +289,5 @@ def links_for(tx: Tx, record: NewEntry) -> Iterator[Link]:
 
 def jaccard(a: IndexRecord, b: IndexRecord) -> float:
     """Shared terms over all terms of two texts."""
-    shared = len(set(a.terms.tolist()) & set(b.terms.tolist()))  # a dozen terms: quicker than sorting arrays
+    shared = len(set(a.terms.tolist()).intersection(b.terms.tolist()))  # a dozen terms: quicker than sorting arrays
     return shared / max(1, len(a.terms) + len(b.terms) - shared)

@@ -49,6 +49,8 @@ TASK_LEAD, TASK_END = "For tasks like “", "”: "
 """Around the task that a strategy or guardrail is for, at the beginning of its text."""
 _CJK = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af"
 _WORD = regex(r"[^\W_]+")
+_ASCII_WORDS = bytes(ord(chr(code).lower()) if chr(code).isalnum() else 32 for code in range(128)).ljust(256)
+"""What each ASCII character becomes before a text is split at its spaces."""
 _WORD_OR_CJK = regex(rf"[{_CJK}]+|[^\W_{_CJK}]+")
 _IS_CJK = regex(rf"[{_CJK}]")
 _TIME_WORDS = frozenset(
@@ -57,9 +59,9 @@ _TIME_WORDS = frozenset(
     monday tuesday wednesday thursday friday saturday sunday january february march april may june july august
     september october november december spring summer autumn winter
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
-)
-_YEARS = frozenset(str(year) for year in range(1900, 2100))
-_CLOCK = regex(r"\d ?[ap]m\b|\b(?:[01]?\d|2[0-3]):[0-5]\d\b", re.IGNORECASE)
+) | {str(year) for year in range(1900, 2100)}
+_CLOCK = regex(r"\d(?: ?[ap]m\b|(?:(?<=\b\d)|(?<=\b[01])\d|(?<=\b2)[0-3]):[0-5]\d\b)", re.IGNORECASE)
+"""Begins with what is rare, so that most texts are passed over quickly."""
 _FIRST_PERSON = frozenset({"i", "my", "me", "mine", "we", "our", "us"})
 _STEMMERS = threading.local()
 SHORT_QUESTION_CHARS = 250
@@ -83,16 +85,15 @@ def _term(word: str) -> int:
 
 def _fold(text: str) -> str:
     """Lower case without accents or typographic apostrophes."""
-    text = text.lower()
-    if text.isascii():
-        return text
-    decomposed = unicodedata.normalize("NFKD", text.replace("’", "'"))
+    decomposed = unicodedata.normalize("NFKD", text.lower().replace("’", "'"))
     kept = "".join(c for c in decomposed if not unicodedata.combining(c))
     return unicodedata.normalize("NFC", kept)
 
 
 def words(text: str) -> list[str]:
     """Lower-case words in order; a run of Chinese, Japanese or Korean signs gives its overlapping pairs."""
+    if text.isascii():
+        return text.encode().translate(_ASCII_WORDS).decode().split()
     folded = _fold(text)
     if max(folded, default="") < "\u3040":
         return _WORD.findall(folded)
@@ -143,15 +144,14 @@ def _read(text: str, title: str, tags: Sequence[str], speaker: str | None, role:
     for word in (*around, *own):
         if term := _term(word):
             found[term] = found.get(term, 0) + 1
-    return found, len(text), int(_traits(text, own, role)), name_hash(speaker) if speaker else 0
+    return found, len(text), _traits(text, own, role), name_hash(speaker) if speaker else 0
 
 
 def _records(read: Sequence[_Words]) -> list[IndexRecord]:
     ordered = [sorted(found) for found, _, _, _ in read]
     hashes = np.array([term for terms in ordered for term in terms], dtype="<u8")
-    counts = np.array(
-        [min(one[0][term], 65_535) for one, terms in zip(read, ordered, strict=True) for term in terms], dtype="<u2"
-    )
+    counted = np.array([one[0][term] for one, terms in zip(read, ordered, strict=True) for term in terms], dtype=int)
+    counts = np.minimum(counted, 65_535).astype("<u2")
     ends = [*accumulate(map(len, ordered))]
     return [
         filled(
@@ -214,22 +214,22 @@ def content_words(text: str) -> list[str]:
     return [word for word in words(text) if word not in STOP_WORDS]
 
 
-def _traits(text: str, found: Sequence[str], role: str | None) -> Trait:
+def _traits(text: str, found: Sequence[str], role: str | None) -> int:
     """What a text with these words is like; `role` is who says it, when it is a turn."""
-    traits = Trait(0)
+    traits = 0
     if len(text) < SHORT_QUESTION_CHARS and text.rstrip().endswith(("?", "？")):
-        traits |= Trait.QUESTION
-    if not _TIME_WORDS.isdisjoint(found) or not _YEARS.isdisjoint(found) or _CLOCK.search(text):
-        traits |= Trait.TIMED
+        traits |= Trait.QUESTION.value
+    if not _TIME_WORDS.isdisjoint(found) or _CLOCK.search(text):
+        traits |= Trait.TIMED.value
     if not _FIRST_PERSON.isdisjoint(found):
-        traits |= Trait.FIRST_PERSON
+        traits |= Trait.FIRST_PERSON.value
     if role is not None:
         if role.strip().lower() in ASSISTANT_ROLES:
-            traits |= Trait.ASSISTANT
+            traits |= Trait.ASSISTANT.value
         if only_asks(text):
-            traits |= Trait.ASKS
+            traits |= Trait.ASKS.value
         elif only_reacts([word for word in found if word not in STOP_WORDS], text):
-            traits |= Trait.REACTS
+            traits |= Trait.REACTS.value
     return traits
 
 

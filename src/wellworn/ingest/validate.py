@@ -33,6 +33,7 @@ from wellworn.core.values import (
     State,
     Trust,
     altered,
+    filled,
 )
 
 MAX_TEXT_BYTES = 1_000_000
@@ -103,9 +104,6 @@ def refuse_unknown(call: str, given: Collection[str], *known: Collection[str]) -
             raise InvalidInput(str(name), f"{call} takes no such argument", f"did you mean {near[0]}?" if near else "")
 
 
-_DRAFT_FIELDS = frozenset(f.name for f in fields(Draft))
-
-
 def drafts_of(items: Iterable[str | Mapping[str, Any] | Draft], common: Mapping[str, Any]) -> list[Draft]:
     """Items of `remember_many` as drafts; `common` fills what a text or mapping leaves open."""
     if isinstance(items, str | bytes | Mapping) or not isinstance(items, Iterable):
@@ -121,14 +119,13 @@ def _draft_of(number: int, item: object, common: Mapping[str, Any]) -> Draft:
         return item
     if isinstance(item, str):
         item = {"text": item}
-    if not isinstance(item, Mapping):
+    elif not isinstance(item, Mapping):
         raise InvalidInput(f"items[{number}]", f"is a {type(item).__name__}", "use a text, a mapping or a Draft")
     keywords = {**common, **item}
-    unknown = sorted(str(key) for key in keywords if key not in _DRAFT_FIELDS)
-    if unknown or "text" not in keywords:
-        problem = f"has unknown keys {unknown}" if unknown else "has no 'text'"
-        raise InvalidInput(f"items[{number}]", problem, f"keys are {', '.join(sorted(_DRAFT_FIELDS))}")
-    return Draft(**keywords)
+    if (unknown := keywords.keys() - _LEFT_OUT.keys()) or "text" not in keywords:
+        problem = f"has unknown keys {sorted(map(str, unknown))}" if unknown else "has no 'text'"
+        raise InvalidInput(f"items[{number}]", problem, f"keys are {', '.join(sorted(_LEFT_OUT))}")
+    return filled(Draft, **{**_LEFT_OUT, **keywords})
 
 
 def check(draft: Draft, scope: Scope, now: datetime) -> Entry:

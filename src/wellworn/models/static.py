@@ -2,8 +2,8 @@
 
 Reads weights and tokenizer as files from the installed `wordllama` package and never imports it: its import sets up
 logging and pulls in an HTTP client. Uses no network and keeps no text, only words, until `clear`. The model is read once
-per process, on first use; `name` and `width` are known before. The weights are mapped, not copied. Single texts and the
-first few of a process are split by `WordTokens`; the tokenizer takes far longer to load, and longer for a question.
+per process, on first use; `name` and `width` are known before. The weights are mapped, not copied. Texts are split by
+`WordTokens`; the tokenizer takes far longer to load, and twice as long for a text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ import msgspec
 import numpy as np
 
 from wellworn.core.errors import EmbeddingFailed
-from wellworn.core.lazy import regex
 from wellworn.core.locks import ForkLock
 from wellworn.core.wellformed import well_formed
 from wellworn.models.port import Matrix, unit_rows
@@ -30,12 +29,10 @@ WIDTH = 256
 
 _BATCH = 1024
 _MAX_TOKENS_AT_ONCE = 2048  # bounds the memory a very long text takes, and the rounding of its sum
-_FIRST_TEXTS, _FIRST_CHARS = 32, 4_000
 _WORDS, _WORD_CHARS = 50_000, 40
 """Words whose tokens are remembered, and how long a word may be: the time grows with its square."""
 _TYPES = {"F16": np.float16, "F32": np.float32}
-_WORD = regex("▁[^▁]*")
-_NOT_BY_WORD = regex(rf"▁▁|</?s>|<unk>|[^▁]{{{_WORD_CHARS}}}")
+_NOT_BY_WORD = ("▁▁", "<s>", "</s>", "<unk>")
 _loading = ForkLock()
 
 
@@ -96,15 +93,12 @@ class StaticModel:
         self.weights = _mapped(weights_file, "embedding.weight")
         self._file = tokenizer_file
         self.words = WordTokens(tokenizer_file)
-        self._left = _FIRST_TEXTS
 
-    def token_ids(self, texts: Sequence[str]) -> Sequence[Sequence[int]]:
-        self._left -= len(texts)
-        if (len(texts) == 1 or self._left >= 0) and sum(map(len, texts)) <= _FIRST_CHARS:
-            found = [self.words.ids(well_formed(text)) for text in texts]
-            if None not in found:
-                return [ids for ids in found if ids is not None]
-        return _token_ids(self._tokenizer, texts)
+    def token_ids(self, texts: Sequence[str]) -> Iterator[list[int]]:
+        found = [self.words.ids(well_formed(text)) for text in texts]
+        others = [text for text, ids in zip(texts, found, strict=True) if ids is None]
+        split = iter(_token_ids(self._tokenizer, others) if others else [])
+        return (next(split) if ids is None else ids for ids in found)
 
     @functools.cached_property
     def _tokenizer(self) -> Any:  # of tokenizers
@@ -135,10 +129,11 @@ class WordTokens:
     def ids(self, text: str) -> list[int] | None:
         """The tokens of a text; None if it has something that only the tokenizer knows, or a very long word."""
         spaced = f" {text}".replace(" ", "▁") if text else ""
-        if _NOT_BY_WORD.search(spaced):
+        words = spaced.split("▁")[1:]
+        if any(one in spaced for one in _NOT_BY_WORD) or max(map(len, words), default=0) >= _WORD_CHARS:
             return None
         # No token has a space after a letter, so words are split one by one.
-        return [id for word in _WORD.findall(spaced) for id in self._of_word(word)]
+        return [id for word in words for id in self._of_word(word)]
 
     def clear(self) -> int:
         """Forget the words; returns how many there were."""
@@ -147,17 +142,19 @@ class WordTokens:
         return count
 
     def _split(self, word: str) -> list[int]:
-        return [id for piece in self._pieces(word) for id in self._known(piece)]
+        return [id for piece in self._pieces(f"▁{word}") for id in self._known(piece)]
 
     def _pieces(self, word: str) -> list[str]:
-        pieces, last = list(word), len(self._vocab)
-        while len(pieces) > 1:
-            numbers = [self._vocab.get(one + two, last) for one, two in pairwise(pieces)]
-            best = min(numbers)
-            if best == last:
-                break
+        pieces, number, last = list(word), self._vocab.get, len(self._vocab)
+        numbers = [number(one + two, last) for one, two in pairwise(pieces)]
+        while numbers and (best := min(numbers)) < last:
             place = numbers.index(best)
-            pieces[place : place + 2] = [pieces[place] + pieces[place + 1]]
+            pieces[place] += pieces.pop(place + 1)
+            del numbers[place]
+            if place:
+                numbers[place - 1] = number(pieces[place - 1] + pieces[place], last)
+            if place < len(numbers):
+                numbers[place] = number(pieces[place] + pieces[place + 1], last)
         return pieces
 
     def _known(self, piece: str) -> Iterator[int]:

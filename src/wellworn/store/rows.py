@@ -33,6 +33,7 @@ _decode = json.JSONDecoder().raw_decode
 _dumps = json.JSONEncoder(ensure_ascii=False).encode  # `json.dumps` makes one for every call
 _JSON: dict[str, tuple[type, str]] = {"turn_refs": (list, "[]"), "tags": (list, "[]"), "metadata": (dict, "{}")}
 """Columns that hold JSON: of which type, and an empty one."""
+_TERMS, _COUNTS, _VECTOR = np.dtype("<u8"), np.dtype("<u2"), np.dtype("<f4")
 _TIMES = ("at", "created_at", "updated_at", "valid_from", "valid_to")
 
 
@@ -122,8 +123,8 @@ def index_row(index: IndexRecord, vector: Vector | None) -> tuple[Any, ...]:
         index.chars,
         index.traits,
         index.speaker,
-        index.terms.astype("<u8", copy=False).tobytes(),
-        index.counts.astype("<u2", copy=False).tobytes(),
+        index.terms.astype(_TERMS, copy=False).tobytes(),
+        index.counts.astype(_COUNTS, copy=False).tobytes(),
         vector_blob(vector),
     )
 
@@ -143,7 +144,7 @@ def index_from(row: Sequence[Any]) -> IndexRecord:
 
 
 def vector_blob(vector: Vector | None) -> bytes | None:
-    return None if vector is None else np.ascontiguousarray(vector, dtype="<f4").tobytes()
+    return None if vector is None else vector.astype(_VECTOR, copy=False).tobytes()
 
 
 def vector_from(blob: bytes | None) -> Vector | None:

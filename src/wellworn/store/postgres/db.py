@@ -89,6 +89,10 @@ def _as_postgres(statement: str) -> str:
     return _HINTS.sub("", statement).replace("ifnull(", "coalesce(").replace("?", "%s")
 
 
+def _listed(wanted: Sequence[Any]) -> list[Any]:
+    return Numbers(wanted) if wanted and isinstance(wanted[0], int) else [*wanted]
+
+
 class PostgresDb(psycopg.Connection[Row]):
     """See `store.sql.db.Db`."""
 
@@ -156,8 +160,12 @@ class PostgresDb(psycopg.Connection[Row]):
         if len(wanted) == 1:  # an index can give the order of the rows then
             values.append(wanted[0])
             return "= ?"
-        values.append(Numbers(wanted) if wanted and isinstance(wanted[0], int) else [*wanted])
+        values.append(_listed(wanted))
         return "= ANY(?)"
+
+    def each(self, wanted: Sequence[Any], values: list[Any]) -> str:
+        values.append(_listed(wanted))
+        return f"unnest(?::{'bigint' if isinstance(values[-1], Numbers) else 'text'}[]) AS w (value)"
 
     def begins(self, column: str, prefix: str, values: list[Any]) -> str:
         values.append(prefix)

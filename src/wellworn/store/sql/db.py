@@ -44,6 +44,9 @@ class Db(Protocol):
     def among(self, wanted: Sequence[Any], values: list[Any]) -> str:
         """The condition that a column is one of these; what it needs is appended to `values`."""
 
+    def each(self, wanted: Sequence[Any], values: list[Any]) -> str:
+        """These as rows of one column, `value`; what it needs is appended to `values`."""
+
     def begins(self, column: str, prefix: str, values: list[Any]) -> str:
         """The condition that a column begins like this."""
 

@@ -5,7 +5,7 @@ Names are turned into numbers once in a transaction; the partition's count is ra
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace as replace_fields
@@ -77,6 +77,19 @@ WHERE counted.session = sessions.no RETURNING session_id
 """
 
 
+class _Known:
+    """What a transaction knows of the entries of one partition."""
+
+    def __init__(self) -> None:
+        self.latest: Neighbour | None = None
+        self.alike: dict[tuple[int, int], list[tuple[int, Neighbour]]] = {}
+        """The latest entries that can be linked to, by place of the sketch and sketch: those that were added here, and
+        those that were there when entries were expected."""
+        self.absent: set[tuple[int, int] | str] = set()
+        """Sketches by place, and content hashes, that no entry has; see `expect`. Of sketches: none but those that are
+        in `alike`."""
+
+
 class SqlTx(SqlReader, Tx):
     """Writes of one transaction, and reads that see them."""
 
@@ -90,13 +103,7 @@ class SqlTx(SqlReader, Tx):
         self._nos: dict[str, tuple[int, int]] = {}
         """Row number and number of the partition of entries that were read or written, by id."""
         self._partition_of: dict[int, int] = {}
-        self._latest: dict[Partition, Neighbour] = {}
-        self._sketched: dict[tuple[Partition, int, int], list[tuple[int, Neighbour]]] = {}
-        """The latest entries that can be linked to, by partition, place of the sketch and sketch: those that were added
-        here, and those that were there when entries were expected."""
-        self._absent: set[tuple[Partition, int, int] | tuple[Partition, str]] = set()
-        """Sketches by place, and content hashes, that no entry of a partition has; see `expect`. Of sketches: none but
-        those that are in `_sketched`."""
+        self._known: defaultdict[Partition, _Known] = defaultdict(_Known)
         self._current: EmbeddingModel | None = None
 
     def _reading(self, *, snapshot: bool = False) -> AbstractContextManager[Db]:
@@ -151,35 +158,40 @@ class SqlTx(SqlReader, Tx):
 
     def expect(self, records: Sequence[NewEntry]) -> None:
         self._db.expect(len(records))
-        for partition in {new.entry.partition for new in records}:
-            mine = [new for new in records if new.entry.partition == partition]
-            partition_no = self._number(self._db, partition)
+        by_partition: dict[Partition, list[NewEntry]] = {}
+        for new in records:
+            by_partition.setdefault(new.entry.partition, []).append(new)
+        for partition, mine in by_partition.items():
+            partition_no, known = self._number(self._db, partition), self._known[partition]
             hashes = {new.entry.content_hash for new in mine}
             hashes -= self._there("entries", "content_hash", partition_no, hashes, "state IN ('active', 'flagged')")
-            self._absent.update((partition, content_hash) for content_hash in hashes)
-            mine = [new for new in mine if new.entry.content_hash in hashes]
+            known.absent |= hashes
             for place, column in enumerate(("near_a", "near_b")):
-                sketches = {new.index.near[place] for new in mine}
+                sketches = {new.index.near[place] for new in mine if new.entry.content_hash in hashes}
                 for sketch in self._there("index_records", column, partition_no, sketches, f"{column} <> 0"):
                     near = (0, sketch) if place else (sketch, 0)
                     found = super().neighbours(partition, near=near, limit=MOST_ALIKE)
-                    known = [(self._nos[one.id][0], one) for one in reversed(found)]
-                    self._sketched[partition, place, sketch] = known
-                self._absent.update((partition, place, sketch) for sketch in sketches)
+                    known.alike[place, sketch] = [(self._nos[one.id][0], one) for one in reversed(found)]
+                known.absent.update((place, sketch) for sketch in sketches)
 
     def _there(self, table: str, column: str, partition_no: int, wanted: set[Any], which: str) -> set[Any]:
-        """Those of the values that a row of the partition has."""
-        values: list[Any] = [partition_no]
-        where = f"partition = ? AND {column} {self._db.among([*wanted], values)} AND {which}"
-        return {value for (value,) in self._db.ask(f"SELECT {column} FROM {table} WHERE {where}", values)}
+        """Those of the values that a row of the partition has; looks at one row for each."""
+        if not wanted:
+            return wanted
+        values: list[Any] = []
+        asked = f"SELECT value FROM {self._db.each([*wanted], values)} WHERE EXISTS "
+        there = f"(SELECT 1 FROM {table} WHERE partition = ? AND {column} = value AND {which})"
+        return {value for (value,) in self._db.ask(asked + there, [*values, partition_no])}
 
     def _now_there(self, entry: Entry, index: IndexRecord | None) -> None:
-        self._absent.discard((entry.partition, entry.content_hash))
+        absent = self._known[entry.partition].absent
+        absent.discard(entry.content_hash)
         if index is not None:
-            self._absent.difference_update((entry.partition, place, sketch) for place, sketch in enumerate(index.near))
+            absent.difference_update(enumerate(index.near))
 
     def find_same(self, partition: Partition, content_hash: str) -> Entry | None:
-        return None if (partition, content_hash) in self._absent else super().find_same(partition, content_hash)
+        absent = content_hash in self._known[partition].absent
+        return None if absent else super().find_same(partition, content_hash)
 
     def neighbours(
         self,
@@ -191,12 +203,13 @@ class SqlTx(SqlReader, Tx):
         near: tuple[int, int] | None = None,
         limit: int = 1,
     ) -> list[Neighbour]:
-        if limit == 1 and session_id is None and tags is None and near is None and partition in self._latest:
-            return [self._latest[partition]]
+        known = self._known[partition]
+        if limit == 1 and session_id is None and tags is None and near is None and known.latest is not None:
+            return [known.latest]
         if near is not None:  # asking the store would send what waits: entries one by one
-            keys = [(partition, place, sketch) for place, sketch in enumerate(near) if sketch]
-            added = {no: one for key in keys for no, one in self._sketched.get(key, ())}
-            if len(added) >= limit or (limit <= MOST_ALIKE and self._absent.issuperset(keys)):
+            keys = [key for key in enumerate(near) if key[1]]
+            added = {no: one for key in keys for no, one in known.alike.get(key, ())}
+            if len(added) >= limit or (limit <= MOST_ALIKE and known.absent.issuperset(keys)):
                 return [added[no] for no in sorted(added, reverse=True)[:limit]]
         return super().neighbours(partition, session_id=session_id, tags=tags, shared=shared, near=near, limit=limit)
 
@@ -209,20 +222,21 @@ class SqlTx(SqlReader, Tx):
         if entry.state not in ("active", "flagged"):
             self._now_there(entry, new.index)
         else:
-            self._absent.discard((entry.partition, entry.content_hash))
-            known = filled(Neighbour, id=entry.id, at=entry.at, tags=[*entry.tags], index=new.index)
-            self._latest[entry.partition] = known
-            for place, sketch in enumerate(new.index.near):
-                alike = self._sketched.setdefault((entry.partition, place, sketch), [])
-                alike.append((no, known))
+            known = self._known[entry.partition]
+            known.absent.discard(entry.content_hash)
+            known.latest = filled(Neighbour, id=entry.id, at=entry.at, tags=[*entry.tags], index=new.index)
+            for sketch in enumerate(new.index.near):
+                alike = known.alike.setdefault(sketch, [])
+                alike.append((no, known.latest))
                 del alike[:-MOST_ALIKE]
         for old in new.history:
             self._keep_replaced(no, old)
 
     def _forget_added(self) -> None:
-        self._absent.difference_update(self._sketched)
-        self._latest.clear()
-        self._sketched.clear()
+        for known in self._known.values():
+            known.absent.difference_update(known.alike)
+            known.latest = None
+            known.alike.clear()
 
     def update(
         self,
@@ -407,8 +421,7 @@ class SqlTx(SqlReader, Tx):
         here = db.among([no for no, *_ in rows], values)
         places: dict[int, int] = dict(db.ask(f"SELECT no, partition FROM entries WHERE no {here}", values))
         there = [row for row in rows if row[0] in places]
-        self._forget_added()
-        self._absent.clear()
+        self._known.clear()
         for no, index, vector in there:
             if index is not None:
                 db.run(_PUT_INDEX, (*index_row(index, None)[:-1], no))

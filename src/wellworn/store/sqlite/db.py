@@ -93,8 +93,11 @@ class SqliteWords(_Driver):
         if len(wanted) <= MOST_MARKS:
             values.extend(wanted)
             return f"IN ({', '.join('?' * len(wanted))})"
+        return f"IN (SELECT value FROM {self.each(wanted, values)})"
+
+    def each(self, wanted: Sequence[Any], values: list[Any]) -> str:
         values.append(_dumps(list(wanted)))
-        return "IN (SELECT value FROM json_each(?))"
+        return "json_each(?)"
 
     def begins(self, column: str, prefix: str, values: list[Any]) -> str:
         """A range, which an index serves; it ends at a byte that no text has."""
