@@ -70,6 +70,8 @@ def foreign_reads(tree: ast.AST) -> Iterator[str]:
     own = own_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and is_private(node.attr) and not of_oneself(node) and node.attr not in own:
+            if ast.unparse(node) == "os._exit":  # public in spite of its name
+                continue
             yield f"line {node.lineno}: {ast.unparse(node)}"
         elif isinstance(node, ast.ImportFrom):
             yield from (f"line {node.lineno}: import {name.name}" for name in node.names if is_private(name.name))

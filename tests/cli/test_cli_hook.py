@@ -298,8 +298,8 @@ NOT_TO_ASK = NOT_BEFORE_WORK | {"wellworn.background", "wellworn.models.ledger"}
 """What a prompt does not load that only asks; what a prompt tells is read by a reflection."""
 AS_AGENTS_START_IT = """
 import sys
-from wellworn.cli import main
-main()
+from wellworn.cli.agents import run_line
+assert run_line(sys.argv[1:])
 print("loaded", *sys.modules)
 """
 

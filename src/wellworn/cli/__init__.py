@@ -8,6 +8,7 @@ the parser.
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -26,10 +27,12 @@ def main() -> None:
 
     utf8_streams()
     try:
-        if not run_line(sys.argv[1:]):
-            from wellworn.cli.program import run
+        if run_line(sys.argv[1:]):
+            os._exit(0)  # all is closed and flushed, and taking apart what was imported is a thirtieth of a hook
 
-            run()
+        from wellworn.cli.program import run
+
+        run()
     except KeyboardInterrupt:
         sys.exit(INTERRUPTED)
 

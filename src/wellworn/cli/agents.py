@@ -11,7 +11,6 @@ import functools
 import gc
 import logging
 import os
-import signal
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -34,7 +33,6 @@ if TYPE_CHECKING:
 SHOWN = ("task_id", "id", "state", "verdict", "entry_ids", "fault")
 SAY = "give --success, --failure or --exit-code, a step with ok, error or exit_code, or a transcript_path"
 MAX_PROMPT_CHARS = 20_000
-ENDS = (signal.SIGINT, signal.SIGTERM)
 KNOWN = 3
 KNOWN_KINDS: tuple[Kind, ...] = ("fact", "preference", "pattern", "note", "summary")
 """What is shown beside strategies and guardrails; earlier prompts by themselves are not."""
@@ -258,17 +256,21 @@ def serve_mcp(target: Target, llm: str | None = None) -> None:
         target.say("Waiting for an MCP client on standard input; `wellworn connect` sets one up.")
     memory = OpenedLater(target, llm)
     memory.start()
+    import signal
+
     from wellworn.doors.mcp import build_server
+
+    ends = (signal.SIGINT, signal.SIGTERM)
 
     def leave(number: int, _frame: object) -> None:
         """Close the file and go. The SDK would wait for the client to close our input first; clients that send a signal
         do not, and kill us soon. A second signal ends the process at once."""
-        for each in ENDS:
+        for each in ends:
             signal.signal(each, signal.SIG_DFL)
         memory.close()
         signal.raise_signal(number)
 
-    for each in ENDS:
+    for each in ends:
         signal.signal(each, leave)
     server = build_server(memory)
     gc.enable()

@@ -5,7 +5,7 @@ Knows nothing about entries. `Clock` and `NewId` are plain callables; the defaul
 
 from __future__ import annotations
 
-import secrets
+import os
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
@@ -62,6 +62,11 @@ def from_micros(micros: int) -> datetime:
     return EPOCH + timedelta(0, 0, micros)
 
 
+def _random_bits(count: int) -> int:
+    """As `secrets.randbits`, up to 64 of them."""
+    return int.from_bytes(os.urandom(8), "big") >> (64 - count)
+
+
 class TimeOrderedIds:
     """UUID version 7: 48 bits of milliseconds, then a counter, then randomness.
 
@@ -77,11 +82,11 @@ class TimeOrderedIds:
         with self._lock:
             now_ms = time.time_ns() // 1_000_000
             if now_ms > self._last_ms:
-                self._last_ms, self._counter = now_ms, secrets.randbits(11)
+                self._last_ms, self._counter = now_ms, _random_bits(11)
             else:
                 self._counter += 1
                 if self._counter >> 12:
                     self._last_ms, self._counter = self._last_ms + 1, 0
             stamp, counter = self._last_ms, self._counter
-        digits = f"{stamp & 0xFFFFFFFFFFFF:012x}7{counter:03x}{0b10 << 62 | secrets.randbits(62):016x}"
+        digits = f"{stamp & 0xFFFFFFFFFFFF:012x}7{counter:03x}{0b10 << 62 | _random_bits(62):016x}"
         return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"

@@ -17,7 +17,6 @@ import hashlib
 import json
 import logging
 import os
-import secrets
 import stat
 import string
 from collections.abc import Mapping, Sequence
@@ -125,7 +124,7 @@ class IndexFiles:
         path = self._path(partition)
         if path is None or index.held < LEAST_ROWS or CHANGED_SHARE * index.unsaved <= index.held:
             return
-        token = secrets.token_hex(16)
+        token = os.urandom(16).hex()
         made = path.with_suffix(f".{token}")
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
@@ -148,7 +147,7 @@ class IndexFiles:
         path = self._path(partition)
         if path is None or not self._is_ours(path.parent):
             return
-        token = secrets.token_hex(16)
+        token = os.urandom(16).hex()
         mine = path.with_suffix(f".{token}")
         try:
             for made in path.parent.glob(f"{path.name}.*"):

@@ -9,7 +9,7 @@ A partition's salt and numbers go with the partition.
 from __future__ import annotations
 
 import hmac
-import secrets
+import os
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import field, replace
@@ -144,7 +144,7 @@ def _head(reader: StoreReader, partition: Partition) -> dict[str, Any]:  # as in
     """The salt, the last number of each type and the counts of a partition, as they are or as they begin."""
     head = reader.record(partition, HEAD, _HEAD_KEY)
     if head is None:
-        return {"salt": secrets.token_hex(16), "last": {}, "taken": {}}
+        return {"salt": os.urandom(16).hex(), "last": {}, "taken": {}}
     return {"salt": head.body["salt"], "last": dict(head.body["last"]), "taken": dict(head.body["taken"])}
 
 

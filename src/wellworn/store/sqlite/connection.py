@@ -14,7 +14,6 @@ from __future__ import annotations
 import io
 import logging
 import os
-import random
 import sqlite3
 import stat
 import threading
@@ -323,7 +322,7 @@ def _close(connection: sqlite3.Connection, path: Path, *, seal: bool) -> None:
         with suppress(sqlite3.Error), closing(connect(path, None, "?mode=rw", timeout=0.0)) as again:
             hindered = not _sealed(again)
         if hindered:
-            time.sleep(random.uniform(0.0, 0.02))  # noqa: S311 - chance, no secret
+            time.sleep(0.02 * os.urandom(1)[0] / 255)
 
 
 def _sealed(connection: sqlite3.Connection) -> bool:

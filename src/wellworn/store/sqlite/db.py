@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import secrets
 import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -33,7 +32,7 @@ BROKEN = (sqlite3.Error, UnicodeDecodeError)
 """What a damaged file ends in; the second where the message would quote the damage."""
 HIDDEN = ""
 """The tenant of partitions that are being removed: a name that no scope can have."""
-_THIS_LIFE = secrets.token_hex(8)
+_THIS_LIFE = os.urandom(8).hex()
 """Tells this process from an earlier one of the same number."""
 _INSERT_ENTRY = (
     f"INSERT INTO entries (partition, seq, index_seq, {', '.join(ENTRY_COLUMNS)}) "
