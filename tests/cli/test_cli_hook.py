@@ -319,7 +319,7 @@ def test_a_hook_loads_no_parser_and_no_framework(tmp_path: Path) -> None:
     step = {"tool": "Bash", "args": {"command": "make check"}, "ok": True}
     told = {"session_id": "s1", "prompt": "I prefer tabs over spaces. Run the tests"}
     start("hook", "pre-task", unloaded=NOT_BEFORE_WORK, **told)
-    assert start("hook", "post-task", session_id="s1", steps=[step])[1] == "s1: success, 1 items learned\n"
+    assert start("hook", "post-task", session_id="s1", steps=[step])[1] == "s1: success, 1 item learned\n"
     asked = {"session_id": "s2", "prompt": "Run the tests: do I prefer tabs over spaces?"}
     shown, _ = start("hook", "pre-task", unloaded=NOT_TO_ASK, **asked)
     assert "make check" in shown

@@ -342,6 +342,6 @@ def test_a_hash_is_left_wrong_rather_than_repeated(damaged: Callable[[str], Sqli
 def test_a_flaw_reads_as_one_line() -> None:
     flaw = Flaw(check="id", subject="x", problem="the id is not a UUID", repairable=False)
     assert str(Report(flaws=[flaw], checked={"entries": 1})).splitlines() == [
-        "1 flaws (0 repairable) in 1 entries",
+        "1 flaw (0 repairable) in 1 entry",
         "  id: x: the id is not a UUID",
     ]

@@ -201,3 +201,18 @@ def test_the_audit_log_tells_what_a_key_looked_at(guarded: Running) -> None:
     guarded.service.trail.flush()
     done = [(one.action, one.detail.get("actor")) for one in guarded.service.memory.for_user("ada").admin.events()]
     assert {("page:entry", f"key:{id_in(key)}"), ("forget", f"key:{id_in(key)}")} <= {*done}
+
+
+def test_one_thing_is_not_counted_as_several() -> None:
+    with serving() as running:
+        ada = running.client()
+        ada.session("s").add("user", "I live in Oslo.")
+        http = running.http()
+        told = [
+            http.get(path).text for path in ("/?q=Oslo", "/ui/sessions", "/ui/session?id=s", "/ui/tasks", "/ui/doctor")
+        ]
+        token = token_of(http.get("/ui/doctor"))
+        told.append(http.post("/ui/doctor", data={"token": token}, headers={"origin": running.url}).text)
+    assert [place for place, text in enumerate(told) if "1 turn" in text] == [1, 2, 5]
+    assert "Searched 1 entry in" in told[0]
+    assert re.findall(r"\b1 (?:turns|entries|sessions|partitions|vectors|times|flaws)\b", " ".join(told)) == []

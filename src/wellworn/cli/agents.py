@@ -25,6 +25,7 @@ from wellworn.cli.target import SHARED, Target, opened, target_of
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.fence import MIN_CONFIDENCE, fenced_block
 from wellworn.core.values import Hit, Kind, Turn, fence_item
+from wellworn.core.wellformed import counted
 
 if TYPE_CHECKING:
     from wellworn.memory import Memory
@@ -157,7 +158,7 @@ def post_task(
     if target.json:
         render.print_json(out and {name: getattr(out, name) for name in SHOWN})
     elif out is not None:
-        render.say(f"{name}: {out.verdict.outcome}, {len(out.entry_ids)} items learned")
+        render.say(f"{name}: {out.verdict.outcome}, {counted(len(out.entry_ids), 'items')} learned")
     else:
         remedy = "its transcript has no result of a command" if "transcript_path" in given else SAY
         render.say(f"{name}: nothing says how it went, so nothing was learned; {remedy}")

@@ -18,6 +18,7 @@ from wellworn.cli import render
 from wellworn.cli.edge import reported
 from wellworn.cli.options import EVERYDAY, JsonFlag
 from wellworn.core.values import Hit, Receipt, Scope
+from wellworn.core.wellformed import counted
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -152,8 +153,8 @@ def _forget(page: Console, memory: Memory, path: Path) -> Receipt:
     left = [word for word in WORDS_OF_BRUNO if word.encode() in content]
     report = memory.verify()
     page.print(
-        f"\n[bold]4. Forget bruno, with proof.[/] Removed {receipt.entries} entries, {receipt.vectors} vectors, "
-        f"{receipt.links} links, {receipt.turns} turns.\n"
+        f"\n[bold]4. Forget bruno, with proof.[/] Removed {counted(receipt.entries, 'entries')}, {counted(receipt.vectors, 'vectors')}, "
+        f"{counted(receipt.links, 'links')}, {counted(receipt.turns, 'turns')}.\n"
         f"   Words of bruno left in the file: {', '.join(left) or 'none'}. The store is "
         f"{'sound' if report.ok else 'damaged'}."
     )

@@ -14,6 +14,7 @@ from wellworn.cli.target import Target, entry_id
 from wellworn.core.fence import EVEN_ODDS
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Recall
+from wellworn.core.wellformed import counted
 
 if TYPE_CHECKING:
     from wellworn.memory import Memory
@@ -72,7 +73,7 @@ def replaced_by(memory: Memory, id: str) -> list[Entry]:
 
 def _say_recall(found: Recall, target: Target) -> None:
     how = "" if found.route == "hybrid" else f", route {found.route}"
-    entries = render.count(found.searched, "entry", "entries")
+    entries = counted(found.searched, "entries")
     target.say(f"{len(found.hits)} of {entries} for {target}{how}, {1000 * found.cost.seconds:.1f} ms")
     if found.hits and found.confidence is not None:
         likely = "probably" if found.confidence >= EVEN_ODDS else "probably not"
@@ -149,7 +150,7 @@ def assemble(
     render.show(found.text or None)
     reasons = Counter(one.why for one in found.left_out)
     left = ", ".join(f"{number} for {why}" for why, number in reasons.items()) or "none"
-    entries = render.count(len(found), "entry", "entries")
+    entries = counted(len(found), "entries")
     target.say(f"{entries} in {found.tokens} of {found.max_tokens} tokens; left out: {left}")
 
 
@@ -171,4 +172,4 @@ def reason(
         target.say(f"Concluded by {found.model} from {', '.join(found.cited)}.")
     elif found.problem:
         target.say(f"No model concluded anything: {found.problem}")
-    target.say(f"{render.count(len(rows), 'step')}, confidence {found.confidence:.2f}")
+    target.say(f"{counted(len(rows), 'steps')}, confidence {found.confidence:.2f}")

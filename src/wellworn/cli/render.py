@@ -65,11 +65,6 @@ def plain(value: str) -> Text:
     return Text(visible(value))
 
 
-def count(number: int, noun: str, plural: str = "") -> str:
-    """The number and its noun, as in "1 entry", "2 entries"."""
-    return f"{number} {noun if number == 1 else plural or noun + 's'}"
-
-
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, header: bool = True) -> RenderableType | None:
     """A table of values without its empty columns; numbers are set to the right. None if there is no row."""
     from rich.box import SIMPLE_HEAD

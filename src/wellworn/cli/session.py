@@ -19,6 +19,7 @@ from wellworn.cli.target import Target
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound, WellwornError
 from wellworn.core.plain import from_plain
+from wellworn.core.wellformed import counted
 
 if TYPE_CHECKING:
     from wellworn.reflection.values import Reflection
@@ -69,7 +70,7 @@ def add(
                 raise InvalidInput(where, str(error), f"{len(ids)} turns before it were added") from error
             progress(len(ids), len(turns))
     target.answer({"session_id": session_id, "ids": ids}, *ids)
-    target.say(f"Added {render.count(len(ids), 'turn')} to session {session_id} of {target}.")
+    target.say(f"Added {counted(len(ids), 'turns')} to session {session_id} of {target}.")
 
 
 @command(app, "end", "session end 2026-05-01 --user ada")

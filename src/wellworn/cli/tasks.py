@@ -11,6 +11,7 @@ from wellworn.cli.edge import DASH, SHAPES, read_object
 from wellworn.cli.options import command
 from wellworn.cli.target import Target, entry_id, entry_ids, opened
 from wellworn.core.errors import InvalidInput
+from wellworn.core.wellformed import counted
 
 if TYPE_CHECKING:
     from wellworn.tasks.sharing import Share
@@ -111,7 +112,7 @@ def consolidate(target: Target) -> None:
     rows = [(each.action, each.id, each.other, each.why) for each in run.steps]
     target.answer(run, render.table(("done", "entry", "other", "why"), rows))
     changes = ", ".join(f"{number} {action}" for action, number in run.counts.items()) or "no change"
-    target.say(f"Looked at {run.entries} entries and made {changes}.")
+    target.say(f"Looked at {counted(run.entries, 'entries')} and made {changes}.")
 
 
 @command(app, "review", "tasks review KEY --decide keep_one --keep ID")
@@ -223,7 +224,7 @@ def revoke(target: Target, id: options.EntryId) -> None:
     with opened(target) as bank:
         ended = bank.sharing.revoke(entry_id(bank.memory, id))
     target.answer({"revoked": ended})
-    target.say(f"Revoked {render.count(len(ended), 'copy', 'copies')}.")
+    target.say(f"Revoked {counted(len(ended), 'copies')}.")
 
 
 @command(app, "learn-from", "tasks learn-from solver --agent second")

@@ -14,6 +14,7 @@ from wellworn.cli.options import command
 from wellworn.cli.target import Target
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import LearningStatus
+from wellworn.core.wellformed import counted
 
 learning = typer.Typer(no_args_is_help=True, help="What was learned from outcomes: look at it, rebuild it, reset it.")
 
@@ -68,7 +69,7 @@ def reset(target: Target, yes: options.Yes = False) -> None:
     with target.open() as memory:
         dropped = memory.learning.reset()
     target.answer({"dropped": dropped})
-    target.say(f"Dropped {render.count(dropped, 'learned state')} of {tenant}.")
+    target.say(f"Dropped {counted(dropped, 'learned states')} of {tenant}.")
 
 
 def _pairs(path: str) -> list[tuple[str, list[str]]]:
@@ -134,7 +135,7 @@ def run(
             time.sleep(POLL_S)
             done += memory.jobs.run(progress=progress)
     target.answer({"done": done})
-    target.say(f"Ran {render.count(done, 'job')}.")
+    target.say(f"Ran {counted(done, 'jobs')}.")
 
 
 @command(jobs, "retry", "jobs retry --all")
@@ -149,4 +150,4 @@ def retry(
     with target.open() as memory:
         retried = memory.jobs.retry(id=id)
     target.answer({"retried": retried})
-    target.say(f"Queued {render.count(retried, 'job')} again.")
+    target.say(f"Queued {counted(retried, 'jobs')} again.")

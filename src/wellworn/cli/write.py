@@ -12,6 +12,7 @@ from wellworn.cli.options import CONNECT, EVERYDAY, command
 from wellworn.cli.target import Target, entry_id, entry_ids, recall_id
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import LINK_TYPES
+from wellworn.core.wellformed import counted
 
 app = typer.Typer()
 
@@ -42,7 +43,7 @@ def remember(
     with target.open(new=True) as memory, render.progress_bar("remembering") as progress:
         ids = memory.remember_many(texts, progress=progress, **about)
     target.answer({"ids": ids}, *ids)
-    target.say(f"Remembered {render.count(len(ids), 'entry', 'entries')} for {target} in {target.place}.")
+    target.say(f"Remembered {counted(len(ids), 'entries')} for {target} in {target.place}.")
 
 
 @command(app, "edit", 'edit 0198c0de-1 --text "Ada prefers smol." --tag rust', panel=EVERYDAY)
@@ -97,7 +98,7 @@ def forget(
     with target.open() as memory:
         exact = entry_ids(memory, ids or [])
         what = (
-            render.count(len(exact), "entry", "entries")
+            counted(len(exact), "entries")
             if ids
             else f"{'everything' if everything else f'session {session_id}'} of {where}"
         )

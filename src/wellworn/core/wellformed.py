@@ -46,6 +46,12 @@ def clean_text(text: str) -> str:
     return well_formed(text).replace("\x00", "")
 
 
+def counted(number: int, plural: str) -> str:
+    """A number of things, as in "1 entry", "2 entries"."""
+    noun = plural if number != 1 else f"{plural[:-3]}y" if plural.endswith("ies") else plural.removesuffix("s")
+    return f"{number:,} {noun}"
+
+
 def one_line(text: str) -> str:
     """Text on one line, without NUL, lone surrogates or control characters."""
     kept = "".join(c if c.isprintable() or c.isspace() else " " for c in text if not "\ud800" <= c <= "\udfff")

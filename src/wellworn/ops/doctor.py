@@ -45,6 +45,7 @@ import numpy as np
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, StoreCorrupt
 from wellworn.core.values import JOB_STATES, KINDS, LAYERS, LINK_TYPES, STATES, Entry, Link, Partition, Progress, Turn
+from wellworn.core.wellformed import counted
 from wellworn.ingest.terms import embedding_text, record_of
 from wellworn.jobs.queue import JOB, job_from, job_problem, put_job, readable_jobs
 from wellworn.learning.records import learning_problem
@@ -98,13 +99,13 @@ class Report:
         return self.ok
 
     def __str__(self) -> str:
-        checked = ", ".join(f"{count:,} {name}" for name, count in self.checked.items())
+        checked = ", ".join(counted(count, name) for name, count in self.checked.items())
         mended = f", {len(self.mended):,} mended" if self.mended else ""
         if self.ok:
             return f"no flaws in {checked}{mended}"
         repairable = sum(flaw.repairable for flaw in self.flaws)
         lines = [f"  {flaw.check}: {flaw.subject}: {flaw.problem}" for flaw in self.flaws]
-        return "\n".join([f"{len(lines):,} flaws ({repairable:,} repairable) in {checked}{mended}", *lines])
+        return "\n".join([f"{counted(len(lines), 'flaws')} ({repairable:,} repairable) in {checked}{mended}", *lines])
 
 
 def verify(store: Store, embedder: Embedder | None, *, progress: Progress | None = None) -> Report:

@@ -26,7 +26,7 @@ from wellworn.core.cache import LruCache
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import AccessDenied, InvalidInput, WellwornError
 from wellworn.core.values import LAYERS
-from wellworn.core.wellformed import HIDDEN, visible
+from wellworn.core.wellformed import HIDDEN, counted, visible
 from wellworn.server.access import Caller
 from wellworn.server.guard import PAGE
 from wellworn.server.keys import ROLES, id_in
@@ -283,7 +283,9 @@ _templates = Environment(
 _templates.filters.update(
     {each.__name__: each for each in (words.day, words.moment, words.percent, words.short, words.times, words.factor)}
 )
-_templates.filters.update(reasons=words.reasons, because=words.because, plain=lambda text: HIDDEN.sub("", text))
+_templates.filters.update(
+    counted=counted, reasons=words.reasons, because=words.because, plain=lambda text: HIDDEN.sub("", text)
+)
 
 
 def _html(template: str, status: int, **values: Any) -> Response:  # what the template shows
