@@ -20,7 +20,7 @@ from wellworn.search.postings import Counts, LocalRows, Mask, Postings, Rows, Te
 from wellworn.store.port import TermRows, Vector
 
 MOST_ROWS = 2000
-"""Rows with terms of a query that are looked at."""
+"""Rows that are looked at for the only frequent term of a query. Of several terms each has fewer: sets of them say more."""
 TOGETHER = 5
 """Frequent terms of a query, the rarest of them, that are looked for together, two or three at a time."""
 BEST = 150
@@ -89,7 +89,7 @@ class StoredPostings(Postings):
         """Terms that few rows have, and sets of frequent ones that few have together if they do not depend on each other."""
         chosen = [{term} for term in terms if term not in self._spread]
         shares = {term: self._spread[term] / self.entries for term in terms if term in self._spread}
-        left, rarest = float(MOST_ROWS), sorted(shares, key=shares.__getitem__)
+        left, rarest = MOST_ROWS / max(1, len(shares)), sorted(shares, key=shares.__getitem__)
         for size in (1, 2, 3):
             for together in combinations(rarest, size):
                 rows = self.entries * prod(shares[term] for term in together)
