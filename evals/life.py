@@ -3,7 +3,8 @@
 Each person has a dozen sessions. A fact is told, later told anew with another value, and asked about in between. At
 the end every fact is asked for once. The wordings are data: `lives/tune.toml` may be looked at while tuning, claims
 come from `lives/check.toml`, which another author wrote. `lives/more.toml` has 56 further facts to tune on. `lives/pairs.toml`
-has pairs of statements in families, half of them look-alikes in which nothing changed.
+has pairs of statements in families, half of them look-alikes in which nothing changed. `lives/first_chat.toml` has what people
+tell first.
 
 | figure          | share of the final questions                                    |
 |-----------------|-----------------------------------------------------------------|
@@ -34,6 +35,13 @@ from wellworn.ingest.replaces import SURE, probability
 
 LIVES = Path(__file__).parent / "lives"
 START = datetime(2025, 1, 6, 9, 0, tzinfo=UTC)
+BESIDES = (
+    "The weather is awful today.",
+    "I had pasta for lunch.",
+    "I watched a film about penguins.",
+    "My laptop is slow again.",
+    "The train was late this morning.",
+)
 SESSIONS = 12
 SESSIONS_APART = timedelta(days=21)
 
@@ -270,6 +278,31 @@ def judged_pairs(part: str) -> Table:
     return Table(title="pairs", columns=["", "right", "of", "share"], rows=rows)
 
 
+def first_chats(part: str, *, embedder: str = "static") -> Table:
+    """How often what a person told in a first chat comes first when it is asked for, and how often recall is sure of it."""
+    counts = {"first": 0, "first and sure": 0, "sure but wrong": 0}
+    cases = [one for one in tomllib.loads((LIVES / "first_chat.toml").read_text())["case"] if one["part"] == part]
+    with Memory(":memory:", learning="off", embedder=embedder) as memory:
+        for number, case in enumerate(cases):
+            person = memory.for_user(f"person{number}")
+            for day, told in enumerate(case["told"]):
+                session = person.session(f"{number}-{day}")
+                for place, text in enumerate((BESIDES[day], told, BESIDES[day + 2])):
+                    at = START + timedelta(days=day, minutes=2 * place)
+                    session.add("user", text, at=at)
+                    session.add("assistant", "Got it, noted.", at=at + timedelta(minutes=1))
+                session.end(wait=30)
+            found = person.recall(case["ask"], k=5)
+            right, sure = bool(found.hits) and case["answer"] in found[0].text, (found.confidence or 0.0) >= 0.5
+            for name, so in (
+                ("first", right),
+                ("first and sure", right and sure),
+                ("sure but wrong", sure and not right),
+            ):
+                counts[name] += so
+    return Table(title="first chat", columns=["", "cases", "of"], rows=[[*one, len(cases)] for one in counts.items()])
+
+
 def run(split: str, *, people: int, seed: int, embedder: str) -> Report:
     """Every figure, for an assistant whose answers do not repeat a fact and for one whose answers do."""
     ways = {
@@ -281,4 +314,5 @@ def run(split: str, *, people: int, seed: int, embedder: str) -> Report:
     about = {"split": split, "people": people, "seed": seed, "embedder": embedder}
     sure = confidences(split, people=people, seed=seed, embedder=embedder)
     percent, pairs = Table(title="percent", columns=["", *ways], rows=rows), "check" if split == "check" else "tune"
-    return Report(name="life", about=about, tables=[percent, judged_pairs(pairs), sure])
+    chats = first_chats(pairs, embedder=embedder)
+    return Report(name="life", about=about, tables=[percent, judged_pairs(pairs), chats, sure])

@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from evals.life import judged_pairs
+from evals.life import first_chats, judged_pairs
 
 from wellworn import Memory, Scope, ScopeError
-from wellworn.ingest.replaces import about_another, may_replace, probability, read
+from wellworn.ingest.replaces import may_replace, probability, read
+from wellworn.ingest.terms import analyze, terms
+from wellworn.ingest.whose import about_another
 from wellworn.models.scripted import ScriptedModel
 
 START = datetime(2025, 1, 6, 9, tzinfo=UTC)
@@ -21,6 +23,8 @@ ADA = Scope(user="ada")
 
 CHANGES = [
     ("I live in Oslo.", "I moved to Bergen last week.", "Where do I live?", "Bergen", "Oslo"),
+    ("We have a parrot called Kiri.", "Kiri died last night.", "Do I have a parrot?", "died", "parrot called"),
+    ("My doctor is Dr. Osei.", "Dr. Osei retired, Dr. Lind took over.", "Who is my doctor?", "Lind", "My doctor"),
     ("My flat is in Turin.", "I no longer live in Turin, I live in Ghent.", "Where do I live?", "Ghent", "Turin"),
     ("I work at Acme.", "I left Acme and joined Initech.", "Where do I work?", "Initech", "I work at Acme"),
     ("My manager is Priya.", "Tom took over as my manager.", "Who is my manager?", "Tom", "Priya"),
@@ -80,6 +84,30 @@ LANGUAGES = {
 }
 TWO_FACTS = [
     (
+        "I'm Bea, I live in Bonn and work as a tailor.",
+        "I moved to Kiel.",
+        "Where do I live?",
+        "Kiel",
+        "What do I do for a living?",
+        "tailor",
+    ),
+    (
+        "I live in Bonn with my son Emil.",
+        "We moved to Kiel.",
+        "Where do I live?",
+        "Kiel",
+        "What is my son called?",
+        "Emil",
+    ),
+    (
+        "I'm not running the race after all, my ankle hurts.",
+        "My ankle is fine again.",
+        "How is my ankle?",
+        "fine",
+        "Am I running the race?",
+        "not running",
+    ),
+    (
         "I live in Leeds. I work at Acme.",
         "I moved to York last week.",
         "Where do I live?",
@@ -113,6 +141,9 @@ TWO_FACTS = [
     ),
 ]
 LOOK_ALIKES = [
+    ("My boss is Tom.", "Tom gave me a raise."),
+    ("My friend Leo is a vet.", "Leo dropped by yesterday."),
+    ("I live near Tom.", "Tom stopped smoking."),
     ("The rollout of service number 3 finished.", "The rollout of service number 4 finished."),
     ("Tom finished task 14.", "Tom finished task 15."),
     ("Kim sells apples to shop 12.", "Kim sells pears to shop 13."),
@@ -342,6 +373,19 @@ def test_the_judge_tells_changes_from_look_alikes(part: str, recall: float, prec
     assert shares[1] >= precision
 
 
+@pytest.mark.parametrize(("part", "first", "sure"), [("tune", 57, 51), ("check", 58, 50)])
+def test_what_is_told_in_a_first_chat_is_found(part: str, first: int, sure: int) -> None:
+    found, surely, wrongly = (row[1] for row in first_chats(part).rows)
+    assert (found >= first, surely >= sure, wrongly <= 4) == (True, True, True)
+
+
+@pytest.mark.parametrize(
+    "said", ["I'm Dutch.", "I'm so tired.", "I'm 5 minutes late.", "I'm a vegetarian.", "I'm in Oslo."]
+)
+def test_what_is_no_name_job_or_age_is_not_taken_for_one(said: str) -> None:
+    assert analyze(said).length == len(terms(said))
+
+
 @pytest.mark.parametrize(("old", "new"), LOOK_ALIKES)
 def test_a_look_alike_replaces_nothing(old: str, new: str) -> None:
     with Memory(":memory:") as mem:
@@ -523,6 +567,14 @@ def test_a_mere_suspicion_does_not_outdo_what_a_question_asks_for_in_its_words()
         ("I joined Siemens in May.", "Which company do I work for?"),
         ("We got a beagle, her name is Canela.", "What is my dog called?"),
         ("I report to Yuki.", "Who is my boss?"),
+        ("I'm Uma.", "What's my name?"),
+        ("Call me Uma.", "Who am I?"),
+        ("I'm a plumber.", "What do I do for a living?"),
+        ("I'm 52.", "How old am I?"),
+        ("I'm from Malta.", "Where am I from?"),
+        ("I grew up in Ulm.", "Where did I grow up?"),
+        ("My wife is Ida.", "Who am I married to?"),
+        ("I'm married to Ida.", "What is my wife called?"),
     ],
 )
 def test_a_question_finds_what_was_told_in_related_words(said: str, query: str) -> None:
@@ -539,6 +591,7 @@ def test_a_question_finds_what_was_told_in_related_words(said: str, query: str) 
         ("I moved to Leeds.", "My sister lives in Porto.", "Where do I live?"),
         ("I moved to Leeds.", "My new boyfriend is called Daan, he lives in Delft.", "Where do I live?"),
         ("We have a Volvo estate car.", "My wife drives a Yaris to work.", "What car do I drive?"),
+        ("I'm Uma, a plumber.", "My hamster is called Bo.", "What's my name?"),
         ("We called the puppy Momo.", "My neighbour's dog is called Bruno.", "What is my dog called?"),
         ("My brother has a flat in Lyon.", "I live in Leeds.", "Where does my brother live?"),
     ],

@@ -46,13 +46,15 @@ _BEFORE, _AFTER = 4, 2
 _NEGATES = frozenset({"no", "not", "never", "from", "t"})
 _MOST_SENTENCES, _MOST_CHARS = 3, 160
 _BIAS, _NEAR, _NEAR_WITHOUT_NAMES, _NAMES_OLD_NAME, _TELLS_CHANGE, _BOTH_HAVE_NAMES = -6.7, 9.2, 5.9, 2.6, 0.8, 1.2
+_DIED = 2.0
+"""For the death of who is named: there were few to fit on."""
 FITTED_FOR = "minilm:"
 """Names of embedders whose vectors it also takes begin so."""
 _OWN_BIAS, _OWN_NEAR, _OWN_BUNDLED, _OWN_WITHOUT_NAMES, _OWN_BOTH_HAVE_NAMES = -8.2, 12.4, 3.3, 2.3, 0.6
 
 _CHANGE = frozenset(
     """
-    abandon adopt anymor appoint becam becom bought broke bump bye cancel chang convert current cut delay ditch drop end extend
+    abandon adopt anymor appoint becam becom bought broke bump bye cancel chang convert current cut dead delay die ditch drop end extend
     final finish fire forget gave gone goodby grew hand hire increas inherit instead join land latest leav left longer lower
     migrat move new newer newest now nowaday offici over pass pick postpon promot push quit rais reassign recent reduc reloc
     renam replac reschedul retir sell settl shift sign slip sold start stop swap switch took trade transfer uninstal updat
@@ -60,6 +62,9 @@ _CHANGE = frozenset(
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
 """Stems of words that tell of a change."""
+_GOES = frozenset("dead die end gone leav left longer out quit resign retir".split())  # noqa: SIM905
+"""Stems of words with which somebody or something is over, without an object."""
+_PHRASES = (("any more", "anymore"), ("these days", "nowadays"), ("passed away", "died"))
 _WHICH = frozenset({"current", "final", "latest", "new", "newer", "newest", "official", "recent"})
 """Those of them that stand before a thing: "my new manager" is a manager."""
 _RESULTS = [
@@ -68,21 +73,21 @@ _RESULTS = [
     (regex(r"\b(?:took|takes|taking) over as "), "is "),
 ]
 """What holds after a change whose verb says nothing of it: static vectors hold "moved to" and "live in" apart."""
+_TITLE = regex(r"\b(?:Dr|Mrs?|Ms|Prof)\.? ")
 _LEFT_OUT = regex(
-    r"[^.!?\n]*\?+|[\"“«][^\"”»]*\s[^\"”»]*[\"”»]|\b(?:Dr|Mrs?|Ms)\.? |(?i:\b(?:i|we)\s+(?:heard|read|saw|think|believe|guess"
+    rf"[^.!?\n]*\?+|[\"“«][^\"”»]*\s[^\"”»]*[\"”»]|{_TITLE.pattern}|(?i:\b(?:i|we)\s+(?:heard|read|saw|think|believe|guess"
     r"|know|learned)\s+(?:that\s+)?|\b(?:told|tells|asked|texted)\s+(?:me|us)\b)"
 )
 """Questions, quotations, titles of persons, and how the speaker learned it."""
 
 _THE_USER = regex(r"(?:\bthe\s+|^)user\b(?:(['’]s\b)|:)?", re.I)
-_PERSON = (
+PERSON = (
     r"(?:aunt|boyfriend|brother|child(?:ren)?|colleague|cousin|co-?worker|dad|daughter|father|(?:flat|room|house)mate|friend"
     r"|girlfriend|grand(?:father|mother|ma|pa|parent)|husband|kid|mom|mother|mum|neighbou?r|nephew|niece|parent|partner"
     r"|sister|son|uncle|wife)s?\b"
 )
-_ANY_PERSON = regex(rf"\b{_PERSON}", re.I)
 _OTHERS = regex(
-    rf"(?:^|[.!?;,:]\s+|\b(?:and|but|so|that)\s+)(?:(?!(?:for|with|of|by|to|from)\b)\w+\s+){{0,3}}?({_PERSON})"
+    rf"(?:^|[.!?;,:]\s+|\b(?:and|but|so|that)\s+)(?:(?!(?:for|with|of|by|to|from)\b)\w+\s+){{0,3}}?({PERSON})"
     r"(?-i:\s+([A-Z][^\W\d_]+))?|(?-i:\b([A-Z][^\W\d_]+))\s+(?:has\s+|just\s+|recently\s+)?"
     r"(?:moved|relocated|lives|works|quit|left|joined|resigned|retired|bought|sold|married|studies|drives)\b"
     r"|\b(he|she|his|her)\b|\b(?!(?:it|that|what|let|there|here|today|who|where|how)\b)([^\W\d_]+)"
@@ -91,25 +96,16 @@ _OTHERS = regex(
 )
 """Who else a statement is about: kin and friends before a verb, by name too, who moved, lives somewhere or quit, "she", whose
 thing it is."""
-_PRONOUNS = frozenset({"he", "she", "his", "her"})
+PRONOUNS = frozenset({"he", "she", "his", "her"})
 _OF_SPEAKER = regex(
-    rf"\b(?:(?:i|im|ive|we|me|us)\b|(?:my|our)\s+(?:new\s+)?(?:(?!{_PERSON})(?![\w-]+['’]s)"
+    rf"\b(?:(?:i|im|ive|we|me|us)\b|(?:my|our)\s+(?:new\s+)?(?:(?!{PERSON})(?![\w-]+['’]s)"
     r"|\w+(?-i:\s+(?:is|are|was)\s+(?:now\s+)?(?:called\s+|named\s+)?[A-Z])))",
     re.I,
 )
 """The speaker acts, or has something: "I", "my car", "my wife is Ada"; but not "my wife", "my wife's car"."""
-_ACTOR = frozenset({"i", "im", "ive", "we", "me", "us"})
-_SPEAKER = _ACTOR | {"my", "our", "mine"}
+ACTOR = frozenset({"i", "im", "ive", "we", "me", "us"})
+SPEAKER = ACTOR | {"my", "our", "mine"}
 
-_ANOTHERS = regex(rf"(?:my|our)\s+(?:\w+\s+)?{_PERSON}", re.I)
-"""How a text begins that is about somebody else: "My sister lives …". A name may be the speaker's own."""
-_ASKS_OF_ANOTHER = regex(
-    rf"\b(?:do|does|did|is|are|was|were|has|have|will|can|can['’]t|should)\s+(?:my|our)\s+(?:\w+\s+)?({_PERSON})\s+\w",
-    re.I,
-)
-
-_ASKS_FURTHER = frozenset({"who", "whom", "whose", "should", "could", "can", "shall", "would", "must"})
-"""Words of questions that others may answer: "Who can help me?", "What should I cook?"."""
 _NOT_SO = regex(
     r"\b(?:used to|as a (?:kid|child|student)|back (?:then|when|at)|when i was|years ago|before that"  # it was
     r"|might|(?:i|we) (?:may|could)|would|maybe|perhaps|imagine|if (?:i|we)|i['’]d (?:love|like)|(?:some|one|some )day"
@@ -163,10 +159,9 @@ _OF_WHAT = regex(
 _DOES = regex(r"\b(?:i|we)\s+(?:(?:now|always|usually|often|just|still|do|will)\s+)?([^\W_]+)", re.I)
 _HEADING = regex(r"\s*([^.!?;:,\n]{1,60}):\s")
 _CLAUSE = regex(r"[.!?;:,]+\s+")
-_PARTS = regex(
-    r"[.!?;]+\s+|,\s+(?:and|but)\s+|\s+(?:and|but)\s+(?=(?:i|we|my|our)\b)|,\s+(?=(?:my|our)\s+\w+\s+(?:is|are)\b)",
-    re.I,
-)
+_PARTS = regex(r"[.!?;]+\s+|,\s+(?:and|but)\s+|(?:\s+(?:and|but)|,)\s+(?=(?:i|we|my|our)\b)", re.I)
+_WHO = regex(r"\b([Mm]y [a-z]+|[Oo]ur [a-z]+) ([A-Z][^\W\d_]+)\b")
+"""Said in passing: "with my wife Ana"."""
 _AND_DO = regex(
     r"^(\W*(?:i|we)\s.+?),?\s+and\s+((?:live|work|drive|rent|own|use|have|play|study|teach|speak)\s.+)", re.I | re.S
 )
@@ -186,14 +181,16 @@ class Statement:
 
     def __init__(self, text: str) -> None:
         self.text = text
-        left = _LEFT_OUT.sub(" ", text).replace("any more", "anymore")  # what it asks or quotes is left out
-        self._said = _THE_USER.sub(lambda found: "my" if found[1] else "I", left)
-        self._words = frozenset(words(self._said))
+        left = _LEFT_OUT.sub(" ", text)  # what it asks or quotes is left out
+        for phrase, word in _PHRASES:
+            left = left.replace(phrase, word)
+        self.said = _THE_USER.sub(lambda found: "my" if found[1] else "I", left)
+        self._words = frozenset(words(self.said))
 
     @cached_property
     def vectors(self) -> tuple[Matrix, Matrix]:
         """Of what holds after it, and of that without names."""
-        result = self._said
+        result = self.said
         for change, holds in _RESULTS:
             result = change.sub(holds, result)
         nameless = " ".join(word for word in words(result) if word not in self.names)
@@ -201,7 +198,7 @@ class Statement:
 
     @cached_property
     def names(self) -> frozenset[str]:
-        return frozenset(part for name in names_in(self._said) for part in words(name))
+        return frozenset(part for name in names_in(self.said) for part in words(name))
 
     @cached_property
     def named(self) -> frozenset[str]:
@@ -216,54 +213,38 @@ class Statement:
     @cached_property
     def definite(self) -> frozenset[str]:
         """Words after "the"."""
-        return frozenset(stem(word.lower()) for word in _DEFINITE.findall(self._said))
+        return frozenset(stem(word.lower()) for word in _DEFINITE.findall(self.said))
 
     @cached_property
     def english(self) -> bool:
-        return not _ENGLISH.isdisjoint(self._words) or self.tells_change or bool(_SAYS_I.search(self._said))
+        return not _ENGLISH.isdisjoint(self._words) or self.tells_change or bool(_SAYS_I.search(self.said))
 
     @cached_property
     def of_what(self) -> frozenset[str]:
         """What its subject is for, of or with; these are whole words."""
-        return frozenset(words(" ".join(_OF_WHAT.findall(self._said)))) - STOP_WORDS
+        return frozenset(words(" ".join(_OF_WHAT.findall(self.said)))) - STOP_WORDS
 
     @cached_property
     def does(self) -> frozenset[str]:
         """What the speaker does: "I report to …" has no report."""
-        return frozenset(stem(word.lower()) for word in _DOES.findall(self._said))
+        return frozenset(stem(word.lower()) for word in _DOES.findall(self.said))
 
     @cached_property
     def labels(self) -> frozenset[tuple[str, str]]:
         """Its things with a number, as ("ticket", "12")."""
-        return frozenset(_LABEL.findall(self._said))
+        return frozenset(_LABEL.findall(self.said))
 
     @cached_property
     def others(self) -> frozenset[str]:
         """Whom it is about, if not the speaker."""
-        if _OF_SPEAKER.search(self._said):
+        if _OF_SPEAKER.search(self.said):
             return frozenset()
-        return frozenset(stem(word.lower()) for found in _OTHERS.findall(self._said) for word in found if word)
-
-    @cached_property
-    def opens_with(self) -> frozenset[str]:
-        """Somebody else with whom it begins; these are whole words."""
-        found = _ANOTHERS.match(self._said)
-        return frozenset(words(found[0])) - _SPEAKER if found else frozenset()
-
-    @cached_property
-    def acts(self) -> bool:
-        """The speaker does something in it, or something is done to the speaker."""
-        return not _ACTOR.isdisjoint(self._words)
-
-    @cached_property
-    def names_someone(self) -> bool:
-        """It speaks of kin or friends, or of "him" or "her"."""
-        return bool(_ANY_PERSON.search(self._said)) or not _PRONOUNS.isdisjoint(self._words)
+        return frozenset(stem(word.lower()) for found in _OTHERS.findall(self.said) for word in found if word)
 
     @cached_property
     def things(self) -> tuple[frozenset[str], ...]:
         """What it says something of, as in "my dentist appointment is …"; these are whole words."""
-        return tuple(filter(None, _things(self._said, self.of_speaker)))
+        return tuple(filter(None, _things(self.said, self.of_speaker)))
 
     @cached_property
     def thing_stems(self) -> list[set[str]]:
@@ -274,24 +255,29 @@ class Statement:
         return _changes(self._words)
 
     @cached_property
+    def only_ends(self) -> bool:
+        """It tells what is over: "I no longer work at Acme"."""
+        return not _GOES.isdisjoint(map(stem, self._words))
+
+    @cached_property
     def of_speaker(self) -> bool:
-        return not _SPEAKER.isdisjoint(self._words)
+        return not SPEAKER.isdisjoint(self._words)
 
     @cached_property
     def asserts(self) -> bool:
         """It is short, asks nothing and speaks to nobody: it may be a statement of fact."""
-        short = len(self._said) <= _MOST_CHARS and len(_SENTENCE_ENDS.findall(self._said)) <= _MOST_SENTENCES
-        return short and "?" not in self.text and not _TO_SOMEONE.search(self._said)
+        short = len(self.said) <= _MOST_CHARS and len(_SENTENCE_ENDS.findall(self.said)) <= _MOST_SENTENCES
+        return short and "?" not in self.text and not _TO_SOMEONE.search(self.said)
 
     @cached_property
     def states(self) -> bool:
         """It has a speaker, a change or a verb of state."""
-        return self.of_speaker or self.tells_change or bool(_STATE.search(self._said))
+        return self.of_speaker or self.tells_change or bool(_STATE.search(self.said))
 
     @cached_property
     def many(self) -> bool:
         """It tells what happened, or something of which one has many."""
-        return bool(_MANY.search(self._said))
+        return bool(_MANY.search(self.said))
 
     @cached_property
     def ended(self) -> frozenset[str]:
@@ -299,20 +285,20 @@ class Statement:
         other languages, which it does not read, all names."""
         return frozenset(
             word
-            for said in map(words, _CLAUSE.split(self._said))
+            for said in map(words, _CLAUSE.split(self.said))
             for place, word in enumerate(said)
-            if _tells_end({*said[max(0, place - _BEFORE) : place], *said[place + 1 : place + 1 + _AFTER]})
+            if _tells_end({*said[max(0, place - _BEFORE) : place]}) or _goes({*said[place + 1 : place + 1 + _AFTER]})
         ) | (frozenset() if self.english else self.names)
 
     @cached_property
     def is_so(self) -> bool:
         """It says what is, not what was or may be."""
-        return not _NOT_SO.search(self._said)
+        return not _NOT_SO.search(self.said)
 
     @cached_property
     def besides(self) -> bool:
         """It leaves what was said before as it is."""
-        return bool(_BESIDES.search(self._said)) or any(_changes([word]) for word in _NOT.findall(self._said))
+        return bool(_BESIDES.search(self.said)) or any(_changes([word]) for word in _NOT.findall(self.said))
 
     @cached_property
     def told(self) -> tuple[str, Statement] | None:
@@ -327,7 +313,7 @@ class Statement:
     def parts(self) -> list[str]:
         """The statements of a text, each with its subject."""
         found = []
-        for part in _PARTS.split(self.text):
+        for part in _PARTS.split(_TITLE.sub("", self.text)):
             both = _AND_DO.match(part)
             found += [both[1], f"{part.split()[0]} {both[2]}"] if both else [part]
         return [part for part in found if part.strip()]
@@ -340,7 +326,8 @@ class Statement:
     def parts_of(self, names: frozenset[str]) -> list[Statement]:
         """Its parts. Where it is about one person of that name, "she" is that person: "Ida lives in Porto. She is a nurse." """
         name = min(names).title() if len(names) == 1 else None
-        return [read(_HE_OR_SHE.sub(name, part) if name else part) for part in self.parts]
+        who = [f"{one} is {called}" for one, called in _WHO.findall(self.text)]
+        return [read(_HE_OR_SHE.sub(name, part) if name else part) for part in (*self.parts, *who)]
 
 
 @lru_cache(maxsize=1)
@@ -362,6 +349,11 @@ def forget_statements() -> None:
 
 def _tells_end(around: set[str]) -> bool:
     return _changes(around - {"now"}) or not _NEGATES.isdisjoint(around)
+
+
+def _goes(after: set[str]) -> bool:
+    """Whether what stands before these words is over: "… retired", "… was sold", "… is no longer"; not "… sold the car"."""
+    return not _GOES.isdisjoint(map(stem, after)) or (_tells_end(after) and not _IS.isdisjoint(after))
 
 
 def _changes(found: Iterable[str]) -> bool:
@@ -412,8 +404,8 @@ def _nearness(one: frozenset[str], other: frozenset[str]) -> float:
 def _same_owner(before: Statement, after: Statement) -> bool:
     """Whether both are about the speaker, or about the same other."""
     for one, two in ((before, after), (after, before)):
-        named = one.others - _PRONOUNS
-        meant = two.others and (not named or two.others & _PRONOUNS)  # "my sister", then "she"
+        named = one.others - PRONOUNS
+        meant = two.others and (not named or two.others & PRONOUNS)  # "my sister", then "she"
         if one.others and not (meant or (named | one.definite) & two.content):
             return False
     return True
@@ -480,7 +472,8 @@ def _most(before: Statement, after: Statement) -> float:
     elsewhere = bool(after.things or after.definite) or not after.of_speaker
     many = not after.tells_change and (before.many or after.many)
     many |= not alike and any(a[0] == b[0] and a[1] != b[1] for a in before.labels for b in after.labels)
-    return _UNSURE if many or not before.is_so or (elsewhere and not alike and not shared) else 1.0
+    tells_of = after.told is not None and after.told[0] in before.names - after.ended and not after.names - before.names
+    return _UNSURE if many or tells_of or not before.is_so or (elsewhere and not alike and not shared) else 1.0
 
 
 def _of_its_own(said: Statement) -> bool:
@@ -502,17 +495,6 @@ def leaves(old: str, new: str, question: str) -> bool:
     asked, *vectors = _embedder().embed([question, *(part.text for part in parts)])
     near = sorted(((float(vector @ asked), place) for place, vector in enumerate(vectors)), reverse=True)
     return near[0][0] - near[1][0] >= _CLEARLY and _holds_on(parts[near[0][1]], after)
-
-
-def about_another(question: str, text: str) -> bool:
-    """Whether a text is about somebody else than a question of which the speaker is a part: "My sister lives in Porto." for
-    "Where do I live?", "I live in Leeds." for "Where does my brother live?"."""
-    asked, said = frozenset(words(question)), read(text)
-    if _ASKS_OF_ANOTHER.search(question):
-        return said.of_speaker and not said.names_someone and said.names.isdisjoint(asked)
-    if _SPEAKER.isdisjoint(asked) or not _ASKS_FURTHER.isdisjoint(asked) or _ANY_PERSON.search(question):
-        return False
-    return bool(said.opens_with) and said.opens_with.isdisjoint(asked) and not said.acts
 
 
 def may_replace(new: str, *, spoken: bool) -> bool:
@@ -549,7 +531,11 @@ def says_more(old: str, new: str) -> bool:
 
 def _holds_on(part: Statement, after: Statement) -> bool:
     news = [after, *after.apart]
-    return _of_its_own(part) and max(_probability(part, one, False, True) for one in news) < _HOLDS_ON
+    return (
+        _of_its_own(part)
+        and not part.only_ends
+        and max(_probability(part, one, False, True) for one in news) < _HOLDS_ON
+    )
 
 
 def _probability(old: Statement, new: Statement, stated: bool, spoken: bool, nearness: float | None = None) -> float:
@@ -571,4 +557,6 @@ def _probability(old: Statement, new: Statement, stated: bool, spoken: bool, nea
     else:
         score = _OWN_BIAS + _OWN_NEAR * nearness + _OWN_BUNDLED * near
         score += _OWN_WITHOUT_NAMES * without_names + _OWN_BOTH_HAVE_NAMES * both_have_names
+    if before.names & after.ended and "died" in words(after.said):
+        score += _DIED
     return min(most, 1.0 if asserts else _UNSURE, 1 / (1 + math.exp(-score)))

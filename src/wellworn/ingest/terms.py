@@ -133,12 +133,32 @@ def _role_of(entry: Entry) -> str | None:
     return entry.source if entry.kind == "episode" and of_dialogue else None
 
 
+_IM = r"\bI(?:['’]?m| am) (?:now |currently |originally )?"
+_IMPLIED = [
+    (
+        regex(
+            rf"(?:{_IM}|\b[Cc]all me )(?!\w+(?:ish|ese)\b|(?:Dutch|French|German|Italian|Indian|Russian|Christian|Muslim)\b"
+            r"|(?:Americ|Canad|Austr|Cathol))[A-Z][^\W\d_A-Z]+(?![\w'’-])"
+        ),
+        "named",
+    ),
+    (
+        regex(
+            rf"{_IM}an? (?:[\w-]+ ){{0,2}}?(?!vegetarian|beginner|smoker|lover|owner|member|runner|father|mother|brother|sister)"
+            r"\w*(?:er|or|ist|ian|ant|man|woman|wife|nurse|chef|cook|clerk|coach|pilot|vet|student)\b"
+        ),
+        "employed",
+    ),
+    (regex(rf"(?:{_IM}|\bI(?:['’]ve)? (?:just )?turned )\d{{2}}\b(?=\s*(?:years?\b|and\b|[,;!]|\.?$))"), "aged"),
+    (regex(rf"(?:{_IM}|\bI come )from [A-Z]|\bI grew up in\b"), "origin"),
+]
+"""What a statement tells that none of its words names, and a word for it that `related.py` has: "I'm Tom", "I'm a nurse"."""
 _Words = tuple[dict[int, int], int, int, int]
 """Terms with their counts; characters, traits and the speaker's hash."""
 
 
 def _read(text: str, title: str, tags: Sequence[str], speaker: str | None, role: str | None) -> _Words:
-    own = words(text)
+    own = [*words(text), *(word for form, word in _IMPLIED if form.search(text))]
     around = words(" ".join([speaker or "", title, *tags])) if speaker or title or tags else []
     found: dict[int, int] = {}
     for word in (*around, *own):

@@ -56,6 +56,11 @@ _TELLS_TOO = regex(
     re.I,
 )
 """A question that also states something: "did you know that I …", "since I …, which …"."""
+_SAYINGS = [
+    (regex(r"\bwho(?: am |['’]m )i\b", re.I), "what is my name"),
+    (regex(r"\bfor (?:a|my) living\b", re.I), "for work"),
+    (regex(r"\bwhere am i (?:originally )?from\b", re.I), "what is my origin"),
+]
 _EXCLAIMS = regex(r"(?:what an?|how)\s+\w+(?:\s\w+)?\W*", re.I)
 _OWN = regex(r"\b(?:i|me|my|we|our|us)\b", re.I)
 _AFTERTHOUGHT = regex(r"(?!.*\b(?:i|im|we|my|our|now|new|instead)\b)[^\W\d_A-Z]+(?:['’ ]+[^\W\d_A-Z]+){0,5}")
@@ -87,6 +92,13 @@ def telling_words(content: list[str]) -> list[str]:
 def without_opening(text: str) -> str:
     """A sentence without "Oh, well," and the like before it."""
     return _OPENING.sub("", text).strip()
+
+
+def plainly(question: str) -> str:
+    """A question with plain words for a saying that names nothing of what it asks for."""
+    for saying, plain in _SAYINGS:
+        question = saying.sub(plain, question)
+    return question
 
 
 def asks(sentence: str) -> bool:

@@ -24,6 +24,7 @@ from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Rec
 from wellworn.ingest.replaces import forget_statements
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
 from wellworn.ingest.terms import forget_words, read_question
+from wellworn.ingest.utterance import plainly
 from wellworn.ingest.validate import checked_k, checked_query
 from wellworn.learning.learner import Learner, Serving
 from wellworn.learning.ranker import MAX_CORRECTION
@@ -133,9 +134,10 @@ class Searcher:
         query, k = checked_query(query), checked_k(k)
         home = scope.home()  # a scope without a layer sees nothing: better an error than silence
         query, until = self.scrubbed(query, home), deadline()
-        embed = partial(self._embed_if_it_works, query)
+        asked = plainly(query)
+        embed = partial(self._embed_if_it_works, asked)
         ask = _Ask(
-            query=query,
+            query=asked,
             vector=embed() if until is None else until.wait_for(embed),
             k=k,
             filters=filters,
@@ -386,7 +388,7 @@ class Searcher:
     def examine(self, query: str, *, scope: Scope, k: int = 5) -> LoggedRecall | None:
         """What learning would see of a recall, without logging it; None when there is nothing to see."""
         home = scope.home()
-        query = self.scrubbed(query, home)
+        query = plainly(self.scrubbed(query, home))
         vector, recall_id = self._embed(query), self._new_id()
         ask = _Ask(query=query, vector=vector, k=k, filters=Filters(), home=home, recall_id=recall_id)
         with self.ram.bank(scope.partitions()) as (bank, partitions):

@@ -16,7 +16,6 @@ from wellworn.ingest.replaces import (
     LONGEST_CHARS,
     MAYBE,
     SURE,
-    about_another,
     leaves,
     may_follow,
     may_replace,
@@ -26,6 +25,7 @@ from wellworn.ingest.replaces import (
 )
 from wellworn.ingest.terms import Trait, terms
 from wellworn.ingest.utterance import only_asks
+from wellworn.ingest.whose import about_another
 from wellworn.models.port import Matrix
 from wellworn.search.arms import Scores
 from wellworn.search.bank import Bank, Mask, Rows
