@@ -107,6 +107,34 @@ def test_a_statement_that_changes_something_says_what(cli: Cli) -> None:
     assert first.startswith("Noted. So this no longer holds: “")
     assert "Oslo" in first
     assert second == "Noted."
+    third = said(cli, "My husband is Tiago and we have a cat called Poes.", "Poes died on Sunday.", "Where do I live?")
+    assert third[1] == "Noted. So part of this no longer holds: “My husband is Tiago and we have a cat called Poes.”"
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "What do you know about me?",
+        "what do you remember",
+        "Tell me everything you know about me.",
+        "Do you remember me?",
+    ],
+)
+def test_what_holds_is_told_when_all_is_asked_for(cli: Cli, asked: str) -> None:
+    assert said(cli, asked)[0] != "You told me:"  # there is nothing yet
+    said(cli, "I live in Oslo.", "I'm allergic to nuts.", "I moved to Bergen.")
+    expected = ["You told me:", "- I moved to Bergen.", "- I'm allergic to nuts."]
+    assert said(cli, asked) == expected
+    assert said(cli, asked) == expected, "nor is the question remembered"
+    assert said(cli, "What did Clara say?") == ["I do not know that. Tell me, and I will remember it."]
+
+
+@pytest.mark.parametrize(
+    "asked", ["Tell me about my cat.", "What did I tell you about Poes?", "Do you remember my cat?"]
+)
+def test_what_is_known_about_something_is_told(cli: Cli, asked: str) -> None:
+    said(cli, "We have a cat called Poes.", "My tea is oolong.")
+    assert said(cli, asked) == ["You told me today: “We have a cat called Poes.”"]
 
 
 def test_why_says_it_in_words(cli: Cli) -> None:

@@ -288,6 +288,13 @@ def test_the_vectors_of_a_model_that_the_judge_was_fitted_for_count(name: str, c
         assert mem.get(one, scope=ADA).state == state
 
 
+def test_a_month_in_a_question_does_not_ask_for_what_was_replaced() -> None:
+    with Memory(":memory:") as mem:
+        told(mem, "We're going to Crete in August.", "Crete is cancelled, we go to Denmark instead.")
+        assert "Denmark" in mem.recall("Where are we going in August?", scope=ADA)[0].text
+        assert mem.recall("Is it still Crete in August?", scope=ADA)[0].outdated
+
+
 def test_what_held_before_is_found_when_asked_for_and_marked_where_it_is_shown() -> None:
     with Memory(":memory:") as mem:
         told(mem, "I live in Oslo.", "I moved to Bergen last week.")

@@ -73,7 +73,7 @@ _LINES = """
     host: hosting server cloud
     husband: married
     instrument: play
-    job: work joined employer promoted employed teach run
+    job: work joined employer promoted employed teach
     kids: children daughter son
     language: speak
     laptop: computer machine
@@ -138,7 +138,7 @@ _LINES = """
     weigh: kilos kg
     weight: weigh kilos kg
     wife: married
-    work: joined hired employer job employed teach run
+    work: joined hired employer job employed teach
 """
 _FORMS = """
     become became; begin began begun; bite bit bitten; blow blew blown; break broke broken; bring brought; build built; buy

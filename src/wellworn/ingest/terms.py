@@ -269,7 +269,7 @@ class Question:
     related: dict[int, list[int]] = field(default_factory=dict)
     """For a term, those of words that tell what it asks for."""
     named: frozenset[int] = frozenset()
-    """Those of its terms that are written like a name or a number."""
+    """Those of its terms that are written like a name or a number; in "Where do we go in August?" none."""
     asks_when: bool = False
     about_past: bool = False
     """It asks for what held before."""
@@ -277,6 +277,7 @@ class Question:
     """Months and days it names."""
 
 
+_ASKS_WHICH = frozenset({"who", "what", "which", "where", "how"})
 _ASKS_WHEN = regex(r"\b(?:when|what (?:time|date|day|year|month)|how long ago|which (?:day|month|year))\b", re.I)
 
 
@@ -297,12 +298,13 @@ def read_question(query: str) -> Question:
     """The terms of a query; if only stop words are in it, those are taken after all."""
     plain = words(query)
     found = [term for word in plain if (term := _term(word))] or [hash64(word) for word in plain]
+    beside = _TIME_WORDS if plain and plain[0] in _ASKS_WHICH else ()
     told = {term: [one for one in _related().get(term, ()) if one not in found] for term in found}
     return Question(
         terms=list(dict.fromkeys(found)),
         related={term: others for term, others in told.items() if others},
         names=list(dict.fromkeys(signed64(term) for term in found)),
-        named=frozenset(term for name in names_in(query) for term in terms(name)),
+        named=frozenset(term for name in names_in(query) if name.lower() not in beside for term in terms(name)),
         asks_when=bool(_ASKS_WHEN.search(query)),
         about_past=bool(_ABOUT_PAST.search(query)),
         dates=named_dates(query, plain),

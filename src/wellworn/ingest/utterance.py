@@ -39,7 +39,7 @@ _ASKS = regex(
 """A question without its sign, by its first words."""
 _WANTS_TO_KNOW = regex(
     rf"(?:(?:can|could|would|will)\W+you\W+)?(?:please\W+)?(?:tell|show|remind)\W+(?:me|us)\W+(?:(?:again|please|of)\W+)?"
-    rf"(?:{_WH}|if|whether|(?<!remind me )about|(?!that\b){_SUBJECT}|[^\W_]+$)\b(?!\W+to\b)[^:]*$"
+    rf"(?:{_WH}|if|whether|everything|anything|all|more|(?<!remind me )about|(?!that\b){_SUBJECT}|[^\W_]+$)\b(?!\W+to\b)[^:]*$"
     rf"|(?:i|we)\b[^,;:]{{0,24}}?(?:\bwonder(?:ing)?|\bforg[eo]t(?:ten)?|\bcurious|(?:n['’]?t|\bnot)\W+(?:know|remember|recall)"
     rf"|\bto\W+(?:know|remember|recall|hear))\W+(?:again\W+)?(?!why|how\b(?!\W+(?:much|many|old|long|often|tall))){_WH}\b[^,;:]*$",
     re.I,
@@ -60,6 +60,16 @@ _SAYINGS = [
     (regex(r"\bwho(?: am |['’]m )i\b", re.I), "what is my name"),
     (regex(r"\bfor (?:a|my) living\b", re.I), "for work"),
     (regex(r"\bwhere am i (?:originally )?from\b", re.I), "what is my origin"),
+    (
+        regex(
+            r"^(?:(?:what|anything) (?:else )?(?:(?:do|did|have|has) )?(?:you|i|we) (?:know|remember|say|said|told|tell)(?: you| me)?"
+            r"|(?:please )?tell me(?: (?:everything|all|more|again|what)(?: you (?:know|remember))?)?"
+            r"|do you (?:still )?(?:know|remember)(?: anything| something)?) about (?!(?:me|us|myself|it|that|this)\b)",
+            re.I,
+        ),
+        "",
+    ),
+    (regex(r"^do you (?:still )?remember (?=(?:my|our|the)\b)", re.I), ""),
 ]
 _EXCLAIMS = regex(r"(?:what an?|how)\s+\w+(?:\s\w+)?\W*", re.I)
 _OWN = regex(r"\b(?:i|me|my|we|our|us)\b", re.I)

@@ -32,6 +32,13 @@ _GREETING = regex(
     r"\W*(?:how(?:['’]s| is| are) (?:it going|things|life|everything)|what(?:['’]s| is) up)?\W*\Z",
     re.IGNORECASE,
 )
+_ABOUT_ME = regex(
+    r"\W*(?:so\W+)?(?:what (?:all )?(?:do|did|have) (?:you|i) (?:already )?(?:know|remember|learn(?:ed|t)?|(?:tell|told) you|say|said)"
+    r"(?: so far)?(?: about (?:me|us|myself))?|tell me (?:what|everything|all)(?: that)?(?: you (?:know|remember))?"
+    r" about (?:me|us|myself)|do you (?:know|remember) (?:me|anything(?: about (?:me|us))?))\W*",
+    re.IGNORECASE,
+)
+_MOST_KNOWN, _ALL = 12, 10_000
 _YOU = regex(r"\b(?:you|your)\b", re.IGNORECASE)
 _SURE = 0.5
 """The confidence from which on a recall is taken to hold the answer."""
@@ -232,7 +239,8 @@ class Conversation:
         if self._model is not None or wants_answer(text):  # /why is about the last question
             self._last, self._used = found, ()
         if self._model is None:
-            said = reply(text, found, now=self._clock(), newer=newer)
+            said = self._known() if _ABOUT_ME.fullmatch(text) else ""
+            said = said or reply(text, found, now=self._clock(), newer=newer)
             self._middleware.after_response(text, "")
             self._tell(" ".join([said, *self._replaced()]) if said == NOTED else said)
         else:
@@ -247,6 +255,13 @@ class Conversation:
         if found is not None and wants_answer(text):
             rests_on = [found.hits[place] for place in self._used] or told(found.hits, newer)
             self._questions[text] = {hit.entry.id for hit in rests_on}
+
+    def _known(self) -> str:
+        """What holds of the person, the latest first; empty where nothing does."""
+        found = self._memory.entries(kind=("fact", "preference", "pattern", "note"), state="active", limit=_ALL)
+        told = [*dict.fromkeys(_words_of(entry) for entry in reversed(found))]
+        more = [f"… and {len(told) - _MOST_KNOWN} more; `wellworn list` shows all."] if len(told) > _MOST_KNOWN else []
+        return "\n".join(["You told me:", *(f"- {one}" for one in told[:_MOST_KNOWN]), *more]) if told else ""
 
     def _newer(self, found: Recall) -> dict[str, list[Entry]]:
         """What replaced the outdated hits."""
@@ -267,7 +282,11 @@ class Conversation:
             ended = [
                 link.target for link in self._memory.links(said) if (link.type, link.source) == ("supersedes", said)
             ]
-            return [f"So this no longer holds: “{self._memory.get(one).text}”" for one in ended[:1]]
+            old = [self._memory.get(one) for one in ended[:1]]
+            return [
+                f"So {'this' if one.state == 'superseded' else 'part of this'} no longer holds: “{one.text}”"
+                for one in old
+            ]
         except WellwornError:  # the end of the session tries again
             return []
 

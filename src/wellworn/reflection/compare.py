@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Literal
 
 from wellworn.core.lazy import regex
-from wellworn.ingest.replaces import SURE, probability
+from wellworn.ingest.replaces import SURE, probability, says_more
 from wellworn.reflection.values import Candidate
 
 Relation = Literal["same", "adds", "supersedes", "unrelated"]
@@ -44,7 +44,8 @@ def compare(old: str, new: str, *, speaker: str | None = None) -> Relation:
         return "adds"
     if _is_more(first, second):
         return "same"
-    return "supersedes" if probability(before, after, stated=True) >= SURE else "unrelated"
+    ends = probability(before, after, stated=True) >= SURE and not says_more(before, after)
+    return "supersedes" if ends else "unrelated"
 
 
 def _is_more(longer: Sequence[str], shorter: Sequence[str]) -> bool:
