@@ -333,6 +333,11 @@ class StoreContract:
         assert (blanked.body, blanked.blob, blanked.rows) == ({}, b"1", ())
         assert write(store, lambda tx: tx.remove(RIVAL, ALL)) == Removed()
 
+    def test_a_link_between_two_that_are_removed_counts_once(self, store: Store) -> None:
+        write(store, lambda tx: [tx.add(make_new_entry(id)) for id in ("a", "b", "c")])
+        write(store, lambda tx: tx.add_links([make_link("a", "b", "follows"), make_link("b", "c", "follows")]))
+        assert write(store, lambda tx: tx.remove(HERE, Selection(ids=["a", "b"]))).links == 2
+
     def test_turns_go_when_asked(self, store: Store) -> None:
         add(store, make_new_entry("a", session_id="monday"), make_new_entry("b", session_id="monday"))
         with store.transact() as tx:

@@ -361,7 +361,6 @@ class ReferenceTx(Reads, Tx):
             return said
         rows = [self.state.rows.pop(no) for no in gone]
         links = [key for key, link in self.state.links.items() if {link.source, link.target} & {*gone.values()}]
-        ends = sum(end in gone.values() for key in links for end in key[:2])
         for key in links:
             del self.state.links[key]
         for at in self.state.turns.values():
@@ -378,7 +377,7 @@ class ReferenceTx(Reads, Tx):
             entries=len(rows),
             index_records=len(rows),
             vectors=sum((row["vector"] is not None) + len(row["new"]) for row in rows),
-            links=ends,
+            links=len(links),
             versions=sum(len(row["history"]) for row in rows),
             records=Counter(said.records) + kinds,
         )
