@@ -368,6 +368,8 @@ class ReferenceTx(Reads, Tx):
         kinds = self._drop(lambda record: bool({*record.names} & {*gone.values()}))
         for no, record in self.state.records.items():
             if record.tenant == partition.tenant and {*record.rows} & {*gone}:
+                if record.kind in ("event", "call", "outcome"):
+                    raise StoreError("append-only")
                 self.state.records[no] = replace(record, body={}, rows=())
         seq = self._seq(partition)
         self.state.removed[self._head(partition)[0]] += [(seq, no) for no in gone]
@@ -384,6 +386,8 @@ class ReferenceTx(Reads, Tx):
 
     def _drop(self, condition: Any) -> Counter[str]:
         gone = {no: record.kind for no, record in self.state.records.items() if condition(record)}
+        if {"event", "call"} & {*gone.values()}:
+            raise StoreError("append-only")
         for no in gone:
             del self.state.records[no]
         return Counter(gone.values())
@@ -526,8 +530,6 @@ class ReferenceTx(Reads, Tx):
 
     def drop_records(self, wanted: RecordFilter) -> int:
         going = self.records(wanted)
-        if any(record.kind in ("event", "call") for record in going):
-            raise StoreError("append-only")
         return self._drop(lambda record: record.no in {one.no for one in going}).total()
 
 
