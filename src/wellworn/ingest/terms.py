@@ -133,6 +133,8 @@ def _role_of(entry: Entry) -> str | None:
     return entry.source if entry.kind == "episode" and of_dialogue else None
 
 
+_OF_ONESELF = frozenset({"i", "im", "me"})
+"""One of these words is in each text that a form below fits."""
 _IM = r"\bI(?:['’]?m| am) (?:now |currently |originally )?"
 _IMPLIED = [
     (
@@ -158,7 +160,9 @@ _Words = tuple[dict[int, int], int, int, int]
 
 
 def _read(text: str, title: str, tags: Sequence[str], speaker: str | None, role: str | None) -> _Words:
-    own = [*words(text), *(word for form, word in _IMPLIED if form.search(text))]
+    own = words(text)
+    if not _OF_ONESELF.isdisjoint(own):
+        own += [word for form, word in _IMPLIED if form.search(text)]
     around = words(" ".join([speaker or "", title, *tags])) if speaker or title or tags else []
     found: dict[int, int] = {}
     for word in (*around, *own):
