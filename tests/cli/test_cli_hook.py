@@ -275,6 +275,12 @@ def test_a_hook_says_why_nothing_was_kept(cli: Cli, tmp_path: Path) -> None:
     assert "nothing says how it went" in cli.ok("hook", "post-task", *task, stdin="").err
     assert "wellworn hook pre-task" in cli.ok("hook", "post-task", *task, "--success", stdin="").err
     assert '"steps"' in cli.ok("hook", "post-task", *task, stdin="done").err
+    steps = [("pytest", 1), ("make check", 0)]
+    work = [{"action": "bash", "arguments": {"command": one}, "exit_code": code} for one, code in steps]
+    cli.ok("hook", "pre-task", *task, "--query", "Run the tests")
+    unclear = cli.ok("hook", "post-task", *task, stdin=json.dumps({"steps": work})).err
+    assert "not clear how it went" in unclear
+    assert "--success" in unclear
     missing = str(tmp_path / "none.json")
     assert f"cannot read {missing!r}" in cli.ok("hook", "post-task", *task, "--trajectory-file", missing).err
 

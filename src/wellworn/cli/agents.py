@@ -159,6 +159,8 @@ def post_task(
         render.print_json(out and {name: getattr(out, name) for name in SHOWN})
     elif out is not None:
         render.say(f"{name}: {out.verdict.outcome}, {counted(len(out.entry_ids), 'items')} learned")
+    elif work.steps:
+        render.say(f"{name}: it is not clear how it went, so nothing was learned; say it with --success or --failure")
     else:
         remedy = "its transcript has no result of a command" if "transcript_path" in given else SAY
         render.say(f"{name}: nothing says how it went, so nothing was learned; {remedy}")
