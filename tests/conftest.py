@@ -7,6 +7,7 @@ out of a test's own settings unless it needs a number of its own.
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import shutil
@@ -35,6 +36,20 @@ os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 # By default a search in several steps may take a second, a program two. On a busy machine they must not decide a test.
 (Limits.__init__.__kwdefaults__ or {})["timeout_s"] = 600.0
 (ReplLimits.__init__.__kwdefaults__ or {})["program_s"] = 60.0
+
+_parse = ast.parse
+
+
+def _parse_again(*args: Any, **kwargs: Any) -> Any:
+    """CPython 3.11.7 may refuse a sound source with a SystemError while another thread parses (gh-106905). Hypothesis
+    parses the source of a state machine."""
+    try:
+        return _parse(*args, **kwargs)
+    except SystemError:
+        return _parse(*args, **kwargs)
+
+
+ast.parse = _parse_again
 
 QUIET = (HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much)
 
