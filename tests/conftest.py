@@ -24,6 +24,7 @@ from hypothesis import HealthCheck, settings
 
 from contract.postgres import postgres_server
 from wellworn import Limits, ReplLimits
+from wellworn.integrations.support import WAIT_S
 
 __all__ = ["postgres_server"]
 
@@ -36,6 +37,10 @@ os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 # By default a search in several steps may take a second, a program two. On a busy machine they must not decide a test.
 (Limits.__init__.__kwdefaults__ or {})["timeout_s"] = 600.0
 (ReplLimits.__init__.__kwdefaults__ or {})["program_s"] = 60.0
+
+# An agent's turn waits less than two seconds for a locked file. Only `test_locked_file` asks for that.
+SHIPPED_WAIT_S = dict(WAIT_S)
+WAIT_S.update(dict.fromkeys(WAIT_S, 60.0))
 
 _parse = ast.parse
 

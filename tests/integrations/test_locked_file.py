@@ -5,12 +5,21 @@ from __future__ import annotations
 import sqlite3
 from pathlib import Path
 
+import pytest
+
+from conftest import SHIPPED_WAIT_S
 from integrations.world import agent_of, ask, scripted
 from wellworn import Memory
 from wellworn.core.locks import patience, patience_left
 from wellworn.integrations.langchain import RMMMiddleware
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
 from wellworn.integrations.support import WAIT_S
+
+
+@pytest.fixture(autouse=True)
+def shipped_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    for step, wait_s in SHIPPED_WAIT_S.items():
+        monkeypatch.setitem(WAIT_S, step, wait_s)
 
 
 def test_patience_is_shared_by_all_that_a_block_waits_for() -> None:
