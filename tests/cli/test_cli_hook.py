@@ -91,7 +91,11 @@ def test_a_transcript_of_codex_is_read_the_same() -> None:
             item("function_call", call_id="2", name="memory_search", arguments="not JSON"),
             item("function_call_output", call_id="2", output="Process exited with code 0 is what it prints"),
             *ran("3", "make watch", "Process running with session ID 7\nOutput:\nProcess exited with code 1"),
-            *ran("4", "pytest tests/parser", "Exit code: 0\nOutput:\n12 passed"),
+            item("custom_tool_call", call_id="5", name="apply_patch", input="*** Begin Patch"),
+            item("custom_tool_call_output", call_id="5", output="Success."),
+            *ran("4", "pytest tests/parser", "Process running with session ID 42\nOutput:\n...."),
+            item("function_call", call_id="6", name="write_stdin", arguments='{"session_id": 42, "chars": ""}'),
+            item("function_call_output", call_id="6", output="Process exited with code 0\nOutput:\n12 passed"),
             said("assistant", "All tests pass."),
         ]
     )
@@ -100,6 +104,7 @@ def test_a_transcript_of_codex_is_read_the_same() -> None:
         ("Bash", {"command": "pytest tests/parse"}, False),
         ("memory_search", {}, None),
         ("Bash", {"command": "make watch"}, None),
+        ("apply_patch", {"input": "*** Begin Patch"}, None),
         ("Bash", {"command": "pytest tests/parser"}, True),
     ]
     assert work.steps[0].error == "no such folder"

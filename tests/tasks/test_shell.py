@@ -93,6 +93,96 @@ WORKED = {
 }
 
 
+PASSES, FAILS = "3 passed in 0.1s", "1 failed, 2 passed in 0.1s"
+DEPENDENCY = ran("pip install -e .", 0)
+SCRIPTED = ran("sed -i s/a/b/ a.py", 0)
+HEREDOC = ran("cat > a.py <<'EOF'\nx = 1\nEOF", 0)
+MENDED_BY = [
+    ("pytest", "make check"),
+    ("pytest -q tests/a.py", "make test"),
+    ("pytest", "cd app && npm run test:unit | tail -3"),
+    ("npm test", "npx vitest run"),
+    ("npm test", "node --test"),
+    ("cargo build", "make build"),
+    ("npx tsc --noEmit", "npm run typecheck"),
+    ("npm run lint", "npx eslint ."),
+    ("ruff check .", "make lint"),
+    ("ruff check . && pytest", "make check"),
+    ("./gradlew test", "./gradlew check"),
+    ("python manage.py test", "pytest"),
+    ("go test ./pkg", "make ci"),
+    ("pytest", "./run_tests.sh"),
+]
+NOT_MENDED_BY = [
+    ("pytest", "ls"),
+    ("pytest", "cat a.py"),
+    ("pytest", "ruff check ."),
+    ("pytest", "make"),
+    ("pytest", "make install"),
+    ("pytest", "make build"),
+    ("pytest", "npm ci"),
+    ("pytest", "npm run format-check"),
+    ("pytest", "npm run check-types"),
+    ("pytest", "mkdir tests"),
+    ("pytest", "touch specs"),
+    ("pytest", "git commit -m tests"),
+    ("pytest", "pip install pytest"),
+    ("pytest && ruff check .", "pytest -x"),
+    ("cargo build", "cargo fmt"),
+    ("make check", "pytest"),
+    ("python manage.py test", "python manage.py migrate"),
+    ("fly deploy", "make check"),
+]
+
+
+@pytest.mark.parametrize("mending", [EDIT, SCRIPTED, HEREDOC, DEPENDENCY], ids=["edit", "sed", "heredoc", "install"])
+@pytest.mark.parametrize(("failed", "passed"), MENDED_BY)
+def test_what_a_check_found_is_mended_when_another_of_its_kind_passes_after_a_change(
+    failed: str, passed: str, mending: dict[str, Any]
+) -> None:
+    steps = [ran(failed, 1, "it failed"), mending, ran(passed, 0, "done")]
+    for more in ([], [ran("git commit -am x", 0)], [{"tool": "TodoWrite", "args": {"todos": []}}], [ran("ls", 0)]):
+        work = trajectory_of({"query": "Get it done", "steps": [*steps, *more], "output": "Done.", "trusted": False})
+        assert judge(work).outcome == "success"
+        assert {item.kind for item in distill([(work, judge(work))]).items} == {"strategy"}
+        assert not any(
+            call.args.get("command") == "ls"
+            for item in distill([(work, judge(work))]).items
+            for call in item.pattern.calls
+        )
+
+
+@pytest.mark.parametrize(("failed", "passed"), NOT_MENDED_BY)
+def test_and_by_no_other(failed: str, passed: str) -> None:
+    work = trajectory_of({"query": "Get it done", "steps": [ran(failed, 1, "it failed"), EDIT, ran(passed, 0, "done")]})
+    assert not judge(work).success
+    assert not any(item.kind == "strategy" for item in distill([(work, judge(work))]).items)
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        [ran("pytest", 1, FAILS), ran("make check", 0)],
+        [ran("pytest", 1, FAILS), ran("ls", 0), ran("make check", 0)],
+        [ran("pytest", 1, FAILS), EDIT, ran("make check | tail -3", 0, FAILS)],
+        [ran("pytest", 1, FAILS), EDIT, ran("make check", 0, PASSES), EDIT],
+        [ran("pytest", 1, FAILS), EDIT, ran("make check", 0, PASSES), SCRIPTED],
+        [ran("pytest", 1, FAILS), EDIT, ran("make check", 0, PASSES), EDIT, ran("pytest", 1, FAILS)],
+        [ran("pytest", 1, FAILS), EDIT, ran("make check", 0, PASSES), ran("fly deploy", 1, "no rights")],
+        [ran("make check", 0, PASSES), EDIT, ran("pytest", 1, FAILS)],
+    ],
+    ids=["nothing done", "only looked", "hidden", "edited since", "sed since", "again", "deployment", "before"],
+)
+def test_a_check_that_does_not_hold_after_the_last_change_proves_nothing(steps: list[dict[str, Any]]) -> None:
+    assert not judge(trajectory_of({"query": "Get it done", "steps": steps, "trusted": False})).success
+
+
+def test_a_file_that_could_not_be_read_does_not_spoil_work_that_passed_its_checks() -> None:
+    missing = {"tool": "Read", "args": {"file_path": "README.rst"}, "error": "File does not exist."}
+    work = {"query": "Get it done", "steps": [missing, EDIT, ran("make check", 0)], "trusted": False}
+    assert judge(trajectory_of(work)).outcome == "success"
+
+
 @pytest.mark.parametrize("steps", FAILED.values(), ids=FAILED)
 def test_a_failed_session_is_a_failure_and_never_a_strategy(steps: list[dict[str, Any]]) -> None:
     work = trajectory_of({"query": "Get it done", "steps": steps})

@@ -24,6 +24,7 @@ MAX_TEXT_CHARS = 1_000
 RUNS_COMMANDS = ("Bash",)
 """Tools whose results are errors exactly when the command's exit code was not 0."""
 _EXIT_CODE = regex(r"^(?:Process exited with code|Exit code:) (-?\d+)$", re.MULTILINE)
+_RUNNING = regex(r"^Process running with session ID (\d+)$", re.MULTILINE)
 
 
 def read_transcript(path: Path) -> Trajectory:
@@ -43,6 +44,7 @@ def trajectory_in(lines: Iterable[str]) -> Trajectory:
     query = said = ""
     steps: list[Step] = []
     calls: dict[str, int] = {}
+    running: dict[str, int] = {}
     for message in _messages(lines):
         content = message.get("content")
         parts = content if isinstance(content, list) else [{"type": "text", "text": content}]
@@ -50,20 +52,26 @@ def trajectory_in(lines: Iterable[str]) -> Trajectory:
         kinds = {part.get("type") for part in parts}
         asked = _texts(parts).strip() if message.get("role") == "user" and "tool_result" not in kinds else ""
         if asked:
-            query, steps, calls, said = asked, [], {}, ""
+            query, steps, calls, running, said = asked, [], {}, {}, ""
             continue
         for part in parts:
             if part.get("type") == "text" and message.get("role") == "assistant":
                 said = str(part.get("text") or "")
             elif part.get("type") == "tool_use":
+                value = part.get("input")
+                given: Mapping[str, Any] = value if isinstance(value, Mapping) else {}
+                if part.get("name") == "write_stdin" and str(given.get("session_id")) in running:
+                    calls[str(part.get("id"))] = running[str(given["session_id"])]  # Codex waits for a command
+                    continue
                 calls[str(part.get("id"))] = len(steps)
-                given = part.get("input")
-                step = {"tool": part.get("name") or "tool", "args": given if isinstance(given, Mapping) else {}}
+                step = {"tool": part.get("name") or "tool", "args": given}
                 steps.append(step_of({**step, "text": said[:MAX_TEXT_CHARS]}))
                 said = ""
             elif part.get("type") == "tool_result" and str(part.get("tool_use_id")) in calls:
                 place = calls[str(part["tool_use_id"])]
                 steps[place] = _answered(steps[place], part)
+                if waits := part.get("running"):
+                    running[waits] = place
     return bounded(Trajectory(query=query, steps=tuple(steps), output=said, trusted=False))
 
 
@@ -96,12 +104,15 @@ def _of_codex(item: Mapping[str, Any]) -> Mapping[str, Any]:
             if name == "exec_command" and isinstance(given, Mapping):
                 name, given = "Bash", {"command": given.get("cmd")}
             return {"role": "assistant", "content": [{"type": "tool_use", "id": id, "name": name, "input": given}]}
+        case {"type": "custom_tool_call", "call_id": str() as id, "name": str() as name, "input": str() as text}:
+            call = {"type": "tool_use", "id": id, "name": name, "input": {"input": text}}
+            return {"role": "assistant", "content": [call]}
         case {"type": "function_call_output", "call_id": str() as id, "output": str() as output}:
             head, _, text = output.partition("Output:\n")
-            code = _EXIT_CODE.search(head)
+            code, running = _EXIT_CODE.search(head), _RUNNING.search(head)
             failed = None if code is None else code[1] != "0"  # a command that still runs has no code
             result = {"type": "tool_result", "tool_use_id": id, "content": text or output, "is_error": failed}
-            return {"role": "user", "content": [result]}
+            return {"role": "user", "content": [{**result, "running": running and running[1]}]}
     return {}
 
 

@@ -14,7 +14,18 @@ from typing import Any
 from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
 from wellworn.core.wellformed import one_line
-from wellworn.tasks.shell import Program, checks, looks, programs, refuses_call, reports_findings, stands_in
+from wellworn.tasks.shell import (
+    Program,
+    checks,
+    checks_as_much,
+    looks,
+    programs,
+    read_checks,
+    refuses_call,
+    reports_findings,
+    stands_in,
+    writes,
+)
 from wellworn.tasks.trajectory import Step, Trajectory
 
 FROM_TASK = "[from the task]"
@@ -31,7 +42,14 @@ MAX_DEPTH = 6
 """Of values within values; what is deeper is left out."""
 ERROR_CHARS = 160
 _WORDS = regex(r"[^\W_]+(?:[@.+_/-][^\W_]+)*")
-_LOOKING = regex(r"(?:search|look_?up|find|query|browse|grep|read|list|view)", re.IGNORECASE)
+_LOOKING = regex(
+    r"(?:search|look_?up|find|query|browse|grep|glob|read|list|ls$|view|web_?(?:search|fetch)|todo|update_plan"
+    r"|(?:mcp__\w+__)?memory_(?:search|reason))",
+    re.IGNORECASE,
+)
+_CHANGING = regex(
+    r"(?:^|_)(?:multi_?|notebook_?)?(?:edit|write|patch|replace|insert|create|delete|rename|move|apply)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,6 +98,18 @@ def is_refused(step: Step) -> bool:
     return bool(step.command) and refused and not is_finding(step)
 
 
+def holds(step: Step) -> bool:
+    """Whether a call is a check that passed, as far as its exit code and its output say."""
+    return step.said_ok and checks(step.command) is not None and read_checks(step.result) is not False
+
+
+def changes(step: Step) -> bool:
+    """Whether a call changes what a check is about."""
+    if step.command:
+        return writes(step.command) and checks(step.command) is None
+    return _CHANGING.search(step.action) is not None
+
+
 def _did(step: Step) -> bool:
     """Whether a call worked and belongs to the way: a command that only looked does not."""
     return not step.failed and not (step.command and only_looks(step))
@@ -90,12 +120,17 @@ def same_attempt(one: Step, other: Step) -> bool:
     return attempted(one) <= attempted(other)
 
 
-def _makes_good(worked: Step, failed: Step) -> bool:
+def _makes_good(worked: Step, failed: Step, between: Sequence[Step]) -> bool:
     """Whether a call that worked does what another failed to do. One that never ran changed nothing: another can stand
-    in for it."""
+    in for it. What a check found is mended when another check of its kind holds after something was done about it."""
     if same_attempt(failed, worked):
         return True
-    return bool(worked.command) and is_refused(failed) and _did(worked) and stands_in(worked.command, failed.command)
+    if not worked.command or not _did(worked):
+        return False
+    if is_refused(failed):
+        return stands_in(worked.command, failed.command)
+    mended = any(changes(step) or (step.command and _did(step) and not is_check(step)) for step in between)
+    return mended and is_finding(failed) and holds(worked) and checks_as_much(worked.command, failed.command)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,7 +157,7 @@ def turnarounds(trajectory: Trajectory) -> list[Turnaround]:
         if steps[place].failed:
             open_.append(place)
             continue
-        failed = [earlier for earlier in open_ if _makes_good(steps[place], steps[earlier])]
+        failed = [one for one in open_ if _makes_good(steps[place], steps[one], steps[one + 1 : place])]
         if failed:
             open_ = [earlier for earlier in open_ if earlier not in failed]
             between = [p for p in places if failed[-1] < p < place and _did(steps[p])]

@@ -25,7 +25,7 @@ from wellworn.core.lazy import regex
 from wellworn.core.wellformed import one_line
 from wellworn.models.port import Model
 from wellworn.models.structured import read_json
-from wellworn.tasks.calls import attempted, only_looks, turnarounds, unresolved
+from wellworn.tasks.calls import attempted, changes, holds, is_check, only_looks, turnarounds, unresolved
 from wellworn.tasks.prompting import ask, shown_steps, shown_task
 from wellworn.tasks.shell import read_checks
 from wellworn.tasks.trajectory import Step, Trajectory
@@ -43,7 +43,6 @@ LEAST_SURE = 0.5
 SHORT_ANSWER_CHARS = 80
 """An answer of at most this length can be looked up in what was seen."""
 _ENDING = regex(r"(?:finish|submit|answer|final_?answer|final|respond|terminate|conclude)$", re.IGNORECASE)
-_CHANGING = regex(r"(?:^|_)(?:edit|write|patch|replace|insert|create|delete|rename|move|apply)", re.IGNORECASE)
 _YES_NO = ("yes", "no", "true", "false", "both", "neither")
 _TO_A_JUDGE = regex(
     r"""
@@ -194,7 +193,13 @@ def _end_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:
     if trajectory.exit_code == 0:
         yield (3.0, "exit code 0")
     did = [step for step in calls if not only_looks(step)]
-    if did and did[-1].said_ok and last.said_ok and not _ENDING.match(last.action):  # anything can be handed in
+    if (
+        did
+        and not (did[-1].command and changes(did[-1]))
+        and did[-1].said_ok
+        and last.said_ok
+        and not _ENDING.match(last.action)
+    ):  # anything can be handed in
         yield (0.5, f"the last step worked: {did[-1].call}")
     looked = last.action and only_looks(last) and not last.said_ok
     if looked and (last.result or last.failed) and not answer_of(trajectory):
@@ -205,6 +210,10 @@ def _check_signs(trajectory: Trajectory) -> Iterator[Sign]:
     """The last test run or build whose output says how it went; one before the last change proves nothing, nor does one
     that failed and worked when it was run again."""
     steps = trajectory.steps
+    done = [place for place, step in enumerate(steps) if changes(step) or (step.command and is_check(step))]
+    if done and holds(steps[done[-1]]) and not any(map(is_check, left_undone(trajectory))):
+        yield (1.4, f"the last check holds: {steps[done[-1]].call}")
+        return
     overcome = {place for turn in turnarounds(trajectory) if steps[turn.worked].said_ok for place in turn.failed}
     told = [
         (place, passed)
@@ -214,7 +223,7 @@ def _check_signs(trajectory: Trajectory) -> Iterator[Sign]:
     if not told:
         return
     place, passed = told[-1]
-    changed = any(step.action and _CHANGING.search(step.action) for step in steps[place + 1 :])
+    changed = any(map(changes, steps[place + 1 :]))
     if not passed:
         yield (-0.8 if changed else -2.0, f"its output says that it failed: {steps[place].call}")
     elif not changed and trajectory.trusted:  # strangers can write such a line too
@@ -222,9 +231,10 @@ def _check_signs(trajectory: Trajectory) -> Iterator[Sign]:
 
 
 def left_undone(trajectory: Trajectory) -> list[Step]:
-    """Calls that failed and never worked afterwards, without those that only looked or handed in."""
+    """Calls that failed and never worked afterwards, without those that handed in or, where commands are run, only looked."""
     left = [trajectory.steps[place] for place in unresolved(trajectory)]
-    return [step for step in left if not _ENDING.match(step.action) and not (step.command and only_looks(step))]
+    runs = any(step.command for step in trajectory.steps)
+    return [step for step in left if not _ENDING.match(step.action) and not (runs and only_looks(step))]
 
 
 def _failure_signs(trajectory: Trajectory, calls: Sequence[Step]) -> Iterator[Sign]:

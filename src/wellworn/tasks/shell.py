@@ -29,6 +29,8 @@ _LOOKS = frozenset(
     id uname hostname history man jq sort uniq cut awk ag fd free top lsof printenv test [ tee
     """.split()  # noqa: SIM905  a list of words reads better than a list of strings
 )
+_MOVES = frozenset("mkdir touch rm rmdir cp mv ln chmod chown tar zip unzip rsync curl wget git".split())  # noqa: SIM905
+"""What follows these is a file, whatever its name."""
 _LOOKS_AT = {
     "git": frozenset("status log diff show branch blame remote".split()),  # noqa: SIM905
     "docker": frozenset("ps images logs inspect".split()),  # noqa: SIM905
@@ -94,15 +96,20 @@ _WRONG_CALL = regex(
 _CHECKS = regex(
     r"""
       \b(?:
-        (?P<tests> \w*tests? | \w*specs? | tox | nox | jest | mocha )
-      | (?P<lints> \w*lint | vet | clippy | ruff | mypy | pyright | flake8 | black | isort | prettier )
-      | (?P<builds> \w*build | compile | cmake | ninja | tsc | g?cc | g\+\+ | clang | rustc | javac )
-      | \w*check | make | validate | pre-commit | gradlew? | mvn
+        (?P<tests> \w*tests? | \w*specs? | phpunit | tox | nox | jest | mocha | cypress | bats | behave | cucumber | e2e )
+      | (?P<lints> \w*lint | vet | clippy | ruff | mypy | pyright | flake8 | black | isort | prettier | pre-commit )
+      | (?P<types> \w*-?tsc | type-?check | (?:cargo|deno)\ check )
+      | (?P<builds> \w*build | compile | cmake | ninja | g?cc | g\+\+ | clang | rustc | javac )
+      | (?P<all> (?<![\w:-]) (?: checks? | verify | (?<=run\ )ci | (?<=make\ )ci ) (?![:-]) )
+      | \w*check | make | validate | gradlew? | mvn
       )(?!\w)
     """,
     re.VERBOSE,
 )
-"""Names of programs and sub-commands that test, lint or build; the last line can do any of these."""
+"""Names of programs and sub-commands that test, lint or build; those of the last two lines can do any of these, and the
+last but one usually does all."""
+_KINDS = {"types": ("lints", "builds")}
+_WRITES = regex(r"(?<![\d&<>-])>>?(?![>&=(])\s*(?!/dev/)[\w./~$-]|\b(?:sed|perl) (?:-\S+ )*-\w*i|\btee\b")
 
 Program = tuple[str, ...]
 """A program, with its sub-command or script where it has one."""
@@ -125,10 +132,12 @@ def read_output(output: str) -> bool | None:
 
 
 def checks(command: str) -> frozenset[str] | None:
-    """What a command does of `tests`, `lints` and `builds`: none where it checks in some other way, None if it does not
-    check anything."""
-    found = [match for program in programs(command) for match in _CHECKS.finditer(" ".join(program))]
-    return frozenset(match.lastgroup for match in found if match.lastgroup) if found else None
+    """What a command does of `tests`, `lints` and `builds`, or `all` of them: none where it checks in some other way, None
+    if it does not check anything."""
+    run = [" ".join(program) for program in programs(command) if program[0] not in _MOVES]
+    found = [match for name in run for match in _CHECKS.finditer(name)]
+    kinds = {kind for match in found if (name := match.lastgroup) for kind in _KINDS.get(name, (name,))}
+    return frozenset(kinds - {"all"} or kinds) if found else None
 
 
 def stands_in(command: str, refused: str) -> bool:
@@ -137,7 +146,22 @@ def stands_in(command: str, refused: str) -> bool:
     if wanted and all(any(one.startswith(word) or word.startswith(one) for one in words) for word in wanted):
         return True
     does, meant = checks(command), checks(refused)
-    return does is not None and meant is not None and (not does or not meant or bool(does & meant))
+    if does is None or meant is None:
+        return False
+    return "all" in does | meant or not does or not meant or bool(does & meant)
+
+
+def checks_as_much(command: str, other: str) -> bool:
+    """Whether a command checks all that another does: all of its kinds, or whatever there is to check."""
+    does, meant = checks(command), checks(other)
+    if not does or not meant:
+        return False
+    return "all" in does or meant <= does
+
+
+def writes(command: str) -> bool:
+    """Whether a command changes files by itself: an editor without a screen, or a redirection."""
+    return _WRITES.search(_bare(command)) is not None
 
 
 def reports_findings(command: str, output: str, exit_code: int | None = None) -> bool:
@@ -159,11 +183,15 @@ def programs(command: str) -> tuple[Program, ...]:
 
     Where it does nothing else, the looking is all there is.
     """
-    inner = _INNER.match(command.strip())
-    bare = _QUOTED.sub(" _ ", inner[1] if inner else command)
-    found = [program for part in _CHAIN.split(bare) if (program := _program(part.strip()))]
+    found = [program for part in _CHAIN.split(_bare(command)) if (program := _program(part.strip()))]
     meant = [program for program in found if program[0] not in _ASIDE] or found
     return tuple(dict.fromkeys([one for one in meant if not looks(one)] or meant))
+
+
+def _bare(command: str) -> str:
+    """Without the words in quotes, and without the shell that only runs it."""
+    inner = _INNER.match(command.strip())
+    return _QUOTED.sub(" _ ", inner[1] if inner else command)
 
 
 def _program(part: str) -> Program:
@@ -173,7 +201,8 @@ def _program(part: str) -> Program:
     name = name.rsplit("/", 1)[-1] if not name.startswith("./") else name
     given = [word for word in rest if not word.startswith(("-", ">", "<", "2>"))]
     if _INTERPRETERS.match(name):
-        return (name, *given[:1])
+        script = rest.index(given[0]) if given else len(rest)
+        return (name, *["test"][: "--test" in rest[:script]], *given[:1], *filter(_WORD.match, rest[script + 1 :][:1]))
     if name == "sed":
         return (name, *(word for word in rest[:1] if word == "-n"))
     deep = 2 if given[:1] and given[0] in ("run", "compose", "exec") else 1
