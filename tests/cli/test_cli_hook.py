@@ -165,7 +165,52 @@ def test_work_that_says_nothing_is_not_learned_from_unless_a_model_judges_it(cli
 def test_a_second_prompt_gives_up_the_first(cli: Cli) -> None:
     for _ in range(2):
         cli.ok("hook", "pre-task", "--task-id", "s1", "--query", "q")
-    assert cli.json("tasks", "status")["by_state"] == {"executing": 1, "abandoned": 1}
+    assert cli.json("tasks", "status")["by_state"] == {"executing": 1}
+
+
+QUESTIONS = {
+    "thanks": [],
+    "what does this function do?": [use("1", "Read", file_path="a.py"), use("2", "Grep", pattern="def f")],
+    "where is the config?": [use("1", "Bash", command="ls -la"), use("2", "Bash", command="cat a.toml | head")],
+    "is there a newer release?": [
+        use("1", "WebSearch", query="x"),
+        use("2", "mcp__wellworn__memory_search", query="x"),
+    ],
+    "plan it": [use("1", "TodoWrite", todos=[])],
+}
+
+
+@pytest.mark.parametrize("told", ["", "I prefer tabs over spaces. "])
+@pytest.mark.parametrize("asked", QUESTIONS)
+@pytest.mark.parametrize("failed", [False, True])
+def test_a_prompt_after_which_nothing_was_done_leaves_no_task(
+    cli: Cli, tmp_path: Path, asked: str, told: str, failed: bool
+) -> None:
+    path = tmp_path / "session.jsonl"
+    lines = [entry("user", told + asked)]
+    for call in QUESTIONS[asked]:
+        lines += [entry("assistant", call), entry("user", result(call["id"], "x", error=failed))]
+    path.write_text("\n".join([*lines, entry("assistant", {"type": "text", "text": "Here it is."})]))
+    prompt(cli, "s1", told + asked)
+    over(cli, "Stop", transcript_path=str(path))
+    status = cli.json("tasks", "status", *MEANINGS)
+    assert (status["tasks"], status["items"]) == (0, 0)
+    assert bool(cli.json("list", "--kind", "preference", *MEANINGS)["entries"]) == bool(told)
+
+
+def test_a_command_or_an_edit_is_a_task(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    for number, call in enumerate([use("1", "Edit", file_path="a.py"), use("1", "Bash", command="python a.py")], 1):
+        path.write_text("\n".join([entry("user", "do it"), entry("assistant", call), entry("user", result("1", "x"))]))
+        prompt(cli, "s1", "do it")
+        over(cli, "Stop", transcript_path=str(path))
+        assert cli.json("tasks", "status", *MEANINGS)["tasks"] == number
+
+
+def test_an_interrupted_task_is_gone_with_its_session(cli: Cli) -> None:
+    prompt(cli, "s1", "Fix the parser")
+    over(cli, "SessionEnd")
+    assert cli.json("tasks", "status", *MEANINGS)["tasks"] == 0
 
 
 @pytest.mark.parametrize("verb", ["pre-task", "post-task"])

@@ -92,7 +92,7 @@ def pre_task(
     if not asked.strip():
         raise InvalidInput("--query", "is missing", 'give it, or pipe in {"prompt": …}')
     with opened(target, new=True) as bank:
-        bank.abandon(name, why="another task was begun under its name")
+        bank.abandon(name, keep=False)  # it never came to its end, so nothing is known of it
         agent = target.scope.agent or ""
         work = bank.begin(task_id=name, query=asked, agent_id=agent, domain=domain, k=k)
         hits = [*work.hits, *(_known(bank.memory, target, asked, given, llm) if "prompt" in given else ())]
@@ -172,9 +172,11 @@ def session_end(target: Target, llm: str | None = None) -> None:
     session = _word(read_object(DASH), "session_id")
     if not session:
         raise InvalidInput("session_id", "is missing", 'pipe in {"session_id": …}')
-    with target.open(new=True, llm=llm) as memory, suppress(NotFound):  # no prompt was kept
-        _read_prompts(memory, session)
-        memory.session(session).end()
+    with opened(target, new=True, llm=llm) as bank:
+        bank.abandon(session, keep=False)
+        _read_prompts(bank.memory, session)
+        with suppress(NotFound):  # no prompt was kept
+            bank.memory.session(session).end()
 
 
 def _finish(
@@ -182,12 +184,13 @@ def _finish(
 ) -> TaskResult | None:
     """Finish the task that was begun, or else record the work by itself; None if nothing says how it went.
 
-    The judge counts work without a sign as failed. Without a model such failures would teach nothing.
+    The judge counts work without a sign as failed. Without a model such failures would teach nothing. A prompt after
+    which nothing was done ("thanks", "what does this do?") was no task.
     """
-    from wellworn.tasks.judge import judge as judged
+    from wellworn.tasks import judge
 
-    if not model and not judged(work).teaches:
-        bank.abandon(name, why="nothing says how it went")
+    if not judge.does(work) or (not model and not judge.judge(work).teaches):
+        bank.abandon(name, why="nothing says how it went", keep=judge.does(work))
         return None
     try:
         return bank.finish(name, work)

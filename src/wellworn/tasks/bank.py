@@ -191,13 +191,16 @@ class ReasoningBank:
     def _ended(self, work: Work, execute: Execute) -> TaskResult:
         return self._attempts.end([self._attempts.run(work, execute)])[0]
 
-    def abandon(self, task_id: str, *, why: str = "", scope: Scope | None = None) -> int:
-        """Give up every attempt at a task that was begun and not finished; returns how many."""
+    def abandon(self, task_id: str, *, why: str = "", keep: bool = True, scope: Scope | None = None) -> int:
+        """Give up every attempt at a task that was begun and not finished; returns how many.
+
+        With `keep=False` nothing is left of them: for what turned out to be no task.
+        """
         partition = self._parts.partition(scope)
         begun = self._tasks.find(partition, task_id)
         told = self._parts.scrubbing.sent(partition)(checked_line("why", why)) if begun else ""
         for task in begun:
-            self._tasks.move(task, "abandoned", why=told)
+            self._tasks.move(task, "abandoned", why=told) if keep else self._tasks.drop(task)
         return len(begun)
 
     def matts_parallel(

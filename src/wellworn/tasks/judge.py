@@ -230,6 +230,14 @@ def _check_signs(trajectory: Trajectory) -> Iterator[Sign]:
         yield (1.4, f"its output says that the checks hold: {steps[place].call}")
 
 
+def does(trajectory: Trajectory) -> bool:
+    """Whether there is anything to judge: something was done or said, or the caller says how it ended. What a coding
+    agent only looked at is a question that was answered."""
+    if _decided(trajectory) is not None or trajectory.exit_code == 0:
+        return True
+    return any(trajectory.trusted or not only_looks(step) for step in trajectory.steps)
+
+
 def left_undone(trajectory: Trajectory) -> list[Step]:
     """Calls that failed and never worked afterwards, without those that handed in or, where commands are run, only looked."""
     left = [trajectory.steps[place] for place in unresolved(trajectory)]

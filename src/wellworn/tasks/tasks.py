@@ -129,6 +129,11 @@ class Tasks:
         """Attempts at a task that are under way, newest first, among the partition's latest."""
         return [task for task in self.all(partition, states=("executing",), limit=limit) if task.task_id == task_id]
 
+    def drop(self, task: Task) -> None:
+        """Remove an attempt, unless somebody else has moved it on."""
+        with self._store.transact() as tx:
+            tx.drop_records(RecordFilter(partition=task.partition, kinds=[KIND], keys=[task.id], states=[task.state]))
+
     def _event(self, tx: Tx, task: Task, before: str) -> None:
         """The transition, by the attempt's own id: what a caller names a task may say more than a log should."""
         detail: dict[str, int | float | str] = {"task": task.id, "from": before, "to": task.state}
