@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -10,7 +11,7 @@ from hypothesis import given
 
 from wellworn.tasks import Trajectory, trajectory_of
 from wellworn.tasks.calls import FROM_TASK, ToolCall
-from wellworn.tasks.distill import distill
+from wellworn.tasks.distill import distill, read_items
 from wellworn.tasks.items import NewItem
 from wellworn.tasks.judge import Verdict, judge
 from wellworn.tasks.patterns import from_contrast, from_failure, from_success
@@ -158,3 +159,15 @@ def test_only_whole_words_of_the_task_are_left_open(names: tuple[str, str]) -> N
         f"For tasks like “Report of {year} for {name}”: This worked: report(year=[from the task], page=2)."
     )
     assert item.pattern.shape == f"Report of … for {name}"
+
+
+@pytest.mark.parametrize("error", ["the file was not found in the folder " * 6, "x" * 400, "line one\nline two " * 30])
+def test_what_is_cut_ends_at_a_word_with_an_ellipsis(error: str) -> None:
+    steps = [{"tool": "create_user_with_a_long_name", "args": {"name": "b" * 500}, "error": error}]
+    long = {"title": f"a title {error}", "text": f"Do not call create_user_with_a_long_name: {error}", "steps": [0]}
+    work = trajectory_of({"query": "Create user bob " * 40, "steps": steps, "verdict": False})
+    read, _ = read_items(json.dumps({"items": [long]}), [work], kinds=["guardrail"], most=1)
+    for item in [*distill([(work, judge(work))]).items, *read]:
+        assert item.title.endswith("…")
+        kept = item.title.removesuffix("…").rpartition(" ")[2].strip("“")
+        assert kept in f"{error} {steps}".split() or "xxx" in kept

@@ -58,6 +58,15 @@ def one_line(text: str) -> str:
     return " ".join(kept.split())
 
 
+def shortened(text: str, chars: int) -> str:
+    """Text on one line, cut at a word where it is longer; a word that is too long itself is cut."""
+    line = one_line(text)
+    if len(line) <= chars:
+        return line
+    cut = line[:chars].rpartition(" ")[0]
+    return (cut if 2 * len(cut) >= chars else line[: chars - 1]).rstrip(" ,;:.→") + "…"
+
+
 def without_password(location: str) -> str:
     """A location as it may be shown: a path as it is, a URL with stars for passwords."""
     if "://" not in location:

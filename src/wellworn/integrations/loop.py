@@ -27,7 +27,7 @@ from wellworn.core.fence import ELLIPSIS, MIN_CONFIDENCE, NOTHING, escape
 from wellworn.core.lazy import regex
 from wellworn.core.locks import ForkLock
 from wellworn.core.values import Entry, Hit, Recall, Scope, fence_item
-from wellworn.core.wellformed import clean_text
+from wellworn.core.wellformed import clean_text, shortened
 from wellworn.ingest.validate import (
     MAX_QUERY_CHARS,
     checked_count,
@@ -144,8 +144,7 @@ def age_of(at: datetime, now: datetime) -> str:
 def _framed(hit: Hit, relevance: float, now: datetime, place: int | None, *, natural: bool) -> tuple[str, str, str]:
     """Return the text, with what stands before and after it."""
     item = fence_item(hit.entry, outdated=hit.outdated)
-    topic = " ".join(hit.entry.tags[0].split()) if hit.entry.tags else hit.entry.kind
-    topic = quoted(topic if len(topic) <= _MAX_TOPIC_CHARS else f"{topic[: _MAX_TOPIC_CHARS - 1]}…")
+    topic = quoted(shortened(hit.entry.tags[0] if hit.entry.tags else hit.entry.kind, _MAX_TOPIC_CHARS))
     age, said = age_of(hit.entry.at, now), escape(f"{item.speaker}: {item.text}" if item.speaker else item.text)
     if natural:
         about = [topic, "just now" if age == "now" else f"{age} ago", f"relevance {relevance:.2f}", *item.marks]

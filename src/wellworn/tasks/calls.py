@@ -13,7 +13,7 @@ from typing import Any
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.lazy import regex
-from wellworn.core.wellformed import one_line
+from wellworn.core.wellformed import one_line, shortened
 from wellworn.tasks.shell import (
     Program,
     checks,
@@ -224,7 +224,7 @@ def error_of(step: Step) -> str:
 
 
 def _literal(step: Step) -> ToolCall:
-    error = error_of(step)[:ERROR_CHARS].rstrip(".") if step.failed else ""
+    error = shortened(error_of(step), ERROR_CHARS).rstrip(".") if step.failed else ""
     return ToolCall(tool=step.action, args=_arguments(step), error=error)
 
 

@@ -14,7 +14,7 @@ from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import BudgetExceeded, ModelFailed, ReplyUnreadable
 from wellworn.core.fence import escape
 from wellworn.core.lazy import regex
-from wellworn.core.wellformed import one_line
+from wellworn.core.wellformed import one_line, shortened
 from wellworn.ingest.terms import terms
 from wellworn.models.port import Model
 from wellworn.models.structured import read_json
@@ -150,7 +150,7 @@ def _read(value: object, trajectories: Sequence[Trajectory], kinds: Sequence[str
     failed = [call for step, call in wrong if step.failed or kind == "guardrail"]
     return NewItem(
         kind=kind,
-        title=title[:TITLE_CHARS] or body[:60],
+        title=shortened(title, TITLE_CHARS) or shortened(body, 60),
         advice=body,
         when=when.rstrip("."),
         evidence="\n".join(step.line[:LINE_CHARS] for step in steps),

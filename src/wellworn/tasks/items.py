@@ -28,10 +28,10 @@ from wellworn.core.errors import InvalidInput
 from wellworn.core.lazy import regex
 from wellworn.core.plain import from_plain, to_plain
 from wellworn.core.values import MAX_NAME_CHARS, Entry, Kind, Partition, Scope, State
-from wellworn.core.wellformed import one_line
+from wellworn.core.wellformed import one_line, shortened
 from wellworn.ingest.terms import STOP_WORDS, TASK_END, TASK_LEAD, words
 from wellworn.ingest.validate import MAX_TAGS, Draft
-from wellworn.tasks.calls import OPEN, ToolCall, shape_of
+from wellworn.tasks.calls import ToolCall, shape_of
 from wellworn.tasks.trajectory import Trajectory
 
 ItemKind = Literal["strategy", "guardrail"]
@@ -114,8 +114,7 @@ class NewItem:
 
     @property
     def text(self) -> str:
-        task = self.pattern.task if self.when is None else ""
-        like = task if len(task) <= TASK_CHARS else task[: TASK_CHARS - 1].rstrip() + OPEN
+        like = shortened(self.pattern.task, TASK_CHARS) if self.when is None else ""
         lead = f"{TASK_LEAD}{like}{TASK_END}" if like else f"{self.when}: " if self.when else ""
         return one_line(lead + self.advice)
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from wellworn.core.wellformed import one_line
+from wellworn.core.wellformed import shortened
 from wellworn.tasks.calls import (
     ERROR_CHARS,
     ToolCall,
@@ -140,7 +140,7 @@ def _recipe(trajectory: Trajectory) -> list[NewItem]:
 
 def _own_words(trajectory: Trajectory) -> tuple[list[int], list[str]]:
     places = [place for place, step in enumerate(trajectory.steps) if step.text and not step.failed][-RECIPE_STEPS:]
-    return places, [one_line(trajectory.steps[place].text)[:120].rstrip(".") for place in places]
+    return places, [shortened(trajectory.steps[place].text, 120).rstrip(".") for place in places]
 
 
 def _varied(trajectory: Trajectory, places: Sequence[int]) -> bool:
@@ -168,7 +168,7 @@ def _failed_call(trajectory: Trajectory, place: int) -> NewItem:
 
 def _wrong_way(trajectory: Trajectory, reasons: Sequence[str]) -> list[NewItem]:
     """No call failed, and yet the result was wrong: the way itself, with why it was judged so."""
-    why = one_line("; ".join(reasons))[:ERROR_CHARS] or one_line(trajectory.error)[:ERROR_CHARS]
+    why = shortened("; ".join(reasons) or trajectory.error, ERROR_CHARS)
     done = [place for place in recipe(trajectory) if not is_check(trajectory.steps[place])]
     if why and (places := done[-RECIPE_STEPS:]):
         ok = all(trajectory.steps[place].said_ok for place in places)  # the tools say that it worked
@@ -196,7 +196,7 @@ def _names(trajectory: Trajectory, places: Sequence[int]) -> str:
 
 
 def _error(step: Step, chars: int = ERROR_CHARS) -> str:
-    return f"“{error_of(step)[:chars].rstrip('.')}”"
+    return f"“{shortened(error_of(step), chars).rstrip('.')}”"
 
 
 def _item(
@@ -209,10 +209,9 @@ def _item(
     failed: Sequence[ToolCall] = (),
 ) -> NewItem:
     """An item for the sort of task it was, with the steps it rests on."""
-    title = title if len(title := one_line(title)) <= TITLE_CHARS else title[: TITLE_CHARS - 1].rstrip() + "…"
     evidence = "\n".join(trajectory.steps[place].line[:LINE_CHARS] for place in places)
     pattern = pattern_for(trajectory, calls, failed)
-    return NewItem(kind=kind, title=title, advice=advice, evidence=evidence, pattern=pattern)
+    return NewItem(kind=kind, title=shortened(title, TITLE_CHARS), advice=advice, evidence=evidence, pattern=pattern)
 
 
 def _distinct(items: Sequence[NewItem]) -> list[NewItem]:

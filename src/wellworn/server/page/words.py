@@ -7,6 +7,7 @@ from datetime import datetime
 
 from wellworn.core.dataclass import dataclass
 from wellworn.core.values import Entry, Factor, Hit, Link
+from wellworn.core.wellformed import shortened
 
 FACTOR_WORDS = {
     "terms": "same words",
@@ -61,8 +62,7 @@ def percent(share: float | None) -> str:
 
 
 def short(text: str, width: int = LABEL_CHARS) -> str:
-    line = " ".join(text.split())
-    return line if len(line) <= width else line[: width - 1] + "…"
+    return shortened(text, width)
 
 
 def factor(name: str) -> str:
