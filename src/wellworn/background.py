@@ -18,8 +18,7 @@ from wellworn.jobs.worker import Handler, Worker
 from wellworn.models.ledger import Budget, InFlight, Meter, Prices
 from wellworn.models.port import Model
 from wellworn.reflection.reflector import Reflector
-from wellworn.reflection.service import Reflections, SessionWatch
-from wellworn.reflection.summary import Summarizer
+from wellworn.reflection.service import Reflections, SessionWatch, Summarizer
 from wellworn.reflection.values import Reflection, ReflectionSettings
 from wellworn.search.pipeline import Searcher
 from wellworn.store.port import Store

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from wellworn.core.errors import ReplyUnreadable
 from wellworn.core.wellformed import one_line
-from wellworn.reflection.parse import MAX_SUMMARY_CHARS, MOST_MEMORIES, Action, read_actions, read_memories
+from wellworn.reflection.extract import MAX_SUMMARY_CHARS, MOST_MEMORIES, Action, read_actions, read_memories
 
 NUMBERS = frozenset(range(6))
 

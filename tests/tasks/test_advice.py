@@ -11,7 +11,7 @@ import yaml
 
 from contract.builders import make_entry
 from wellworn.core.values import Entry, Kind
-from wellworn.tasks.advice import contradiction, duplicates
+from wellworn.tasks.consolidate import contradiction, duplicates
 
 
 def entry(text: str, kind: Kind = "strategy") -> Entry:

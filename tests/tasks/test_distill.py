@@ -15,8 +15,7 @@ from wellworn import BudgetExceeded, ModelFailed, ReplyUnreadable
 from wellworn.models import ScriptedModel
 from wellworn.tasks import Task, Work
 from wellworn.tasks.distill import distill, read_items
-from wellworn.tasks.judge import Verdict, judge
-from wellworn.tasks.prompting import prompt
+from wellworn.tasks.judge import Verdict, judge, prompt
 
 from .world import AGENT, NOON, a_call, a_try, corrected, stuck
 

@@ -11,10 +11,9 @@ from hypothesis import given
 
 from wellworn.tasks import Trajectory, trajectory_of
 from wellworn.tasks.calls import FROM_TASK, ToolCall
-from wellworn.tasks.distill import distill, read_items
+from wellworn.tasks.distill import distill, from_contrast, from_failure, from_success, read_items
 from wellworn.tasks.items import NewItem
 from wellworn.tasks.judge import Verdict, judge
-from wellworn.tasks.patterns import from_contrast, from_failure, from_success
 
 from .test_trajectory import TRAJECTORIES
 from .world import a_call, a_try, corrected, stuck

@@ -1,4 +1,4 @@
-"""Export and import by format: `jsonl`, one lossless file, or `markdown`, a folder for people. Knows neither's details.
+"""Export and import by format: `jsonl`, one lossless file, or `markdown`, a folder for people.
 
 A load into a scope writes nothing outside of it: entries of partitions that the scope sees return to them, all others go
 to its home partition, with their ids where those are free and new ones where not.
@@ -11,21 +11,48 @@ carries entry ids instead, and learned states are made anew from it. Stop whoeve
 from __future__ import annotations
 
 import hashlib
+import json
 import tempfile
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from datetime import datetime
 from pathlib import Path
+from typing import Any, BinaryIO
 
 from wellworn.core.clock import Clock
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, StoreCorrupt, TransferError
-from wellworn.core.values import Progress, Scope
+from wellworn.core.plain import to_plain
+from wellworn.core.values import Entry, Link, Partition, Progress, Scope
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.validate import shown
 from wellworn.learning.records import OUTCOME, POLICY, RECALL
-from wellworn.ops.bundle import Loaded, Written, admit
-from wellworn.ops.jsonl import export_file, read_file
+from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent
+from wellworn.ops.files import beside, open_plain
+from wellworn.ops.lines import (
+    OLD_KINDS,
+    RULES,
+    OutcomeLine,
+    Plain,
+    RecallLine,
+    TenantLine,
+    TurnLine,
+    check_outcome,
+    check_recall,
+    checked,
+    float_bytes,
+    is_unit_or_zero,
+    log_lines,
+    or_none,
+    placed,
+    plain_session,
+    plain_time,
+    session_of,
+    value_of,
+    vector_of,
+)
 from wellworn.ops.markdown import export_folder, load_folder
-from wellworn.store.port import Record, RecordFilter, Store
+from wellworn.store.port import EmbeddingModel, Record, RecordFilter, Replaced, Store, StoreReader
 from wellworn.store.sqlite.store import SqliteStore
 
 __all__ = ["FORMATS", "Loaded", "Written", "export_to", "load_from"]
@@ -202,3 +229,287 @@ def _copy_records(source: Store, target: Store) -> int:
         with target.transact() as tx:
             copied += sum(no is not None for no in tx.put_records(chosen, replace=False))
             tx.put_records([mark])
+
+
+# -- the lossless file -------------------------------------------------------------------------------------------------
+#
+# One UTF-8 file, one JSON object a line, sealed by a hash.
+#
+#     {"wellworn_export": 3, "created_at": "…", "model": {"name": "…", "width": 256} | null}
+#     {"type": "entry", …every field…, "vector": "<base64 of little-endian float32>" | null}
+#     {"type": "replaced", "entry": {…an older state…}, "change": "edited", "changed_at": "…"}
+#     {"type": "turn", "partition": {…}, "session_id": "…", "number": 0, …}
+#     {"type": "session", "partition": {…}, "session_id": "…", "turns": 1, "reflected": 0, …}
+#     {"type": "link", "link": {"source": "…", "target": "…", "type": "supports", …}}
+#     {"type": "recall" | "outcome" | "tenant", …} the learning log: see `lines`
+#     {"type": "end", "lines": <lines before this one>, "sha256": "<hash of all bytes before this line>"}
+#
+# The file appears under its name only when it is whole. A load checks the seal, then every line, before anything is
+# written, and holds the whole content in memory. Files of version 1 (no learning log) and 2 (another word for partition)
+# are read too. The audit log, jobs, records and model calls are the store's own and stay there.
+
+VERSION = 3
+MAX_LINE_BYTES = 32_000_000
+
+
+# -- writing -----------------------------------------------------------------------------------------------------
+
+
+class _Sealed:
+    """A file under way: counts its lines by type and hashes its bytes. Leaves out what could not be loaded again."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._hash = hashlib.sha256()
+        self.lines: dict[str, int] = {}
+        self.bytes = 0
+        self.left_out = 0
+
+    def keep(self, type_: str, kind: type[Any], values: dict[str, Any], **more: Any) -> bool:  # JSON values
+        """Write a line if a load would accept it; a damaged store may hold what it would not."""
+        try:
+            value = value_of(kind, values, type_)
+            if isinstance(value, Entry):
+                coherent(Bundle(entries=[value]), where=type_)
+        except TransferError:
+            self.left_out += 1
+            return False
+        self.write(type_, {"type": type_, **values, **more})
+        return True
+
+    def write(self, type_: str, values: dict[str, Any]) -> None:
+        line = json.dumps(values, ensure_ascii=False, allow_nan=False, separators=(",", ":")).encode() + b"\n"
+        self._file.write(line)
+        self._hash.update(line)
+        self.bytes += len(line)
+        self.lines[type_] = self.lines.get(type_, 0) + 1
+
+    def seal(self) -> None:
+        self.write("end", {"type": "end", "lines": sum(self.lines.values()), "sha256": self._hash.hexdigest()})
+
+
+def export_file(
+    store: StoreReader,
+    path: Path,
+    *,
+    partitions: Sequence[Partition],
+    vectors: bool,
+    now: datetime,
+    progress: Progress | None = None,
+) -> Written:
+    """Write the partitions to a file, replacing one of that name; links to entries elsewhere are left out."""
+    if path.is_dir():
+        raise TransferError(f"{path} is a folder; name a file to export to, as in {path / 'memory.jsonl'}")
+    model = store.model() if vectors else None
+    with beside(path) as file:
+        out = _Sealed(file)
+        header_model = None if model is None else to_plain(model)
+        out.write("header", {"wellworn_export": VERSION, "created_at": plain_time(now), "model": header_model})
+        ids = _write_entries(out, store, partitions, model, progress)
+        _write_turns(out, store, partitions, ids)
+        _write_links(out, store, ids)
+        for line in log_lines(store, partitions, ids):
+            out.write(line["type"], line)
+        out.seal()
+    counts = out.lines
+    return Written(
+        path=str(path),
+        format="jsonl",
+        entries=counts.get("entry", 0),
+        links=counts.get("link", 0),
+        turns=counts.get("turn", 0),
+        versions=counts.get("replaced", 0),
+        outcomes=counts.get("outcome", 0),
+        bytes=out.bytes,
+        unreadable=out.left_out,
+    )
+
+
+def _write_entries(
+    out: _Sealed,
+    store: StoreReader,
+    partitions: Sequence[Partition],
+    model: EmbeddingModel | None,
+    progress: Progress | None,
+) -> dict[str, None]:
+    """Entries in row order, each followed by its older states; returns their ids in that order."""
+    total = store.counts(partitions)["entries"]
+    ids: dict[str, None] = {}
+    for partition in partitions:
+        for page in store.pages([partition]):
+            stored = store.index_of([no for no, _ in page]) if model else {}
+            for no, entry in page:
+                _, vector = stored.get(no, (None, None))
+                whole = vector is not None and model is not None and vector.shape == (model.width,)
+                numbers = float_bytes(vector) if vector is not None and whole and is_unit_or_zero(vector) else None
+                if out.keep("entry", Entry, to_plain(entry), vector=to_plain(numbers)):
+                    ids[entry.id] = None
+                    for old in store.replaced(entry.id):
+                        out.keep("replaced", Replaced, to_plain(old))
+            if progress is not None:
+                progress(len(ids), max(total, len(ids)))
+    return ids
+
+
+def _write_turns(out: _Sealed, store: StoreReader, partitions: Sequence[Partition], ids: dict[str, None]) -> None:
+    for partition in partitions:
+        for head in store.sessions(partition):
+            said = 0
+            for turn in store.turns(partition, head.id):
+                values = {"partition": to_plain(partition), **to_plain(turn)}
+                if turn.entry_id not in ids:
+                    values["entry_id"] = None  # the entry was forgotten and the turn kept
+                if out.keep("turn", TurnLine, values):
+                    said = turn.number + 1
+            if said:
+                read = min(max(head.reflected, 0), said)
+                out.write("session", {"type": "session", **plain_session(replace(head, turns=said, reflected=read))})
+
+
+def _write_links(out: _Sealed, store: StoreReader, ids: dict[str, None], size: int = 500) -> None:
+    """Each link once, with its source, if its target is in the export too."""
+    ordered = list(ids)
+    for start in range(0, len(ordered), size):
+        sources = set(ordered[start : start + size])
+        for link in store.links(ordered[start : start + size]):
+            if link.source in sources and link.target in ids and link.source != link.target:
+                out.keep("link", _LinkLine, {"link": to_plain(link)})
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Header:
+    """The first line, without the version."""
+
+    created_at: datetime
+    model: EmbeddingModel | None
+
+
+@dataclass(frozen=True, kw_only=True)
+class _LinkLine:
+    link: Link
+
+
+RULES[_Header] = {"model": or_none(checked)}
+RULES[_LinkLine] = {"link": checked}
+
+
+def read_file(path: Path) -> Bundle:
+    """The content of an export: its seal checked first, then every value, then how they fit together."""
+    try:
+        with open_plain(path) as file:
+            bundle = Bundle(model=_check_header(file, path))
+            _check_seal(file, path)
+            for number, line in _content(file, path):
+                where = f"{path}: line {number}"
+                _keep(bundle, _json_of(line, where), where)
+    except OSError as error:
+        raise TransferError(f"cannot read {path}: {error.strerror or error}") from error
+    return coherent(bundle, where=str(path))
+
+
+def _keep(bundle: Bundle, values: Any, where: str) -> None:
+    """Add one line to the bundle."""
+    if not isinstance(values, dict) or not isinstance(type_ := values.pop("type", None), str):
+        raise TransferError(f"{where}: has no type")
+    plain: dict[str, tuple[list[Any], type[Any]]] = {
+        "turn": (bundle.turns, TurnLine),
+        "replaced": (bundle.replaced, Replaced),
+        "tenant": (bundle.tenants, TenantLine),
+    }
+    with placed(where):
+        if type_ in plain:
+            lines, kind = plain[type_]
+            lines.append(value_of(kind, values, where))
+        elif type_ == "entry":
+            _keep_entry(bundle, values, where)
+        elif type_ == "link":
+            bundle.links.append(value_of(_LinkLine, values, where).link)
+        elif type_ == "session":
+            bundle.sessions.append(session_of(values, where))
+        elif type_ == "recall":
+            bundle.recalls.append(check_recall(value_of(RecallLine, values, where)))
+        elif type_ == "outcome":
+            outcome = value_of(OutcomeLine, values, where)
+            if outcome.kind not in OLD_KINDS:
+                bundle.outcomes.append(check_outcome(outcome))
+        else:
+            raise TransferError(f"{where}: {type_!r} is not a type of line")
+
+
+def _keep_entry(bundle: Bundle, values: Plain, where: str) -> None:
+    vector = values.pop("vector", None)
+    entry = value_of(Entry, values, where)
+    bundle.entries.append(entry)
+    if vector is not None:
+        with placed(f"{where}: vector"):
+            if bundle.model is None:
+                raise InvalidInput("vector", "has no model to belong to")
+            bundle.vectors[entry.id] = vector_of(vector, bundle.model.width)
+
+
+def _check_header(file: BinaryIO, path: Path) -> EmbeddingModel | None:
+    """The model of the vectors, if the first line says that this is an export we can read."""
+    where = f"{path}: line 1"
+    line = next(_lines(file, path), b"")
+    values = _json_of(line, where) if b"_export" in line else {}
+    named = [key for key in values if key.endswith("_export")] if isinstance(values, dict) else []
+    if not named:
+        raise TransferError(f"{path} is not a wellworn export: its first line has no 'wellworn_export'")
+    version = values.pop(named[0])  # the product had another name before version 3
+    if isinstance(version, bool) or version not in range(1, VERSION + 1):
+        raise TransferError(f"{path} is of export version {version}; this release reads up to version {VERSION}")
+    return value_of(_Header, values, where).model
+
+
+def _check_seal(file: BinaryIO, path: Path) -> None:
+    """The last line must count and hash everything before it."""
+    hashed, count, last = hashlib.sha256(), 0, b""
+    for line in _lines(file, path):
+        hashed.update(last)
+        count += bool(last)
+        last = line
+    where = f"{path}: last line"
+    values = _json_of(last, where) if last.endswith(b"\n") else None
+    if not isinstance(values, dict) or values.get("type") != "end":
+        raise TransferError(f"{path} is cut short: it does not end with an end line; export it again")
+    if values != {"type": "end", "lines": count, "sha256": hashed.hexdigest()}:
+        raise TransferError(f"{path} is damaged: its lines do not have the hash that its end line states")
+
+
+def _lines(file: BinaryIO, path: Path) -> Iterator[bytes]:
+    """Every line from the start, its line end included."""
+    file.seek(0)
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        if len(line) > MAX_LINE_BYTES:
+            raise TransferError(f"{path} has a line of more than {MAX_LINE_BYTES:,} bytes")
+        yield line
+
+
+def _content(file: BinaryIO, path: Path) -> Iterator[tuple[int, bytes]]:
+    """The lines between the first and the last, numbered from 1 over the whole file."""
+    before: bytes | None = None
+    for number, line in enumerate(_lines(file, path)):
+        if before is not None and number > 1:
+            yield number, before
+        before = line
+
+
+def _json_of(line: bytes, where: str) -> Any:  # any JSON value
+    try:
+        return json.loads(line.decode(), object_pairs_hook=_unique_keys, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise TransferError(f"{where}: is not readable JSON: {error}") from None
+
+
+def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) != len(pairs):
+        raise ValueError("a key is there twice")
+    return values
+
+
+def _refuse_constant(name: str) -> float:
+    raise ValueError(f"{name} is not a JSON number")

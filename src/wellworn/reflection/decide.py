@@ -18,8 +18,7 @@ from wellworn.core.values import Entry
 from wellworn.ingest.terms import terms
 from wellworn.models.port import Model, Request
 from wellworn.reflection.compare import Relation, compare, may_be_one
-from wellworn.reflection.extract import prompt
-from wellworn.reflection.parse import Action, read_actions
+from wellworn.reflection.extract import Action, prompt, read_actions
 from wellworn.reflection.values import Candidate
 
 BATCH = 12

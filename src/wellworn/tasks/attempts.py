@@ -22,8 +22,7 @@ from wellworn.tasks.distill import Distilled, Judged
 from wellworn.tasks.engine import Parts
 from wellworn.tasks.finish import Finisher
 from wellworn.tasks.items import bank_partition, checked_domain
-from wellworn.tasks.judge import Verdict, judge
-from wellworn.tasks.prompting import prompt, shown_attempts
+from wellworn.tasks.judge import Verdict, judge, prompt, shown_attempts
 from wellworn.tasks.tasks import Task, Tasks
 from wellworn.tasks.trajectory import Trajectory, bounded, text_of, trajectory_of
 

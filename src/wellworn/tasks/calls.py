@@ -1,6 +1,6 @@
 """Tool calls as data: what was attempted, what failed and then worked, and calls whose values are left open.
 
-Reads trajectories only. `patterns` turns the findings into items.
+Reads trajectories only. `distill` turns the findings into items.
 """
 
 from __future__ import annotations

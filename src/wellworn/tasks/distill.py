@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 from wellworn.core.dataclass import dataclass
@@ -18,19 +18,36 @@ from wellworn.core.wellformed import one_line, shortened
 from wellworn.ingest.terms import terms
 from wellworn.models.port import Model
 from wellworn.models.structured import read_json
-from wellworn.tasks.calls import is_finding, opened
+from wellworn.tasks.calls import (
+    ERROR_CHARS,
+    ToolCall,
+    Turnaround,
+    called,
+    changed,
+    error_of,
+    is_check,
+    is_finding,
+    is_refused,
+    opened,
+    prepared,
+    put_argument,
+    recipe,
+    same_attempt,
+    turnarounds,
+    unresolved,
+)
 from wellworn.tasks.items import (
     ITEM_KINDS,
     MOST_CONTRASTS,
     MOST_GUARDRAILS,
     MOST_STRATEGIES,
+    START_CONFIDENCE,
     ItemKind,
     NewItem,
     pattern_for,
 )
-from wellworn.tasks.judge import Verdict, why_rules
-from wellworn.tasks.patterns import LINE_CHARS, from_contrast, from_failure, from_success
-from wellworn.tasks.prompting import ask, shown_attempts, shown_steps, shown_task
+from wellworn.tasks.judge import Verdict, ask, shown_attempts, shown_steps, shown_task, why_rules
+from wellworn.tasks.shell import programs
 from wellworn.tasks.trajectory import Step, Trajectory
 
 DISTILL_TOKENS = 1_200
@@ -181,3 +198,197 @@ def _places(value: object, trajectories: Sequence[Trajectory]) -> list[tuple[int
             if 0 <= attempt < len(trajectories) and step < len(trajectories[attempt].steps):
                 found.append((attempt, step))
     return [*dict.fromkeys(found)]
+
+
+# -- without a model ---------------------------------------------------------------------------------------------------
+#
+# Deterministic, and only as clever as it can prove: every item names calls that were made and quotes them as evidence.
+#
+# | seen                                                              | item                                             |
+# |-------------------------------------------------------------------|--------------------------------------------------|
+# | a call failed, and worked with other arguments                    | strategy: these arguments, not those             |
+# | a call failed, and the same call worked later                     | strategy: try again, after what was done between |
+# | calls worked one after the other to a success                     | strategy: the recipe                             |
+# | a call failed whatever was done before it                         | guardrail: not the last two ways                 |
+# | the attempt ended in a failing call, or in a wrong result         | guardrail: not this call, not this way           |
+# | a test, linter or compiler failed with what it found              | nothing against it: that is information          |
+# | a call failed in one attempt, and worked in another               | strategy, as if one agent had done both          |
+
+RULE_TITLE_CHARS = 90
+RECIPE_STEPS = 8
+LINE_CHARS = 600
+DOUBTFUL = 0.35
+"""How sure a guardrail against calls is that worked, as their tools say."""
+
+
+def from_success(trajectory: Trajectory) -> list[NewItem]:
+    """At most three strategies from an attempt that succeeded; no recipe where its last call failed for good. A command
+    that could not be called at all is a guardrail, too."""
+    found = [
+        _turned(trajectory, turn) for one in turnarounds(trajectory) if (turn := _without_findings(trajectory, one))
+    ]
+    calls, left = called(trajectory), unresolved(trajectory)
+    whole = [] if calls and calls[-1] in left else _recipe(trajectory)
+    refused = [_failed_call(trajectory, place) for place in left if is_refused(trajectory.steps[place])]
+    return [*_distinct([*found[: MOST_STRATEGIES - 1], *whole, *found])[:MOST_STRATEGIES], *refused[-1:]]
+
+
+def from_failure(trajectory: Trajectory, reasons: Sequence[str] = ()) -> list[NewItem]:
+    """At most two guardrails from an attempt that failed; `reasons` are the judge's."""
+    left = [place for place in unresolved(trajectory) if not is_finding(trajectory.steps[place])]
+    found = _ways(trajectory, left[-1]) or [_failed_call(trajectory, left[-1])] if left else []
+    refused = [place for place in called(trajectory) if is_refused(trajectory.steps[place])]
+    found = found or _wrong_way(trajectory, reasons) or [_failed_call(trajectory, place) for place in refused[-1:]]
+    return _distinct(found)[:MOST_GUARDRAILS]
+
+
+def from_contrast(successes: Sequence[Trajectory], failures: Sequence[Trajectory]) -> list[NewItem]:
+    """At most five items from several attempts at one task: what failed in one and worked in another, as if one agent
+    had done both."""
+    both = [replace(won, steps=(*_wrong(lost, won), *won.steps)) for won in successes[:1] for lost in failures]
+    found = [item for one in [*both, *successes] for item in from_success(one)]
+    return _distinct(found or [item for one in failures for item in from_failure(one)])[:MOST_CONTRASTS]
+
+
+def _wrong(lost: Trajectory, won: Trajectory) -> list[Step]:
+    """The calls that only the attempt that failed has made: they failed, whatever their tools say."""
+    right = {step.call for step in won.steps if not step.failed}
+    wrong = [step for step in lost.steps if step.action and step.call not in right]
+    return [step if step.failed else replace(step, ok=False, error="the attempt failed") for step in wrong]
+
+
+# -- one attempt -----------------------------------------------------------------------------------------------------
+
+
+def _without_findings(trajectory: Trajectory, turn: Turnaround) -> Turnaround | None:
+    """The turnaround as far as calls were wrong; None where a check found something, and then no more."""
+    wrong = tuple(place for place in turn.failed if not is_finding(trajectory.steps[place]))
+    return replace(turn, failed=wrong) if wrong else None
+
+
+def _turned(trajectory: Trajectory, turn: Turnaround) -> NewItem:
+    """A call that failed and then worked."""
+    last, worked = trajectory.steps[turn.failed[-1]], trajectory.steps[turn.worked]
+    different = changed(last, worked)
+    before = [opened(trajectory, place) for place in turn.between]
+    call = opened(trajectory, turn.worked, literal=different)
+    failed = [opened(trajectory, place, literal=different) for place in turn.failed[-2:]]
+    between = [one.text for one in before]
+    first = f"First {', then '.join(between)}; then" if between else ""
+    if different:
+        now, then = (", ".join(put_argument(name, pair[side]) for name, pair in different.items()) for side in (1, 0))
+        advice = f"{first or 'Call'} {call.text}. {worked.action} failed with {then}: {_error(last)}."
+        title = f"{worked.action}: {now}, not {then}"
+    elif between:
+        advice = f"{first} call {call.text}: before that it failed with {_error(last)}."
+        title = f"{worked.action}: first {', then '.join(between)}"
+        failed = []
+    else:
+        advice = f"Try {call.text} again when it fails with {_error(last)}: it worked at try {len(turn.failed) + 1}."
+        title = f"{worked.action}: try again, it worked at try {len(turn.failed) + 1}"
+        failed = []
+    places = (*turn.failed, *turn.between, turn.worked)
+    return _item("strategy", title, advice, trajectory, places, [*before, call], failed)
+
+
+def _recipe(trajectory: Trajectory) -> list[NewItem]:
+    """The calls that worked, in order; of an attempt without calls, what it did in its own words."""
+    places = recipe(trajectory)[-RECIPE_STEPS:]
+    calls = [opened(trajectory, place) for place in places]
+    if places:
+        title, told = _names(trajectory, places), [call.text for call in calls]
+    else:
+        places, told = _own_words(trajectory)
+        title = told[0] if told else ""
+    advice = f"This worked: {' → '.join(told)}."
+    return [_item("strategy", title, advice, trajectory, places, calls)] if places else []
+
+
+def _own_words(trajectory: Trajectory) -> tuple[list[int], list[str]]:
+    places = [place for place, step in enumerate(trajectory.steps) if step.text and not step.failed][-RECIPE_STEPS:]
+    return places, [shortened(trajectory.steps[place].text, 120).rstrip(".") for place in places]
+
+
+def _varied(trajectory: Trajectory, places: Sequence[int]) -> bool:
+    """Whether other things were done before each of these calls: then it was not tried again unchanged."""
+    before = [[trajectory.steps[one].call for one in prepared(trajectory, place)] for place in places]
+    return any(calls != before[0] for calls in before)
+
+
+def _ways(trajectory: Trajectory, last: int) -> list[NewItem]:
+    """A call that failed whatever was done before it: the last ways that were tried, where there were several."""
+    steps = trajectory.steps
+    tried = [place for place in called(trajectory) if steps[place].failed and same_attempt(steps[place], steps[last])]
+    ways = [(*before, place) for place in reversed(tried) if (before := prepared(trajectory, place))]
+    return [
+        _way(trajectory, way, f"It failed with {_error(steps[way[-1]])}.") for way in ways * _varied(trajectory, tried)
+    ]
+
+
+def _failed_call(trajectory: Trajectory, place: int) -> NewItem:
+    step, call = trajectory.steps[place], opened(trajectory, place)
+    advice = f"Do not rely on {call.text}: it failed with {_error(step)}."
+    title = f"{step.action}: failed with {_error(step, 50)}"
+    return _item("guardrail", title, advice, trajectory, [place], failed=[call])
+
+
+def _wrong_way(trajectory: Trajectory, reasons: Sequence[str]) -> list[NewItem]:
+    """No call failed, and yet the result was wrong: the way itself, with why it was judged so."""
+    why = shortened("; ".join(reasons) or trajectory.error, ERROR_CHARS)
+    done = [place for place in recipe(trajectory) if not is_check(trajectory.steps[place])]
+    if why and (places := done[-RECIPE_STEPS:]):
+        ok = all(trajectory.steps[place].said_ok for place in places)  # the tools say that it worked
+        return [replace(_way(trajectory, places, why), confidence=DOUBTFUL if ok else START_CONFIDENCE)]
+    if why and trajectory.error:
+        failed = _item("guardrail", f"Failed: {why}", f"This did not succeed. {why}", trajectory, [])
+        return [replace(failed, evidence=trajectory.error)]
+    places, told = _own_words(trajectory)
+    advice = f"This way did not succeed: {' → '.join(told)}. {why}"
+    return [_item("guardrail", f"Not enough: {told[0]}", advice, trajectory, places)] if why and told else []
+
+
+def _way(trajectory: Trajectory, places: Sequence[int], why: str) -> NewItem:
+    failed = [opened(trajectory, place) for place in places]
+    title = f"Not enough: {_names(trajectory, places)}"
+    advice = f"This way did not succeed: {' → '.join(call.text for call in failed)}. {why}"
+    return _item("guardrail", title, advice, trajectory, places, failed=failed)
+
+
+# -- in words --------------------------------------------------------------------------------------------------------
+
+
+def _names(trajectory: Trajectory, places: Sequence[int]) -> str:
+    """The tools that were called; of commands their programs."""
+    steps = [trajectory.steps[place] for place in places]
+    names = [" ".join(programs(step.command)[-1]) if step.command else step.action for step in steps]
+    return " → ".join(dict.fromkeys(names))
+
+
+def _error(step: Step, chars: int = ERROR_CHARS) -> str:
+    return f"“{shortened(error_of(step), chars).rstrip('.')}”"
+
+
+def _item(
+    kind: ItemKind,
+    title: str,
+    advice: str,
+    trajectory: Trajectory,
+    places: Sequence[int],
+    calls: Sequence[ToolCall] = (),
+    failed: Sequence[ToolCall] = (),
+) -> NewItem:
+    """An item for the sort of task it was, with the steps it rests on."""
+    evidence = "\n".join(trajectory.steps[place].line[:LINE_CHARS] for place in places)
+    pattern = pattern_for(trajectory, calls, failed)
+    return NewItem(
+        kind=kind, title=shortened(title, RULE_TITLE_CHARS), advice=advice, evidence=evidence, pattern=pattern
+    )
+
+
+def _distinct(items: Sequence[NewItem]) -> list[NewItem]:
+    """Each once, in order, by its calls; one without evidence is left out."""
+    found: dict[str, NewItem] = {}
+    for item in items:
+        if item.evidence:
+            found.setdefault(item.pattern.key(item.kind) or item.text, item)
+    return [*found.values()]
