@@ -18,7 +18,7 @@ import typer
 
 from wellworn.cli import options, render
 from wellworn.cli.edge import FAILED, confirm
-from wellworn.cli.options import EVERYDAY, command
+from wellworn.cli.options import EVERYDAY, argument, command, flag, option
 from wellworn.cli.target import Target, pasteable
 from wellworn.core.errors import InvalidInput, ScopeError, StoreCorrupt
 from wellworn.core.values import Scope
@@ -34,13 +34,11 @@ verbs = typer.Typer()
 
 ALWAYS, RECALLS, CALLS = "always", "recalls", "calls"
 """What --keep takes beside kinds and days."""
-Place = Annotated[Path, typer.Argument(metavar="PATH", help="A .jsonl file, or a folder of Markdown files.")]
+Place = Annotated[Path, argument("PATH", "A .jsonl file, or a folder of Markdown files.")]
 
 
 @command(verbs, "doctor", "doctor --repair", panel=EVERYDAY)
-def doctor(
-    target: Target, repair: Annotated[bool, typer.Option("--repair", help="Repair what can be repaired.")] = False
-) -> None:
+def doctor(target: Target, repair: Annotated[bool, flag("--repair", "Repair what can be repaired.")] = False) -> None:
     """Check the whole store; exits 1 if problems are found, or remain.
 
     A file with broken pages is copied row by row; the damaged one is kept as FILE.damaged.
@@ -85,7 +83,7 @@ def _answer_report(report: Report, target: Target) -> None:
 def export(
     target: Target,
     path: Place,
-    plain: Annotated[bool, typer.Option("--plain", help="Write an encrypted store to a plain file.")] = False,
+    plain: Annotated[bool, flag("--plain", "Write an encrypted store to a plain file.")] = False,
 ) -> None:
     """Write the memory to a file or folder.
 
@@ -131,8 +129,7 @@ def _readable_copy(target: Target) -> Iterator[Memory]:
 
 @command(app, "rekey", "admin rekey --new-key-file new.key")
 def rekey(
-    target: Target,
-    new_key_file: Annotated[Path, typer.Option("--new-key-file", metavar="PATH", help="A file with the new key.")],
+    target: Target, new_key_file: Annotated[Path, option("--new-key-file", "PATH", "A file with the new key.")]
 ) -> None:
     """Encrypt the file with another key, or a plain file for the first time; close every other program on it first.
 
@@ -170,12 +167,12 @@ def rekey(
 @command(verbs, "move", "move memory.db postgresql://wellworn@db.example/agents", panel="More")
 def move(
     target: Target,
-    source: Annotated[str, typer.Argument(metavar="FROM", help="A file, or postgresql://….")],
-    to: Annotated[str, typer.Argument(metavar="TO", help="A new file, or postgresql://….")],
+    source: Annotated[str, argument("FROM", "A file, or postgresql://….")],
+    to: Annotated[str, argument("TO", "A new file, or postgresql://….")],
     new_key_file: Annotated[
-        Path | None, typer.Option("--new-key-file", metavar="PATH", help="A file with the key of the new store.")
+        Path | None, option("--new-key-file", "PATH", "A file with the key of the new store.")
     ] = None,
-    plain: Annotated[bool, typer.Option("--plain", help="Let an encrypted store pass through a plain file.")] = False,
+    plain: Annotated[bool, flag("--plain", "Let an encrypted store pass through a plain file.")] = False,
 ) -> None:
     """Copy a whole memory to another engine and prove by a hash that all of it arrived; run again if it was cut short.
 
@@ -219,15 +216,13 @@ def import_(
     target: Target,
     source: Annotated[
         str,
-        typer.Argument(
-            metavar="SOURCE",
-            help="chatgpt, claude, mem0, letta, zep, graphiti, langgraph, langmem, obsidian or basic-memory.",
+        argument(
+            "SOURCE", "chatgpt, claude, mem0, letta, zep, graphiti, langgraph, langmem, obsidian or basic-memory."
         ),
     ],
-    path: Annotated[Path, typer.Argument(metavar="PATH", help="The export: a file, a ZIP archive or a folder.")],
+    path: Annotated[Path, argument("PATH", "The export: a file, a ZIP archive or a folder.")],
     owner: Annotated[
-        str | None,
-        typer.Option("--owner", metavar="ID", help="Of an export of several users, groups or namespaces: this one."),
+        str | None, option("--owner", "ID", "Of an export of several users, groups or namespaces: this one.")
     ] = None,
     dry_run: options.DryRun = False,
 ) -> None:
@@ -268,9 +263,7 @@ def stats(target: Target) -> None:
 @command(app, "costs", "admin costs --by day --since 2026-05-01")
 def costs(
     target: Target,
-    by: Annotated[
-        list[str] | None, typer.Option("--by", metavar="WHAT", help="tenant, purpose, model or day; may be repeated.")
-    ] = None,
+    by: Annotated[list[str] | None, option("--by", "WHAT", "tenant, purpose, model or day; may be repeated.")] = None,
     since: options.Since = None,
 ) -> None:
     """Show what language models were asked for, and what it cost: in the whole store, or for a tenant."""
@@ -310,10 +303,10 @@ def expire(
     target: Target,
     keep: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--keep",
-            metavar="KIND=DAYS",
-            help="Set how long the tenant keeps a kind, recalls, which nobody reported on, or calls of the service; "
+            "KIND=DAYS",
+            "Set how long the tenant keeps a kind, recalls, which nobody reported on, or calls of the service; "
             f"{ALWAYS} for all time. May be repeated. Stays set.",
         ),
     ] = None,
@@ -387,20 +380,16 @@ def erase(target: Target, yes: options.Yes = False) -> None:
 
 # -- backups -----------------------------------------------------------------------------------------------------
 
-Folder = Annotated[
-    Path | None, typer.Option("--folder", metavar="PATH", help="Where backups lie; FILE.backups by default.")
-]
-File = Annotated[Path, typer.Argument(metavar="BACKUP", help="A backup file.")]
+Folder = Annotated[Path | None, option("--folder", "PATH", "Where backups lie; FILE.backups by default.")]
+File = Annotated[Path, argument("BACKUP", "A backup file.")]
 
 
 @command(backup_app, "create", "backup create --keep 7")
 def backup_create(
     target: Target,
     folder: Folder = None,
-    keep: Annotated[int | None, typer.Option("--keep", metavar="N", help="Keep only the newest N.")] = None,
-    every: Annotated[
-        float | None, typer.Option("--every", metavar="HOURS", help="Do nothing while the last one is younger.")
-    ] = None,
+    keep: Annotated[int | None, option("--keep", "N", "Keep only the newest N.")] = None,
+    every: Annotated[float | None, option("--every", "HOURS", "Do nothing while the last one is younger.")] = None,
 ) -> None:
     """Write a compressed backup of the whole store, in use or not, and check it by restoring it."""
     interval = None if every is None else timedelta(hours=every)
@@ -439,9 +428,7 @@ def backup_verify(target: Target, path: File) -> None:
 def backup_restore(
     target: Target,
     path: File,
-    force: Annotated[
-        bool, typer.Option("--force", help="Replace the file; it is kept as FILE.before-restore.")
-    ] = False,
+    force: Annotated[bool, flag("--force", "Replace the file; it is kept as FILE.before-restore.")] = False,
 ) -> None:
     """Restore a backup to the file named by --db; close every program on that file first."""
     from wellworn.ops.backup import restore

@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from wellworn.cli import agents, options
-from wellworn.cli.options import command
+from wellworn.cli.options import argument, command, flag, option
 from wellworn.cli.target import DEFAULT_DB, FOLDER, Target, usual_db
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import LAYERS
@@ -27,12 +27,10 @@ IGNORED = "*\n"
 @command(app, "connect", "connect claude-code", panel="Agents")
 def connect(
     target: Target,
-    client: Annotated[str, typer.Argument(metavar="CLIENT", help=f"One of {', '.join(CLIENTS)}.")],
-    everywhere: Annotated[
-        bool, typer.Option("--global", "-g", help="For all your projects, not only for this folder.")
-    ] = False,
-    show: Annotated[bool, typer.Option("--print", help="Print the settings, and change nothing.")] = False,
-    remove: Annotated[bool, typer.Option("--remove", help="Take out what connect added.")] = False,
+    client: Annotated[str, argument("CLIENT", f"One of {', '.join(CLIENTS)}.")],
+    everywhere: Annotated[bool, flag("--global -g", "For all your projects, not only for this folder.")] = False,
+    show: Annotated[bool, flag("--print", "Print the settings, and change nothing.")] = False,
+    remove: Annotated[bool, flag("--remove", "Take out what connect added.")] = False,
     llm: options.LlmName = None,
 ) -> None:
     """Add this memory to the settings of a coding agent: its MCP server, and hooks where the agent has them.
@@ -125,21 +123,17 @@ def _options(target: Target, place: Path | str) -> list[str]:
 
 hooks = typer.Typer(no_args_is_help=True, help="For agents driven from a shell: before and after a task.")
 
-TaskId = Annotated[
-    str | None, typer.Option("--task-id", metavar="ID", help="The task; by default the session_id of the input.")
-]
-TaskDomain = Annotated[str, typer.Option("--domain", metavar="DOMAIN", help="The task's domain, as web.admin.")]
+TaskId = Annotated[str | None, option("--task-id", "ID", "The task; by default the session_id of the input.")]
+TaskDomain = Annotated[str, option("--domain", "DOMAIN", "The task's domain, as web.admin.")]
 
 
 @command(hooks, "pre-task", "hook pre-task --task-id t1 --query 'create a user'")
 def pre_task(
     target: Target,
     task_id: TaskId = None,
-    query: Annotated[
-        str | None, typer.Option("--query", metavar="TEXT", help="The task; by default the prompt of the input.")
-    ] = None,
+    query: Annotated[str | None, option("--query", "TEXT", "The task; by default the prompt of the input.")] = None,
     domain: TaskDomain = "",
-    k: Annotated[int, typer.Option("--k", min=1, help="How many items.")] = 1,
+    k: Annotated[int, flag("--k", "How many items.", min=1)] = 1,
     llm: options.LlmName = None,
 ) -> None:
     """Print what helps with a task, as a block for its prompt, and record that the task has begun.
@@ -156,15 +150,10 @@ def post_task(
     target: Target,
     task_id: TaskId = None,
     trajectory_file: Annotated[
-        str | None,
-        typer.Option("--trajectory-file", metavar="PATH", help='The work as JSON; "-" reads standard input.'),
+        str | None, option("--trajectory-file", "PATH", 'The work as JSON; "-" reads standard input.')
     ] = None,
-    success: Annotated[
-        bool | None, typer.Option("--success/--failure", help="How it went; judged if not given.")
-    ] = None,
-    exit_code: Annotated[
-        int | None, typer.Option("--exit-code", metavar="N", help="The exit code of the agent's process.")
-    ] = None,
+    success: Annotated[bool | None, flag("--success/--failure", "How it went; judged if not given.")] = None,
+    exit_code: Annotated[int | None, option("--exit-code", "N", "The exit code of the agent's process.")] = None,
     domain: TaskDomain = "",
     llm: options.LlmName = None,
 ) -> None:

@@ -16,7 +16,7 @@ import typer
 
 from wellworn.cli import render
 from wellworn.cli.edge import reported
-from wellworn.cli.options import EVERYDAY, JsonFlag
+from wellworn.cli.options import EVERYDAY, JsonFlag, option
 from wellworn.core.values import Hit, Receipt, Scope
 from wellworn.core.wellformed import counted
 
@@ -71,8 +71,7 @@ REASONS = {
 
 @app.command("demo", epilog="Example: wellworn demo", rich_help_panel=EVERYDAY)
 def demo(
-    svg: Annotated[Path | None, typer.Option("--svg", metavar="PATH", help="Record the demo as a picture.")] = None,
-    json: JsonFlag = False,
+    svg: Annotated[Path | None, option("--svg", "PATH", "Record the demo as a picture.")] = None, json: JsonFlag = False
 ) -> None:
     """See it work in seconds: remember, recall, learn, forget. No key, no server, no download."""
     from rich.console import Console

@@ -17,60 +17,71 @@ EVERYDAY, CONNECT, WHICH = "Everyday", "Connect and reason", "Which memory"
 """Headings in the help."""
 _TIME = "ISO 8601; UTC if no zone is given"
 
-Text = Annotated[list[str] | None, typer.Argument(metavar="TEXT", help='The text; "-" reads standard input.')]
-Query = Annotated[list[str] | None, typer.Argument(metavar="QUERY", help='The question; "-" reads standard input.')]
-EntryId = Annotated[str, typer.Argument(metavar="ID", help="The entry's id, or the beginning of it.")]
-EntryIds = Annotated[list[str] | None, typer.Argument(metavar="ID", help="Ids of entries, or the beginnings of them.")]
 
-Kind = Annotated[str | None, typer.Option("--kind", metavar="KIND", help=f"One of {', '.join(KINDS)}.")]
-Kinds = Annotated[list[str] | None, typer.Option("--kind", metavar="KIND", help="Only this kind; may be repeated.")]
-NewTags = Annotated[list[str] | None, typer.Option("--tag", metavar="TAG", help="A tag; may be repeated.")]
-Tags = Annotated[
-    list[str] | None, typer.Option("--tag", metavar="TAG", help="Only entries with this tag; repeat it to ask for all.")
-]
-Title = Annotated[str | None, typer.Option("--title", metavar="TITLE", help="The topic in a few words.")]
-SessionId = Annotated[str | None, typer.Option("--session-id", metavar="ID", help="The dialogue it belongs to.")]
-LayerName = Annotated[str | None, typer.Option("--layer", metavar="LAYER", help=f"One of {', '.join(LAYERS)}.")]
-Layers = Annotated[list[str] | None, typer.Option("--layer", metavar="LAYER", help="Only this layer; may be repeated.")]
-Limit = Annotated[int, typer.Option("--limit", "-n", metavar="N", min=1, help="At most this many.")]
+def argument(metavar: str, help: str) -> Any:  # what typer makes of it has no type
+    """An argument of a command, as the help names it."""
+    return typer.Argument(metavar=metavar, help=help)
 
-At = Annotated[str | None, typer.Option("--at", metavar="TIME", help=f"When it happened ({_TIME}).")]
-Since = Annotated[str | None, typer.Option("--since", metavar="TIME", help=f"Only what happened since then ({_TIME}).")]
-Until = Annotated[str | None, typer.Option("--until", metavar="TIME", help="Only what happened before then.")]
-AsOf = Annotated[str | None, typer.Option("--as-of", metavar="TIME", help="Only what held at that time.")]
 
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
+def flag(names: str, help: str, **more: Any) -> Any:  # as typer takes them
+    """An option without a value; several names stand with spaces between them."""
+    return typer.Option(*names.split(), help=help, **more)
+
+
+def option(names: str, metavar: str, help: str, **more: Any) -> Any:
+    """An option with a value."""
+    return flag(names, help, metavar=metavar, **more)
+
+
+Text = Annotated[list[str] | None, argument("TEXT", 'The text; "-" reads standard input.')]
+Query = Annotated[list[str] | None, argument("QUERY", 'The question; "-" reads standard input.')]
+EntryId = Annotated[str, argument("ID", "The entry's id, or the beginning of it.")]
+EntryIds = Annotated[list[str] | None, argument("ID", "Ids of entries, or the beginnings of them.")]
+
+Kind = Annotated[str | None, option("--kind", "KIND", f"One of {', '.join(KINDS)}.")]
+Kinds = Annotated[list[str] | None, option("--kind", "KIND", "Only this kind; may be repeated.")]
+NewTags = Annotated[list[str] | None, option("--tag", "TAG", "A tag; may be repeated.")]
+Tags = Annotated[list[str] | None, option("--tag", "TAG", "Only entries with this tag; repeat it to ask for all.")]
+Title = Annotated[str | None, option("--title", "TITLE", "The topic in a few words.")]
+SessionId = Annotated[str | None, option("--session-id", "ID", "The dialogue it belongs to.")]
+LayerName = Annotated[str | None, option("--layer", "LAYER", f"One of {', '.join(LAYERS)}.")]
+Layers = Annotated[list[str] | None, option("--layer", "LAYER", "Only this layer; may be repeated.")]
+Limit = Annotated[int, option("--limit -n", "N", "At most this many.", min=1)]
+
+At = Annotated[str | None, option("--at", "TIME", f"When it happened ({_TIME}).")]
+Since = Annotated[str | None, option("--since", "TIME", f"Only what happened since then ({_TIME}).")]
+Until = Annotated[str | None, option("--until", "TIME", "Only what happened before then.")]
+AsOf = Annotated[str | None, option("--as-of", "TIME", "Only what held at that time.")]
+
+Yes = Annotated[bool, flag("--yes -y", "Do not ask for confirmation.")]
 Recursion = Annotated[
-    str,
-    typer.Option(
-        "--recursion", metavar="MODE", help="Search in several steps: on (if the question needs it), off or always."
-    ),
+    str, option("--recursion", "MODE", "Search in several steps: on (if the question needs it), off or always.")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would be done, and change nothing.")]
+DryRun = Annotated[bool, flag("--dry-run", "Show what would be done, and change nothing.")]
 
 LlmName = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--llm",
-        metavar="NAME",
+        "NAME",
+        "openai:MODEL, ollama:MODEL, anthropic:MODEL, or rules for none (env WELLWORN_LLM).",
         envvar="WELLWORN_LLM",
         show_envvar=False,
-        help="openai:MODEL, ollama:MODEL, anthropic:MODEL, or rules for none (env WELLWORN_LLM).",
     ),
 ]
 SummarizerName = Annotated[
     str | None,
-    typer.Option(
+    option(
         "--summarizer",
-        metavar="NAME",
+        "NAME",
+        "The model that summarises long sessions; no summaries without it (env WELLWORN_SUMMARIZER).",
         envvar="WELLWORN_SUMMARIZER",
         show_envvar=False,
-        help="The model that summarises long sessions; no summaries without it (env WELLWORN_SUMMARIZER).",
     ),
 ]
 
 
-JsonFlag = Annotated[bool, typer.Option("--json", help="Print one JSON document; errors too.", show_default=False)]
+JsonFlag = Annotated[bool, flag("--json", "Print one JSON document; errors too.", show_default=False)]
 
 
 def given(**values: Any) -> dict[str, Any]:  # options of as many types as there are parameters
@@ -89,8 +100,8 @@ def command(
     def register(function: Callable[..., None]) -> Callable[..., None]:
         def run(ctx: typer.Context, **values: Any) -> None:  # the command's own options, of its own types
             outer: dict[str, Any] = ctx.find_root().obj or {}
-            given = {option: values.pop(option) for option in SHARED}
-            merged = {option: outer.get(option) if value is None else value for option, value in given.items()}
+            given = {name: values.pop(name) for name in SHARED}
+            merged = {name: outer.get(name) if value is None else value for name, value in given.items()}
             as_json = values.pop("json") or bool(outer.get("json"))
             added = added_options(merged)
             with reported(as_json=as_json, complete=lambda text: pasteable(text, added)):
@@ -122,7 +133,7 @@ def _signed(run: Callable[..., None], like: Callable[..., None], *, own_from: in
         for p in list(inspect.signature(like).parameters.values())[own_from:]
     ]
     context = inspect.Parameter("ctx", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context)
-    shared = [_parameter(name, _option(name, option, root=root), None) for name, option in SHARED.items()]
+    shared = [_parameter(name, _option(name, one, root=root), None) for name, one in SHARED.items()]
     parameters = [context, *own, *shared, _parameter("json", JsonFlag, False)]
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]  # how inspect is told
     run.__annotations__ = {p.name: p.annotation for p in parameters}
@@ -130,17 +141,9 @@ def _signed(run: Callable[..., None], like: Callable[..., None], *, own_from: in
 
 
 def _option(name: str, shared: Shared, *, root: bool) -> Any:  # an Annotated form has no type
-    option = typer.Option(
-        f"--{name}",
-        metavar=shared.metavar,
-        help=shared.sentence,
-        rich_help_panel=WHICH,
-        show_default=False,
-        envvar=shared.env if root else None,
-        show_envvar=False,
-        hidden=shared.rare and not root,
-    )
-    return Annotated[str | None, option]
+    hidden, env = shared.rare and not root, shared.env if root else None
+    more = {"rich_help_panel": WHICH, "show_default": False, "envvar": env, "show_envvar": False, "hidden": hidden}
+    return Annotated[str | None, option(f"--{name}", shared.metavar, shared.sentence, **more)]
 
 
 def _parameter(name: str, annotation: Any, default: object) -> inspect.Parameter:

@@ -16,25 +16,12 @@ from typer.core import TyperGroup
 
 from wellworn import __version__
 from wellworn.cli.edge import REFUSED, print_error
-from wellworn.cli.options import EVERYDAY, with_shared_options
+from wellworn.cli.options import EVERYDAY, flag, with_shared_options
 from wellworn.cli.target import SHARED
 from wellworn.core.dataclass import dataclass
 
 GROUPS = "More"
-FIRST = [
-    "remember",
-    "recall",
-    "chat",
-    "show",
-    "list",
-    "edit",
-    "forget",
-    "outcome",
-    "session",
-    "reflect",
-    "doctor",
-    "demo",
-]
+FIRST = "remember recall chat show list edit forget outcome session reflect doctor demo".split()  # noqa: SIM905
 """The order of the everyday commands in the help."""
 
 
@@ -72,7 +59,7 @@ def _version(wanted: bool) -> None:
 @with_shared_options
 def root(
     version: Annotated[
-        bool, typer.Option("--version", callback=_version, is_eager=True, help="Print the version and exit.")
+        bool, flag("--version", "Print the version and exit.", callback=_version, is_eager=True)
     ] = False,
 ) -> None:
     """Memory for AI agents that gets better with use.

@@ -9,7 +9,7 @@ import typer
 
 from wellworn.cli import options, render
 from wellworn.cli.edge import text_from
-from wellworn.cli.options import CONNECT, EVERYDAY, command
+from wellworn.cli.options import CONNECT, EVERYDAY, command, flag, option
 from wellworn.cli.target import Target, entry_id
 from wellworn.core.fence import EVEN_ODDS
 from wellworn.core.plain import to_plain
@@ -26,10 +26,10 @@ app = typer.Typer()
 def recall(
     target: Target,
     query: options.Query = None,
-    k: Annotated[int, typer.Option("-k", "--k", metavar="N", help="How many hits.")] = 5,
-    explain: Annotated[bool, typer.Option("--explain", help="Show the factors of each score.")] = False,
-    context: Annotated[bool, typer.Option("--context", help="Print the block for a prompt instead.")] = False,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", metavar="N", help="The size of that block.")] = 1500,
+    k: Annotated[int, option("-k --k", "N", "How many hits.")] = 5,
+    explain: Annotated[bool, flag("--explain", "Show the factors of each score.")] = False,
+    context: Annotated[bool, flag("--context", "Print the block for a prompt instead.")] = False,
+    max_tokens: Annotated[int, option("--max-tokens", "N", "The size of that block.")] = 1500,
     kind: options.Kinds = None,
     tag: options.Tags = None,
     layer: options.Layers = None,
@@ -39,7 +39,7 @@ def recall(
     as_of: options.AsOf = None,
     recursion: options.Recursion = "on",
     deadline: Annotated[
-        float | None, typer.Option("--deadline", metavar="SECONDS", help="Answer by then, with what was found so far.")
+        float | None, option("--deadline", "SECONDS", "Answer by then, with what was found so far.")
     ] = None,
 ) -> None:
     """Find the memories that answer a question."""
@@ -90,7 +90,7 @@ def _say_recall(found: Recall, target: Target) -> None:
 def show(
     target: Target,
     id: options.EntryId,
-    history: Annotated[bool, typer.Option("--history", help="Show every earlier version, too.")] = False,
+    history: Annotated[bool, flag("--history", "Show every earlier version, too.")] = False,
 ) -> None:
     """Show one entry with its evidence and links."""
     with target.open() as memory:
@@ -118,8 +118,7 @@ def list_(
     tag: options.Tags = None,
     session_id: options.SessionId = None,
     state: Annotated[
-        list[str] | None,
-        typer.Option("--state", metavar="STATE", help="Only active, superseded, flagged or pruned; may be repeated."),
+        list[str] | None, option("--state", "STATE", "Only active, superseded, flagged or pruned; may be repeated.")
     ] = None,
     limit: options.Limit = 50,
 ) -> None:
@@ -136,8 +135,8 @@ def list_(
 def assemble(
     target: Target,
     query: options.Query = None,
-    max_tokens: Annotated[int, typer.Option("--max-tokens", metavar="N", help="The size of the block.")] = 1500,
-    k: Annotated[int, typer.Option("-k", "--k", metavar="N", help="How many hits to choose from.")] = 40,
+    max_tokens: Annotated[int, option("--max-tokens", "N", "The size of the block.")] = 1500,
+    k: Annotated[int, option("-k --k", "N", "How many hits to choose from.")] = 40,
     as_of: options.AsOf = None,
 ) -> None:
     """Print the block for a prompt whose entries together say most about a question."""
@@ -158,7 +157,7 @@ def assemble(
 def reason(
     target: Target,
     query: options.Query = None,
-    k: Annotated[int, typer.Option("-k", "--k", metavar="N", help="How many hits to begin with.")] = 5,
+    k: Annotated[int, option("-k --k", "N", "How many hits to begin with.")] = 5,
     as_of: options.AsOf = None,
     llm: options.LlmName = None,
 ) -> None:

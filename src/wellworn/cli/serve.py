@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from wellworn.cli import options, render
-from wellworn.cli.options import command
+from wellworn.cli.options import argument, command, flag, option
 from wellworn.cli.target import Target
 from wellworn.core.clock import system_clock
 from wellworn.core.errors import InvalidInput, MissingExtra
@@ -32,42 +32,37 @@ SERVICE = "Service"
 app = typer.Typer()
 keys = typer.Typer(no_args_is_help=True, help="API keys of the service: create, list, revoke, rotate.")
 
-KeyId = Annotated[str, typer.Argument(metavar="ID", help="The key's id, or the beginning of it.")]
+KeyId = Annotated[str, argument("ID", "The key's id, or the beginning of it.")]
 
 
 @command(app, "serve", "serve --port 8765", panel=SERVICE)
 def serve(
     target: Target,
-    host: Annotated[str, typer.Option("--host", metavar="ADDRESS", help="Where to listen.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", metavar="N", min=0, max=65535, help="0 takes a free one.")] = 8765,
-    require_key: Annotated[bool, typer.Option("--require-key", help="Ask for a key on this machine, too.")] = False,
-    rate: Annotated[
-        float, typer.Option("--rate", metavar="N", min=0.1, help="Requests per second that a key may make.")
-    ] = 100.0,
+    host: Annotated[str, option("--host", "ADDRESS", "Where to listen.")] = "127.0.0.1",
+    port: Annotated[int, option("--port", "N", "0 takes a free one.", min=0, max=65535)] = 8765,
+    require_key: Annotated[bool, flag("--require-key", "Ask for a key on this machine, too.")] = False,
+    rate: Annotated[float, option("--rate", "N", "Requests per second that a key may make.", min=0.1)] = 100.0,
     cors_origin: Annotated[
-        list[str] | None,
-        typer.Option("--cors-origin", metavar="ORIGIN", help="Pages of this origin may call; may be repeated."),
+        list[str] | None, option("--cors-origin", "ORIGIN", "Pages of this origin may call; may be repeated.")
     ] = None,
     redis: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--redis",
-            metavar="URL",
+            "URL",
+            "Share rate limits and vectors of slow embedders between machines (env WELLWORN_REDIS).",
             envvar="WELLWORN_REDIS",
             show_envvar=False,
-            help="Share rate limits and vectors of slow embedders between machines (env WELLWORN_REDIS).",
         ),
     ] = None,
-    log_json: Annotated[bool, typer.Option("--log-json", help="Log each request and fault as a line of JSON.")] = False,
-    trace: Annotated[bool, typer.Option("--trace", help="Make OpenTelemetry spans (extra otel).")] = False,
+    log_json: Annotated[bool, flag("--log-json", "Log each request and fault as a line of JSON.")] = False,
+    trace: Annotated[bool, flag("--trace", "Make OpenTelemetry spans (extra otel).")] = False,
     oidc: Annotated[
-        str | None,
-        typer.Option("--oidc", metavar="ISSUER", help="Also take tokens of this issuer; asks for a key here."),
+        str | None, option("--oidc", "ISSUER", "Also take tokens of this issuer; asks for a key here.")
     ] = None,
-    audience: Annotated[str, typer.Option("--audience", metavar="NAME", help="For whom those tokens are made.")] = "",
+    audience: Annotated[str, option("--audience", "NAME", "For whom those tokens are made.")] = "",
     claim: Annotated[
-        list[str] | None,
-        typer.Option("--claim", metavar="WHAT=CLAIM", help="Which claim says it, as team=groups; may be repeated."),
+        list[str] | None, option("--claim", "WHAT=CLAIM", "Which claim says it, as team=groups; may be repeated.")
     ] = None,
     llm: options.LlmName = None,
     summarizer: options.SummarizerName = None,
@@ -191,11 +186,9 @@ def _first_key(store: Store, tenant: str) -> str | None:
 @command(keys, "create", "keys create laptop --role writer --user ada")
 def create(
     target: Target,
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What the key is for.")] = "",
-    role: Annotated[str, typer.Option("--role", metavar="ROLE", help="reader, writer or admin.")] = "writer",
-    expires: Annotated[
-        datetime | None, typer.Option("--expires", metavar="TIME", help="When it ends to work (UTC).")
-    ] = None,
+    name: Annotated[str, argument("NAME", "What the key is for.")] = "",
+    role: Annotated[str, option("--role", "ROLE", "reader, writer or admin.")] = "writer",
+    expires: Annotated[datetime | None, option("--expires", "TIME", "When it ends to work (UTC).")] = None,
 ) -> None:
     """Make a key and print it; it is not shown again.
 
@@ -245,9 +238,7 @@ def revoke(target: Target, id: KeyId) -> None:
 def rotate(
     target: Target,
     id: KeyId,
-    grace_hours: Annotated[
-        float, typer.Option("--grace-hours", metavar="N", min=0, help="How long the old key still works.")
-    ] = 24.0,
+    grace_hours: Annotated[float, option("--grace-hours", "N", "How long the old key still works.", min=0)] = 24.0,
 ) -> None:
     """Make a key in the place of another and print it; it is not shown again."""
     from wellworn.server.keys import rotate_key

@@ -14,7 +14,7 @@ import typer
 
 from wellworn.cli import options, render
 from wellworn.cli.edge import json_lines, read_stdin, text_from
-from wellworn.cli.options import EVERYDAY, command
+from wellworn.cli.options import EVERYDAY, argument, command, flag, option
 from wellworn.cli.target import Target
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound, WellwornError
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 app = typer.Typer(no_args_is_help=True, help="Dialogues: add turns, end, list, show.")
 verbs = typer.Typer()
 
-SessionArgument = Annotated[str, typer.Argument(metavar="ID", help="The dialogue's id.")]
+SessionArgument = Annotated[str, argument("ID", "The dialogue's id.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,11 +44,11 @@ class GivenTurn:
 @command(app, "add", 'session add user "I ran the charity race on Saturday" --session-id 2026-05-01')
 def add(
     target: Target,
-    session_id: Annotated[str, typer.Option("--session-id", metavar="ID", help="The dialogue; made if it is new.")],
-    role: Annotated[str | None, typer.Argument(metavar="ROLE", help="user, assistant, or the speaker's name.")] = None,
+    session_id: Annotated[str, option("--session-id", "ID", "The dialogue; made if it is new.")],
+    role: Annotated[str | None, argument("ROLE", "user, assistant, or the speaker's name.")] = None,
     text: options.Text = None,
     at: options.At = None,
-    speaker: Annotated[str | None, typer.Option("--speaker", metavar="NAME", help="The name behind a ROLE.")] = None,
+    speaker: Annotated[str | None, option("--speaker", "NAME", "The name behind a ROLE.")] = None,
 ) -> None:
     """Add a turn to a dialogue; it can be recalled at once.
 
@@ -78,7 +78,7 @@ def end(
     target: Target,
     session_id: SessionArgument,
     llm: options.LlmName = None,
-    later: Annotated[bool, typer.Option("--later", help="Leave the work to `wellworn jobs run`.")] = False,
+    later: Annotated[bool, flag("--later", "Leave the work to `wellworn jobs run`.")] = False,
 ) -> None:
     """End a dialogue: what was said becomes memories, which are printed."""
     with target.open(llm=llm) as memory:
@@ -112,7 +112,7 @@ def show(target: Target, session_id: SessionArgument) -> None:
 def reflect(
     target: Target,
     session_id: options.SessionId = None,
-    again: Annotated[bool, typer.Option("--again", help="Also what was reflected on before.")] = False,
+    again: Annotated[bool, flag("--again", "Also what was reflected on before.")] = False,
     llm: options.LlmName = None,
 ) -> None:
     """Turn dialogues into memories: one session, or every session that is new.
@@ -170,7 +170,7 @@ def chat(
     target: Target,
     llm: options.LlmName = None,
     session_id: options.SessionId = None,
-    k: Annotated[int, typer.Option("-k", metavar="N", min=1, max=50, help="Memories to recall per message.")] = 5,
+    k: Annotated[int, option("-k", "N", "Memories to recall per message.", min=1, max=50)] = 5,
 ) -> None:
     """Chat in the terminal, with memory.
 

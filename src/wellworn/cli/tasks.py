@@ -8,7 +8,7 @@ import typer
 
 from wellworn.cli import options, render
 from wellworn.cli.edge import DASH, SHAPES, read_object
-from wellworn.cli.options import command
+from wellworn.cli.options import argument, command, flag, option
 from wellworn.cli.target import Target, entry_id, entry_ids, opened
 from wellworn.core.errors import InvalidInput
 from wellworn.core.wellformed import counted
@@ -18,14 +18,10 @@ if TYPE_CHECKING:
 
 app = typer.Typer(no_args_is_help=True, help="What agents learned from their tasks: strategies and guardrails.")
 
-Domain = Annotated[
-    str | None, typer.Option("--domain", metavar="DOMAIN", help="Only this domain, as web.admin; web.* for all of web.")
-]
-ItemKind = Annotated[str | None, typer.Option("--kind", metavar="KIND", help="strategy or guardrail.")]
-WithAgents = Annotated[
-    list[str] | None, typer.Option("--with", metavar="AGENT", help="An agent of the tenant; may be repeated.")
-]
-ToLayer = Annotated[str | None, typer.Option("--to", metavar="LAYER", help="team, org or company of the scope.")]
+Domain = Annotated[str | None, option("--domain", "DOMAIN", "Only this domain, as web.admin; web.* for all of web.")]
+ItemKind = Annotated[str | None, option("--kind", "KIND", "strategy or guardrail.")]
+WithAgents = Annotated[list[str] | None, option("--with", "AGENT", "An agent of the tenant; may be repeated.")]
+ToLayer = Annotated[str | None, option("--to", "LAYER", "team, org or company of the scope.")]
 
 BEGIN = "Record a task with `wellworn hook post-task`; --agent names the agent."
 
@@ -63,11 +59,11 @@ def list_(target: Target, domain: Domain = None, kind: ItemKind = None, limit: o
 @command(app, "retrieve", "tasks retrieve 'create a user' --domain web.admin")
 def retrieve(
     target: Target,
-    query: Annotated[str, typer.Argument(metavar="QUERY", help="The task.")],
+    query: Annotated[str, argument("QUERY", "The task.")],
     domain: Domain = None,
-    k: Annotated[int, typer.Option("-k", "--k", metavar="N", min=1, help="How many.")] = 1,
+    k: Annotated[int, option("-k --k", "N", "How many.", min=1)] = 1,
     kind: ItemKind = None,
-    explain: Annotated[bool, typer.Option("--explain", help="Show the factors of each score.")] = False,
+    explain: Annotated[bool, flag("--explain", "Show the factors of each score.")] = False,
 ) -> None:
     """Find what helps with a task."""
     with opened(target) as bank:
@@ -80,8 +76,8 @@ def retrieve(
 @command(app, "judge", "tasks judge trajectory.json")
 def judge(
     target: Target,
-    file: Annotated[str, typer.Argument(metavar="FILE", help='A trajectory as JSON; "-" reads standard input.')] = DASH,
-    items: Annotated[bool, typer.Option("--items", help="Also show what it would teach.")] = False,
+    file: Annotated[str, argument("FILE", 'A trajectory as JSON; "-" reads standard input.')] = DASH,
+    items: Annotated[bool, flag("--items", "Also show what it would teach.")] = False,
     llm: options.LlmName = None,
 ) -> None:
     """Judge whether work succeeded, and why; nothing is stored."""
@@ -118,15 +114,12 @@ def consolidate(target: Target) -> None:
 @command(app, "review", "tasks review KEY --decide keep_one --keep ID")
 def review(
     target: Target,
-    key: Annotated[
-        str | None, typer.Argument(metavar="KEY", help="The question, or the id of an item; all open ones without it.")
-    ] = None,
+    key: Annotated[str | None, argument("KEY", "The question, or the id of an item; all open ones without it.")] = None,
     decide: Annotated[
-        str | None,
-        typer.Option("--decide", metavar="DECISION", help="keep_both or keep_one; correct, partial or incorrect."),
+        str | None, option("--decide", "DECISION", "keep_both or keep_one; correct, partial or incorrect.")
     ] = None,
-    keep: Annotated[str | None, typer.Option("--keep", metavar="ID", help="The entry that stays.")] = None,
-    text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help="A better text.")] = None,
+    keep: Annotated[str | None, option("--keep", "ID", "The entry that stays.")] = None,
+    text: Annotated[str | None, option("--text", "TEXT", "A better text.")] = None,
 ) -> None:
     """List questions that need a person, or decide one: contradictions and doubtful entries."""
     if (key is None) != (decide is None):
@@ -146,9 +139,7 @@ def review(
 @command(app, "tasks", "tasks tasks --state reinforced")
 def tasks(
     target: Target,
-    state: Annotated[
-        str | None, typer.Option("--state", metavar="STATE", help="Only attempts in this state, as reinforced.")
-    ] = None,
+    state: Annotated[str | None, option("--state", "STATE", "Only attempts in this state, as reinforced.")] = None,
     limit: options.Limit = 20,
 ) -> None:
     """List attempts at tasks, newest first: what was asked, how it went, what it taught."""
@@ -164,9 +155,7 @@ def tasks(
 @command(app, "resume", "tasks resume --agent solver")
 def resume(
     target: Target,
-    idle_minutes: Annotated[
-        float, typer.Option("--idle-minutes", metavar="N", min=0, help="Only attempts idle for so long.")
-    ] = 60.0,
+    idle_minutes: Annotated[float, option("--idle-minutes", "N", "Only attempts idle for so long.", min=0)] = 60.0,
 ) -> None:
     """Finish attempts that a crash interrupted, and abandon those whose work is lost."""
     with opened(target) as bank:
@@ -194,7 +183,7 @@ def hierarchy(target: Target) -> None:
 def walk(
     target: Target,
     id: options.EntryId,
-    hops: Annotated[int, typer.Option("--hops", metavar="N", help="Links to follow at most, from 1 to 8.")] = 2,
+    hops: Annotated[int, option("--hops", "N", "Links to follow at most, from 1 to 8.")] = 2,
 ) -> None:
     """Follow the links from one item (entails, contradicts, refines, requires, enables)."""
     with opened(target) as bank:
@@ -208,7 +197,7 @@ def walk(
 @command(app, "share", "tasks share 0198c0de-1 --agent solver --team ops --to team")
 def share(
     target: Target,
-    ids: Annotated[list[str], typer.Argument(metavar="ID…", help="Promoted strategies or guardrails.")],
+    ids: Annotated[list[str], argument("ID…", "Promoted strategies or guardrails.")],
     to: ToLayer = None,
     with_: WithAgents = None,
 ) -> None:
@@ -229,7 +218,7 @@ def revoke(target: Target, id: options.EntryId) -> None:
 
 @command(app, "learn-from", "tasks learn-from solver --agent second")
 def learn_from(
-    target: Target, peer: Annotated[str, typer.Argument(metavar="AGENT", help="The agent of the tenant to learn from.")]
+    target: Target, peer: Annotated[str, argument("AGENT", "The agent of the tenant to learn from.")]
 ) -> None:
     """Copy to the scope's agent what another agent has used and is certain of."""
     with opened(target) as bank:

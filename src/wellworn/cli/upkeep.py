@@ -10,7 +10,7 @@ import typer
 
 from wellworn.cli import options, render
 from wellworn.cli.edge import confirm, json_lines, read_stdin
-from wellworn.cli.options import command
+from wellworn.cli.options import argument, command, flag, option
 from wellworn.cli.target import Target
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import LearningStatus
@@ -31,8 +31,7 @@ def status(target: Target) -> None:
 def replay(
     target: Target,
     pairs: Annotated[
-        str | None,
-        typer.Option("--pairs", metavar="PATH", help='Labelled queries to learn from first; "-" reads standard input.'),
+        str | None, option("--pairs", "PATH", 'Labelled queries to learn from first; "-" reads standard input.')
     ] = None,
 ) -> None:
     """Learn again from the tenant's log, and show where it leads; the same log gives the same weights.
@@ -48,8 +47,7 @@ def replay(
 
 @command(learning, "share", "learning share --off --tenant acme")
 def share(
-    target: Target,
-    on: Annotated[bool, typer.Option("--on/--off", help="Whether the tenant's users learn from each other.")],
+    target: Target, on: Annotated[bool, flag("--on/--off", "Whether the tenant's users learn from each other.")]
 ) -> None:
     """Choose whether a new user starts from what the tenant's other users taught."""
     with target.open() as memory:
@@ -99,9 +97,7 @@ jobs = typer.Typer(no_args_is_help=True, help="Background work: list it, run it,
 @command(jobs, "list", "jobs list --state dead")
 def list_jobs(
     target: Target,
-    state: Annotated[
-        str | None, typer.Option("--state", metavar="STATE", help="queued, running, done or dead.")
-    ] = None,
+    state: Annotated[str | None, option("--state", "STATE", "queued, running, done or dead.")] = None,
     limit: options.Limit = 50,
 ) -> None:
     """List the tenant's jobs, newest first."""
@@ -118,8 +114,8 @@ def run(
     target: Target,
     llm: options.LlmName = None,
     summarizer: options.SummarizerName = None,
-    watch: Annotated[bool, typer.Option("--watch", help="Keep running as a worker, until Ctrl-C.")] = False,
-    all_tenants: Annotated[bool, typer.Option("--all-tenants", help="Of every tenant, with the same models.")] = False,
+    watch: Annotated[bool, flag("--watch", "Keep running as a worker, until Ctrl-C.")] = False,
+    all_tenants: Annotated[bool, flag("--all-tenants", "Of every tenant, with the same models.")] = False,
 ) -> None:
     """Run what is due for the tenant: end idle sessions, reflect, summarise, consolidate."""
     from wellworn.tasks import ReasoningBank
@@ -141,8 +137,8 @@ def run(
 @command(jobs, "retry", "jobs retry --all")
 def retry(
     target: Target,
-    id: Annotated[str | None, typer.Argument(metavar="JOB", help="The job's id.")] = None,
-    all_: Annotated[bool, typer.Option("--all", help="Every dead job of the tenant.")] = False,
+    id: Annotated[str | None, argument("JOB", "The job's id.")] = None,
+    all_: Annotated[bool, flag("--all", "Every dead job of the tenant.")] = False,
 ) -> None:
     """Queue dead jobs again; `wellworn jobs run` then runs them."""
     if (id is None) == (not all_):

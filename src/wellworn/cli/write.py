@@ -8,7 +8,7 @@ import typer
 
 from wellworn.cli import options, render
 from wellworn.cli.edge import confirm, read_stdin, text_from
-from wellworn.cli.options import CONNECT, EVERYDAY, command
+from wellworn.cli.options import CONNECT, EVERYDAY, argument, command, flag, option
 from wellworn.cli.target import Target, entry_id, entry_ids, recall_id
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import LINK_TYPES
@@ -21,14 +21,14 @@ app = typer.Typer()
 def remember(
     target: Target,
     text: options.Text = None,
-    lines: Annotated[bool, typer.Option("--lines", help="Make one entry per line.")] = False,
+    lines: Annotated[bool, flag("--lines", "Make one entry per line.")] = False,
     kind: options.Kind = None,
     tag: options.NewTags = None,
     title: options.Title = None,
     session_id: options.SessionId = None,
     layer: options.LayerName = None,
     at: options.At = None,
-    trust: Annotated[str | None, typer.Option("--trust", metavar="LEVEL", help="trusted or untrusted.")] = None,
+    trust: Annotated[str | None, option("--trust", "LEVEL", "trusted or untrusted.")] = None,
 ) -> None:
     """Remember a text and print the ids of its entries.
 
@@ -50,16 +50,12 @@ def remember(
 def edit(
     target: Target,
     id: options.EntryId,
-    text: Annotated[str | None, typer.Option("--text", metavar="TEXT", help='"-" reads standard input.')] = None,
+    text: Annotated[str | None, option("--text", "TEXT", '"-" reads standard input.')] = None,
     title: options.Title = None,
-    tag: Annotated[
-        list[str] | None, typer.Option("--tag", metavar="TAG", help="Replaces all tags; may be repeated.")
-    ] = None,
-    no_tags: Annotated[bool, typer.Option("--no-tags", help="Remove all tags.")] = False,
+    tag: Annotated[list[str] | None, option("--tag", "TAG", "Replaces all tags; may be repeated.")] = None,
+    no_tags: Annotated[bool, flag("--no-tags", "Remove all tags.")] = False,
     kind: options.Kind = None,
-    state: Annotated[
-        str | None, typer.Option("--state", metavar="STATE", help="active, superseded, flagged or pruned.")
-    ] = None,
+    state: Annotated[str | None, option("--state", "STATE", "active, superseded, flagged or pruned.")] = None,
 ) -> None:
     """Change an entry; `show --history` keeps the earlier version."""
     text = read_stdin() if text == "-" else text
@@ -78,12 +74,10 @@ def forget(
     target: Target,
     ids: options.EntryIds = None,
     session_id: options.SessionId = None,
-    everything: Annotated[
-        bool, typer.Option("--everything", help="All of the user (or of the most specific layer named).")
-    ] = False,
+    everything: Annotated[bool, flag("--everything", "All of the user (or of the most specific layer named).")] = False,
     layer: options.LayerName = None,
     turns: Annotated[
-        bool | None, typer.Option("--turns/--no-turns", help="Also raw turns; the default unless IDs are given.")
+        bool | None, flag("--turns/--no-turns", "Also raw turns; the default unless IDs are given.")
     ] = None,
     yes: options.Yes = False,
 ) -> None:
@@ -116,19 +110,15 @@ def forget(
 @command(app, "outcome", "outcome --last --cited 0,2", panel=EVERYDAY)
 def outcome(
     target: Target,
-    recall: Annotated[
-        str | None, typer.Argument(metavar="RECALL", help="The recall's id, or the beginning of it.")
-    ] = None,
-    last: Annotated[bool, typer.Option("--last", help="The last recall of this user.")] = False,
-    cited: Annotated[
-        str | None, typer.Option("--cited", metavar="N,N,…", help="Places of the useful hits, from 0.")
-    ] = None,
-    none: Annotated[bool, typer.Option("--none", help="No hit was useful.")] = False,
-    used: Annotated[float | None, typer.Option("--used", metavar="0..1", help="How useful the hits were.")] = None,
-    ignored: Annotated[bool, typer.Option("--ignored", help="Nobody looked at the hits.")] = False,
-    refined: Annotated[str | None, typer.Option("--refined", metavar="TEXT", help="The query used instead.")] = None,
+    recall: Annotated[str | None, argument("RECALL", "The recall's id, or the beginning of it.")] = None,
+    last: Annotated[bool, flag("--last", "The last recall of this user.")] = False,
+    cited: Annotated[str | None, option("--cited", "N,N,…", "Places of the useful hits, from 0.")] = None,
+    none: Annotated[bool, flag("--none", "No hit was useful.")] = False,
+    used: Annotated[float | None, option("--used", "0..1", "How useful the hits were.")] = None,
+    ignored: Annotated[bool, flag("--ignored", "Nobody looked at the hits.")] = False,
+    refined: Annotated[str | None, option("--refined", "TEXT", "The query used instead.")] = None,
     success: Annotated[
-        bool | None, typer.Option("--success/--failure", help="How the task ended that the hits were used for.")
+        bool | None, flag("--success/--failure", "How the task ended that the hits were used for.")
     ] = None,
 ) -> None:
     """Report how a recall turned out, so that later recalls get better.
@@ -147,9 +137,9 @@ def outcome(
     target.say("Counted." if counted else "It was counted already.")
 
 
-LinkTypeName = Annotated[str, typer.Argument(metavar="TYPE", help=f"One of {', '.join(LINK_TYPES)}.")]
-Source = Annotated[str, typer.Argument(metavar="SOURCE", help="The entry where the link starts.")]
-Goal = Annotated[str, typer.Argument(metavar="TARGET", help="The entry where it ends.")]
+LinkTypeName = Annotated[str, argument("TYPE", f"One of {', '.join(LINK_TYPES)}.")]
+Source = Annotated[str, argument("SOURCE", "The entry where the link starts.")]
+Goal = Annotated[str, argument("TARGET", "The entry where it ends.")]
 
 
 @command(app, "link", "link 0198c0de-1 supports 0198c0df-2", panel=CONNECT)
@@ -177,10 +167,10 @@ def unlink(target: Target, source: Source, type: LinkTypeName, goal: Goal) -> No
 @command(app, "supersede", "supersede 0198c0de-1 0198c0df-2 --at 2026-05-01", panel=CONNECT)
 def supersede(
     target: Target,
-    old: Annotated[str, typer.Argument(metavar="OLD", help="The entry that no longer holds.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="The entry that replaces it.")],
+    old: Annotated[str, argument("OLD", "The entry that no longer holds.")],
+    new: Annotated[str, argument("NEW", "The entry that replaces it.")],
     at: options.At = None,
-    wrong: Annotated[bool, typer.Option("--wrong", help="The old one was never true.")] = False,
+    wrong: Annotated[bool, flag("--wrong", "The old one was never true.")] = False,
 ) -> None:
     """Replace an entry with another; the old one is still found for times before.
 
