@@ -9,9 +9,11 @@ from collections.abc import Callable
 from typing import Any, cast
 
 
-def lazy(package: str, names: dict[str, str]) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
-    """`__all__`, `__getattr__` and `__dir__` of a package; `names` maps a module of it to its public names."""
-    home = {name: f"{package}.{module}" for module, listed in names.items() for name in listed.split()}
+def lazy(package: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """`__all__`, `__getattr__` and `__dir__` of a package: the names that its stub, `__init__.pyi`, imports."""
+    spec: Any = sys.modules[package].__spec__  # its loader also reads from archives
+    lines = spec.loader.get_data(f"{spec.origin}i").decode().splitlines()
+    home = {words[3]: words[1] for words in map(str.split, lines) if words[:1] == ["from"]}
     public = sorted(home)
 
     def get(name: str) -> Any:  # whatever the module has under this name

@@ -1,58 +1,5 @@
 """Embedders and language models: two small ports, one file per provider, a vector cache, and a ledger under a budget."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
-
 from wellworn.core.lazy import lazy
 
-if TYPE_CHECKING:
-    from wellworn.models.anthropic import AnthropicModel as AnthropicModel
-    from wellworn.models.base import FunctionEmbedder as FunctionEmbedder
-    from wellworn.models.base import FunctionModel as FunctionModel
-    from wellworn.models.cache import CachedEmbedder as CachedEmbedder
-    from wellworn.models.choose import FallbackEmbedder as FallbackEmbedder
-    from wellworn.models.choose import ModelSpec as ModelSpec
-    from wellworn.models.choose import cached_embedder as cached_embedder
-    from wellworn.models.choose import choose_embedder as choose_embedder
-    from wellworn.models.choose import choose_model as choose_model
-    from wellworn.models.hashing import HashEmbedder as HashEmbedder
-    from wellworn.models.langchain import LangChainEmbedder as LangChainEmbedder
-    from wellworn.models.langchain import LangChainModel as LangChainModel
-    from wellworn.models.ledger import Budget as Budget
-    from wellworn.models.ledger import InFlight as InFlight
-    from wellworn.models.ledger import Meter as Meter
-    from wellworn.models.ledger import Price as Price
-    from wellworn.models.ledger import Prices as Prices
-    from wellworn.models.local import FastembedEmbedder as FastembedEmbedder
-    from wellworn.models.local import OnnxEmbedder as OnnxEmbedder
-    from wellworn.models.local import SentenceTransformersEmbedder as SentenceTransformersEmbedder
-    from wellworn.models.openai import OllamaModel as OllamaModel
-    from wellworn.models.openai import OpenAIEmbedder as OpenAIEmbedder
-    from wellworn.models.openai import OpenAIModel as OpenAIModel
-    from wellworn.models.port import Embedder as Embedder
-    from wellworn.models.port import Message as Message
-    from wellworn.models.port import Model as Model
-    from wellworn.models.port import Reply as Reply
-    from wellworn.models.port import Request as Request
-    from wellworn.models.scripted import ScriptedModel as ScriptedModel
-    from wellworn.models.static import StaticEmbedder as StaticEmbedder
-    from wellworn.models.structured import find_json as find_json
-    from wellworn.models.structured import read_json as read_json
-
-_NAMES = {
-    "anthropic": "AnthropicModel",
-    "base": "FunctionEmbedder FunctionModel",
-    "cache": "CachedEmbedder",
-    "choose": "FallbackEmbedder ModelSpec cached_embedder choose_embedder choose_model",
-    "hashing": "HashEmbedder",
-    "langchain": "LangChainEmbedder LangChainModel",
-    "ledger": "Budget InFlight Meter Price Prices",
-    "local": "FastembedEmbedder OnnxEmbedder SentenceTransformersEmbedder",
-    "openai": "OllamaModel OpenAIEmbedder OpenAIModel",
-    "port": "Embedder Message Model Reply Request",
-    "scripted": "ScriptedModel",
-    "static": "StaticEmbedder",
-    "structured": "find_json read_json",
-}
-__all__, __getattr__, __dir__ = lazy("wellworn.models", _NAMES)
+__all__, __getattr__, __dir__ = lazy(__name__)
