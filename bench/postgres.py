@@ -88,7 +88,9 @@ class Sizes:
                 memory.engine.vectors.make(SCOPE.home())
             indexed = time.perf_counter() - began
         plain = copied(self._db, texts, ClusteredEmbedder(2).embed(texts))
-        self._db.execute(f"VACUUM ANALYZE bench_{entries}.entries, bench_{entries}.index_records")
+        self._db.execute(
+            f"VACUUM ANALYZE bench_{entries}.entries, bench_{entries}.index_records, bench_{entries}.links"
+        )
         return entries, entries / stored, entries / plain, indexed
 
     def asked(self, entries: int) -> list[tuple[object, ...]]:

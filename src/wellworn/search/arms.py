@@ -74,14 +74,14 @@ def words(
     question: Question,
     profile: Profile,
     live: Mask | None,
-    near: npt.NDArray[np.intp] | None = None,
     passing: Mask | None = None,
     vector: npt.NDArray[np.float32] | None = None,
+    least: int = 0,
 ) -> Lexical:
-    """The lexical arm for every row, about 0 … 2. Where a store has the words: for rows with rare words, those `near` and
-    those that are `passing`, if they are few."""
+    """The lexical arm for every row, about 0 … 2. Where a store has the words: for rows with rare words, those nearest to the
+    vector, of which `least` are `passing`, and all that are, if they are few."""
     total = bank.size if live is None else int(np.count_nonzero(live))
-    rows, counts, sizes, held_by, products = _rows_with(bank, question.terms, live, near, passing, vector)
+    rows, counts, sizes, held_by, products = _rows_with(bank, question.terms, live, passing, vector, least)
     idfs = [math.log(1 + max(0.5, total - held + 0.5) / (held + 0.5)) for held in held_by]
     large = len(rows) > MOST_POSTINGS and any(one.codes or one.elsewhere for one, _ in bank.filled)
     if large and not bank.threaded and not any(partition.speakers for partition, _ in bank.filled):
@@ -167,7 +167,7 @@ def _add_related(
     """Adds what rows get that have no word of the question itself but a related one: of several the best. `having` has for
     each term its idf and the rows that have it."""
     every = [*dict.fromkeys(other for others in question.related.values() for other in others)]
-    rows, counts, sizes, _, _ = _rows_with(bank, every, live, None, None, None)
+    rows, counts, sizes, _, _ = _rows_with(bank, every, live, None, None, 0)
     if not len(rows):
         return
     of_each = np.split(np.arange(len(rows)), [*accumulate(sizes)])
@@ -185,18 +185,17 @@ def _rows_with(
     bank: Bank,
     terms: Sequence[int],
     live: Mask | None,
-    near: npt.NDArray[np.intp] | None,
     passing: Mask | None,
     vector: npt.NDArray[np.float32] | None,
+    least: int,
 ) -> tuple[npt.NDArray[np.intp], Scores, list[int], list[int], Scores | None]:
     """Rows that have each term, one term's after another's, how often each has it, how many a term has here, and how many
     have it at all; and the cosines that were told with them."""
     parts, products = [], None
     for partition, start in bank.filled:
         end = start + len(partition)
-        named = None if near is None else near[(near >= start) & (near < end)] - start
         allowed = partition.alive if passing is None else passing[start:end]
-        parts.append(found := partition.postings.find_all(terms, named, allowed, vector))
+        parts.append(found := partition.postings.find_all(terms, allowed, vector, least))
         if found.products is not None and vector is not None:
             products = np.full(len(bank), np.nan, dtype=np.float32) if products is None else products
             products[found.products[0] + start] = found.products[1]

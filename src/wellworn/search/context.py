@@ -146,11 +146,12 @@ def view_of(bounds: Bounds, query: str, vector: Vector | None, check: Check | No
     bank, profile = bounds.bank, bounds.profile
     question = read_question(query)
     nothing = np.zeros(len(bank), dtype=np.float32)
-    near = None if vector is None else _near(bounds, vector)
+    worded = "terms" in profile.weights or bounds.learns
+    near = None if vector is None else _near(bounds, vector, worded=worded)
     if check is not None:
         check()
-    if "terms" in profile.weights or bounds.learns:
-        lexical = words(bank, question, profile, bounds.live, near, bounds.eligible, vector)
+    if worded:
+        lexical = words(bank, question, profile, bounds.live, bounds.eligible, vector, bounds.candidates)
     else:
         lexical = Lexical(score=nothing, plain=nothing, found=[])
     if near is not None:
@@ -205,15 +206,18 @@ def _base(
     return base
 
 
-def _near(bounds: Bounds, vector: Vector) -> Rows | None:
-    """The rows nearest in meaning, where a partition has codes or an engine, and those beside them.
+def _near(bounds: Bounds, vector: Vector, *, worded: bool) -> Rows | None:
+    """The rows nearest in meaning, where a partition has codes or an engine, and those beside them; if it is `worded`, not
+    those of a store, which tells them with its words.
 
     None: look at all of them.
     """
-    bank, found, eligible = bounds.bank, list[Rows](), bounds.eligible
+    bank, found, eligible = bounds.bank, [np.empty(0, dtype=np.intp)], bounds.eligible
     if not any(partition.codes or partition.elsewhere or partition.fetch for partition, _ in bank.filled):
         return None
     for partition, start in bank.filled:
+        if worded and not partition.words_held:
+            continue
         passing = partition.alive if eligible is None else eligible[start : start + len(partition)]
         rows = partition.likely(vector, bounds.candidates, passing=passing)
         if rows is None:
@@ -221,10 +225,13 @@ def _near(bounds: Bounds, vector: Vector) -> Rows | None:
             rows = highest(cosines, min(max(NEAR_ROWS, bounds.candidates), len(partition)))
         found.append(rows + start)
     near = np.concatenate(found)
-    if bank.threaded:  # a turn is also found by what is said around it
-        around = [bank.beside(name, near) for name in ("before", "after", "before2", "after2")]
-        near = _distinct(bank, near, *(rows[rows >= 0] for rows in around))
-    return near
+    return _with_beside(bank, near) if bank.threaded else near
+
+
+def _with_beside(bank: Bank, rows: Rows) -> Rows:
+    """These rows and those around them: a turn is also found by what is said around it."""
+    around = [bank.beside(name, rows) for name in ("before", "after", "before2", "after2")]
+    return _distinct(bank, rows, *(them[them >= 0] for them in around))
 
 
 def _worded_rows(bounds: Bounds, lexical: Lexical) -> Iterator[Rows]:
@@ -238,9 +245,11 @@ def _worded_rows(bounds: Bounds, lexical: Lexical) -> Iterator[Rows]:
     yield _allowed(_worded(scores, several, FETCHED_ROWS if fetched else NEAR_ROWS), bounds)
     if (cosines := lexical.products) is not None:
         told, weights = _allowed(np.flatnonzero(~np.isnan(cosines)), bounds), bounds.profile.weights
-        if bounds.bank.threaded and len(told) > FETCHED_ROWS:
+        if bounds.bank.threaded and len(told):
             both = weights.get("terms", 0.0) * scores[told] + weights.get("meaning", 0.0) * cosines[told]
-            told = told[highest(both, FETCHED_ROWS)]
+            near = highest(cosines[told], min(len(told), max(bounds.candidates, FETCHED_ROWS)))
+            yield _allowed(_with_beside(bounds.bank, told[near]), bounds)
+            told = told[highest(both, min(len(told), FETCHED_ROWS))]
         yield told
 
 

@@ -16,7 +16,6 @@ from wellworn.store.port import Vector
 
 LocalRows = npt.NDArray[np.int32]
 Counts = npt.NDArray[np.float32]
-Rows = npt.NDArray[np.intp]
 Mask = npt.NDArray[np.bool_]
 
 _NO_ROWS: LocalRows = np.empty(0, dtype=np.int32)
@@ -97,10 +96,10 @@ class Postings:
         return row in self.find(term)[0]
 
     def find_all(
-        self, terms: Sequence[int], near: Rows | None = None, passing: Mask | None = None, vector: Vector | None = None
+        self, terms: Sequence[int], passing: Mask | None = None, vector: Vector | None = None, least: int = 0
     ) -> TermsFound:
-        """`find` for several terms at once. Where the words are elsewhere, only the rows of rare terms, those `near` and few
-        that are `passing` are told, with the products of their vectors and this one."""
+        """`find` for several terms at once. Where the words are elsewhere, only the rows of rare terms, those nearest to a
+        vector, of which `least` pass, and few that are `passing` are told, with the products of their vectors and this one."""
         rows, counts, sizes = [_NO_ROWS], [_NO_NUMBERS], []
         places = self._terms.searchsorted(np.array(terms, dtype=np.uint64)).tolist()
         for term, place in zip(terms, places, strict=True):

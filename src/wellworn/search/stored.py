@@ -15,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from wellworn.core.cache import LruCache
-from wellworn.search.partition import PartitionIndex, few_of
-from wellworn.search.postings import Counts, LocalRows, Mask, Postings, Rows, TermsFound
+from wellworn.search.partition import FETCHED_ROWS, NEAR_ROWS, PartitionIndex, few_of
+from wellworn.search.postings import Counts, LocalRows, Mask, Postings, TermsFound
 from wellworn.store.port import TermRows, Vector
 
 MOST_ROWS = 2000
@@ -27,7 +27,7 @@ BEST = 150
 """Rows with the rarest terms whose neighbours are looked at too."""
 _REMEMBERED = 256
 
-Ask = Callable[[Sequence[Sequence[int]], int, Sequence[int], Vector | None], TermRows]
+Ask = Callable[[Sequence[Sequence[int]], int, Sequence[int], Vector | None, int], TermRows]
 """See `Store.worded`."""
 
 
@@ -48,20 +48,27 @@ class StoredPostings(Postings):
         return self._of_terms([term], self._read([[term]], []))[0]
 
     def find_all(
-        self, terms: Sequence[int], near: Rows | None = None, passing: Mask | None = None, vector: Vector | None = None
+        self, terms: Sequence[int], passing: Mask | None = None, vector: Vector | None = None, least: int = 0
     ) -> TermsFound:
-        index, named = self._index, [] if near is None else near.tolist()
-        if passing is not None and np.count_nonzero(passing) <= MOST_ROWS:
-            named += np.flatnonzero(passing).tolist()
-            sets = [[term] for term in terms if term not in self._spread]
-        else:
-            sets = self._sets(terms)
-        read = self._read(sets, named, vector)
+        index = self._index
+        passing = index.alive if passing is None else passing
+        wanted, count = int(np.count_nonzero(passing)), max(least, FETCHED_ROWS)
+        few = wanted <= MOST_ROWS
+        near = 0 if vector is None or few else min(NEAR_ROWS, count * len(index) // wanted)
+        sets = [[term] for term in terms if term not in self._spread] if few else self._sets(terms)
+        read = self._read(sets, np.flatnonzero(passing).tolist() if few else [], vector, near)
+        nearest = read.nos[np.argsort(-read.products)[: wanted if few else near]]
+        nearest = nearest[passing[nearest]][:count]
+        if vector is not None and len(nearest) < min(least, wanted):
+            named = index.likely(vector, least, passing=passing)
+            nearest = nearest if named is None else named
+            read = self._with_rows(read, nearest, vector)
         found = self._of_terms(terms, read)
         held_by = [self._spread.get(term, len(having)) for term, (having, _) in zip(terms, found, strict=True)]
         if index.threaded and len(read.nos):  # what is said around a row counts with it
-            more = self._read([], self._beside_best(read.nos, found, held_by), vector)
-            read = TermRows(*(np.concatenate([own, other]) for own, other in zip(read, more, strict=True)))
+            best = np.concatenate([nearest, self._best(read.nos, found, held_by)])
+            beside = np.concatenate([getattr(index, name)[best] for name in ("before", "after", "before2", "after2")])
+            read = self._with_rows(read, beside[beside >= 0], vector)
             found = self._of_terms(terms, read)
         self._describe(read)
         none = (np.empty(0, dtype=np.int32), np.empty(0, dtype=np.float32))
@@ -100,10 +107,17 @@ class StoredPostings(Postings):
                 rarest = [term for term in rarest if {term} not in chosen][:TOGETHER]
         return [sorted(one) for one in chosen]
 
-    def _read(self, sets: Sequence[Sequence[int]], named: Sequence[int], vector: Vector | None = None) -> TermRows:
+    def _with_rows(self, read: TermRows, rows: npt.NDArray[np.intp], vector: Vector | None) -> TermRows:
+        """What was read, and further rows, each once."""
+        more = self._read([], np.setdiff1d(rows, read.nos).tolist(), vector)
+        return TermRows(*(np.concatenate([own, other]) for own, other in zip(read, more, strict=True)))
+
+    def _read(
+        self, sets: Sequence[Sequence[int]], named: Sequence[int], vector: Vector | None = None, near: int = 0
+    ) -> TermRows:
         """Rows that have such terms or are named, each once, with their places here as their numbers."""
         index = self._index
-        found = self._ask(sets, 2 * MOST_ROWS, index.no[named].tolist() if len(named) else [], vector)
+        found = self._ask(sets, 2 * MOST_ROWS, index.no[named].tolist() if len(named) else [], vector, near)
         nos, first = np.unique(found.nos, return_index=True)
         rows = np.full(len(found.nos), -1, dtype=np.int64)
         rows[first] = index.places_of(nos)
@@ -122,18 +136,16 @@ class StoredPostings(Postings):
             found.append((rows[places], read.counts[places].astype(np.float32)))
         return found
 
-    def _beside_best(
+    def _best(
         self, rows: npt.NDArray[np.int64], found: Sequence[tuple[LocalRows, Counts]], held_by: Sequence[int]
-    ) -> list[int]:
-        """Neighbours, which were not read, of the rows with the rarest terms."""
+    ) -> npt.NDArray[np.int64]:
+        """The rows with the rarest terms."""
         every = np.sort(rows)
         scores = np.zeros(len(every))
         for (having, _), held in zip(found, held_by, strict=True):
             scores[every.searchsorted(having)] += log(1 + (self.entries + 1) / (held + 1))
-        best = every[np.argsort(-scores, kind="stable")[:BEST]]
-        beside = np.concatenate([getattr(self._index, name)[best] for name in ("before", "after", "before2", "after2")])
-        further: list[int] = np.setdiff1d(beside[beside >= 0], every).tolist()
-        return further
+        best: npt.NDArray[np.int64] = every[np.argsort(-scores, kind="stable")[:BEST]]
+        return best
 
     def _describe(self, read: TermRows) -> None:
         """Fill the columns of these rows that need their terms; whoever does it at the same time writes the same."""

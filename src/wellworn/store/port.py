@@ -400,10 +400,16 @@ class Store(StoreReader):
         return None
 
     def worded(
-        self, partition_no: int, sets: Sequence[Sequence[int]], limit: int, nos: Sequence[int], vector: Vector | None
+        self,
+        partition_no: int,
+        sets: Sequence[Sequence[int]],
+        limit: int,
+        nos: Sequence[int],
+        vector: Vector | None,
+        near: int = 0,
     ) -> TermRows:
-        """Rows of a partition that have all terms of one of the sets, at most so many, and these rows; with the products
-        of their vectors and this one."""
+        """Rows of a partition that have all terms of one of the sets, at most so many, these rows, and about the `near` rows
+        whose vectors are nearest to this one; with the products of their vectors and this one."""
         raise NotImplementedError
 
     def frequent_terms(self, partition_no: int, more_than: int) -> dict[int, int]:

@@ -27,6 +27,7 @@ try:
     import psycopg
     from psycopg.abc import Params
     from psycopg.rows import RowFactory, tuple_row
+    from psycopg.types.numeric import Int8
 except ImportError:
     raise MissingExtra("a memory in Postgres", "postgres") from None
 
@@ -73,6 +74,8 @@ WHERE has_sequence_privilege(s, 'USAGE')
 """
 """Row numbers for new entries; none for a role that may only write to tables."""
 MOST_WAITING = 500
+FEW = 16
+"""Row numbers that are written one by one, so that a statement is planned once: of a list the server knows no size."""
 _ADD_RECORD = (
     f"INSERT INTO records ({', '.join(RECORD_COLUMNS)}) VALUES ({', '.join('?' * len(RECORD_COLUMNS))}) "
     "ON CONFLICT {} RETURNING no, EXISTS (SELECT 1 FROM record_entries d WHERE d.record = records.no)"
@@ -160,6 +163,9 @@ class PostgresDb(psycopg.Connection[Row]):
         if len(wanted) == 1:  # an index can give the order of the rows then
             values.append(wanted[0])
             return "= ?"
+        if 1 < len(wanted) <= FEW and isinstance(wanted[0], int):
+            values.extend(map(Int8, wanted))
+            return f"IN ({', '.join('?' * len(wanted))})"
         values.append(_listed(wanted))
         return "= ANY(?)"
 

@@ -64,8 +64,7 @@ AND (split_part(relname, '_', 2) NOT IN (SELECT no::text FROM partitions WHERE N
 _WORDED = """
 SELECT string_agg(int8send(entry), ''), string_agg(int4send(length(terms) / 8), ''), string_agg(terms, ''),
        string_agg(counts, ''), string_agg(float4send(coalesce({product}, 0)::real), '')
-FROM ((SELECT * FROM index_records WHERE {here} AND ({having}) LIMIT {limit})
-      UNION ALL SELECT * FROM index_records WHERE {here} AND entry = ANY(?)) AS found
+FROM ({rows}) AS found
 """
 _FREQUENT = """
 SELECT word, count(*) FROM index_records, unnest(words_of(terms)) AS w (word) WHERE partition = ?
@@ -176,17 +175,33 @@ class PostgresStore(SqlStore):
             return [no for (no,) in db.ask(query, (*values, db.vector(vector)))]
 
     def worded(
-        self, partition_no: int, sets: Sequence[Sequence[int]], limit: int, nos: Sequence[int], vector: Vector | None
+        self,
+        partition_no: int,
+        sets: Sequence[Sequence[int]],
+        limit: int,
+        nos: Sequence[int],
+        vector: Vector | None,
+        near: int = 0,
     ) -> TermRows:
-        here, values = f"partition = {int(partition_no)}", list[Any]()
-        having = " OR ".join(f"words_of(terms) @> '{{{','.join(map(_word, one))}}}'" for one in sets) or "FALSE"
+        here, product = f"partition = {int(partition_no)}", "0"
+        rows, values = list[str](), list[Any]()
         with self._pool.reading() as db:
-            product = "0"
             if vector is not None:
                 product = f"CASE WHEN vector_dims(vector) = {len(vector)} THEN -(vector <#> ?) END"
                 values.append(db.vector(vector))
-            query = _WORDED.format(product=product, here=here, having=having, limit=int(limit))
-            (columns,) = db.ask(query, (*values, Numbers(nos)))
+                if near:
+                    order = f"vector::vector({len(vector)}) <#> ?::vector({len(vector)}) LIMIT {int(near)}"
+                    rows.append(
+                        f"(SELECT * FROM index_records WHERE {_indexed(partition_no, len(vector))} ORDER BY {order})"
+                    )
+                    values.append(values[0])
+            if sets:
+                having = " OR ".join(f"words_of(terms) @> '{{{','.join(map(_word, one))}}}'" for one in sets)
+                rows.append(f"(SELECT * FROM index_records WHERE {here} AND ({having}) LIMIT {int(limit)})")
+            if nos or not rows:
+                rows.append(f"(SELECT * FROM index_records WHERE {here} AND entry = ANY(?))")
+                values.append(Numbers(nos))
+            (columns,) = db.ask(_WORDED.format(product=product, rows=" UNION ALL ".join(rows)), values)
         kinds = (">i8", ">i4", "<u8", "<u2", ">f4")
         arrays = [np.frombuffer(blob or b"", dtype=kind) for blob, kind in zip(columns, kinds, strict=True)]
         return TermRows(*(array.astype(array.dtype.newbyteorder("=")) for array in arrays))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from wellworn.core.clock import to_micros
-from wellworn.core.values import Entry, Layer, Link, Partition, Turn
+from wellworn.core.values import LINK_TYPES, Entry, Layer, Link, Partition, Turn
 from wellworn.store.damage import Damage, slim_from, whole_page
 from wellworn.store.port import (
     Delta,
@@ -350,6 +350,7 @@ class SqlReader(StoreReader):
         ends = {"source": "", "target": "INDEXED BY links_by_target"}
         if types is None:
             ends = {"source": "INDEXED BY links_by_hand", "target": "INDEXED BY links_by_hand_to"}
+        written = ", ".join(f"'{one}'" for one in LINK_TYPES if one in (types or ()))  # so that it is planned once
         queries: list[str] = []
         values: list[Any] = []
         with self._reading() as db:
@@ -358,10 +359,10 @@ class SqlReader(StoreReader):
                 return []
             for end, index in ends.items():
                 where = f"{end} {db.among(nos, values)} AND "
-                where += "automatic = 0" if types is None else f"type {db.among(types, values)}"
+                where += "automatic = 0" if types is None else f"type IN ({written})"
                 queries.append(f"SELECT source, target, type, confidence FROM links {index} WHERE {where}")
-            found = db.ask(" UNION ".join(queries), values)
-        return sorted((source, target, type_, confidence) for source, target, type_, confidence in found)
+            found = db.ask(" UNION ALL ".join(queries), values)
+        return sorted({(source, target, type_, confidence) for source, target, type_, confidence in found})
 
     # -- sessions ------------------------------------------------------------------------------------------------
 
