@@ -272,9 +272,10 @@ class SqlReader(StoreReader):
             if tags is not None:
                 values = []
                 where = f"e.no {db.among(_sharing(db, partition_no, tags, shared), values)}"
+            # By what they are not: for IN, Postgres would sort all rows of the partition until it has statistics.
             rows = db.ask(
                 f"SELECT e.no, e.id, e.at, e.tags FROM entries e WHERE {where} "
-                "AND e.state IN ('active', 'flagged') ORDER BY e.no DESC LIMIT ?",
+                "AND e.state NOT IN ('superseded', 'pruned') ORDER BY e.no DESC LIMIT ?",
                 (*values, limit),
             )
         return self._neighbours(partition_no, rows)
