@@ -185,6 +185,44 @@ def test_a_filter_reaches_entries_that_many_better_ones_stand_before(mem: Memory
     assert texts(mem, "tea tea tea", ADA, tags="rare") == ["a word about something else"]
 
 
+@pytest.mark.parametrize(
+    "asked",
+    [
+        "What do you know about me?",
+        "what do you remember about the user",
+        "what is known about the user?",
+        "Everything about me",
+        "user preferences",
+        "the user's profile",
+        "Do you remember anything about me?",
+    ],
+)
+def test_whatever_is_known_of_a_person_is_told_newest_first(asked: str) -> None:
+    with Memory.open(":memory:", background=False) as memory:
+        ada = memory.for_user("ada")
+        assert not ada.recall(asked).hits
+        told = [("user", "I live in Oslo."), ("user", "I'm allergic to nuts."), ("user", "What do you know about me?")]
+        for session, turns in (("s1", told), ("s2", [("user", "I moved to Bergen.")])):
+            ada.session(session).add_turns(turns)
+            ada.reflect(session)
+        memory.for_user("eve").remember("I live in Rome.", kind="fact")
+        found = ada.recall(asked, min_confidence=0.5)
+        assert [hit.entry.kind for hit in found] == ["fact", "fact"]
+        assert "Bergen" in found[0].text
+        assert "nuts" in found[1].text
+        assert [hit.text for hit in ada.recall(asked, k=1)] == [found[0].text]
+        assert not ada.recall(asked, kind="preference").hits
+        assert ada.outcome(found.id, cited=[0])
+
+
+@pytest.mark.parametrize("asked", ["What do you know about my cat?", "What did I tell you about Oslo?", "user login"])
+def test_what_is_known_of_something_else_is_searched_for(asked: str) -> None:
+    with Memory.open(":memory:", background=False) as memory:
+        ada = memory.for_user("ada")
+        ada.remember("I'm allergic to nuts.", kind="fact")
+        assert not any("told" in hit.factors for hit in ada.recall(asked))
+
+
 def test_an_unknown_layer_or_kind_is_an_error_that_lists_the_known_ones(partition: Memory) -> None:
     with pytest.raises(InvalidInput, match=r"gossip.*preference"):
         partition.recall("tea", scope=ADA, kind="gossip")  # type: ignore[arg-type]

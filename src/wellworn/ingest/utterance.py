@@ -71,6 +71,19 @@ _SAYINGS = [
     ),
     (regex(r"^do you (?:still )?remember (?=(?:my|our|the)\b)", re.I), ""),
 ]
+_ME = r"(?:me|us|myself|(?:the|this) user)"
+_ALL = regex(
+    rf"\W*(?:so\W+)?(?:what (?:all )?(?:do|did|have) (?:you|i|we) (?:already )?"
+    rf"(?:know|remember|learn(?:ed|t)?|(?:tell|told) you|say|said)(?: so far)?(?: about {_ME})?"
+    rf"|what(?:['’]s| is) (?:known|remembered|stored)(?: so far)?(?: about {_ME})?"
+    rf"|(?:(?:tell|show) me )?(?:what|everything|anything|all|facts|information)(?: that)?(?: you| is| i(?:['’]s)?)?"
+    rf"(?: (?:know|known|remember(?:ed)?|stored))? about {_ME}"
+    rf"|do you (?:know|remember) (?:me|anything(?: about {_ME})?)"
+    rf"|(?:about )?(?:the )?user(?:['’]s)? (?:profile|preferences|info(?:rmation)?|background|facts)"
+    rf"|(?:what are )?my preferences)\W*",
+    re.I,
+)
+"""Everything that is known of a person is asked for."""
 _EXCLAIMS = regex(r"(?:what an?|how)\s+\w+(?:\s\w+)?\W*", re.I)
 _OWN = regex(r"\b(?:i|me|my|we|our|us)\b", re.I)
 _AFTERTHOUGHT = regex(r"(?!.*\b(?:i|im|we|my|our|now|new|instead)\b)[^\W\d_A-Z]+(?:['’ ]+[^\W\d_A-Z]+){0,5}")
@@ -106,9 +119,14 @@ def without_opening(text: str) -> str:
 
 def plainly(question: str) -> str:
     """A question with plain words for a saying that names nothing of what it asks for."""
-    for saying, plain in _SAYINGS:
+    for saying, plain in () if asks_for_all(question) else _SAYINGS:
         question = saying.sub(plain, question)
     return question
+
+
+def asks_for_all(question: str) -> bool:
+    """Whether a question asks for whatever is known of the person: "what do you know about me?"."""
+    return _ALL.fullmatch(question) is not None
 
 
 def asks(sentence: str) -> bool:

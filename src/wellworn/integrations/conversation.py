@@ -17,7 +17,7 @@ from wellworn.core.errors import NotFound, WellwornError
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Hit, Recall
 from wellworn.ingest.terms import content_words
-from wellworn.ingest.utterance import only_reacts, telling_words, wants_answer
+from wellworn.ingest.utterance import asks_for_all, only_reacts, telling_words, wants_answer
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
 from wellworn.memory import Memory
 from wellworn.models.port import Message, Model, Request
@@ -32,13 +32,7 @@ _GREETING = regex(
     r"\W*(?:how(?:['’]s| is| are) (?:it going|things|life|everything)|what(?:['’]s| is) up)?\W*\Z",
     re.IGNORECASE,
 )
-_ABOUT_ME = regex(
-    r"\W*(?:so\W+)?(?:what (?:all )?(?:do|did|have) (?:you|i) (?:already )?(?:know|remember|learn(?:ed|t)?|(?:tell|told) you|say|said)"
-    r"(?: so far)?(?: about (?:me|us|myself))?|tell me (?:what|everything|all)(?: that)?(?: you (?:know|remember))?"
-    r" about (?:me|us|myself)|do you (?:know|remember) (?:me|anything(?: about (?:me|us))?))\W*",
-    re.IGNORECASE,
-)
-_MOST_KNOWN, _ALL = 12, 10_000
+_MOST_KNOWN, _ALL = 12, 100
 _YOU = regex(r"\b(?:you|your)\b", re.IGNORECASE)
 _SURE = 0.5
 """The confidence from which on a recall is taken to hold the answer."""
@@ -239,7 +233,7 @@ class Conversation:
         if self._model is not None or wants_answer(text):  # /why is about the last question
             self._last, self._used = found, ()
         if self._model is None:
-            said = self._known() if _ABOUT_ME.fullmatch(text) else ""
+            said = self._known(text) if asks_for_all(text) else ""
             said = said or reply(text, found, now=self._clock(), newer=newer)
             self._middleware.after_response(text, "")
             self._tell(" ".join([said, *self._replaced()]) if said == NOTED else said)
@@ -256,10 +250,10 @@ class Conversation:
             rests_on = [found.hits[place] for place in self._used] or told(found.hits, newer)
             self._questions[text] = {hit.entry.id for hit in rests_on}
 
-    def _known(self) -> str:
+    def _known(self, text: str) -> str:
         """What holds of the person, the latest first; empty where nothing does."""
-        found = self._memory.entries(kind=("fact", "preference", "pattern", "note"), state="active", limit=_ALL)
-        told = [*dict.fromkeys(_words_of(entry) for entry in reversed(found))]
+        found = self._memory.recall(text, k=_ALL)
+        told = [*dict.fromkeys(_words_of(hit.entry) for hit in found if "told" in hit.factors)]
         more = [f"… and {len(told) - _MOST_KNOWN} more; `wellworn list` shows all."] if len(told) > _MOST_KNOWN else []
         return "\n".join(["You told me:", *(f"- {one}" for one in told[:_MOST_KNOWN]), *more]) if told else ""
 

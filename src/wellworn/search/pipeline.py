@@ -10,6 +10,7 @@ import copy
 import logging
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING
@@ -24,7 +25,7 @@ from wellworn.core.values import KINDS, Cost, Entry, Factor, Hit, Partition, Rec
 from wellworn.ingest.replaces import forget_statements
 from wellworn.ingest.scrub import NO_SCRUBBING, Scrubbing
 from wellworn.ingest.terms import forget_words, read_question
-from wellworn.ingest.utterance import plainly
+from wellworn.ingest.utterance import asks_for_all, plainly
 from wellworn.ingest.validate import checked_k, checked_query
 from wellworn.learning.learner import Learner, Serving
 from wellworn.learning.ranker import MAX_CORRECTION
@@ -51,6 +52,9 @@ TIE_DECIMALS = 3
 """Scores that agree to this many decimals are a tie, which the more specific layer wins."""
 LOGGED_ROWS = 30
 """Best rows by base score that are logged besides the shown ones: without labels, they correct selection bias."""
+ALL = "told"
+"""The factor of hits for a question that asks for all that is known of a person."""
+_TOLD = [KINDS.index(kind) for kind in ("fact", "preference", "pattern", "note")]
 _EPISODE, _SUMMARY = KINDS.index("episode"), KINDS.index("summary")
 _log = logging.getLogger("wellworn.search")
 _NOTHING: frozenset[int] = frozenset()
@@ -147,6 +151,7 @@ class Searcher:
         with self.ram.bank(scope.partitions()) as (bank, partitions):
             ranked, searched, seen = self._rank(ask, bank, partitions, refine)
             sure = confidence_of(ranked, self._profile, embeds=ask.vector is not None)
+            sure = 1.0 if ALL in ranked.names else sure
             if filters.min_confidence is not None and sure is not None and sure < filters.min_confidence:
                 ranked = ranked.take([])
             nos, seqs = bank.named(ranked.rows)
@@ -184,6 +189,8 @@ class Searcher:
         bounds = self._bounds(ask, bank, partitions)
         if not (searched := bounds.searched):
             return _none_of(self._profile), 0, None
+        if asks_for_all(ask.query) and len((told := _told(bounds)).rows):
+            return told.take(range(ask.k)[: len(told.rows)]), len(told.rows), None
         context = self._context(ask, bounds, partitions)
         ranked = context.with_linked(factors(context.view))
         if refine is not None:
@@ -303,10 +310,10 @@ class Searcher:
         rows = ranked.rows if seen is None else seen.rows
         places = rows.tolist()
         shown = [places.index(row) for row in ranked.rows.tolist()]
-        base = np.empty(0) if seen is None else seen.base
+        base = ranked.scores if seen is None else seen.base
         best = np.argsort(-base, kind="stable")[:LOGGED_ROWS].tolist()
         kept = np.array([*dict.fromkeys(shown + best)], dtype=np.intp)
-        found = np.empty((0, len(FEATURES))) if seen is None else seen.features
+        found = np.zeros((len(rows), len(FEATURES))) if seen is None else seen.features
         return filled(
             LoggedRecall,
             id=ask.recall_id,
@@ -438,6 +445,17 @@ def _none_of(profile: Profile) -> Ranked:
     names, none = [*profile.weights], np.empty(0, dtype=np.intp)
     return Ranked(
         rows=none, names=names, weights=np.array([*profile.weights.values()]), values=np.empty((0, len(names)))
+    )
+
+
+def _told(bounds: Bounds) -> Ranked:
+    """What was told and holds, the newest first, whatever its words."""
+    rows = bounds.bank.newest(bounds.moment)
+    rows = rows if bounds.eligible is None else rows[bounds.eligible[rows]]
+    rows = rows[np.isin(bounds.bank.column("kind", rows), _TOLD)]
+    none = _none_of(bounds.profile)
+    return replace(none, rows=rows, values=np.zeros((len(rows), len(none.names)))).with_factor(
+        ALL, np.ones(len(rows)), 1.0
     )
 
 
