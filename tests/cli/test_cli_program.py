@@ -279,3 +279,20 @@ def test_no_remedy_is_in_words_of_python(cli: Cli, line: str, monkeypatch: pytes
     said = cli(*line.split()).err
     assert said
     assert not re.search(r"\w\(|=…|\ba Model\b|an Embedder|callable|ReasoningBank|\bScope|scopes", said), said
+
+
+@pytest.mark.parametrize(
+    ("line", "meant"),
+    [
+        ("chat --name leo", "--user"),
+        ("list --person mia", "--user"),
+        ("remember tea --file a.db", "--db"),
+        ("chat --model gpt", "--llm"),
+    ],
+)
+def test_an_option_by_another_word_names_the_right_one(cli: Cli, line: str, meant: str) -> None:
+    answer = cli(*line.split())
+    assert (answer.code, f"(Possible options: {meant})" in answer.err) == (2, True)
+    error = json.loads(cli(*line.split(), "--json").err)["error"]["message"]
+    assert error.endswith(f"(Possible options: {meant})")
+    assert "--llm" not in cli("list", "--model", "gpt").err  # it has none

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from wellworn import Entry, Reasoning
+from wellworn.cli.render import likelihood
 from wellworn.cli.target import added_options, pasteable
 
 from .conftest import Cli
@@ -248,6 +249,28 @@ def test_recall_marks_what_is_outdated_since_when_and_by_what(cli: Cli) -> None:
     assert f"outdated since 2025-02-05, replaced by {now['entry']['id']}: I moved to Bergen last week." in table
     listed = cli.ok("list", "--embedder", "static").out
     assert "superseded   2025-02-05" in listed
+
+
+@pytest.mark.parametrize("change", ["Poes died on Sunday.", "Poes ran away."])
+def test_recall_marks_what_a_part_of_which_no_longer_holds(cli: Cli, change: str) -> None:
+    old = cli.remember("My husband is Tiago and we have a cat called Poes.")
+    new = cli.remember(change)
+    cli.ok("link", new, "supersedes", old)
+    assert f"part of this no longer holds, replaced by {new}: {change}" in cli.ok("recall", "Tiago").out
+    assert "no longer holds" not in cli.ok("recall", "Tiago", "--as-of", "2999-01-01").out
+
+
+@pytest.mark.parametrize(
+    ("confidence", "words"),
+    [
+        (0.1, "the answer is probably not among them"),
+        (0.5, "the answer may be among them"),
+        (0.62, "the answer may be among them"),
+        (0.8, "the answer is probably among them"),
+    ],
+)
+def test_the_confidence_has_graded_words(confidence: float, words: str) -> None:
+    assert likelihood(confidence) == words
 
 
 def test_a_command_without_words_says_where_they_come_from(cli: Cli) -> None:

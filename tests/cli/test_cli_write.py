@@ -172,6 +172,23 @@ def test_a_person_whose_data_goes_must_be_named(cli: Cli, command: tuple[str, ..
     assert cli.json("admin", "stats")["entries"] == 0
 
 
+@pytest.mark.parametrize("word", ["mushrooms", "tea"])
+def test_forget_says_that_a_word_is_no_id_before_it_asks(cli: Cli, word: str) -> None:
+    cli.remember("Ada likes mushrooms and tea.")
+    answer = cli("forget", word)
+    assert answer.code == 1
+    assert word in answer.err
+    assert "--yes" not in answer.err
+
+
+def test_forget_says_that_older_versions_are_kept(cli: Cli) -> None:
+    old, new = cli.remember("Mia pays 650."), cli.remember("Mia pays 720.")
+    cli.ok("supersede", old, new)
+    answer = cli.ok("forget", new, "--yes", "--user", "me")
+    assert f"to remove that too: `wellworn forget {old}" in answer.err
+    assert "still kept" not in cli.ok("forget", old, "--yes").err
+
+
 def test_forget_without_a_terminal_wants_yes(cli: Cli) -> None:
     entry_id = cli.remember("Ada likes tea.")
     answer = cli("forget", entry_id)

@@ -23,10 +23,12 @@ from wellworn.core.dataclass import dataclass
 GROUPS = "More"
 FIRST = "remember recall chat show list edit forget outcome session reflect doctor demo".split()  # noqa: SIM905
 """The order of the everyday commands in the help."""
+MEANT = {"--name": "--user", "--person": "--user", "--file": "--db", "--path": "--db", "--model": "--llm"}
+"""Options by other words that people try."""
 
 
 class Program(TyperGroup):
-    """The root command: it reports misuse as JSON under --json."""
+    """The root command: it reports misuse as JSON under --json, and says which option was meant."""
 
     def main(self, args: Sequence[str] | None = None, *rest: Any, **options: Any) -> Any:  # as the base class
         given = list(sys.argv[1:] if args is None else args)
@@ -44,6 +46,15 @@ class Program(TyperGroup):
             print_error(error, message(), as_json=True)
             code = REFUSED
         sys.exit(code if isinstance(code, int) else 0)
+
+    def invoke(self, ctx: Any) -> Any:  # as the base class
+        try:
+            return super().invoke(ctx)
+        except Exception as error:
+            meant = MEANT.get(getattr(error, "option_name", None) or "")
+            if meant and any(meant in one.opts for one in error.ctx.command.params):  # type: ignore[attr-defined]
+                error.possibilities = [meant]  # type: ignore[attr-defined]
+            raise
 
     def list_commands(self, ctx: Any) -> list[str]:
         first = [name for name in FIRST if name in self.commands]

@@ -11,7 +11,6 @@ from wellworn.cli import options, render
 from wellworn.cli.edge import text_from
 from wellworn.cli.options import CONNECT, EVERYDAY, command, flag, option
 from wellworn.cli.target import Target, entry_id
-from wellworn.core.fence import EVEN_ODDS
 from wellworn.core.plain import to_plain
 from wellworn.core.values import Entry, Recall
 from wellworn.core.wellformed import counted
@@ -50,7 +49,7 @@ def recall(
         found = memory.recall(
             text_from(query, "QUERY"), k=k, **filters, **options.given(recursion=recursion, deadline_s=deadline)
         )
-        newer = {hit.entry.id: replaced_by(memory, hit.entry.id) for hit in found if hit.outdated}
+        newer = {hit.entry.id: replaced_by(memory, hit.entry.id) for hit in found if hit.outdated or as_of is None}
     block = found.context(max_tokens=max_tokens) if context else ""
     if target.json:
         document = to_plain(found)
@@ -76,8 +75,7 @@ def _say_recall(found: Recall, target: Target) -> None:
     entries = counted(found.searched, "entries")
     target.say(f"{len(found.hits)} of {entries} for {target}{how}, {1000 * found.cost.seconds:.1f} ms")
     if found.hits and found.confidence is not None:
-        likely = "probably" if found.confidence >= EVEN_ODDS else "probably not"
-        target.say(f"Confidence {found.confidence:.2f}: the answer is {likely} among them.")
+        target.say(f"Confidence {found.confidence:.2f}: {render.likelihood(found.confidence)}.")
     if found.cut:
         target.say("The deadline cut the search short; with more time there may be more.")
     elif not found.searched:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING
 
+from wellworn.core.fence import EVEN_ODDS
 from wellworn.core.values import Entry, Factor, Hit, Link, Progress, SearchStep, Version
 from wellworn.core.wellformed import visible, visible_json
 
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 PIPED_WIDTH = 120
 """Columns if nobody says how wide: rich would take 80 and fold ids."""
+_LIKELY = 0.8
 
 
 def console() -> Console:
@@ -95,16 +97,23 @@ def hit_table(
 ) -> RenderableType | None:
     """Place (from 0, as prompts number them and `outcome --cited` takes them), score and entry of each hit.
 
-    `newer` has what replaced an outdated one.
+    `newer` has what replaced one, or a part of one.
     """
     from rich.text import Text
 
     rows = []
     for place, hit in enumerate(hits):
         lines = [_factor_line(factor) for factor in hit.explanation if explain and factor.contribution]
-        mark = _outdated_line(hit.entry, (newer or {}).get(hit.entry.id, ())) if hit.outdated else []
+        mark = _outdated_line(hit, (newer or {}).get(hit.entry.id, ()))
         rows.append((place, plain(f"{hit.score:.3f}"), Text("\n").join([_entry_cell(hit.entry), *mark, *lines])))
     return table(("#", "score", "memory"), rows)
+
+
+def likelihood(confidence: float) -> str:
+    """How likely it is that the answer is among the hits, in words."""
+    if confidence < EVEN_ODDS:
+        return "the answer is probably not among them"
+    return "the answer may be among them" if confidence < _LIKELY else "the answer is probably among them"
 
 
 def step_table(steps: Iterable[SearchStep]) -> RenderableType | None:
@@ -187,11 +196,14 @@ def _entry_cell(entry: Entry) -> Text:
     )
 
 
-def _outdated_line(entry: Entry, newer: Sequence[Entry]) -> list[Text]:
+def _outdated_line(hit: Hit, newer: Sequence[Entry]) -> list[Text]:
     from rich.text import Text
 
+    if not hit.outdated and not newer:
+        return []
+    since = f"outdated since {hit.entry.valid_to:%Y-%m-%d}" if hit.outdated else "part of this no longer holds"
     by = "".join(f", replaced by {one.id}: {' '.join(one.text.split())}" for one in newer)
-    return [Text(visible(f"outdated since {entry.valid_to:%Y-%m-%d}{by}"), style="yellow")]
+    return [Text(visible(since + by), style="yellow")]
 
 
 def _factor_line(factor: Factor) -> Text:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,6 +13,9 @@ from wellworn.cli.target import Target, entry_id, entry_ids, recall_id
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import LINK_TYPES
 from wellworn.core.wellformed import counted
+
+if TYPE_CHECKING:
+    from wellworn.memory import Memory
 
 app = typer.Typer()
 
@@ -91,6 +94,7 @@ def forget(
     where = f"{home.layer} {home.layer_id} (tenant {home.tenant})"
     with target.open() as memory:
         exact = entry_ids(memory, ids or [])
+        older = [id for one in exact for id in _replaced_with(memory, one) if id not in exact]  # and each exists
         what = (
             counted(len(exact), "entries")
             if ids
@@ -105,6 +109,14 @@ def forget(
         raise NotFound(what, name, "nothing was forgotten")
     left = {f"kept: {name}": n for name, n in receipt.kept.items()}
     target.answer(receipt, render.pairs({"entries": receipt.entries, **removed, **left, "at": receipt.at}))
+    if older:
+        target.say(f"What it replaced is still kept; to remove that too: `wellworn forget {' '.join(older)}`")
+
+
+def _replaced_with(memory: Memory, id: str) -> list[str]:
+    """The outdated entries that an entry replaced."""
+    older = [link.target for link in memory.links(id) if (link.type, link.source) == ("supersedes", id)]
+    return [one for one in older if memory.get(one).state == "superseded"]
 
 
 @command(app, "outcome", "outcome --last --cited 0,2", panel=EVERYDAY)
