@@ -158,9 +158,104 @@ def test_forgetting_asks_first_and_is_for_good(cli: Cli) -> None:
     assert said(cli, "/forget")[0].startswith("There is nothing to forget.")
 
 
+@pytest.mark.parametrize(
+    ("versions", "words", "question"),
+    [
+        (["My rent is 650 euros.", "My rent is now 720."], "my rent", "How much is my rent?"),
+        (["I live in Oslo.", "I moved to Bergen.", "I moved to Rome last week."], "where I live", "Where do I live?"),
+    ],
+)
+def test_what_is_forgotten_goes_with_what_it_replaced(cli: Cli, versions: list[str], words: str, question: str) -> None:
+    said(cli, *versions)
+    lines = said(cli, f"/forget {words}", "yes", question)
+    older = "1 older version" if len(versions) == 2 else f"{len(versions) - 1} older versions"
+    assert lines[0].endswith(f"“{versions[-1]}”")
+    assert lines[1:] == [
+        *(f"- before: “{one}”" for one in reversed(versions[:-1])),
+        f"Forget this and the {older} for good? (yes or no)",
+        "Forgotten.",
+        "I do not know that. Tell me, and I will remember it.",
+    ]
+    assert not any(one in json.dumps(cli.json("list")) for one in versions)
+
+
+def test_what_something_else_replaced_too_is_kept(cli: Cli) -> None:
+    old, new, other = map(cli.remember, ("Mia pays 650.", "Mia pays 720.", "Mia pays Tom."))
+    for one in (new, other):
+        cli.ok("link", one, "supersedes", old)
+    assert said(cli, "/forget Mia pays 720", "yes")[1] == "Forget this for good? (yes or no)"
+    assert [entry["id"] for entry in cli.json("list")["entries"]] == [old, other]
+
+
+@pytest.mark.parametrize("about", ["the moon landing", "football"])
+def test_what_fits_nothing_is_not_forgotten(cli: Cli, about: str) -> None:
+    said(cli, "My dentist is Dr. Holm.", "My tea is oolong.")
+    expected = f"Nothing that I remember fits “{about}”. Say what, as in /forget my address."
+    assert said(cli, f"/forget {about}") == [expected]
+
+
+def test_an_answer_that_rests_on_nothing_is_not_forgotten(cli: Cli) -> None:
+    said(cli, "My dentist is Dr. Holm.")
+    lines = said(cli, "Who is my dentist?", "Who cuts the hedge?", "/forget")
+    assert lines[-1] == "There is nothing to forget. Say what, as in /forget my address."
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("What is my tea?", "You told me today: “My tea is oolong.”"),
+        ("/forgt", "I do not know /forgt; /help lists what I know."),
+        ("I live in Oslo.", "Noted."),
+        ("yes, I live in Oslo", "Noted."),
+    ],
+)
+def test_a_line_that_is_no_answer_keeps_the_entry_and_is_answered(cli: Cli, line: str, expected: str) -> None:
+    said(cli, "My dentist is Dr. Holm.", "My tea is oolong.")
+    lines = said(cli, "Who is my dentist?", "/forget", line, "/why")
+    assert lines[3:5] == ["Kept, as you did not say yes.", expected]
+    assert lines[5] == f"For “{line if line.startswith('What') else 'Who is my dentist?'}” I found this:"
+    assert "Holm" in json.dumps(cli.json("list"))
+
+
+@pytest.mark.parametrize(
+    ("answer", "expected"),
+    [("Yes.", "Forgotten."), ("yes, forget it", "Forgotten."), ("No!", "Kept."), ("nah", "Kept.")],
+)
+def test_yes_and_no_as_people_write_them(cli: Cli, answer: str, expected: str) -> None:
+    said(cli, "My dentist is Dr. Holm.")
+    assert said(cli, "/forget my dentist", answer)[2:] == [expected]
+
+
+def test_what_takes_a_model_is_said_once_in_full(cli: Cli) -> None:
+    first, second = said(cli, "Write me a haiku about espresso.", "Schreib mir ein Gedicht")
+    assert "`wellworn chat --llm ollama:llama3.2`" in first
+    assert second == "I only remember; that takes a language model."
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "question"),
+    [
+        ("I live in Oslo.", "I moved to Bergen.", "Where do I live?"),
+        ("My rent is 650 euros.", "My rent is now 720.", "How much is my rent?"),
+    ],
+)
+def test_undo_lets_the_old_hold_again_and_then_takes_the_new_back(cli: Cli, old: str, new: str, question: str) -> None:
+    said(cli, old)
+    lines = said(cli, new, "/undo", "Thanks!", "/undo", question, "/undo")
+    assert lines[1] == f"This holds again: “{old}” I keep “{new}” too; /undo once more takes that back."
+    assert lines[3:] == [f"Taken back: “{new}”", f"You told me today: “{old}”", "There is nothing to take back."]
+
+
+def test_what_holds_again_still_does_when_the_conversation_ends(cli: Cli) -> None:
+    said(cli, "I live in Oslo.")
+    said(cli, "I moved to Bergen.", "/undo")
+    assert not cli.json("list", "--state", "superseded")["entries"]
+    assert any("Oslo" in line for line in said(cli, "Where do I live?"))
+
+
 def test_help_and_what_is_no_command(cli: Cli) -> None:
     lines = said(cli, "/help", "/dance")
-    assert {"/why", "/forget", "/quit"} <= {line.split()[0] for line in lines}
+    assert {"/why", "/forget", "/undo", "/quit"} <= {line.split()[0] for line in lines}
     assert lines[-1] == "I do not know /dance; /help lists what I know."
 
 

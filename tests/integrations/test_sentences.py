@@ -10,7 +10,7 @@ import pytest
 from wellworn import Memory
 from wellworn.core.values import Cost, Entry, Factor, Hit, Partition, Recall
 from wellworn.ingest.utterance import wants_answer
-from wellworn.integrations.conversation import HELLO, INTRODUCTION, UNKNOWN, day, reply, sentence, told, why
+from wellworn.integrations.conversation import CANNOT, HELLO, INTRODUCTION, UNKNOWN, day, reply, sentence, told, why
 
 NOW = datetime(2026, 5, 20, 12, tzinfo=UTC)
 HOME = Partition(tenant="default", layer="user", layer_id="ada")
@@ -156,26 +156,54 @@ def test_questions_to_the_assistant_itself_are_no_gap_in_memory(text: str, expec
     assert answer(text, hit("I like tea.", score=2.0)) == expected
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "write me a haiku about espresso",
+        "Schreib mir ein Gedicht",
+        "Please translate this letter into French.",
+        "Can you draw me a cat?",
+        "Tell me a joke",
+        "Écris une lettre à ma mère",
+        "Give me some ideas for dinner.",
+    ],
+)
+def test_work_takes_a_model(text: str) -> None:
+    assert answer(text, hit("I like tea.", score=2.0)) == reply(text, None, now=NOW, newer={}) == CANNOT
+
+
+@pytest.mark.parametrize(
+    "text", ["I write a diary.", "Drawing is my hobby.", "The book club meets on Monday.", "Give my regards to Mia."]
+)
+def test_statements_about_work_are_statements(text: str) -> None:
+    assert answer(text) == "Noted."
+
+
+def test_a_memory_of_which_a_part_was_replaced_says_so() -> None:
+    pets = hit("We have a cat called Poes and a dog called Rex.")
+    newer = {pets.entry.id: [hit("Poes died.").entry]}
+    assert reply("Do we have pets?", recall(pets), now=NOW, newer=newer).endswith("Rex.” Part of this no longer holds.")
+
+
 def test_why_gives_reasons_in_words() -> None:
     found = hit("I live in Oslo.", factors={"terms": 6.0, "meaning": 3.0, "recency": 0.2, "length": -0.7})
-    assert why(recall(found), now=NOW).splitlines() == [
+    other = hit("I like tea.", score=2.0)
+    assert why(recall(other, found), [found], now=NOW).splitlines() == [
         "For “Where do I live?” I found this:",
         "- You told me on 3 March: “I live in Oslo.”",
         "  Because it has your words and its meaning is close.",
     ]
-    other = hit("I like tea.", score=2.0)
-    assert (
-        why(recall(other, found), now=NOW, used=(1,))
-        .splitlines()[1]
-        .endswith("“I live in Oslo.” My answer rests on it.")
-    )
-    assert "Nothing that I remember seems to answer" in why(recall(hit("I like tea.", score=2.0)), now=NOW)
-    assert why(recall(), now=NOW) == "Nothing that I remember has to do with “Where do I live?”."
+    nearest = why(recall(other, found), [], now=NOW)
+    assert nearest.startswith("Nothing that I remember seems to answer “Where do I live?”. Nearest is:")
+    assert nearest.endswith("“I like tea.”\n  But the match is weak: it has your words and its meaning is close.")
+    assert "the match is weak" in why(recall(found, other), [found, other], now=NOW)
+    assert why(recall(), [], now=NOW) == "Nothing that I remember has to do with “Where do I live?”."
 
 
 def test_every_factor_of_a_plain_recall_is_understood(memory: Memory) -> None:
     ada = memory.for_user("ada")
     ada.session("s").add("user", "I live in Oslo.")
-    text = why(ada.recall("Where do I live?"), now=NOW)
+    found = ada.recall("Where do I live?")
+    text = why(found, found.hits, now=NOW)
     assert "Because it" in text
     assert "_" not in text

@@ -16,6 +16,7 @@ from wellworn.core.clock import Clock, aware, system_clock
 from wellworn.core.errors import NotFound, WellwornError
 from wellworn.core.lazy import regex
 from wellworn.core.values import Entry, Hit, Recall
+from wellworn.core.wellformed import counted
 from wellworn.ingest.terms import content_words
 from wellworn.ingest.utterance import asks_for_all, only_reacts, telling_words, wants_answer
 from wellworn.integrations.loop import MemoryMiddleware, MiddlewareContext
@@ -27,16 +28,34 @@ UNKNOWN = "I do not know that. Tell me, and I will remember it."
 NOTED = "Noted."
 HELLO = "Hello! Tell me something, or ask me."
 INTRODUCTION = "I only remember: tell me something, or ask me about what you told me."
+CANNOT = "I only remember; that takes a language model."
+_HOW = "`--llm` gives me one, as in `wellworn chat --llm ollama:llama3.2`."
 _GREETING = regex(
     r"(?=.*\w)\W*(?:(?:hi|hello|hey|good (?:morning|afternoon|evening))\b(?:\W+\w+)?)?"
     r"\W*(?:how(?:['’]s| is| are) (?:it going|things|life|everything)|what(?:['’]s| is) up)?\W*\Z",
     re.IGNORECASE,
 )
+_WORK = regex(
+    r"\W*(?:(?:please|now|then|and|hey|ok(?:ay)?|bitte)\W+)*(?:(?:can|could|would|will|kannst|könntest|würdest) (?:you|du)\W+)?(?:(?:please|bitte)\W+)?"
+    r"(?:(?:write|compose|draft|draw|paint|sketch|sing|translate|summari[sz]e|generate|proofread|rewrite|rephrase|calculate|brainstorm|invent"
+    r"|schreibe?|zeichne|male?|dichte|übersetze?|erzähle?|erkläre?|berechne|écris|dessine|traduis|raconte|escribe|escríbeme|dibuja|traduce"
+    r"|scrivi|scrivimi|disegna|traduci|schrijf|vertaal)"
+    r"\W+(?:me|us|an?|the|this|these|some|something|my|our|mir|uns|eine?n?|das|diese[nsr]?|was|moi|nous|une?|des?|un[ao]?|el|la|il|lo|mij|een|it|them)\b"
+    r"|(?:give|make|sing|read|play|recommend|suggest|find|order|book|bake|cook|send) (?:me|us) (?:an?|some|another|something)\b"
+    r"|tell (?:me|us) (?:an?|another) (?:\w+ )?(?:joke|story|tale|riddle|poem)\b"
+    r"|(?:explain|describe) (?:to )?(?:me|us)\b)",
+    re.IGNORECASE,
+)
+"""A request to do something, which takes more than a memory."""
 _MOST_KNOWN, _ALL = 12, 100
+_WORDS = regex(r"[^\W_]+")
+_YES = regex(r"y|(?:yes|yep|yeah)(?: (?:please|forget|do|it|this|that|them|both|all))*")
 _YOU = regex(r"\b(?:you|your)\b", re.IGNORECASE)
 _SURE = 0.5
 """The confidence from which on a recall is taken to hold the answer."""
 _FULL = 12.0
+_WEAK = 0.3
+"""A hit that fits less than this is a weak match."""
 _CLOSE = 0.8
 """Further hits with this share of the best score are told too."""
 _MOST_TOLD = 3
@@ -49,6 +68,7 @@ _REASONS = {
     "date": "it is from the time you ask about",
     "recency": "it is recent",
     "learned": "it helped with questions like this",
+    "told": "you told me, and it still holds",
 }
 """What a factor of the score says, in words. Those without words say little to a person."""
 _LEAST_SHARE = 0.15
@@ -56,7 +76,8 @@ _LEAST_SHARE = 0.15
 
 
 Newer = Mapping[str, Sequence[Entry]]
-"""By the id of an outdated entry, those that replaced it."""
+"""By the id of an entry, those that replaced it or a part of it."""
+NONE_NEWER: Newer = {}
 
 
 def reply(text: str, recall: Recall | None, *, now: datetime, newer: Newer) -> str:
@@ -64,10 +85,12 @@ def reply(text: str, recall: Recall | None, *, now: datetime, newer: Newer) -> s
     if _GREETING.match(text):
         return HELLO
     content = content_words(text)
+    if _WORK.match(text) and not (recall is not None and wants_answer(text) and knows(recall)):
+        return CANNOT
     if not wants_answer(text):
         return "Any time." if only_reacts(content, text) else NOTED
     if recall is not None and knows(recall):
-        return "\n".join(sentence(hit, now=now) for hit in told(recall.hits, newer))
+        return "\n".join(sentence(hit, now=now, newer=newer) for hit in told(recall.hits, newer))
     return INTRODUCTION if _YOU.search(text) and not telling_words(content) else UNKNOWN
 
 
@@ -89,7 +112,9 @@ def told(hits: Sequence[Hit], newer: Newer) -> list[Hit]:
     """
     chosen: dict[str, Hit] = {}  # by their words: of those with the same words the first
     for hit in hits:
-        replaced = any(_says(other.entry, one) for other in chosen.values() for one in newer.get(hit.entry.id, ()))
+        replaced = hit.outdated and any(
+            _says(other.entry, one) for other in chosen.values() for one in newer.get(hit.entry.id, ())
+        )
         if replaced or (hit.score >= _CLOSE * hits[0].score and hit.outdated <= hits[0].outdated):
             chosen.setdefault(_words_of(hit.entry).lower(), hit)
     return [*chosen.values()][:_MOST_TOLD]
@@ -101,24 +126,24 @@ def _says(entry: Entry, other: Entry) -> bool:
     return entry.id == other.id or bool(turns)
 
 
-def sentence(hit: Hit, *, now: datetime) -> str:
+def sentence(hit: Hit, *, now: datetime, newer: Newer = NONE_NEWER) -> str:
     """One memory with its source: `You told me on 3 March: "I live in Oslo."`"""
     entry = hit.entry
-    since = " Since then it has changed." if hit.outdated else ""
+    since = " Part of this no longer holds." if newer.get(entry.id) else ""
+    since = " Since then it has changed." if hit.outdated else since
     return f"{_source(entry)} {day(entry.at, now)}: “{_words_of(entry)}”{since}"
 
 
-def why(recall: Recall, *, now: datetime, used: Sequence[int] = ()) -> str:
-    """Why a recall found what it found: what an answer used first, then the best."""
+def why(recall: Recall, shown: Sequence[Hit], *, now: datetime, newer: Newer = NONE_NEWER) -> str:
+    """Why an answer showed these hits; if it showed none, what came nearest."""
     asked = f"“{recall.query}”"
     if not recall.hits:
         return f"Nothing that I remember has to do with {asked}."
-    known = bool(used) or knows(recall)
-    lines = [f"For {asked} I found this:" if known else f"Nothing that I remember seems to answer {asked}. Nearest is:"]
-    places = [*used, *(place for place in range(len(recall.hits)) if place not in used)]
-    for place in places[: _MOST_TOLD if known else 1]:
-        hit, mark = recall.hits[place], " My answer rests on it." if place in used else ""
-        lines += [f"- {sentence(hit, now=now)}{mark}", f"  Because {_reasons(hit)}."]
+    lines = [f"For {asked} I found this:" if shown else f"Nothing that I remember seems to answer {asked}. Nearest is:"]
+    for hit in shown or recall.hits[:1]:
+        weak = not shown or (_fits(hit) < _WEAK and "told" not in hit.factors)
+        because = f"But the match is weak: {_reasons(hit)}." if weak else f"Because {_reasons(hit)}."
+        lines += [f"- {sentence(hit, now=now, newer=newer)}", f"  {because}"]
     return "\n".join(lines)
 
 
@@ -153,7 +178,7 @@ def _reasons(hit: Hit) -> str:
     counted = [one.name for one in factors if one.contribution >= least and one.name in _REASONS]
     found = [*dict.fromkeys(_REASONS[name] for name in counted)]
     found += ["you have told me something newer since"] if hit.outdated else []
-    return ", ".join(found[:-1]) + (" and " if len(found) > 1 else "") + found[-1] if found else "it is all there is"
+    return ", ".join(found[:-1]) + (" and " if len(found) > 1 else "") + found[-1] if found else "nothing is nearer"
 
 
 # -- the conversation --------------------------------------------------------------------------------------------------
@@ -164,6 +189,7 @@ NOT_ASKED = "You have not asked me anything yet."
 HELP = """Tell me things, and ask me about them later.
 /why      why I gave the last answer
 /forget   forget what the last answer rests on; with words, as in /forget my address, what fits them best
+/undo     what I said no longer holds, holds again; else take back what you told me last
 /quit     end the conversation"""
 
 
@@ -182,7 +208,14 @@ class Conversation:
         self._memory, self._middleware, self._model = memory, middleware, model
         self._tell, self._clock = tell, aware(clock)
         self._last: Recall | None = None
-        self._used: Sequence[int] = ()
+        self._shown: Sequence[Hit] = ()
+        """The hits that the last answer rests on."""
+        self._newer: Newer = {}
+        self._offered: Sequence[Entry] = ()
+        """What will be forgotten if the person says yes."""
+        self._told: list[str] = []
+        """The ids of the statements of this conversation."""
+        self._says_how = True
         self._questions: dict[str, set[str]] = {}
         """Each question, and the ids of the entries that its answer rests on."""
         self._reflections: list[Reflection] = []
@@ -210,13 +243,17 @@ class Conversation:
         """Answer until the person leaves; returns how many messages there were."""
         turns = 0
         for text in messages:
+            if self._offered and self._agreed(text):
+                continue
             name, _, about = text.partition(" ")
             if name == "/help":
                 self._tell(HELP)
             elif name == "/why":
-                self._tell(why(self._last, used=self._used, now=self._clock()) if self._last is not None else NOT_ASKED)
+                self._tell(self._why())
             elif name == "/forget":
-                self._forget(self._memory.recall(about) if about.strip() else self._last, messages)
+                self._offer(about.strip())
+            elif name == "/undo":
+                self._undo()
             elif name.startswith("/"):
                 self._tell(f"I do not know {name}; /help lists what I know.")
             else:
@@ -229,26 +266,32 @@ class Conversation:
         context = MiddlewareContext(user_input=text, current_system_prompt=SYSTEM)
         system, answer = self._middleware.enrich_system_prompt(context), ""
         found = self._middleware.recalled(text)
-        newer = {} if found is None else self._newer(found)
-        if self._model is not None or wants_answer(text):  # /why is about the last question
-            self._last, self._used = found, ()
+        newer = {} if found is None else self._replacements(found)
+        used: Sequence[int] = ()
         if self._model is None:
             said = self._known(text) if asks_for_all(text) else ""
             said = said or reply(text, found, now=self._clock(), newer=newer)
+            if said == CANNOT and self._says_how:
+                said, self._says_how = f"{CANNOT} {_HOW}", False
             self._middleware.after_response(text, "")
             self._tell(" ".join([said, *self._replaced()]) if said == NOTED else said)
         else:
             try:
                 answer = self._asked(self._model, system, text)
                 citation = self._middleware.cited(text, answer)
-                self._used = citation.places or ()
+                used = citation.places or ()
                 self._tell(citation.text.strip())
             except WellwornError as error:  # a model that fails ends one answer, not the chat
                 self._tell(f"The model did not answer: {error}")
             self._middleware.after_response(text, answer)
-        if found is not None and wants_answer(text):
-            rests_on = [found.hits[place] for place in self._used] or told(found.hits, newer)
-            self._questions[text] = {hit.entry.id for hit in rests_on}
+        asked = wants_answer(text)
+        if found is not None and (asked or self._model is not None):  # /why is about the last question
+            rests_on = [found.hits[place] for place in used] or told(found.hits, newer)
+            self._last, self._newer = found, newer
+            self._shown = rests_on if used or knows(found) else ()
+            self._questions |= {text: {hit.entry.id for hit in rests_on}} if asked else {}
+        if not (asked or _WORK.match(text) or _GREETING.match(text) or only_reacts(content_words(text), text)):
+            self._told.append(self._last_turn())
 
     def _known(self, text: str) -> str:
         """What holds of the person, the latest first; empty where nothing does."""
@@ -257,12 +300,17 @@ class Conversation:
         more = [f"… and {len(told) - _MOST_KNOWN} more; `wellworn list` shows all."] if len(told) > _MOST_KNOWN else []
         return "\n".join(["You told me:", *(f"- {one}" for one in told[:_MOST_KNOWN]), *more]) if told else ""
 
-    def _newer(self, found: Recall) -> dict[str, list[Entry]]:
-        """What replaced the outdated hits."""
+    def _why(self) -> str:
+        if self._last is None:
+            return "That is forgotten." if self._questions else NOT_ASKED
+        return why(self._last, self._shown, now=self._clock(), newer=self._newer)
+
+    def _replacements(self, found: Recall) -> dict[str, list[Entry]]:
+        """What replaced the hits, or a part of them."""
         newer: dict[str, list[Entry]] = {}
         with suppress(WellwornError):  # the answer leaves out what was then
             for hit in found.hits:
-                links = self._memory.links(hit.entry.id) if hit.outdated else []
+                links = self._memory.links(hit.entry.id)
                 ends = [one.source for one in links if (one.type, one.target) == ("supersedes", hit.entry.id)]
                 newer[hit.entry.id] = [self._memory.get(one) for one in ends]
         return newer
@@ -271,8 +319,7 @@ class Conversation:
         """Make memories of the last statement; says what it replaces."""
         try:
             self._reflections += self._memory.reflect(session_id=self._middleware.session_id)
-            turns = self._memory.session(self._middleware.session_id).turns()
-            said = next((turn.entry_id or "" for turn in reversed(turns) if turn.role == "user"), "")
+            said = self._last_turn()
             ended = [
                 link.target for link in self._memory.links(said) if (link.type, link.source) == ("supersedes", said)
             ]
@@ -292,15 +339,59 @@ class Conversation:
         messages = (Message(role="system", text=system), *earlier, Message(role="user", text=text))
         return model.complete(Request(messages=messages, purpose="chat", max_output_tokens=800)).text
 
-    def _forget(self, recall: Recall | None, answers: Iterator[str]) -> None:
-        """Forget the best hit, if the person agrees."""
-        if recall is None or not recall.hits:
-            self._tell("There is nothing to forget. Say what, as in /forget my address.")
+    def _last_turn(self) -> str:
+        """The id of what the person said last."""
+        turns = self._memory.session(self._middleware.session_id).turns()
+        return next((turn.entry_id or "" for turn in reversed(turns) if turn.role == "user"), "")
+
+    def _offer(self, about: str) -> None:
+        """Offer to forget what fits some words best, or what the last answer rests on, with what it replaced."""
+        found = self._memory.recall(about) if about else None
+        hits = self._shown if found is None else found.hits if knows(found) else ()
+        if not hits:
+            nothing = f"Nothing that I remember fits “{about}”." if about else "There is nothing to forget."
+            self._tell(f"{nothing} Say what, as in /forget my address.")
             return
-        self._tell(f"{sentence(recall.hits[0], now=self._clock())}\nForget this for good? (yes or no)")
-        if next(answers, "").lower() not in ("y", "yes"):
-            self._tell("Kept.")
-            return
-        self._last, entry = None, recall.hits[0].entry
-        gone = self._middleware.forget(entry, asked=self._questions)
-        self._tell("Forgotten." if gone else "It was gone already.")
+        self._offered = [hits[0].entry, *self._middleware.older(hits[0].entry)]
+        older = dict.fromkeys(_words_of(one) for one in self._offered[1:])
+        what = f"this and the {counted(len(older), 'older versions')}" if older else "this"
+        shown = [sentence(hits[0], now=self._clock(), newer=self._newer), *(f"- before: “{one}”" for one in older)]
+        self._tell("\n".join([*shown, f"Forget {what} for good? (yes or no)"]))
+
+    def _agreed(self, text: str) -> bool:
+        """Forget what was offered if the person says yes; whether the message was an answer to that."""
+        offered, self._offered = self._offered, ()
+        word = " ".join(_WORDS.findall(text.lower()))
+        if _YES.fullmatch(word):
+            gone = sum(self._middleware.forget(one, asked=self._questions) for one in offered)
+            self._last, self._shown = None, ()
+            self._tell("Forgotten." if gone else "It was gone already.")
+            return True
+        no = word in ("n", "no", "nope", "nah", "no thanks", "nein", "cancel")
+        self._tell("Kept." if no else "Kept, as you did not say yes.")
+        return no or only_reacts(content_words(text), text)
+
+    def _undo(self) -> None:
+        """Let what the last statement replaced hold again; if it replaced nothing, forget it."""
+        while self._told:
+            with suppress(NotFound):  # it was forgotten since
+                said = self._memory.get(self._told[-1])
+                self._take_back(said)
+                return
+            self._told.pop()
+        self._tell("There is nothing to take back.")
+
+    def _take_back(self, said: Entry) -> None:
+        again: list[str] = []
+        for one in self._middleware.resting_with(said):
+            for link in self._memory.links(one.id):
+                if (link.type, link.source) == ("supersedes", one.id):
+                    self._memory.unlink(one.id, link.target, "supersedes")
+                    again.append(_words_of(self._memory.get(link.target)))
+        if again:
+            more = f"I keep “{_words_of(said)}” too; /undo once more takes that back."
+            self._tell(f"This holds again: “{again[0]}” {more}")
+        else:
+            self._middleware.forget(said, asked=self._questions)
+            self._told.pop()
+            self._tell(f"Taken back: “{_words_of(said)}”")

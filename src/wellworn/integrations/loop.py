@@ -311,8 +311,7 @@ class MemoryMiddleware:
         `asked` are questions of this session with the ids of the entries that answered them: where one of these goes,
         the question goes too. So does the reply to every turn of this session that goes.
         """
-        same = self._memory.entries(session_id=entry.session_id, limit=_MANY) if entry.session_id else []
-        ids = {one.id for one in same if set(one.turn_refs) & set(entry.turn_refs)} | {entry.id}
+        ids = {one.id for one in self.resting_with(entry)}
         words = {clean_text(text) for text, answers in (asked or {}).items() if ids & {*answers}}
         goes = False
         for turn in self._memory.session(self.session_id).turns():
@@ -322,6 +321,29 @@ class MemoryMiddleware:
         with suppress(NotFound):
             return self._memory.forget(sorted(ids), turns=True).entries
         return 0
+
+    def resting_with(self, entry: Entry) -> list[Entry]:
+        """An entry and those that rest on the same turns: the turns themselves, and the memories made of them."""
+        same = self._memory.entries(session_id=entry.session_id, limit=_MANY) if entry.session_id else []
+        return [entry, *(one for one in same if one.id != entry.id and {*one.turn_refs} & {*entry.turn_refs})]
+
+    def older(self, entry: Entry) -> list[Entry]:
+        """What an entry replaced, and what that replaced, as far as nothing else replaced it too."""
+        found = {one.id: one for one in self.resting_with(entry)}
+        ahead, own = [*found], {*found}
+        while ahead:
+            id = ahead.pop()
+            for link in self._memory.links(id):
+                if (link.type, link.source) != ("supersedes", id) or link.target in found:
+                    continue
+                old = self._memory.get(link.target)
+                by = {
+                    one.source for one in self._memory.links(old.id) if (one.type, one.target) == ("supersedes", old.id)
+                }
+                if old.state != "active" and by <= found.keys():
+                    more = {one.id: one for one in self.resting_with(old)}
+                    found, ahead = found | more, [*ahead, *more]
+        return [one for id, one in found.items() if id not in own]
 
     def end_session(self) -> None:
         """End the session, so that reflection turns it into memories. A later question opens it again."""
