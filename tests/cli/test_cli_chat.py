@@ -28,6 +28,9 @@ def said(cli: Cli, *lines: str, options: tuple[str, ...] = ()) -> list[str]:
     return answers(cli.ok("chat", *options, stdin="\n".join([*lines, "/quit", ""])).out)
 
 
+GONE = "There is nothing to take back. What is forgotten is gone for good."
+
+
 def answers(out: str) -> list[str]:
     return [line for line in out.splitlines() if not line.startswith("you> ")]
 
@@ -108,7 +111,8 @@ def test_a_statement_that_changes_something_says_what(cli: Cli) -> None:
     assert "Oslo" in first
     assert second == "Noted."
     third = said(cli, "My husband is Tiago and we have a cat called Poes.", "Poes died on Sunday.", "Where do I live?")
-    assert third[1] == "Noted. So part of this no longer holds: “My husband is Tiago and we have a cat called Poes.”"
+    part = "Noted. So part of this no longer holds: “My husband is Tiago and we have a cat called Poes.”"
+    assert third[1] == f"{part} (/undo if it does)"
 
 
 @pytest.mark.parametrize(
@@ -243,7 +247,18 @@ def test_undo_lets_the_old_hold_again_and_then_takes_the_new_back(cli: Cli, old:
     said(cli, old)
     lines = said(cli, new, "/undo", "Thanks!", "/undo", question, "/undo")
     assert lines[1] == f"This holds again: “{old}” I keep “{new}” too; /undo once more takes that back."
-    assert lines[3:] == [f"Taken back: “{new}”", f"You told me today: “{old}”", "There is nothing to take back."]
+    assert lines[3:] == [f"Taken back: “{new}”", f"You told me today: “{old}”", GONE]
+
+
+def test_the_way_back_is_named_once(cli: Cli) -> None:
+    said(cli, "I live in Oslo.", "My rent is 650 euros.")
+    first, second = said(cli, "I moved to Bergen.", "My rent is now 720.")
+    assert (first.endswith("” (/undo if it does)"), second.endswith("euros.”")) == (True, True)
+
+
+def test_what_is_forgotten_is_not_taken_back(cli: Cli) -> None:
+    assert said(cli, "My tea is oolong.", "We drive a Skoda.", "/forget the Skoda", "yes", "/undo")[-1] == GONE
+    assert "oolong" in json.dumps(cli.json("list"))
 
 
 def test_what_holds_again_still_does_when_the_conversation_ends(cli: Cli) -> None:

@@ -215,7 +215,7 @@ class Conversation:
         """What will be forgotten if the person says yes."""
         self._told: list[str] = []
         """The ids of the statements of this conversation."""
-        self._says_how = True
+        self._says_how = self._says_undo = True
         self._questions: dict[str, set[str]] = {}
         """Each question, and the ids of the entries that its answer rests on."""
         self._reflections: list[Reflection] = []
@@ -324,8 +324,10 @@ class Conversation:
                 link.target for link in self._memory.links(said) if (link.type, link.source) == ("supersedes", said)
             ]
             old = [self._memory.get(one) for one in ended[:1]]
+            hint = " (/undo if it does)" if self._says_undo else ""
+            self._says_undo = self._says_undo and not old
             return [
-                f"So {'this' if one.state == 'superseded' else 'part of this'} no longer holds: “{one.text}”"
+                f"So {'this' if one.state == 'superseded' else 'part of this'} no longer holds: “{one.text}”{hint}"
                 for one in old
             ]
         except WellwornError:  # the end of the session tries again
@@ -364,7 +366,7 @@ class Conversation:
         word = " ".join(_WORDS.findall(text.lower()))
         if _YES.fullmatch(word):
             gone = sum(self._middleware.forget(one, asked=self._questions) for one in offered)
-            self._last, self._shown = None, ()
+            self._last, self._shown, self._told = None, (), []
             self._tell("Forgotten." if gone else "It was gone already.")
             return True
         no = word in ("n", "no", "nope", "nah", "no thanks", "nein", "cancel")
@@ -379,7 +381,7 @@ class Conversation:
                 self._take_back(said)
                 return
             self._told.pop()
-        self._tell("There is nothing to take back.")
+        self._tell("There is nothing to take back. What is forgotten is gone for good.")
 
     def _take_back(self, said: Entry) -> None:
         again: list[str] = []
