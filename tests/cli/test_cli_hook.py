@@ -201,10 +201,39 @@ def test_a_prompt_after_which_nothing_was_done_leaves_no_task(
 def test_a_command_or_an_edit_is_a_task(cli: Cli, tmp_path: Path) -> None:
     path = tmp_path / "session.jsonl"
     for number, call in enumerate([use("1", "Edit", file_path="a.py"), use("1", "Bash", command="python a.py")], 1):
-        path.write_text("\n".join([entry("user", "do it"), entry("assistant", call), entry("user", result("1", "x"))]))
-        prompt(cli, "s1", "do it")
+        path.write_text(
+            "\n".join([entry("user", "Change the parser"), entry("assistant", call), entry("user", result("1", "x"))])
+        )
+        prompt(cli, "s1", "Change the parser")
         over(cli, "Stop", transcript_path=str(path))
         assert cli.json("tasks", "status", *MEANINGS)["tasks"] == number
+
+
+@pytest.mark.parametrize("reaction", ["ok", "thanks!", "great, thank you"])
+def test_nothing_is_looked_up_for_a_reaction(cli: Cli, reaction: str) -> None:
+    prompt(cli, "s1", "I prefer tabs over spaces, ok?")
+    prompt(cli, "s1", "I like it great. Thank the team, ok.")
+    assert prompt(cli, "s2", reaction) == ""
+
+
+def test_work_after_a_reaction_belongs_to_the_task_under_way(cli: Cli, transcript: Path) -> None:
+    prompt(cli, "s1", "Run the tests of the parser")
+    prompt(cli, "s1", "yes, go on")
+    over(cli, "Stop", transcript_path=str(transcript))
+    assert "Run the tests of the parser" in prompt(cli, "s2", "Run the parser's tests")
+    assert cli.json("tasks", "status", *MEANINGS)["by_state"] == {"executing": 1, "reinforced": 1}
+
+
+def test_a_recipe_names_the_edited_file_and_not_its_text(cli: Cli, tmp_path: Path) -> None:
+    path = tmp_path / "session.jsonl"
+    edit = use("2", "Edit", file_path="src/date.py", old_string="a = 1", new_string="a = 2")
+    calls = [use("1", "Read", file_path="src/date.py"), edit, use("3", "Bash", command="make check")]
+    lines = [line for one in calls for line in (entry("assistant", one), entry("user", result(one["id"], "done")))]
+    path.write_text("\n".join([entry("user", "Fix the failing date test"), *lines]))
+    prompt(cli, "s1", "Fix the failing date test")
+    over(cli, "Stop", transcript_path=str(path))
+    shown = prompt(cli, "s2", "Fix the failing date test")
+    assert 'This worked: Edit(file_path="src/date.py") → Bash(command="make check").' in shown
 
 
 def test_an_interrupted_task_is_gone_with_its_session(cli: Cli) -> None:

@@ -26,6 +26,8 @@ from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.fence import MIN_CONFIDENCE, fenced_block
 from wellworn.core.values import Hit, Kind, Turn, fence_item
 from wellworn.core.wellformed import counted
+from wellworn.ingest.terms import content_words
+from wellworn.ingest.utterance import only_reacts
 
 if TYPE_CHECKING:
     from wellworn.memory import Memory
@@ -91,6 +93,8 @@ def pre_task(
     name = task_id or _word(given, "session_id", "task_id") or "task"
     if not asked.strip():
         raise InvalidInput("--query", "is missing", 'give it, or pipe in {"prompt": …}')
+    if "prompt" in given and only_reacts(content_words(asked), asked):  # "ok", "thanks": nothing to look up
+        return
     with opened(target, new=True) as bank:
         bank.abandon(name, keep=False)  # it never came to its end, so nothing is known of it
         agent = target.scope.agent or ""

@@ -47,6 +47,8 @@ _LOOKING = regex(
     r"|(?:mcp__\w+__)?memory_(?:search|reason))",
     re.IGNORECASE,
 )
+_PLACES = ("file_path", "notebook_path", "path")
+_TEXTS = {"old_string", "new_string", "content", "new_source", "edits", "old_str", "new_str", "file_text"}
 _CHANGING = regex(
     r"(?:^|_)(?:multi_?|notebook_?)?(?:edit|write|patch|replace|insert|create|delete|rename|move|apply)", re.IGNORECASE
 )
@@ -193,8 +195,11 @@ def changed(before: Step, after: Step) -> dict[str, tuple[Any, Any]]:  # any JSO
 def recipe(trajectory: Trajectory) -> list[int]:
     """Places of the calls that worked, in order, each run of the same call once; of commands those that do something."""
     found: list[int] = []
+    runs = any(step.command for step in trajectory.steps)  # then what was read is no part of the way
     for place in called(trajectory):
         step = trajectory.steps[place]
+        if runs and only_looks(step):
+            continue
         last = trajectory.steps[found[-1]] if found else None
         same = last is not None and (last.action, _arguments(last)) == (step.action, _arguments(step))
         if _did(step) and not same:
@@ -229,9 +234,13 @@ def _literal(step: Step) -> ToolCall:
 
 
 def _arguments(step: Step) -> dict[str, Any]:  # any JSON values
-    """The arguments that matter: of a command the command alone, not its description or its timeout."""
+    """The arguments that matter: of a command the command alone, not its description or its timeout; of an edit where
+    it was made, because its text is never the same again."""
     commands = {name: value for name, value in step.arguments.items() if step.command and value == step.command}
-    return commands or step.arguments
+    places = {
+        name: value for name, value in step.arguments.items() if name in _PLACES and step.arguments.keys() & _TEXTS
+    }
+    return commands or places or step.arguments
 
 
 def _opened(value: Any, query: str, seen: str, depth: int = 0) -> Any:  # any JSON value
