@@ -149,7 +149,7 @@ class StoreReader(ABC):
 
     def get(self, partitions: Sequence[Partition] | None, ids: Sequence[str]) -> dict[str, Entry]:
         """Entries by id, only from these partitions (None: from anywhere)."""
-        return {entry.id: entry for _, entry in self.select(partitions, Selection(ids=ids))}
+        return {entry.id: entry for _, entry in self.select(partitions, Selection(ids=ids))} if ids else {}
 
     def one(self, partitions: Sequence[Partition] | None, entry_id: str) -> Entry:
         """An entry that must be there: else `NotFound`."""
