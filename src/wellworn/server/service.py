@@ -84,13 +84,9 @@ def wanted(tenant: str, actor: str, name: str, request: str, body: bytes) -> Wan
 
 def reply_of(value: Any) -> ServiceReply:  # any value of ours
     """The reply that a value is; of an entry with its tag."""
-    if isinstance(value, ServiceReply):
-        return value
-    return (
-        ServiceReply(value=value, etag=etag_of(value), names=(value.id,))
-        if isinstance(value, Entry)
-        else ServiceReply(value=value)
-    )
+    if isinstance(value, Entry):
+        return ServiceReply(value=value, etag=etag_of(value), names=(value.id,))
+    return value if isinstance(value, ServiceReply) else ServiceReply(value=value)
 
 
 Again = Callable[[dict[str, Any]], Any]
@@ -171,28 +167,19 @@ MOST_LONG = 16
 """Long requests at once: less than half of the threads that answer requests."""
 
 _ID = {"type": "string", "minLength": 1, "maxLength": MAX_NAME_CHARS}
-_SCOPE: dict[str, dict[str, Any]] = {
-    "tenant": {
-        "name": "tenant",
-        "in": "query",
-        "schema": _ID,
-        "description": "Refused if it is not that of the credential.",
-    },
-    **{
-        layer: {
-            "name": layer,
-            "in": "query",
-            "schema": {"type": "array", "items": _ID} if layer in SHARED_LAYERS else _ID,
-        }
-        for layer in LAYERS
-    },
+
+
+def _parameter(name: str, place: str, schema: dict[str, Any], **more: str) -> dict[str, Any]:
+    return {"name": name, "in": place, "schema": schema, **more}
+
+
+_SCOPE = {"tenant": _parameter("tenant", "query", _ID, description="Refused if it is not that of the credential.")} | {
+    layer: _parameter(layer, "query", {"type": "array", "items": _ID} if layer in SHARED_LAYERS else _ID)
+    for layer in LAYERS
 }
-_ONCE = {
-    "name": "Idempotency-Key",
-    "in": "header",
-    "schema": _ID,
-    "description": "A write that is sent again with the same key is made once.",
-}
+_ONCE = _parameter(
+    "Idempotency-Key", "header", _ID, description="A write that is sent again with the same key is made once."
+)
 _PROBLEM = {
     "description": "What is wrong, and the remedy",
     "content": {PROBLEM: {"schema": {"$ref": "#/components/schemas/Problem"}}},
@@ -339,26 +326,9 @@ def accessed(request: Request, caller: Caller, door: str = "") -> Access:
     return access
 
 
-_SIZED = (
-    *[
-        "hits",
-        "path",
-        "entries",
-        "ids",
-        "sessions",
-        "turns",
-        "versions",
-        "links",
-        "reflections",
-        "events",
-        "jobs",
-        "keys",
-        "spent",
-        "tasks",
-        "items",
-        "count",
-    ],
-)
+_SIZED = """
+hits path entries ids sessions turns versions links reflections events jobs keys spent tasks items count
+""".split()  # noqa: SIM905
 
 
 def size_of(value: Any) -> int:  # any answer, or the plain data of one that was given before

@@ -12,21 +12,7 @@ from typing import Any
 
 from wellworn.core import errors
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import (
-    AccessDenied,
-    BudgetExceeded,
-    Conflict,
-    EmbeddingFailed,
-    InvalidInput,
-    MissingExtra,
-    ModelFailed,
-    NotFound,
-    ServiceFailed,
-    StoreBusy,
-    StoreClosed,
-    TransferError,
-    WellwornError,
-)
+from wellworn.core.errors import NotFound, ServiceFailed, WellwornError
 from wellworn.core.values import Entry, Hit, Job, Link, Turn, Version
 from wellworn.models.ledger import Spent
 from wellworn.reflection.values import Reflection
@@ -35,20 +21,16 @@ from wellworn.tasks import Task
 
 PROBLEM = "application/problem+json"
 RETRY_AFTER_S = 1
-_STATUS: tuple[tuple[type[WellwornError], int], ...] = (
-    (InvalidInput, 422),
-    (TransferError, 422),
-    (NotFound, 404),
-    (AccessDenied, 403),
-    (Conflict, 409),
-    (StoreBusy, 503),
-    (StoreClosed, 503),
-    (ServiceFailed, 503),
-    (BudgetExceeded, 429),
-    (MissingExtra, 501),
-    (EmbeddingFailed, 502),
-    (ModelFailed, 502),
-)
+_STATUS: dict[int, tuple[type[WellwornError], ...]] = {
+    403: (errors.AccessDenied,),
+    404: (NotFound,),
+    409: (errors.Conflict,),
+    422: (errors.InvalidInput, errors.TransferError),
+    429: (errors.BudgetExceeded,),
+    501: (errors.MissingExtra,),
+    502: (errors.EmbeddingFailed, errors.ModelFailed),
+    503: (errors.StoreBusy, errors.StoreClosed, ServiceFailed),
+}
 _FIELDS = ("field", "problem", "remedy", "what", "name", "status", "retry_after_s", "retryable")
 _REMEDIES = {
     "task under way": "begin it first: POST /v1/tasks",
@@ -62,7 +44,7 @@ def status_of(error: WellwornError) -> int:
     own = getattr(error, "status", None)
     if isinstance(own, int):
         return own
-    return next((status for kind, status in _STATUS if isinstance(error, kind)), 500)
+    return next((status for status, kinds in _STATUS.items() if isinstance(error, kinds)), 500)
 
 
 def problem_of(error: WellwornError) -> dict[str, Any]:
