@@ -102,8 +102,7 @@ def export(
 def _answer(target: Target, document: dict[str, Any], *shown: object, of: str = "") -> None:
     """The answer of an admin command: it says whose data it is about."""
     values = {"of": of or target.whose, **document}
-    named = {name.replace("_", " "): value for name, value in values.items()}
-    target.answer(values, *(shown or [render.pairs(named)]))
+    target.answer(values, *(shown or [render.pairs(render.spoken(values))]))
     if shown:
         target.say(f"Of {values['of']} in {target.place}.")
 
@@ -408,9 +407,8 @@ def backup_list(target: Target, folder: Folder = None) -> None:
 
     found = list_backups(folder or folder_of(target.file), target.file.stem)
     rows = [(one.created_at, one.entries, one.bytes, "yes" if one.encrypted else "no", one.path) for one in found]
-    target.answer({"backups": found}, render.table(("made", "entries", "bytes", "encrypted", "file"), rows))
-    if not found:
-        target.say("No backups. Make one with `wellworn backup create`.")
+    shown = render.table(("made", "entries", "bytes", "encrypted", "file"), rows)
+    target.answer({"backups": found}, shown, nothing="No backups. Make one with `wellworn backup create`.")
 
 
 @command(backup_app, "verify", "backup verify memory.db.backups/FILE")

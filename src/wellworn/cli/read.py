@@ -105,8 +105,8 @@ command(app, "get", "get 0198c0de-1", hidden=True)(show)
 
 def _entry_pairs(entry: Entry) -> dict[str, Any]:
     partition = entry.partition
-    values = {name.replace("_", " "): value for name, value in vars(entry).items() if name != "partition"}
-    return {**values, "layer": f"{partition.layer} {partition.layer_id} (tenant {partition.tenant})"}
+    values = {name: value for name, value in vars(entry).items() if name != "partition"}
+    return {**render.spoken(values), "layer": f"{partition.layer} {partition.layer_id} (tenant {partition.tenant})"}
 
 
 @command(app, "list", "list --kind preference --limit 20", panel=EVERYDAY)
@@ -124,9 +124,8 @@ def list_(
     with target.open() as memory:
         filters = options.given(kind=kind, tags=tag, session_id=session_id, state=state)
         entries = memory.entries(limit=limit, **filters)
-    target.answer({"entries": entries}, render.entry_table(entries))
-    if not entries:
-        target.say(f"No entries for {target} in {target.place}.")
+    nothing = f"No entries for {target} in {target.place}."
+    target.answer({"entries": entries}, render.entry_table(entries), nothing=nothing)
 
 
 @command(app, "assemble", 'assemble "Who leads the team that owns billing?" --max-tokens 800', panel=CONNECT)

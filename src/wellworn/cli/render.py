@@ -61,10 +61,10 @@ def print_json(value: object) -> None:
     sys.stdout.write(visible_json(json.dumps(to_plain(value), ensure_ascii=False, indent=2)) + "\n")
 
 
-def plain(value: str) -> Text:
+def plain(value: str, style: str = "") -> Text:
     from rich.text import Text
 
-    return Text(visible(value))
+    return Text(visible(value), style)
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, header: bool = True) -> RenderableType | None:
@@ -84,6 +84,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[object]], *, header: b
     for row in cells:
         drawn.add_row(*[value if isinstance(value := row[n], Text) else plain(_shown(value)) for n in used])
     return drawn
+
+
+def spoken(values: Mapping[str, object]) -> dict[str, object]:
+    """The values under names with spaces, as people read them."""
+    return {name.replace("_", " "): value for name, value in values.items()}
 
 
 def pairs(values: Mapping[str, object]) -> RenderableType | None:
@@ -127,14 +132,8 @@ def step_table(steps: Iterable[SearchStep]) -> RenderableType | None:
 
 def entry_table(entries: Iterable[Entry]) -> RenderableType | None:
     """One row per entry, with its state if it is not active."""
-    rows = [
-        (
-            entry.state if entry.state != "active" else "",
-            entry.valid_to and f"{entry.valid_to:%Y-%m-%d}",
-            _entry_cell(entry),
-        )
-        for entry in entries
-    ]
+    about = [(entry.state if entry.state != "active" else "", entry.valid_to, entry) for entry in entries]
+    rows = [(state, until and f"{until:%Y-%m-%d}", _entry_cell(entry)) for state, until, entry in about]
     return table(("state", "until", "memory"), rows)
 
 
@@ -197,17 +196,13 @@ def _entry_cell(entry: Entry) -> Text:
 
 
 def _outdated_line(hit: Hit, newer: Sequence[Entry]) -> list[Text]:
-    from rich.text import Text
-
     if not hit.outdated and not newer:
         return []
     since = f"outdated since {hit.entry.valid_to:%Y-%m-%d}" if hit.outdated else "part of this no longer holds"
     by = "".join(f", replaced by {one.id}: {' '.join(one.text.split())}" for one in newer)
-    return [Text(visible(since + by), style="yellow")]
+    return [plain(since + by, "yellow")]
 
 
 def _factor_line(factor: Factor) -> Text:
-    from rich.text import Text
-
     line = f"  {factor.name:<22} {factor.value:>9.4f} × {factor.weight:>7.3f} = {factor.contribution:>+9.4f}"
-    return Text(visible(line), style="green" if factor.contribution > 0 else "dim")
+    return plain(line, "green" if factor.contribution > 0 else "dim")

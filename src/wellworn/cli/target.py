@@ -103,12 +103,15 @@ class Target:
             raise InvalidInput("--db", f"{self.place!r} is not a file", "use a SQLite file; a database has pg_dump")
         return Path(self.db)
 
-    def answer(self, document: object, *shown: object) -> None:
-        """Print the document with --json, otherwise what is shown: tables, and texts as they are."""
+    def answer(self, document: object, *shown: object, nothing: str = "") -> None:
+        """Print the document with --json, otherwise what is shown: tables, and texts as they are; `nothing` is said
+        where they are all empty."""
         if self.json:
             render.print_json(document)
         else:
             render.show(*shown)
+        if nothing and all(one is None for one in shown):
+            self.say(nothing)
 
     def say(self, message: str) -> None:
         """A remark on standard error; none with --json. A command in it works when it is pasted."""

@@ -32,11 +32,8 @@ def status(target: Target) -> None:
     with opened(target) as bank:
         stats = bank.stats()
     rate = stats.success_rate
-    values = {
-        **{name.replace("_", " "): value for name, value in vars(stats).items()},
-        "success rate": None if rate is None else f"{rate:.0%}",
-    }
-    target.answer({**vars(stats), "success_rate": rate}, render.pairs(values))
+    values = {**vars(stats), "success_rate": None if rate is None else f"{rate:.0%}"}
+    target.answer({**vars(stats), "success_rate": rate}, render.pairs(render.spoken(values)))
     if not stats.items and not stats.tasks:
         target.say(f"Nothing was learned yet for {target}. {BEGIN}")
 
@@ -68,9 +65,8 @@ def retrieve(
     """Find what helps with a task."""
     with opened(target) as bank:
         recall = bank.retrieve(query, domain=domain, k=k, kind=kind)
-    target.answer(recall, render.hit_table(recall.hits, explain=explain))
-    if not recall.hits:
-        target.say("Nothing helps with that; `wellworn tasks list` shows what was learned.")
+    nothing = "Nothing helps with that; `wellworn tasks list` shows what was learned."
+    target.answer(recall, render.hit_table(recall.hits, explain=explain), nothing=nothing)
 
 
 @command(app, "judge", "tasks judge trajectory.json")
@@ -147,9 +143,8 @@ def tasks(
         found = bank.tasks(state=state, limit=limit)
     about = [(task.created_at, task.task_id, task.state, task.verdict and task.verdict.outcome) for task in found]
     rows = [(*one, len(task.entry_ids), task.query) for one, task in zip(about, found, strict=True)]
-    target.answer({"tasks": found}, render.table(("when", "task", "state", "verdict", "items", "query"), rows))
-    if not found:
-        target.say(f"No tasks for {target}. {BEGIN}")
+    shown = render.table(("when", "task", "state", "verdict", "items", "query"), rows)
+    target.answer({"tasks": found}, shown, nothing=f"No tasks for {target}. {BEGIN}")
 
 
 @command(app, "resume", "tasks resume --agent solver")
@@ -161,9 +156,8 @@ def resume(
     with opened(target) as bank:
         ended = bank.resume(idle_s=60 * idle_minutes)
     rows = [(task.task_id, task.state, len(task.entry_ids), task.why) for task in ended]
-    target.answer({"resumed": ended}, render.table(("task", "state", "items", "why"), rows))
-    if not ended:
-        target.say("Nothing was interrupted.")
+    shown = render.table(("task", "state", "items", "why"), rows)
+    target.answer({"resumed": ended}, shown, nothing="Nothing was interrupted.")
 
 
 @command(app, "hierarchy", "tasks hierarchy --agent solver")
@@ -174,9 +168,8 @@ def hierarchy(target: Target) -> None:
     rows = [
         (level, item.kind, f"{item.confidence:.2f}", item.text) for level, items in levels.items() for item in items
     ]
-    target.answer({"levels": levels}, render.table(("level", "kind", "confidence", "item"), rows))
-    if not rows:
-        target.say(f"Nothing was learned yet for {target}. {BEGIN}")
+    shown = render.table(("level", "kind", "confidence", "item"), rows)
+    target.answer({"levels": levels}, shown, nothing=f"Nothing was learned yet for {target}. {BEGIN}")
 
 
 @command(app, "walk", "tasks walk 0198c0de-1 --hops 3")
@@ -189,9 +182,8 @@ def walk(
     with opened(target) as bank:
         found = bank.graph.walk(entry_id(bank.memory, id), hops=hops)
     rows = [(" → ".join(path.types), f"{path.confidence:.2f}", path.entry.id, path.entry.text) for path in found]
-    target.answer({"paths": found}, render.table(("links", "confidence", "id", "item"), rows))
-    if not found:
-        target.say("No links lead on from there; `wellworn link` draws one.")
+    shown = render.table(("links", "confidence", "id", "item"), rows)
+    target.answer({"paths": found}, shown, nothing="No links lead on from there; `wellworn link` draws one.")
 
 
 @command(app, "share", "tasks share 0198c0de-1 --agent solver --team ops --to team")
@@ -223,9 +215,8 @@ def learn_from(
     """Copy to the scope's agent what another agent has used and is certain of."""
     with opened(target) as bank:
         shares = bank.sharing.learn_from_peer(peer)
-    target.answer({"shares": shares}, _share_table(shares))
-    if not shares:
-        target.say(f"Agent {peer} has nothing that is certain (0.8) and was used often enough (10 times).")
+    nothing = f"Agent {peer} has nothing that is certain (0.8) and was used often enough (10 times)."
+    target.answer({"shares": shares}, _share_table(shares), nothing=nothing)
 
 
 def _share_table(shares: list[Share]) -> object:

@@ -82,9 +82,9 @@ def _pairs(path: str) -> list[tuple[str, list[str]]]:
 
 
 def _status(found: LearningStatus, target: Target) -> list[object]:
-    values = {name.replace("_", " "): value for name, value in vars(found).items() if name != "weights"}
+    values = {name: value for name, value in vars(found).items() if name != "weights"}
     return [
-        render.pairs({"for": str(target), **values}),
+        render.pairs(render.spoken({"for": str(target), **values})),
         render.table(("weight", "value"), [(name, f"{value:+.3f}") for name, value in found.weights.items()]),
     ]
 
@@ -104,9 +104,8 @@ def list_jobs(
     with target.open() as memory:
         found = memory.jobs.list(limit=limit, **options.given(state=state))
     rows = [(job.id, job.kind, job.key, job.state, job.attempts, job.due_at, job.error) for job in found]
-    target.answer({"jobs": found}, render.table(("job", "kind", "what", "state", "tries", "due", "error"), rows))
-    if not found:
-        target.say("No jobs.")
+    shown = render.table(("job", "kind", "what", "state", "tries", "due", "error"), rows)
+    target.answer({"jobs": found}, shown, nothing="No jobs.")
 
 
 @command(jobs, "run", "jobs run --llm ollama:llama3.2")
