@@ -57,37 +57,29 @@ class Background:
         self._metered = partial(
             Meter, store=store, budget=budget, prices=prices, clock=clock, in_flight=InFlight()
         )  # shares what is under way, so that calls at the same time do not pass a cap together
-        self._queue = Queue(store, clock=clock, new_id=new_id)
+        self.queue = Queue(store, clock=clock, new_id=new_id)
         reflector = Reflector(store, writer, searcher, model_for=self.model)
-        summaries = (
-            None
-            if summarizer is None
-            else Summarizer(
-                store, writer, model_for=lambda partition, session_id: self.meter(summarizer, partition, session_id)
-            )
-        )
+        summaries = None
+        if summarizer is not None:
+            summaries = Summarizer(store=store, writer=writer, model_for=partial(self.meter, summarizer))
         self._reflections = Reflections(
-            store=store, queue=self._queue, reflector=reflector, summarizer=summaries, settings=settings, new_id=new_id
+            store=store, queue=self.queue, reflector=reflector, summarizer=summaries, settings=settings, new_id=new_id
         )
         self.watch = SessionWatch(
-            store,
-            self._queue,
+            store=store,
+            queue=self.queue,
             settings=settings,
             summarizes=summaries is not None,
             clock=clock,
             wake=self.wake,
             background=background,
         )
-        self._worker = Worker(self._queue, self._reflections.handlers, tenants=self._served)
+        self._worker = Worker(self.queue, self._reflections.handlers, tenants=self._served)
         self._keep_jobs_days = settings.keep_jobs_days
         if settings.idle_minutes is not None:
             self._worker.every(SWEEP_S, lambda: self.watch.sweep(tenants=self._served()))
         if settings.keep_jobs_days is not None:
             self._worker.every(PRUNE_S, lambda: self.prune(self._served()))
-
-    @property
-    def queue(self) -> Queue:
-        return self._queue
 
     def handle(self, handlers: Mapping[str, Handler]) -> None:
         """Run jobs of these kinds, too."""
@@ -115,11 +107,11 @@ class Background:
         """The tenants whose work is done here: those it was told to serve (None: all), else those opened here."""
         if self._told == "all":
             return None
-        return [*self._queue.tenants] if self._told is None else self._told
+        return [*self.queue.tenants] if self._told is None else self._told
 
     def start(self, tenant: str) -> None:
         """Serve a tenant, on the thread where there is to be one: it also finds idle sessions and what was left."""
-        self._queue.tenants.add(tenant)
+        self.queue.tenants.add(tenant)
         if self._background:
             self._worker.start()
 
@@ -151,7 +143,7 @@ class Background:
 
     def prune(self, tenants: Sequence[str] | None) -> int:
         """Drop jobs that were done longer ago than they are kept; returns how many."""
-        return 0 if self._keep_jobs_days is None else self._queue.prune(self._keep_jobs_days, tenants=tenants)
+        return 0 if self._keep_jobs_days is None else self.queue.prune(self._keep_jobs_days, tenants=tenants)
 
     def retry(self, tenant: str, job_id: str | None) -> int:
         dead = list_jobs(self._store, tenant=tenant, states=["dead"], limit=100_000)
@@ -159,7 +151,7 @@ class Background:
         if job_id is not None and not wanted:
             raise NotFound("dead job", job_id, "see `wellworn jobs list --state dead`")
         for job in wanted:
-            self._queue.retry(job.id, tenant=tenant)
+            self.queue.retry(job.id, tenant=tenant)
         if wanted:
             self.wake()
         return len(wanted)

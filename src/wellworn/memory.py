@@ -29,20 +29,9 @@ from wellworn.core.values import (
     Version,
 )
 from wellworn.engine import Engine, Settings
+from wellworn.ingest import validate
 from wellworn.ingest.session import Session
-from wellworn.ingest.validate import (
-    Details,
-    Draft,
-    TimeLike,
-    checked_count,
-    checked_flag,
-    checked_id,
-    checked_progress,
-    checked_scope,
-    checked_session_id,
-    drafts_of,
-    refuse_unknown,
-)
+from wellworn.ingest.validate import Details, Draft, TimeLike
 from wellworn.learning.log import MaySee, outcome_input, seen_by
 from wellworn.search.filters import FilterOptions, Filters
 from wellworn.store.port import Store
@@ -63,7 +52,7 @@ class Memory:
 
     def __init__(self, location: str | Path | Store = "memory.db", **settings: Unpack[Settings]) -> None:
         """Open a memory, and make it when it is new. `location` is a file path, `:memory:`, or a store of your own."""
-        refuse_unknown("Memory", settings, Settings.__annotations__)
+        validate.refuse_unknown("Memory", settings, Settings.__annotations__)
         self._bind(Engine(location, **settings), None)
         if self.engine.store.stale_index:
             self.admin.repair()
@@ -87,13 +76,13 @@ class Memory:
 
         It shares this memory's file and caches; closing one closes both.
         """
-        refuse_unknown("for_user", layers, LAYERS)
+        validate.refuse_unknown("for_user", layers, LAYERS)
         return self.for_scope(Scope(tenant=tenant, user=user, **layers))
 
     def for_scope(self, scope: Scope) -> Memory:
         """The same verbs with any scope filled in."""
         bound = object.__new__(type(self))
-        bound._bind(self.engine, checked_scope(scope))
+        bound._bind(self.engine, validate.checked_scope(scope))
         return bound
 
     def _scope(self, scope: Scope | None) -> Scope:
@@ -102,7 +91,7 @@ class Memory:
             if self.scope is None:
                 raise ScopeError("scope", "is missing", "pass scope=Scope(user='ada'), or use memory.for_user('ada')")
             return self.scope
-        scope = checked_scope(scope)
+        scope = validate.checked_scope(scope)
         if self.scope is not None and not scope.within(self.scope):
             raise ScopeError(
                 "scope", f"{scope} reaches beyond {self.scope}, to which this memory is bound", "leave it out"
@@ -118,7 +107,7 @@ class Memory:
 
         A text that is there already is strengthened, not stored twice; its id is returned again.
         """
-        refuse_unknown("remember", details, Details.__annotations__, ("kind",))
+        validate.refuse_unknown("remember", details, Details.__annotations__, ("kind",))
         return self.engine.writer.remember([Draft(text=text, kind=kind, **details)], scope=self._scope(scope))
 
     def remember_many(
@@ -136,7 +125,7 @@ class Memory:
         All items are checked before the first is stored. `progress(done, total)` is called after each batch.
         """
         return self.engine.writer.remember(
-            drafts_of(items, common), scope=self._scope(scope), progress=checked_progress(progress)
+            validate.drafts_of(items, common), scope=self._scope(scope), progress=validate.checked_progress(progress)
         )
 
     def session(self, session_id: str, *, scope: Scope | None = None) -> Session:
@@ -162,9 +151,9 @@ class Memory:
 
         `again` also reads sessions that were read before.
         """
-        name = None if session_id is None else checked_session_id(session_id)
-        anew, home = checked_flag("again", again), self._scope(scope).home()
-        return self.engine.background.reflect(home, name, again=anew, progress=checked_progress(progress))
+        name = None if session_id is None else validate.checked_session_id(session_id)
+        anew, home = validate.checked_flag("again", again), self._scope(scope).home()
+        return self.engine.background.reflect(home, name, again=anew, progress=validate.checked_progress(progress))
 
     # -- recall --------------------------------------------------------------------------------------------------
 
@@ -183,7 +172,7 @@ class Memory:
         It sees what is valid now, or at `as_of`. `recursion` is `on`, `off` or `always` for this call. After
         `deadline_s` seconds it answers with what was found by then, and says so in `cut`, whatever hangs.
         """
-        refuse_unknown("recall", filters, FilterOptions.__annotations__, ("k", "recursion", "scope"))
+        validate.refuse_unknown("recall", filters, FilterOptions.__annotations__, ("k", "recursion", "scope"))
         return self.engine.router.recall(
             query,
             scope=self._scope(scope),
@@ -211,7 +200,9 @@ class Memory:
         """
         from wellworn.search.assemble import assemble, checked_budget
 
-        refuse_unknown("assemble", filters, FilterOptions.__annotations__, ("k", "max_tokens", "sources", "scope"))
+        validate.refuse_unknown(
+            "assemble", filters, FilterOptions.__annotations__, ("k", "max_tokens", "sources", "scope")
+        )
         checked_budget(max_tokens)
         if not isinstance(sources, Sequence) or not all(isinstance(one, Recall) for one in sources):
             raise InvalidInput("sources", "is not a list of recalls", "as in sources=[memory.recall(…)]")
@@ -261,7 +252,7 @@ class Memory:
             refined = scrubbing.asked(None if within is None else within.home())(refined)
         reported = outcome_input(cited=cited, used=used, ignored=ignored, refined=refined, success=success)
         may_see = self._recalled_for() if within is None else seen_by(within)
-        return self.engine.trainer.outcome(checked_id(recall_id), reported, may_see=may_see)
+        return self.engine.trainer.outcome(validate.checked_id(recall_id), reported, may_see=may_see)
 
     def _recalled_for(self) -> MaySee:
         """The recalls of tenants that this memory recalled for, else of the only tenant of the store."""
@@ -276,7 +267,7 @@ class Memory:
 
     def get(self, id: str, *, scope: Scope | None = None) -> Entry:
         """One entry, whatever its state. `NotFound` when the scope does not see it."""
-        return self.engine.store.one(self._scope(scope).partitions(), checked_id(id))
+        return self.engine.store.one(self._scope(scope).partitions(), validate.checked_id(id))
 
     def entries(
         self,
@@ -291,7 +282,7 @@ class Memory:
         scope: Scope | None = None,
     ) -> list[Entry]:
         """Entries that the scope sees, oldest first, one page."""
-        limit, offset = checked_count("limit", limit, least=1), checked_count("offset", offset)
+        limit, offset = validate.checked_count("limit", limit, least=1), validate.checked_count("offset", offset)
         filters = Filters.of(kind=kind, tags=tags, layer=layer, session_id=session_id)
         seen = self._scope(scope).partitions()
         partitions = [one for one in seen if filters.layers is None or one.layer in filters.layers]
@@ -320,7 +311,7 @@ class Memory:
 
         What was true until then still answers `as_of` an earlier time; what was `wrong` never answers again.
         """
-        wrong = checked_flag("wrong", wrong)
+        wrong = validate.checked_flag("wrong", wrong)
         return self.engine.changer.supersede(old, new, scope=self._scope(scope), at=at, wrong=wrong)
 
     def link(
@@ -361,7 +352,7 @@ class Memory:
         """Check the whole store: structure, ids, times, counts, links, and that rows, index and vectors agree."""
         from wellworn.ops.doctor import verify
 
-        return verify(self.engine.store, self.engine.embedder, progress=checked_progress(progress))
+        return verify(self.engine.store, self.engine.embedder, progress=validate.checked_progress(progress))
 
     def close(self) -> None:
         """Release files and memory. Closing twice is fine; any other call afterwards raises `StoreClosed`."""

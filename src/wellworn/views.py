@@ -13,22 +13,8 @@ from typing import TYPE_CHECKING, Any
 from wellworn.core.errors import InvalidInput
 from wellworn.core.values import CacheLevel, Job, JobState, LearningStatus, Progress, Scope, Stats
 from wellworn.engine import Engine
-from wellworn.ingest.validate import (
-    TimeLike,
-    as_time,
-    checked_count,
-    checked_flag,
-    checked_groups,
-    checked_id,
-    checked_job_state,
-    checked_line,
-    checked_pairs,
-    checked_path,
-    checked_progress,
-    checked_scope,
-    checked_session_id,
-    shown,
-)
+from wellworn.ingest import validate
+from wellworn.ingest.validate import TimeLike
 from wellworn.jobs.queue import list_jobs
 from wellworn.models.port import Embedder
 from wellworn.store.events import Event, events
@@ -76,7 +62,7 @@ class LearningView(MemoryView):
         labelled = None
         if pairs is not None:
             examine = self._engine.searcher.examine
-            labelled = [(examine(query, scope=scope), ids) for query, ids in checked_pairs(pairs)]
+            labelled = [(examine(query, scope=scope), ids) for query, ids in validate.checked_pairs(pairs)]
         self._engine.learner.relearn(scope.tenant, labelled)
         return self.status(scope=scope)
 
@@ -93,7 +79,7 @@ class LearningView(MemoryView):
 
     def share(self, on: bool, *, scope: Scope | None = None) -> None:
         """Choose whether the tenant's users learn from each other (numbers only); off also drops what was shared."""
-        self._engine.learner.share(self._scope(scope).tenant, checked_flag("on", on))
+        self._engine.learner.share(self._scope(scope).tenant, validate.checked_flag("on", on))
 
     def export(self, *, scope: Scope | None = None) -> dict[str, Any]:
         """What was learned for the tenant and the scope's home, as JSON: numbers only."""
@@ -107,7 +93,7 @@ class LearningView(MemoryView):
         """
         from wellworn.search.steps.trainer import CombinedMemoryTrainer, practise
 
-        scope, count = self._scope(scope), checked_count("tasks", tasks, least=1)
+        scope, count = self._scope(scope), validate.checked_count("tasks", tasks, least=1)
         engine = self._engine
         trainer = engine.searches or CombinedMemoryTrainer(
             engine.store, engine.learner, engine.recursion, clock=engine.clock
@@ -125,16 +111,16 @@ class JobsView(MemoryView):
         Of the tenant, or without a scope of the tenants that this memory serves (see the setting `tenants`).
         """
         tenant = None if scope is None and self._bound is None else self._scope(scope).tenant
-        return self._engine.background.run(tenant=tenant, progress=checked_progress(progress))
+        return self._engine.background.run(tenant=tenant, progress=validate.checked_progress(progress))
 
     def retry(self, id: str | None = None, *, scope: Scope | None = None) -> int:
         """Queue a dead job of the tenant again, or all of them; returns how many."""
-        return self._engine.background.retry(self._scope(scope).tenant, None if id is None else checked_id(id))
+        return self._engine.background.retry(self._scope(scope).tenant, None if id is None else validate.checked_id(id))
 
     def list(self, *, state: JobState | None = None, limit: int = 100, scope: Scope | None = None) -> Sequence[Job]:
         """The tenant's jobs, newest first."""
-        wanted = None if state is None else [checked_job_state(state)]
-        limit = checked_count("limit", limit, least=1)
+        wanted = None if state is None else [validate.checked_job_state(state)]
+        limit = validate.checked_count("limit", limit, least=1)
         return list_jobs(self._engine.store, tenant=self._scope(scope).tenant, states=wanted, limit=limit)
 
 
@@ -163,7 +149,7 @@ class AdminView(MemoryView):
 
     def events(self, *, limit: int = 100, scope: Scope | None = None) -> list[Event]:
         """The audit log, newest first: what was done to which entry when, and who called a service, never a text."""
-        return events(self._engine.store, self._tenant(scope), limit=checked_count("limit", limit, least=1))
+        return events(self._engine.store, self._tenant(scope), limit=validate.checked_count("limit", limit, least=1))
 
     def costs(
         self, *, since: TimeLike = None, by: Sequence[str] = ("purpose", "model"), scope: Scope | None = None
@@ -171,19 +157,24 @@ class AdminView(MemoryView):
         """What model calls cost, added up `by` any of `purpose`, `model`, `day`, `tenant`."""
         from wellworn.models.ledger import spent
 
-        return spent(self._engine.store, self._tenant(scope), since=as_time("since", since), by=checked_groups(by))
+        return spent(
+            self._engine.store,
+            self._tenant(scope),
+            since=validate.as_time("since", since),
+            by=validate.checked_groups(by),
+        )
 
     def model(self, *, session_id: str | None = None, scope: Scope | None = None) -> Model | None:
         """The memory's model, for calls of your own: each is in the ledger, under the budget; None without an `llm`."""
         self._engine.check_open()
-        name = None if session_id is None else checked_session_id(session_id)
+        name = None if session_id is None else validate.checked_session_id(session_id)
         return self._engine.background.model(self._scope(scope).home(), name)
 
     def repair(self, *, progress: Progress | None = None) -> Report:
         """Rebuild what can be rebuilt from the entries, and report what cannot."""
         from wellworn.ops.doctor import repair
 
-        report = repair(self._engine.store, self._engine.embedder, progress=checked_progress(progress))
+        report = repair(self._engine.store, self._engine.embedder, progress=validate.checked_progress(progress))
         self._engine.searcher.drop_ram()
         return report
 
@@ -197,9 +188,9 @@ class AdminView(MemoryView):
         """
         from wellworn.ops.backup import create
 
-        place = None if folder is None else checked_path("folder", folder)
+        place = None if folder is None else validate.checked_path("folder", folder)
         if keep is not None:
-            checked_count("keep", keep)
+            validate.checked_count("keep", keep)
         if every is not None and not isinstance(every, timedelta):
             raise InvalidInput("every", f"must be a timedelta, not {type(every).__name__}")
         return create(self._engine.store, place, now=self._engine.clock(), keep=keep, every=every)
@@ -224,7 +215,7 @@ class AdminView(MemoryView):
 
         engine, tenant = self._engine, self._tenant(scope)
         rules = None if policy is None else checked_policy(policy)
-        only_counts = checked_flag("dry_run", dry_run)
+        only_counts = validate.checked_flag("dry_run", dry_run)
         engine.learner.log.flush()
         tenants = {one.tenant for one in engine.store.partitions()} if tenant is None else {tenant}
         done = [
@@ -255,7 +246,7 @@ class AdminView(MemoryView):
         """Give every entry a vector of this memory's embedder, then serve those; can be stopped and resumed."""
         from wellworn.ops.reembed import reembed
 
-        return reembed(self._engine.store, self._engine.embedder, progress=checked_progress(progress))
+        return reembed(self._engine.store, self._engine.embedder, progress=validate.checked_progress(progress))
 
     def export(
         self,
@@ -276,13 +267,13 @@ class AdminView(MemoryView):
 
         return export_to(
             self._engine.store,
-            checked_path("path", path),
+            validate.checked_path("path", path),
             format=format,
             scope=self._optional(scope),
             vectors=vectors,
-            plain=checked_flag("plain", plain),
+            plain=validate.checked_flag("plain", plain),
             clock=self._engine.clock,
-            progress=checked_progress(progress),
+            progress=validate.checked_progress(progress),
         )
 
     def load(
@@ -300,10 +291,10 @@ class AdminView(MemoryView):
         return load_from(
             engine.store,
             engine.writer,
-            checked_path("path", path),
+            validate.checked_path("path", path),
             format=format,
             scope=self._optional(scope),
-            progress=checked_progress(progress),
+            progress=validate.checked_progress(progress),
         )
 
     def import_from(
@@ -326,7 +317,9 @@ class AdminView(MemoryView):
         from wellworn.ops.imports import READERS, Importer
 
         if not isinstance(source, str) or source not in READERS:
-            raise InvalidInput("source", f"{shown(source)} is not a source", f"use one of {', '.join(READERS)}")
+            raise InvalidInput(
+                "source", f"{validate.shown(source)} is not a source", f"use one of {', '.join(READERS)}"
+            )
         name, read = READERS[source]
         engine, home = self._engine, self._scope(scope)
         engine.check_open()
@@ -338,13 +331,13 @@ class AdminView(MemoryView):
             source=name,
             scope=home,
             session=lambda name: Session(engine.writer, engine.store, scope=home, session_id=name, watch=watch),
-            dry_run=checked_flag("dry_run", dry_run),
+            dry_run=validate.checked_flag("dry_run", dry_run),
         )
-        place = checked_path("path", path)
+        place = validate.checked_path("path", path)
         if not place.exists():
             raise InvalidInput("path", f"there is no {str(place)!r}", "give the file or folder of the export")
-        whose = None if owner is None else checked_line("owner", owner, blank=False)
-        return importer.run([*read(place)], owner=whose, progress=checked_progress(progress))
+        whose = None if owner is None else validate.checked_line("owner", owner, blank=False)
+        return importer.run([*read(place)], owner=whose, progress=validate.checked_progress(progress))
 
     def _tenant(self, scope: Scope | None) -> str | None:
         """The tenant of a call; None, which means all, where nobody names one."""
@@ -355,7 +348,7 @@ class AdminView(MemoryView):
         """The scope given or bound; None, which means everything, where neither is."""
         if scope is None and self._bound is None:
             return None
-        return self._scope(scope) if self._bound is not None else checked_scope(scope)
+        return self._scope(scope) if self._bound is not None else validate.checked_scope(scope)
 
 
 def _cache_metrics(embedder: Embedder | None) -> list[CacheLevel]:

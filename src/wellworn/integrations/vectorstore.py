@@ -14,18 +14,7 @@ from typing import Any
 from wellworn.core.errors import InvalidInput, MissingExtra
 from wellworn.core.values import Entry, Hit, Scope
 from wellworn.ingest.validate import MAX_QUERY_CHARS, checked_count, checked_scope
-from wellworn.integrations.items import (
-    PAGE,
-    Items,
-    PutItem,
-    check_filter,
-    checked_key,
-    first_accepted,
-    is_valid,
-    item_id,
-    item_of,
-    matches,
-)
+from wellworn.integrations import items
 from wellworn.integrations.support import checked_memory
 from wellworn.memory import Memory
 from wellworn.models.choose import choose_embedder
@@ -65,7 +54,7 @@ class WellwornVectorStore(VectorStore):
         self._partitions = self._scope.partitions()
         self._home = self._scope.home()
         self._store, self._searcher = engine.store, engine.searcher
-        self._items = Items(engine, source="langchain")
+        self._items = items.Items(engine, source="langchain")
         self._embedding = embedding
 
     @property
@@ -89,9 +78,9 @@ class WellwornVectorStore(VectorStore):
         for name, given in (("metadatas", metadatas), ("ids", ids)):
             if given and len(given) != len(texts):
                 raise InvalidInput(name, f"are {len(given)} for {len(texts)} texts", "give one for each, or none")
-        named = [str(uuid.uuid4()) if id is None else checked_key(id) for id in ids or [None] * len(texts)]
+        named = [str(uuid.uuid4()) if id is None else items.checked_key(id) for id in ids or [None] * len(texts)]
         puts = [
-            PutItem(partition=self._home, key=id, value={"page_content": text, "metadata": metadata}, text=text)
+            items.PutItem(partition=self._home, key=id, value={"page_content": text, "metadata": metadata}, text=text)
             for text, metadata, id in zip(texts, metadatas or [{}] * len(texts), named, strict=True)
         ]
         for start in range(0, len(puts), BATCH):
@@ -109,19 +98,19 @@ class WellwornVectorStore(VectorStore):
         if ids is None:
             places = [(self._home, item.key) for item in self._items.newest(partitions=[self._home])]
         else:
-            found = [item_of(entry) for entry in self._entries(ids).values()]
+            found = [items.item_of(entry) for entry in self._entries(ids).values()]
             places = [(item.partition, item.key) for item in found if item is not None]
-        self._items.put([PutItem(partition=partition, key=key, value=None) for partition, key in places])
+        self._items.put([items.PutItem(partition=partition, key=key, value=None) for partition, key in places])
         return True
 
     def _entries(self, ids: Iterable[str]) -> dict[str, Entry]:
         """Return the entry of each id: a document's, on the most specific layer, else a remembered one's."""
-        wanted = list(dict.fromkeys(checked_key(id) for id in ids))
-        places = {id: [*(item_id(partition, id) for partition in self._partitions), id] for id in wanted}
+        wanted = list(dict.fromkeys(items.checked_key(id) for id in ids))
+        places = {id: [*(items.item_id(partition, id) for partition in self._partitions), id] for id in wanted}
         now = self._items.now()
         there = self._store.get(self._partitions, [place for known in places.values() for place in known])
         found = {id: next((there[place] for place in known if place in there), None) for id, known in places.items()}
-        return {id: entry for id, entry in found.items() if entry is not None and is_valid(entry, now)}
+        return {id: entry for id, entry in found.items() if entry is not None and items.is_valid(entry, now)}
 
     # -- searching -----------------------------------------------------------------------------------------------
 
@@ -136,17 +125,17 @@ class WellwornVectorStore(VectorStore):
         _refuse(kwargs)
         if filter is not None and not isinstance(filter, Mapping):
             raise InvalidInput("filter", f"a {type(filter).__name__} will not do", "use {'field': value}")
-        check_filter(filter)
+        items.check_filter(filter)
 
         def find(n: int) -> Iterable[Hit]:
             asked = query[:MAX_QUERY_CHARS]
-            return chain.from_iterable(self._searcher.search(asked, partitions=self._partitions, k=n, page=PAGE))
+            return chain.from_iterable(self._searcher.search(asked, partitions=self._partitions, k=n, page=items.PAGE))
 
         def accepted(hit: Hit) -> tuple[Document, float] | None:
             document = _document(hit.entry)
-            return (document, hit.score) if matches(document.metadata, filter or {}) else None
+            return (document, hit.score) if items.matches(document.metadata, filter or {}) else None
 
-        return first_accepted(find, accepted, checked_count("k", k)) if query.strip() else []
+        return items.first_accepted(find, accepted, checked_count("k", k)) if query.strip() else []
 
     @classmethod
     def from_texts(
@@ -166,7 +155,7 @@ class WellwornVectorStore(VectorStore):
 
 def _document(entry: Entry) -> Document:
     """Return the document an entry was made from, or what was remembered as a document."""
-    item = item_of(entry)
+    item = items.item_of(entry)
     if item is not None and "page_content" in item.value:
         return Document(id=item.key, page_content=item.value["page_content"], metadata=item.value["metadata"])
     said = {"title": entry.title, "speaker": entry.speaker, "session_id": entry.session_id, "tags": entry.tags}

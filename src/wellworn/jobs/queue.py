@@ -23,25 +23,16 @@ from datetime import datetime, timedelta
 from pathlib import PurePath
 from typing import Any
 
+from wellworn.core import errors
 from wellworn.core.clock import Clock, NewId, TimeOrderedIds, aware, from_micros, system_clock, to_micros
 from wellworn.core.dataclass import dataclass
-from wellworn.core.errors import (
-    EmbedderMismatch,
-    InvalidInput,
-    LeaseLost,
-    MissingExtra,
-    NotFound,
-    StoreCorrupt,
-    StoreError,
-    WellwornError,
-)
 from wellworn.core.lazy import regex
 from wellworn.core.values import JOB_STATES, Job, JobState, Partition
 from wellworn.store.events import trusted_now
 from wellworn.store.port import Record, RecordFilter, Store, StoreReader, Tx
 
 MOST_CHARS = 200
-PERMANENT = (InvalidInput, NotFound, MissingExtra, EmbedderMismatch)
+PERMANENT = (errors.InvalidInput, errors.NotFound, errors.MissingExtra, errors.EmbedderMismatch)
 """What another attempt will not change."""
 
 _QUOTED = regex(r"'[^'\n]*'|\"[^\"\n]*\"|‘[^’\n]*’|“[^”\n]*”")
@@ -57,7 +48,7 @@ def told(error: BaseException) -> str:
     """The error in one line. Of ours the message, but for what it quotes and what a provider answered; of any other
     only its type and where it came from, because its words may be anybody's."""
     name = type(error).__name__
-    if isinstance(error, WellwornError):
+    if isinstance(error, errors.WellwornError):
         message = _QUOTED.sub("'…'", _ANSWER.sub(r"\1", str(error)))
         line = f"{name}: {' '.join(message.split())}"
     else:
@@ -114,7 +105,7 @@ def list_jobs(
 def readable_jobs(records: Iterable[Record]) -> Iterator[Job]:
     """Jobs that make sense; `wellworn doctor` finds the others, which nobody runs."""
     for record in records:
-        with suppress(StoreCorrupt):
+        with suppress(errors.StoreCorrupt):
             yield job_from(record)
 
 
@@ -153,10 +144,13 @@ def job_problem(job: Job) -> str | None:
     return None
 
 
+_IN_BODY = ("id", "kind", "key", "payload", "attempts", "worker", "error", "result")
+
+
 def _record_of(job: Job) -> Record:
     """A waiting job is due at its time, a running one when its lease ends, an ended one never."""
     if (problem := job_problem(job)) is not None:
-        raise StoreError(f"job {job.id!r} {problem}")
+        raise errors.StoreError(f"job {job.id!r} {problem}")
     return Record(
         partition=job.partition,
         kind=JOB,
@@ -164,17 +158,7 @@ def _record_of(job: Job) -> Record:
         state=job.state,
         session=job.payload.get("session"),
         due_at={"queued": job.due_at, "running": job.lease_until}.get(job.state),
-        body={
-            "id": job.id,
-            "kind": job.kind,
-            "key": job.key,
-            "payload": job.payload,
-            "attempts": job.attempts,
-            "due_at": to_micros(job.due_at),
-            "worker": job.worker,
-            "error": job.error,
-            "result": job.result,
-        },
+        body={**{name: getattr(job, name) for name in _IN_BODY}, "due_at": to_micros(job.due_at)},
         created_at=job.created_at,
         updated_at=job.updated_at,
     )
@@ -182,21 +166,15 @@ def _record_of(job: Job) -> Record:
 
 def job_from(record: Record) -> Job:
     if record.partition is None:
-        raise StoreCorrupt(f"job {record.key!r} is of no partition; run `wellworn doctor`")
+        raise errors.StoreCorrupt(f"job {record.key!r} is of no partition; run `wellworn doctor`")
     try:
-        body = {**record.body, "due_at": from_micros(record.body["due_at"])}
-        lease_until = record.due_at if record.state == "running" else None
         state: Any = record.state  # checked by whoever needs to know, see `job_problem`
-        return Job(
-            partition=record.partition,
-            state=state,
-            lease_until=lease_until,
-            created_at=record.created_at,
-            updated_at=record.updated_at,
-            **body,
-        )
+        times = {"created_at": record.created_at, "updated_at": record.updated_at}
+        times["due_at"] = from_micros(record.body["due_at"])
+        lease_until = record.due_at if record.state == "running" else None
+        return Job(partition=record.partition, state=state, lease_until=lease_until, **{**record.body, **times})
     except (KeyError, TypeError, ValueError, OverflowError) as problem:
-        raise StoreCorrupt(f"job {record.key!r} cannot be read: {problem}; run `wellworn doctor`") from problem
+        raise errors.StoreCorrupt(f"job {record.key!r} cannot be read: {problem}; run `wellworn doctor`") from problem
 
 
 # -- the queue -----------------------------------------------------------------------------------------------------
@@ -215,7 +193,7 @@ class Queue:
         backoff: Backoff | None = None,
     ) -> None:
         if max_attempts < 1:
-            raise InvalidInput("max_attempts", f"{max_attempts} is less than one", "give at least 1")
+            raise errors.InvalidInput("max_attempts", f"{max_attempts} is less than one", "give at least 1")
         self.store = store
         self.tenants: set[str] = set()
         """Those that this queue was given jobs of, or was told to serve."""
@@ -329,7 +307,7 @@ class Queue:
         now = find_job(tx, job.partition, job.kind, job.key)
         claim = ("running", job.id, job.worker, job.attempts)
         if now is None or (now.state, now.id, now.worker, now.attempts) != claim:
-            raise LeaseLost(job.id)
+            raise errors.LeaseLost(job.id)
         return now
 
     def extend(self, job: Job, *, lease_s: float = LEASE_S) -> Job:
@@ -357,7 +335,7 @@ class Queue:
         with self.store.transact(tenant=job.partition.tenant) as tx:
             try:
                 return self.finish(tx, job)
-            except LeaseLost:
+            except errors.LeaseLost:
                 return find_job(tx, job.partition, job.kind, job.key)
 
     def fail(self, job: Job, error: BaseException, *, not_before: datetime | None = None) -> Job | None:
@@ -371,7 +349,7 @@ class Queue:
         with self.store.transact(tenant=job.partition.tenant) as tx:
             try:
                 held = self.held(tx, job)
-            except LeaseLost:
+            except errors.LeaseLost:
                 return find_job(tx, job.partition, job.kind, job.key)
             changes = {"error": told(error), "due_at": held.due_at if dead else due_at}
             failed = _ended(held, "dead" if dead else "queued", now, **changes)
@@ -383,7 +361,7 @@ class Queue:
         with self.store.transact(tenant=job.partition.tenant) as tx:
             try:
                 put_job(tx, _ended(self.held(tx, job), "queued", self._clock()))
-            except LeaseLost:
+            except errors.LeaseLost:
                 return
 
     def prune(self, days: float, *, tenants: Sequence[str] | None = None) -> int:
@@ -406,9 +384,11 @@ class Queue:
         with self.store.transact() as tx:
             job = next((job for job in list_jobs(tx, tenant=tenant) if job.id == id), None)
             if job is None:
-                raise NotFound("job", id)
+                raise errors.NotFound("job", id)
             if job.state not in ("dead", "queued"):
-                raise InvalidInput("job", f"{id} is {job.state}", "only a dead or waiting job can be tried again")
+                raise errors.InvalidInput(
+                    "job", f"{id} is {job.state}", "only a dead or waiting job can be tried again"
+                )
             again = _ended(job, "queued", now, attempts=0, due_at=now)
             put_job(tx, again)
         return again

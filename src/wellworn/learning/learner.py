@@ -22,6 +22,7 @@ from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.spans import span
 from wellworn.core.values import Entry, LearningStatus, Partition
 from wellworn.ingest.terms import read_question
+from wellworn.learning import records
 from wellworn.learning.guard import NO_EVIDENCE, Z_GAIN
 from wellworn.learning.log import LearningLog, MaySee, OutcomeInput, judged
 from wellworn.learning.past import MOST_OUTCOMES, PersonPast, attributes_of
@@ -41,19 +42,7 @@ from wellworn.learning.policy import (
     serving,
 )
 from wellworn.learning.ranker import Example, Ranker, example_of
-from wellworn.learning.records import (
-    LoggedOutcome,
-    LoggedRecall,
-    add_outcome,
-    citation_rate,
-    drop_policies,
-    every_outcome,
-    last_outcome,
-    put_policy,
-    recent_outcomes,
-    stored_policies,
-    stored_policy,
-)
+from wellworn.learning.records import LoggedOutcome, LoggedRecall
 from wellworn.store.events import Event, audit
 from wellworn.store.port import StoreReader, Tx, Vector
 
@@ -162,7 +151,7 @@ class Learner:
 
     def _past_of(self, partition: Partition, since: int) -> PersonPast:
         """A person's past outcomes, read from the log."""
-        past, recent = PersonPast(), recent_outcomes(self._store, partition, most=MOST_OUTCOMES, after=since)
+        past, recent = PersonPast(), records.recent_outcomes(self._store, partition, most=MOST_OUTCOMES, after=since)
         recent = [one for one in recent if one.kind in TEACHES and one.recall.profile == self.profile]
         entries = self._store.read([*{no for one in recent for no in one.recall.nos[: one.recall.shown]}])
         for one in recent:
@@ -195,7 +184,7 @@ class Learner:
                 raise NotFound("recall", recall_id, "outcomes are told of recalls made with learning on or observing")
             rows = outcome.rows(recall)
             value = {"nos": rows} if outcome.kind == "cited" else outcome.value
-            counts = add_outcome(tx, recall_id, recall.partition, outcome.kind, value, now) is not None
+            counts = records.add_outcome(tx, recall_id, recall.partition, outcome.kind, value, now) is not None
             cited = set(rows) if outcome.kind == "cited" else set()
             if counts and cited:
                 tx.count_use(rows, now)
@@ -271,7 +260,7 @@ class Learner:
             if self._settings(tx, tenant) != before:
                 return False
             replay.finish()  # outcomes reported while the rest was learned
-            drop_policies(tx, tenant, profile=self.profile)
+            records.drop_policies(tx, tenant, profile=self.profile)
             self._put_settings(tx, tenant, settings)
             if self._reranker is not None:
                 self._reranker.put_all(tx, tenant, matrices)
@@ -285,7 +274,7 @@ class Learner:
         self, tenant: str, partition: Partition | None, after: int
     ) -> Iterator[tuple[LoggedOutcome, Example]]:
         """Every outcome that teaches, with what it teaches today: forgotten entries are left out."""
-        for one in every_outcome(self._store, tenant, partition, after=after):
+        for one in records.every_outcome(self._store, tenant, partition, after=after):
             if one.kind in TEACHES and self._ours(one.recall):
                 example = self._example(one.recall, set(one.value.get("nos", ())), self._store.alive(one.recall.nos))
                 if example is not None:
@@ -344,7 +333,7 @@ class Learner:
             shares=held.settings.shares,
             last_change=known.changed_at,
             weights={} if ranker is None else dict(zip(self.names, ranker.weights.tolist(), strict=True)),
-            citation_rate=citation_rate(self._store, partition, kinds=TEACHES),
+            citation_rate=records.citation_rate(self._store, partition, kinds=TEACHES),
         )
 
     def pooled_gain(self) -> tuple[float, float, int]:
@@ -352,7 +341,7 @@ class Learner:
         were made for here, as far as they are few."""
         gain, users = NO_EVIDENCE, 0
         for tenant in sorted(self.log.tenants)[:MOST_POOLED]:
-            text = stored_policy(self._store, tenant, None, profile=self.profile)
+            text = records.stored_policy(self._store, tenant, None, profile=self.profile)
             prior = loads_state(Prior, text, self.names) or Prior()
             gain, users = gain.plus(prior.gain), users + prior.users
         return gain.mean, gain.sure(Z_GAIN), users
@@ -361,9 +350,11 @@ class Learner:
         """Drop every learned state of a tenant, of all profiles; outcomes so far teach no more. Returns the number of
         states. Whether the tenant shares stays as it was."""
         with self._store.transact() as tx:
-            before = stored_policy(tx, tenant, None, profile=SETTINGS)
-            dropped = drop_policies(tx, tenant) - (before is not None)
-            self._put_settings(tx, tenant, Tenant(shares=loads_tenant(before).shares, since=last_outcome(tx, tenant)))
+            before = records.stored_policy(tx, tenant, None, profile=SETTINGS)
+            dropped = records.drop_policies(tx, tenant) - (before is not None)
+            self._put_settings(
+                tx, tenant, Tenant(shares=loads_tenant(before).shares, since=records.last_outcome(tx, tenant))
+            )
             audit(tx, Event(at=self._clock(), tenant=tenant, action="reset_learning", detail={"states": dropped}))
         return dropped
 
@@ -376,14 +367,14 @@ class Learner:
             settings = self._settings(tx, tenant)
             if settings.shares == on:
                 return
-            drop_policies(tx, tenant)
+            records.drop_policies(tx, tenant)
             self._put_settings(tx, tenant, replace(settings, shares=on))
             audit(tx, Event(at=self._clock(), tenant=tenant, action="share_learning", detail={"on": int(on)}))
         self.relearn(tenant)
 
     def export(self, partition: Partition) -> dict[str, Any]:
         """The states of the tenant and the partition as they are kept: numbers only."""
-        texts = stored_policies(self._store, partition, [self.profile])
+        texts = records.stored_policies(self._store, partition, [self.profile])
         found = {"prior": texts.get((self.profile, None)), "person": texts.get((self.profile, partition))}
         return {name: None if text is None else json.loads(text) for name, text in found.items()}
 
@@ -391,7 +382,7 @@ class Learner:
 
     def _read(self, reader: StoreReader, partition: Partition) -> _Held:
         """The settings, the prior and the person, as of now."""
-        texts = stored_policies(reader, partition, [SETTINGS, self.profile])
+        texts = records.stored_policies(reader, partition, [SETTINGS, self.profile])
         held = self._held.get(partition)
         if held is None or held.texts != texts:
             settings, prior = loads_tenant(texts.get((SETTINGS, None))), texts.get((self.profile, None))
@@ -412,16 +403,16 @@ class Learner:
 
     def _put(self, tx: Tx, tenant: str, partition: Partition | None, state: Prior | Person) -> str:
         text = dumps_state(state, self.names)
-        put_policy(tx, tenant, partition, text, profile=self.profile)
+        records.put_policy(tx, tenant, partition, text, profile=self.profile)
         return text
 
     def _settings(self, reader: StoreReader, tenant: str) -> Tenant:
-        return loads_tenant(stored_policy(reader, tenant, None, profile=SETTINGS))
+        return loads_tenant(records.stored_policy(reader, tenant, None, profile=SETTINGS))
 
     def _put_settings(self, tx: Tx, tenant: str, settings: Tenant) -> None:
         """Keep settings; the defaults need no row."""
         if settings != self._settings(tx, tenant):
-            put_policy(tx, tenant, None, dumps_tenant(settings), profile=SETTINGS)
+            records.put_policy(tx, tenant, None, dumps_tenant(settings), profile=SETTINGS)
 
 
 def _add(past: PersonPast, recall: LoggedRecall, cited: Iterable[int], entries: Mapping[int, Entry]) -> None:

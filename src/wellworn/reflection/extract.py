@@ -283,10 +283,10 @@ def read_memories(answer: str, numbers: Collection[int]) -> tuple[list[Candidate
     dropped: Counter[str] = Counter()
     found: list[Candidate] = []
     for item in _items(answer):
-        candidate = _candidate(item, numbers, dropped)
-        if candidate is None:
-            continue
-        if len(found) >= MOST_MEMORIES:
+        candidate = _candidate(item, numbers)
+        if isinstance(candidate, str):
+            dropped[candidate] += 1
+        elif len(found) >= MOST_MEMORIES:
             dropped["too many"] += 1
         else:
             found.append(candidate)
@@ -311,21 +311,18 @@ def _items(answer: str) -> list[Any]:
     raise ReplyUnreadable("the model's answer has no list of memories")
 
 
-def _candidate(item: object, numbers: Collection[int], dropped: Counter[str]) -> Candidate | None:
+def _candidate(item: object, numbers: Collection[int]) -> Candidate | str:
+    """The memory, or why it is none."""
     if not isinstance(item, Mapping) or not isinstance(item.get("summary"), str):
-        dropped["no summary"] += 1
-        return None
+        return "no summary"
     summary = one_line(item["summary"])
     if not summary or summary.strip(".").upper() == NOTHING:
-        dropped["no summary"] += 1
-        return None
+        return "no summary"
     if len(summary) > MAX_SUMMARY_CHARS:
-        dropped["too long"] += 1
-        return None
+        return "too long"
     turns = tuple(dict.fromkeys(n for n in _references(item.get("reference")) if n in numbers))
     if not turns:
-        dropped["no evidence"] += 1
-        return None
+        return "no evidence"
     speaker = item.get("speaker")
     return Candidate(
         summary=summary,

@@ -36,38 +36,28 @@ MOST_AT_ONCE = 1_000
 _POLL_S = 0.02
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class SessionWatch:
     """Told of every turn and every end; queues what they call for. `wake` is called when something was committed.
 
     `background` says whether a thread of this process runs it then.
     """
 
-    def __init__(
-        self,
-        store: Store,
-        queue: Queue,
-        *,
-        settings: ReflectionSettings,
-        summarizes: bool,
-        clock: Clock,
-        wake: Callable[[], None],
-        background: bool,
-    ) -> None:
-        self._store = store
-        self._queue = queue
-        self._settings = settings
-        self._summarizes = summarizes
-        self._clock = clock
-        self._wake = wake
-        self._background = background
+    store: Store
+    queue: Queue
+    settings: ReflectionSettings
+    summarizes: bool
+    clock: Clock
+    wake: Callable[[], None]
+    background: bool
 
     def added(self, tx: Tx, partition: Partition, session_id: str, turns: int) -> bool:
         """Queue a reflection in the middle of a session, where that is asked for; whether anything was queued."""
-        every, above = self._settings.every_turns, self._settings.summarize_above
+        every, above = self.settings.every_turns, self.settings.summarize_above
         reflects = every is not None and turns % every == 0
         if reflects and (head := tx.session(partition, session_id)) is not None:
             self._reflect(tx, head)
-        summarizes = self._summarizes and turns % above == 0
+        summarizes = self.summarizes and turns % above == 0
         if summarizes:
             self._summarize(tx, partition, session_id, turns)
         return reflects or summarizes
@@ -77,7 +67,7 @@ class SessionWatch:
         head = tx.session(partition, session_id)
         if head is None:
             return None
-        if self._summarizes and head.turns >= self._settings.summarize_above:
+        if self.summarizes and head.turns >= self.settings.summarize_above:
             self._summarize(tx, partition, session_id, head.turns)
         return self._reflect(tx, head)
 
@@ -86,46 +76,46 @@ class SessionWatch:
             return None
         key = f"{head.id}:{head.reflected}-{head.turns}"
         payload = {"session": head.id, "start": head.reflected, "stop": head.turns}
-        self._queue.add(tx, head.partition, REFLECT, key, payload)
+        self.queue.add(tx, head.partition, REFLECT, key, payload)
         return key
 
     def _summarize(self, tx: Tx, partition: Partition, session_id: str, turns: int) -> None:
-        self._queue.add(tx, partition, SUMMARIZE, f"{session_id}:{turns}", {"session": session_id, "stop": turns})
+        self.queue.add(tx, partition, SUMMARIZE, f"{session_id}:{turns}", {"session": session_id, "stop": turns})
 
     def sweep(self, *, tenants: Sequence[str] | None) -> int:
         """End every session of these tenants (None: of all) that was left idle; returns how many there were."""
-        if self._settings.idle_minutes is None:
+        if self.settings.idle_minutes is None:
             return 0
-        before = self._clock() - timedelta(minutes=self._settings.idle_minutes)
+        before = self.clock() - timedelta(minutes=self.settings.idle_minutes)
         ended = 0
         idle = [
             head
             for tenant in ([None] if tenants is None else tenants)
-            for head in self._store.sessions(tenant=tenant, idle_since=before, limit=MOST_AT_ONCE)
+            for head in self.store.sessions(tenant=tenant, idle_since=before, limit=MOST_AT_ONCE)
         ]
         for head in idle:
-            with self._store.transact() as tx:
+            with self.store.transact() as tx:
                 now = tx.session(head.partition, head.id)
                 if now is None or now.ended_at is not None or now.touched_at >= before:
                     continue  # forgotten, ended or gone on meanwhile
-                tx.mark_session(head.partition, head.id, ended_at=self._clock())
+                tx.mark_session(head.partition, head.id, ended_at=self.clock())
                 self.ended(tx, head.partition, head.id)
                 ended += 1
         if ended:
-            self._wake()
+            self.wake()
         return ended
 
     def committed(self) -> None:
-        self._wake()
+        self.wake()
 
     def job(self, partition: Partition, key: str, *, wait_s: float) -> Job | None:
         """The reflection's job when it is done or dead, or as it stands when the time is up."""
         deadline = time.monotonic() + wait_s
         while True:
-            job = find_job(self._store, partition, REFLECT, key)
+            job = find_job(self.store, partition, REFLECT, key)
             if job is None or job.state in ("done", "dead") or time.monotonic() >= deadline:
                 return job
-            if job.state == "queued" and not self._background:
+            if job.state == "queued" and not self.background:
                 return job  # nobody here will run it
             time.sleep(_POLL_S)
 
@@ -230,13 +220,13 @@ def summarized(store: Store, partition: Partition, session_id: str) -> int:
     return max((max(entry.turn_refs) + 1 for _, entry in found if entry.turn_refs), default=0)
 
 
+@dataclass(frozen=True, kw_only=True, eq=False)
 class Summarizer:
     """Writes one summary a window of a session."""
 
-    def __init__(self, store: Store, writer: Writer, *, model_for: SummaryModelFor) -> None:
-        self._store = store
-        self._writer = writer
-        self._model_for = model_for
+    store: Store
+    writer: Writer
+    model_for: SummaryModelFor
 
     def summarize(
         self,
@@ -248,12 +238,12 @@ class Summarizer:
         finish: Callable[[Tx, Counter[str]], None],
     ) -> None:
         """Summarise turns [start, stop); all summaries are written at once, with `finish`."""
-        turns = [turn for turn in self._store.turns(partition, session_id) if turn.number < stop]
+        turns = [turn for turn in self.store.turns(partition, session_id) if turn.number < stop]
         ids = [turn.entry_id for turn in turns if turn.entry_id is not None]
-        episodes = self._store.get([partition], ids)
+        episodes = self.store.get([partition], ids)
         said = readable(turns, episodes)
         doubtful = {id for id, episode in episodes.items() if episode.trust == "untrusted"}
-        model = self._model_for(partition, session_id)
+        model = self.model_for(partition, session_id)
         counts: Counter[str] = Counter()
         drafted: list[tuple[Window, Draft]] = []
         for window in windows(said, start):
@@ -261,10 +251,10 @@ class Summarizer:
             counts["summaries" if draft is not None else "dropped"] += 1
             if draft is not None:
                 drafted.append((window, draft))
-        now = self._writer.clock()
-        entries = [self._writer.entry(draft, partition.scope, now) for _, draft in drafted]
-        records = self._writer.records_of(entries) if entries else []
-        with self._writer.transact(tenant=partition.tenant) as tx:
+        now = self.writer.clock()
+        entries = [self.writer.entry(draft, partition.scope, now) for _, draft in drafted]
+        records = self.writer.records_of(entries) if entries else []
+        with self.writer.transact(tenant=partition.tenant) as tx:
             for (window, _), record in zip(drafted, records, strict=True):
                 link_to_turns(tx, keep(tx, record, now), window.turns, partition, now)
             audit(tx, Event(at=now, tenant=partition.tenant, action="summarize", detail=dict(counts)))

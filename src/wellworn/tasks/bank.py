@@ -18,16 +18,8 @@ from typing import TYPE_CHECKING, Unpack
 from wellworn.core.dataclass import dataclass
 from wellworn.core.errors import InvalidInput, NotFound
 from wellworn.core.values import Cost, Entry, Recall, Scope
+from wellworn.ingest import validate
 from wellworn.ingest.scrub import ScrubberSpec
-from wellworn.ingest.validate import (
-    checked_count,
-    checked_flag,
-    checked_fraction,
-    checked_id,
-    checked_k,
-    checked_line,
-    checked_seconds,
-)
 from wellworn.learning.log import outcome_input, seen_by
 from wellworn.memory import Memory
 from wellworn.search.context import Refine
@@ -90,7 +82,7 @@ class ReasoningBank:
         """
         self._parts = parts = parts_of(memory, scope, scrubber)
         self.memory = memory
-        self._k = checked_k(k)
+        self._k = validate.checked_k(k)
         self._consolidator = Consolidator(parts)
         self._tasks = Tasks(parts.engine.store, parts.engine.clock)
         self._finisher = Finisher(parts, self._tasks, self._consolidator.added)
@@ -143,7 +135,7 @@ class ReasoningBank:
         kind: str | Sequence[str] | None = None,
         min_confidence: float = MIN_CONFIDENCE,
     ) -> Recall:
-        least = checked_fraction("min_confidence", min_confidence)
+        least = validate.checked_fraction("min_confidence", min_confidence)
         filters = replace(Filters.of(kind=kinds_of(kind), tags=wanted_tags(domain)), min_entry_confidence=least)
         wanted, own = self._k if k is None else k, self._parts.scope(scope)
         return self._parts.searcher.recall(query, scope=own, k=wanted, filters=filters, refine=refine)
@@ -154,7 +146,9 @@ class ReasoningBank:
         False when it was reported before.
         """
         told = outcome_input(cited=cited)
-        return self._parts.learner.outcome(checked_id(recall_id), told, may_see=seen_by(self._parts.scope(scope)))
+        return self._parts.learner.outcome(
+            validate.checked_id(recall_id), told, may_see=seen_by(self._parts.scope(scope))
+        )
 
     # -- do ----------------------------------------------------------------------------------------------------------
 
@@ -198,7 +192,7 @@ class ReasoningBank:
         """
         partition = self._parts.partition(scope)
         begun = self._tasks.find(partition, task_id)
-        told = self._parts.scrubbing.sent(partition)(checked_line("why", why)) if begun else ""
+        told = self._parts.scrubbing.sent(partition)(validate.checked_line("why", why)) if begun else ""
         for task in begun:
             self._tasks.move(task, "abandoned", why=told) if keep else self._tasks.drop(task)
         return len(begun)
@@ -207,18 +201,18 @@ class ReasoningBank:
         self, *, execute: Execute, k: int = 3, concurrency: int = CONCURRENT, **task: Unpack[TaskSpec]
     ) -> RunResult:
         """`k` attempts at a task, at most `concurrency` at a time; the best by verdict, and what all of them teach."""
-        count = checked_count("k", k, least=1, most=64)
-        at_once = min(count, checked_count("concurrency", concurrency, least=1, most=64))
+        count = validate.checked_count("k", k, least=1, most=64)
+        at_once = min(count, validate.checked_count("concurrency", concurrency, least=1, most=64))
         return self._attempts.several(self._assigned(task, execute), "parallel", most=count, at_once=at_once)
 
     def matts_sequential(self, *, execute: Execute, r: int = 3, **task: Unpack[TaskSpec]) -> RunResult:
         """Up to `r` attempts at a task, each shown those before it, until one succeeds."""
-        most = checked_count("r", r, least=1, most=64)
+        most = validate.checked_count("r", r, least=1, most=64)
         return self._attempts.several(self._assigned(task, execute), "sequential", most=most)
 
     def _assigned(self, spec: TaskSpec, execute: Execute, k: int | None = None) -> Assignment:
         """Everything that an attempt needs, checked before anything is done."""
-        scope, k = self._parts.scope(spec.get("scope")), None if k is None else checked_k(k)
+        scope, k = self._parts.scope(spec.get("scope")), None if k is None else validate.checked_k(k)
         plan = planned(spec, scope, self._parts)
         look = partial(self._found, plan.query, self._parts.ranking.fitting, plan.domain or None, k, scope)
         return Assignment(plan=plan, home=scope.home(), look=look, execute=execute)
@@ -246,7 +240,7 @@ class ReasoningBank:
 
         Only attempts that nothing has happened to for `idle_s` seconds: a younger one may still be under way.
         """
-        before = self._parts.engine.clock() - timedelta(seconds=checked_seconds("idle_s", idle_s))
+        before = self._parts.engine.clock() - timedelta(seconds=validate.checked_seconds("idle_s", idle_s))
         return self._finisher.resume(self._parts.partition(scope), before)
 
     def consolidate(self, *, scope: Scope | None = None) -> Consolidation:
@@ -270,7 +264,7 @@ class ReasoningBank:
         limit: int = 20,
     ) -> list[Entry]:
         """Items the scope sees, the surest first, the newer first where these are equal."""
-        own, limit = self._parts.scope(scope), checked_count("limit", limit, least=1)
+        own, limit = self._parts.scope(scope), validate.checked_count("limit", limit, least=1)
         kinds, tags = kinds_of(kind), wanted_tags(domain)
         found = self.memory.entries(scope=own, kind=kinds, tags=tags, state=LIVE, limit=_ALL)
         return sorted(found, key=lambda entry: (entry.confidence, entry.created_at), reverse=True)[:limit]
@@ -311,4 +305,4 @@ class ReasoningBank:
 
 def _told(trajectory: object, query: str, verdict: bool | None) -> Trajectory:
     given = trajectory_of(trajectory, query=query)
-    return given if verdict is None else replace(given, verdict=checked_flag("verdict", verdict))
+    return given if verdict is None else replace(given, verdict=validate.checked_flag("verdict", verdict))
