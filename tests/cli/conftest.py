@@ -13,6 +13,8 @@ from typer.testing import CliRunner
 
 from wellworn.cli.program import command_word, program
 
+LIVES = {"extracted_memories": [{"summary": "The user lives in Oslo.", "reference": [0]}]}
+
 
 @dataclass(frozen=True)
 class Answer:
@@ -62,3 +64,13 @@ def cli(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Cli:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.chdir(tmp_path)
     return Cli(tmp_path / "memory.db")
+
+
+@pytest.fixture
+def scripted(tmp_path: Path) -> Any:  # writes a script and gives the model's name
+    def write(**replies: list[Any]) -> str:
+        path = tmp_path / "replies.json"
+        path.write_text(json.dumps(replies), encoding="utf-8")
+        return f"scripted:{path}"
+
+    return write

@@ -2,25 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from .conftest import Cli
-
-LIVES = {"extracted_memories": [{"summary": "The user lives in Oslo.", "reference": [0]}]}
-
-
-@pytest.fixture
-def scripted(tmp_path: Path) -> Any:  # writes a script and gives the model's name
-    def write(**replies: list[Any]) -> str:
-        path = tmp_path / "replies.json"
-        path.write_text(json.dumps(replies), encoding="utf-8")
-        return f"scripted:{path}"
-
-    return write
+from .conftest import LIVES, Cli
 
 
 @pytest.fixture

@@ -20,11 +20,6 @@ TOKEN_AGAIN = "When the login form has a CSRF token, always read it first and se
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def mem(clock: Clock) -> Iterator[Memory]:
     with opened(clock=clock) as memory:
         yield memory

@@ -11,11 +11,6 @@ from wellworn import InvalidInput, Memory, NotFound, Scope
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def mem(clock: Clock) -> Iterator[Memory]:
     with opened(clock=clock) as memory:
         yield memory

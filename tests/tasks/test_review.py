@@ -14,11 +14,6 @@ TOKEN = "When the login form has a CSRF token, read it first and send it with th
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
 def mem(clock: Clock) -> Iterator[Memory]:
     with opened(clock=clock) as memory:
         yield memory

@@ -47,8 +47,18 @@ try:
 except ImportError as error:
     raise MissingExtra("the LangChain middleware", "langchain") from error
 
-from wellworn.integrations import langchain_stream as stream
-from wellworn.integrations.langchain_stream import CitationGate, M
+from wellworn.integrations.langchain_stream import (
+    CITE,
+    CitationGate,
+    GatedRequest,
+    M,
+    answer_of,
+    can_cite,
+    is_answer,
+    stripped,
+    structured,
+    text_of,
+)
 from wellworn.integrations.rmm_parts import PartsBank, RerankerConfig, SearchKwargs
 
 if TYPE_CHECKING:
@@ -176,7 +186,7 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             question, user = question_of(state["messages"]), self._user(runtime)
             if user is None or question is None or turn_of(state, question, user) is not None:
                 return None
-            query, session = clean_text(stream.text_of(question)), self._session(state, runtime)
+            query, session = clean_text(text_of(question)), self._session(state, runtime)
             if not query.strip() or _owner(session) != user:  # someone else resumes the run: the words are not theirs
                 return None
             found = self._bank.recall(user, query, except_session=_visible_session(session, state["messages"]))
@@ -199,7 +209,7 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             if user is None or turn is None or question is None or "cited" not in turn:
                 return None
             with self._guarded("learn"):
-                self._bank.learn(user, clean_text(stream.text_of(question)), _retrieved(turn), turn["cited"])
+                self._bank.learn(user, clean_text(text_of(question)), _retrieved(turn), turn["cited"])
             return {"rmm_turn": {name: value for name, value in turn.items() if name != "cited"}}
         return None
 
@@ -304,12 +314,12 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
             elif turn is not None and turn["shown"]:
                 with self._guarded("show"):
                     block, shown = self._bank.block(user, _retrieved(turn)), turn["shown"]
-            asks = self._cites and stream.can_cite(request)
+            asks = self._cites and can_cite(request)
             sent = injected(request, block, cites=asks, question=None if question is None else question.id)
             if not asks:
                 return sent, None, None
             gate = CitationGate(shown)
-            return stream.GatedRequest.of(sent, gate), gate, turn
+            return GatedRequest.of(sent, gate), gate, turn
         return request, None, None
 
     def _finished(self, call: Call, response: ModelResponse[Any]) -> Any:
@@ -322,12 +332,12 @@ class RMMMiddleware(AgentMiddleware[RMMState, Any]):
                 return response
             answer, places = cast("AIMessage", result[place]), None
             if response.structured_response is not None:
-                result[place] = stream.structured(answer)
+                result[place] = structured(answer)
                 gate = None
             elif gate is not None:
-                result[place], places = stream.stripped(answer, gate.shown)
+                result[place], places = stripped(answer, gate.shown)
             clean = replace(response, result=result)
-            if gate is None or turn is None or not gate.shown or not stream.is_answer(answer):
+            if gate is None or turn is None or not gate.shown or not is_answer(answer):
                 return clean
             places = gate.places if places is None else places
             if places is None:
@@ -365,7 +375,7 @@ def utterances(messages: Sequence[AnyMessage], *, asked_by_agent: bool = False) 
     found = []
     for message in messages:
         human = isinstance(message, HumanMessage)
-        text = clean_text(stream.text_of(message) if human else stream.answer_of(message))
+        text = clean_text(text_of(message) if human else answer_of(message))
         if text.strip():
             role = "user" if human and not asked_by_agent else "assistant"
             found.append(Utterance(role=role, text=text))
@@ -441,7 +451,7 @@ def is_delegated(runtime: Runtime[Any]) -> bool:
 
 def injected(request: ModelRequest[Any], block: str, *, cites: bool, question: str | None) -> ModelRequest[Any]:
     """Add the rule to the system message, and the block, if there is one, to a copy of the question."""
-    rule, system, messages = f"{NOTE}\n{stream.CITE}" if cites else NOTE, request.system_message, [*request.messages]
+    rule, system, messages = f"{NOTE}\n{CITE}" if cites else NOTE, request.system_message, [*request.messages]
     human = [n for n, one in enumerate(messages) if isinstance(one, HumanMessage)]
     places = [n for n in human if question is not None and messages[n].id == question] or human
     if block and places:

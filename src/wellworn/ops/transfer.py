@@ -27,30 +27,9 @@ from wellworn.core.values import Entry, Link, Partition, Progress, Scope
 from wellworn.ingest.remember import Writer
 from wellworn.ingest.validate import shown
 from wellworn.learning.records import OUTCOME, POLICY, RECALL
+from wellworn.ops import lines as json_lines
 from wellworn.ops.bundle import Bundle, Loaded, Written, admit, coherent
 from wellworn.ops.files import beside, open_plain
-from wellworn.ops.lines import (
-    OLD_KINDS,
-    RULES,
-    OutcomeLine,
-    Plain,
-    RecallLine,
-    TenantLine,
-    TurnLine,
-    check_outcome,
-    check_recall,
-    checked,
-    float_bytes,
-    is_unit_or_zero,
-    log_lines,
-    or_none,
-    placed,
-    plain_session,
-    plain_time,
-    session_of,
-    value_of,
-    vector_of,
-)
 from wellworn.ops.markdown import export_folder, load_folder
 from wellworn.store.port import EmbeddingModel, Record, RecordFilter, Replaced, Store, StoreReader
 from wellworn.store.sqlite.store import SqliteStore
@@ -268,7 +247,7 @@ class _Sealed:
     def keep(self, type_: str, kind: type[Any], values: dict[str, Any], **more: Any) -> bool:  # JSON values
         """Write a line if a load would accept it; a damaged store may hold what it would not."""
         try:
-            value = value_of(kind, values, type_)
+            value = json_lines.value_of(kind, values, type_)
             if isinstance(value, Entry):
                 coherent(Bundle(entries=[value]), where=type_)
         except TransferError:
@@ -304,11 +283,13 @@ def export_file(
     with beside(path) as file:
         out = _Sealed(file)
         header_model = None if model is None else to_plain(model)
-        out.write("header", {"wellworn_export": VERSION, "created_at": plain_time(now), "model": header_model})
+        out.write(
+            "header", {"wellworn_export": VERSION, "created_at": json_lines.plain_time(now), "model": header_model}
+        )
         ids = _write_entries(out, store, partitions, model, progress)
         _write_turns(out, store, partitions, ids)
         _write_links(out, store, ids)
-        for line in log_lines(store, partitions, ids):
+        for line in json_lines.log_lines(store, partitions, ids):
             out.write(line["type"], line)
         out.seal()
     counts = out.lines
@@ -341,7 +322,11 @@ def _write_entries(
             for no, entry in page:
                 _, vector = stored.get(no, (None, None))
                 whole = vector is not None and model is not None and vector.shape == (model.width,)
-                numbers = float_bytes(vector) if vector is not None and whole and is_unit_or_zero(vector) else None
+                numbers = (
+                    json_lines.float_bytes(vector)
+                    if vector is not None and whole and json_lines.is_unit_or_zero(vector)
+                    else None
+                )
                 if out.keep("entry", Entry, to_plain(entry), vector=to_plain(numbers)):
                     ids[entry.id] = None
                     for old in store.replaced(entry.id):
@@ -359,11 +344,14 @@ def _write_turns(out: _Sealed, store: StoreReader, partitions: Sequence[Partitio
                 values = {"partition": to_plain(partition), **to_plain(turn)}
                 if turn.entry_id not in ids:
                     values["entry_id"] = None  # the entry was forgotten and the turn kept
-                if out.keep("turn", TurnLine, values):
+                if out.keep("turn", json_lines.TurnLine, values):
                     said = turn.number + 1
             if said:
                 read = min(max(head.reflected, 0), said)
-                out.write("session", {"type": "session", **plain_session(replace(head, turns=said, reflected=read))})
+                out.write(
+                    "session",
+                    {"type": "session", **json_lines.plain_session(replace(head, turns=said, reflected=read))},
+                )
 
 
 def _write_links(out: _Sealed, store: StoreReader, ids: dict[str, None], size: int = 500) -> None:
@@ -392,8 +380,8 @@ class _LinkLine:
     link: Link
 
 
-RULES[_Header] = {"model": or_none(checked)}
-RULES[_LinkLine] = {"link": checked}
+json_lines.RULES[_Header] = {"model": json_lines.or_none(json_lines.checked)}
+json_lines.RULES[_LinkLine] = {"link": json_lines.checked}
 
 
 def read_file(path: Path) -> Bundle:
@@ -415,39 +403,39 @@ def _keep(bundle: Bundle, values: Any, where: str) -> None:
     if not isinstance(values, dict) or not isinstance(type_ := values.pop("type", None), str):
         raise TransferError(f"{where}: has no type")
     plain: dict[str, tuple[list[Any], type[Any]]] = {
-        "turn": (bundle.turns, TurnLine),
+        "turn": (bundle.turns, json_lines.TurnLine),
         "replaced": (bundle.replaced, Replaced),
-        "tenant": (bundle.tenants, TenantLine),
+        "tenant": (bundle.tenants, json_lines.TenantLine),
     }
-    with placed(where):
+    with json_lines.placed(where):
         if type_ in plain:
             lines, kind = plain[type_]
-            lines.append(value_of(kind, values, where))
+            lines.append(json_lines.value_of(kind, values, where))
         elif type_ == "entry":
             _keep_entry(bundle, values, where)
         elif type_ == "link":
-            bundle.links.append(value_of(_LinkLine, values, where).link)
+            bundle.links.append(json_lines.value_of(_LinkLine, values, where).link)
         elif type_ == "session":
-            bundle.sessions.append(session_of(values, where))
+            bundle.sessions.append(json_lines.session_of(values, where))
         elif type_ == "recall":
-            bundle.recalls.append(check_recall(value_of(RecallLine, values, where)))
+            bundle.recalls.append(json_lines.check_recall(json_lines.value_of(json_lines.RecallLine, values, where)))
         elif type_ == "outcome":
-            outcome = value_of(OutcomeLine, values, where)
-            if outcome.kind not in OLD_KINDS:
-                bundle.outcomes.append(check_outcome(outcome))
+            outcome = json_lines.value_of(json_lines.OutcomeLine, values, where)
+            if outcome.kind not in json_lines.OLD_KINDS:
+                bundle.outcomes.append(json_lines.check_outcome(outcome))
         else:
             raise TransferError(f"{where}: {type_!r} is not a type of line")
 
 
-def _keep_entry(bundle: Bundle, values: Plain, where: str) -> None:
+def _keep_entry(bundle: Bundle, values: json_lines.Plain, where: str) -> None:
     vector = values.pop("vector", None)
-    entry = value_of(Entry, values, where)
+    entry = json_lines.value_of(Entry, values, where)
     bundle.entries.append(entry)
     if vector is not None:
-        with placed(f"{where}: vector"):
+        with json_lines.placed(f"{where}: vector"):
             if bundle.model is None:
                 raise InvalidInput("vector", "has no model to belong to")
-            bundle.vectors[entry.id] = vector_of(vector, bundle.model.width)
+            bundle.vectors[entry.id] = json_lines.vector_of(vector, bundle.model.width)
 
 
 def _check_header(file: BinaryIO, path: Path) -> EmbeddingModel | None:
@@ -461,7 +449,7 @@ def _check_header(file: BinaryIO, path: Path) -> EmbeddingModel | None:
     version = values.pop(named[0])  # the product had another name before version 3
     if isinstance(version, bool) or version not in range(1, VERSION + 1):
         raise TransferError(f"{path} is of export version {version}; this release reads up to version {VERSION}")
-    return value_of(_Header, values, where).model
+    return json_lines.value_of(_Header, values, where).model
 
 
 def _check_seal(file: BinaryIO, path: Path) -> None:

@@ -20,18 +20,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Self, TypeVar
 
 import msgspec
 
-from wellworn.aio import (
-    AdminVerbs,
-    Awaiting,
-    Blocking,
-    Face,
-    JobsVerbs,
-    K,
-    LearningVerbs,
-    MemoryVerbs,
-    SessionVerbs,
-    Verb,
-)
+from wellworn import aio
 from wellworn.core.errors import InvalidInput, MissingExtra, ScopeError, ServiceFailed
 from wellworn.core.values import LAYERS, Scope
 from wellworn.ingest.validate import checked_scope, checked_session_id
@@ -166,7 +155,7 @@ def _unreachable(url: httpx.URL, error: Exception) -> ServiceFailed:
 # -- verbs -------------------------------------------------------------------------------------------------------------
 
 
-class Remote(Face[K]):
+class Remote(aio.Face[aio.K]):
     """A part of a service: whose memory it is about, and what is fixed in its addresses."""
 
     def __init__(self, connection: Connection, scope: Scope | None, **place: str) -> None:
@@ -218,15 +207,15 @@ def named(scope: Scope | None, bound: Scope | None) -> dict[str, Any]:
     return {**tenant, **{layer: ids for layer in LAYERS if (ids := list(scope.ids(layer)))}}
 
 
-class ClientLearning(LearningVerbs[K], Remote[K]):
+class ClientLearning(aio.LearningVerbs[aio.K], Remote[aio.K]):
     """What was learned from outcomes, and how to steer it."""
 
 
-class ClientJobs(JobsVerbs[K], Remote[K]):
+class ClientJobs(aio.JobsVerbs[aio.K], Remote[aio.K]):
     """Background work of the service."""
 
 
-class ClientAdmin(AdminVerbs[K], Remote[K]):
+class ClientAdmin(aio.AdminVerbs[aio.K], Remote[aio.K]):
     """Counts, costs, the audit log, keeping and erasing, moving data in and out. Needs an admin's key."""
 
     if not TYPE_CHECKING:  # for which a name that is not there stays an error
@@ -235,26 +224,26 @@ class ClientAdmin(AdminVerbs[K], Remote[K]):
             raise AttributeError(f"admin.{name}: {BESIDE_STORE.get(name, 'there is no such verb')}")
 
 
-class ClientTasks(Remote[K]):
+class ClientTasks(Remote[aio.K]):
     """Tasks, and the strategies and guardrails that they taught: `ReasoningBank` behind a service."""
 
-    begin = Verb(KeepsTasks.begin)
-    finish = Verb(KeepsTasks.finish)
-    list = Verb(KeepsTasks.list)
-    items = Verb(KeepsTasks.items)
-    retrieve = Verb(KeepsTasks.retrieve)
+    begin = aio.Verb(KeepsTasks.begin)
+    finish = aio.Verb(KeepsTasks.finish)
+    list = aio.Verb(KeepsTasks.list)
+    items = aio.Verb(KeepsTasks.items)
+    retrieve = aio.Verb(KeepsTasks.retrieve)
 
 
-class ClientKeys(Remote[K]):
+class ClientKeys(Remote[aio.K]):
     """API keys of the tenant. Needs an admin's key."""
 
-    list = Verb(ManagesKeys.list)
-    create = Verb(ManagesKeys.create)
-    rotate = Verb(ManagesKeys.rotate)
-    revoke = Verb(ManagesKeys.revoke)
+    list = aio.Verb(ManagesKeys.list)
+    create = aio.Verb(ManagesKeys.create)
+    rotate = aio.Verb(ManagesKeys.rotate)
+    revoke = aio.Verb(ManagesKeys.revoke)
 
 
-class RemoteSession(SessionVerbs[K], Remote[K]):
+class RemoteSession(aio.SessionVerbs[aio.K], Remote[aio.K]):
     """One dialogue of a scope, as `Memory.session` gives it."""
 
     def __init__(self, connection: Connection, scope: Scope | None, session_id: str) -> None:
@@ -262,24 +251,24 @@ class RemoteSession(SessionVerbs[K], Remote[K]):
         super().__init__(connection, scope, session_id=self.id)
 
 
-class ClientSession(RemoteSession[Blocking]):
+class ClientSession(RemoteSession[aio.Blocking]):
     """A dialogue behind a service."""
 
 
-class AsyncClientSession(RemoteSession[Awaiting]):
+class AsyncClientSession(RemoteSession[aio.Awaiting]):
     """A dialogue whose turns are awaited."""
 
 
-class RemoteMemory(MemoryVerbs[K], Remote[K]):
+class RemoteMemory(aio.MemoryVerbs[aio.K], Remote[aio.K]):
     """What both clients have."""
 
     def _bind(self, connection: Connection, scope: Scope | None) -> None:
         super().__init__(connection, scope)
-        self.learning: ClientLearning[K] = ClientLearning(connection, scope)
-        self.jobs: ClientJobs[K] = ClientJobs(connection, scope)
-        self.admin: ClientAdmin[K] = ClientAdmin(connection, scope)
-        self.tasks: ClientTasks[K] = ClientTasks(connection, scope)
-        self.keys: ClientKeys[K] = ClientKeys(connection, scope)
+        self.learning: ClientLearning[aio.K] = ClientLearning(connection, scope)
+        self.jobs: ClientJobs[aio.K] = ClientJobs(connection, scope)
+        self.admin: ClientAdmin[aio.K] = ClientAdmin(connection, scope)
+        self.tasks: ClientTasks[aio.K] = ClientTasks(connection, scope)
+        self.keys: ClientKeys[aio.K] = ClientKeys(connection, scope)
 
     def for_user(self, user: str, *, tenant: str = "default", **layers: str) -> Self:
         """The memory of one person: the same verbs, without `scope`."""
@@ -299,7 +288,7 @@ class RemoteMemory(MemoryVerbs[K], Remote[K]):
 # -- the clients -------------------------------------------------------------------------------------------------------
 
 
-class Client(RemoteMemory[Blocking]):
+class Client(RemoteMemory[aio.Blocking]):
     """A memory behind `wellworn serve`. Safe to share between threads; close it when done."""
 
     def __init__(self, url: str, *, key: str | None = None, timeout_s: float = 60.0) -> None:
@@ -324,7 +313,7 @@ class Client(RemoteMemory[Blocking]):
         self.close()
 
 
-class AsyncClient(RemoteMemory[Awaiting]):
+class AsyncClient(RemoteMemory[aio.Awaiting]):
     """`Client` for async code: the same verbs, awaited."""
 
     def __init__(self, url: str, *, key: str | None = None, timeout_s: float = 60.0) -> None:
